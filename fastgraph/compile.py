@@ -97,7 +97,9 @@ def optimize(graph: Graph, match: Matches | None = None, around: Iterable[Value]
         pass
 
 
+Shapes = Mapping[str, Sequence[int]]
 Values = Mapping[str, np.ndarray | None]
+Watcher = Callable[[Graph], None] | None
 
 
 class Compiled(NamedTuple):
@@ -157,7 +159,7 @@ def share(graph: Graph) -> Shared:
 _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+def deciders(shared: Shared, shapes: Shapes) -> tuple[str, ...]:
     """The inputs whose values must be known, too, for a plan of these input shapes. Raises what `planned` does."""
     graph = copy(shared.graph)
     inputs = list(graph.inputs)
@@ -171,9 +173,8 @@ def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, 
 
 
 def compiled(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
-    values: Values | None = None,
-) -> Compiled:  # fmt: skip
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None, values: Values | None = None
+) -> Compiled:
     """The graph for these input shapes, compiled to the addresses of its kernels, within the graph's limits.
 
     `shared`: with other plans of this graph. `values`: of inputs that decide shapes (`deciders`).
@@ -187,8 +188,8 @@ def compiled(
 
 
 def planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
-    values: Values | None = None, before: Callable[[Graph], None] | None = None,
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None,
+    values: Values | None = None, before: Watcher = None,
 ) -> Compiled:  # fmt: skip
     """As `compiled`, without compiling kernels, and so without addresses.
 
@@ -224,9 +225,8 @@ def _stored(graph: Graph) -> int:
 
 
 def _planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None, values: Values,
-    before: Callable[[Graph], None] | None = None,
-) -> Compiled:  # fmt: skip
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None, values: Values, before: Watcher
+) -> Compiled:
     planning = nullcontext(()) if shared is None else shared.weights.planning()
     with undisturbed(), planning as used:  # modules are imported on the way
         lowered = copy(graph if shared is None else shared.graph)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compile import Compiled, Shared, Values, compiled
+from ..compile import Compiled, Shapes, Shared, Values, compiled
 from ..errors import FastgraphError, ModelError, UnknownNameError
 from ..ir import Graph, TensorType, Value
 from ..kernels.core.kernel import Kernel
@@ -52,9 +52,8 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
-    values: Values | None = None,
-) -> Plan:  # fmt: skip
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None, values: Values | None = None
+) -> Plan:
     """A graph compiled for these input shapes, and for values of inputs that decide shapes, with its constants in
     memory.
     """

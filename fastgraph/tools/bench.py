@@ -87,17 +87,17 @@ def pinned(threads: int) -> Iterator[int | None]:
 
 
 def compare(
-    path: str, feeds: Feeds, against: Sequence[str], *, threads: int = 1, isa: str | None = None,
-    seconds: float = 3.0, rounds: int | None = None, function: str | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Measure fastgraph and `against` on a file; what `text` shows, and JSON keeps.
+    path: str, feeds: Feeds, against: Sequence[str], seconds: float = 3.0, rounds: int | None = None, **options: Any
+) -> dict[str, Any]:
+    """Measure fastgraph and `against` on a file, for `text` and JSON. options: threads, isa, function, as of `load`.
 
     Keys: model, threads, cpu (None: not pinned), rounds (those that count), arena_bytes, arena_bound, disturbance (a
     `disturbance.report`), and engines, each with name and either `unavailable` (why) or version, calls, p50_ms, p99_ms,
     cpu_share, lost_share, and for peers ratio (fastgraph / peer) and what `compared` gives.
     """
+    threads = options.pop("threads", 1)
     with pinned(threads) as cpu:
-        own = fastgraph(path, feeds, threads, isa, function)
+        own = fastgraph(path, feeds, threads, **options)
         engines, missing = [own], []
         for name in against:
             try:

@@ -93,9 +93,9 @@ def traced(model: Model, key: Key, plan: Executable) -> Traced:
     def before(graph: Graph) -> None:
         seen.append((copy(graph), graph, _values(graph)))
 
+    shapes, made = model._keys.shapes(key), plan.compiled
     with noted() as notes:
-        again = planned(model.graph, model._keys.shapes(key), model.tier, model.threads, plan.compiled.shared,
-                        plan.compiled.values, before).graph  # fmt: skip
+        again = planned(model.graph, shapes, model.tier, model.threads, made.shared, made.values, before).graph
     graph, _, now = seen[0]
     pairs = list(zip(again.nodes, plan.graph.nodes, strict=False))
     if len(again.nodes) != len(plan.graph.nodes) or any(a.op != b.op for a, b in pairs):

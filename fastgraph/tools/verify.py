@@ -120,8 +120,8 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     outputs = [check for name in names for check in _outputs(model, name, arrays)]
     with model._lock:
         _restore(model.plan, states)
-    return Report(model.graph.source or model.graph.name or "model", model.tier.name, tuple(steps), tuple(outputs),
-                  tuple(operators))  # fmt: skip
+    title = model.graph.source or model.graph.name or "model"
+    return Report(title, model.tier.name, tuple(steps), tuple(outputs), tuple(operators))
 
 
 def _random(model: Model) -> dict[str, np.ndarray]:
