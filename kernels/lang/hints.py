@@ -1,4 +1,4 @@
-"""What LLVM is told beside what is computed."""
+"""Hints to LLVM."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .values import Value, builder, called, tier
 
 
 def constant_memory(load: Value) -> Value:
-    """Mark a load as of memory that nothing writes while the kernel runs, so that it may leave loops."""
+    """Mark a load of memory that nothing writes while the kernel runs, so that it may leave loops."""
     load.x.set_metadata("invariant.load", builder().module.add_metadata([]))
     return load
 
 
 def opaque(x: Value) -> Value:
-    """x, of which LLVM computes nothing ahead of where it is wanted: a loop that runs once has no use for that."""
+    """x, hidden from LLVM, so that nothing of it is computed early: a loop that runs once has no use for that."""
     kind = llvm.FunctionType(I64.llvm, [I64.llvm])
     return Value(builder().asm(kind, "", "=r,0", [x.x], True), I64)
 
 
 def kept(mask: Value) -> Value:
-    """A mask that stays in its register: LLVM would rather compare anew where it is used."""
+    """A mask that stays in its register: LLVM would rather compute it again."""
     kind = llvm.FunctionType(mask.type.llvm, [mask.type.llvm])
     return Value(builder().asm(kind, "", "=k,0", [mask.x], False), mask.type)
 
@@ -45,5 +45,5 @@ def settle(registers: Registers, numbers: Any) -> None:
 
 
 def prefetch(place: Value, level: int = 2) -> None:
-    """Fetch the line at a pointer to bytes, to be read soon. level: 3 nearest to the core, 1 the farthest cache."""
+    """Prefetch the cache line at a pointer to bytes. level: 3 the nearest cache, 1 the farthest."""
     called("llvm.prefetch.p0", None, place if place.type.target else I8.at(place), I32(0), I32(level), I32(1))
