@@ -1,7 +1,7 @@
-"""dot_blocks: C = A x W, W in codes of a few bits with a scale, and perhaps a zero point, for each block of k.
+"""dot_blocks: C = A x W; W is stored in codes of a few bits, with a scale and maybe a zero point for each block of k.
 
-Codes are read as they are stored: products of few rows are summed block by block; for more rows a group of columns is
-decoded to a panel, as pack.py makes them, that stays in the cache for all of them.
+Few rows are multiplied by codes as they are stored, block by block; for more rows a group of columns is decoded to a
+panel, as pack.py makes them, that stays in the cache for all rows.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
 
 
 def _few(tier: Tier, bits: int) -> Any:
-    """few(record, height, a, codes, target): makes the results of 1 to `few_rows` rows for a group."""
+    """few(record, height, a, codes, target): a tile of 1 to `few_rows` rows times a group."""
     most = few_rows(tier)
 
     @traced
@@ -84,7 +84,7 @@ def _few(tier: Tier, bits: int) -> Any:
 
 
 def _sums(record: Any, bits: int, codes: Value, rows: list[Value]) -> list[Value]:
-    """The sums of rows that start at these addresses, NV vectors each."""
+    """The sums, NV vectors a row, of rows that start at these addresses."""
     f32, chains = F32.vector(tier().lanes), 2 if len(rows) == 1 else 1
     totals = registers([f32(0)] * (len(rows) * NV))
 
@@ -139,7 +139,7 @@ state) for each j.
 
 
 def _blocks(record: Any, bits: int, codes: Value, body: Callable[[Value, Words, list[Value]], None]) -> None:
-    """body(first k, words, scales) for the blocks of a group."""
+    """Loop body(first k, words, scales) over the blocks of a group."""
     f32, per = F32.vector(tier().lanes), per_word(bits)
     line = NV * f32.size
     count = divide(record.k, per)
@@ -179,7 +179,7 @@ def _blocks(record: Any, bits: int, codes: Value, body: Callable[[Value, Words, 
 
 
 def _words(bits: int, address: Value) -> list[Any]:
-    """The words of codes of NV vectors: of bytes a vector for each j, else i32."""
+    """The code words of NV vectors: one vector of bytes for each j, else i32."""
     places = _places(address)
     if bits < 8:
         return [I32.vector(tier().lanes)[place] for place in places]
@@ -193,7 +193,7 @@ def _places(address: Value) -> list[Value]:
 
 
 def _weight(bits: int, word: Any, j: int) -> Value:
-    """f32 of the j-th code of each word, an integer with a sign."""
+    """The j-th code of each word, a signed integer, as f32."""
     if bits == 8:
         return word[j].to(I32).to(F32)
     if bits == 4 and tier().masks:

@@ -1,7 +1,7 @@
-"""dot and conv of bytes that dynamic_round.py rounds with s8 weights: exact i32 sums, stored as f32.
+"""dot and conv of bytes that dynamic_round.py rounded with s8 weights: exact i32 sums, stored as f32.
 
-y = sum (x - zero) * (w - zero of w) * (scale * scale of w) + bias, where scale and zero are those of x's image, or row;
-then as EPILOGUE says. rowsum: whether weights have zero points, for which each row of x is summed too.
+y = sum (x - zero) * (w - zero of w) * (scale * scale of w) + bias, with the scale and zero of x's image, or row; then
+EPILOGUE. rowsum: weights have zero points, for which each row of x is summed, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .tile import Arithmetic
 
 
 def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Callable[..., None]:
-    """The kernel for panels of nv vectors, and ranges of rows or of batches; its record is `rows.DOT_DYNAMIC`."""
+    """The kernel for panels of nv vectors, and ranges per row or per batch; its record is `rows.DOT_DYNAMIC`."""
     most = INT8_COSTS[rowsum].most_rows(tier, nv)
     return dot_kernel(tier, nv, most, _arithmetic(tier, nv, per_row, rowsum), DOT_DYNAMIC)
 
@@ -34,7 +34,7 @@ def make_conv(tier: Tier, nv: int, rowsum: bool) -> Callable[..., None]:
 
 
 def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Arithmetic:
-    """Of panels that pack_int8 packs with a bias, whose `start` is the sum of a column's weights less zero points.
+    """For panels of pack_int8 with a bias, whose `start` is the sum of a column's weights less zero points.
 
     The record has rows.RANGES and EPILOGUE.
     """

@@ -16,25 +16,25 @@ from .results import Place
 
 
 def scaled(total: Value, multiplier: Value, mask: Value | None = None) -> Value:
-    """i32 sums as f32, times the f32 at `multiplier`."""
+    """i32 sums as f32, times the multipliers (f32) at a pointer."""
     factor = F32.like(total.type)[multiplier, mask]
     return total.to(F32) * factor
 
 
 def clamped(x: Value, stored: Any) -> Value:
-    """f32 held between the low and the high one."""
+    """f32 clamped to the record's low and high."""
     i32 = I32.like(x.type)
     low, high = (i32(bound.to(I32)).bits(F32) for bound in (stored.low, stored.high))
     return minimum(high, maximum(low, x))
 
 
 def word(total: Value, real: Value, stored: Any) -> Value:
-    """What is stored as f32 of an i32 sum and its scaled number: this one clamped, or the sum's bits."""
+    """The stored word, as f32: the clamped real, or the bits of the i32 sum."""
     return choose(stored.form != 0, total.bits(F32), clamped(real, stored))
 
 
 def byte_rounder(stored: Any) -> Callable[[Sequence[Value]], Value]:
-    """What makes stored bytes of up to four f32 vectors, in the order of `isa.integer.pack_bytes`."""
+    """A function from up to four f32 vectors to stored bytes, in the order of `isa.integer.pack_bytes`."""
     rounded = to_bytes(stored.zero_point, stored.low, stored.high)
     signs = U8.vector(4 * tier().lanes)(stored.form.to(U8))
     return lambda vectors: rounded(vectors) ^ signs
@@ -75,7 +75,7 @@ def store_bytes(place: Place, nv: int, rows: list[list[Value]], stored: Any) -> 
 
 
 def _dwords(x: Value, first: int, width: int) -> Value:
-    """Dwords first.. of each 128 bits, `width` of them: the bytes of one row."""
+    """`width` dwords of each 128 bits from dword `first` on: the bytes of one row."""
     order = [4 * i + first + j for i in range(x.lanes // 4) for j in range(width)]
     return x if order == list(range(x.lanes)) else shuffle(x, order)
 
@@ -97,8 +97,8 @@ def _store_masked(place: Place, pieces: Sequence[_Piece]) -> None:
 
 
 def _byte_mask(count: int, columns: Value) -> Value:
-    """The mask of the first `columns` of `count` bytes, and of what these lack to a power of two; columns may be 0 or
-    less, or more than there are.
+    """The mask of the first `columns` of `count` bytes, padded to a power of two; columns may be less than 0 or more
+    than there are.
     """
     some = (I64(1) << columns) - 1
     bits = choose(columns >= count, (1 << count) - 1, some)

@@ -1,6 +1,6 @@
 """The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store.
 
-It has a body for each height of a tile, and jumps to the one that is asked for.
+It has a body for each height of a tile, and jumps to that of the height at hand.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Arithmetic:
 class Rows(NamedTuple):
     """The rows of A that a tile multiplies. The first starts at an address, row r `offsets` * r bytes further.
 
-    Where the tile is segmented, it is offsets[r] bytes (of int64, the first 0; offsets[1] * r in tiles of more rows
-    than may be `crossing`), and a row is `runs` runs of `length` words, which start table[s] bytes further.
+    In segmented tiles it starts offsets[r] bytes further (int64, the first 0; offsets[1] * r in tiles of more than
+    `crossing` rows), and a row is `runs` runs of `length` words, which start table[s] bytes further.
     """
 
     start: Value
@@ -60,13 +60,13 @@ class Rows(NamedTuple):
 
 @traced
 def even_rows(start: Any, step: Any, words: Any) -> Rows:
-    """Rows of so many words, `step` bytes apart."""
+    """Rows of so many words with a stride of `step` bytes."""
     return Rows(*map(number, (start, step, words, 0, 0, 0)))
 
 
 @traced
 def segmented_rows(start: Any, offsets: Any, words: Any, table: Any, length: Any, runs: Any) -> Rows:
-    """Those of a segmented tile; offsets and table are addresses."""
+    """Rows of a segmented tile; offsets and table are addresses."""
     return Rows(*map(number, (start, offsets, words, table, length, runs)))
 
 
@@ -131,7 +131,7 @@ Step = Callable[[Value, Sequence[Value]], list[Value]]
 
 
 def _words(a: Value, nbytes: Value, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
-    """A loop of steps over the words from address `a` on, of so many bytes of the panel, at least one; the last state.
+    """A loop of steps over the words from address `a` on, up to `nbytes` of the panel, at least one; the last state.
 
     short: whether LLVM may unroll the loop.
     """
@@ -149,12 +149,12 @@ def _words(a: Value, nbytes: Value, state: Sequence[Value], step: Step, short: b
 
 
 def _runs(rows: Rows, line: int, state: Sequence[Value], step: Step) -> list[Value]:
-    """As `_words` over the runs of a row: one loop, where another run is a turn aside. So the offsets of all rows stay
-    in registers.
+    """As `_words` over the runs of a row, in one loop with a branch to the next run, so that the offsets of all rows
+    stay in registers.
     """
 
     def run(place: Value) -> list[Value]:
-        """The first word of a run, where its offset is, and the address behind it."""
+        """The first word of a run, the address of its offset, and the address behind it."""
         start = rows.start + place[0]
         return [start, place, start + (rows.length << 2)]
 
@@ -176,7 +176,7 @@ def _runs(rows: Rows, line: int, state: Sequence[Value], step: Step) -> list[Val
 
 
 def _run_by_run(rows: Rows, line: int, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
-    """As `_runs`, in a loop of loops: a loop of several blocks would copy all sums that one vector a row has."""
+    """As `_runs`, in nested loops: for one vector a row, a loop of several blocks would copy all sums."""
 
     def run(i: Value, state: list[Value]) -> list[Value]:
         return _words(rows.start + rows.table[i], rows.length * line, state, step, short)
@@ -185,7 +185,9 @@ def _run_by_run(rows: Rows, line: int, state: Sequence[Value], step: Step, short
 
 
 def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
-    """As `_step` takes them, of rows `step` bytes apart: in instructions, a third reaches the two behind it."""
+    """The steps of `_step` for rows `step` bytes apart: every third row's address comes from the third row before, the
+    two between from that one.
+    """
     far = step * 3
     return [(r - (r % 3 or 3), step * (r % 3) if r % 3 else far) for r in range(1, height)]
 
@@ -193,8 +195,8 @@ def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
 def _step(
     arithmetic: Arithmetic, line: int, steps: Sequence[tuple[int, Value]], ahead: Any, a: Value, state: Sequence[Value]
 ) -> list[Value]:
-    """The word at address a: (panel, sums row by row) after it. steps: of each further row, which it is reached from,
-    and by how many bytes.
+    """One word, at address a: (panel, sums row by row) after it. steps: for each further row, the row that its address
+    is computed from, and the offset in bytes.
     """
     panel, *sums = state
     weights = arithmetic.load(panel)
@@ -209,7 +211,7 @@ def _step(
 
 
 def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
-    """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: as of Arithmetic."""
+    """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: of Arithmetic."""
     f32 = F32.vector(tier.lanes)
 
     def line(start: Value) -> list[Value]:

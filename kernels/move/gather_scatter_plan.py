@@ -1,4 +1,4 @@
-"""Moves to and from places that are read at run time: which loops a kernel of gather_scatter.py makes.
+"""The loops of gathers and scatters, for the records of gather_scatter.py.
 
 As copy_plan.py: plain Python, strides in bytes.
 """
@@ -19,9 +19,9 @@ SHORT = 8
 
 
 class Loop(NamedTuple):
-    """`n` places, `s`, `i` and `d` bytes apart in the source, in the indices and in the destination.
+    """A loop: `n` iterations, with strides `s`, `i` and `d` in the source, in the indices and in the destination.
 
-    `apart`: no two of its places are written at the same place, whatever the indices are.
+    `apart`: its iterations never write the same bytes, whatever the indices are.
     """
 
     n: int
@@ -32,7 +32,7 @@ class Loop(NamedTuple):
 
 
 class Component(NamedTuple):
-    """An index moves by `stride`, up to `extent` times; below 0 it has `wrap` added."""
+    """An index component with a stride and an extent; `wrap` is added when it is negative."""
 
     extent: int
     stride: int
@@ -40,7 +40,7 @@ class Component(NamedTuple):
 
 
 class Indices(NamedTuple):
-    """The type of the indices, the bytes between those of one place, and what becomes of those out of range."""
+    """Type of the indices, bytes between the components of one, and how indices out of range are handled."""
 
     dtype: np.dtype
     component: int = 0
@@ -48,7 +48,7 @@ class Indices(NamedTuple):
 
 
 def gathered(loops: Sequence[Loop], components: Sequence[Component], indices: Indices, itemsize: int) -> Move | None:
-    """y[n] = x[n + place] for all combinations of the loops; None where a record has no room for them.
+    """y[n] = x[n + offset] for all iterations of the loops; None where a record has no room for them.
 
     The caller adds the pointers `dst`, `src`, `index` and `error`.
     """
@@ -62,7 +62,7 @@ def scattered(
     itemsize: int,
     reduction: tuple[str, str] | None = None,
 ) -> Move | None:
-    """y[n + place] = x[n], in the order of the loops; or combined by a reduction, a kind and an operation."""
+    """y[n + offset] = x[n], in the order of the loops; or with a reduction, (kind, operation)."""
     move = _placed("scatter", loops, components, indices, itemsize)
     if move is None or reduction is None:
         return move
@@ -96,7 +96,7 @@ def _components(components: Sequence[Component]) -> Args:
 
 
 def _joined(loops: Sequence[Loop]) -> list[Loop]:
-    """The fewest loops that visit the same places in the same order."""
+    """The fewest loops over the same elements in the same order."""
     joined: list[Loop] = []
     for loop in loops:
         if loop.n == 1:
@@ -109,7 +109,9 @@ def _joined(loops: Sequence[Loop]) -> list[Loop]:
 
 
 def _innermost(loops: list[Loop]) -> tuple[list[Loop], Loop]:
-    """The loops around, and the innermost one: a short one gives way where that keeps the order of what may meet."""
+    """The outer loops, and the innermost one: a short innermost loop is swapped for a longer one if that keeps the
+    order of writes to the same bytes.
+    """
     last = loops[-1]
     if last.n < SHORT:
         longest = max(range(len(loops)), key=lambda k: loops[k].n)
@@ -120,7 +122,7 @@ def _innermost(loops: list[Loop]) -> tuple[list[Loop], Loop]:
 
 
 def _apart(loops: Sequence[Loop]) -> int:
-    """How many parts the outermost loops make that never write the same place."""
+    """Into how many parts the outermost loops can be split that never write the same bytes."""
     count = 1
     for loop in loops:
         if not loop.apart:
