@@ -75,7 +75,7 @@ STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("widen", widen),
     ("control", bodies),
 )
-"""What a specialized graph goes through, in order. Each says whether it may have changed nodes or values."""
+"""The stages of a specialized graph, in order. Each returns whether it may have changed nodes or values."""
 
 
 def stages(graph: Graph, match: Matches | None = None, around: Iterable[Value] = ()) -> Iterator[tuple[str, Graph]]:

@@ -23,13 +23,13 @@ if sys.platform != "win32":
     import resource
 
 MOST_LOST = 0.01
-"""Of a burst's time. Kernel threads take some tenths of a percent; another program that shares the CPU, half."""
+"""Fraction of a burst's time. Kernel threads take some tenths of a percent, another program on the same CPU half."""
 TASKS = Path("/proc/self/task")
 STAT = Path("/proc/stat")
 WATCHED = sys.platform != "win32" and get_clock_info("process_time").resolution < 1e-4
-"""Whether this system counts switches, and CPU time finely."""
+"""Whether this system counts context switches, and CPU time precisely."""
 QUEUES = Path("/proc/self/schedstat").is_file()
-"""Whether it counts `queued`. Else nothing is known of threads that wait of their own will."""
+"""Whether it counts `queued`. Without it, waiting can't be told from being preempted."""
 
 
 @dataclass(frozen=True)

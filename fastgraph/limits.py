@@ -14,7 +14,7 @@ from typing import TypeVar
 from .errors import ModelError
 
 GROWTH = 64
-"""How often over a file may become what it stores: bits that become floats take 32 times their bytes."""
+"""Bytes of constants per stored byte that are free: bits that become floats take 32 times their bytes."""
 
 
 class Limits:

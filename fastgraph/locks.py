@@ -15,7 +15,7 @@ from importlib import _bootstrap  # type: ignore[attr-defined]
 from typing import Any
 
 _PATIENCE = 100.0
-"""Seconds that a fork waits for each: who is undisturbed may need what the forking thread holds."""
+"""Seconds that a fork waits for each lock: its holder may itself wait for the forking thread."""
 
 _OURS = __name__.partition(".")[0]
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 LARGE = 1 << 26
-"""Bytes from which it is worth to look."""
+"""Bytes from which on free memory is checked."""
 
 
 def need(nbytes: int) -> None:

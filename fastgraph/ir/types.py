@@ -10,7 +10,7 @@ import numpy as np
 from .quantization import Quantization
 
 Dim = int | str | None
-"""A known extent, a named symbol, or nothing known."""
+"""A known extent, a named symbol, or None for an unknown one."""
 
 Shape = tuple[Dim, ...]
 

@@ -23,10 +23,10 @@ from .graph import Node, Value
 from .types import TensorType
 
 HELD = 1 << 18
-"""Bytes up to which an array may be known by what it holds."""
+"""Bytes up to which arrays are compared by content."""
 
 FIXED = (type(None), bool, int, str, bytes, type, np.dtype)
-"""What can't change, and equals only what means the same."""
+"""Immutable types whose equal values are interchangeable."""
 
 
 class Unknowable(Exception):

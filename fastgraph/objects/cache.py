@@ -14,7 +14,7 @@ from . import store
 from .progress import Progress, terminal
 
 compiling = lock()
-"""Held by whoever compiles: one thread at a time."""
+"""Held while compiling: one thread at a time."""
 
 
 def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal) -> list[bytes]:

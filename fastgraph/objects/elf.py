@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 ELF64 = b"\x7fELF\x02\x01"
 _RELOCATABLE, _X86_64 = 1, 62
 _PROGRAM, _SYMBOLS, _RELOCATIONS, _UNWINDING = 1, 2, 4, 0x70000001
-"""Kinds of sections. Nothing is ever thrown through a kernel, so tables of unwinding are left out."""
+"""Kinds of sections. No exception passes through a kernel, so unwind tables are skipped."""
 _WRITABLE, _PRESENT = 1, 2
 """Flags of sections."""
 _DISTANCES, _SLOT_DISTANCES = (2, 4), (9, 41, 42)
-"""Kinds of relocations: 32 bits of the distance to a symbol, or to eight bytes that hold its address."""
+"""Kinds of relocations: the 32-bit distance to a symbol, or to eight bytes with its address."""
 
 _JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"
-"""A jump to the address in the eight bytes behind: with these a stub, for a function that may be far away."""
+"""A stub's jump to the address in the eight bytes after it, for functions that may be far away."""
 _STUB = 16
 
 _pages: list[Any] = []

@@ -22,7 +22,7 @@ ALLOWED = frozenset(
     ["memcpy", "memmove", "memset", "memcmp", "bzero", "_GLOBAL_OFFSET_TABLE_"]
     + [name + suffix for name in _FLOAT_FUNCTIONS for suffix in ("", "f")]
 )
-"""What an object may leave undefined: the C library's memory and mathematics, which every process has."""
+"""Allowed undefined symbols: the C library's memory and math functions, which every process has."""
 
 _lock = lock()
 _linked: dict[tuple[str, bytes], int] = {}

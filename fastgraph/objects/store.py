@@ -23,7 +23,7 @@ from .toolchain import FORMAT, directory, toolchain
 _KEPT_TOOLCHAINS = 16
 
 _STALE = 86400.0
-"""Seconds after which a file that somebody began to write is nobody's."""
+"""Seconds after which an unfinished file is abandoned."""
 
 _unsaved: dict[Path, bytes] = {}
 _said: list[str] = []

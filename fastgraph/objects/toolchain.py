@@ -15,7 +15,7 @@ from ..kernels import __path__ as KERNELS
 from ..locks import undisturbed
 
 FORMAT = b"fastgraph object 1\0"
-"""What a kept object begins with."""
+"""The first bytes of a cache entry."""
 
 
 def directory() -> Path:

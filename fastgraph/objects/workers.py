@@ -28,10 +28,10 @@ WORTH = 3
 
 MOST = 16
 MEMORY = 256 << 20
-"""Bytes that a worker may take."""
+"""Bytes of memory that a worker may use."""
 
 PATIENCE = 60.0
-"""Seconds without an object after which a worker is given up."""
+"""Seconds without an object after which a worker is killed."""
 
 _WORKER = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "

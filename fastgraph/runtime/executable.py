@@ -19,12 +19,12 @@ from ..plan.program import Step
 from ..room import LARGE, need
 from .allocate import Block
 from .bind import bind, fed
-from .feeds import apart
+from .feeds import without_overlap
 from .memory import Memory, Placed, arena_bytes, place_constants
 
 PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
-"""What Python and NumPy take for a plan, for a node with its values and steps, and for a word of a record, as a program
-and bound to memory. Fitted to what plans of many networks were seen to take."""
+"""Estimated bytes of Python and NumPy objects for a plan, for a node with its values and steps, and for a word of a
+record, as a program and bound to memory. Fitted to plans of many networks."""
 
 
 def compile_graph(
@@ -149,7 +149,7 @@ class Executable:
             for array in feeds.values():
                 base = array.base
                 if base is not None and (base is owner or type(base) is not np.ndarray or base.base is not None):
-                    feeds = apart(feeds, self.written())
+                    feeds = without_overlap(feeds, self.written())
                     break
         for name, _, _, view in self._feeds:
             view[...] = feeds[name]

@@ -120,7 +120,7 @@ def _stored(quant: Quantization, dtype: np.dtype) -> str:
     return f"np.clip(np.rint(x / {quant.scale[0]:.9g}){shift}, {limits.min}, {limits.max}).astype(np.{dtype})"
 
 
-def apart(feeds: Mapping[str, Any], written: Sequence[np.ndarray]) -> dict[str, Any]:
+def without_overlap(feeds: Mapping[str, Any], written: Sequence[np.ndarray]) -> dict[str, Any]:
     """The feeds, with copies of those that overlap memory that is about to be `written`, also in lists.
 
     Only the bounds of memory are compared, so that a few are copied needlessly. NumPy's own check for overlap does not

@@ -28,20 +28,20 @@ from ..text import table
 from .engines import Engine, Feeds, Unavailable, fastgraph, peer
 
 BURST_SECONDS = 0.02
-"""Calls of all lengths fill it, so that engines are disturbed alike."""
+"""Seconds of a burst, for calls of any length, so that engines are disturbed alike."""
 MOST_CALLS = 10_000
 MIN_ROUNDS = 5
-"""That were not disturbed: with fewer, ratios are not known."""
+"""Undisturbed rounds that a ratio needs."""
 PATIENCE = 2
-"""Of the time, or the rounds, that were asked for: when to give up waiting for enough that are not disturbed."""
+"""Multiple of the requested time or rounds after which to stop waiting for undisturbed rounds."""
 TOLERANCE = 1e-3
 """Largest accepted |difference| of outputs, over the largest |output|: float32 sums in other orders, and no more."""
 HYBRID_TOLERANCE = 0.05
-"""The same for floats out of numbers of 8 bits: engines round to them each in its own way, and fuse some away."""
+"""The same for floats that come from 8-bit numbers: engines round differently, and fuse some roundings away."""
 QUANTIZED_TOLERANCE = 0.05
-"""Of quantized outputs the largest gap, over the range of their type: roundings of many layers, in other orders."""
+"""Largest accepted difference of quantized outputs over the range of their type: roundings of many layers."""
 ROUNDS = frozenset({"quantize_linear", "dynamic_quantize_linear"})
-"""ONNX's operators that round; other formats say it in the types."""
+"""ONNX's operators that round; in other formats types have a quantization."""
 
 
 class NotMeasurable(FastgraphError):

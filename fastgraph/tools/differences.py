@@ -16,10 +16,10 @@ RELATIVE = 1e-5
 """Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,
 Winograd's transforms."""
 ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
-"""Operators that round f32 activations to bytes by their range: where one lies between two, either is right."""
+"""Operators that round f32 activations to bytes by their range: either neighbor is right for a number between two."""
 
 STEPS = 8
-"""Of a state that is rounded at each step, the neighbors that may add up."""
+"""Roundings to the other neighbor that may add up in a state that is rounded at each step."""
 
 
 def magnitude(node: Node, given: Sequence[Any]) -> float:

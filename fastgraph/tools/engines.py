@@ -166,7 +166,7 @@ PEERS: dict[str, Callable[[str, Feeds, int], Engine]] = {
 
 
 AS_WRITTEN: dict[str, Callable[[str, Feeds, int], Engine]] = {"onnxruntime": partial(onnxruntime, rewrites=False)}
-"""Peers that can be told to compute what the file says, and not what is nearly the same and quicker."""
+"""Peers that can be set to compute exactly what the file says, without approximations."""
 
 
 def peer(name: str, path: str, feeds: Feeds, threads: int, as_written: bool = False) -> Engine:

@@ -20,10 +20,10 @@ from ..text import shorten, table
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
 EXTENTS = (8, 64, 512, 1)
-"""What is tried, one after the other, for all extents that a file leaves open."""
+"""Extents to try for all open ones, in order."""
 
 VALUES = (1, 0, -1, 2)
-"""What is tried for all numbers of inputs that decide shapes."""
+"""Numbers to try for inputs that decide shapes."""
 
 Shapes = Mapping[str, Sequence[int]]
 

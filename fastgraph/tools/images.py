@@ -20,7 +20,7 @@ from ..runtime.model import TensorSpec
 
 SUFFIXES = frozenset({".bmp", ".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _GRAY = (0.299, 0.587, 0.114)
-"""Shares of red, green and blue in brightness: ITU-R BT.601."""
+"""Weights of red, green and blue in brightness: ITU-R BT.601."""
 
 
 def image_input(

@@ -25,9 +25,9 @@ from ..runtime.stepwise import is_held
 from .differences import difference, flip, magnitude
 
 SLACK = 10
-"""A number of the plan may come of several operators and their steps: so many times what a step may differ."""
+"""Factor on the error allowed for a step: an operator's result may come from several steps."""
 HALF = 4 * 2.0**-10
-"""Of float16 the same: references round after each operator, kernels where a value is stored."""
+"""The same for float16: references round after each operator, kernels where a value is stored."""
 
 
 @dataclass(frozen=True)

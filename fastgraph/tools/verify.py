@@ -22,7 +22,7 @@ from ..plan.build import KEEP
 from ..plan.program import AnyStep, HostStep, Jump, Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
-from ..runtime.feeds import apart, widened
+from ..runtime.feeds import widened, without_overlap
 from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
@@ -107,7 +107,7 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
         if not isinstance(name, str) or name not in PEERS:
             raise InputError(f"against {name!r}: the engines are {', '.join(PEERS)}")
     with model._lock:
-        arrays = apart(model._checked(_random(model) if feeds is None else feeds), model._written())
+        arrays = without_overlap(model._checked(_random(model) if feeds is None else feeds), model._written())
         key = model._keys.of(arrays)
         plan = model._use(key)
         found = traced(model, key, plan)

@@ -76,8 +76,8 @@ def _moved(line: Callable) -> Callable:
 
     def kernel(args, thread, threads):
         r = read(args)
-        each = divide(outer(args) * r.count, r.apart)
-        first, last = share(r.apart, thread, threads)
+        each = divide(outer(args) * r.count, r.parts)
+        first, last = share(r.parts, thread, threads)
         begin, end, bad = first * each, last * each, 0
         while begin < end:
             o, i = div_rem(begin, r.count)

@@ -21,14 +21,14 @@ SHORT = 8
 class Loop(NamedTuple):
     """A loop: `n` iterations, with strides `s`, `i` and `d` in the source, in the indices and in the destination.
 
-    `apart`: its iterations never write the same bytes, whatever the indices are.
+    `disjoint`: its iterations never write the same bytes, whatever the indices are.
     """
 
     n: int
     s: int
     i: int
     d: int
-    apart: bool = True
+    disjoint: bool = True
 
 
 class Component(NamedTuple):
@@ -52,7 +52,7 @@ def gathered(loops: Sequence[Loop], components: Sequence[Component], indices: In
 
     The caller adds the pointers `dst`, `src`, `index` and `error`.
     """
-    return _placed("gather", [loop._replace(apart=True) for loop in loops], components, indices, itemsize)
+    return _placed("gather", [loop._replace(disjoint=True) for loop in loops], components, indices, itemsize)
 
 
 def scattered(
@@ -75,7 +75,7 @@ def _placed(
 ) -> Move | None:
     joined = _joined(loops)
     run = itemsize
-    while joined and joined[-1].i == 0 and joined[-1].s == joined[-1].d == run and joined[-1].apart:
+    while joined and joined[-1].i == 0 and joined[-1].s == joined[-1].d == run and joined[-1].disjoint:
         run *= joined.pop().n
     outer, inner = _innermost(joined) if joined else ([], Loop(1, 0, 0, 0))
     if len(outer) > OUTER or not 0 < len(components) <= DEPTH:
@@ -83,7 +83,7 @@ def _placed(
     total = prod(loop.n for loop in (*outer, inner))
     args: Args = {"index_size": indices.dtype.itemsize, "signed": int(indices.dtype.kind == "i")}
     args |= {"component": indices.component, "depth": len(components), "outside": indices.outside}
-    args |= {"apart": total if kernel == "gather" else _apart([*outer, inner])}
+    args |= {"parts": total if kernel == "gather" else _disjoint_parts([*outer, inner])}
     args |= {"word": run if run in WORDS else 0, "run": run}
     args |= {"count": inner.n, "s": inner.s, "i": inner.i, "d": inner.d} | _components(components)
     args |= outer_args(PLACE_LOOP, [{name: getattr(loop, name) for name in PLACE_LOOP} for loop in outer])
@@ -101,9 +101,9 @@ def _joined(loops: Sequence[Loop]) -> list[Loop]:
     for loop in loops:
         if loop.n == 1:
             continue
-        n, s, i, d, apart = loop
-        if joined and joined[-1][1:] == (n * s, n * i, n * d, apart):
-            loop = Loop(joined.pop().n * n, s, i, d, apart)
+        n, s, i, d, disjoint = loop
+        if joined and joined[-1][1:] == (n * s, n * i, n * d, disjoint):
+            loop = Loop(joined.pop().n * n, s, i, d, disjoint)
         joined.append(loop)
     return joined
 
@@ -116,16 +116,16 @@ def _innermost(loops: list[Loop]) -> tuple[list[Loop], Loop]:
     if last.n < SHORT:
         longest = max(range(len(loops)), key=lambda k: loops[k].n)
         others = [*loops[:longest], *loops[longest + 1 :]]
-        if loops[longest].apart or all(loop.apart for loop in loops[longest:][1:]):
+        if loops[longest].disjoint or all(loop.disjoint for loop in loops[longest:][1:]):
             return others, loops[longest]
     return loops[:-1], last
 
 
-def _apart(loops: Sequence[Loop]) -> int:
+def _disjoint_parts(loops: Sequence[Loop]) -> int:
     """Into how many parts the outermost loops can be split that never write the same bytes."""
     count = 1
     for loop in loops:
-        if not loop.apart:
+        if not loop.disjoint:
             break
         count *= loop.n
     return count
