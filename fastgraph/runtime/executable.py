@@ -17,10 +17,10 @@ from ..ops.evaluate import evaluate
 from ..plan.describe import program_text
 from ..plan.program import Step
 from ..room import LARGE, need
-from .allocate import Block
+from .allocate import Allocation
 from .bind import bind, fed
 from .feeds import without_overlap
-from .memory import Memory, Placed, arena_bytes, place_constants
+from .memory import ConstantMemory, Memory, arena_bytes, place_constants
 
 PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
 """Estimated bytes of Python and NumPy objects for a plan, for a node with its values and steps, and for a word of a
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     """
 
     compiled: Compiled
-    constants: Placed
+    constants: ConstantMemory
     objects: int
 
     @property
@@ -73,7 +73,7 @@ class Executable:
     shapes; whoever writes there needs another plan.
     """
 
-    def __init__(self, planned: Plan, block: Block | None = None) -> None:
+    def __init__(self, planned: Plan, block: Allocation | None = None) -> None:
         plan, constants = planned.compiled, planned.constants
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail

@@ -67,7 +67,7 @@ class Kept(NamedTuple):
     flip: float = 0.0
 
 
-class Place(NamedTuple):
+class Origin(NamedTuple):
     """A value of the plan, and a function from it to the value of the file."""
 
     value: Value
@@ -78,7 +78,7 @@ class Traced(NamedTuple):
     """The graph before the stages; where the plan has its values; the plan's operators by node name."""
 
     graph: Graph
-    places: Mapping[Value, Place]
+    places: Mapping[Value, Origin]
     became: Mapping[str, str]
 
     def wanted(self) -> set[Value]:
@@ -116,7 +116,7 @@ def _values(graph: Graph) -> list[Value]:
     return [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
 
 
-def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Executable) -> Place | None:
+def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Executable) -> Origin | None:
     """Where a value is after the stages: itself, or the first value that replaced it and that the plan has."""
     hows: tuple[How, ...] = ()
     seen: set[Value] = set()
@@ -124,7 +124,7 @@ def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Execut
         seen.add(value)
         own = held.get(value)
         if own is not None and is_held(plan, own):
-            return Place(own, hows)
+            return Origin(own, hows)
         if value not in notes:
             return None
         value, how = notes[value]
@@ -157,7 +157,7 @@ def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
     return results
 
 
-def _as_in_file(value: Value, place: Place, kept: Mapping[Value, Kept]) -> Any:
+def _as_in_file(value: Value, place: Origin, kept: Mapping[Value, Kept]) -> Any:
     """The plan's content of a value of the file; None where it has none of the same type."""
     array = place.value.data
     if array is None:

@@ -33,7 +33,7 @@ def units(mt: int, nt: int) -> int:
 
 
 def make_finish(tier: Tier, nt: int, out: str) -> Any:
-    """Block.finish. A unit is 4 / nt rows of a tile; rows that the tile lacks, or skips, are not stored."""
+    """BlockFunctions.finish. A unit is 4 / nt rows of a tile; rows that the tile lacks, or skips, are not stored."""
     per_unit, per_tile = 4 // nt, ROWS * nt // 4
     item, i32 = STORES[out], I32.vector(tier.lanes)
 

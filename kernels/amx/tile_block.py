@@ -17,7 +17,7 @@ from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
 from .pack_amx import LINE, numbering
 
 
-class Block(NamedTuple):
+class BlockFunctions(NamedTuple):
     """Functions of int64s; `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK.
 
     A note describes a block: its panel, its number of columns, and for each of its mt tiles the addresses of row 0 in A
@@ -46,7 +46,7 @@ class Block(NamedTuple):
     """finish(note, sums, r, first, last): scale and store units first.. of UNITS, as the record r says."""
 
 
-def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
+def make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
     """The functions for blocks of mt x nt tiles; mt * nt is at most 4."""
     a_tiles, b_tiles = numbering(mt, nt)
     sums_of = [[m * nt + n for n in range(nt)] for m in range(mt)]
@@ -96,7 +96,7 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
         for c in range(mt * nt):
             tier.isa.store(c, sums + c * TILE, LINE)
 
-    return Block(configure, release, note, place, begin, steps, keep, make_finish(tier, nt, out))
+    return BlockFunctions(configure, release, note, place, begin, steps, keep, make_finish(tier, nt, out))
 
 
 def _put(address: Value, values: Sequence[Value]) -> None:

@@ -30,7 +30,7 @@ from ..lang import (
 from .by_height import by_height
 from .pick_blocks import NV, few_rows, per_word
 from .pick_dot import max_rows
-from .results import Place, Target, open_sink, settle, store_rows, target
+from .results import Destination, Target, finish_tile, open_sink, store_rows, target
 from .rows import DOT_BLOCKS
 from .tile import even_rows, f32_arithmetic, make_tile
 
@@ -70,15 +70,15 @@ def _few(tier: Tier, bits: int) -> Any:
 
     @traced
     def few(record: Any, height: Value, a: Value, codes: Value, target: Target) -> None:
-        place, lda = Place(rows=height, panel=I8.at(codes), record=record, **target._asdict()), record.lda << 2
-        sink = open_sink(place, NV, most, True)
+        dest, lda = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict()), record.lda << 2
+        sink = open_sink(dest, NV, most, True)
 
         def body(rows: int) -> list[Value]:
             return _sums(record, bits, codes, [a + lda * r for r in range(rows)])
 
         found, done = by_height(height, range(most, 0, -1), body)
-        store_rows(place, sink, found, done)
-        settle(place, sink)
+        store_rows(dest, sink, found, done)
+        finish_tile(dest, sink)
 
     return few
 
@@ -147,7 +147,7 @@ def _blocks(record: Any, bits: int, codes: Value, body: Callable[[Value, Words, 
     blocks = divide(count + (record.block - 1), record.block)
 
     def vectors(address: Value) -> list[Value]:
-        return [f32[place] for place in _places(address)]
+        return [f32[at] for at in _places(address)]
 
     def block(i: Value, zeros: bool) -> None:
         start = codes + i * step

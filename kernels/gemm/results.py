@@ -57,7 +57,7 @@ def target(c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) ->
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """A tile's results: `rows` rows of `ldc` bytes at `c`, the first `columns` of each stored.
 
     panel: a pointer to the tile's panel; record: the record as read; image, row, column: where the epilogue reads.
@@ -92,11 +92,11 @@ class Sink:
     cut: Value
 
 
-def open_sink(place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
+def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool) -> Sink:
     """The sink of tiles of at most `rows` rows; epilogue: whether the record's EPILOGUE is applied."""
     width = nv * tier().lanes
-    slots = place.record if epilogue else None
-    aside = cut = BIT(0) if tier().masks else place.columns < width
+    slots = dest.record if epilogue else None
+    aside = cut = BIT(0) if tier().masks else dest.columns < width
     way, limits = I64(0), list[Value]()
     if slots:
         limits = bounds(slots)
@@ -104,8 +104,8 @@ def open_sink(place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
         way = _way(slots, cut)
     # Not aligned: two registers would be lost to that.
     buffer = room(F32, rows * width).address
-    c, ldc = choose(aside, buffer, place.c), choose(aside, 4 * width, place.ldc)
-    masks = [kept(mask) for mask in _masks(nv, place.columns)] if tier().masks else [None] * nv
+    c, ldc = choose(aside, buffer, dest.c), choose(aside, 4 * width, dest.ldc)
+    masks = [kept(mask) for mask in _masks(nv, dest.columns)] if tier().masks else [None] * nv
     return Sink(nv, c, ldc, slots, limits, way, masks, cut)
 
 
@@ -118,7 +118,7 @@ def _way(slots: Any, cut: Value) -> Value:
     return choose(is_walked(slots) | (cut & given["addend"]), 0, way)
 
 
-def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
+def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
     """Store the results of tiles, each (block that ends with them, rows, results); then go to `done`.
 
     Each way has code for each row, from the last row down; a tile of fewer rows jumps in further down.
@@ -136,7 +136,7 @@ def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequenc
         for r in reversed(range(tallest)):
             sums = chain[r].write()
             to = I8.at(sink.c) + sink.ldc * r
-            _store(to, end(place, sink, I64(r), sums[r * nv :]), sink.masks)
+            _store(to, end(dest, sink, I64(r), sums[r * nv :]), sink.masks)
             if r:
                 goto(chain[r - 1], sums[: r * nv])
             else:
@@ -144,57 +144,57 @@ def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequenc
     done.write()
 
 
-def settle(place: Place, sink: Sink) -> None:
-    """Finish buffered results of a tile; place.rows is an int64."""
-    columns = smaller(place.columns, sink.nv * tier().lanes)
+def finish_tile(dest: Destination, sink: Sink) -> None:
+    """Finish buffered results of a tile; dest.rows is an int64."""
+    columns = smaller(dest.columns, sink.nv * tier().lanes)
     if not tier().masks:
         due = sink.cut & ~is_walked(sink.slots) if sink.slots else sink.cut
         with when(due, likely=False):
-            _store_part(place, replace(sink, masks=_masks(sink.nv, place.columns)))
+            _store_part(dest, replace(sink, masks=_masks(sink.nv, dest.columns)))
     if sink.slots:
-        area = Area(place.image, place.row, place.column, place.rows, columns)
-        walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(place.c, place.ldc))
+        area = Area(dest.image, dest.row, dest.column, dest.rows, columns)
+        walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(dest.c, dest.ldc))
 
 
-def _store_part(place: Place, sink: Sink) -> None:
+def _store_part(dest: Destination, sink: Sink) -> None:
     """Copy the rows of the buffer to the result, under masks."""
     f32 = _f32()
 
     def row(added: bool, r: Value, _: list[Value]) -> list[Value]:
         source = F32.at(sink.c + r * sink.ldc)
         sums: Sums = [f32[source + n * f32.lanes] for n in range(sink.nv)]
-        to = I8.at(place.c) + r * place.ldc
-        _store(to, _added(place, sink, r, sums) if added else sums, sink.masks)
+        to = I8.at(dest.c) + r * dest.ldc
+        _store(to, _added(dest, sink, r, sums) if added else sums, sink.masks)
         return []
 
     added = sink.slots.addend != 0 if sink.slots else BIT(0)
     with either(added, likely=False) as (waiting, ready):
         with waiting:
             if sink.slots:
-                repeat(place.rows, [], partial(row, True), once=True)
+                repeat(dest.rows, [], partial(row, True), once=True)
         with ready:
-            repeat(place.rows, [], partial(row, False), once=True)
+            repeat(dest.rows, [], partial(row, False), once=True)
 
 
 Sums = Sequence[Value]
 
 
-def _plain(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
+def _plain(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     return sums
 
 
-def _raised(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
+def _raised(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     return [at_least(x, sink.bounds[0]) for x in sums]
 
 
-def _formed(place: Place, sink: Sink, r: Value, sums: Sums, form: int = 0) -> Sums:
+def _formed(dest: Destination, sink: Sink, r: Value, sums: Sums, form: int = 0) -> Sums:
     return [formed(form, x, *sink.bounds) for x in sums]
 
 
-def _added(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
-    f32, start = _f32(), addend_at(sink.slots, place.image, place.row + r, place.column)
+def _added(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
+    f32, start = _f32(), addend_at(sink.slots, dest.image, dest.row + r, dest.column)
     addends = [f32[start + n * f32.lanes, mask] for n, mask in enumerate(sink.masks)]
-    return _formed(place, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
+    return _formed(dest, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
 
 
 _WAYS: list[Any] = [_plain, _raised, _formed, _added]

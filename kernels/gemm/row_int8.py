@@ -16,7 +16,7 @@ from ..lang import I8, I32, I64, Value, choose, repeat, share, traced
 from ..lang.blocks import Block, here
 from .dot_conv_int8 import add_products, int8_arithmetic
 from .pick_int8 import chains
-from .results import Place, open_sink, settle, store_rows
+from .results import Destination, finish_tile, open_sink, store_rows
 from .rows import ROW_INT8
 from .tile import Arithmetic
 
@@ -76,12 +76,12 @@ def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any
         while len(found) > len(sums):
             half = len(found) // 2
             found = [x + y for x, y in zip(found[:half], found[half:], strict=True)]
-        place = Place(1, c, I64(0), columns, first, record, I64(0), I64(0), I64(0))
-        results = arithmetic.finish(place, found)
+        dest = Destination(1, c, I64(0), columns, first, record, I64(0), I64(0), I64(0))
+        results = arithmetic.finish(dest, found)
         if results is not None:
-            place = replace(place, rows=I64(1))
-            sink, done = open_sink(place, nv, 1, False), Block("done")
-            store_rows(place, sink, [(here(), 1, results)], done)
-            settle(place, sink)
+            dest = replace(dest, rows=I64(1))
+            sink, done = open_sink(dest, nv, 1, False), Block("done")
+            store_rows(dest, sink, [(here(), 1, results)], done)
+            finish_tile(dest, sink)
 
     return panel
