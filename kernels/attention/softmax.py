@@ -33,11 +33,6 @@ from ..lang import (
 from .rows import BLIND, MASKS, STATE
 
 
-def state_bytes(tier: Tier, rows: int) -> int:
-    """Bytes of a line of state: a number for each query."""
-    return 4 * -(-rows // tier.lanes) * tier.lanes
-
-
 def line_of(name: str) -> int:
     """The number of the line of state with this slot."""
     return STATE.at(name)

@@ -121,7 +121,7 @@ def test_of_the_same_place_the_last_one_stays_on_many_threads():
     loops, components, indices = along(np.zeros((4, 3), np.int32), index, 1)
     back = [Loop(n, loop.d, loop.i, loop.s, loop.disjoint) for n, loop in zip((4, 50), loops, strict=True)]
     move = scattered(back, components, indices, 4)
-    assert move is not None and move.args["apart"] == 4
+    assert move is not None and move.args["parts"] == 4
     y, _ = moved(move, updates, np.zeros((4, 3), np.int32), index, tiers.usable()[-1], 3)
     np.testing.assert_array_equal(y[:, 0], updates[:, -1])
 
