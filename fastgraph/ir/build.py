@@ -60,7 +60,7 @@ class Builder:
     """
 
     trusts = True
-    """Whether a type that is given is not inferred again."""
+    """Whether given types are not inferred again."""
 
     def append(self, node: Node) -> None:
         raise NotImplementedError
@@ -112,7 +112,7 @@ class Builder:
         return Node(op, inputs, outs, attrs, self.label)
 
     label = ""
-    """What nodes are called."""
+    """Names of nodes."""
 
     # -- constants
 

@@ -50,7 +50,7 @@ class Layout(Enum):
     OWN = auto()
     """None of those below: it has a rule of its own (passes/layout.py), or transposes stay before it."""
     EACH = auto()
-    """An element of the result hangs on the elements at its place, of operands that are broadcast."""
+    """An element of the result depends on the elements at its place, of operands that are broadcast."""
     AXIS = auto()
     """One axis is special, that of `axis`; the result has the operand's axes."""
     AXES = auto()
@@ -75,7 +75,7 @@ class Quant(Enum):
 class Op(NamedTuple):
     """An operator: its meaning, and the facts that passes, planning and frontends go by.
 
-    `infer(node, input types) -> output types`: an output whose shape hangs on data gets shape None (no
+    `infer(node, input types) -> output types`: an output whose shape depends on data gets shape None (no
     rank) or None extents. ModelError when the node makes no sense.
     `reference(node, input arrays) -> output arrays`: NumPy, the meaning of the operator, used to fold
     constants, to run what has no kernel, and as the oracle of tests. Control flow gets the arrays of

@@ -1,4 +1,4 @@
-"""Loops that a body may end before the last round: how many rounds there were hangs on data, not what each gives."""
+"""Loops that a body may end before the last round: how many rounds there were depends on data, not what each gives."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _split(state: Sweep, node: Node, value: Value, heads: int | None) -> Value:
 
 
 def _scores_known(node: Node) -> bool:
-    """Whether it is known which keys each query sees, as far as its scores hang on that."""
+    """Whether it is known which keys each query sees, as far as its scores depend on that."""
     mode, valid = attr(node, "qk_matmul_output_mode"), _operands(node)[6]
     return mode < 2 or valid is None or valid.data is not None
 
