@@ -9,7 +9,7 @@ from flatbuffers import flexbuffers
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends import read as read_any
 from fastgraph.frontends.circle import custom_rule, read
-from fastgraph.frontends.circle.registry import builtin_rule
+from fastgraph.frontends.circle.signatures import signature
 from fastgraph.ir import Quantization, check
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.schemas import circle
@@ -218,7 +218,7 @@ FIRST = [name for number, name in sorted(circle.ENUMS["BuiltinOperator"][1].item
 
 def test_every_operator_of_the_first_schema_has_a_rule():
     assert len(FIRST) == 103
-    assert [name for name in FIRST if name != "CUSTOM" and builtin_rule(name) is None] == []
+    assert [name for name in FIRST if name != "CUSTOM" and signature(name) is None] == []
 
 
 def test_versions_and_identifiers():

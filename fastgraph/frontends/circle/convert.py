@@ -14,12 +14,13 @@ from ..core.call import agree
 from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
 from .buffers import custom_options
 from .call import Call
-from .names import interface, signature
+from .names import interface, interface_of
 from .options import Options, options_of
 from .reader import Reader
-from .registry import builtin_rule, rule_of
+from .registry import custom_rule_of
 from .resources import touched
 from .scope import Scope
+from .signatures import signature, translate
 from .states import states
 from .wire import Table
 
@@ -65,7 +66,7 @@ def _turn_upright(graph: Graph, turned: dict[Value, Value]) -> None:
 
 def _main(scope: Scope) -> Graph:
     reader, ins, outs = scope.reader, scope.table.inputs, scope.table.outputs
-    told = signature(reader.model, 0)
+    told = interface_of(reader.model, 0)
     entries: list[list[tuple[int, str]]] = [[], []]
     if told is not None:
         entries = [[(m.tensor_index, m.name) for m in maps] for maps in (told.inputs, told.outputs)]
@@ -163,17 +164,20 @@ def _operator(scope: Scope, place: int, operator: Table) -> None:
 def _translate(operator: Table, custom: bool, call: Call) -> None:
     op, nodes = call.op, call.scope.nodes
     if custom:
-        call.custom_options = custom_options(operator, call.where)
+        call.is_custom, call.custom_options = True, custom_options(operator, call.where)
         call.options = Options(Table(operator.wire, "RankOptions", None))
-    rule = rule_of(op) if custom else builtin_rule(op)
-    if rule is None:
+    told, rule = signature(op, custom), custom_rule_of(op) if custom else None
+    if rule is None and told is None:
         raise UnsupportedError(f"custom operator {op!r}" if custom else op)
     declared, begun = [value.type for value in call.outputs], len(nodes)
     try:
         if not custom:
             call.options = options_of(operator, op, call.where)
         with call:
-            rule(call)
+            if rule is not None:
+                rule(call)
+            elif told is not None:
+                translate(call, told)
     except MISFITS as error:
         raise misfit(call.where, "inputs or options", error) from error
     current().count(4 * (len(nodes) - begun), call.where)

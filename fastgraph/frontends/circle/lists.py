@@ -5,36 +5,36 @@ Source: the converter's lowering of TensorListSetItem (tensorflow/compiler/mlir/
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...ir import Node, TensorType, Value
-from ..core.common import INT64, ints
+from ..core.common import INT64
 from .call import Call
-from .common import on_stored
+from .common import stored
 
 
-def item_set(c: Call) -> bool:
-    """Given ``concat(slice(x, 0, [i, -1...]), y, slice(x, [i + 1, 0...], -1))`` with y of one row; write x with row i
-    anew, which has x's shape, however open those of the slices are. Whether the operator is that.
+def item_set(c: Call, inputs: Sequence[Value | None]) -> Value | None:
+    """Given ``concat(slice(x, 0, [i, -1...]), y, slice(x, [i + 1, 0...], -1))`` with y of one row: the stored numbers
+    of x with row i anew, which has x's shape, however open those of the slices are. None of other concatenations.
     """
-    if len(c.inputs) != 3 or c.options.axis != 0:
-        return False
-    y = c.inputs[1]
-    before, after = (_slice(c, c.inputs[i]) for i in (0, 2))
+    if len(inputs) != 3 or c.options.axis != 0:
+        return None
+    y = inputs[1]
+    before, after = (_slice(c, inputs[i]) for i in (0, 2))
     if before is None or after is None or y is None or before[0] is not after[0]:
-        return False
+        return None
     (x, begin, size), (_, next_begin, rest) = before, after
     i, following = _leading(c, size, -1), _leading(c, next_begin, 0)
     if i is None or following is None or not _all(begin, 0) or not _all(rest, -1):
-        return False
+        return None
     added = c.scope.maker(following)
     if added is None or added.op != "add" or not _is_next(added, i):
-        return False
-    row = c.add("reshape", [i, ints(c, [1, 1])], type=TensorType(i.type.dtype), allowzero=0)
-    at = c.add("cast", [row], type=TensorType(INT64), to=INT64)
-    at = c.add("checked_indices", [at, x], type=TensorType(INT64), axis=0)
-    on_stored(c, "scatter_nd", [x, at, y], reduction="none")
-    return True
+        return None
+    row = c.cast(c("reshape", i, c.vector(1, 1), allowzero=0), INT64)
+    at = c("checked_indices", row, x, type=TensorType(INT64), axis=0)
+    return c("scatter_nd", stored(c, x), at, stored(c, y), reduction="none")
 
 
 def _slice(c: Call, value: Value | None) -> tuple[Value, Value, Value] | None:

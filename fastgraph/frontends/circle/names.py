@@ -10,7 +10,7 @@ from .wire import Table
 DEFAULT_SIGNATURE = "serving_default"
 
 
-def signature(model: Table, subgraph: int) -> Table | None:
+def interface_of(model: Table, subgraph: int) -> Table | None:
     """The signature of a sub-graph: TensorFlow's default one, else the first."""
     found = [s for s in model.signature_defs if s.subgraph_index == subgraph]
     named = [s for s in found if s.signature_key == DEFAULT_SIGNATURE]

@@ -5,95 +5,60 @@ Semantics: tensorflow/core/framework/{node_def, attr_value}.proto; tensorflow/li
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from struct import unpack_from
 from typing import Any
 
-from .call import Call
+from ...errors import ModelError
+from ..core.protobuf import fields, read_of, varint
 from .flex import decode
 
-_BYTES, _INT, _FLOAT, _BOOL, _TYPE, _LIST = 2, 3, 4, 5, 6, 1
+_LIST, _BYTES, _INT, _FLOAT, _BOOL, _TYPE = range(1, 7)
 
 
-def attributes(c: Call) -> dict[str, Any]:
-    """The attributes of a custom operator that is TensorFlow's: numbers, bools, text, lists; types by number."""
-    if not len(c.custom_options):
-        return {}
-    found = decode(c.custom_options, c.where)
+def attributes(options: bytes | memoryview, where: str) -> dict[str, Any]:
+    """The attributes in custom options: numbers, bools, text, lists; types by number."""
+    found = decode(options, where) if len(options) else {}
     if isinstance(found, dict):
         return found
     if not isinstance(found, list) or len(found) != 2 or not isinstance(found[1], str | bytes):
-        c.fail("expected a map, or a name and a NodeDef, in its custom options")
-    raw = found[1].encode() if isinstance(found[1], str) else found[1]
+        raise ModelError(f"{where}: expected a map, or a name and a NodeDef, in its custom options")
     try:
-        return dict(_attr(field) for number, field in _fields(raw) if number == 5)
+        entries = [dict(_fields(entry)) for number, entry in _fields(_bytes(found[1])) if number == 5]
+        return {entry.get(1, b"").decode(): _value(entry.get(2, b"")) for entry in entries}
     except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-        c.fail(f"its NodeDef is damaged ({error})")
+        raise ModelError(f"{where}: its NodeDef is damaged ({error})") from error
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(number, value) of a message: ints, bytes, or the raw bytes of fixed-width numbers."""
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield tag >> 3, value
-            continue
-        size = {1: 8, 5: 4}.get(kind)
-        if kind == 2:
-            size, at = _varint(data, at)
-        if size is None or at + size > len(data):
-            raise ValueError(f"field {tag >> 3} ends beyond it")
-        yield tag >> 3, data[at : at + size]
-        at += size
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for i in range(10):
-        byte = data[at + i]
-        value |= (byte & 127) << 7 * i
-        if byte < 128:
-            return value, at + i + 1
-    raise ValueError("a number has no end")
+def _fields(data: bytes) -> list[tuple[int, bytes]]:
+    """(number, content) of a message."""
+    return [(number, data[start:end]) for number, start, end in fields(read_of(memoryview(data)), 0, len(data))]
 
 
-def _attr(entry: bytes) -> tuple[str, Any]:
-    name, value = "", None
-    for number, field in _fields(entry):
-        if number == 1:
-            name = field.decode()
-        elif number == 2:
-            found = list(_fields(field))
-            value = _value(*found[-1]) if found else None
-    return name, value
+def _value(data: bytes) -> Any:
+    """What an AttrValue holds: its last field."""
+    found = _fields(data)
+    if not found:
+        return None
+    number, content = found[-1]
+    if number == _LIST:
+        return [item for kind, part in _fields(content) for item in _items(kind, part)]
+    return _items(number, content)[0]
 
 
-def _value(number: int, field: Any) -> Any:
-    if number == _BYTES:
-        return field.decode()
-    if number == _INT:
-        return field - (1 << 64) if field >> 63 else field
+def _items(number: int, content: bytes) -> list[Any]:
+    """The values of a field: several where it is a list whose numbers are packed, one after another."""
     if number == _FLOAT:
-        return unpack_from("<f", field)[0]
-    if number == _BOOL:
-        return bool(field)
-    return _list(field) if number == _LIST else field
-
-
-def _list(data: bytes) -> list[Any]:
-    """Numbers may be packed, one after another in one field."""
-    items: list[Any] = []
-    for number, field in _fields(data):
-        if number == _FLOAT:
-            items += [unpack_from("<f", field, at)[0] for at in range(0, len(field), 4)]
-        elif number in (_INT, _BOOL, _TYPE) and isinstance(field, bytes):
-            at = 0
-            while at < len(field):
-                value, at = _varint(field, at)
-                items.append(_value(number, value))
-        else:
-            items.append(_value(number, field))
+        return [unpack_from("<f", content, at)[0] for at in range(0, len(content), 4)]
+    if number == _BYTES:
+        return [content.decode()]
+    if number not in (_INT, _BOOL, _TYPE):
+        return [content]
+    items, at = [], 0
+    while at < len(content):
+        value, at = varint(content, at)
+        items.append(bool(value) if number == _BOOL else value - (1 << 64) if value >> 63 else value)
     return items
