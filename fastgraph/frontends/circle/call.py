@@ -25,7 +25,6 @@ from ..core.common import INT64
 from .reader import Reader
 from .resources import tensor_key, touched
 from .scope import Scope
-from .tensors import type_of
 
 Rule = Callable[["Call"], None]
 """What a user's rule of a custom operator is."""
@@ -53,8 +52,8 @@ class Call(call.Call):
     hint (None where open; operators infer it). The rule makes every one of them.
     `options`: attributes are the fields of the operator's options table with the schema's defaults; enums are their
     names ("SAME", "RELU6"), tensor types NumPy dtypes, vectors tuples (empty where absent).
-    `custom_options`: the bytes of a custom operator's options. `tensors`, `results`: indices of the inputs' and
-    outputs' tensors in the sub-graph. `canonical`, `results_are`: what its signature says of it.
+    `custom_options`: the bytes of a custom operator's options. `tensors`, `results`, `intermediates`: indices of the
+    tensors of inputs, of outputs, and of what is computed within. `canonical`, `results_are`: what its signature says.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Call(call.Call):
         self.outputs = outputs
         self.options = options
         self.custom_options = custom_options
-        self.tensors, self.results, self._intermediates = places
+        self.tensors, self.results, self.intermediates = places
         self._convert = convert
         self.is_custom = False
         self.canonical = ""
@@ -93,10 +92,8 @@ class Call(call.Call):
         """ModelError unless there are at least and at most as many inputs and outputs as told."""
         for what, given, (least, most) in (("inputs", self.inputs, inputs), ("outputs", self.outputs, outputs)):
             if not least <= len(given) <= most:
-                expected = (
-                    least if least == most else f"{least} or more" if most == float("inf") else f"{least} to {most}"
-                )
-                self.fail(f"expected {expected} {what}, found {len(given)}")
+                more = "" if least == most else " or more" if most == float("inf") else f" to {most}"
+                self.fail(f"expected {least}{more} {what}, found {len(given)}")
 
     def option(self, name: str, default: Any = None) -> Any:
         """An option by its name; of a custom operator, or a default."""
@@ -119,11 +116,6 @@ class Call(call.Call):
         """The activation that is fused into the operator."""
         return getattr(self.options, "fused_activation_function", "NONE")
 
-    @property
-    def intermediates(self) -> list[TensorType]:
-        """The types of what is computed within the operator, where the file notes them (int8 LSTM)."""
-        return [type_of(*self.scope.tensor(index)) for index in self._intermediates]
-
     def flexbuffer(self) -> dict[str, Any]:
         """The custom options as a map of FlexBuffers: numbers, strings, lists. ModelError when they are none."""
         from .flex import decode
@@ -143,12 +135,6 @@ class Call(call.Call):
             return {"custom_options": bytes(self.custom_options)}
 
     # writing nodes
-
-    def fresh(self, type: TensorType | None = None) -> Value:
-        """A value for a node to make, of the type of the operator's first output unless told (its shape is open)."""
-        if type is None and self.outputs:
-            type = self.outputs[0].type.with_shape(None)
-        return super().fresh(type)
 
     def write(self, op: str, inputs: Sequence[Value | None] | None = None, **attrs: Any) -> None:
         """Write a node that makes all of the operator's outputs (of all of its inputs, unless told), as its signature
@@ -181,7 +167,7 @@ class Call(call.Call):
             if kind == "declared":
                 self.add("cast", [value], [out], to=out.type.dtype)
             elif kind in ACTIVATED:
-                self.apply(self.activation, value, out)
+                self.into(self.activated(value), out)
             else:
                 self.add("reinterpret", [value], [out])
 
@@ -227,30 +213,25 @@ class Call(call.Call):
 
     def into(self, value: Value, out: Value) -> None:
         """Let the node that makes `value`, the last one, make `out`."""
+        assert self.nodes[-1].out is value
         self.nodes[-1].outputs = [out]
         self.infer(self.nodes[-1])
 
-    def apply(self, activation: str, x: Value, out: Value | None = None) -> Value:
-        """Write an activation by its name in the schemas ("NONE": x itself, or an identity when `out` is given)."""
-        if activation == "NONE":
-            return x if out is None else self.add("identity", [x], [out])
-        y = self._activated(activation, x)
-        if out is None:
-            return y
-        self.into(y, out)
-        return out
-
-    def _activated(self, activation: str, x: Value) -> Value:
-        if activation in ("RELU", "TANH"):
-            return self(activation.lower(), x, type=x.type)
-        if activation in ("RELU6", "RELU_N1_TO_1"):
-            low, high = (0, 6) if activation == "RELU6" else (-1, 1)
-            return self("clip", x, low, high, type=x.type)
-        if activation != "SIGN_BIT":
-            self.fail(f"expected one of TFLite's activations, found {activation!r}")
+    def activated(self, x: Value) -> Value:
+        """The fused activation of x."""
+        match self.activation:
+            case "NONE":
+                return x
+            case "RELU" | "TANH":
+                return self(self.activation.lower(), x, type=x.type)
+            case "RELU6":
+                return self("clip", x, 0, 6, type=x.type)
+            case "RELU_N1_TO_1":
+                return self("clip", x, -1, 1, type=x.type)
         if x.type.quant is not None or x.type.dtype is None or x.type.dtype.kind != "f":
-            self.unsupported(f"with a SIGN_BIT activation on {x.type}")
-        return self.choose((x < 0) | (self.reciprocal(x) < 0), self.number(1, x), 0)  # the reciprocal of -0.0 shows it
+            self.unsupported(f"with a {self.activation} activation on {x.type}")
+        # SIGN_BIT: that of -0.0 shows in its reciprocal.
+        return self.choose((x < 0) | (self.reciprocal(x) < 0), self.number(1, x), 0)
 
     # state: variable tensors and resources
 
@@ -259,11 +240,7 @@ class Call(call.Call):
         return index < len(self.tensors) and self.scope.is_variable(self.tensors[index])
 
     def write_state(self, index: int, value: Value) -> None:
-        """`value` is what variable input `index` holds after this operator: later reads see it, and the next run.
-
-        ModelError when the input is not a variable tensor (is_variable, no buffer). A variable tensor of a sub-graph
-        is a resource like any other (`touched`), so that it lives on too.
-        """
+        """`value` is what variable tensor `index` of the inputs holds from here on. ModelError where it is none."""
         if not self.is_variable(index):
             self.fail(f"expected a variable tensor as input {index}, found one that does not live from run to run")
         self.scope.assign(tensor_key(self.scope.index, self.tensors[index]), value)
@@ -292,15 +269,8 @@ class Call(call.Call):
     def subgraph(self, index: int, args: Sequence[Value | None] = (), resources: Sequence[str] = ()) -> Graph:
         """Sub-graph `index`, converted: a graph of its own, that reads nothing from around it but constants.
 
-        `args` are the values that it is called with, where they are known: handles among them stay handles inside.
-        For each key of `resources` the graph has an input more, its value before, and an output more, its value
-        after. So a rule for control flow does:
-
-            keys = c.touched(index, args=c.inputs)
-            body = c.subgraph(index, c.inputs, keys)
-            c.add("call", [*c.inputs, *map(c.scope.present, keys)], [*c.outputs, *after], body=body)
-            for key, value in zip(keys, after): c.scope.assign(key, value)
-
+        `args` are the values that it is called with, where they are known: handles among them stay handles inside. For
+        each key of `resources` the graph has an input more, its value before, and an output more, its value after.
         ModelError when the index is out of range, or the sub-graph is being converted: recursion.
         """
         return self._convert(self.scope.reader, index, args, resources, self.where)

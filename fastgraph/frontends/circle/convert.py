@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
+
 from ...errors import GraphError, ModelError, UnsupportedError
-from ...ir import Graph, Node, TensorType, Value
+from ...ir import Graph, Node, State, TensorType, Value
 from ...ir.quantization import is_upright, upright
 from ...limits import current, expanded
 from ...ops.evaluate import computes_reals
 from ..core.call import agree
-from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
-from .buffers import custom_options
+from ..core.reader import DEPTH_LIMIT, MISFITS, misfit, unique
 from .call import Call
-from .names import interface, interface_of
 from .options import Options, options_of
 from .reader import Reader
 from .registry import custom_rule_of
-from .resources import touched
+from .resources import BIGGEST, touched
 from .scope import Scope
 from .signatures import signature, translate
-from .states import states
+from .tensors import custom_options
 from .wire import Table
 
 UNCHECKED = frozenset({"SQUEEZE"})
@@ -66,22 +66,78 @@ def _turn_upright(graph: Graph, turned: dict[Value, Value]) -> None:
 
 def _main(scope: Scope) -> Graph:
     reader, ins, outs = scope.reader, scope.table.inputs, scope.table.outputs
-    told = interface_of(reader.model, 0)
+    told = _signature(reader.model, 0)
     entries: list[list[tuple[int, str]]] = [[], []]
     if told is not None:
         entries = [[(m.tensor_index, m.name) for m in maps] for maps in (told.inputs, told.outputs)]
     named = [scope.tensor(index)[0].name for index in ins]
-    for value, name in zip(scope.inputs, interface(ins, named, entries[0]), strict=True):
+    for value, name in zip(scope.inputs, _interface(ins, named, entries[0]), strict=True):
         value.name = name
-    wanted = interface(outs, [scope.tensor(index)[0].name for index in outs], entries[1])
+    wanted = _interface(outs, [scope.tensor(index)[0].name for index in outs], entries[1])
     reader.take(*wanted, *(v.name for v in scope.inputs))
     scope.names = dict(zip(outs[::-1], wanted[::-1], strict=True))
     _run(scope)
     outputs = [_output(scope, value, name) for value, name in zip(scope.outputs(), wanted, strict=True)]
-    kept = [] if reader.unsupported else states(scope)
+    kept = [] if reader.unsupported else _states(scope)
     shapes = {v.name: tuple(scope.table.tensors[i].shape) for i, v in zip(ins, scope.inputs, strict=True)}
     usual = {name: shape for name, shape in shapes.items() if shape and min(shape) >= 0}
     return Graph(scope.name, scope.inputs, outputs, scope.nodes, reader.source, kept, usual)
+
+
+def _states(scope: Scope) -> list[State]:
+    """The main graph's states. What it only reads becomes a constant."""
+    found = []
+    for key, value in scope.first.items():
+        value.type, initial = _initial(scope, key, value)
+        after = scope.current[key]
+        if after is value:
+            value.data = initial
+        else:
+            found.append(State(value, after, initial))
+    return found
+
+
+def _initial(scope: Scope, key: str, value: Value) -> tuple[TensorType, np.ndarray]:
+    """A variable's type and what it holds before the first run.
+
+    A variable tensor begins with zeros; an int8 one, as LiteRT has it, with its zero point.
+    """
+    reader = scope.reader
+    given = reader.initial.get(key)
+    if given is not None and given.data is not None:
+        return given.type, given.data
+    type = value.type if value.type.dtype is not None else reader.types.get(key, value.type)
+    if not key.startswith("variable tensor "):
+        raise ModelError(f"{scope.where}: {key!r} is read before anything gave it a value; "
+                         "the model wants an initialization by CALL_ONCE")  # fmt: skip
+    if not type.concrete or type.nbytes > BIGGEST:
+        raise ModelError(f"{scope.where}: expected a shape and element type of {key!r}, and at most {BIGGEST} bytes, "
+                         f"found {type}")  # fmt: skip
+    start = type.quant.zero_point[0] if type.quant is not None and type.dtype == np.int8 else 0
+    start = max(-128, min(127, start))
+    return type, np.broadcast_to(np.array(start, type.dtype), type.dims)
+
+
+def _signature(model: Table, subgraph: int) -> Table | None:
+    """The signature of a sub-graph: TensorFlow's default one, else the first."""
+    found = [s for s in model.signature_defs if s.subgraph_index == subgraph]
+    named = [s for s in found if s.signature_key == "serving_default"]
+    return next(iter(named + found), None)
+
+
+def _interface(tensors: Sequence[int], names: Sequence[str], entries: Sequence[tuple[int, str]]) -> list[str]:
+    """A name for each tensor of an interface, all different.
+
+    `names` are those of the tensors, `entries` a signature's: (tensor, name). Names are taken from it when it has one
+    for each of the tensors.
+    """
+    told: dict[int, list[str]] = {}
+    for tensor, name in entries:
+        told.setdefault(tensor, []).append(name)
+    if all(told.get(tensor) for tensor in tensors):
+        names = [told[tensor].pop(0) if len(told[tensor]) > 1 else told[tensor][0] for tensor in tensors]
+    taken: dict[str, int] = {}
+    return [unique(taken, name or f"tensor_{tensor}") for tensor, name in zip(tensors, names, strict=True)]
 
 
 def _output(scope: Scope, value: Value, name: str) -> Value:

@@ -1,13 +1,14 @@
 """Circle's own operators. Semantics: Samsung ONE: res/CircleSchema, luci-interpreter's InstanceNorm and RmsNorm,
-cker's RoPE, onert's shape inference of the binary-coded ones; GRU is among the recurrent rules.
+cker's RoPE, onert's shape inference of the binary-coded ones, FuseBCQPass; GRU is among the recurrent rules.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...ir import Value
 from .call import Call
 from .common import computed, reals_of
-from .weights import from_bits
 
 
 def instance_norm(c: Call, x: Value, scale: Value, shift: Value, epsilon: float) -> Value:
@@ -56,7 +57,25 @@ def rope(c: Call, x: Value, sine: Value, cosine: Value, mode: str) -> Value:
 def _coded(c: Call, scales: Value, binary: Value, groups: Value, hidden: int) -> Value:
     if scales.data is None or binary.data is None or groups.data is None:
         c.unsupported("with weights that are computed; expected constants")
-    return c.const(from_bits(c, scales.data, binary.data, groups.data, hidden))
+    return c.const(_from_bits(c, scales.data, binary.data, groups.data, hidden))
+
+
+def _from_bits(c: Call, scales: np.ndarray, binary: np.ndarray, clusters: np.ndarray, hidden: int) -> np.ndarray:
+    """f32 [outputs, hidden] of binary-coded weights: each is the sum of its row's scales, or of their negatives.
+
+    clusters [n, 2]: how many bits, and how many outputs have as many. A row of `binary`, one for each output and bit,
+    holds 32 columns in an int32, the first in the lowest bit; `scales` has one number for each such row.
+    """
+    if clusters.ndim != 2 or clusters.shape[1] != 2 or (clusters < 1).any():
+        c.fail(f"expected clusters [n, 2] of positive numbers, found {clusters.tolist()[:8]}")
+    bits = np.repeat(clusters[:, 0], clusters[:, 1].clip(max=scales.size))
+    words = binary.reshape(-1, binary.shape[-1]) if binary.ndim > 1 else binary.reshape(len(binary), 1)
+    if bits.sum() != scales.size or len(words) != scales.size or not 0 < hidden <= 32 * words.shape[1]:
+        c.fail(f"expected {bits.sum()} rows of bits and scales for {hidden} columns, found {list(binary.shape)} "
+               f"and {scales.size}")  # fmt: skip
+    ones = np.unpackbits(np.ascontiguousarray(words, "<i4").view(np.uint8), axis=1, bitorder="little")[:, :hidden]
+    signed = (ones * np.float32(2) - np.float32(1)) * scales.reshape(-1, 1).astype(np.float32)
+    return np.add.reduceat(signed, np.concatenate([[0], np.cumsum(bits)[:-1]]), axis=0)
 
 
 def bcq_fully_connected(c: Call, x: Value, scales: Value, bits: Value, *rest: Value) -> Value:

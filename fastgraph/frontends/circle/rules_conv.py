@@ -1,4 +1,5 @@
-"""Convolutions and matrix products, channels last. Semantics: TFLite's kernels.
+"""Convolutions, matrix products, pools and resizes, channels last. Semantics: TFLite's kernels; of shuffled weights
+reference_ops.h (ShuffledFullyConnected) and Samsung ONE's ShuffleWeightTo16x1Float32Pass.
 
 Weights are [O, kernel..., I / groups], as TFLite's are but for depthwise and 3-d ones. A bias of integers always has
 the scale of the products that it is added to.
@@ -14,7 +15,9 @@ from ...ir import Quantization, TensorType, Value
 from ..core.common import FLOAT32
 from .call import Call
 from .common import computed, known, same_dtype
-from .weights import row_by_row
+
+BLOCKS = {"SHUFFLED4x16INT8": (4, 16), "SHUFFLED16x1FLOAT32": (16, 1)}
+"""Rows and columns of the blocks that lie one after another."""
 
 
 def _operands(c: Call, x: Value, w: Value) -> None:
@@ -151,7 +154,7 @@ def _output_shape(c: Call, given: Value, rank: int) -> list[int]:
 
 def fully_connected(c: Call, x: Value, w: Value, bias: Value | None) -> None:
     """x [..., I] times weights [O, I], transposed; x becomes a matrix unless keep_num_dims keeps its axes."""
-    w = symmetric(c, row_by_row(c, w), always=False)
+    w = symmetric(c, _row_by_row(c, w), always=False)
     for workspace in c.outputs[1:]:  # where a device would shuffle x as the weights are
         c.add("reinterpret", [x], [workspace])
     _operands(c, x, w)
@@ -168,8 +171,32 @@ def fully_connected(c: Call, x: Value, w: Value, bias: Value | None) -> None:
         c.settle(["activated"], "gemm", [flat, w, bias], c.outputs[:1], trans_b=1)
         return
     y = c("gemm", flat, w, bias, type=c.outputs[0].type.with_shape(None), trans_b=1)
-    y = c.apply(c.activation, y)
-    c.add("reshape", [y, _kept(c, x, rows)], c.outputs[:1])
+    c.add("reshape", [c.activated(y), _kept(c, x, rows)], c.outputs[:1])
+
+
+def _row_by_row(c: Call, weights: Value) -> Value:
+    """Weights of a fully connected layer, stored row by row whatever `weights_format` says."""
+    form = c.options.weights_format
+    if form == "DEFAULT":
+        return weights
+    if weights.data is None:
+        c.unsupported(f"with {form} weights that are computed; expected a constant")
+    return c.const(_unshuffled(c, weights.data, form), weights.type.quant)
+
+
+def _unshuffled(c: Call, weights: np.ndarray, form: str) -> np.ndarray:
+    """Weights [outputs, inputs] of a fully connected layer, whose `weights_format` is `form`, row by row.
+
+    In SHUFFLED4x16INT8 each byte has its highest bit flipped.
+    """
+    rows, columns = BLOCKS[form]
+    dtype = np.dtype(np.float32 if form == "SHUFFLED16x1FLOAT32" else np.uint8)
+    if weights.ndim != 2 or weights.dtype != dtype or weights.shape[0] % rows or weights.shape[1] % columns:
+        c.fail(f"expected {form} weights of {dtype} in blocks of {rows} x {columns}, "
+               f"found {weights.dtype} of shape {list(weights.shape)}")  # fmt: skip
+    height, width = weights.shape[0] // rows, weights.shape[1] // columns
+    plain = weights.reshape(height, width, rows, columns).swapaxes(1, 2).reshape(weights.shape)
+    return np.ascontiguousarray(plain) if dtype == np.float32 else plain ^ np.uint8(0x80)
 
 
 def _kept(c: Call, x: Value, rows: Any) -> Value:
@@ -207,3 +234,32 @@ def matmul(c: Call, x: Value, y: Value, a: int, b: int) -> Value:
                 if (m if ta else k) == (o if tb else n) and (k if ta else m, n if tb else o) == wanted]  # fmt: skip
         flags = fits[0] if fits else flags
     return _adjoint(c, x, flags[0]) @ _adjoint(c, y, flags[1])
+
+
+# pools and resizes
+
+
+def average_pool(c: Call, x: Value, **window: Any) -> None:
+    """Means over what lies inside the image; of integers halves are rounded away from the stored number 0."""
+    quant = x.type.quant
+    if c.activation == "NONE" and quant is None:
+        c.results_are, window["ties"] = ["rounded"], 0.0
+    elif quant is not None and quant.axis is None and quant == c.outputs[0].type.quant:
+        window["ties"] = -quant.scale[0] * quant.zero_point[0]
+    c.write("average_pool", [x], **window, count_include_pad=0)
+
+
+def l2_pool(c: Call, x: Value, **window: Any) -> Value:
+    """The root of the mean of squares over what lies inside the image."""
+    return c.sqrt(c("average_pool", x * x, **window, count_include_pad=0))
+
+
+def resize(c: Call, x: Value, size: Value, mode: str, corners: bool, centers: bool) -> None:
+    """Coordinates are computed in float32 by the multiplier in / out, so that ties fall as they do in TFLite."""
+    if corners and centers:
+        c.fail("expected at most one of align_corners and half_pixel_centers")
+    form = "tf_align_corners" if corners else "tf_half_pixel" if centers else "tf_asymmetric"
+    c.write(
+        "resize", [x, None, None, size], axes=(1, 2), mode=mode, coordinate_transformation_mode=form,
+        nearest_mode="floor" if form == "tf_asymmetric" else "round_prefer_ceil",
+    )  # fmt: skip

@@ -1,11 +1,13 @@
-"""Arithmetic, comparisons and conversions, element by element with broadcasting. Semantics: TFLite's kernels."""
+"""Arithmetic, conversions, activations and normalizations, reductions. Semantics: TFLite's kernels."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ...ir import Value
+from ..core.common import BOOL, axis_in
 from .call import Call
+from .common import computed, same_dtype
 
 
 def not_equal(c: Call, x: Value, y: Value) -> Value:
@@ -58,3 +60,44 @@ def densify(c: Call, x: Value) -> Value:
     if x.data is None:
         c.fail(f"expected a sparse constant, found {x} that is computed")
     return x
+
+
+# activations and normalizations
+
+
+def clamp(c: Call, x: Value, low: int, high: int) -> Value:
+    return c.clip(x, low, high)
+
+
+def softmax(c: Call, x: Value, beta: float) -> Value:
+    """Along the last axis, of the input times beta. Bytes may become int16."""
+    out = c.outputs[0]
+    computed(c, x, out)
+    if x.type.quant is None or out.type.quant is None or out.type.dtype != np.int16:
+        same_dtype(c, x, out)
+    return c("softmax", x if beta == 1 else x * beta, axis=-1)
+
+
+def local_response(c: Call, x: Value, alpha: float, beta: float, bias: float) -> Value:
+    radius = c.options.radius
+    if radius < 0:
+        c.fail(f"expected a radius of 0 or more, found {radius}")
+    size = 2 * radius + 1
+    return c("lrn", x, size=size, alpha=alpha * size, beta=beta, bias=bias)
+
+
+# reductions
+
+
+def reduction(c: Call, x: Value, axes: Value, keepdims: int) -> Value:
+    """TFLite lets an axis be named more than once; a scalar has axis 0 and -1, of one element."""
+    shape = x.type.shape
+    if axes.data is not None and shape is not None:
+        named = dict.fromkeys(axis_in(c, int(a), max(len(shape), 1)) for a in axes.data)
+        axes = c.vector(*(named if shape else ()))
+    return c(c.canonical, x, axes, keepdims=keepdims, noop_with_empty_axes=1)
+
+
+def of_bools(c: Call, x: Value, axes: Value, keepdims: int) -> Value:
+    """Some files carry bools as floats."""
+    return c.cast(reduction(c, c.cast(x, BOOL), axes, keepdims), c.outputs[0].type.dtype)

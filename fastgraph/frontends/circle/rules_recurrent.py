@@ -7,7 +7,7 @@ Their states are variable tensors: read before the first step and written after 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,20 @@ from ...ir import Quantization, TensorType, Value
 from ..core.common import FLOAT32
 from .call import Call
 from .common import computed, reals_of, same_dtype
+from .tensors import type_of
 
 LAYER_NORM_BITS = 10
 """Biases of normalized gates are in steps of the norm's, divided by two to this power."""
 
 RNN_NAMES = {"NONE": "Affine", "RELU": "Relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1", "TANH": "Tanh"}
 """Activations as the canonical `rnn` calls them."""
+
+_UNIDIRECTIONAL = {"w": 1, "r": 5, "peephole": 9, "bias": 12, "projection": 16, "h": 18, "c": 19, "norm": 20}
+_BIDIRECTIONAL = (
+    {"w": 1, "r": 5, "peephole": 9, "bias": 12, "projection": 16, "h": 35, "c": 36, "extra": 40},
+    {"w": 18, "r": 22, "peephole": 26, "bias": 29, "projection": 33, "h": 37, "c": 38, "extra": 44},
+)
+"""Where the inputs of an LSTM begin, of both directions in the second."""
 
 Optional = Value | None
 
@@ -38,12 +46,10 @@ def reals(c: Call, bias: Optional, *scaled: Optional, shift: int = 0) -> Optiona
 
 
 def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, time_major: int = 0,
-          joined: Sequence[tuple[Value, int]] = ()) -> None:  # fmt: skip
-    """Write one direction of an LSTM. `at` says where its inputs begin; `joined`: values that are fed beside x, each
-    with the place of its weights."""
+          extra: Optional = None) -> None:  # fmt: skip
+    """Write one direction of an LSTM, with inputs where `at` says. `extra` is fed beside x, with weights of its own."""
     h, cell = c.x(at["h"]), c.x(at["c"])
-    weights = [c.input(at["w"] + g) for g in range(4)]
-    recurrent = [c.input(at["r"] + g) for g in range(4)]
+    weights, recurrent = ([c.input(at[name] + g) for g in range(4)] for name in "wr")
     norms = [c.input(at["norm"] + g) if "norm" in at else None for g in range(4)]
     biases: list[Optional] = []
     for g in range(4):
@@ -52,9 +58,9 @@ def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, t
         biases.append(reals(c, bias, *like, shift=0 if norm is None else LAYER_NORM_BITS))
     projection = c.input(at["projection"])
     hidden = _hidden_type(c) if projection is not None else None
-    for extra, place in joined:
+    if extra is not None:
         x = _beside(c, x, extra)
-        weights = [w if w is None else _beside(c, w, c.x(place + g)) for g, w in enumerate(weights)]
+        weights = [w if w is None else _beside(c, w, c.x(at["extra"] + g)) for g, w in enumerate(weights)]
     peepholes = [c.input(at["peephole"] + g) for g in range(3)]
     scaled = [projection] if hidden is None else [projection, Value("", hidden)]
     projection_bias = reals(c, c.input(at["projection"] + 1), *scaled)
@@ -83,7 +89,7 @@ def _rounds_its_state(x: Value, recurrent: Sequence[Optional], rare: Sequence[Op
 
 def _hidden_type(c: Call) -> TensorType | None:
     """What the output is rounded to before its projection, where the file says so."""
-    hidden = c.intermediates[4] if len(c.intermediates) > 4 else None
+    hidden = type_of(*c.scope.tensor(c.intermediates[4])) if len(c.intermediates) > 4 else None
     return hidden if hidden is not None and hidden.quant is not None else None
 
 
@@ -91,9 +97,6 @@ def _beside(c: Call, a: Value, b: Value) -> Value:
     """Two values side by side along the last axis, as reals where they are quantized."""
     quantized = a.type.quant is not None or b.type.quant is not None
     return c("concat", a, b, type=TensorType(FLOAT32 if quantized else a.type.dtype), axis=-1)
-
-
-_UNIDIRECTIONAL = {"w": 1, "r": 5, "peephole": 9, "bias": 12, "projection": 16, "h": 18, "c": 19, "norm": 20}
 
 
 def lstm(c: Call, x: Value, *_: Value | None) -> None:
@@ -136,32 +139,27 @@ def _parts(c: Call, x: Value, axis: int, *sizes: int) -> list[Value]:
     return made
 
 
-def bidirectional_lstm(c: Call, *_: Value | None) -> None:
-    """Forward and backward over time; the backward one may have an input of its own, or both one beside theirs."""
+def bidirectional_lstm(c: Call, *_: Optional) -> None:
     c.count((39, 48), (1, 2))
-    time_major = int(c.options.time_major)
-    aux = c.input(39)
-    both = aux is not None and c.input(40 + 1) is not None
-    joined = [[(aux, place)] if aux is not None and both else [] for place in (40, 44)]
-    forward = {"w": 1, "r": 5, "peephole": 9, "bias": 12, "projection": 16, "h": 35, "c": 36}
-    backward = {"w": 18, "r": 22, "peephole": 26, "bias": 29, "projection": 33, "h": 37, "c": 38}
-    outs = _two_outputs(c)
-    _lstm(c, c.x(), forward, outs[0], time_major=time_major, joined=joined[0])
-    other = aux if aux is not None and not both else c.x()
-    _lstm(c, other, backward, outs[1], reverse=1, time_major=time_major, joined=joined[1])
-    _merged(c, outs)
+
+    def write(x: Value, extra: Optional, out: Value, backward: int) -> None:
+        time_major = int(c.options.time_major)
+        _lstm(c, x, _BIDIRECTIONAL[backward], out, reverse=backward, time_major=time_major, extra=extra)
+
+    _both_ways(c, 39, 41, write)
 
 
-def _two_outputs(c: Call) -> list[Value]:
-    if c.options.merge_outputs:
-        return [c.fresh(c.outputs[0].type.with_shape(None)) for _ in range(2)]
-    if len(c.outputs) != 2:
+def _both_ways(c: Call, extra: int, weights: int, write: Callable[[Value, Optional, Value, int], None]) -> None:
+    """Write forward and backward over time; input `extra` is what the backward direction reads, or what both have
+    beside theirs where there are weights for it.
+    """
+    other, own, merged = c.input(extra), c.input(weights) is None, c.options.merge_outputs
+    if not merged and len(c.outputs) != 2:
         c.fail(f"expected an output for each direction, found {len(c.outputs)}")
-    return c.outputs
-
-
-def _merged(c: Call, outs: list[Value]) -> None:
-    if c.options.merge_outputs:
+    outs = [c.fresh(c.outputs[0].type.with_shape(None)) for _ in range(2)] if merged else c.outputs
+    for backward, out in enumerate(outs):
+        write(other if other is not None and own and backward else c.x(), None if own else other, out, backward)
+    if merged:
         c.add("concat", outs, c.outputs[:1], axis=-1)
 
 
@@ -176,21 +174,20 @@ def sequence_rnn(c: Call, x: Value, *_: Value) -> None:
     _rnn(c, x, 1, c.outputs[0])
 
 
-def bidirectional_rnn(c: Call, x: Value, *rest: Value | None) -> None:
-    aux, aux_weights = rest[8:10]
-    beside = aux_weights is not None and aux is not None
-    outs = _two_outputs(c)
-    _rnn(c, x, 1, outs[0], joined=[(aux, 10)] if beside else ())  # type: ignore[list-item]
-    other = x if aux is None or beside else aux
-    _rnn(c, other, 5, outs[1], "reverse", joined=[(aux, 11)] if beside else ())  # type: ignore[list-item]
-    _merged(c, outs)
+def bidirectional_rnn(c: Call, *_: Optional) -> None:
+    def write(x: Value, extra: Optional, out: Value, backward: int) -> None:
+        _rnn(c, x, 5 if backward else 1, out, "reverse" if backward else "forward", extra, 10 + backward)
+
+    _both_ways(c, 9, 10, write)
 
 
-def _rnn(c: Call, x: Value, at: int, out: Value, direction: str = "forward",
-         joined: Sequence[tuple[Value, int]] = ()) -> None:  # fmt: skip
-    """Write one direction; its weights, recurrent weights, bias and state are the inputs from `at` on."""
+def _rnn(c: Call, x: Value, at: int, out: Value, direction: str = "forward", extra: Optional = None,
+         place: int = 0) -> None:  # fmt: skip
+    """Write one direction; its weights, recurrent weights, bias and state are the inputs from `at` on. `extra` is fed
+    beside x, with the weights at `place`.
+    """
     w, r, bias, h = (c.x(at + i) for i in range(4))
-    for extra, place in joined:
+    if extra is not None:
         x, w = _beside(c, x, extra), _beside(c, w, c.x(place))
     if c.activation not in RNN_NAMES:
         c.unsupported(f"with a {c.activation} activation")

@@ -1,4 +1,4 @@
-"""Taking tensors apart and joining them: slices, pads, concat, split. Semantics: TFLite's kernels."""
+"""Slices, pads, concat, split; reading and writing at indices. Semantics: TFLite's kernels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Value
+from ...ir import TensorType, Value
 from ..core.common import FARTHEST, INT64, axis_in, ints
 from .call import Call
-from .common import matched, same_dtype
+from .common import computed, matched, same_dtype
 from .lists import item_set
 
 NEAREST = int(np.iinfo(np.int64).min)
@@ -131,3 +131,42 @@ def reverse(c: Call, x: Value, axes: Value) -> Value:
 def dilate(c: Call, x: Value, dilations: list[int], between: Value) -> Value:
     zeros = (0,) * len(dilations)
     return c("interior_pad", x, between, low=zeros, high=zeros, interior=tuple(d - 1 for d in dilations))
+
+
+# at indices
+
+
+def gather(c: Call, x: Value, indices: Value, axis: int, batch: int) -> Value:
+    if x.type.shape is not None:
+        axis = axis_in(c, axis, len(x.type.shape))
+    if not batch:
+        return c.pick(x, indices, axis)
+    rank = c.rank(indices)
+    batch = axis_in(c, batch, rank + 1) if batch < 0 else batch
+    return c("gather_batches", x, indices, axis=axis, batch_dims=batch)
+
+
+def embedding_lookup(c: Call, ids: Value, table: Value) -> Value:
+    """The rows of a table that ids name; quantized rows may become floats."""
+    if c.outputs[0].type.dtype == table.type.dtype:
+        c.results_are = ["moved"]
+    else:
+        computed(c, table)
+    return c.pick(table, ids)
+
+
+def scatter_nd(c: Call, indices: Value, updates: Value, shape: Value) -> Value:
+    """What falls on one place adds up; elsewhere is 0."""
+    zeros = c("expand", c.number(0, updates), shape)
+    return c("scatter_nd", zeros, indices, updates, reduction="add")
+
+
+def sparse_to_dense(c: Call, indices: Value, shape: Value, values: Value, other: Value) -> Value:
+    """Indices [n, rank], values [n] or one, what the other places hold."""
+    rank = None if shape.type.shape is None else shape.type.shape[0]
+    if not isinstance(rank, int):
+        c.unsupported("into a shape whose number of axes the file leaves open")
+    rows = c("reshape", indices, c.vector(-1, rank))
+    if values.type.shape == ():
+        values = c("expand", values, c("shape", rows, type=TensorType(INT64), start=0, end=1))
+    return c("scatter_nd", c("expand", other, shape), rows, values, reduction="none")

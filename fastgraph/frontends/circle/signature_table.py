@@ -41,9 +41,9 @@ ABS CEIL COS EXP FLOOR LOG NEG ROUND SIGN SIN SQRT: x -> alike
 ADD MUL: x y -> wraps
 ADD_N=sum: values+ -> alike
 ARG_MAX ARG_MIN: x axis:number -> declared | axis keepdims=0
-ASSIGN_VARIABLE: handle value -> by variables.assign_variable
+ASSIGN_VARIABLE: handle value -> by state.assign_variable
 ATAN2: y x -> alike
-AVERAGE_POOL_2D: x -> clamped by pool.average_pool | kernel_shape=filter_height,filter_width strides=stride_h,stride_w
+AVERAGE_POOL_2D: x -> clamped by conv.average_pool | kernel_shape=filter_height,filter_width strides=stride_h,stride_w
   auto_pad=padding:padding
 BATCH_MATMUL: x y -> any by conv.batch_matmul
 BATCH_TO_SPACE_ND=batch_to_space: x block:vector crops:whole -> moved
@@ -80,7 +80,7 @@ DILATE: x dilations:numbers fill -> moved by slice.dilate
 DIV SUB: x y -> fused
 DYNAMIC_UPDATE_SLICE: x update starts:vector -> moved
 ELU: x -> reals | alpha=1.0
-EMBEDDING_LOOKUP: ids:whole table -> any by gather.embedding_lookup
+EMBEDDING_LOOKUP: ids:whole table -> any by slice.embedding_lookup
 EMBEDDING_LOOKUP_SPARSE: ids indices shape weights table -> any | combiner
 EQUAL GREATER LESS STABLEHLO_ADD GREATER_EQUAL=greater_or_equal LESS_EQUAL=less_or_equal STABLEHLO_DIVIDE=div
   STABLEHLO_MAXIMUM=max STABLEHLO_MINIMUM=min STABLEHLO_MULTIPLY=mul STABLEHLO_POWER=pow STABLEHLO_SUBTRACT=sub: x y
@@ -91,23 +91,23 @@ FILL: shape:vector value -> any by shape.fill
 FLOOR_DIV: x y -> alike by elementwise.floor_div
 FLOOR_MOD=mod POW: x y -> alike
 FULLY_CONNECTED: x w bias? -> activated any? by conv.fully_connected
-GATHER: x indices:index -> moved by gather.gather | axis batch=batch_dims
+GATHER: x indices:index -> moved by slice.gather | axis batch=batch_dims
 GATHER_ND: x indices:index -> moved | batch_dims=0
 GELU: x -> reals | approximate:gelu
 GRU: x w b? r c? h -> any by recurrent.gru | layout=time_major:batch_first steps=return_sequences
 HARD_SWISH RELU TANH LOGISTIC=sigmoid: x -> reals
 LEAKY_RELU: x -> reals | alpha
-HASHTABLE: -> any by variables.hashtable
-HASHTABLE_FIND: handle keys default -> any by variables.hashtable_find
-HASHTABLE_IMPORT: handle keys values -> by variables.hashtable_import
+HASHTABLE: -> any by state.hashtable
+HASHTABLE_FIND: handle keys default -> any by state.hashtable_find
+HASHTABLE_IMPORT: handle keys values -> by state.hashtable_import
 HASHTABLE_LOOKUP: x keys values -> any any
-HASHTABLE_SIZE: handle -> any by variables.hashtable_size
+HASHTABLE_SIZE: handle -> any by state.hashtable_size
 IF: condition values* -> any* by control.branch | then=then_subgraph_index other=else_subgraph_index
 INSTANCE_NORM: x scale shift -> activated by circle.instance_norm | epsilon
 L2_NORMALIZATION=lp_normalization: x -> fused | axis=-1 p=2 least=1e-6
-L2_POOL_2D: x -> fused by pool.l2_pool | kernel_shape=filter_height,filter_width strides=stride_h,stride_w
+L2_POOL_2D: x -> fused by conv.l2_pool | kernel_shape=filter_height,filter_width strides=stride_h,stride_w
   auto_pad=padding:padding
-LOCAL_RESPONSE_NORMALIZATION: x -> reals by activation.local_response | alpha beta bias
+LOCAL_RESPONSE_NORMALIZATION: x -> reals by elementwise.local_response | alpha beta bias
 LOGICAL_AND=and LOGICAL_OR=or: x y -> any
 LOG_SOFTMAX: x -> reals | axis=-1
 LSH_PROJECTION: seeds x weights? -> any | dense=type:lsh
@@ -117,10 +117,10 @@ MATRIX_SET_DIAG: x diagonal -> moved
 MAXIMUM=max MINIMUM=min: x:like y:like -> alike
 MAX_POOL_2D=max_pool: x:like -> clamped | kernel_shape=filter_height,filter_width strides=stride_h,stride_w
   auto_pad=padding:padding
-MEAN=reduce_mean REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM=reduce_sum: x axes:vector -> alike by reduce.reduction |
+MEAN=reduce_mean REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM=reduce_sum: x axes:vector -> alike by elementwise.reduction |
   keepdims=keep_dims
 MIRROR_PAD: x pads:whole -> moved by slice.mirror_pad | mode:lower
-MULTINOMIAL=philox_multinomial: x count:vector -> any by random.multinomial | seeds=seed,seed2
+MULTINOMIAL=philox_multinomial: x count:vector -> any by state.multinomial | seeds=seed,seed2
 NON_MAX_SUPPRESSION_V4: boxes scores most:whole overlap least -> declared declared by shape.non_max_suppression
 NON_MAX_SUPPRESSION_V5=box_suppression: boxes scores most:whole overlap least sigma -> declared any declared
 NOT_EQUAL: x y -> same by elementwise.not_equal
@@ -130,21 +130,21 @@ PAD: x pads:whole -> moved by slice.pad
 PADV2: x pads:whole value -> moved by slice.pad
 PLACEHOLDER_FOR_GREATER_OP_CODES: refused is no operator: the file says no newer code beside it
 PRELU: x slope -> reals
-RANDOM_STANDARD_NORMAL=philox_normal RANDOM_UNIFORM=philox_uniform: shape:vector -> any by random.drawn |
+RANDOM_STANDARD_NORMAL=philox_normal RANDOM_UNIFORM=philox_uniform: shape:vector -> any by state.drawn |
   seeds=seed,seed2
 RANGE: start limit delta -> alike
 RANK: x -> declared by shape.rank
-READ_VARIABLE: handle -> any by variables.read_variable
-REDUCE_ALL=reduce_min REDUCE_ANY=reduce_max: x:bool axes:vector -> any by reduce.reduction | keepdims=keep_dims
+READ_VARIABLE: handle -> any by state.read_variable
+REDUCE_ALL=reduce_min REDUCE_ANY=reduce_max: x:bool axes:vector -> any by elementwise.reduction | keepdims=keep_dims
 REDUCE_WINDOW: x initial window:numbers strides:numbers dilations:numbers -> alike |
   reduction=reduce_function:window_reduction window strides dilations
-RELU6: x -> reals by activation.clamp | low=0 high=6
-RELU_0_TO_1: x -> reals by activation.clamp | low=0 high=1
-RELU_N1_TO_1: x -> reals by activation.clamp | low=-1 high=1
+RELU6: x -> reals by elementwise.clamp | low=0 high=6
+RELU_0_TO_1: x -> reals by elementwise.clamp | low=0 high=1
+RELU_N1_TO_1: x -> reals by elementwise.clamp | low=-1 high=1
 RESHAPE: x shape:vector? -> moved by shape.reshape
-RESIZE_BILINEAR: x size:vector -> rounded by pool.resize | mode='linear' corners=align_corners
+RESIZE_BILINEAR: x size:vector -> rounded by conv.resize | mode='linear' corners=align_corners
   centers=half_pixel_centers
-RESIZE_NEAREST_NEIGHBOR: x:like size:vector -> rounded by pool.resize | mode='nearest' corners=align_corners
+RESIZE_NEAREST_NEIGHBOR: x:like size:vector -> rounded by conv.resize | mode='nearest' corners=align_corners
   centers=half_pixel_centers
 REVERSE_SEQUENCE: x lengths:vector -> moved | time_axis=seq_dim:axis batch_axis=batch_dim:axis
 REVERSE_V2: x axes:vector -> moved by slice.reverse
@@ -155,16 +155,16 @@ RNN: x w r bias h -> activated by recurrent.rnn_step
 ROPE: x sine cosine -> same by circle.rope | mode
 RSQRT: x -> alike by elementwise.rsqrt
 RUN_MODEL: refused runs another model by its path; load that model by itself
-SCATTER_ND: indices:whole updates:like shape:vector -> stored by gather.scatter_nd
+SCATTER_ND: indices:whole updates:like shape:vector -> stored by slice.scatter_nd
 SEGMENT_SUM=segment_reduce: x ids:whole -> alike | reduction='sum'
 SELECT: condition:bool x:kept y:kept -> alike by elementwise.select_rows
 SELECT_V2=where: condition:bool x:kept y:kept -> alike
 SHAPE: x -> declared
 SKIP_GRAM: x -> any | ngram_size max_skip_size include_all_ngrams
 SLICE: x begin:vector size:vector -> moved by slice.slice
-SOFTMAX: x -> any by activation.softmax | beta
+SOFTMAX: x -> any by elementwise.softmax | beta
 SPACE_TO_BATCH_ND=space_to_batch: x block:vector pads:whole -> moved
-SPARSE_TO_DENSE: indices:whole shape:vector values:kept other:kept -> alike by gather.sparse_to_dense
+SPARSE_TO_DENSE: indices:whole shape:vector values:kept other:kept -> alike by slice.sparse_to_dense
 SPLIT: axis:number x -> moved+ by slice.split
 SPLIT_V: x sizes:vector axis:number -> moved+ by slice.split_v
 SQUARE: x -> alike by elementwise.square
@@ -185,7 +185,7 @@ STABLEHLO_PAD=interior_pad: x value -> same | low=edge_padding_low high=edge_pad
 STABLEHLO_REDUCE_WINDOW: x initial -> same by stablehlo.reduce_window | window=window_dimensions
   strides=window_strides base_dilations dilations=window_dilations
 STABLEHLO_RESHAPE: x -> any by stablehlo.reshape
-STABLEHLO_RNG_BIT_GENERATOR: state -> any any by random.bits | algorithm
+STABLEHLO_RNG_BIT_GENERATOR: state -> any any by state.bits | algorithm
 STABLEHLO_RSQRT: x -> any by elementwise.rsqrt
 STABLEHLO_SCATTER: x indices:whole updates -> same by stablehlo.scatter | offset_dims=update_window_dims
   collapsed_dims=inserted_window_dims start_map=scatter_dims_to_operand_dims index_vector_dim
@@ -210,7 +210,7 @@ UNSORTED_SEGMENT_MAX=segment_reduce: x ids:whole count:whole -> alike | reductio
 UNSORTED_SEGMENT_MIN=segment_reduce: x ids:whole count:whole -> alike | reduction='min'
 UNSORTED_SEGMENT_PROD=segment_reduce: x ids:whole count:whole -> alike | reduction='prod'
 UNSORTED_SEGMENT_SUM=segment_reduce: x ids:whole count:whole -> alike | reduction='sum'
-VAR_HANDLE: -> any by variables.var_handle
+VAR_HANDLE: -> any by state.var_handle
 WHERE: x -> declared by shape.where
 ZEROS_LIKE: x -> alike by elementwise.zeros_like
 """
@@ -221,7 +221,7 @@ Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Elu Erf Exp Expm1 Floor Ident
   Rint=round StopGradient=identity: x -> any
 Add Div Equal Greater Less Mul Pow Sub AddV2=add GreaterEqual=greater_or_equal LessEqual=less_or_equal LogicalAnd=and
   LogicalOr=or Maximum=max Minimum=min RealDiv=div: x y -> any
-All=reduce_min Any=reduce_max: x axes:vector -> any by reduce.of_bools | keepdims=keep_dims?0
+All=reduce_min Any=reduce_max: x axes:vector -> any by elementwise.of_bools | keepdims=keep_dims?0
 BatchMatMul BatchMatMulV2 BatchMatMulV3: x y -> any by conv.matmul | a=adj_x?0 b=adj_y?0
 BroadcastTo=expand: x shape:vector -> any
 Cast: x -> any | to=:dtype
@@ -231,12 +231,12 @@ LogSoftmax Softmax: x -> any | axis=-1
 MatMul: x y -> any by conv.matmul | a=transpose_a?0 b=transpose_b?0
 MatrixBandPart: x lower:number upper:number -> any by shape.band
 Max=reduce_max Mean=reduce_mean Min=reduce_min Prod=reduce_prod Sum=reduce_sum: x axes:vector -> any by
-  reduce.reduction | keepdims=keep_dims?0
+  elementwise.reduction | keepdims=keep_dims?0
 MaxPoolWithArgmax: x -> any declared by custom.max_pool_with_argmax
 NotEqual: x y -> any by elementwise.not_equal
-RandomStandardNormal=philox_normal RandomUniform=philox_uniform: shape:vector -> any by random.tensorflow |
+RandomStandardNormal=philox_normal RandomUniform=philox_uniform: shape:vector -> any by state.tensorflow |
   seeds=seed,seed2?0
-Relu6: x -> any by activation.clamp | low=0 high=6
+Relu6: x -> any by elementwise.clamp | low=0 high=6
 Reshape: x shape:vector -> any | allowzero=1
 Rsqrt: x -> any by elementwise.rsqrt
 Select=where SelectV2=where: condition x y -> any
