@@ -22,8 +22,7 @@ from ...ir.types import UNKNOWN
 from ...ops import OPS
 from ..core import call
 from ..core.common import INT64
-from .reader import Reader
-from .resources import tensor_key, touched
+from .reader import Reader, tensor_key, touched
 from .scope import Scope
 
 Rule = Callable[["Call"], None]
@@ -52,14 +51,14 @@ class Call(call.Call):
     hint (None where open; operators infer it). The rule makes every one of them.
     `options`: attributes are the fields of the operator's options table with the schema's defaults; enums are their
     names ("SAME", "RELU6"), tensor types NumPy dtypes, vectors tuples (empty where absent).
-    `custom_options`: the bytes of a custom operator's options. `tensors`, `results`, `intermediates`: indices of the
-    tensors of inputs, of outputs, and of what is computed within. `canonical`, `results_are`: what its signature says.
+    `custom_options`: the bytes of a custom operator's options. `tensors`, `intermediates`: indices of the
+    tensors of inputs, and of what is computed within. `canonical`, `results_are`: what its signature says.
     """
 
     def __init__(
         self, scope: Scope, op: str, name: str, where: str, version: int,
         inputs: list[Value | None], outputs: list[Value], options: Any, custom_options: bytes | memoryview,
-        places: tuple[Sequence[int], Sequence[int], Sequence[int]], convert: Convert,
+        places: tuple[Sequence[int], Sequence[int]], convert: Convert,
     ) -> None:  # fmt: skip
         super().__init__(op, name, where, scope.nodes, scope.reader.unique)
         self.scope = scope
@@ -68,7 +67,7 @@ class Call(call.Call):
         self.outputs = outputs
         self.options = options
         self.custom_options = custom_options
-        self.tensors, self.results, self.intermediates = places
+        self.tensors, self.intermediates = places
         self._convert = convert
         self.is_custom = False
         self.canonical = ""
@@ -107,7 +106,7 @@ class Call(call.Call):
     @cached_property
     def told(self) -> dict[str, Any]:
         """The options of a custom operator, which may be TensorFlow's."""
-        from .nodedef import attributes
+        from .flex import attributes
 
         return attributes(self.custom_options, self.where)
 

@@ -16,9 +16,8 @@ from ..core.call import agree
 from ..core.reader import DEPTH_LIMIT, MISFITS, misfit, unique
 from .call import Call
 from .options import Options, options_of
-from .reader import Reader
+from .reader import BIGGEST, Reader, touched
 from .registry import custom_rule_of
-from .resources import BIGGEST, touched
 from .scope import Scope
 from .signatures import signature, translate
 from .tensors import custom_options
@@ -206,7 +205,7 @@ def _operator(scope: Scope, place: int, operator: Table) -> None:
         name = f"{code.name}:{place}" if not scope.index else f"{code.name}:{scope.index}.{place}"
         _translate(operator, code.custom, Call(
             scope, code.name, name, where, code.version, reads, made, None, b"",
-            (inputs, outputs, operator.intermediates), _subgraph,
+            (inputs, operator.intermediates), _subgraph,
         ))  # fmt: skip
     except UnsupportedError as error:
         within = f" of sub-graph {scope.index}" if scope.index else ""

@@ -51,10 +51,6 @@ class Options:
         self.__dict__[field] = value
         return value
 
-    def has(self, field: str) -> bool:
-        """Whether the file says it."""
-        return self._table.at is not None and self._table.has(_ALIASES.get(field, field))
-
     def __repr__(self) -> str:
         return f"{self._table.kind}({', '.join(f'{f}={getattr(self, f)!r}' for f in self._table.fields)})"
 

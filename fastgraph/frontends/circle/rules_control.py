@@ -17,7 +17,7 @@ from ...limits import current
 from ...ops.work import work_of
 from ..core.common import BOOL, INT64
 from .call import Call
-from .resources import BIGGEST
+from .reader import BIGGEST
 
 MOST_ROUNDS = np.iinfo(np.int64).max
 

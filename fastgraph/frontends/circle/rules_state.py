@@ -12,7 +12,7 @@ import numpy as np
 from ...ir import TensorType, Value
 from ..core.common import INT64
 from .call import Call
-from .resources import random_key, variable_key
+from .reader import random_key, variable_key
 
 
 def _handle(c: Call, key: str) -> None:

@@ -12,8 +12,7 @@ from ...ir import Node, TensorType, Value
 from ...ir.quantization import is_upright
 from ...limits import current
 from ...ops.work import nbytes
-from .reader import Reader
-from .resources import tensor_key
+from .reader import Reader, tensor_key
 from .tensors import buffer, constant, type_of
 from .wire import Table
 
