@@ -100,7 +100,7 @@ def test_element_types_are_compared(name: str, told: Signature) -> None:
     right = [np.zeros(1, np.int32) if kind.startswith(("vec", "who", "num", "index")) else "f" for kind in kinds]
     right = [np.bool_ if kind == "bool" else x for kind, x in zip(kinds, right, strict=True)]
     for i, kind in enumerate(kinds):
-        what = "whole numbers" if kind == "index" else "bools" if kind == "bool" else r"int32 or int64 numbers"
+        what = "bools" if kind == "bool" else "int32 or int64 numbers"
         if kind not in _COMPARED:
             with pytest.raises(ModelError, match=rf"\({name}\): expected .*{what}"):
                 read(file(name, [np.float32 if j >= i else x for j, x in enumerate(right)], arity(told.results)[0]))

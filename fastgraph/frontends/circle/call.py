@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError
 from ...ir import Graph, Node, Quantization, TensorType, Value
 from ...ir.types import UNKNOWN
 from ...ops import OPS
@@ -52,12 +51,12 @@ class Call(call.Call):
     `options`: attributes are the fields of the operator's options table with the schema's defaults; enums are their
     names ("SAME", "RELU6"), tensor types NumPy dtypes, vectors tuples (empty where absent).
     `custom_options`: the bytes of a custom operator's options. `tensors`, `intermediates`: indices of the
-    tensors of inputs, and of what is computed within. `canonical`, `results_are`: what its signature says.
+    tensors of inputs, and of what is within. `canonical`, `results_are`: what its signature says.
     """
 
     def __init__(
         self, scope: Scope, op: str, name: str, where: str, version: int,
-        inputs: list[Value | None], outputs: list[Value], options: Any, custom_options: bytes | memoryview,
+        inputs: list[Value | None], outputs: list[Value],
         places: tuple[Sequence[int], Sequence[int]], convert: Convert,
     ) -> None:  # fmt: skip
         super().__init__(op, name, where, scope.nodes, scope.reader.unique)
@@ -65,8 +64,8 @@ class Call(call.Call):
         self.version = version
         self.inputs = inputs
         self.outputs = outputs
-        self.options = options
-        self.custom_options = custom_options
+        self.options: Any = None
+        self.custom_options = b""
         self.tensors, self.intermediates = places
         self._convert = convert
         self.is_custom = False
@@ -125,13 +124,6 @@ class Call(call.Call):
         if not isinstance(found, dict):
             self.fail(f"expected a map in its custom options, found {type(found).__name__}")
         return found
-
-    def settings(self) -> dict[str, Any]:
-        """The custom options by name; what is no map of FlexBuffers as the bytes `custom_options`."""
-        try:
-            return self.flexbuffer()
-        except ModelError:
-            return {"custom_options": bytes(self.custom_options)}
 
     # writing nodes
 

@@ -75,7 +75,8 @@ def _main(scope: Scope) -> Graph:
     wanted = _interface(outs, [scope.tensor(index)[0].name for index in outs], entries[1])
     reader.take(*wanted, *(v.name for v in scope.inputs))
     scope.names = dict(zip(outs[::-1], wanted[::-1], strict=True))
-    _run(scope)
+    for place, operator in enumerate(scope.table.operators):
+        _operator(scope, place, operator)
     outputs = [_output(scope, value, name) for value, name in zip(scope.outputs(), wanted, strict=True)]
     kept = [] if reader.unsupported else _states(scope)
     shapes = {v.name: tuple(scope.table.tensors[i].shape) for i, v in zip(ins, scope.inputs, strict=True)}
@@ -162,7 +163,8 @@ def _subgraph(reader: Reader, index: int, args: Sequence[Value | None], resource
     try:
         scope = Scope(reader, index, args, caller)
         before = [scope.present(key) for key in resources]
-        _run(scope)
+        for place, operator in enumerate(scope.table.operators):
+            _operator(scope, place, operator)
         outputs = [*scope.outputs(), *(scope.current[key] for key in resources)]
     finally:
         reader.active.pop()
@@ -182,12 +184,6 @@ def _calls(reader: Reader, caller: str, index: int) -> tuple[int, list[int]]:
 # operators
 
 
-def _run(scope: Scope) -> None:
-    """Translate the operators, one after the other."""
-    for place, operator in enumerate(scope.table.operators):
-        _operator(scope, place, operator)
-
-
 def _operator(scope: Scope, place: int, operator: Table) -> None:
     reader = scope.reader
     code = reader.code(operator.opcode_index, scope.where)
@@ -203,10 +199,9 @@ def _operator(scope: Scope, place: int, operator: Table) -> None:
         reads = [None if index < 0 else scope.read(index) for index in inputs]
         made = [Value(reader.unique("unread")) if index < 0 else scope.declared(index) for index in outputs]
         name = f"{code.name}:{place}" if not scope.index else f"{code.name}:{scope.index}.{place}"
-        _translate(operator, code.custom, Call(
-            scope, code.name, name, where, code.version, reads, made, None, b"",
-            (inputs, operator.intermediates), _subgraph,
-        ))  # fmt: skip
+        places = inputs, operator.intermediates
+        call = Call(scope, code.name, name, where, code.version, reads, made, places, _subgraph)
+        _translate(operator, code.custom, call)
     except UnsupportedError as error:
         within = f" of sub-graph {scope.index}" if scope.index else ""
         makes = f", which makes {made[0].name!r}" if made else ""

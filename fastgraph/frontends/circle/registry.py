@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...errors import InputError
+from ...errors import InputError, ModelError
 from ...ops.registry import USERS
-from .call import Rule
+from .call import Call, Rule
 
 
 def custom_rule_of(code: str) -> Rule | None:
@@ -16,7 +16,15 @@ def custom_rule_of(code: str) -> Rule | None:
     from ...ops.custom import of_name
 
     user = of_name(code)
-    return lambda c: c.custom(user, c.inputs, c.outputs, c.settings())
+
+    def rule(c: Call) -> None:
+        try:
+            settings = c.flexbuffer()
+        except ModelError:  # no map: the kernel gets the bytes
+            settings = {"custom_options": bytes(c.custom_options)}
+        c.custom(user, c.inputs, c.outputs, settings)
+
+    return rule
 
 
 _OWN: dict[str, Rule] = {}

@@ -30,20 +30,10 @@ def spliced(c: Call, graph: Graph, args: Sequence[Value | None], nodes: list[Nod
     if len(given) < len(args):
         c.fail(f"sub-graph {graph.name} needs all of its inputs, one is left out (-1)")
     graph.replace(dict(zip(graph.inputs, given, strict=True)))
+    write = c.write_node if nodes is None else nodes.append
     for node in graph.nodes:
-        if nodes is None:
-            c.write_node(node)
-        else:
-            nodes.append(node)
+        write(node)
     return list(graph.outputs)
-
-
-def written(c: Call, results: Sequence[Value]) -> None:
-    """Let the results be the operator's outputs."""
-    if len(results) != len(c.outputs):
-        c.fail(f"expected a sub-graph with {len(c.outputs)} outputs, found {len(results)}")
-    for value, out in zip(results, c.outputs, strict=True):
-        c.add("identity", [value], [out])
 
 
 def call(c: Call, *args: Value | None, index: int) -> None:
@@ -52,7 +42,10 @@ def call(c: Call, *args: Value | None, index: int) -> None:
     graph = c.subgraph(index, args, keys)
     results = spliced(c, graph, [*args, *map(c.scope.present, keys)])
     count = len(results) - len(keys)
-    written(c, results[:count])
+    if count != len(c.outputs):
+        c.fail(f"expected a sub-graph with {len(c.outputs)} outputs, found {count}")
+    for value, out in zip(results, c.outputs, strict=False):
+        c.add("identity", [value], [out])
     _keep(c, keys, results[count:])
 
 

@@ -174,21 +174,16 @@ def fully_connected(c: Call, x: Value, w: Value, bias: Value | None) -> None:
     c.add("reshape", [c.activated(y), _kept(c, x, rows)], c.outputs[:1])
 
 
-def _row_by_row(c: Call, weights: Value) -> Value:
-    """Weights of a fully connected layer, stored row by row whatever `weights_format` says."""
-    form = c.options.weights_format
-    if form == "DEFAULT":
-        return weights
-    if weights.data is None:
-        c.unsupported(f"with {form} weights that are computed; expected a constant")
-    return c.const(_unshuffled(c, weights.data, form), weights.type.quant)
-
-
-def _unshuffled(c: Call, weights: np.ndarray, form: str) -> np.ndarray:
-    """Weights [outputs, inputs] of a fully connected layer, whose `weights_format` is `form`, row by row.
+def _row_by_row(c: Call, w: Value) -> Value:
+    """Weights [outputs, inputs] of a fully connected layer, stored row by row whatever `weights_format` says.
 
     In SHUFFLED4x16INT8 each byte has its highest bit flipped.
     """
+    form, weights = c.options.weights_format, w.data
+    if form == "DEFAULT":
+        return w
+    if weights is None:
+        c.unsupported(f"with {form} weights that are computed; expected a constant")
     rows, columns = BLOCKS[form]
     dtype = np.dtype(np.float32 if form == "SHUFFLED16x1FLOAT32" else np.uint8)
     if weights.ndim != 2 or weights.dtype != dtype or weights.shape[0] % rows or weights.shape[1] % columns:
@@ -196,7 +191,7 @@ def _unshuffled(c: Call, weights: np.ndarray, form: str) -> np.ndarray:
                f"found {weights.dtype} of shape {list(weights.shape)}")  # fmt: skip
     height, width = weights.shape[0] // rows, weights.shape[1] // columns
     plain = weights.reshape(height, width, rows, columns).swapaxes(1, 2).reshape(weights.shape)
-    return np.ascontiguousarray(plain) if dtype == np.float32 else plain ^ np.uint8(0x80)
+    return c.const(np.ascontiguousarray(plain) if dtype == np.float32 else plain ^ np.uint8(0x80), w.type.quant)
 
 
 def _kept(c: Call, x: Value, rows: Any) -> Value:

@@ -34,8 +34,7 @@ def floor_div(c: Call, x: Value, y: Value) -> Value:
 
 
 def zeros_like(c: Call, x: Value) -> Value:
-    shape = c("shape", x)
-    return c("expand", c.number(0, x), shape)
+    return c("expand", c.number(0, x), c("shape", x))
 
 
 def select_rows(c: Call, condition: Value, x: Value, y: Value) -> Value:
@@ -84,9 +83,6 @@ def local_response(c: Call, x: Value, alpha: float, beta: float, bias: float) ->
         c.fail(f"expected a radius of 0 or more, found {radius}")
     size = 2 * radius + 1
     return c("lrn", x, size=size, alpha=alpha * size, beta=beta, bias=bias)
-
-
-# reductions
 
 
 def reduction(c: Call, x: Value, axes: Value, keepdims: int) -> Value:

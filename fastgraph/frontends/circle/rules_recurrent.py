@@ -57,7 +57,9 @@ def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, t
         like: list[Optional] = [x, weights[g]] if norm is None else [norm]
         biases.append(reals(c, bias, *like, shift=0 if norm is None else LAYER_NORM_BITS))
     projection = c.input(at["projection"])
-    hidden = _hidden_type(c) if projection is not None else None
+    hidden = type_of(*c.scope.tensor(c.intermediates[4])) if projection is not None and c.intermediates[4:] else None
+    if hidden is not None and hidden.quant is None:
+        hidden = None  # what is projected is not rounded
     if extra is not None:
         x = _beside(c, x, extra)
         weights = [w if w is None else _beside(c, w, c.x(at["extra"] + g)) for g, w in enumerate(weights)]
@@ -85,12 +87,6 @@ def _rounds_its_state(x: Value, recurrent: Sequence[Optional], rare: Sequence[Op
     """Whether only the weights of a layer are quantized; those with something `rare` are computed on reals."""
     stored = all(v is None or (v.type.quant is not None and len(v.type.shape or ()) == 2) for v in recurrent)
     return stored and x.type.quant is None and all(v is None for v in rare)
-
-
-def _hidden_type(c: Call) -> TensorType | None:
-    """What the output is rounded to before its projection, where the file says so."""
-    hidden = type_of(*c.scope.tensor(c.intermediates[4])) if len(c.intermediates) > 4 else None
-    return hidden if hidden is not None and hidden.quant is not None else None
 
 
 def _beside(c: Call, a: Value, b: Value) -> Value:

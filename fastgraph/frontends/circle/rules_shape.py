@@ -57,15 +57,13 @@ def where(c: Call, x: Value) -> Value:
 
 def unique(c: Call, x: Value) -> None:
     """Distinct elements in order of first appearance, and for each element the place of its like."""
-    values, places = c.outputs
-    first = c.fresh(TensorType(INT64))
-    c.settle(["any", "any", "declared"], "unique", [x], [values, first, places], axis=None, sorted=0)
+    outs = [c.outputs[0], c.fresh(TensorType(INT64)), c.outputs[1]]
+    c.settle(["any", "any", "declared"], "unique", [x], outs, axis=None, sorted=0)
 
 
 def non_max_suppression(c: Call, *inputs: Value) -> None:
-    indices, count = c.outputs
-    scores = c.fresh(TensorType(FLOAT32))
-    c.settle(["declared", "any", "declared"], "box_suppression", [*inputs], [indices, scores, count])
+    outs = [c.outputs[0], c.fresh(TensorType(FLOAT32)), c.outputs[1]]
+    c.settle(["declared", "any", "declared"], "box_suppression", [*inputs], outs)
 
 
 def band(c: Call, x: Value, lower: int, upper: int) -> Value:

@@ -56,10 +56,6 @@ def pad(c: Call, x: Value, pads: Value, value: Value | None = None, mode: str = 
     return c("pad", x, _pads(c, pads), *more, mode=mode)
 
 
-def mirror_pad(c: Call, x: Value, pads: Value, mode: str) -> Value:
-    return pad(c, x, pads, mode=mode)
-
-
 def _pads(c: Call, pairs: Value) -> Value:
     """All befores, then all afters."""
     if pairs.data is None:

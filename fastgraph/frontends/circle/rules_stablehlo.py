@@ -11,8 +11,7 @@ from ...ir import Value
 from ..core.common import BOOL
 from .call import Call
 
-REDUCTIONS = {"add": "add", "mul": "mul", "min": "min", "max": "max", "and": "and", "or": "or",
-              "bitwise_and": "and", "bitwise_or": "or"}  # fmt: skip
+REDUCTIONS = ("add", "mul", "min", "max", "and", "or")
 """Bodies of one operator, by what they reduce with."""
 
 
@@ -46,9 +45,9 @@ def _reduction(c: Call, index: int, allow_last: bool = False) -> str:
     if allow_last and not graph.nodes and len(pair) == 2 and graph.outputs == [graph.inputs[1]]:
         return "none"
     if len(graph.nodes) == 1 and len(pair) == 2 and set(graph.nodes[0].inputs) == pair:
-        node = graph.nodes[0]
-        if node.outputs == graph.outputs and node.op in REDUCTIONS:
-            return REDUCTIONS[node.op]
+        node, op = graph.nodes[0], graph.nodes[0].op.removeprefix("bitwise_")
+        if node.outputs == graph.outputs and op in REDUCTIONS:
+            return op
     c.unsupported("with a body other than one of add, multiply, minimum, maximum, and, or")
 
 

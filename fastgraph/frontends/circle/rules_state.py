@@ -62,26 +62,16 @@ def hashtable_size(c: Call, handle: Value) -> Value:
     return c.vector(len(set(keys.tolist())))
 
 
-# random numbers
-
-
 def drawn(c: Call, *inputs: Value, seeds: tuple[int, int], **attrs: Any) -> None:
     """Write an operator that also takes how many blocks were drawn before and gives how many were after it: with a
     seed, each run goes on where the last one ended, as in TensorFlow.
     """
-    after = c.fresh(TensorType(INT64, ()))
-    if seeds == (0, 0):
-        c.add(c.canonical, [*inputs, c.const(np.int64(0))], [c.outputs[0], after], seeds=None, **attrs)
-        return
-    key = random_key(c.name)
-    c.initialize(key, np.array(0, np.int64))
-    before = c.scope.present(key, TensorType(INT64, ()))
-    c.add(c.canonical, [*inputs, before], [c.outputs[0], after], seeds=seeds, **attrs)
-    c.scope.assign(key, after)
-
-
-def multinomial(c: Call, x: Value, count: Value, seeds: tuple[int, int]) -> None:
-    drawn(c, x, count, seeds=seeds, dtype=c.outputs[0].type.dtype or INT64)
+    before, after, key = c.const(np.int64(0)), c.fresh(TensorType(INT64, ())), random_key(c.name)
+    if any(seeds):
+        c.initialize(key, np.array(0, np.int64))
+        before = c.scope.present(key, TensorType(INT64, ()))
+        c.scope.assign(key, after)
+    c.add(c.canonical, [*inputs, before], [c.outputs[0], after], seeds=seeds if any(seeds) else None, **attrs)
 
 
 def tensorflow(c: Call, shape: Value, seeds: tuple[int, int]) -> None:

@@ -47,8 +47,8 @@ AVERAGE_POOL_2D: x -> clamped by conv.average_pool | kernel_shape=filter_height,
   auto_pad=padding:padding
 BATCH_MATMUL: x y -> any by conv.batch_matmul
 BATCH_TO_SPACE_ND=batch_to_space: x block:vector crops:whole -> moved
-BCQ_FULLY_CONNECTED: x scales bits bias? clusters? -> activated by circle.bcq_fully_connected
-BCQ_GATHER: scales bits indices clusters -> any by circle.bcq_gather | axis
+BCQ_FULLY_CONNECTED: x scales bits bias? clusters? -> activated by custom.bcq_fully_connected
+BCQ_GATHER: scales bits indices clusters -> any by custom.bcq_gather | axis
 BIDIRECTIONAL_SEQUENCE_LSTM: x rest+ -> any any? by recurrent.bidirectional_lstm
 BIDIRECTIONAL_SEQUENCE_RNN: x w r bias h w2 r2 bias2 h2 aux? aux_w? aux_w2? -> any any? by recurrent.bidirectional_rnn
 BITCAST=bit_cast: x -> stored | to=:dtype resize=1
@@ -103,7 +103,7 @@ HASHTABLE_IMPORT: handle keys values -> by state.hashtable_import
 HASHTABLE_LOOKUP: x keys values -> any any
 HASHTABLE_SIZE: handle -> any by state.hashtable_size
 IF: condition values* -> any* by control.branch | then=then_subgraph_index other=else_subgraph_index
-INSTANCE_NORM: x scale shift -> activated by circle.instance_norm | epsilon
+INSTANCE_NORM: x scale shift -> activated by custom.instance_norm | epsilon
 L2_NORMALIZATION=lp_normalization: x -> fused | axis=-1 p=2 least=1e-6
 L2_POOL_2D: x -> fused by conv.l2_pool | kernel_shape=filter_height,filter_width strides=stride_h,stride_w
   auto_pad=padding:padding
@@ -119,8 +119,8 @@ MAX_POOL_2D=max_pool: x:like -> clamped | kernel_shape=filter_height,filter_widt
   auto_pad=padding:padding
 MEAN=reduce_mean REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM=reduce_sum: x axes:vector -> alike by elementwise.reduction |
   keepdims=keep_dims
-MIRROR_PAD: x pads:whole -> moved by slice.mirror_pad | mode:lower
-MULTINOMIAL=philox_multinomial: x count:vector -> any by state.multinomial | seeds=seed,seed2
+MIRROR_PAD: x pads:whole -> moved by slice.pad | mode:lower
+MULTINOMIAL=philox_multinomial: x count:vector -> any by state.drawn | seeds=seed,seed2 dtype=:dtype
 NON_MAX_SUPPRESSION_V4: boxes scores most:whole overlap least -> declared declared by shape.non_max_suppression
 NON_MAX_SUPPRESSION_V5=box_suppression: boxes scores most:whole overlap least sigma -> declared any declared
 NOT_EQUAL: x y -> same by elementwise.not_equal
@@ -150,9 +150,9 @@ REVERSE_SEQUENCE: x lengths:vector -> moved | time_axis=seq_dim:axis batch_axis=
 REVERSE_V2: x axes:vector -> moved by slice.reverse
 RFFT2D: x lengths:vector -> any by stablehlo.rfft2d
 RIGHT_SHIFT=bit_shift: x y -> stored | direction='RIGHT'
-RMS_NORM: x gamma beta? -> any by circle.rms_norm | epsilon
+RMS_NORM: x gamma beta? -> any by custom.rms_norm | epsilon
 RNN: x w r bias h -> activated by recurrent.rnn_step
-ROPE: x sine cosine -> same by circle.rope | mode
+ROPE: x sine cosine -> same by custom.rope | mode
 RSQRT: x -> alike by elementwise.rsqrt
 RUN_MODEL: refused runs another model by its path; load that model by itself
 SCATTER_ND: indices:whole updates:like shape:vector -> stored by slice.scatter_nd

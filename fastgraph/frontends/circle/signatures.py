@@ -105,13 +105,6 @@ def _operands(c: Call, told: Signature) -> list[Any]:
     return found
 
 
-def _index(c: Call, index: int) -> Value:
-    value = c.x(index)
-    if value.type.quant is not None or str(value.type.dtype) not in ("int16", "int32", "int64"):
-        c.fail(f"expected whole numbers as indices, found {value.type}")
-    return value
-
-
 def _bools(c: Call, index: int) -> Value:
     value = c.x(index)
     if value.type.dtype != BOOL:
@@ -127,7 +120,8 @@ def _number(c: Call, index: int) -> int:
 
 
 _TAKE: dict[str, Callable[[Call, int], Any]] = {
-    "": Call.x, "vector": vector, "vector16": lambda c, i: vector(c, i, "int16"), "whole": whole, "index": _index,
+    "": Call.x, "vector": vector, "vector16": lambda c, i: vector(c, i, "int16"),
+    "whole": whole, "index": lambda c, i: whole(c, i, "int16"),
     "bool": _bools, "numbers": known, "number": _number, "like": lambda c, i: matched(c, c.x(i), c.outputs[0]),
     "kept": lambda c, i: matched(c, c.x(i), c.outputs[0], both=True),
 }  # fmt: skip
