@@ -158,7 +158,7 @@ class Call(call.Call):
             if kind == "declared":
                 self.add("cast", [value], [out], to=out.type.dtype)
             elif kind in ACTIVATED:
-                self.into(self.activated(value), out)
+                self.activated(value, out)
             else:
                 self.add("reinterpret", [value], [out])
 
@@ -185,12 +185,12 @@ class Call(call.Call):
 
     def infer(self, node: Node) -> None:
         """As all do. What is only moved stays quantized as it is, where nobody says how."""
-        operands = node.inputs if node.op == "concat" else node.inputs[:1]
-        quants = {v.type.quant for v in operands if v is not None}
-        quant = quants.pop() if len(quants) == 1 else None
-        if quant is not None and quant.axis is None and node.op in OPS and OPS[node.op].moves:
-            for out in node.outputs:
-                if out.type == UNKNOWN:
+        if node.outputs[0].type is UNKNOWN and OPS[node.op].moves:
+            operands = node.inputs if node.op == "concat" else node.inputs[:1]
+            quants = {v.type.quant for v in operands if v is not None}
+            quant = quants.pop() if len(quants) == 1 else None
+            if quant is not None and quant.axis is None:
+                for out in node.outputs:
                     out.type = TensorType(node.x.type.dtype, None, quant)
         super().infer(node)
 
@@ -208,21 +208,23 @@ class Call(call.Call):
         self.nodes[-1].outputs = [out]
         self.infer(self.nodes[-1])
 
-    def activated(self, x: Value) -> Value:
-        """The fused activation of x."""
+    def activated(self, x: Value, out: Value | None = None) -> Value:
+        """The fused activation of x, where there is one as `out`."""
+        outs = None if out is None else [out]
         match self.activation:
             case "NONE":
                 return x
             case "RELU" | "TANH":
-                return self(self.activation.lower(), x, type=x.type)
+                return self.add(self.activation.lower(), [x], outs, type=x.type)
             case "RELU6":
-                return self("clip", x, 0, 6, type=x.type)
+                return self.add("clip", [x, self.number(0, x), self.number(6, x)], outs, type=x.type)
             case "RELU_N1_TO_1":
-                return self("clip", x, -1, 1, type=x.type)
+                return self.add("clip", [x, self.number(-1, x), self.number(1, x)], outs, type=x.type)
         if x.type.quant is not None or x.type.dtype is None or x.type.dtype.kind != "f":
             self.unsupported(f"with a {self.activation} activation on {x.type}")
         # SIGN_BIT: that of -0.0 shows in its reciprocal.
-        return self.choose((x < 0) | (self.reciprocal(x) < 0), self.number(1, x), 0)
+        negative = (x < 0) | (self.reciprocal(x) < 0)
+        return self.add("where", [negative, self.number(1, x), self.number(0, x)], outs)
 
     # state: variable tensors and resources
 

@@ -98,16 +98,16 @@ def _groups(c: Call, x: Value, w: Value) -> int:
     return channels // taken
 
 
-def conv(c: Call, x: Value, w: Value, bias: Value | None, **window: Any) -> Value:
+def conv(c: Call, x: Value, w: Value, bias: Value | None, **window: Any) -> None:
     w = symmetric(c, w)
     _operands(c, x, w)
     bias = bias_of(c, bias, x, w)
     x = hybrid(c, x, w, symmetric=w.type.quant is None or len(set(w.type.quant.scale)) == 1)
     w = turned(c, w, (4, 0, 1, 2, 3)) if c.op == "CONV_3D" else w
-    return c("conv", x, w, bias, groups=_groups(c, x, w), **window)
+    c.write("conv", [x, w, bias], groups=_groups(c, x, w), **window)
 
 
-def depthwise(c: Call, x: Value, w: Value, bias: Value | None, **window: Any) -> Value:
+def depthwise(c: Call, x: Value, w: Value, bias: Value | None, **window: Any) -> None:
     """Weights [1, kernel..., O]: each input channel makes O / I output channels side by side."""
     w = symmetric(c, w)
     _operands(c, x, w)
@@ -122,7 +122,7 @@ def depthwise(c: Call, x: Value, w: Value, bias: Value | None, **window: Any) ->
         c.unsupported("whose number of channels the file leaves open")
     bias = bias_of(c, bias, x, w)
     x = hybrid(c, x, w, symmetric=False)
-    return c("conv", x, turned(c, w, (3, 1, 2, 0)), bias, groups=groups, **window)
+    c.write("conv", [x, turned(c, w, (3, 1, 2, 0)), bias], groups=groups, **window)
 
 
 def conv_transpose(c: Call, shape: Value, w: Value, x: Value, bias: Value | None, **window: Any) -> Value:

@@ -97,8 +97,6 @@ def bcq_gather(c: Call, scales: Value, bits: Value, indices: Value, clusters: Va
     return c.pick(_coded(c, scales, bits, clusters, c.options.input_hidden_size), indices, axis)
 
 
-# custom operators
-
 _POOL = "padding stride_w stride_h filter_w filter_h"
 
 
