@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 
-from fastgraph.frontends.circle.registry import builtin_rule
+from fastgraph.frontends.circle.signatures import signature as circle_signature
 from fastgraph.frontends.mil.signatures import find
 from fastgraph.frontends.onnx.rules import _RULES, canonical
 from fastgraph.frontends.onnx.signatures import signature
@@ -33,7 +33,7 @@ def of_onnx() -> Count:
 def of_circle(schema: object, title: str) -> Count:
     """Builtin operators of TensorFlow Lite, or of Circle."""
     every = set(schema.ENUMS["BuiltinOperator"][1].values()) - {"CUSTOM"}  # type: ignore[attr-defined]
-    return title, every, {name for name in every if builtin_rule(name) is not None}
+    return title, every, {name for name in every if circle_signature(name) is not None}
 
 
 def of_mil() -> Count:

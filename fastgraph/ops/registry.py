@@ -87,7 +87,7 @@ class Op(NamedTuple):
     -m docs.catalog` write the catalog, and name it in the table of each frontend whose format has it (ONNX finds it by
     itself, when it is called the same). With no fact at all it works: it is inferred, folded, and run by its reference;
     facts and a lowering make it fast. So `expm1`, a function of each element, is one entry of `RARE` in elementwise.py,
-    which is defined with layout EACH, and one entry of `UNARY` in frontends/circle/rules_tensorflow.py.
+    which is defined with layout EACH, and one word in frontends/circle/signature_table.py.
     """
 
     name: str

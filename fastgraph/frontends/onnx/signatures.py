@@ -6,6 +6,7 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
+from ..core.signatures import arity, entries
 from .signature_table import TABLE
 
 NEWEST = 28
@@ -24,9 +25,7 @@ class Signature(NamedTuple):
 
     def arity(self, kind: str) -> tuple[int, float]:
         """The fewest and the most `inputs` or `outputs`."""
-        names: tuple[str, ...] = getattr(self, kind)
-        needed = [i + 1 for i, name in enumerate(names) if name[-1] not in "?*"]
-        return max(needed, default=0), float("inf") if names and names[-1][-1] == "*" else len(names)
+        return arity(getattr(self, kind))
 
 
 @cache
@@ -45,8 +44,7 @@ def parsed(text: str) -> Signature:
 
 @cache
 def _entries() -> dict[str, str]:
-    entries = [line.partition(":") for line in TABLE.replace("\n  ", " ").strip().splitlines()]
-    return {name: text for names, _, text in entries for name in names.split()}
+    return entries(TABLE)
 
 
 def _attribute(text: str) -> tuple[str, tuple[str, Any]]:
