@@ -144,9 +144,9 @@ def define(
     """Add an operator; a second definition of a name is a defect.
 
     `inputs` is the least and the greatest number of inputs (None: any); the functions see their lists
-    filled up with None to the greatest, and the first `inputs[0]` present. Without a reference the operator's meaning is
-    what the rules that decompose it write. `facts`: further fields of `Op`. What is a
-    step has layout EACH; that, and what moves, has kernels for integers; unless told.
+    filled up with None to the greatest, and the first `inputs[0]` present. Without a reference the operator's meaning
+    is what the rules that decompose it write. `facts`: further fields of `Op`. What is a step has layout EACH; that,
+    and what moves, has kernels for integers; unless told.
     """
     assert name not in _defined, f"operator {name} is defined twice"
     meaning = reference or _by_rules

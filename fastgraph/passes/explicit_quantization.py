@@ -261,16 +261,16 @@ def _joined(state: Sweep, node: Node) -> bool:
     for value in node.inputs[:count]:
         assert value is not None
         if not same_numbers(value.type, kind):
-            value = requantized(state, value, TensorType(kind.dtype, value.type.shape, kind.quant), node)
+            value = requantized(state, value, TensorType(kind.dtype, value.type.shape, kind.quant))
         inputs.append(value)
     state.write(Node(node.op, [*inputs, *node.inputs[count:]], node.outputs, node.attrs, node.name))
     return True
 
 
-def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Value:
+def requantized(g: Sweep, value: Value, type_: TensorType) -> Value:
     """`value` in another type: a node, or for a constant its numbers."""
     if value.data is None:
-        return state.add("requantize", [value], type_, like)
+        return g("requantize", value, type=type_)
     out = Value(f"{value.name}.requantized", type_)
     current().hold(type_.nbytes, out.name)
     node = Node("requantize", [value], [out])

@@ -140,7 +140,7 @@ def requantized_twice(state: Sweep, node: Node) -> bool:
         state.replace(node.out, x)
         return True
     if x is not node.x:
-        state.replace(node.out, requantized(state, x, node.out.type, node))
+        state.replace(node.out, requantized(state, x, node.out.type))
         return True
     return False
 
@@ -209,7 +209,7 @@ def real_constants(state: Sweep, node: Node) -> bool:
     inputs: list[Value | None] = []
     for value in node.inputs:
         stored = value is not None and value.type.quant is not None
-        inputs.append(requantized(state, value, _f32(value), node) if stored else value)  # type: ignore[arg-type]
+        inputs.append(requantized(state, value, _f32(value)) if stored else value)  # type: ignore[arg-type]
     state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
     return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
@@ -15,6 +15,7 @@ from ..freedoms import free
 from ..ir import Graph, Node, TensorType, Value, read_by
 from ..ir.build import Builder, constant
 from ..ops.evaluate import computes_reals, fold, infer_node
+from ..ops.registry import OPS
 from ..rules.moves import cast, shaped, turn
 from .rule import Rule, applies, rules_of, sees
 
@@ -67,6 +68,11 @@ class Sweep(Builder):
         return constant(self.node.out, data, "held")
 
     def infer(self, node: Node) -> None:
+        """What moves stored numbers gives numbers that are stored alike."""
+        first = node.inputs[0] if node.inputs else None
+        if first is not None and first.type.quant is not None and OPS[node.op].moves:
+            for out in node.outputs:
+                out.type = TensorType(first.type.dtype, None, first.type.quant)
         infer_node(node)
 
     def fold(self, node: Node) -> list[np.ndarray] | None:
@@ -87,6 +93,14 @@ class Sweep(Builder):
             if new.type.shape != old.type.shape:
                 new = self.shape(new, *old.type.dims)
             self.replace(old, new)
+        return True
+
+    def again(self, like: Node, inputs: Sequence[Value | None] | None = None, **attrs: Any) -> bool:
+        """Write a node again, with other operands and attributes: it gives what the node at hand gave. True, for the
+        rule to give.
+        """
+        operands = like.inputs if inputs is None else list(inputs)
+        self.write(Node(like.op, operands, self.node.outputs, {**like.attrs, **attrs}, like.name))
         return True
 
     def append(self, node: Node) -> None:

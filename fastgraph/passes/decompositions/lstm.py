@@ -165,7 +165,7 @@ def _real(do: Steps, value: Value | None) -> Value | None:
     """The f32 that a value stands for."""
     if value is None or value.type.quant is None:
         return value
-    return requantized(do.state, value, TensorType(F32, value.type.shape), do.node)
+    return requantized(do.state, value, TensorType(F32, value.type.shape))
 
 
 def _stored(do: Steps, value: Value, kind: TensorType) -> Value:
@@ -203,6 +203,7 @@ def _round(layer: Layer, h: TensorType, c: TensorType, steps: TensorType) -> Gra
     values = [Value(f"{layer.node.out.name}.{name}", kind) for name, kind in kinds.items()]
     body = Graph(f"{layer.node.out.name}.round", values, [], [], "")
     inner = Sweep(body)
+    inner.node = layer.node
     do = Steps(inner, layer.node)
     h_after, c_after = _step(do, layer, *values)
     body.outputs = [h_after, c_after, h_after]
@@ -271,7 +272,7 @@ def _rounded(do: Steps, x: Value, kind: TensorType | None) -> Value:
     """The reals nearest to x that a value of a type can hold."""
     if kind is None or kind.quant is None:
         return x
-    return requantized(do.state, _stored(do, x, kind), x.type, do.node)
+    return requantized(do.state, _stored(do, x, kind), x.type)
 
 
 def _by_row(do: Steps, h: Value) -> Value:

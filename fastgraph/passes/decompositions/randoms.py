@@ -15,7 +15,6 @@ from ...rules.moves import cast, shaped
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F16, F32, F64, I64
-from .open_weights import cut_out
 
 U32, U64, BOOL = np.dtype(np.uint32), np.dtype(np.uint64), np.dtype(np.bool_)
 MOST_COMPARED = 1 << 24
@@ -43,7 +42,7 @@ class _Writer:
         return shaped(self.state, self.node, x, dims)
 
     def part(self, x: Value, start: int, count: int, axis: int = 0) -> Value:
-        return cut_out(self.state, self.node, x, [start], [count], [1], axis)
+        return self.state.cut(x, axis, start, start + count)
 
     def joined(self, values: list[Value], axis: int) -> Value:
         dims = list(values[0].type.dims)

@@ -47,7 +47,7 @@ def coded_layer(state: Sweep, node: Node) -> bool:
         x = state.add("requantize", [x], TensorType(F32, x.type.shape), node)
     y = state.add("block_dense", [x, *inputs], TensorType(F32, node.out.type.shape), node, bits=8, block=k)
     if bias is not None:
-        real = bias if bias.type.quant is None else requantized(state, bias, TensorType(F32, bias.type.shape), node)
+        real = bias if bias.type.quant is None else requantized(state, bias, TensorType(F32, bias.type.shape))
         y = state.add("add", [y, real], y.type, node)
     if node.out.type.quant is not None:
         y = state.add("requantize", [y], node.out.type, node)

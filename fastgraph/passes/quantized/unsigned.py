@@ -20,21 +20,22 @@ def unsigned(graph: Graph) -> None:
     state = Sweep(graph)
     now: dict[Value, Value] = {}
 
-    def read(value: Value | None, node: Node) -> Value | None:
+    def read(value: Value | None) -> Value | None:
         if value is None or value not in now and not _signed_activation(value):
             return value
         if value not in now:
-            now[value] = requantized(state, value, _shifted(value.type, 128, np.uint8), node)
+            now[value] = requantized(state, value, _shifted(value.type, 128, np.uint8))
         return now[value]
 
     for node in graph.nodes:
+        state.node = node
         if OPS[node.op].quant is Quant.STORED or node.graphs:
             state.keep(node)
             continue
         inputs: list[Value | None] = []
         weights = OPS[node.op].weights if OPS[node.op].quant is Quant.INTEGERS else None
         for i, value in enumerate(node.inputs):
-            inputs.append(_weights(value) if i == weights else read(value, node))
+            inputs.append(_weights(value) if i == weights else read(value))
         outputs = [Value(v.name, _shifted(v.type, 128, np.uint8)) if _signed_activation(v) else v for v in node.outputs]
         state.write(Node(node.op, inputs, outputs, node.attrs, node.name))
         for old, new in zip(node.outputs, outputs, strict=True):
