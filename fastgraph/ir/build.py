@@ -101,7 +101,7 @@ class Builder:
     def several(self, op: str, results: int | Sequence[TensorType], /, *operands: Operand, **attrs: Any) -> list[Value]:
         """The results of an operator that has more than one: so many, or of these types."""
         kinds = [UNKNOWN] * results if isinstance(results, int) else results
-        outs = [self.result(f"{op}{i}", kind) for i, kind in enumerate(kinds)]
+        outs = [self.result(f"{op}{i}" if len(kinds) > 1 else op, kind) for i, kind in enumerate(kinds)]
         made = self._node(op, operands, outs, attrs)
         if isinstance(results, int):
             self.infer(made)
