@@ -135,15 +135,6 @@ def affine_places(size: list[int], corners: bool) -> np.ndarray:
     return np.stack([*(p.ravel() for p in reversed(places)), np.ones(math.prod(spatial))], -1)
 
 
-def _affine_grid(node: Node, inputs: list[Any]) -> list[Any]:
-    """theta applied to the places of an output of that size: [N, spatial..., rank]."""
-    theta, size = inputs
-    n, _, *spatial = ints(size)
-    places = affine_places(ints(size), bool(attr(node, "align_corners")))
-    y = places.astype(theta.dtype) @ theta.swapaxes(1, 2)
-    return [y.reshape(n, *spatial, len(spatial)).astype(theta.dtype, copy=False)]
-
-
 def _deform_window(node: Node, x: Any, w: Any) -> tuple[tuple[int | None, ...], dict[str, Any]]:
     rank = len(w) - 2
     a = window_attrs(node, rank, w[2:])
@@ -270,7 +261,7 @@ define(
     "grid_sample", _infer_grid_sample, _grid_sample, inputs=(2, 2),
     attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros"},
 )  # fmt: skip
-define("affine_grid", _infer_affine_grid, _affine_grid, inputs=(2, 2), attrs={"align_corners": 0}, shaped_by=(1,))
+define("affine_grid", _infer_affine_grid, inputs=(2, 2), attrs={"align_corners": 0}, shaped_by=(1,))
 define(
     "deform_conv", _infer_deform_conv, _deform_conv, inputs=(3, 5),
     attrs={"groups": 1, "offset_group": 1, "strides": None, "dilations": None, "pads": None, "kernel_shape": None},

@@ -185,6 +185,9 @@ CATALOG = {
     "scaled_products": {
         "passes.quantized.integer_product.integer_product": "mul",
     },
+    "reference": {
+        "passes.quantized.integer_product.rounded_by_range": "dynamic_quantize_linear",
+    },
     "tables": {
         "passes.quantized.tables.tabulate": "*",
     },

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ...ir import Node, Value
+from ...ops.common import ints
 from ...ops.registry import attr
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
@@ -16,10 +17,13 @@ def depth_to_space(g: Sweep, node: Node) -> bool:
     """Channels become blocks of pixels: reshape, transpose, reshape."""
     if not node.x.type.concrete or not node.x.type.size:
         return False
-    (n, h, w, c), b = node.x.type.dims, attr(node, "blocksize")
-    if attr(node, "mode") == "DCR":
-        return g.becomes(_turned(g, node.x, (n, h, w, b, b, c // b // b), (0, 1, 3, 2, 4, 5)))
-    return g.becomes(_turned(g, node.x, (n, h, w, c // b // b, b, b), (0, 1, 4, 2, 5, 3)))
+    (n, *space, c), b = node.x.type.dims, attr(node, "blocksize")
+    k, last = len(space), attr(node, "mode") == "DCR"
+    block, depth = [b] * k, c // b ** len(space)
+    split = [n, *space, *block, depth] if last else [n, *space, depth, *block]
+    within = 1 + k if last else 2 + k
+    pairs = [axis for i in range(k) for axis in (1 + i, within + i)]
+    return g.becomes(_turned(g, node.x, split, [0, *pairs, 1 + 2 * k if last else 1 + k]))
 
 
 @rule("common", "space_to_depth", quantized=True)
@@ -27,17 +31,19 @@ def space_to_depth(g: Sweep, node: Node) -> bool:
     """Blocks of pixels become channels: reshape, transpose, reshape."""
     if not node.x.type.concrete or not node.x.type.size:
         return False
-    (n, h, w, c), b = node.x.type.dims, attr(node, "blocksize")
-    perm = (0, 1, 3, 2, 4, 5) if attr(node, "mode") == "DCR" else (0, 1, 3, 5, 2, 4)
-    return g.becomes(_turned(g, node.x, (n, h // b, b, w // b, b, c), perm))
+    (n, *space, c), b = node.x.type.dims, attr(node, "blocksize")
+    last = 2 * len(space) + 1
+    outer, inner = range(1, last, 2), range(2, last, 2)
+    perm = [0, *outer, *inner, last] if attr(node, "mode") == "DCR" else [0, *outer, last, *inner]
+    return g.becomes(_turned(g, node.x, [n, *(part for s in space for part in (s // b, b)), c], perm))
 
 
 @rule("common", "space_to_batch", quantized=True)
 def space_to_batch(g: Sweep, node: Node) -> bool:
     """Places within a block become batches: pad, reshape, transpose, reshape."""
-    block, pairs = _blocked(node)
-    if not block:
+    if not _fixed(node):
         return False
+    block, pairs = _blocked(node)
     k, rank = len(block), len(node.x.type.dims)
     before, after = ([0, *(pair[end] for pair in pairs), *[0] * (rank - 1 - k)] for end in (0, 1))
     x = g.pad(node.x, before, after)
@@ -50,9 +56,9 @@ def space_to_batch(g: Sweep, node: Node) -> bool:
 @rule("common", "batch_to_space", quantized=True)
 def batch_to_space(g: Sweep, node: Node) -> bool:
     """Batches become places within a block: reshape, transpose, reshape, slice."""
-    block, pairs = _blocked(node)
-    if not block:
+    if not _fixed(node):
         return False
+    block, pairs = _blocked(node)
     (batch, *dims), k = node.x.type.dims, len(block)
     n = batch // prod(block)
     perm = (k, *(a for i in range(k) for a in (k + 1 + i, i)), *range(2 * k + 1, len(dims) + 1 + k))
@@ -64,12 +70,17 @@ def batch_to_space(g: Sweep, node: Node) -> bool:
     return g.becomes(y)
 
 
+def _fixed(node: Node) -> bool:
+    """Whether the block and what is padded or cropped are constant."""
+    sizes = node.out.type.concrete and node.out.type.size and node.x.type.size
+    return bool(sizes) and node.const(1) is not None and node.const(2) is not None
+
+
 def _blocked(node: Node) -> tuple[list[int], list[tuple[int, int]]]:
-    """The block and the pairs (before, after) of a node with constant parameters; without, no block."""
+    """The block and the pairs (before, after)."""
     block, pairs = node.const(1), node.const(2)
-    if block is None or pairs is None or not node.out.type.concrete or not node.out.type.size or not node.x.type.size:
-        return [], []
-    return [int(b) for b in block.ravel()], [(int(a), int(b)) for a, b in pairs.reshape(-1, 2)]
+    assert block is not None and pairs is not None
+    return ints(block), [(int(a), int(b)) for a, b in pairs.reshape(-1, 2)]
 
 
 def _turned(g: Sweep, x: Value, split: Sequence[int], perm: Sequence[int]) -> Value:

@@ -50,7 +50,7 @@ def fake_quant(g: Sweep, node: Node) -> bool:
     from ...ops.fake_quant import nudged
 
     x = node.x
-    if not known(x, dtypes=[np.float32]):
+    if not known(x) or not real(x.type.dtype):
         return False
     low, high, step = nudged(node)
     steps = g.floor((g.clip(x, low, high) - low) * (np.float32(1) / step) + 0.5)

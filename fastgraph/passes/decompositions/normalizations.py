@@ -14,7 +14,8 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .writing import known
 
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+F32 = np.dtype(np.float32)
+FLOATS = (F32, np.dtype(np.float64))
 MOST_SHIFTS = 9
 """Up to how many neighbors are added one by one; more are a product with a matrix of ones and zeros."""
 
@@ -38,7 +39,7 @@ def normalization(g: Sweep, node: Node) -> bool:
     mean = x if node.op == "rms_normalization" else g.mean(x, axes, keep=True)
     centered = x if node.op == "rms_normalization" else x - mean
     inverse = _inverse(g, node, g.mean(centered * centered, axes, keep=True))
-    return g.becomes(_affine(centered * inverse, node.inputs[1:3]), mean, inverse)
+    return g.becomes(_affine(centered * inverse, node.inputs[1:3]), g.cast(mean, F32), g.cast(inverse, F32))
 
 
 @rule("common", "group_normalization")
@@ -120,8 +121,9 @@ def open_batch_norm(g: Sweep, node: Node) -> bool:
     """
     x, scale, bias, mean, var = node.inputs
     assert x is not None and scale is not None and bias is not None and mean is not None and var is not None
-    if not known(x, scale, bias, mean, var, dtypes=[np.float32]):
+    if not known(x, scale, bias, mean, var, dtypes=FLOATS):
         return False
+    scale, bias, mean, var = (g.cast(v, x.type.dtype) for v in (scale, bias, mean, var))
     running = [mean, var]
     if attr(node, "training_mode"):
         axes, keep = range(len(x.type.dims) - 1), attr(node, "momentum")
@@ -131,7 +133,10 @@ def open_batch_norm(g: Sweep, node: Node) -> bool:
         running = [old * keep + new * (1 - keep) for old, new in zip(running, (mean, var), strict=True)]
     else:
         centered = x - mean
-    return g.becomes(centered * (scale / g.sqrt(var + attr(node, "epsilon"))) + bias, *running)
+    y = centered * (scale / g.sqrt(var + attr(node, "epsilon"))) + bias
+    return g.becomes(
+        y, *(g.cast(new, old.type.dtype) for new, old in zip(running, node.inputs[3:], strict=True) if old)
+    )
 
 
 @rule("rare", "mean_variance_normalization")

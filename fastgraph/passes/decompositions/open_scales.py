@@ -86,8 +86,6 @@ def matmul_integer(g: Sweep, node: Node) -> bool:
     a, b, a_zero, b_zero = (operand(node, i) for i in range(4))
     if a is None or b is None or not known(a, b, a_zero, b_zero) or not known(a, b, dtypes=SMALL):
         return False
-    if min(len(a.type.dims), len(b.type.dims)) < 2:
-        return False
     return g.becomes(g.cast(_product(g, a, a_zero, b, b_zero), node.out.type.dtype))
 
 
@@ -100,8 +98,6 @@ def qlinear_matmul(g: Sweep, node: Node) -> bool:
     if not known(*node.inputs) or not known(a, b, y_zero, dtypes=SMALL):
         return False
     assert a and a_scale and a_zero and b and b_scale and b_zero and y_scale and y_zero
-    if min(len(a.type.dims), len(b.type.dims)) < 2:
-        return False
     sums = g.cast(_product(g, a, a_zero, b, b_zero), F64)
     return g.becomes(_requantized(g, sums, _rows(g, a_scale), b_scale, y_scale, y_zero))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...ir import Node, Value
 from ...ops.registry import attr
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-
-F32, F16 = np.dtype(np.float32), np.dtype(np.float16)
+from .element_types import F16, F32, F64
 
 
 @rule("common", "rotary_embedding")
@@ -17,11 +15,10 @@ def rotary_embedding(g: Sweep, node: Node) -> bool:
     """Given ``y = rotary_embedding(x, cos, sin)``; result ``concat(a * cos - b * sin, a * sin + b * cos, rest)``, where
     a and b are halves of what is turned of x, or neighbors. f16 is computed in f32.
     """
-    if not all(v is None or v.type.concrete for v in node.inputs) or node.x.type.dtype not in (F32, F16):
+    dtype = node.x.type.dtype
+    if not known(*node.inputs[:3], dtypes=[F16, F32, F64]) or node.has(3) and not known(node.inputs[3]):
         return False
-    if not node.x.type.size:
-        return False
-    x, cos, sin = (g.cast(v, F32) for v in node.inputs[:3] if v is not None)
+    x, cos, sin = (v if dtype == F64 else g.cast(v, F32) for v in node.inputs[:3] if v is not None)
     flat, neighbors = len(x.type.dims) == 3, bool(attr(node, "interleaved"))
     if flat:
         heads, (*lead, n) = attr(node, "num_heads"), x.type.dims

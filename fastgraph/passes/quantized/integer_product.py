@@ -195,14 +195,14 @@ def _weights(product: Node, factor: Any, channels: int) -> Value | None:
     return Value.constant(product.inputs[1].name, w, quant)  # type: ignore[union-attr]
 
 
-@rule("whole_products", "dynamic_quantize_linear")
+@rule("whole_products reference", "dynamic_quantize_linear")
 def rounded_by_range(g: Sweep, node: Node) -> bool:
     """[x rounded to 256 steps from its least to its greatest number, or 0; the step; the number of 0], step by step.
 
     Where a layer that rounds for itself takes x, nobody reads these any more.
     """
     x = node.x
-    if not x.type.concrete or x.type.dtype != F32 or not x.type.size or not x.type.dims:
+    if not x.type.concrete or x.type.dtype != F32:
         return False
     axes = range(len(x.type.dims))
     least, most = g.min(g.smallest(x, axes), 0), g.max(g.largest(x, axes), 0)
