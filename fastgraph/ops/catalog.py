@@ -1,6 +1,8 @@
 """Which file defines which operators. Written by `python -m docs.catalog`."""
 
 CATALOG = {
+    "extras.random": "random_normal random_normal_like random_uniform random_uniform_like bernoulli dropout multinomial philox_uniform philox_normal philox_multinomial random_bits",
+    "extras.random_words": "random_words",
     "ops.activation": "relu sigmoid softplus softsign mish hard_swish swish leaky_relu thresholded_relu hard_sigmoid elu celu selu gelu shrink softmax log_softmax hardmax swiglu",
     "ops.arrange": "compress non_zero bounded_non_zero unique reverse_sequence center_crop_pad",
     "ops.attention": "attention rotary_embedding",
@@ -28,11 +30,9 @@ CATALOG = {
     "ops.lstm_sequence": "lstm_sequence svdf",
     "ops.matmul": "matmul matmul_integer gemm einsum det inverse",
     "ops.normalization": "batch_normalization instance_normalization layer_normalization rms_normalization group_normalization lrn lp_normalization mean_variance_normalization global_lp_pool",
-    "ops.philox": "random_words philox_uniform philox_normal philox_multinomial random_bits",
     "ops.pool": "max_pool average_pool lp_pool",
     "ops.pool_places": "max_pool_places max_unpool_places",
     "ops.quantize": "quantize_linear dequantize_linear dynamic_quantize_linear qlinear_conv qlinear_matmul",
-    "ops.random": "random_normal random_normal_like random_uniform random_uniform_like multinomial bernoulli dropout",
     "ops.reals": "requantize reinterpret",
     "ops.recurrent": "rnn gru lstm",
     "ops.reduce": "reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp arg_max arg_min cum_sum cum_prod",

@@ -9,20 +9,27 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.evaluate import evaluate, infer_node
+from ..ops.registry import OPS
 from .decompose import decompose
 
 
 def by_rules(node: Node, arrays: list[Any]) -> list[Any]:
     """The node's results for these operands (None where they are absent), computed by the references of the nodes that
-    its decomposition writes. UnsupportedError where no rule takes it.
+    its decomposition writes. UnsupportedError where no rule takes it. To the rules, single numbers and what decides
+    shapes are constants.
     """
+    parameters = OPS[node.op].shaped_by
     inputs: list[Value | None] = []
     for i, array in enumerate(arrays):
         given = node.inputs[i] if i < len(node.inputs) else None
         if given is not None and given.data is not None and given.type.quant is None:
             inputs.append(given)
+        elif array is None:
+            inputs.append(None)
+        elif i in parameters or np.size(array) == 1:
+            inputs.append(Value.constant(f"x{i}", np.asarray(array)))
         else:
-            inputs.append(None if array is None else Value(f"x{i}", TensorType.of(np.asarray(array))))
+            inputs.append(Value(f"x{i}", TensorType.of(np.asarray(array))))
     alone = Node(node.op, inputs, [Value(v.name) for v in node.outputs], node.attrs, node.name)
     infer_node(alone)
     kinds = [v.type for v in alone.outputs]

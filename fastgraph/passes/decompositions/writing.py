@@ -11,7 +11,10 @@ from ...ir import Graph, Node, Value
 from ...ir.build import constant
 from ...ops.evaluate import fold, infer_node
 from ...rules.moves import cast, shaped, turn
+from ...rules.operands import known, operand, real
 from ...rules.sweep import Sweep
+
+__all__ = ["CASTS", "Steps", "known", "operand", "real", "scanned"]
 
 CASTS = {"saturate": 1, "round_mode": "up", "format": ""}
 
@@ -99,18 +102,3 @@ def scanned(do: Steps, carried: list[Value], moving: list[Value], body: Graph, b
         attrs["scan_output_directions"] = [1] * (len(results) - len(carried))
     do.state.write(Node("scan", [*carried, *moving], list(results), attrs, do.node.name))
     return results
-
-
-def known(*values: Value | None, dtypes: Sequence[Any] | None = None) -> bool:
-    """Whether values (but for absent ones) are concrete and hold something, of one of these element types."""
-    there = [v.type for v in values if v is not None]
-    kinds = None if dtypes is None else [np.dtype(d) for d in dtypes]
-    return all(t.concrete and t.size and t.quant is None and (kinds is None or t.dtype in kinds) for t in there)
-
-
-def operand(node: Node, i: int) -> Value | None:
-    return node.inputs[i] if len(node.inputs) > i else None
-
-
-def real(dtype: np.dtype | None) -> bool:
-    return dtype in (np.dtype(np.float32), np.dtype(np.float64))

@@ -1,6 +1,7 @@
 """Which file lowers which operators. Written by `python -m docs.catalog`."""
 
 CATALOG = {
+    "extras.random_words": "random_words",
     "plan.lower.attention.attention": "attention",
     "plan.lower.custom": "custom",
     "plan.lower.flow.branch": "if",
@@ -29,7 +30,6 @@ CATALOG = {
     "plan.lower.pointwise.fold": "arg_max arg_min reduce_sum reduce_max reduce_min reduce_prod cum_sum cum_prod",
     "plan.lower.pointwise.norm": "layer_normalization rms_normalization",
     "plan.lower.pointwise.product": "matmul",
-    "plan.lower.pointwise.random": "random_words",
     "plan.lower.pointwise.reduce": "reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
     "plan.lower.pointwise.requantize": "requantize",
     "plan.lower.pointwise.select": "equal less less_or_equal greater greater_or_equal where",
