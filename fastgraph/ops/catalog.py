@@ -1,8 +1,10 @@
 """Which file defines which operators. Written by `python -m docs.catalog`."""
 
 CATALOG = {
+    "extras.lstm_sequence": "lstm_sequence",
     "extras.random": "random_normal random_normal_like random_uniform random_uniform_like bernoulli dropout multinomial philox_uniform philox_normal philox_multinomial random_bits",
     "extras.random_words": "random_words",
+    "extras.svdf": "svdf",
     "ops.activation": "relu sigmoid softplus softsign mish hard_swish swish leaky_relu thresholded_relu hard_sigmoid elu celu selu gelu shrink softmax log_softmax hardmax swiglu",
     "ops.arrange": "compress non_zero bounded_non_zero unique reverse_sequence center_crop_pad",
     "ops.attention": "attention rotary_embedding",
@@ -27,7 +29,6 @@ CATALOG = {
     "ops.lists": "list_make list_write",
     "ops.lookup": "hashtable_lookup hashtable_find embedding_lookup_sparse lsh_projection skip_gram bucketize",
     "ops.loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
-    "ops.lstm_sequence": "lstm_sequence svdf",
     "ops.matmul": "matmul matmul_integer gemm einsum det inverse",
     "ops.normalization": "batch_normalization instance_normalization layer_normalization rms_normalization group_normalization lrn lp_normalization mean_variance_normalization global_lp_pool",
     "ops.pool": "max_pool average_pool lp_pool",

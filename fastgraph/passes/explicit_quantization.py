@@ -8,12 +8,10 @@ import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.quantization import is_upright, to_real, to_stored, upright
-from ..ir.weights import once
-from ..limits import current
-from ..ops.evaluate import computes_reals, fold, only_result
+from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
-from ..rules.moves import turn
+from ..rules.moves import requantized, turn
 from ..rules.rule import has, rule
 from ..rules.sweep import Sweep, sweep
 
@@ -265,16 +263,6 @@ def _joined(state: Sweep, node: Node) -> bool:
         inputs.append(value)
     state.write(Node(node.op, [*inputs, *node.inputs[count:]], node.outputs, node.attrs, node.name))
     return True
-
-
-def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Value:
-    """`value` in another type: a node, or for a constant its numbers."""
-    if value.data is None:
-        return state.add("requantize", [value], type_, like)
-    out = Value(f"{value.name}.requantized", type_)
-    current().hold(type_.nbytes, out.name)
-    node = Node("requantize", [value], [out])
-    return Value.constant(out.name, once(only_result, node, (value.data,)), type_.quant)
 
 
 def fills_with(node: Node, kind: TensorType) -> bool:

@@ -10,23 +10,22 @@ from ..errors import UnsupportedError
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.evaluate import evaluate, infer_node
 from ..ops.registry import OPS
+from ..rules.sweep import sweep
 from .decompose import decompose
 
 
 def by_rules(node: Node, arrays: list[Any]) -> list[Any]:
     """The node's results for these operands (None where they are absent), computed by the references of the nodes that
-    its decomposition writes. UnsupportedError where no rule takes it. To the rules, single numbers and what decides
-    shapes are constants.
+    its decomposition writes. UnsupportedError where no rule takes it. Rules of the phase "reference"
+    are for this alone. To rules, single numbers and what decides shapes are constants.
     """
     parameters = OPS[node.op].shaped_by
     inputs: list[Value | None] = []
     for i, array in enumerate(arrays):
         given = node.inputs[i] if i < len(node.inputs) else None
-        if given is not None and given.data is not None and given.type.quant is None:
-            inputs.append(given)
-        elif array is None:
+        if array is None:
             inputs.append(None)
-        elif i in parameters or np.size(array) == 1:
+        elif (given is not None and given.data is not None) or i in parameters or np.size(array) == 1:
             inputs.append(Value.constant(f"x{i}", np.asarray(array)))
         else:
             inputs.append(Value(f"x{i}", TensorType.of(np.asarray(array))))
@@ -37,6 +36,7 @@ def by_rules(node: Node, arrays: list[Any]) -> list[Any]:
         return [np.zeros(kind.dims, kind.dtype) for kind in kinds]
     feeds = [v for v in inputs if v is not None and v.data is None]
     graph = Graph("reference", feeds, list(alone.outputs), [alone])
+    sweep(graph, "reference")
     decompose(graph)
     if any(each.op == node.op for each in graph.nodes):
         raise UnsupportedError(f"{node.op} of {', '.join(str(v.type) for v in feeds)}")

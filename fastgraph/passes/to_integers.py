@@ -11,9 +11,10 @@ import numpy as np
 from ..ir import Graph, Node, TensorType, Value
 from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, Quant, step_of
+from ..rules.moves import requantized
 from ..rules.rule import has, rule
 from ..rules.sweep import Sweep, sweep
-from .explicit_quantization import fills_with, requantized, same_numbers
+from .explicit_quantization import fills_with, same_numbers
 from .fuse import LONGEST
 from .quantized.unsigned import unsigned
 

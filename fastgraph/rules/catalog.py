@@ -46,7 +46,6 @@ CATALOG = {
         "passes.decompositions.blocks.space_to_batch": "space_to_batch",
         "passes.decompositions.blocks.batch_to_space": "batch_to_space",
         "passes.decompositions.disguises.affine_grid": "affine_grid",
-        "passes.decompositions.disguises.svdf": "svdf",
         "passes.decompositions.disguises.fake_quant": "fake_quant",
         "passes.decompositions.disguises.bucketize": "bucketize",
         "passes.decompositions.normalizations.normalization": "instance_normalization layer_normalization rms_normalization",
@@ -55,6 +54,7 @@ CATALOG = {
         "passes.decompositions.normalizations.lrn": "lrn",
         "passes.decompositions.rare_functions.power": "pow",
         "passes.decompositions.rotary.rotary_embedding": "rotary_embedding",
+        "extras.svdf.svdf": "svdf",
     },
     "f64_rest": {
         "passes.decompositions.composed.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
@@ -78,7 +78,6 @@ CATALOG = {
         "passes.decompositions.disguises.det": "det",
         "passes.decompositions.disguises.circular_scatter": "tensor_scatter",
         "passes.decompositions.losses.loss": "negative_log_likelihood_loss softmax_cross_entropy_loss",
-        "passes.decompositions.lstm.lstm_sequence": "lstm_sequence",
         "passes.decompositions.ngrams.tf_idf_vectorizer": "tf_idf_vectorizer",
         "passes.decompositions.normalizations.open_batch_norm": "batch_normalization",
         "passes.decompositions.normalizations.mean_variance": "mean_variance_normalization",
@@ -105,6 +104,7 @@ CATALOG = {
         "passes.decompositions.windows.lp_pool": "lp_pool",
         "passes.decompositions.windows.max_unpool": "max_unpool",
         "passes.decompositions.windows.col2im": "col2im",
+        "extras.lstm_sequence.lstm_sequence": "lstm_sequence",
         "extras.random.distribution": "random_normal random_normal_like random_uniform random_uniform_like",
         "extras.random.bernoulli": "bernoulli",
         "extras.random.dropout": "dropout",
@@ -202,5 +202,8 @@ CATALOG = {
     },
     "real_constants": {
         "passes.to_integers.real_constants": "*",
+    },
+    "reference": {
+        "extras.lstm_sequence.by_scan": "lstm_sequence",
     },
 }

@@ -1,4 +1,4 @@
-"""Transposes, reshapes and casts, written in their simplest form."""
+"""Transposes, reshapes, casts and changes of quantization, written in their simplest form."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from ..ir import Node, Quantization, TensorType, Value
 from ..ir.build import constant
 from ..ir.weights import once
+from ..limits import current
+from ..ops.evaluate import only_result
 from ..ops.shape import permutation
 
 if TYPE_CHECKING:
@@ -81,3 +83,13 @@ def cast(state: Sweep, node: Node, value: Value, dtype: np.dtype) -> Value:
 
 def _converted(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return data.astype(dtype)
+
+
+def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Value:
+    """`value` in another type: a node, or for a constant its numbers."""
+    if value.data is None:
+        return state.add("requantize", [value], type_, like)
+    out = Value(f"{value.name}.requantized", type_)
+    current().hold(type_.nbytes, out.name)
+    node = Node("requantize", [value], [out])
+    return Value.constant(out.name, once(only_result, node, (value.data,)), type_.quant)

@@ -12,10 +12,9 @@ from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.conv import transposed_window
 from ...ops.registry import attr
-from ...rules.moves import shaped, turn
+from ...rules.moves import requantized, shaped, turn
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from ..explicit_quantization import requantized
 
 MOST_TAPS = 256
 """Larger windows stay what they are."""

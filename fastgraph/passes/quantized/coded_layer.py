@@ -7,9 +7,9 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ir.weights import once
+from ...rules.moves import requantized
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from ..explicit_quantization import requantized
 from .block_layer import codes_of
 
 F32 = np.dtype(np.float32)

@@ -8,8 +8,8 @@ from ...ir import Graph, Node, Quantization, TensorType, Value
 from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.registry import OPS, Quant
+from ...rules.moves import requantized
 from ...rules.sweep import Sweep, note
-from ..explicit_quantization import requantized
 
 
 def unsigned(graph: Graph) -> None:

@@ -1,6 +1,7 @@
 """Which file lowers which operators. Written by `python -m docs.catalog`."""
 
 CATALOG = {
+    "extras.lstm_kernel": "lstm_sequence",
     "extras.random_words": "random_words",
     "plan.lower.attention.attention": "attention",
     "plan.lower.custom": "custom",
@@ -36,7 +37,6 @@ CATALOG = {
     "plan.lower.pointwise.softmax": "softmax log_softmax",
     "plan.lower.pointwise.table": "table",
     "plan.lower.recurrent.recurrent": "rnn gru lstm",
-    "plan.lower.recurrent.sequence": "lstm_sequence",
     "plan.lower.window.depthwise": "conv",
     "plan.lower.window.pool": "reduce_mean reduce_sum max_pool average_pool lp_pool",
 }

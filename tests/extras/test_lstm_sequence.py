@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.extras.lstm_sequence import ACTIVATIONS, BIAS, NORM, PEEPHOLE, PROJECTION, PROJECTION_BIAS, C, H, R, W
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.ops.evaluate import infer_graph
-from fastgraph.ops.lstm_sequence import ACTIVATIONS, BIAS, NORM, PEEPHOLE, PROJECTION, PROJECTION_BIAS, C, H, R, W
 from tests.element_types import agrees
 from tests.nets import F32
 

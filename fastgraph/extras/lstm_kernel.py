@@ -1,4 +1,4 @@
-"""lstm_sequence: TensorFlow Lite's lstm, without a projection and without normalized gates."""
+"""The kernel of lstm_sequence: for f32, constant weights, no projection and no normalized gates."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from math import inf
 
 import numpy as np
 
-from ....ir import Node, Value
-from ....ir.weights import once
-from ....ops.lstm_sequence import BIAS, CELL, FORGET, INPUT, NORM, OUTPUT, PEEPHOLE, PROJECTION, C, H, R, W
-from ....ops.registry import attr
-from ..registry import Emit, is_f32, lowers
-from .layer import Layer, Places, emit_layer, grid
-from .weights import Constants, Place, constant, reals, signed, stored, symmetric
+from ..ir import Node, Value
+from ..ir.weights import once
+from ..ops.registry import attr
+from ..plan.lower.recurrent.layer import Layer, Places, emit_layer, grid
+from ..plan.lower.recurrent.weights import Constants, Place, constant, reals, signed, stored, symmetric
+from ..plan.lower.registry import Emit, is_f32, lowers
+from ..rules.operands import operand
+from .lstm_sequence import BIAS, CELL, FORGET, INPUT, NORM, OUTPUT, PEEPHOLE, PEEPHOLES, PROJECTION, C, H, R, W
 
 GATES = (INPUT, OUTPUT, FORGET, CELL)
 """In the order of the canonical lstm."""
-PEEPHOLES = (PEEPHOLE, PEEPHOLE + 2, PEEPHOLE + 1)
 COUPLED = 2
 """The input gate is 1 - forget."""
-
-
-def _at(node: Node, index: int) -> Value | None:
-    return node.inputs[index] if index < len(node.inputs) else None
 
 
 def _f32(node: Node, rounded: bool) -> bool:
@@ -36,13 +32,13 @@ def _f32(node: Node, rounded: bool) -> bool:
 
 def _layer(node: Node) -> Layer | None:
     """The layer, where it is f32, its weights are constant, and there is something to compute."""
-    weights = [_at(node, i) for i in range(W, NORM + 4)]
+    weights = [operand(node, i) for i in range(W, NORM + 4)]
     fixed = all(v is None or v.data is not None for v in weights)
-    beyond = any(_at(node, i) is not None for i in (PROJECTION, *range(NORM, NORM + 4)))
+    beyond = any(operand(node, i) is not None for i in (PROJECTION, *range(NORM, NORM + 4)))
     rounded = attr(node, "dynamic")
     if beyond or not fixed or not all(v.type.size for v in (node.x, *node.outputs)) or not _f32(node, bool(rounded)):
         return None
-    state, diagonal = _at(node, C), any(v is not None and len(v.type.dims) == 1 for v in weights[R - W : R - W + 4])
+    state, diagonal = operand(node, C), any(v is not None and len(v.type.dims) == 1 for v in weights[R - W : R - W + 4])
     if diagonal or state is None:
         return None
     dims, (batch, hidden) = node.x.type.dims, state.type.dims
@@ -79,15 +75,16 @@ def _weights(node: Node, layer: Layer) -> Constants:
     """All gates side by side, with zeros for what isn't there."""
 
     def joined(places: tuple[int, ...], *shape: int) -> np.ndarray | None:
-        parts = [_at(node, i) for i in places]
+        parts = [operand(node, i) for i in places]
         if all(v is None for v in parts):
             return None
         return once(_joined, tuple(parts), shape)
 
     hidden = layer.hidden
     w = joined(tuple(W + g for g in GATES), hidden, layer.inputs)
-    bias, peepholes = joined(tuple(BIAS + g for g in GATES), hidden), joined(PEEPHOLES, hidden)
-    r, scales = _recurrent([_at(node, R + g) for g in GATES], layer)
+    bias = joined(tuple(BIAS + g for g in GATES), hidden)
+    peepholes = joined(tuple(PEEPHOLES[g] for g in GATES if g in PEEPHOLES), hidden)
+    r, scales = _recurrent([operand(node, R + g) for g in GATES], layer)
     assert w is not None
     return Constants(w, r, bias, None, peepholes, scales)
 
