@@ -273,7 +273,7 @@ def _step(g: Sweep, layer: Layer, h: Value, c: Value, sums: Value) -> tuple[Valu
     start, last = 0, None
     for group in layer.groups:
         width = len(group.gates) * c.type.dims[1]
-        part = g.cut(sums, 1, start, start + width) if width < sums.type.dims[1] else sums
+        part = g.cut(sums, 1, start, start + width)
         if group.peephole is not None and OUTPUT in group.gates:
             last = group, part
         else:

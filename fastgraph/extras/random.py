@@ -246,11 +246,7 @@ def _unit(g: Sweep, words: Value, dtype: np.dtype) -> Value:
 def _uniform(g: Sweep, dims: tuple[int, ...], dtype: np.dtype, words: Value) -> Value:
     size = words.type.size
     flat = g.shape(words, size // 2, 2) if dtype == FLOAT64 else g.shape(words, size)
-    return g.shape(_first(g, _unit(g, flat, dtype), prod(dims)), *dims)
-
-
-def _first(g: Sweep, x: Value, count: int) -> Value:
-    return x if x.type.dims[0] == count else g.cut(x, 0, 0, count)
+    return g.shape(g.cut(_unit(g, flat, dtype), 0, 0, prod(dims)), *dims)
 
 
 def _normal(g: Sweep, dims: tuple[int, ...], dtype: np.dtype, words: Value) -> Value:
@@ -261,7 +257,7 @@ def _normal(g: Sweep, dims: tuple[int, ...], dtype: np.dtype, words: Value) -> V
     radius = g.sqrt(g.log(g.max(one, least)) * -2.0)
     angle = other * (2 * np.pi)
     both = g.join([g("sin", angle) * radius, g("cos", angle) * radius], 1)
-    return g.shape(_first(g, g.shape(both, both.type.size), prod(dims)), *dims)
+    return g.shape(g.cut(g.shape(both, both.type.size), 0, 0, prod(dims)), *dims)
 
 
 # -- TensorFlow: streams that go on from run to run. Each takes how many blocks were drawn before, and gives how many
@@ -314,7 +310,7 @@ def philox_multinomial(g: Sweep, node: Node) -> bool:
     top = g.max(g.largest(g.choose(finite, logits, least), [1], keep=True), least)
     edges = g("cum_sum", g.choose(finite, g.exp(g.choose(finite, logits, 0.0) - top), 0.0), np.array(1))
     blocks = -(-rows * count // 2)
-    pairs = _first(g, g.shape(_words(g, blocks, attr(node, "seeds"), before), 2 * blocks, 2), rows * count)
+    pairs = g.cut(g.shape(_words(g, blocks, attr(node, "seeds"), before), 2 * blocks, 2), 0, 0, rows * count)
     high, low = (g.cast(g.cut(pairs, 1, i, i + 1), UINT64) for i in (0, 1))
     high = g("bit_shift", g("bitwise_and", high, 0xFFFFF), 32, direction="LEFT")
     raw = g("bitwise_or", g("bitwise_or", high, low), 1023 << 52)
@@ -354,7 +350,7 @@ def random_bits(g: Sweep, node: Node) -> bool:
     state = g.shape(x, x.type.size)
     key, counter, *rest = (g.cut(state, 0, i, i + 1) for i in range(x.type.size))
     words = g("random_words", key, rest[0] if rest else key, counter, blocks=blocks, threefry=int(threefry))
-    words = _first(g, g.shape(words, blocks * each), count)
+    words = g.cut(g.shape(words, blocks * each), 0, 0, count)
     if size < 4:
         y = g.cast(words, out.dtype)
     else:

@@ -183,6 +183,8 @@ class Builder:
 
     def cut(self, x: Value, axis: int, start: int, end: int, step: int = 1) -> Value:
         """Elements start, start + step, ... below `end` along an axis."""
+        if x.type.shape is not None and (start, end, step) == (0, x.type.shape[axis], 1):
+            return x
         return self("slice", x, *(self.vector(n) for n in (start, end, axis, step)))
 
     def join(self, values: Sequence[Value], axis: int) -> Value:

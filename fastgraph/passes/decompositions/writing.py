@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir import Graph, Node, Value
+from ...ir import Node, Value
 from ...ir.build import constant
 from ...ops.evaluate import fold, infer_node
 from ...rules.moves import cast, shaped, turn
 from ...rules.operands import known, operand, real
 from ...rules.sweep import Sweep
 
-__all__ = ["CASTS", "Steps", "known", "operand", "real", "scanned"]
+__all__ = ["CASTS", "Steps", "known", "operand", "real"]
 
 CASTS = {"saturate": 1, "round_mode": "up", "format": ""}
 
@@ -88,17 +88,3 @@ class Steps(NamedTuple):
                 new = self.shape(new, *old.type.dims)
             self.state.replace(old, new)
         return True
-
-
-def scanned(do: Steps, carried: list[Value], moving: list[Value], body: Graph, backwards: bool = False) -> list[Value]:
-    """What is carried over the first axis of `moving`, after the last round; then what rounds give, side by side."""
-    times = moving[0].type.dims[0]
-    kinds = [v.type for v in carried]
-    kinds += [v.type.with_shape((times, *v.type.dims)) for v in body.outputs[len(carried) :]]
-    results = [Value(f"{do.node.out.name}.scan", kind) for kind in kinds]
-    attrs: dict[str, Any] = {"body": body, "num_scan_inputs": len(moving)}
-    if backwards:
-        attrs["scan_input_directions"] = [1] * len(moving)
-        attrs["scan_output_directions"] = [1] * (len(results) - len(carried))
-    do.state.write(Node("scan", [*carried, *moving], list(results), attrs, do.node.name))
-    return results

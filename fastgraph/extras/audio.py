@@ -1,4 +1,4 @@
-"""Spectra of audio, and transforms near them. Semantics: tflite/kernels/{audio_spectrogram, mfcc, rfft2d,
+"""Spectra of audio, and a transform near them. Semantics: tflite/kernels/{audio_spectrogram, mfcc,
 hadamard_rotation}.cc and tflite/kernels/internal/{spectrogram, mfcc_mel_filterbank, mfcc_dct}.cc.
 """
 
@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
-from .common import FLOAT, FLOAT32, NUMBER, Types, fail, fits, ints, need_kind, need_one, need_rank, need_vector
-from .registry import REQUIRED, attr, define
-from .work import squares
+from ..ir import Node, TensorType, Value
+from ..ops.common import FLOAT, FLOAT32, NUMBER, Types, fail, need_kind, need_one, need_rank
+from ..ops.registry import REQUIRED, attr, define
+from ..ops.work import squares
+from ..rules.operands import known, number
+from ..rules.rule import rule
+from ..rules.sweep import Sweep
+from .fourier import Transform, framed, transformed
 
-COMPLEX64 = np.dtype(np.complex64)
 FLOOR = 1e-12
 """Logarithms are taken of nothing smaller."""
 
@@ -36,16 +39,24 @@ def _infer_spectrogram(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(FLOAT32, (channels, frames, bins))]
 
 
-def _spectrogram(node: Node, inputs: list[Any]) -> list[Any]:
-    """[channels, frames, bins] of samples [n, channels], each frame under a Hann window that is periodic."""
-    samples, length = inputs[0].astype(np.float64).T, _fft_length(node)
-    size = attr(node, "window_size")
+_WINDOW = {"window_size": REQUIRED, "stride": REQUIRED, "squared": 0}
+define("audio_spectrogram", _infer_spectrogram, inputs=(1, 1), attrs=_WINDOW, work=squares)
+
+
+@rule("rare", "audio_spectrogram")
+def audio_spectrogram(g: Sweep, node: Node) -> bool:
+    """[channels, frames, bins] of samples [n, channels], each frame under a periodic Hann window: squares of the
+    spectra, or their roots.
+    """
+    if not known(node.x, node.out):
+        return False
+    size, bins = attr(node, "window_size"), node.out.type.dims[2]
+    x = g.turn(g.cast(node.x, FLOAT32), 1, 0)
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
-    if samples.shape[1] < size:
-        return [np.zeros((len(samples), 0, length // 2 + 1), np.float32)]
-    frames = np.lib.stride_tricks.sliding_window_view(samples, size, axis=1)[:, :: attr(node, "stride")]
-    power = np.abs(np.fft.rfft(frames * window, length)) ** 2
-    return [(power if attr(node, "squared") else np.sqrt(power)).astype(np.float32)]
+    x = framed(g, g.shape(x, *x.type.dims, 1), size, attr(node, "stride"))
+    y = transformed(g, x, Transform(2 * (bins - 1), window, bins))
+    y = g.sum(y * y, [2])
+    return g.becomes(y if attr(node, "squared") else g.sqrt(y))
 
 
 def _infer_mfcc(node: Node, types: Types) -> list[TensorType]:
@@ -68,7 +79,7 @@ def _mel(frequency: Any) -> Any:
     return 1127.0 * np.log1p(frequency / 700.0)
 
 
-def filters(node: Node, bins: int, rate: float) -> np.ndarray:
+def _filters(node: Node, bins: int, rate: float) -> np.ndarray:
     """[bins, filters]: triangles that are equally wide in mel; the lowest bin is in none."""
     count, low, high = attr(node, "filters"), attr(node, "lower_frequency"), attr(node, "upper_frequency")
     edges = _mel(low) + (_mel(high) - _mel(low)) / (count + 1) * np.arange(count + 2)
@@ -85,40 +96,25 @@ def filters(node: Node, bins: int, rate: float) -> np.ndarray:
     return weights[:, 1:-1]
 
 
-def cosines(node: Node, n: int) -> np.ndarray:
+def _cosines(node: Node, n: int) -> np.ndarray:
     """[n, coefficients]: the cosine transform of n filters."""
     turns = np.arange(attr(node, "coefficients")) * np.pi / n * (np.arange(n)[:, None] + 0.5)
     return np.sqrt(2.0 / n) * np.cos(turns)
 
 
-def _mfcc(node: Node, inputs: list[Any]) -> list[Any]:
-    """Cosine transform of the logarithms of what the mel filters let through of each frame's magnitudes."""
-    power, rate = inputs[0].astype(np.float64), float(np.reshape(inputs[1], -1)[0])
-    bands = np.log(np.maximum(np.sqrt(power) @ filters(node, power.shape[2], rate), FLOOR))
-    return [(bands @ cosines(node, bands.shape[2])).astype(np.float32)]
+_BANK = {"upper_frequency": 4000.0, "lower_frequency": 20.0, "filters": 40, "coefficients": 13}
+define("mfcc", _infer_mfcc, inputs=(2, 2), attrs=_BANK, work=squares, shaped_by=(1,))
 
 
-def _infer_rfft(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2, None, "x")
-    need_kind(node, types[0], FLOAT, "x")
-    need_vector(node, types[1], "the lengths")
-    fits(node, types[1], "the lengths", 2)
-    lengths = node.const(1)
-    if lengths is not None and lengths.min() < 1:
-        fail(node, f"the lengths must be positive numbers, found {lengths.tolist()}")
-    if types[0].shape is not None and 0 in types[0].shape[-2:]:
-        fail(node, f"there is nothing to transform in {types[0]}")
-    if types[0].shape is None:
-        return [TensorType(COMPLEX64, None)]
-    last: tuple[Any, ...] = (None, None)
-    if lengths is not None:
-        last = (ints(lengths)[0], ints(lengths)[1] // 2 + 1)
-    return [TensorType(COMPLEX64, (*types[0].shape[:-2], *last))]
-
-
-def _rfft(node: Node, inputs: list[Any]) -> list[Any]:
-    """The half spectrum of the last two axes, which are cut or filled with zeros to the lengths."""
-    return [np.fft.rfft2(inputs[0].astype(np.float64), ints(inputs[1])).astype(np.complex64)]
+@rule("rare", "mfcc")
+def mfcc(g: Sweep, node: Node) -> bool:
+    """The cosine transform of the logarithms of what the mel filters let through of each frame's magnitudes."""
+    rate = number(node, 1)
+    if not known(node.x, node.out) or rate is None:
+        return False
+    weights = _filters(node, node.x.type.dims[2], float(rate)).astype(np.float32)
+    y = g.log(g.max(g("matmul", g.sqrt(g.cast(node.x, FLOAT32)), weights), FLOOR))
+    return g.becomes(g("matmul", y, _cosines(node, weights.shape[1]).astype(np.float32)))
 
 
 def _infer_hadamard(node: Node, types: Types) -> list[TensorType]:
@@ -130,24 +126,30 @@ def _infer_hadamard(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(t.dtype, t.shape)]
 
 
-def _hadamard(node: Node, inputs: list[Any]) -> list[Any]:
-    """Each run of `size` elements by the orthonormal Walsh-Hadamard matrix of that size."""
-    x, size = inputs[0], attr(node, "size")
-    y, step = x.reshape(-1, size), 1
-    while step < size:
-        pairs = y.reshape(-1, size // (2 * step), 2, step)
-        y = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], 2).reshape(-1, size)
-        step *= 2
-    return [(y / np.sqrt(y.dtype.type(size))).reshape(x.shape).astype(x.dtype)]
+define("hadamard_rotation", _infer_hadamard, inputs=(1, 1), attrs={"size": REQUIRED}, work=squares)
+
+WIDEST = 256
+"""Up to this width a Hadamard matrix is multiplied with as one."""
 
 
-define(
-    "audio_spectrogram", _infer_spectrogram, _spectrogram, inputs=(1, 1),
-    attrs={"window_size": REQUIRED, "stride": REQUIRED, "squared": 0}, work=squares,
-)  # fmt: skip
-define(
-    "mfcc", _infer_mfcc, _mfcc, inputs=(2, 2),
-    attrs={"upper_frequency": 4000.0, "lower_frequency": 20.0, "filters": 40, "coefficients": 13}, work=squares,
-)  # fmt: skip
-define("rfft2d", _infer_rfft, _rfft, inputs=(2, 2), work=squares, shaped_by=(1,))
-define("hadamard_rotation", _infer_hadamard, _hadamard, inputs=(1, 1), attrs={"size": REQUIRED}, work=squares)
+@rule("rare", "hadamard_rotation")
+def hadamard_rotation(g: Sweep, node: Node) -> bool:
+    """Each run of `size` elements by the orthonormal Walsh-Hadamard matrix of that size; a wide one is the product of
+    smaller ones, along the axes of a block.
+    """
+    if not known(node.x, node.out):
+        return False
+    return g.becomes(_rotated(g, node.x, node.x.type.size // attr(node, "size"), attr(node, "size")))
+
+
+def _rotated(g: Sweep, x: Value, rows: int, size: int) -> Value:
+    """x [rows * size] as [rows, size], each row rotated."""
+    if size <= WIDEST:
+        matrix, pair = np.ones((1, 1)), np.array([[1, 1], [1, -1]])
+        while len(matrix) < size:
+            matrix = np.kron(pair, matrix)
+        return g("matmul", g.shape(x, rows, size), (matrix / np.sqrt(size)).astype(x.type.dtype))
+    left, right = size // WIDEST, WIDEST
+    y = g.turn(g.shape(_rotated(g, x, rows * left, right), rows, left, right), 0, 2, 1)
+    y = g.shape(_rotated(g, y, rows * right, left), rows, right, left)
+    return g.shape(g.turn(y, 0, 2, 1), rows, size)
