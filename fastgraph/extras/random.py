@@ -20,6 +20,7 @@ from ..ops.common import (
     BOOL,
     FLOAT,
     FLOAT32,
+    FLOAT64,
     INT32,
     INT64,
     NUMBER,
@@ -37,7 +38,7 @@ from ..rules.operands import decided, number, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
-FLOAT64, UINT32, UINT64 = np.dtype(np.float64), np.dtype(np.uint32), np.dtype(np.uint64)
+UINT64 = np.dtype(np.uint64)
 DRAWN = 32
 """What a number that NumPy draws costs, in elements that are touched."""
 

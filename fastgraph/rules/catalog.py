@@ -68,8 +68,8 @@ CATALOG = {
     },
     "f64": {
         "passes.decompositions.composed.softmax": "log_softmax softmax",
-        "passes.decompositions.doubles.double": "celu elu gelu hard_sigmoid hard_swish leaky_relu mish selu sigmoid softplus softsign swish tanh thresholded_relu",
-        "passes.decompositions.doubles.square": "pow",
+        "extras.doubles.double": "celu elu gelu hard_sigmoid hard_swish leaky_relu mish selu sigmoid softplus softsign swish tanh thresholded_relu",
+        "extras.doubles.square": "pow",
     },
     "rare": {
         "passes.decompositions.contractions.einsum": "einsum",
@@ -77,7 +77,6 @@ CATALOG = {
         "passes.decompositions.disguises.shrink": "shrink",
         "passes.decompositions.disguises.det": "det",
         "passes.decompositions.disguises.circular_scatter": "tensor_scatter",
-        "passes.decompositions.ngrams.tf_idf_vectorizer": "tf_idf_vectorizer",
         "passes.decompositions.normalizations.open_batch_norm": "batch_normalization",
         "passes.decompositions.normalizations.mean_variance": "mean_variance_normalization",
         "passes.decompositions.open_scales.quantized": "quantize_linear",
@@ -112,6 +111,7 @@ CATALOG = {
         "extras.spectra.rfft2d": "rfft2d",
         "extras.spectra.part": "imag real",
         "extras.spectra.complex_abs": "complex_abs",
+        "extras.text.tf_idf.tf_idf_vectorizer": "tf_idf_vectorizer",
     },
     "exponents": {
         "passes.decompositions.element_types.exponent": "pow",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import FLOAT, FLOAT32, Types, fail, fits, need_kind, need_rank
-from .registry import REQUIRED, attr, define
-from .work import squares
+from ..ops.common import FLOAT, FLOAT32, Types, fail, fits, need_kind, need_rank
+from ..ops.registry import REQUIRED, attr, define
+from ..ops.work import squares
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:

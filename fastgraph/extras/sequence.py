@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import UNKNOWN, Node, TensorType
-from .common import BOOL, INT64, WHOLE, Types, axis_of, fail, ints, need_kind, need_one, need_rank
-from .index import split_sizes
-from .registry import attr, define
+from ..ops.common import BOOL, INT64, WHOLE, Types, axis_of, fail, ints, need_kind, need_one, need_rank
+from ..ops.index import split_sizes
+from ..ops.registry import attr, define
 
 
 def _host(node: Node, types: Types) -> list[TensorType]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 import fastgraph as fg
-from fastgraph.ops.regex import automaton
+from fastgraph.extras.text.regex import automaton
 
 TEXTS = [
     "", "a", "b", "ab", "aab", "abc", "aaaa", "abab", "A", "AB", "Ab", "k", "K", "K", "s", "S", "ſ", "ß", "ẞ", "ı",

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
-from ..errors import UnsupportedError
+from ...errors import UnsupportedError
 
 MOST_REPEATS = 1000
 DEEPEST = 100

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import FLOAT, Types, fail, fits, need_kind, need_rank
-from .registry import define
+from ..ops.common import FLOAT, Types, fail, fits, need_kind, need_rank
+from ..ops.registry import define
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:

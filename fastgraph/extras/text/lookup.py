@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
-from .common import (
+from ...ir import Node, TensorType
+from ...ops.common import (
     FLOAT,
     INT32,
     NUMBER,
@@ -28,9 +28,9 @@ from .common import (
     one_dtype,
     one_of,
 )
+from ...ops.registry import REQUIRED, attr, define
+from ...ops.work import in_python, squares
 from .farmhash import fingerprint
-from .registry import REQUIRED, attr, define
-from .work import in_python, squares
 
 UINT8 = np.dtype(np.uint8)
 COMBINERS = ("SUM", "MEAN", "SQRTN")

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
-from ..room import need
-from .common import (
+from ...ir import Node, TensorType
+from ...ops.common import (
     BOOL,
-    FLOAT32,
     INT64,
     STRING,
     Types,
@@ -21,9 +19,10 @@ from .common import (
     need_rank,
     one_of,
 )
+from ...ops.registry import attr, define
+from ...ops.work import in_python
+from ...room import need
 from .regex import Automaton, automaton
-from .registry import REQUIRED, attr, define
-from .work import in_python, squares
 
 TEXT = 64
 """Bytes of a string, without its characters, and of its place in an array."""
@@ -112,66 +111,6 @@ def _normalize(node: Node, inputs: list[Any]) -> list[Any]:
     return [_strings(node, items, (*x.shape[:-1], len(items)))]
 
 
-def _infer_tf_idf(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 1, 2)
-    _check_pool(node, types[0])
-    shape = types[0].shape
-    width = max(attr(node, "ngram_indexes"), default=-1) + 1
-    return [TensorType(FLOAT32, None if shape is None else (*shape[:-1], width))]
-
-
-def _check_pool(node: Node, x: TensorType) -> None:
-    """ModelError unless the attributes of a vectorizer fit each other and the words."""
-    strings, numbers = attr(node, "pool_strings"), attr(node, "pool_int64s")
-    if bool(strings) == bool(numbers):
-        fail(node, "needs either pool_strings or pool_int64s")
-    need_kind(node, x, "O" if strings else "iu")
-    one_of(node, "mode", attr(node, "mode"), ("TF", "IDF", "TFIDF"))
-    least, most, skip = (attr(node, name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
-    counts, places, pool = list(attr(node, "ngram_counts")), attr(node, "ngram_indexes"), strings or numbers
-    if not 1 <= least <= most <= len(counts) or skip < 0:
-        fail(node, f"needs 1 <= min_gram_length <= max_gram_length <= {len(counts)} ngram_counts and max_skip_count "
-             f"from 0 on, found {least}, {most} and {skip}")  # fmt: skip
-    sizes = [b - a for a, b in zip(counts, [*counts[1:], len(pool)], strict=True)]
-    if counts[0] or any(size < 0 or size % n for n, size in enumerate(sizes, 1)):
-        fail(node, f"ngram_counts {counts} do not cut a pool of {len(pool)} into n-grams")
-    grams = sum(size // n for n, size in enumerate(sizes, 1))
-    weights = attr(node, "weights")
-    if len(places) != grams or min(places, default=0) < 0 or (weights and len(weights) != grams):
-        fail(node, f"needs a place from 0 on, and a weight if any, for each of {grams} n-grams")
-    if max(places, default=0) > 2**31:
-        fail(node, f"ngram_indexes ask for {max(places)} columns")
-
-
-def grams_of(node: Node) -> dict[tuple[Any, ...], int]:
-    """n-gram -> its number in the pool."""
-    pool = attr(node, "pool_strings") or attr(node, "pool_int64s") or ()
-    starts = [*attr(node, "ngram_counts"), len(pool)]
-    grams = [tuple(pool[at : at + size]) for size, (start, end) in enumerate(zip(starts, starts[1:], strict=False), 1)
-             for at in range(start, end, size)]  # fmt: skip
-    return {gram: place for place, gram in enumerate(grams)}
-
-
-def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:
-    """Counts of the pool's n-grams per row; their words lie evenly, up to max_skip_count + 1 apart."""
-    x = inputs[0]
-    grams, places = grams_of(node), attr(node, "ngram_indexes")
-    counts = np.zeros((x.size // max(x.shape[-1], 1) if x.ndim == 2 else 1, max(places) + 1), np.float32)
-    for row, words in enumerate(x.reshape(len(counts), -1).tolist()):
-        for size in range(attr(node, "min_gram_length"), attr(node, "max_gram_length") + 1):
-            for step in range(1, 2 if size == 1 else min(attr(node, "max_skip_count"), len(words)) + 2):
-                for at in range(len(words) - (size - 1) * step):
-                    gram = grams.get(tuple(words[at : at + (size - 1) * step + 1 : step]))
-                    if gram is not None:
-                        counts[row, places[gram]] += 1
-    weights = np.ones(counts.shape[1], np.float32)
-    if attr(node, "weights"):
-        weights[list(places)] = attr(node, "weights")
-    if attr(node, "mode") != "TF":
-        counts = (counts > 0 if attr(node, "mode") == "IDF" else counts) * weights
-    return [counts.astype(np.float32).reshape(*x.shape[:-1], -1)]
-
-
 def _matching(node: Node) -> tuple[int, int]:
     """Each character with each state of the automaton."""
     text = node.const(0)
@@ -185,14 +124,4 @@ define("regex_full_match", _infer_match, _match, inputs=(1, 1), attrs={"pattern"
 define(
     "string_normalizer", _infer_normalize, _normalize, inputs=(1, 1),
     attrs={"case_change_action": "NONE", "is_case_sensitive": 0, "locale": None, "stopwords": None}, work=in_python,
-)  # fmt: skip
-define(
-    "tf_idf_vectorizer", _infer_tf_idf, _tf_idf, inputs=(1, 1),
-    attrs={
-        "max_gram_length": REQUIRED, "max_skip_count": REQUIRED, "min_gram_length": REQUIRED,
-        "mode": REQUIRED,
-        "ngram_counts": REQUIRED, "ngram_indexes": REQUIRED, "pool_int64s": None, "pool_strings": None,
-        "weights": None,
-    },
-    work=squares,
 )  # fmt: skip

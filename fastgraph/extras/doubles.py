@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ...ir import Node, Value
-from ...ops.registry import attr
-from ...rules.rule import rule
-from ...rules.sweep import Sweep
-from .element_types import F64
+from ..ir import Node, Value
+from ..ops.common import FLOAT64
+from ..ops.registry import attr
+from ..rules.rule import rule
+from ..rules.sweep import Sweep
 
 
 @rule(
@@ -18,7 +18,7 @@ from .element_types import F64
 def double(g: Sweep, node: Node) -> bool:
     """Given ``y = sigmoid(x)`` in f64; result ``1 / (1 + exp(-x))``, and so on."""
     known = all(v is not None and v.type.concrete for v in (*node.inputs, node.out))
-    return node.x.type.dtype == F64 and known and g.becomes(_by_others(g, node, node.x))
+    return node.x.type.dtype == FLOAT64 and known and g.becomes(_by_others(g, node, node.x))
 
 
 def _by_others(g: Sweep, node: Node, x: Value) -> Value:
@@ -88,7 +88,7 @@ def _gelu(g: Sweep, x: Value, by_tanh: bool) -> Value:
 def square(g: Sweep, node: Node) -> bool:
     """x**2 of f64 as a product."""
     x, exponent = node.x, node.const(1)
-    if x.type.dtype != F64 or exponent is None or exponent.size != 1 or exponent.item() != 2:
+    if x.type.dtype != FLOAT64 or exponent is None or exponent.size != 1 or exponent.item() != 2:
         return False
     if not x.type.concrete or x.type.shape != node.out.type.shape:
         return False

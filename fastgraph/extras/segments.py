@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import NUMBER, WHOLE, Types, at_least, fail, fits, ints, need_kind, need_rank, one_of, whole
-from .registry import REQUIRED, attr, define
+from ..ops.common import NUMBER, WHOLE, Types, at_least, fail, fits, ints, need_kind, need_rank, one_of, whole
+from ..ops.registry import REQUIRED, attr, define
 
 
 def _start(kind: str, dtype: np.dtype) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import WHOLE, Types, fail, fits, ints, need_kind, need_rank, whole
-from .registry import REQUIRED, attr, define
+from ..ops.common import WHOLE, Types, fail, fits, ints, need_kind, need_rank, whole
+from ..ops.registry import REQUIRED, attr, define
 
 LONGEST = 1 << 24
 """No list grows longer: a greater index is taken for a mistake."""

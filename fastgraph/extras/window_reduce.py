@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import Types, at_least, fail, need_kind, need_one, one_dtype, one_of
-from .registry import REQUIRED, attr, define
-from .work import squares
-
-REDUCTIONS: dict[str, Any] = {
-    "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.logical_and, "or": np.logical_or,
-}  # fmt: skip
+from ..ops.common import Types, at_least, fail, need_kind, need_one, one_dtype, one_of
+from ..ops.registry import REQUIRED, attr, define
+from ..ops.slices import REDUCTIONS
+from ..ops.work import squares
 
 
 def _spread(extent: Any, low: int, high: int, interior: int) -> Any:
