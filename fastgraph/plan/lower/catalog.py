@@ -19,7 +19,7 @@ CATALOG = {
     "plan.lower.move.non_zero": "bounded_non_zero",
     "plan.lower.move.places": "gather_slices gather_batches gather_nd gather_elements gather reverse_sequence",
     "plan.lower.move.resize": "resize",
-    "plan.lower.move.sample": "grid_sample resample crop_resize sample_boxes",
+    "plan.lower.move.sample": "grid_sample resample sample_boxes",
     "plan.lower.move.scatter": "scatter_slices scatter_nd scatter_elements tensor_scatter dynamic_update_slice max_unpool one_hot hardmax",
     "plan.lower.move.slice_update": "slice_update",
     "plan.lower.move.suppress": "non_max_suppression box_suppression",
