@@ -191,13 +191,10 @@ class Builder:
         self, x: Value, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int], steps: Sequence[int] = ()
     ) -> Value:
         """Elements start, start + step, ... below the end, along each of some axes."""
-        extents = [None if x.type.shape is None else x.type.shape[a] for a in axes]
-        every = (
-            [1] * len(starts) if not steps else [1 if n == 1 else step for n, step in zip(extents, steps, strict=True)]
-        )
-        if not any(starts) and [*ends] == extents and {*every} == {1}:
+        whole = x.type.shape is not None and [*ends] == [x.type.shape[a] for a in axes] and not any(starts)
+        if whole and all(step == 1 or n == 1 for step, n in zip(steps, ends, strict=False)):
             return x
-        lists = [starts, ends, axes, *([steps] if any(n != 1 for n in steps) else [])]
+        lists = [starts, ends, axes, *([steps] if any(step != 1 for step in steps) else [])]
         return self("slice", x, *(self.vector(*numbers) for numbers in lists))
 
     def pad(self, x: Value, before: Sequence[int], after: Sequence[int], fill: Any = 0) -> Value:

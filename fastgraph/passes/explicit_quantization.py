@@ -8,9 +8,7 @@ import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.quantization import is_upright, to_real, to_stored, upright
-from ..ir.weights import once
-from ..limits import current
-from ..ops.evaluate import computes_reals, fold, only_result
+from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
 from ..rules.rule import has, rule
@@ -252,19 +250,9 @@ def _joined(g: Sweep, node: Node) -> bool:
     for value in node.inputs[:count]:
         assert value is not None
         if not same_numbers(value.type, kind):
-            value = requantized(g, value, TensorType(kind.dtype, value.type.shape, kind.quant))
+            value = g.requantize(value, TensorType(kind.dtype, value.type.shape, kind.quant))
         inputs.append(value)
     return g.again(node, [*inputs, *node.inputs[count:]])
-
-
-def requantized(g: Sweep, value: Value, type_: TensorType) -> Value:
-    """`value` in another type: a node, or for a constant its numbers."""
-    if value.data is None:
-        return g("requantize", value, type=type_)
-    out = Value(f"{value.name}.requantized", type_)
-    current().hold(type_.nbytes, out.name)
-    node = Node("requantize", [value], [out])
-    return Value.constant(out.name, once(only_result, node, (value.data,)), type_.quant)
 
 
 def fills_with(node: Node, kind: TensorType) -> bool:

@@ -16,7 +16,7 @@ from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, Quant, step_of
 from ..rules.rule import has, rule
 from ..rules.sweep import Sweep, sweep
-from .explicit_quantization import fills_with, requantized, same_numbers
+from .explicit_quantization import fills_with, same_numbers
 from .fuse import LONGEST
 from .quantized.unsigned import unsigned
 
@@ -135,7 +135,7 @@ def requantized_twice(g: Sweep, node: Node) -> bool:
         x = before.x
     if same_numbers(x.type, node.out.type):
         return g.becomes(x)
-    return x is not node.x and g.becomes(requantized(g, x, node.out.type))
+    return x is not node.x and g.becomes(g.requantize(x, node.out.type))
 
 
 @rule("clamps", *CLAMPS, quantized=True)
@@ -200,7 +200,7 @@ def real_constants(g: Sweep, node: Node) -> bool:
     inputs: list[Value | None] = []
     for value in node.inputs:
         stored = value is not None and value.type.quant is not None
-        inputs.append(requantized(g, value, _f32(value)) if stored else value)  # type: ignore[arg-type]
+        inputs.append(g.requantize(value, _f32(value)) if stored else value)  # type: ignore[arg-type]
     return g.again(node, inputs)
 
 

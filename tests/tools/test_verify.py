@@ -14,9 +14,10 @@ from hypothesis import given
 
 import fastgraph as fg
 from fastgraph.demo import MODEL
+from fastgraph.extras import doubles
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
-from fastgraph.passes.decompositions import doubles, rare_functions
+from fastgraph.passes.decompositions import rare_functions
 from fastgraph.plan.lower.registry import LOWERINGS, Lowering
 from fastgraph.plan.lower.window import depth_first
 from fastgraph.runtime import stepwise
@@ -216,7 +217,7 @@ def test_a_wrong_rule_is_named_by_its_operator(op: str, isa: str, monkeypatch: p
     assert right.ok and sum(operator.compared for operator in right.operators) >= 6
     real = rare_functions._by_f64
     monkeypatch.setattr(
-        rare_functions, "_by_f64", lambda g, name, x, *large: x if name == op else real(g, name, x, *large)
+        rare_functions, "_by_f64", lambda g, name, x, *more: x if name == op else real(g, name, x, *more)
     )
     path = tmp_path / "net.onnx"
     path.write_bytes(composed().bytes())

@@ -6,9 +6,9 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...ops.registry import attr
+from ...rules.operands import known, real
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .writing import known, real
 
 
 @rule("common", "affine_grid")
@@ -23,25 +23,6 @@ def affine_grid(g: Sweep, node: Node) -> bool:
     places = affine_places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(node.x.type.dtype)
     y = g.shape(node.x, n * rank, rank + 1) @ np.ascontiguousarray(places)
     return g.becomes(g.turn(g.shape(y, n, rank, places.shape[1]), 0, 2, 1))
-
-
-@rule("common", "svdf", quantized=True)
-def svdf(g: Sweep, node: Node) -> bool:
-    """What filters make of x is put behind what they remember; the sum of that times weights, over a unit's filters."""
-    x, memory, feature, time, bias = (*node.inputs, None)[:5]
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    full = all(v.type.concrete and v.type.size and (v.type.quant or v.type.dtype == np.float32) for v in values)
-    if not full or x is None or memory is None or feature is None or time is None or len(node.outputs) != 2:
-        return False
-    (batch, units), (filters, length) = node.out.type.dims, time.type.dims
-    newest = g("dense", x, feature, None, type=memory.type.with_shape((batch, filters)))
-    kept = g.shape(newest, batch * filters, 1)
-    if length > 1:
-        lines = g.shape(memory, batch * filters, length)
-        kept = g.join([g.cut(lines, 1, 1, length), kept], axis=1)
-    weighed = g.shape(kept, batch, filters, length) * time
-    y = g.sum(g.shape(weighed, batch, units, filters // units * length), [2])
-    return g.becomes(g("add", y, np.zeros(1, np.float32) if bias is None else bias, type=node.out.type), kept)
 
 
 @rule("common", "fake_quant")

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...ops.registry import attr
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .writing import known
 
 F32 = np.dtype(np.float32)
 FLOATS = (F32, np.dtype(np.float64))

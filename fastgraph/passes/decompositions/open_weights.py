@@ -16,7 +16,6 @@ from ...ops.registry import attr
 from ...rules.operands import known, operand, real
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from ..explicit_quantization import requantized
 
 MOST_TAPS = 256
 """Larger windows stay what they are."""
@@ -32,7 +31,7 @@ def stored_weights(g: Sweep, node: Node) -> bool:
     if not all(v is None or v.type.concrete and v.type.size for v in (*node.inputs, node.out)):
         return False
     f32 = TensorType(np.dtype(np.float32))
-    inputs = [None if v is None else requantized(g, v, f32.with_shape(v.type.dims)) for v in node.inputs]
+    inputs = [None if v is None else g.requantize(v, f32.with_shape(v.type.dims)) for v in node.inputs]
     y = g(node.op, *inputs, type=f32.with_shape(node.out.type.dims), **node.attrs)
     return g.becomes(g("requantize", y, type=node.out.type))
 

@@ -8,7 +8,6 @@ from ...ir import Node, TensorType, Value
 from ...ir.weights import once
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from ..explicit_quantization import requantized
 from .block_layer import codes_of
 
 F32 = np.dtype(np.float32)
@@ -46,7 +45,7 @@ def coded_layer(g: Sweep, node: Node) -> bool:
 
 
 def _real(g: Sweep, value: Value) -> Value:
-    return value if value.type.quant is None else requantized(g, value, TensorType(F32, value.type.shape))
+    return value if value.type.quant is None else g.requantize(value, TensorType(F32, value.type.shape))
 
 
 def _column(values: tuple[float, ...], n: int) -> np.ndarray:

@@ -9,7 +9,6 @@ from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.registry import OPS, Quant
 from ...rules.sweep import Sweep, note
-from ..explicit_quantization import requantized
 
 
 def unsigned(graph: Graph) -> None:
@@ -24,7 +23,7 @@ def unsigned(graph: Graph) -> None:
         if value is None or value not in now and not _signed_activation(value):
             return value
         if value not in now:
-            now[value] = requantized(g, value, _shifted(value.type, 128, np.uint8))
+            now[value] = g.requantize(value, _shifted(value.type, 128, np.uint8))
         return now[value]
 
     for node in graph.nodes:
