@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ir import Graph, Node, Value
+from ..ir import Graph, Value
 from ..rules.sweep import Sweep
 
 
@@ -25,10 +25,8 @@ def scanned(
         body.outputs = step(inner, *body.inputs)
     body.nodes = inner.written()
     kept = [v.type.with_shape((times, *v.type.dims)) for v in body.outputs[len(carried) :]]
-    results = [Value(f"{name}.scan", kind) for kind in [*(v.type for v in carried), *kept]]
     attrs: dict[str, Any] = {"body": body, "num_scan_inputs": len(moving)}
     if reverse:
         attrs["scan_input_directions"] = [1] * len(moving)
         attrs["scan_output_directions"] = [1] * len(kept)
-    g.write(Node("scan", [*carried, *moving], list(results), attrs, g.node.name))
-    return results
+    return g.several("scan", [*(v.type for v in carried), *kept], *carried, *moving, **attrs)

@@ -1,7 +1,7 @@
-"""Values whose extents hang on data, planned at the greatest that they may have.
+"""Values whose extents depend on data, planned at the greatest that they may have.
 
-Such a value becomes one of a known shape, and a number for each axis that hangs on data: how many of the elements along
-it there are. What lies beyond is whatever came out, and nobody may be harmed by it: indices are cleaned before they are
+Such a value becomes one of a known shape, and a number for each axis that depends on data: how many elements there are
+along it. What lies beyond is whatever came out, and nobody may be harmed by it: indices are cleaned before they are
 used, reductions and products leave it out, and what a run gives is cut to what there is.
 
 Given ``y = relu(gather(x, non_zero(m)))`` of m: bool[8]; result ``p, n = bounded_non_zero(m); y = relu(gather(x, p))``,
@@ -23,7 +23,7 @@ from .values import Bounded, Extent, Unbounded
 
 def bounded(graph: Graph) -> dict[Value, Bounded]:
     """Let nodes of known shapes stand for those of the graph, as far as it is known how; and what stands for values
-    whose shapes hang on data.
+    whose shapes depend on data.
     """
     g = Bounds(graph)
     with g:

@@ -1,4 +1,4 @@
-"""Of bounded values: slices; and those of others whose ends hang on data, of at most as many elements as there are."""
+"""Of bounded values: slices; and those of others whose ends depend on data, of at most all elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep over a graph whose shapes hang on data knows and writes, and the rules that go by it."""
+"""What a sweep over a graph whose shapes depend on data knows and writes, and the rules that go by it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Bounds(Builder):
         return [None if v is None else self.take(v) for v in values]
 
     def fixed(self, value: Value | None) -> Value:
-        """An operand none of whose extents hang on data."""
+        """An operand none of whose extents depend on data."""
         found = self.take(value)
         if found.extents:
             raise Unbounded
