@@ -23,7 +23,6 @@ from .common import (
     need_one,
     need_rank,
     need_vector,
-    one_dtype,
     product,
     whole,
 )
@@ -111,52 +110,6 @@ def _listed(node: Node, inputs: list[Any]) -> list[Any]:
     """[selected, 3]: (batch, class, place) of each place that is not below 0."""
     found = np.argwhere(inputs[0] >= 0)[:, :2]
     return [np.concatenate([found, inputs[0][inputs[0] >= 0][:, None]], 1).astype(np.int64)]
-
-
-MOST = float(2**31)
-"""No region reaches further."""
-
-
-def _infer_max_roi_pool(node: Node, types: Types) -> list[TensorType]:
-    x, rois = types
-    need_rank(node, x, 4, 4)
-    need_rank(node, rois, 2, 2, "rois")
-    need_kind(node, x, FLOAT)
-    one_dtype(node, types)
-    fits(node, rois, "rois", rois.shape[0] if rois.shape else None, 5)
-    if len(attr(node, "pooled_shape")) != 2 or min(attr(node, "pooled_shape")) < 1:
-        fail(node, f"pooled_shape must be two positive numbers, found {attr(node, 'pooled_shape')}")
-    found = node.const(1)
-    if found is not None:
-        if not np.isfinite(found).all() or np.abs(found).max(initial=0) > MOST:
-            fail(node, f"rois must be finite and up to {MOST:g}")
-        inside(node, "the regions' images", found[:, 0], 0, x.shape[0] if x.shape else None)
-    if not abs(attr(node, "spatial_scale")) <= MOST:
-        fail(node, f"spatial_scale must be finite, found {attr(node, 'spatial_scale')}")
-    count, channels = rois.shape[0] if rois.shape else None, x.shape[1] if x.shape else None
-    return [TensorType(x.dtype, (count, channels, *attr(node, "pooled_shape")))]
-
-
-def _max_roi_pool(node: Node, inputs: list[Any]) -> list[Any]:
-    """The greatest element of each bin of each region (batch, x1, y1, x2, y2); 0 for empty bins."""
-    x, rois = inputs
-    bins = attr(node, "pooled_shape")
-    y = np.zeros((len(rois), x.shape[1], *bins), x.dtype)
-    for i, roi in enumerate(rois):
-        x1, y1, x2, y2 = (int(math.floor(v * attr(node, "spatial_scale") + 0.5)) for v in roi[1:])
-        rows = _bins(y1, y2, bins[0], x.shape[2])
-        columns = _bins(x1, x2, bins[1], x.shape[3])
-        for r, (top, bottom) in enumerate(rows):
-            for c, (left, right) in enumerate(columns):
-                if bottom > top and right > left:
-                    y[i, :, r, c] = x[int(roi[0]), :, top:bottom, left:right].max(axis=(1, 2))
-    return [y]
-
-
-def _bins(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
-    step = max(last - first + 1, 1) / count
-    edges = ((math.floor(i * step) + first, math.ceil((i + 1) * step) + first) for i in range(count))
-    return [(min(max(a, 0), size), min(max(b, 0), size)) for a, b in edges]
 
 
 def unpooled(node: Node, shape: Any) -> list[int | None]:
@@ -267,10 +220,6 @@ define(
     "non_max_suppression", _infer_nms, _nms, inputs=(2, 6), attrs={"center_point_box": 0, "most": None}, work=squares
 )
 define("listed_places", _infer_listed, _listed, inputs=(1, 1))
-define(
-    "max_roi_pool", _infer_max_roi_pool, _max_roi_pool, inputs=(2, 2),
-    attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0}, work=squares,
-)  # fmt: skip
 define(
     "max_unpool", _infer_max_unpool, _max_unpool, inputs=(2, 3),
     attrs={"kernel_shape": REQUIRED, "pads": None, "strides": None}, work=squares, shaped_by=(2,),

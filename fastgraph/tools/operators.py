@@ -1,7 +1,9 @@
 """Compares each operator of a file with its NumPy reference, whatever steps it became.
 
-References don't depend on the rules that decompose operators. A reference gets the plan's values of its operands, so
-that errors don't add up, or where the plan has no such value (it is inside a kernel) the results of earlier references.
+The reference of an operator knows nothing of the rules that write it as others, unless what they write is its meaning
+(`define` without a reference): such operators are for other engines to check. It gets the values that the plan had for
+the operator's operands, so that errors don't add up, or where the plan had none (they were within a kernel) what the
+references before it gave.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from ..compile import planned
 from ..errors import GraphError
 from ..ir import Graph, Node, Value, copy
 from ..ops.evaluate import operands, pure, run_node
+from ..ops.registry import OPS
 from ..rules.sweep import How, Notes, noted
 from ..runtime.executable import Executable
 from ..runtime.keys import Key
@@ -84,6 +87,12 @@ class Traced(NamedTuple):
     def wanted(self) -> set[Value]:
         """The values of the plan that `checks` needs."""
         return {place.value for place in self.places.values()}
+
+    def origin(self, nodes: Sequence[Node]) -> str:
+        """The operators of the file that nodes of the plan were written for, where they are others; but for moves."""
+        names, ops = {node.name for node in nodes if node.name}, {node.op for node in nodes}
+        found = [node for node in self.graph.nodes if node.name in names and not OPS[node.op].moves]
+        return "" if {node.op for node in found} <= ops else ", ".join(f"{node.op} {node.name!r}" for node in found)
 
 
 def traced(model: Model, key: Key, plan: Executable) -> Traced:

@@ -30,19 +30,21 @@ from . import bench
 from .differences import difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
-from .operators import Kept, OperatorCheck, checks, traced
+from .operators import Kept, OperatorCheck, Traced, checks, traced
 
 
 @dataclass(frozen=True)
 class StepCheck:
     """A node's steps compared with its reference.
 
+    `origin`: the operators of the file that the nodes were written for, where they are others.
     `kernel`: of the steps; "view" where there are none, "numpy" for host steps, which are not compared. `error`: of
     floats the largest |difference| over the largest sum of magnitudes, of integers the largest difference.
     """
 
     node: str
     op: str
+    origin: str
     kernel: str
     error: float
     allowed: float
@@ -113,7 +115,7 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
         found = traced(model, key, plan)
         states = [place.copy() for place, _ in plan.states]
         try:
-            steps, kept = _steps(plan, arrays, found.wanted())
+            steps, kept = _steps(plan, arrays, found)
         finally:
             _restore(plan, states)
     operators = checks(found, kept)
@@ -138,11 +140,11 @@ def _restore(plan: Executable, states: Sequence[np.ndarray]) -> None:
 
 
 def _steps(
-    plan: Executable, feeds: Mapping[str, np.ndarray], wanted: set[Value]
+    plan: Executable, feeds: Mapping[str, np.ndarray], traced: Traced
 ) -> tuple[list[StepCheck], dict[Value, Kept]]:
-    """The checks of a run step by step; and the values `wanted` right after their steps."""
+    """The checks of a run step by step; and the values that the operators' checks want, right after their steps."""
     plan.fill(feeds)
-    runs, found = list(single_runs(plan)), []
+    runs, found, wanted = list(single_runs(plan)), [], traced.wanted()
     kept = {v: _kept(plan, v) for v in plan.graph.inputs if v in wanted and is_held(plan, v)}
     carried: dict[Value, Any] = {}
     for nodes, numbers in groups(plan):
@@ -165,7 +167,8 @@ def _steps(
             str(s.kernel) if isinstance(s, Step) else "numpy" for s in steps if not isinstance(s, Jump)
         )
         name, op = nodes[-1].name or nodes[-1].out.name, "+".join(node.op for node in nodes)
-        found.append(StepCheck(name, op, ", ".join(kernels) or "view", error, allowed, error <= allowed))
+        told = name, op, traced.origin(nodes), ", ".join(kernels) or "view"
+        found.append(StepCheck(*told, error, allowed, error <= allowed))
     return found, kept
 
 
@@ -268,6 +271,7 @@ def text(report: Report) -> str:
         step, number = report.first, report.steps.index(report.first)
         lines += [
             shorten(f"step {number} differs first: {step.op} {step.node!r}", 100),
+            *([shorten(f"it is part of {step.origin}", 100)] if step.origin else []),
             shorten(f"by {step.error:.3g}, {step.allowed:.3g} is allowed; kernel {step.kernel}", 100),
         ]
     lines.append("All agree." if report.ok else "They differ.")
