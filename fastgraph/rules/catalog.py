@@ -87,7 +87,6 @@ CATALOG = {
         "passes.decompositions.open_scales.qlinear_conv": "qlinear_conv",
         "passes.decompositions.pools.max_pool_places": "max_pool",
         "passes.decompositions.windows.lp_pool": "lp_pool",
-        "passes.decompositions.windows.max_unpool": "max_unpool",
         "passes.decompositions.windows.col2im": "col2im",
         "extras.audio.audio_spectrogram": "audio_spectrogram",
         "extras.audio.mfcc": "mfcc",
@@ -112,6 +111,7 @@ CATALOG = {
         "extras.spectra.part": "imag real",
         "extras.spectra.complex_abs": "complex_abs",
         "extras.text.tf_idf.tf_idf_vectorizer": "tf_idf_vectorizer",
+        "extras.unpool.max_unpool": "max_unpool",
     },
     "exponents": {
         "passes.decompositions.element_types.exponent": "pow",

@@ -11,7 +11,6 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ir.build import constant
 from ...ops.common import ints
-from ...ops.detection import unpooled
 from ...ops.pool import counts
 from ...ops.registry import attr
 from ...ops.window import reach, resolve_pads, window_attrs
@@ -87,19 +86,6 @@ def _taps(state: Sweep, node: Node, fill: float) -> list[Value] | None:
     wide = padded_around(state, node, x, [0, *begin, 0], [0, *after, 0], fill)
     starts = [[k * d for k, d in zip(at, a["dilations"], strict=True)] for at in product(*map(range, kernel))]
     return [cut_out(state, node, wide, start, counts, a["strides"], 1) for start in starts]
-
-
-@rule("rare", "max_unpool")
-def max_unpool(state: Sweep, node: Node) -> bool:
-    """Into a larger shape: into that which was pooled, with zeros behind."""
-    target, out = node.const(2), node.out
-    if target is None or not node.x.type.concrete or not out.type.concrete:
-        return False
-    shape = tuple(n for n in unpooled(node, node.x.type.dims) if n is not None)
-    y = state.add("max_unpool", [*node.inputs[:2], None], out.type.with_shape(shape), node, **node.attrs)
-    after = [m - n for m, n in zip(out.type.dims, shape, strict=True)]
-    state.replace(out, padded_around(state, node, y, [0] * len(shape), after))
-    return True
 
 
 @rule("rare", "col2im")
