@@ -2,6 +2,7 @@
 
 CATALOG = {
     "extras.audio": "audio_spectrogram mfcc hadamard_rotation",
+    "extras.bucketize": "bucketize",
     "extras.crop_resize": "crop_resize",
     "extras.deform_conv": "deform_conv",
     "extras.detection_postprocess": "detection_postprocess",
@@ -19,7 +20,7 @@ CATALOG = {
     "extras.sequence": "sequence_construct sequence_empty sequence_insert sequence_erase sequence_at sequence_length concat_from_sequence split_to_sequence optional optional_get_element optional_has_element",
     "extras.spectra": "dft stft rfft2d real imag complex_abs hann_window hamming_window blackman_window mel_weight_matrix",
     "extras.svdf": "svdf",
-    "extras.text.lookup": "hashtable_lookup hashtable_find embedding_lookup_sparse lsh_projection skip_gram bucketize",
+    "extras.text.lookup": "hashtable_lookup hashtable_find embedding_lookup_sparse lsh_projection skip_gram",
     "extras.text.strings": "string_concat string_split regex_full_match string_normalizer",
     "extras.text.tf_idf": "tf_idf_vectorizer",
     "extras.unpool": "max_unpool",

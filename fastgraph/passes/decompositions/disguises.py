@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
+from ...ir import Node, Value
 from ...ir.build import constant
 from ...ops.registry import attr
 from ...rules.moves import shaped, turn
@@ -49,23 +49,6 @@ def fake_quant(state: Sweep, node: Node) -> bool:
         operands = [constant(node.out, np.float32(n), op) for n in numbers]
         y = state.add(op, [y, *operands], x, node)
     state.replace(node.out, y)
-    return True
-
-
-@rule("common", "bucketize")
-def bucketize(state: Sweep, node: Node) -> bool:
-    """How many boundaries an element is not below; all of them for NaN."""
-    x, boundaries = node.x.type, attr(node, "boundaries")
-    if not x.concrete or x.dtype != np.float32 or not x.size or not len(boundaries):
-        return False
-    bits = TensorType(np.dtype(bool), (*x.dims, len(boundaries)))
-    limits = constant(node.out, np.asarray(boundaries, np.float32), "boundaries")
-    below = state.add("less", [shaped(state, node, node.x, (*x.dims, 1)), limits], bits, node)
-    others = state.add("not", [below], bits, node)
-    counted = TensorType(np.dtype(np.int32), bits.shape)
-    ones = state.add("cast", [others], counted, node, to=counted.dtype)
-    axis = constant(node.out, np.array([len(x.dims)], np.int64), "axis")
-    state.replace(node.out, state.add("reduce_sum", [ones, axis], node.out.type, node, keepdims=0))
     return True
 
 
