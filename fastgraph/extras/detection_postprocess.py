@@ -11,6 +11,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops.common import FLOAT, FLOAT32, Types, fail, fits, need_kind, need_rank
+from ..ops.detection import overlapping
 from ..ops.registry import REQUIRED, attr, define
 from ..ops.work import squares
 
@@ -50,15 +51,6 @@ def _decoded(node: Node, boxes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
     return np.concatenate([center - half, center + half], 1)
 
 
-def _overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection over union; 0 where a box is empty."""
-    area = (box[2] - box[0]) * (box[3] - box[1])
-    areas = (others[:, 2] - others[:, 0]) * (others[:, 3] - others[:, 1])
-    inner = np.maximum(np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]), 0).prod(axis=1)
-    valid = (area > 0) & (areas > 0)
-    return np.where(valid, inner / np.where(valid, area + areas - inner, 1), 0)
-
-
 def _kept(node: Node, boxes: np.ndarray, scores: np.ndarray, most: int) -> list[int]:
     order = np.flatnonzero(scores >= np.float32(attr(node, "score_threshold")))
     order = order[np.argsort(-scores[order], kind="stable")]
@@ -66,7 +58,7 @@ def _kept(node: Node, boxes: np.ndarray, scores: np.ndarray, most: int) -> list[
     while order.size and len(kept) < most:
         best, order = int(order[0]), order[1:]
         kept.append(best)
-        order = order[_overlap(boxes[best], boxes[order]) <= np.float32(attr(node, "iou_threshold"))]
+        order = order[overlapping(boxes[best], boxes[order]) <= np.float32(attr(node, "iou_threshold"))]
     return kept
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops.common import FLOAT, Types, fail, fits, need_kind, need_rank
 from ..ops.registry import define
+from ..rules.operands import known, operand
+from ..rules.rule import rule
+from ..rules.sweep import Sweep
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
@@ -24,18 +25,16 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(image.dtype, image.shape)]
 
 
-def _warp(node: Node, inputs: list[Any]) -> list[Any]:
+define("dense_image_warp", _infer, inputs=(2, 2))
+
+
+@rule("rare", "dense_image_warp")
+def warp(g: Sweep, node: Node) -> bool:
     """At each place (y, x), the image at (y, x) - flow, between its four neighbors; edges go on as they are."""
-    image, flow = inputs
-    batch, height, width, _ = image.shape
-    places = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), -1) - flow
-    low = np.clip(np.floor(places), 0, np.array([height - 2, width - 2])).astype(np.int64)
-    share = np.clip(places - low, 0, 1)
-    y, x = low[..., 0], low[..., 1]
-    b = np.arange(batch)[:, None, None]
-    down, right = share[..., :1], share[..., 1:]
-    upper, lower = (image[b, y + i, x] * (1 - right) + image[b, y + i, x + 1] * right for i in range(2))
-    return [(upper * (1 - down) + lower * down).astype(image.dtype)]
-
-
-define("dense_image_warp", _infer, _warp, inputs=(2, 2))
+    image, flow = node.x, operand(node, 1)
+    if flow is None or not known(image, flow):
+        return False
+    height, width = image.type.dims[1:3]
+    places = np.stack(np.meshgrid(np.arange(width), np.arange(height)), -1).astype(flow.type.dtype)
+    where = places - g.pick(flow, np.array([1, 0]), 3)
+    return g.becomes(g.turn(g("resample", g.turn(image, 0, 3, 1, 2), where, padding="border"), 0, 2, 3, 1))

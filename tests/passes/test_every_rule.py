@@ -45,7 +45,7 @@ HELD_BY = {
     "svdf.svdf": "circle/test_recurrent.py", "word_pool.word_pool": "circle/test_average_pool.py",
     "slice_places.slice_update": "plan/test_updates.py",
     "open_weights.stored_weights": "passes/test_open_weights.py", "spectra.": "extras/test_spectra.py",
-    "audio.": "extras/test_spectra.py",
+    "audio.": "extras/test_spectra.py", "image_warp.warp": "circle/test_custom.py",
     "element_types.scattered_bools": "plan/test_element_types.py",
 }  # fmt: skip
 """Rules whose operators take more than numbers, and where they are held against references, by what they begin with."""

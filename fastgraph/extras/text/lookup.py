@@ -1,5 +1,5 @@
 """Tables, embeddings, hashes of features, n-grams. Semantics: tflite/kernels/{hashtable_lookup, hashtable_find,
-embedding_lookup_sparse, lsh_projection, skip_gram, bucketize}.cc.
+embedding_lookup_sparse, lsh_projection, skip_gram}.cc.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from ...ir import Node, TensorType
 from ...ops.common import (
     FLOAT,
     INT32,
-    NUMBER,
     STRING,
     WHOLE,
     Types,
@@ -190,16 +189,4 @@ define("lsh_projection", _infer_lsh, _lsh, inputs=(2, 3), attrs={"dense": 0}, wo
 define(
     "skip_gram", _infer_skip_grams, _skip_grams, inputs=(1, 1),
     attrs={"ngram_size": REQUIRED, "max_skip_size": 0, "include_all_ngrams": 0}, work=squares,
-)  # fmt: skip
-
-
-def _infer_bucketize(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], NUMBER)
-    return [TensorType(INT32, types[0].shape)]
-
-
-define(
-    "bucketize", _infer_bucketize,
-    lambda node, inputs: [np.searchsorted(attr(node, "boundaries"), inputs[0], "right").astype(np.int32)],
-    inputs=(1, 1), attrs={"boundaries": REQUIRED},
 )  # fmt: skip

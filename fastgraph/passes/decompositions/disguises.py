@@ -38,17 +38,6 @@ def fake_quant(g: Sweep, node: Node) -> bool:
     return g.becomes(steps * step + low)
 
 
-@rule("common", "bucketize")
-def bucketize(g: Sweep, node: Node) -> bool:
-    """How many boundaries an element is not below; all of them for NaN."""
-    boundaries = np.asarray(attr(node, "boundaries"), np.float32)
-    if not known(node.x, dtypes=[np.float32]) or not boundaries.size:
-        return False
-    dims = node.x.type.dims
-    below = g.shape(node.x, *dims, 1) < boundaries
-    return g.becomes(g.sum(g.cast(~below, np.int32), [len(dims)]))
-
-
 @rule("rare", "swiglu")
 def swiglu(g: Sweep, node: Node) -> bool:
     """Given ``y = swiglu(a, b)``; result ``a * sigmoid(alpha * a) * b``."""

@@ -14,7 +14,7 @@ from ...ops.common import ints
 from ...ops.pool import counts
 from ...ops.registry import attr
 from ...ops.window import reach, resolve_pads, window_attrs
-from ...rules.operands import known, operand
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32, F64
@@ -62,17 +62,6 @@ def _taps(g: Sweep, node: Node, fill: float) -> list[Value] | None:
     wide = g.pad(x, [0, *begin, 0], [0, *after, 0], fill)
     starts = [[k * d for k, d in zip(at, dilations, strict=True)] for at in product(*map(range, kernel))]
     return [cut_out(g, wide, start, number, strides) for start in starts]
-
-
-@rule("rare", "max_unpool")
-def max_unpool(g: Sweep, node: Node) -> bool:
-    """Into a larger shape: into that which was pooled, with zeros behind."""
-    x, places, target = (operand(node, i) for i in range(3))
-    if target is None or target.data is None or not node.x.type.concrete or not node.out.type.concrete:
-        return False
-    y = g("max_unpool", x, places, None, **node.attrs)
-    after = [m - n for m, n in zip(node.out.type.dims, y.type.dims, strict=True)]
-    return g.becomes(g.pad(y, [0] * len(after), after))
 
 
 @rule("rare", "col2im")

@@ -3,6 +3,7 @@
 CATALOG = {
     "extras.lstm_kernel": "lstm_sequence",
     "extras.random_words": "random_words",
+    "extras.unpool": "max_unpool",
     "plan.lower.attention.attention": "attention",
     "plan.lower.custom": "custom",
     "plan.lower.flow.branch": "if",
@@ -20,7 +21,7 @@ CATALOG = {
     "plan.lower.move.places": "gather_slices gather_batches gather_nd gather_elements gather reverse_sequence",
     "plan.lower.move.resize": "resize",
     "plan.lower.move.sample": "grid_sample resample sample_boxes",
-    "plan.lower.move.scatter": "scatter_slices scatter_nd scatter_elements tensor_scatter dynamic_update_slice max_unpool one_hot hardmax",
+    "plan.lower.move.scatter": "scatter_slices scatter_nd scatter_elements tensor_scatter dynamic_update_slice one_hot hardmax",
     "plan.lower.move.slice_update": "slice_update",
     "plan.lower.move.suppress": "non_max_suppression box_suppression",
     "plan.lower.move.top_k": "top_k",

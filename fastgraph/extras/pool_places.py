@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import FLOAT32, Types, fail, need_rank
-from .registry import REQUIRED, attr, define
-from .work import window
+from ..ops.common import FLOAT32, Types, fail, need_rank
+from ..ops.registry import REQUIRED, attr, define
+from ..ops.work import window
 
 WIDEST = 1 << 15
 _WINDOW = {"kernel_shape": REQUIRED, "strides": REQUIRED, "same": REQUIRED, "in_window": 0}
