@@ -1,6 +1,6 @@
 """What passes and plans may do but need not: tests take these freedoms away and compare the results.
 
-Freedoms are the stages of `compile.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" and "winograd"
+Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" and "winograd"
 (lower/), "views" and "in_place" (storage.py), "reuse" (of the memory of dead values, build.py). Without "control", a
 stage, NumPy runs all control flow.
 """

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.compile import optimize
 from fastgraph.errors import ModelError
 from fastgraph.frontends.circle import read
 from fastgraph.ir import check
@@ -17,6 +16,8 @@ from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.dynamic import cut_dynamic
 from fastgraph.passes.specialize import specialize
+from fastgraph.passes.stages import optimize
+from fastgraph.plan.lower import Matches
 from tests.circle.write import TYPES, Const, Fed, Model, at, build, litert, ours, vec
 
 pytest.importorskip("ai_edge_litert.interpreter")
@@ -47,7 +48,7 @@ def as_planned(data: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
     specialize(graph, {})
     check(graph)
     tail, wanted = cut_dynamic(graph), list(graph.outputs)
-    optimize(graph)
+    optimize(graph, Matches())
     ready = dict(zip(wanted, evaluate(graph, dict(zip(names, feeds, strict=True))), strict=True))
     if tail is None:
         return list(ready.values())

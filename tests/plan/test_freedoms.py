@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.compile import STAGES
 from fastgraph.freedoms import free, without
+from fastgraph.passes.stages import STAGES
 from fastgraph.plan.lower.window import depth_first
 from tests.blocks import conv
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
