@@ -99,7 +99,7 @@ def seeds() -> list[dict[str, bytes]]:
     """Files by name, the model alone under "": our own, those of the archive of cases, then the small ones of the
     folder, which may be absent.
     """
-    found = own_seeds() + archived_files("cases.tar.xz")
+    found = own_seeds() + archived_files()
     for path in sorted(SHARED.glob("*/model.mlpackage")):
         files = {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
         if sum(map(len, files.values())) <= BIGGEST_SEED:
