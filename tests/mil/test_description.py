@@ -259,9 +259,9 @@ def test_damaged_images():
 # -- labels
 
 
-def classifier(labels) -> Program:
+def classifier(labels, probabilities=None) -> Program:
     p = Program()
-    probabilities = p.op("softmax", "p", x=p.input("x", (1, 3)), axis=np.int32(-1))
+    p.op("softmax", "p", x=p.input("x", (1, 3)), axis=np.int32(-1))
     classes = list_value(labels)
     element = "STRING" if isinstance(labels[0], str) else "INT64"
     table = message("MILSpec.ValueType")()
@@ -269,8 +269,9 @@ def classifier(labels) -> Program:
     table.dictionaryType.valueType.CopyFrom(p.types["p"])
     table.dictionaryType.valueType.tensorType.ClearField("dimensions")
     table.dictionaryType.valueType.tensorType.rank = 0
-    p.op("classify", ["classLabel", "classLabel_probs"], [(element, ()), table], direct=("classes",),
-         probabilities=probabilities, classes=classes)  # fmt: skip
+    given = "p" if probabilities is None else p.const(probabilities)
+    names, types = ["classLabel", "classLabel_probs"], [(element, ()), table]
+    p.op("classify", names, types, direct=("classes",), probabilities=given, classes=classes)
     p.output("classLabel", "classLabel_probs")
     p.model.description.predictedFeatureName = "classLabel"
     return p
@@ -291,6 +292,11 @@ def test_labels_are_not_read_by_operators():
     p = classifier(["a", "b", "c"])
     p.op("identity", "z", x="classLabel")
     refused(p, "operators that read 'classLabel', which is no tensor", UnsupportedError)
+
+
+def test_classes_of_what_is_no_number():
+    """A fuzzer's."""
+    refused(classifier(["a"], np.array("a", object)), "expected probabilities of a float type")
 
 
 # -- what people see

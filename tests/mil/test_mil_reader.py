@@ -266,6 +266,15 @@ def test_damaged_programs(edit, match):
     refused(p, match, (ModelError, GraphError))
 
 
+def test_outputs_that_an_operation_lacks():
+    """A fuzzer's."""
+    p = Program()
+    p.op("relu", ["y", "z"], x=p.input("x", (2,)), types=[("FLOAT32", (2,)), ("FLOAT32", (2,))])
+    p.output("y")
+    with pytest.raises(ModelError, match="'y' .relu.: expected 1 outputs or fewer, found 2"):
+        read(p.spec())
+
+
 def test_unknown_ranks_and_extents():
     p = Program()
     p.input("x", (1, None), default=(1, 4))
