@@ -103,37 +103,6 @@ def test_detection_without_its_settings_says_which() -> None:
 # audio
 
 
-@pytest.mark.parametrize("squared", [False, True])
-def test_spectrogram(squared: bool, rng: np.random.Generator) -> None:
-    x = rng.standard_normal((100, 2)).astype(F32)
-    custom = options(window_size=24, stride=10, magnitude_squared=squared)
-    agree(single("AudioSpectrogram", [x], (2, 8, 17), custom=custom), [x], 1e-4, 1e-4)
-
-
-def test_mfcc(rng: np.random.Generator) -> None:
-    x = rng.uniform(0, 9, (1, 5, 129)).astype(F32)
-    custom = options(upper_frequency_limit=4000.0, lower_frequency_limit=20.0, filterbank_channel_count=20,
-                     dct_coefficient_count=7)  # fmt: skip
-    agree(single("Mfcc", [x], (1, 5, 7), constants=[np.array([16000], np.int32)], custom=custom), [x], 1e-5, 1e-5)
-
-
-def test_rfft2d(rng: np.random.Generator) -> None:
-    x = rng.standard_normal((2, 5, 9)).astype(F32)
-    agree(single("RFFT2D", [x], (2, 4, 9), np.complex64, [np.array([4, 16], np.int32)]), [x], 1e-4, 1e-4)
-
-
-@pytest.mark.parametrize("size", [4, 32])
-def test_hadamard_rotation(size: int, rng: np.random.Generator) -> None:
-    x = rng.standard_normal((3, 64)).astype(F32)
-    matrix = np.ones((1, 1))
-    while len(matrix) < size:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    custom = options(hadamard_size=size, random_binary_vector=[1] * size)
-    ((found,),) = ours(single("aeq.hadamard_rotation", [x], x.shape, custom=custom), [[x]])
-    wanted = (x.reshape(-1, size) @ matrix / np.sqrt(size)).reshape(x.shape)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
-
-
 def test_fake_quant(rng: np.random.Generator) -> None:
     x = rng.uniform(-3, 3, (4, 33)).astype(F32)
     for settings in ({"num_bits": 8}, {"num_bits": 4}, {"num_bits": 16}):

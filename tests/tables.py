@@ -1,0 +1,15 @@
+"""Tables of cases as text: an entry a line, of columns between bars; lines that begin with two blanks go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def rows(text: str, names: dict[str, Any], columns: int) -> list[list[Any]]:
+    """The entries: the first column as it stands, then expressions of `names`; columns that are left out are None."""
+    found = []
+    for line in text.replace("\n  ", " ").strip().splitlines():
+        title, *rest = (part.strip() for part in f" {line} ".split(" |"))
+        values = [eval(f"({part})", names) if part else None for part in rest]
+        found.append([title, *values, *[None] * (columns - 1 - len(rest))])
+    return found
