@@ -11,6 +11,7 @@ from fastgraph.frontends import read
 from fastgraph.frontends.mil.call import Call
 from fastgraph.frontends.mil.signatures import RULES
 from fastgraph.frontends.mil.wire import message
+from fastgraph.limits import Limits, spending
 from tests.mil.mil_write import BITS, Program, list_value, tensor_type, value
 
 X = np.float32([[-1, 2, -3, 4]])
@@ -546,7 +547,7 @@ def test_recursion_is_bounded():
 def test_a_program_may_not_repeat_itself_without_end():
     p = Program()
     p.input("x", (1, 4))
-    for i in range(300):
-        p.op("concat", f"c{i}", values=["x"] * 4000, axis=np.int32(0), interleave=np.bool_(False),
-             types=("FLOAT32", (4000, 4)))  # fmt: skip
-    refused(p, "more operators and operands than any model has")
+    for i in range(30):
+        p.op("concat", f"c{i}", values=["x"] * 400, axis=0, interleave=False, types=("FLOAT32", (400, 4)))
+    with spending(Limits(nodes=9000)):
+        refused(p, "more operators and operands than any model has")
