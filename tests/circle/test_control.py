@@ -58,8 +58,7 @@ def test_loops_and_branches_are_native() -> None:
     m.now["outputs"] = [doubled, x]
     loop = m.graph()
     x = m.input((4,))
-    m.now["outputs"] = m.op("WHILE", [x, x], [(4,), (4,)], cond_subgraph_index=condition,
-                            body_subgraph_index=body)[:1]  # fmt: skip
+    m.now["outputs"] = m.op("WHILE", [x, x], [(4,), (4,)], cond_subgraph_index=condition, body_subgraph_index=body)[:1]
     other = one_op(m, "SUB", [1, 2, 3, 4], (4,))
     start = m.graph()
     m.op("ASSIGN_VARIABLE", [variable(m), m.const(np.zeros(4, F32))], [])
@@ -163,10 +162,11 @@ def test_an_initial_loop_is_refused_since_it_may_never_end() -> None:
         ours(end(m), [[np.zeros(1, F32)]])
 
 
-@pytest.mark.parametrize("keys, values", [
-    (np.array([5, -7, 11]), np.array(["a", "bc", ""], object)),
-    (np.array(["x", "yz"], object), np.array([3, 4])),
-], ids=["text of numbers", "numbers of text"])  # fmt: skip
+@pytest.mark.parametrize(
+    "keys, values",
+    [(np.array([5, -7, 11]), np.array(["a", "bc", ""], object)), (np.array(["x", "yz"], object), np.array([3, 4]))],
+    ids=["text of numbers", "numbers of text"],
+)
 def test_hash_table(keys: np.ndarray, values: np.ndarray) -> None:
     def table() -> int:
         kinds = ("INT64", "STRING") if keys.dtype != object else ("STRING", "INT64")
@@ -212,8 +212,9 @@ def test_numbers_drawn_in_a_loop_differ_from_round_to_round() -> None:
     m.now["outputs"] = [next_, sum_]
     begin(m)
     inputs = [m.input((1,), np.int32), m.input((4,))]
-    m.now["outputs"] = m.op("WHILE", inputs, [((1,), np.int32), (4,)], cond_subgraph_index=condition,
-                            body_subgraph_index=body)  # fmt: skip
+    m.now["outputs"] = m.op(
+        "WHILE", inputs, [((1,), np.int32), (4,)], cond_subgraph_index=condition, body_subgraph_index=body
+    )
     data, run = end(m), [np.array([0], np.int32), np.zeros(4, F32)]
     (first, second), (wanted,) = ours(data, [run, run]), litert(data, [run])
     np.testing.assert_allclose(first[1], wanted[1], rtol=1e-6)

@@ -29,8 +29,9 @@ def agree(data: bytes, feeds: list[Any], relative: float = 0.0, absolute: float 
     return found
 
 
-def single(op: str, feeds: list[np.ndarray], shape: tuple[int, ...], dtype: Any = F32, constants: Any = (),
-           **settings: Any) -> bytes:  # fmt: skip
+def single(
+    op: str, feeds: list[np.ndarray], shape: tuple[int, ...], dtype: Any = F32, constants: Any = (), **settings: Any
+) -> bytes:
     """A model of one operator with one output: inputs first, then constants."""
     m = Model()
     inputs: list[int | None] = [m.input(x.shape, x.dtype) for x in feeds]
@@ -70,8 +71,9 @@ def detector(regular: bool, quantized: bool = False, per_box: int = 1) -> tuple[
 @pytest.mark.parametrize("regular", [False, True])
 def test_detection(regular: bool, rng: np.random.Generator) -> None:
     data, boxes = detector(regular)
-    found = agree(data, [rng.standard_normal((1, boxes, 4)).astype(F32), rng.uniform(0, 1, (1, boxes, 6)).astype(F32)],
-                  1e-6, 1e-6)  # fmt: skip
+    found = agree(
+        data, [rng.standard_normal((1, boxes, 4)).astype(F32), rng.uniform(0, 1, (1, boxes, 6)).astype(F32)], 1e-6, 1e-6
+    )
     assert found[3][0] > 2
 
 

@@ -173,10 +173,11 @@ class Model:
             for o in outputs
         ]
         entry: dict[str, Any] = {
-            "opcode_index": self.codes.index(code), "inputs": [-1 if i is None else i for i in inputs],
+            "opcode_index": self.codes.index(code),
+            "inputs": [-1 if i is None else i for i in inputs],
             "outputs": list(made),
             "intermediates": intermediates,
-        }  # fmt: skip
+        }
         if custom is not None:
             entry["custom_options"] = np.frombuffer(custom, np.uint8)
         else:

@@ -125,8 +125,9 @@ def test_stft(size: int, step: int, onesided: int, rank: int, dtype: Any) -> Non
 def test_stft_of_complex_numbers_without_a_window() -> None:
     net = Net(17)
     x = np.random.default_rng(1).standard_normal((2, 90, 2)).astype(F32)
-    net.output(net("STFT", net.input("x", x.shape), net.const(np.array(9, I64)), "", net.const(np.array(20, I64)),
-                   onesided=0))  # fmt: skip
+    net.output(
+        net("STFT", net.input("x", x.shape), net.const(np.array(9, I64)), "", net.const(np.array(20, I64)), onesided=0)
+    )
     model = net.load()
     assert host_operators(model) == []
     frames = np.lib.stride_tricks.sliding_window_view(complexes(x), 20, 1)[:, ::9]
@@ -149,8 +150,10 @@ def agree(data: bytes, x: np.ndarray, share: float) -> np.ndarray:
     return y
 
 
-@pytest.mark.parametrize("shape, lengths", [((1, 512), (1, 512)), ((3, 8, 16), (8, 16)), ((2, 3, 5, 20), (4, 16)),
-                                            ((6, 30), (8, 64)), ((1, 400), (1, 512))])  # fmt: skip
+@pytest.mark.parametrize(
+    "shape, lengths",
+    [((1, 512), (1, 512)), ((3, 8, 16), (8, 16)), ((2, 3, 5, 20), (4, 16)), ((6, 30), (8, 64)), ((1, 400), (1, 512))],
+)
 def test_rfft2d(shape: tuple[int, ...], lengths: tuple[int, int]) -> None:
     """Rows and columns cut and padded to the lengths; LiteRT's is computed in f64."""
     x = np.random.default_rng(3).standard_normal(shape).astype(F32)

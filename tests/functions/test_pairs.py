@@ -75,8 +75,10 @@ def truth(name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def test_pairs(dtype: str, tier: Any) -> None:
     x, y = pairs(dtype)
     inputs = [Value(name, TensorType.of(a)) for name, a in (("x", x), ("y", y))]
-    nodes = [Node(op, list(inputs), [Value(name)], {"fmod": int(name == "fmod")} if op == "mod" else {}, name)
-             for name, (op, _) in OPS.items()]  # fmt: skip
+    nodes = [
+        Node(op, list(inputs), [Value(name)], {"fmod": int(name == "fmod")} if op == "mod" else {}, name)
+        for name, (op, _) in OPS.items()
+    ]
     graph = Graph("pairs", list(inputs), [node.out for node in nodes], nodes)
     infer_graph(graph)
     found, wrong = Model(graph, tier, 1).run({"x": x, "y": y}), {}

@@ -57,12 +57,14 @@ def _deviation(x: np.ndarray) -> np.ndarray:
 
 SHIFTED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
     "softmax": ({"axis": 1}, _softmax),
-    "log_softmax": ({"axis": 1}, lambda x: (x - x.max(1, keepdims=True)) - np.log(
-        np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True))),
+    "log_softmax": (
+        {"axis": 1},
+        lambda x: (x - x.max(1, keepdims=True)) - np.log(np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)),
+    ),
     "reduce_log_sum_exp": ({}, _log_sum_exp),
     "reduce_max": ({}, lambda x: x.max(1, keepdims=True)),
     "reduce_min": ({}, lambda x: x.min(1, keepdims=True)),
-}  # fmt: skip
+}
 SUMMED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
     "reduce_sum": ({}, lambda x: x.sum(1, keepdims=True)),
     "reduce_mean": ({}, lambda x: x.mean(1, keepdims=True)),
@@ -78,9 +80,11 @@ SQUARED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
     "lp_normalization": ({"p": 2, "axis": 1}, lambda x: _over(x, np.sqrt((x * x).sum(1, keepdims=True)))),
     "mean_variance_normalization": ({"axes": (1,)}, _deviation),
     "layer_normalization": ({"axis": 1, "epsilon": EPSILON}, lambda x: _standard(x, EPSILON)),
-    "rms_normalization": ({"axis": 1, "epsilon": EPSILON},
-                          lambda x: x / np.sqrt((x * x).mean(1, keepdims=True) + EPSILON)),
-}  # fmt: skip
+    "rms_normalization": (
+        {"axis": 1, "epsilon": EPSILON},
+        lambda x: x / np.sqrt((x * x).mean(1, keepdims=True) + EPSILON),
+    ),
+}
 TABLES = {"shifted": SHIFTED, "summed": SUMMED, "squared": SQUARED}
 CASES = [(name, kind, *case) for kind, table in TABLES.items() for name, case in table.items()]
 

@@ -206,8 +206,10 @@ def test_archives_may_not_hold_more_than_their_bytes_can_become():
     """A megabyte of zeros in a few thousand bytes: as weights, as the model, as the manifest."""
     files = weighted().files()
     for name in (WEIGHTS, MODEL, "Manifest.json"):
-        refused_by_limits(squeezed({**files, name: files.get(name, b"") + bytes(1 << 20)}),
-                          f"{name}: constants of .* of a file that stores")  # fmt: skip
+        refused_by_limits(
+            squeezed({**files, name: files.get(name, b"") + bytes(1 << 20)}),
+            f"{name}: constants of .* of a file that stores",
+        )
 
 
 def test_entries_count_together():

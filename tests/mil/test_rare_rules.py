@@ -12,7 +12,8 @@ from fastgraph.errors import InputError, ModelError, UnsupportedError
 from fastgraph.frontends import read
 from fastgraph.plan.program import HostStep
 from tests.mil.mil_write import Program
-from tests.mil.test_mil_rules import model, normal, run
+from tests.mil.test_mil_rules import NAMES, model, normal, run
+from tests.tables import entries
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -116,8 +117,9 @@ def test_a_quantized_convolution_runs_on_integers() -> None:
     p = Program("CoreML8")
     p.input("x", (1, 16, 12, 12))
     x = _quantized(p, "xq", "x", (1, 16, 12, 12), 0.05)
-    weight = p.op("constexpr_blockwise_shift_scale", "w", ("FLOAT32", w.shape), data=w,
-                  scale=np.full((16, 1, 1, 1), 0.01, "f4"))  # fmt: skip
+    weight = p.op(
+        "constexpr_blockwise_shift_scale", "w", ("FLOAT32", w.shape), data=w, scale=np.full((16, 1, 1, 1), 0.01, "f4")
+    )
     y = p.op("conv", "c", ("FLOAT32", (1, 16, 10, 10)), x=x, weight=weight, pad_type=p.const("valid"))
     p.output(_quantized(p, "y", y, (1, 16, 10, 10), 0.5))
     found = fg.load(p.zip(), threads=1)
@@ -155,38 +157,33 @@ def test_integer_weights_stay_integers_in_the_graph() -> None:
 # -- what is wrong
 
 
-@pytest.mark.parametrize(
-    "kind, given, params, match",
-    [
-        ("resize_bilinear", {"x": (1, 2, 3, 3)}, {"target_size_height": np.int32(0)}, "sizes from 1"),
-        ("crop", {"x": (1, 2, 3, 3)}, {"crop_height": np.int32([0, -1]), "crop_width": np.int32([0, 0])}, "from 0 on"),
-        ("upsample_bilinear", {"x": (1, 2, 3, 3)}, {"scale_factor_height": np.float32(-1)}, "above 0"),
-        ("topk", {"x": (1, 2)}, {"k": np.int32(3)}, "k 3 must be"),
-        ("sliding_windows", {"x": (1, 9)}, {"axis": np.int32(1), "size": np.int32(10)}, "found 10"),
-        ("einsum", {"x": (1, 9)}, {"values": ["x"], "equation": "ab->"}, None),
-        ("gather", {"x": (4, 5)}, {"indices": np.int32([4]), "axis": np.int32(0)}, "4 is outside"),
-        ("rnn", {"x": (1, 1, 2)}, {"initial_h": np.zeros((1, 2), "f4"), "weight_ih": np.zeros((3, 2), "f4"),
-                                   "weight_hh": np.zeros((2, 2), "f4")}, "parts for 2 states"),
-        ("lstm", {"x": (1, 1, 2)}, {"weight_hh": np.float32([1])}, "weight_hh"),
-        ("quantize", {"x": (1, 2)}, {"input": "x", "scale": np.float32([1, 2, 3]), "axis": np.int32(1),
-                                     "output_dtype": "int8"}, "2 places"),
-        ("constexpr_lut_to_dense", {}, {"indices": np.uint8([1]), "lut": np.zeros(3, "f4"),
-                                        "shape": np.uint32([4])}, "palette"),
-        ("constexpr_lut_to_dense", {}, {"indices": np.uint8([9]), "lut": np.zeros((1, 4, 1), "f4")}, "found 9"),
-        ("constexpr_sparse_to_dense", {}, {"nonzero_data": np.zeros(3, "f4"), "mask": np.uint8([1, 0])},
-         "for each of 1"),
-        ("constexpr_blockwise_shift_scale", {}, {"data": np.zeros((4, 4), "i1"), "scale": np.ones((3, 1), "f4")},
-         "blocks"),
-        ("non_maximum_suppression", {"x": (1, 4, 4)}, {"boxes": "x", "scores": "x", "max_boxes": np.int32(-1),
-                                                       "iou_threshold": np.float32(0)}, "max_boxes"),
-    ],
-)  # fmt: skip
-def test_bad_parameters_are_named(kind: str, given: dict[str, Any], params: dict[str, Any], match: str | None) -> None:
-    bound = {"x": "x", **params} if given else params
-    made = (1,) if match else ()
-    data = model(kind, given, made, "CoreML7", **bound)
-    if match is None:
-        assert run(data, x=np.ones((1, 9), "f4")) == 9
-        return
+BAD = """
+resize_bilinear | (1, 2, 3, 3) | dict(target_size_height=i(0)) | sizes from 1
+crop | (1, 2, 3, 3) | dict(crop_height=i([0, -1]), crop_width=i([0, 0])) | from 0 on
+upsample_bilinear | (1, 2, 3, 3) | dict(scale_factor_height=f(-1)) | above 0
+topk | (1, 2) | dict(k=i(3)) | k 3 must be
+sliding_windows | (1, 9) | dict(axis=i(1), size=i(10)) | found 10
+gather | (4, 5) | dict(indices=i([4]), axis=i(0)) | 4 is outside
+rnn | (1, 1, 2) | dict(initial_h=f([[0, 0]]), weight_ih=np.zeros((3, 2), "f4"), weight_hh=np.zeros((2, 2), "f4")) |
+  parts for 2 states
+lstm | (1, 1, 2) | dict(weight_hh=f([1])) | weight_hh
+quantize | (1, 2) | dict(input="x", scale=f([1, 2, 3]), axis=i(1), output_dtype="int8") | 2 places
+constexpr_lut_to_dense | | dict(indices=np.uint8([1]), lut=np.zeros(3, "f4"), shape=np.uint32([4])) | palette
+constexpr_lut_to_dense | | dict(indices=np.uint8([9]), lut=np.zeros((1, 4, 1), "f4")) | found 9
+constexpr_sparse_to_dense | | dict(nonzero_data=np.zeros(3, "f4"), mask=np.uint8([1, 0])) | for each of 1
+constexpr_blockwise_shift_scale | | dict(data=np.zeros((4, 4), "i1"), scale=np.ones((3, 1), "f4")) | blocks
+non_maximum_suppression | (1, 4, 4) | dict(boxes="x", scores="x", max_boxes=i(-1), iou_threshold=f(0)) | max_boxes
+"""
+
+
+@pytest.mark.parametrize("kind, shape, params, match", entries(BAD))
+def test_bad_parameters_are_named(kind: str, shape: str, params: str, match: str) -> None:
+    given = {"x": eval(shape)} if shape else {}
+    data = model(kind, given, (1,), "CoreML7", **{key: key for key in given}, **eval(params, NAMES))
     with pytest.raises((ModelError, UnsupportedError), match=match):
         read(data)
+
+
+def test_an_einsum_of_one_operand() -> None:
+    data = model("einsum", {"x": (1, 9)}, (), values=["x"], equation="ab->")
+    assert run(data, x=np.ones((1, 9), "f4")) == 9
