@@ -8,7 +8,7 @@ from typing import Any
 def entries(text: str) -> list[list[str]]:
     """The columns of each entry."""
     lines = text.replace("\n  ", " ").strip().splitlines()
-    return [[part.strip() for part in f" {line} ".split(" |")] for line in lines]
+    return [[part.strip() for part in f" {line} ".split(" |")] for line in lines if line]
 
 
 def rows(text: str, names: dict[str, Any], columns: int) -> list[list[Any]]:

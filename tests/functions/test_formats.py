@@ -1,4 +1,4 @@
-"""What formats call functions, and those that they are composed of, on float32 of every exponent."""
+"""Functions that formats have and the graph composes of others, on float32 of every exponent."""
 
 from __future__ import annotations
 
@@ -11,22 +11,11 @@ import fastgraph as fg
 from tests.circle.write import Model as Tflite
 from tests.functions import exact
 from tests.functions.numbers import errors, every_exponent, flushed
-from tests.functions.test_functions import bounds
 from tests.mil.mil_write import Program
-from tests.nets import F32, Net
+from tests.nets import F32
 
 X = every_exponent("float32", 4)
 Y = np.random.default_rng(3).permutation(X)
-ONNX: dict[str, Any] = {
-    **{name: name.lower() for name in (
-        "Abs Neg Ceil Floor Round Sign Sqrt Reciprocal Exp Log Erf Tanh Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh "
-        "Acosh Atanh Relu Sigmoid Softplus Softsign Mish").split()},
-    "HardSwish": "hard_swish",
-}  # fmt: skip
-ATTRS = {
-    "LeakyRelu": "leaky_relu", "ThresholdedRelu": "thresholded_relu", "Elu": "elu", "Celu": "celu", "Selu": "selu",
-    "HardSigmoid": "hard_sigmoid", "Shrink": "shrink", "Swish": "swish", "Gelu": "gelu",
-}  # fmt: skip
 
 
 def assert_near(found: Any, function: Any, units: float, least: float = 0.0, name: str = "", count: int = 1) -> None:
@@ -38,20 +27,6 @@ def assert_near(found: Any, function: Any, units: float, least: float = 0.0, nam
             far.append(errors(np.asarray(found).reshape(-1), np.asarray(function(*given), np.float64), least))
     bad = np.flatnonzero(~(np.minimum(*far) <= units))
     assert not len(bad), (name, len(bad), [(X[i], Y[i], found.reshape(-1)[i]) for i in bad[:5]])
-
-
-def test_onnx() -> None:
-    net = Net(opset=24)
-    x = net.input("x", X.shape)
-    wanted = {}
-    for op, name in ONNX.items():
-        wanted[net(op, x)] = name
-    for op, name in ATTRS.items():
-        wanted[net(op, x, **exact.FUNCTIONS[name].attrs)] = name
-    wanted[net("Gelu", x, approximate="tanh")] = "gelu_tanh"
-    net.output(*wanted)
-    for (_, y), name in zip(net.load().run({"x": X}).items(), wanted.values(), strict=True):
-        assert_near(y, exact.FUNCTIONS[name].wide, bounds()[name]["float32"], bounds()[name]["least"], name)
 
 
 def f32(x: float) -> float:

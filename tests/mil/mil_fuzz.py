@@ -24,7 +24,9 @@ from fastgraph.frontends.mil.wire import message
 from tests import damage, fuzzing
 from tests.damage import NUMBERS, mangled
 from tests.mil.mil_models import archived_files
-from tests.mil.mil_write import MODEL, WEIGHTS, Program, list_value, value, zipped
+from tests.mil.mil_write import MODEL, WEIGHTS, Program, value, zipped
+from tests.mil.test_description import classifier, picture, ranged
+from tests.mil.test_mil_reader import branch_with_state, counter, loops, two_functions
 
 SHARED = Path(__file__).parents[3] / "shared" / "models" / "mil"
 BIGGEST_SEED = 64 << 10
@@ -33,64 +35,15 @@ TEXTS += ["", "\0", "a" * 300, "@model_path/../weights/weight.bin"]
 
 
 def own_seeds() -> list[dict[str, bytes]]:
-    """Packages with what the folder of models lacks: states in blocks, functions, images, labels, packed constants."""
-    found = []
-    p = Program("CoreML8", 9)
-    x, s = p.input("x", (4,), "FLOAT16"), p.state("s", (4,))
-    p.op("reduce_sum", "total", x=x, axes=np.int32([0]), keep_dims=np.bool_(False), types=("FLOAT16", ()))
-    p.op("greater", "big", x="total", y=np.float16(0), types=("BOOL", ()))
-
-    def add() -> str:
-        p.op("read_state", "r", input=s)
-        p.op("add", "a", x="r", y=x)
-        p.op("write_state", [], input=s, data="a")
-        return "a"
-
-    def keep() -> str:
-        return p.op("mul", "n", x=x, y=np.float16(-1))
-
-    p.op("cond", ["c"], pred="big", types=[("FLOAT16", (4,))], blocks=[p.block(add), p.block(keep)])
-
-    def test() -> str:
-        return p.op("less", "t", x="v", y=np.float32(3), types=("BOOL", (1,)))
-
-    def body() -> str:
-        return p.op("add", "more", x="v", y=np.float32([1]), types=("FLOAT32", (1,)))
-
-    blocks = [p.block(build, [("v", ("FLOAT32", (1,)))]) for build in (test, body)]
-    p.op("while_loop", ["w"], types=[("FLOAT32", (1,))], loop_vars=[p.const(np.float32([0]))], blocks=blocks)
-    p.output("c", "w")
-    found.append(p.files())
-
-    p = Program()
-    p.describe_functions("second")
-    img = p.input("img", (1, 3, 8, 8), image="BGR")
-    w = p.const(p.blob(np.linspace(-1, 1, 108, dtype=np.float32).reshape(4, 3, 3, 3)))
-    steps = {"strides": np.int32([1, 1]), "dilations": np.int32([1, 1]), "pad": np.int32([0] * 4), "groups": 1}
-    p.op("conv", "y", x=img, weight=w, pad_type=np.array("valid", object), types=("FLOAT32", (1, 4, 6, 6)), **steps)
-    p.output("y")
-    p.function("second")
-    x = p.input("x", (1, None), default=(1, 6))
-    sizes = p.description.input[0].type.multiArrayType.shapeRange.sizeRanges
-    for low, high in ((1, 1), (2, 9)):
-        sizes.add(lowerBound=low, upperBound=high)
-    p.const(p.blob(np.int8([[-8, 7, 1, 0, 3, 2]]), "INT4"), "packed")
-    p.const(value(np.uint8([[1, 2, 3, 4, 5, 6]]), "UINT3"), "three")
-    p.op("cast", "f", x="three", dtype=np.array("fp32", object), types=("FLOAT32", (1, 6)))
-    p.op("cast", "g", x="packed", dtype=np.array("fp32", object), types=("FLOAT32", (1, 6)))
-    p.output(p.op("add", "z", x=x, y="f"), p.op("mul", "q", x=x, y="g"))
-    found.append(p.files())
-
-    p = Program("CoreML5", 6)
-    p.op("softmax", "p", x=p.input("x", (1, 3)), axis=np.int32(-1))
-    table = message("MILSpec.ValueType")()
-    classes = list_value(["a", "b", "c"])
-    table.dictionaryType.keyType.CopyFrom(classes.type.listType.type)
-    table.dictionaryType.valueType.CopyFrom(p.types["p"])
-    p.op("classify", ["label", "all"], [("STRING", ()), table], direct=("classes",), probabilities="p", classes=classes)
-    p.output("label", "all")
-    found.append({"": p.spec()})
-    return found
+    """Packages with what the folder of models lacks: states, functions, loops, images, labels, packed constants."""
+    packed = Program()
+    packed.const(packed.blob(np.int8([[-8, 7, 1, 0, 3, 2]]), "INT4"), "packed")
+    packed.const(value(np.uint8([[1, 2, 3, 4, 5, 6]]), "UINT3"), "three")
+    for name in ("packed", "three"):
+        packed.op("cast", f"{name}_f", x=name, dtype=np.array("fp32", object), types=("FLOAT32", (1, 6)))
+    packed.output(packed.op("add", "z", x=packed.input("x", (1, 6)), y="packed_f"), "three_f")
+    made = [counter(2), branch_with_state(), two_functions(), loops(2), ranged(), picture("BGR"), packed]
+    return [*(p.files() for p in made), {"": classifier(["a", "b", "c"]).spec()}]
 
 
 @cache

@@ -494,7 +494,7 @@ def test_states_are_no_tensors():
     refused(p, r"expected float32\[4\] for state 's', found float32\[5\]")
 
 
-def test_blocks_see_what_is_around_them_and_states_leave_them():
+def branch_with_state() -> Program:
     p = Program("CoreML8", 9)
     x, s = p.input("x", (4,), "FLOAT16"), p.state("s", (4,))
     p.op("reduce_sum", "total", x=x, axes=np.int32([0]), keep_dims=np.bool_(False), types=("FLOAT16", ()))
@@ -513,7 +513,11 @@ def test_blocks_see_what_is_around_them_and_states_leave_them():
     p.op("cond", ["y"], pred="big", types=[("FLOAT16", (4,))], blocks=[p.block(add), p.block(keep)])
     p.op("read_state", "after", input=s)
     p.output("y", "after")
-    model = fg.load(p.zip(), threads=1)
+    return p
+
+
+def test_blocks_see_what_is_around_them_and_states_leave_them():
+    model = fg.load(branch_with_state().zip(), threads=1)
     one = np.ones(4, np.float16)
     for sign, y, after in ((1, 2, 2), (-1, 1, 2), (1, 4, 4)):
         out = model.run({"x": sign * one})
