@@ -129,8 +129,8 @@ def test_shuffled_bytes(batch: int, rng: np.random.Generator) -> None:
     q = (1 / 128, 128)
     inputs = [m.input(x.shape, np.uint8, q), m.const(stored, quant=q)]
     inputs.append(m.const(rng.integers(-999, 999, 8).astype(np.int32), quant=(1 / 128**2, 0)))
-    outs = m.op("FULLY_CONNECTED", inputs, [((batch, 8), np.int16, (1 / 4096, 0)), ((batch, 32), np.uint8, q)],
-                weights_format="SHUFFLED4x16INT8", version=2)  # fmt: skip
+    made = [((batch, 8), np.int16, (1 / 4096, 0)), ((batch, 32), np.uint8, q)]
+    outs = m.op("FULLY_CONNECTED", inputs, made, weights_format="SHUFFLED4x16INT8", version=2)
     data = m.bytes(outs[:1])
     (found,), (wanted,) = ours(data, [[x]])[0], litert(data, [[x]], reference=False)[0]
     assert np.abs(found.astype(int) - wanted).max() <= 1

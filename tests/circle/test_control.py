@@ -126,8 +126,8 @@ def test_composite_runs_its_decomposition() -> None:
     inner = one_op(m, "ADD", 2, (3,))
     begin(m)
     x = m.input((3,))
-    m.now["outputs"] = m.op("STABLEHLO_COMPOSITE", [x], [(3,)], table="StableHLOCompositeOptions", name="odml.add",
-                            decomposition_subgraph_index=inner, composite_attributes=Dumps({}))  # fmt: skip
+    told = {"table": "StableHLOCompositeOptions", "name": "odml.add", "composite_attributes": Dumps({})}
+    m.now["outputs"] = m.op("STABLEHLO_COMPOSITE", [x], [(3,)], decomposition_subgraph_index=inner, **told)
     same(end(m), [[np.array([1, 2, 3], F32)]])
 
 
@@ -234,6 +234,6 @@ def test_a_loop_that_carries_quantized_values() -> None:
     begin(m)
     i, x = m.input((1,), np.int32), m.input((4,), np.int8, q)
     (doubled,) = m.op("ADD", [x, x], [((4,), np.int8, q)])
-    m.now["outputs"] = m.op("WHILE", [i, doubled], [((1,), np.int32), ((4,), np.int8, q)],
-                            cond_subgraph_index=condition, body_subgraph_index=body)  # fmt: skip
+    kinds = [((1,), np.int32), ((4,), np.int8, q)]
+    m.now["outputs"] = m.op("WHILE", [i, doubled], kinds, cond_subgraph_index=condition, body_subgraph_index=body)
     same(end(m), [[np.array([n], np.int32), np.array([-9, 7, 3, 5], np.int8)] for n in (0, 2, 4)])

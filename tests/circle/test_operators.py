@@ -132,9 +132,6 @@ CUMSUM | real(3, 4), at(1) | | {"exclusive": True, "reverse": True}
 SEGMENT_SUM | real(5, 2), vec(0, 0, 1, 1, 2)
 NON_MAX_SUPPRESSION_V4 | np.sort(real(9, 4)), np.abs(real(9)), at(5), at(0.3, F), at(0.1, F) | [I32, I32]
 NON_MAX_SUPPRESSION_V5 | np.sort(real(9, 4)), np.abs(real(9)), at(5), at(0.6, F), at(0.1, F), at(0.4, F) | [I32, F, I32]
-RESHAPE option | real(2, 6), | | {"new_shape": [3, -1]}
-SQUEEZE | real(1, 3, 1, 2), | | {"squeeze_dims": [-2]}
-BROADCAST_TO | real(3, 1), vec(2, 3, 4) | | | | 2
 BROADCAST_ARGS | vec(3, 1), vec(2, 1, 4) | [I32]
 RANGE | at(2), at(11), at(3) | [I32]
 RANGE floats | at(2, F), at(-1, F), at(-0.7, F)
@@ -147,24 +144,16 @@ SLICE fed places | real(3, 4), Fed(np.array([1, 0], I32)), Fed(np.array([2, -1],
 SLICE of known size at fed places | real(3, 4), Fed(np.array([1, 0], I32)), vec(2, 3)
 PADV2 fed amounts | real(2, 3), Fed(np.array([[1, 0], [2, 1]], I32)), at(4, F)
 MIRROR_PAD | real(3, 4), Const(np.array([[1, 2], [2, 3]], I32)) | | {"mode": "SYMMETRIC"}
-PACK | real(2, 3), real(2, 3) | | {"axis": -1, "values_count": 2}
 SPLIT_V | real(6, 2), vec(1, -1, 2), at(0) | [F, F, F] | {"num_splits": 3}
 GATHER batches | real(2, 3, 4), Const(np.array([[1, 0], [3, 3]], I32)) | | {"axis": 2, "batch_dims": 1}
 SPARSE_TO_DENSE one value | vec(1, 3), vec(5), at(2, F), at(-1, F)
 DILATE | real(2, 3), vec(2, 3), at(0.5, F)
 REDUCE_WINDOW | real(5, 6), at(0, F), *(vec(*n, dtype=L) for n in ((2, 3), (1, 2), (2, 1))) | |
   {"reduce_function": "ADD"}
-ADD/SUB/MUL | q(3, 4), q(1, 4, scale=0.02, zero=9) | out(0.06, 5)
 ADD/SUB/MUL relu | q(3, 4), q(1, 4, scale=0.02, zero=9) | out(0.06, 5) | {"fused_activation_function": "RELU"}
 ADD/SUB/MUL relu6 | q(3, 4), q(1, 4, scale=0.02, zero=9) | out(0.06, 5) | {"fused_activation_function": "RELU6"}
-ADD/SUB/MUL uint8 | q(3, 4, dtype=U8, zero=120), q(1, 4, dtype=U8, scale=0.02, zero=9) | out(0.06, 130, U8)
-ADD/SUB/MUL int16 | q(3, 4, dtype=S16, scale=1e-3), q(1, 4, dtype=S16, scale=2e-3) | out(3e-3, 0, S16)
-LEAKY_RELU/GELU/ABS | q(3, 9, scale=0.03), | out(0.06, 5) | | | 2
-HARD_SWISH/ELU | q(3, 9, scale=0.03), | out(0.06, 5)
 TANH int16 by a table | q(3, 9, dtype=S16, scale=4 / 32768), | out(1 / 32768, 0, S16) | | | 3
-PRELU bytes | q(1, 3, 4, 2), held(q(1, 1, 2, scale=0.01)) | out(0.06, 5)
 RSQRT bytes | Fed(whole(-100, 127, 3, 4, dtype=S8), (0.01, -128)), | out(0.02, -128) | | | 2
-SQUARED_DIFFERENCE | q(3, 4, scale=0.01), q(3, 4, scale=0.02) | out(0.1, -128) | | | 2
 CONV_2D bytes | q(1, 5, 6, 3), w8(EACH, 4, 3, 2, 3), bias(1, 4) | out(0.3, 4) | ONE |
   {"fused_activation_function": "RELU"} | 3
 CONV_2D uint8 | q(1, 5, 6, 3, dtype=U8, zero=130), held(q(4, 3, 2, 3, dtype=U8, scale=0.01, zero=110)), bias(5e-4, 4) |
@@ -173,20 +162,12 @@ CONV_2D int16 | q(1, 5, 6, 3, dtype=S16, scale=1e-3), w8(EACH, 4, 3, 2, 3), bias
   ONE | | 4
 DEPTHWISE_CONV_2D bytes | q(1, 5, 6, 2), w8(EACH, 1, 3, 2, 4, axis=3), bias(1, 4) | out(0.1, 4) | ONE |
   {"depth_multiplier": 2} | 3
-TRANSPOSE_CONV bytes | vec(1, 7, 7, 4), w8(EACH, 4, 3, 3, 2), q(1, 3, 3, 2) | out(0.1, 4) | TWO |
-  {"padding": "VALID"} | 2
 FULLY_CONNECTED bytes | q(3, 8), w8(0.01, 4, 8, zero=7), bias(5e-4, 4) | out(0.1, 4) | | | 4
 FULLY_CONNECTED uint8 | q(3, 8, dtype=U8, zero=99), held(q(4, 8, dtype=U8, scale=0.01, zero=140)), None |
   out(0.1, 120, U8)
 FULLY_CONNECTED int16 | q(3, 8, dtype=S16, scale=1e-3), w8(0.01, 4, 8), bias(1e-5, 4, L) | out(1e-3, 0, S16) | | | 7
-BATCH_MATMUL bytes | q(2, 3, 4), q(2, 4, 5) | out(0.5, 4) | | | 2
-AVERAGE_POOL_2D/MAX_POOL_2D bytes | q(1, 5, 6, 3), | out(0.05, -3) | POOL | {"padding": "SAME"} | 2
-MEAN bytes | q(2, 3, 4), vec(1) | out(0.03, -3) | | | 2
-SUM bytes | q(2, 3, 4), vec(1) | out(0.13, -3) | | | 2
-RESIZE_BILINEAR bytes | q(1, 3, 4, 2), vec(5, 7) | out(0.05, -3) | {"half_pixel_centers": True} | | 3
 CONCATENATION two scales | q(2, 3, dtype=U8, zero=9), q(2, 2, dtype=U8, scale=0.02, zero=70) | out(0.05, 9, U8) |
   {"axis": 1}
-QUANTIZE requantize | q(3, 9), | out(0.02, 99, U8) | | | 2
 DEQUANTIZE halves | Const(real(3, 9).astype(np.float16)), | | | | 3
 """
 """Operators and note, inputs, outputs (one of float32), options, more of them, version."""

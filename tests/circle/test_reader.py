@@ -257,8 +257,8 @@ def test_a_reshape_to_more_dimensions_than_there_can_be():
 
 def test_a_window_of_more_channels_than_there_are():
     m = Model()
-    (y,) = m.op("LOCAL_RESPONSE_NORMALIZATION", [m.input((1, 1, 1, 3), name="x")], [(1, 1, 1, 3)],
-                radius=1 << 30, bias=1.0, alpha=1.0, beta=1.0)  # fmt: skip
+    x, told = m.input((1, 1, 1, 3), name="x"), {"radius": 1 << 30, "bias": 1.0, "alpha": 1.0, "beta": 1.0}
+    (y,) = m.op("LOCAL_RESPONSE_NORMALIZATION", [x], [(1, 1, 1, 3)], **told)
     graph = read(m.bytes([y]))
     infer_graph(graph)
     x = np.float32([1, 2, 3]).reshape(1, 1, 1, 3)
