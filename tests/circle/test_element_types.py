@@ -484,21 +484,6 @@ def test_layers_of_four_bits(op: str, t: str) -> None:
     assert agrees(kind, inputs, outputs, **options)
 
 
-@pytest.mark.parametrize("op", LAYERS)
-@pytest.mark.parametrize("t, bias", [("float32", "float32"), ("int8", "int32")])
-def test_dead_channels_in_kernels(op: str, t: str, bias: str) -> None:
-    kind, inputs, outputs, options = layer(op, t, DEAD["one"], bias)
-    data, feeds = build(kind, inputs, outputs, 3 if op == "TRANSPOSE_CONV" else 1, options)
-    ((wanted,),) = litert(data, [feeds])
-    found = fg.load(data, threads=1)(*feeds)
-    if t == "float32":
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=0.01 * np.abs(wanted).max())
-        np.testing.assert_array_equal(found[..., 1], np.broadcast_to(inputs[-1].array[1], found[..., 1].shape))
-    else:
-        close(found, wanted, 1)
-        assert (found[..., 1] == IN[t][1]).all()
-
-
 BATCHED = """
 float32 | None | float32 | None
 float32 | None | int8 | (0.05, 0)

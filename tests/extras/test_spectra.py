@@ -89,16 +89,6 @@ def test_imaginary_parts_that_a_real_signal_has_not_mean_nothing(n: int) -> None
     near(*dft(x, None, None, onesided=1, inverse=1), NEAR[F32])
 
 
-def test_dft_of_opset_17_against_onnxruntime() -> None:
-    net = Net(17)
-    net.output(net("DFT", net.input("x", (2, 6, 48, 1)), axis=2, onesided=1))
-    x = np.random.default_rng(0).standard_normal((2, 6, 48, 1)).astype(F32)
-    (wanted,) = onnxruntime.InferenceSession(net.bytes()).run(None, {"x": x})
-    model = net.load()
-    assert host_operators(model) == []
-    near(model(x), wanted, ORT)
-
-
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("onesided", [0, 1])
 @pytest.mark.parametrize("size, step", [(400, 160), (16, 5), (512, 128), (64, 64), (320, 400), (1000, 1), (1200, 7)])
@@ -159,14 +149,6 @@ def test_rfft2d(shape: tuple[int, ...], lengths: tuple[int, int]) -> None:
     x = np.random.default_rng(3).standard_normal(shape).astype(F32)
     out = (*shape[:-2], lengths[0], lengths[1] // 2 + 1)
     agree(single("RFFT2D", x, out, np.complex64, [np.array(lengths, np.int32)]), x, 1e-6)
-
-
-@pytest.mark.parametrize("part", ["REAL", "IMAG", "COMPLEX_ABS"])
-def test_parts_of_a_spectrum(part: str) -> None:
-    m = Model()
-    x = np.random.default_rng(4).standard_normal((2, 1, 256)).astype(F32)
-    y = m.op("RFFT2D", [m.input(x.shape), m.const(np.array([1, 256], np.int32))], [((2, 1, 129), np.complex64)])
-    agree(m.bytes(m.op(part, y, [((2, 1, 129), F32)])), x, 1e-6)
 
 
 def test_magnitudes_that_have_no_square() -> None:
