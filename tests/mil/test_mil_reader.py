@@ -367,8 +367,9 @@ def called(monkeypatch, build, opset="CoreML7") -> Call:
 def test_calls_know_their_parameters(monkeypatch):
     def build(p):
         labels = list_value(["a", "b"])
-        p.op("probe", "y", x="x", many=["x", "x"], n=np.int32(3), v=np.int32([1, 2]), f=np.float32(0.5),
-             s=np.array("Same", object), b=np.bool_([True, False]), labels=labels, direct=("n", "labels"))  # fmt: skip
+        told = {"n": np.int32(3), "v": np.int32([1, 2]), "f": np.float32(0.5), "b": np.bool_([True, False])}
+        told |= {"s": np.array("Same", object), "labels": labels, "many": ["x", "x"]}
+        p.op("probe", "y", x="x", direct=("n", "labels"), **told)
 
     c = called(monkeypatch, build)
     assert (c.op, c.version, c.name, len(c.blocks)) == ("probe", 7, "y", 0)

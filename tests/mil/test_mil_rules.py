@@ -44,8 +44,8 @@ def run(data: bytes, **arrays: np.ndarray) -> np.ndarray:
 def test_conv_quantized() -> None:
     x, w = normal(1, 2, 5, 5), RNG.integers(0, 255, (3, 2, 3, 3)).astype(np.uint8)
     scale, shift = np.float32([0.1, 0.2, 0.3]), np.float32([-1, -2, -3])
-    data = model("conv_quantized", {"x": x.shape}, (1, 3, 3, 3), x="x", weight=w, quantization_type="linear",
-                 quant_scale=scale, quant_bias=shift, pad_type="valid")  # fmt: skip
+    told = {"quantization_type": "linear", "quant_scale": scale, "quant_bias": shift, "pad_type": "valid"}
+    data = model("conv_quantized", {"x": x.shape}, (1, 3, 3, 3), x="x", weight=w, **told)
     reals = (w * scale[:, None, None, None] + shift[:, None, None, None]).astype(np.float32)
     plain = model("conv", {"x": x.shape}, (1, 3, 3, 3), x="x", weight=reals, pad_type="valid")
     np.testing.assert_allclose(run(data, x=x), run(plain, x=x), rtol=1e-5)
@@ -146,8 +146,8 @@ def test_bad_parameters_are_named(kind: str, params: str, match: str) -> None:
 
 def test_tables_of_conv_quantized_are_unsupported() -> None:
     w = np.zeros((3, 2, 3, 3), np.uint8)
-    data = model("conv_quantized", {"x": (1, 2, 6, 6)}, (1, 3, 4, 4), x="x", weight=w, quantization_type="lut",
-                 quant_scale=normal(1), quant_bias=normal(1))  # fmt: skip
+    told = {"quantization_type": "lut", "quant_scale": normal(1), "quant_bias": normal(1)}
+    data = model("conv_quantized", {"x": (1, 2, 6, 6)}, (1, 3, 4, 4), x="x", weight=w, **told)
     with pytest.raises(UnsupportedError, match="conv_quantized with a look-up table"):
         read(data)
 

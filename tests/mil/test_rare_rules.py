@@ -71,35 +71,34 @@ def _list(p: Program, length: int) -> str:
     kind.listType.type.tensorType.rank = 1
     kind.listType.type.tensorType.dimensions.add().constant.size = 2
     kind.listType.length.constant.size = length
-    return p.op("make_list", "ls", kind, init_length=np.int32(length), elem_shape=[np.int32(2)],
-                dynamic_length=np.bool_(False), dtype=p.const("fp32"))  # fmt: skip
+    told = {"init_length": np.int32(length), "elem_shape": [np.int32(2)], "dynamic_length": np.bool_(False)}
+    return p.op("make_list", "ls", kind, dtype=p.const("fp32"), **told)
 
 
 # -- open extents
 
 
 def test_open_images_are_resized() -> None:
-    x = normal(1, 2, 5, 7)
+    x, shape = normal(1, 2, 5, 7), (1, 2, None, None)
     for kind, factor in (("upsample_nearest_neighbor", 2.0), ("upsample_bilinear", 3.0)):
-        found = run(model(kind, {"x": (1, 2, None, None)}, (1, 2, None, None), x="x",
-                          scale_factor_height=np.float32(factor), scale_factor_width=np.float32(1.5)), x=x)  # fmt: skip
-        assert found.shape == (1, 2, int(5 * factor), 10)
-    found = run(model("resize", {"x": (1, 2, None, None)}, (1, 2, 3, None), x="x", shape=np.int32([3, 0]),
-                      resized_dims=np.uint32(2), interpolation_mode="NEAREST_NEIGHBOR"), x=x)  # fmt: skip
+        told = {"scale_factor_height": np.float32(factor), "scale_factor_width": np.float32(1.5)}
+        assert run(model(kind, {"x": shape}, shape, x="x", **told), x=x).shape == (1, 2, int(5 * factor), 10)
+    told = {"shape": np.int32([3, 0]), "resized_dims": np.uint32(2), "interpolation_mode": "NEAREST_NEIGHBOR"}
+    found = run(model("resize", {"x": shape}, (1, 2, 3, None), x="x", **told), x=x)
     np.testing.assert_array_equal(found, x[:, :, [0, 2, 4]])
 
 
 def test_open_sequences() -> None:
-    x = normal(2, 9, 3)
-    found = run(model("sliding_windows", {"x": (2, None, 3)}, (2, None, 4, 3), x="x", axis=np.int32(1),
-                      size=np.int32(4), stride=np.int32(2)), x=x)  # fmt: skip
+    x, shape = normal(2, 9, 3), (2, None, 3)
+    told = {"axis": np.int32(1), "size": np.int32(4), "stride": np.int32(2)}
+    found = run(model("sliding_windows", {"x": shape}, (2, None, 4, 3), x="x", **told), x=x)
     np.testing.assert_array_equal(found, np.stack([x[:, i : i + 4] for i in (0, 2, 4)], 1))
-    found = run(model("scaled_dot_product_attention", {"x": (2, None, 3)}, (2, None, 3), "CoreML8", query="x", key="x",
-                      value="x"), x=x)  # fmt: skip
+    told = dict.fromkeys(("query", "key", "value"), "x")
+    found = run(model("scaled_dot_product_attention", {"x": shape}, shape, "CoreML8", **told), x=x)
     scores = np.exp(x @ x.transpose(0, 2, 1) / np.sqrt(3))
     np.testing.assert_allclose(found, scores / scores.sum(-1, keepdims=True) @ x, rtol=1e-4, atol=1e-5)
-    lstm = {"weight_ih": normal(8, 3), "weight_hh": normal(8, 2), "initial_h": np.zeros((9, 2), "f4"),
-            "initial_c": np.zeros((9, 2), "f4")}  # fmt: skip
+    lstm = dict.fromkeys(("initial_h", "initial_c"), np.zeros((9, 2), "f4"))
+    lstm |= {"weight_ih": normal(8, 3), "weight_hh": normal(8, 2)}
     assert run(model("lstm", {"x": (None, 9, 3)}, (1, 9, 2), x="x", **lstm), x=x).shape == (1, 9, 2)
 
 
@@ -143,8 +142,8 @@ def test_integer_weights_stay_integers_in_the_graph() -> None:
     p = Program("CoreML6")
     p.input("x", (2, 5))
     zero = np.arange(6, dtype=np.uint8)
-    weight = p.op("constexpr_affine_dequantize", "w", ("FLOAT32", (6, 5)), quantized_data=w, zero_point=zero,
-                  scale=np.float32(0.5), axis=np.int32(0))  # fmt: skip
+    told = {"quantized_data": w, "zero_point": zero, "scale": np.float32(0.5), "axis": np.int32(0)}
+    weight = p.op("constexpr_affine_dequantize", "w", ("FLOAT32", (6, 5)), **told)
     p.output(p.op("linear", "y", ("FLOAT32", (2, 6)), x="x", weight=weight))
     graph = read(p.zip())
     kept = [v for node in graph.nodes for v in node.inputs if v is not None and v.type.quant is not None]

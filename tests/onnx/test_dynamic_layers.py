@@ -164,7 +164,7 @@ def test_factors_in_any_order_make_a_rounding_layer(form: str) -> None:
     y, s, zero = net("DynamicQuantizeLinear", net.input("x", (5, 24)), outputs=3)
     c = net("Cast", net("MatMulInteger", y, net.const(numbers(net.rng, (24, 10), S8)), zero), to=1)
     w = net.const(net.rng.uniform(0.01, 0.02, 10).astype(F32))
-    net.output({"(c s) w": lambda: net("Mul", net("Mul", c, s), w), "c (w s)": lambda: net("Mul", c, net("Mul", w, s)),
-                "(c w) s": lambda: net("Mul", net("Mul", c, w), s)}[form]())  # fmt: skip
+    first, last = {"(c s) w": ((c, s), w), "c (w s)": ((w, s), c), "(c w) s": ((c, w), s)}[form]
+    net.output(net("Mul", net("Mul", *first), last))
     agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-4)
     assert {step.node.op for step in net.load().plan.program.steps} == {"dynamic_dense"}
