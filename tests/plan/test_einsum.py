@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.plan.program import HostStep
 from tests.kernels.harness import each_tier
-from tests.nets import F32, Net, assert_close, by_onnxruntime, feeds_for
+from tests.nets import F32, Net, assert_close, by_onnxruntime, feeds_for, numpy_steps
 
 EXTENTS = dict(zip("bqkhdcwijlmn", (2, 5, 7, 3, 8, 4, 6, 5, 6, 3, 2, 4), strict=True))
 OF_LETTERS = (
@@ -39,10 +38,8 @@ def written(equation: str, shapes: Any, dtype: Any = F32) -> Net:
 @pytest.mark.parametrize("equation, shapes", CASES)
 def test_terms(tier: Any, equation: str, shapes: Any) -> None:
     net = written(equation, shapes)
-    model = net.load(isa=tier.name)
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
-    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    model = net.agrees(1e-5, isa=tier.name)
+    assert not numpy_steps(model)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "int64"])
@@ -51,16 +48,13 @@ def test_element_types(dtype: str) -> None:
     model = net.load()
     feeds = {name: np.rint(x.astype(F32) * 2).astype(dtype) for name, x in feeds_for(model).items()}
     assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
-    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    assert not numpy_steps(model)
 
 
 @pytest.mark.parametrize("equation, shapes", [("ii->i", ((4, 4),)), ("ij,jj->i", ((3, 4), (4, 4))),
                                               ("ij,jk->ik", ((0, 3), (3, 4)))])  # fmt: skip
 def test_what_is_no_product(equation: str, shapes: Any) -> None:
-    net = written(equation, shapes)
-    model = net.load()
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+    written(equation, shapes).agrees(1e-5)
 
 
 def test_attention_that_is_written_so() -> None:
@@ -68,7 +62,5 @@ def test_attention_that_is_written_so() -> None:
     q, k, v = (net.input(name, (2, t, 3, 8)) for name, t in (("q", 6), ("k", 9), ("v", 9)))
     scores = net("Mul", net("Einsum", q, k, equation="bqhd,bkhd->bhqk"), net.const(F32.type(0.3)))
     net.output(net("Einsum", net("Softmax", scores, axis=-1), v, equation="bhqk,bkhd->bqhd"))
-    model = net.load()
-    feeds = feeds_for(model)
+    model = net.agrees(1e-5)
     assert [step.node.op for step in model.plan.program.steps] == ["attention"]
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)

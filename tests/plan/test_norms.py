@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fastgraph.plan.program import HostStep
 from tests.blocks import BLOCKS
-from tests.nets import F32, Net, assert_close, by_onnxruntime, feeds_for
+from tests.nets import F32, Net, numpy_steps
 
 
 def by_operator(net: Net) -> None:
@@ -38,9 +37,7 @@ FOUND = (by_operator, over_two_axes, without_parameters, BLOCKS["layer_norm_by_h
 def test_one_kernel(write: Callable[[Net], None], threads: int):
     net = Net()
     write(net)
-    model = net.load(threads=threads)
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+    model = net.agrees(1e-5, threads=threads)
     kernels = [step.kernel.name for step in model.plan.program.steps]
     assert kernels.count("norm") == 1 and "reduce" not in kernels
 
@@ -76,16 +73,12 @@ def scaled_twice(net: Net) -> None:
 def test_what_only_looks_like_it(write: Callable[[Net], None]):
     net = Net()
     write(net)
-    model = net.load()
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+    net.agrees(1e-5)
 
 
 @pytest.mark.parametrize("axes", [[0, 2, 3], [1], [-1], [0, 1], [1, 3], [0, 1, 2, 3]])
 def test_mean_variance_normalizations(axes: list[int]) -> None:
     net = Net()
     net.output(net("MeanVarianceNormalization", net.input("x", (3, 6, 5, 4)), axes=axes))
-    model = net.load()
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
-    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    model = net.agrees(1e-5)
+    assert not numpy_steps(model)

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastgraph as fg
-from fastgraph.plan.program import HostStep
-from tests.nets import F32, I64, Net, by_onnxruntime, by_reference, graph_of
+from tests.nets import F32, I64, Net, by_onnxruntime, by_reference, graph_of, numpy_steps
 from tests.plan.step_by_step import poison
 
 SOME = settings(max_examples=25, deadline=None)
@@ -24,7 +23,7 @@ def check(net: Net, feeds: dict[str, np.ndarray], rtol: float = 0, onnxruntime: 
     kernels = []
     for threads in (1, 3):
         model = fg.load(source, threads=threads)
-        assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+        assert not numpy_steps(model)
         poison(model.plan)
         found = list(model.run(feeds).values())
         for expected in wanted:

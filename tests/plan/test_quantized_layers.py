@@ -21,6 +21,7 @@ from fastgraph.plan.lower.quantized import bounds, fits_int32, folded_bias, stor
 from fastgraph.plan.lower.registry import matched
 from fastgraph.runtime.executable import Executable
 from tests.kernels.geometries import square
+from tests.kernels.harness import each_integer_tier
 from tests.plan.computed import (
     ENDS,
     F32,
@@ -172,7 +173,7 @@ def test_sums_of_very_many_extremes_are_right(op: str) -> None:
     assert results(plan, {"x": np.full(shape, 255, np.uint8)})[0].ravel().tolist() == [255, 0]
 
 
-@pytest.mark.parametrize("tier", tiers.usable(), ids=lambda tier: tier.name)
+@each_integer_tier
 @pytest.mark.parametrize("out", ["u8", "f32"])
 @pytest.mark.parametrize("name", ["3x3", "pixels together", "dense", "matmul", "transposed"])
 def test_layers_saturate(name: str, out: str, tier: tiers.Tier) -> None:
@@ -295,7 +296,7 @@ def test_averages_saturate(name: str, ratio: float) -> None:
         feeds = fed(graph)
         feeds["x"][..., 0] = 117
         (wanted,) = evaluate(graph, feeds)
-        for tier in tiers.usable():
+        for tier in ENDS:
             np.testing.assert_array_equal(results(compiled(graph, tier), feeds)[0], wanted)
 
 

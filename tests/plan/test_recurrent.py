@@ -22,7 +22,7 @@ from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import compile_graph
 from fastgraph.runtime.model import Model
 from tests.kernels.harness import each_integer_tier
-from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
+from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of, numpy_steps
 from tests.ops.test_node_cases import cases
 
 OPS = {"rnn": "RNN", "gru": "GRU", "lstm": "LSTM"}
@@ -35,7 +35,7 @@ NAMES = {name.lower(): name for name in (
 
 def native(model: Model) -> bool:
     assert model.plan is not None
-    return not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    return not numpy_steps(model)
 
 
 class Drawn:

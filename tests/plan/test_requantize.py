@@ -10,11 +10,11 @@ import pytest
 import fastgraph as fg
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.ops.evaluate import evaluate
-from fastgraph.plan.program import HostStep
 from fastgraph.runtime.model import Model
 from tests.circle.write import Model as Writer
 from tests.circle.write import litert
 from tests.kernels.harness import each_tier
+from tests.nets import numpy_steps
 
 SHAPE = (3, 5, 2, 37)
 READ = ("float32", "int8", "uint8", "int16", "uint16", "int32")
@@ -49,7 +49,7 @@ def test_scales_along_an_axis(tier: Any, seed: int) -> None:
         fed = (rng.standard_normal(SHAPE) * 20).astype(source)
     wanted = evaluate(graph, {"x": fed})[0]
     model = Model(graph, tier, 1)
-    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    assert not numpy_steps(model)
     found = model.run({"x": fed})["y"]
     assert found.dtype == wanted.dtype
     if target == "float32":
@@ -68,6 +68,6 @@ def test_there_and_back_as_litert_does(axis: int) -> None:
     data = m.bytes([*stored, *m.op("DEQUANTIZE", stored, [shape])])
     x = rng.standard_normal(shape).astype(np.float32)
     model = fg.load(data, threads=1)
-    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    assert not numpy_steps(model)
     for found, wanted in zip(model.run({model.inputs[0].name: x}).values(), litert(data, [[x]])[0], strict=True):
         np.testing.assert_array_equal(found, wanted)
