@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fastgraph as fg
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.plan.lower.registry import matched
-from tests.plan.computed import ENDS, agrees, compiled, fed, graph_of, kernels, numbers, results, stored
+from tests.circle.write import Model as Writer
+from tests.circle.write import litert
+from tests.kernels.harness import each_tier
+from tests.nets import numpy_steps
+from tests.plan.computed import ENDS, I16, agrees, compiled, fed, graph_of, inferred, kernels, numbers, results, stored
 
 TIERS = {t.name: t for t in ENDS}
 LAST = list(TIERS)[-1]
@@ -266,3 +272,78 @@ def test_operands_that_do_not_broadcast_are_refused() -> None:
             assert matched(graph.nodes[0]) is not None
             graph.nodes[0].inputs[1] = Value("x1", typed(kind, shape))
             assert matched(graph.nodes[0]) is None
+
+
+# -- scales along an axis
+
+SHAPE = (3, 5, 2, 37)
+READ = ("float32", "int8", "uint8", "int16", "uint16", "int32")
+WRITTEN = ("float32", "int8", "uint8", "int16")
+
+
+def along_axis(rng: np.random.Generator, dtype: str, axis: int | None, zeros: bool) -> TensorType:
+    """A quantized type with scales along an axis, or one; of floats the plain one."""
+    if dtype == "float32":
+        return TensorType(np.dtype(dtype), SHAPE)
+    n, limits = 1 if axis is None else SHAPE[axis], np.iinfo(dtype)
+    low = {"uint8": 100, "uint16": 32000}.get(dtype, -20)
+    points = rng.integers(low, low + 50, n) if zeros and limits.max < 1 << 16 else np.full(n, 0)
+    unit = 40.0 / (2.0 ** min(8 * np.dtype(dtype).itemsize, 16))
+    return TensorType(np.dtype(dtype), SHAPE, stored(rng.uniform(unit, 2 * unit, n), points, axis))
+
+
+@each_tier
+@pytest.mark.parametrize("seed", range(1, 24))
+def test_scales_along_an_axis(tier: Any, seed: int) -> None:
+    """Within a step of the reference, which divides in float64."""
+    rng, source, target = np.random.default_rng(seed), READ[seed % 6], WRITTEN[seed // 6]
+    axis, zeros = int(rng.integers(4)), bool(rng.integers(2))
+    other = axis if rng.integers(2) or source == "float32" else None
+    x, y = along_axis(rng, source, other, zeros), along_axis(rng, target, axis, zeros)
+    limit = 120 if np.dtype(source).itemsize == 1 else 20000
+    feed = rng.integers(0 if source.startswith("u") else -limit, limit, SHAPE).astype(source)
+    feeds = {"x0": (rng.standard_normal(SHAPE) * 20).astype(source) if source == "float32" else feed}
+    graph = graph_of("requantize", [x], y)
+    agrees(results(compiled(graph, tier), feeds)[0], evaluate(graph, feeds)[0], 0.01)
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_there_and_back_as_litert_does(axis: int) -> None:
+    rng, shape, m = np.random.default_rng(axis), (2, 3, 5), Writer()
+    scales = rng.uniform(0.01, 0.05, shape[axis]).astype(np.float32)
+    quant = (scales, np.zeros(shape[axis], np.int64), axis)
+    data = m.bytes(m.op("DEQUANTIZE", m.op("QUANTIZE", [m.input(shape)], [(shape, np.int8, quant)]), [shape]))
+    x, model = rng.standard_normal(shape).astype(np.float32), fg.load(data, threads=1)
+    assert not numpy_steps(model)
+    np.testing.assert_array_equal(model(x), litert(data, [[x]])[0][0])
+
+
+# -- what runs on f32 kernels, with changes of quantization around it
+
+
+def test_sixteen_bits_run_on_f32_kernels_and_give_what_the_reference_gives() -> None:
+    rng = np.random.default_rng(3)
+    x, y = Value("x", typed("i16", (1, 7, 5, 6), 3e-4)), Value("y", TensorType(I16, None, stored(2e-3)))
+    weights = rng.integers(-127, 128, (6, 3, 3, 6)).astype(np.int8)
+    w = Value.constant("w", weights, stored(rng.uniform(0.004, 0.006, 6), 0, 0))
+    attrs = {"strides": (1, 1), "dilations": (1, 1), "pads": (1, 1, 1, 1), "groups": 1, "auto_pad": "NOTSET"}
+    z = Value("z", TensorType(I16, None, stored(1e-4)))
+    graph = inferred(Graph("g", [x], [z], [Node("conv", [x, w, None], [y], attrs), Node("tanh", [y], [z])]))
+    feeds = {"x": rng.integers(-(2**15), 2**15, x.type.dims).astype(I16)}
+    agrees(results(compiled(graph), feeds)[0], evaluate(graph, feeds)[0], 0.01)
+
+
+def test_a_value_that_is_both_operands_is_made_real_once() -> None:
+    x = Value("x", typed("u8", (5, 5), 0.1, 3))
+    graph = graph_of("matmul", [x, x], TensorType(np.dtype(np.float32), None))
+    graph.inputs = [x]
+    plan = compiled(graph)
+    assert [step.node.op for step in plan.program.steps].count("requantize") == 1
+    agrees(results(plan, fed(graph))[0], evaluate(graph, fed(graph))[0])
+
+
+def test_a_pool_that_rounds_halves_away_still_does() -> None:
+    attrs = {"kernel_shape": (2, 2), "strides": (2, 2), "count_include_pad": 0, "auto_pad": "VALID", "ties": 0.0}
+    kind = typed("i16", (1, 2, 2, 1))
+    plan = compiled(graph_of("average_pool", [kind], TensorType(I16, None, kind.quant), **attrs))
+    assert results(plan, {"x0": np.array([1, 0, 0, 1], I16).reshape(kind.dims)})[0] == 1
