@@ -99,6 +99,23 @@ def test_dot(tier: Any, pick: Random) -> None:
 
 
 @each_tier
+@pytest.mark.parametrize("end", SHORT)
+def test_endings_of_dot(tier: Any, end: str) -> None:
+    check_dot(tier, pieces_of(21, 2, 3, 1), (2, 7, 21, 11), True, end)
+
+
+@each_tier
+def test_what_is_not_finite_stays_so(tier: Any) -> None:
+    """NaN goes through bounds, infinities are held by them."""
+    a, weights = np.float32([[[np.nan], [np.inf], [-np.inf], [0.5]]]), np.ones((1, 3, 1), np.float32)
+    (piece,), ending = pieces_of(3, 2, 2, 1), Ending(tier, "bounds", (1, 4, 3))
+    b, c = pack_weights(weights, None, 2, tier.lanes), np.zeros((4, 3), np.float32)
+    args = dot_args(piece, a=a, lda=1, b=b, c=c, ldc=3, m=4, k=1, **ending.slots)
+    found = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
+    np.testing.assert_array_equal(found, np.repeat(np.float32([[np.nan], [1], [-0.5], [0.5]]), 3, 1))
+
+
+@each_tier
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 100, 70), (7, 80, 33), (49, 58, 20)])
 def test_dot_as_it_is_picked(tier: Any, m: int, n: int, k: int) -> None:
     check_dot(tier, list(pick_dot(tier, Product(m, n, k), threads=2)), (1, m, n, k), True, "plain")

@@ -115,13 +115,15 @@ ENDINGS: dict[str, tuple[tuple[str, ...], tuple]] = {
     "bounds": ((), (("clip", 0, -0.5, 1.0),)),
     "addend": (("full",), (("add", 1, 0), ("clip", 2, -0.5, 6.0))),
     "scale and shift": (("channel", "scalar"), (("mul", 0, 1), ("add", 3, 2))),
+    "leaky": ((), (("leaky_relu", 0, 0.3),)),
+    "hard swish": ((), (("hard_sigmoid", 0, 0.3, 0.4), ("mul", 0, 1))),
     "gate": (("full", "image"), (("sigmoid", 0), ("mul", 3, 2), ("add", 4, 1))),
     "all": (("full", "image", "channel", "scalar"), (("mul", 0, 2), ("add", 5, 1), ("add", 6, 3), ("max", 7, 4))),
     "sigmoid_mul": ((), (("sigmoid", 0), ("mul", 0, 1))),
     "swish": ((), (("swish", 0, 0.7),)),
 }
 """Kinds of operands, and a chain over sums and them."""
-SHORT = ("plain", "bounds", "addend", "scale and shift", "gate", "all")
+SHORT = ("plain", "bounds", "addend", "leaky", "hard swish", "scale and shift", "gate", "all")
 
 
 class Ending:

@@ -1,4 +1,4 @@
-"""References of spatial operators against onnxruntime on random attributes."""
+"""References of windows against onnxruntime on random attributes; resizes have test_resize_operator.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import assume
 from fastgraph.frontends.onnx import read
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from tests.kernels.harness import drawn
-from tests.kernels.test_resize import MODES, ROUNDINGS
 from tests.nets import Net, by_onnxruntime
 
 SEED = np.random.default_rng(7)
@@ -92,53 +91,6 @@ def test_pools(pick: Random) -> None:
     if op == "AveragePool":
         attrs["count_include_pad"] = pick.randint(0, 1)
     compare(op, x, {}, 2 if indices else 1, **attrs)
-
-
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@drawn(30)
-def test_resize(mode: str, pick: Random) -> None:
-    x, coordinates = values(1, 2, *some(pick, 2, 7, 2)), pick.choice(MODES[:-1])
-    attrs = {
-        "mode": mode,
-        "coordinate_transformation_mode": coordinates,
-        "nearest_mode": pick.choice(ROUNDINGS),
-        "exclude_outside": pick.randint(0, 1) if mode == "cubic" else 0,
-        "cubic_coeff_a": pick.choice((-0.75, -0.5)),
-    }
-    # With align_corners ONNX divides by the unrounded output length, onnxruntime by the rounded one.
-    if pick.choice((False, True)) and coordinates != "align_corners":
-        scales = np.float32([1, 1, *(pick.choice((0.5, 0.75, 1.5, 2.0, 4.0)) for _ in range(2))])
-        compare("Resize", x, {"roi": None, "scales": scales}, rtol=1e-3, **attrs)
-    else:
-        # Doublings and halvings: elsewhere float32 and float64 coordinates may round to different neighbors.
-        sizes = np.array([1, 2, *(n * pick.choice((1, 2, 4)) for n in x.shape[2:])])
-        compare("Resize", x, {"roi": None, "scales": None, "sizes": sizes}, rtol=1e-3, **attrs)
-
-
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize(("op", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
-@pytest.mark.parametrize("full", [False, True])
-def test_recurrent(op: str, gates: int, direction: str, full: bool) -> None:
-    ways, hidden = 2 if direction == "bidirectional" else 1, 2
-    extras: dict[str, Any] = {"B": values(ways, 2 * gates * hidden), "lengths": np.array([5, 2, 3], np.int32)}
-    extras["h"] = values(ways, 3, hidden)
-    if op == "LSTM":
-        extras.update(c=values(ways, 3, hidden), P=values(ways, 3 * hidden))
-    weights = {"W": values(ways, gates * hidden, 4), "R": values(ways, gates * hidden, hidden)}
-    attrs = {"linear_before_reset": int(full)} if op == "GRU" else {}
-    compare(
-        op, values(5, 3, 4), {**weights, **(extras if full else {})}, 3 if op == "LSTM" else 2,
-        hidden_size=hidden, direction=direction, clip=0.7 if full else None, **attrs,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
-@pytest.mark.parametrize("align_corners", [0, 1])
-def test_grid_sample(mode: str, padding_mode: str, align_corners: int) -> None:
-    grid = SEED.uniform(-1.6, 1.6, (2, 6, 7, 2)).astype(np.float32)
-    attrs = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
-    compare("GridSample", values(2, 3, 5, 4), {"grid": grid}, rtol=1e-3, **attrs)
 
 
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
