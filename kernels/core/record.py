@@ -3,73 +3,68 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Sized
 from functools import cache
 from typing import Any
 
 
 class Slot(str):
-    """The meaning of a slot, with facts that a verifier holds a record against.
+    """The meaning of a slot, and what the verifier (`fastgraph/plan/reach`) holds a record against.
 
-    They are expressions as text: in names of the record's slots, the kernel's parameters, `lanes` (f32 of a vector),
-    `vector` (its bytes), `threads`, and the names and functions that `fastgraph/plan/reach` adds.
+    kind: "number", or of an address what the kernel does there: "read", "write", "work" (memory that a call itself
+    fills and reads) or "chain". The rest is text: Python expressions over names of the record's slots, the kernel's
+    parameters, `tier`, `lanes` (f32 of a vector), `vector` (its bytes), `threads`, and what families add. A number that
+    `run` or the counts of `loops` name is 0 or more.
     """
 
-    kind = ""
+    kind = "number"
+    where = ""
+    """What holds of a number: an expression that begins with its name, which is left out."""
+    run = loops = ""
+    """Bytes that are touched as one, at all combinations of the loops' offsets: "count: stride in bytes, ..."; `**f()`
+    stands for those of a list.
+    """
+    dims = ""
+    """Of a chain: extents of its operands' loops; `loops` then are those of a row, and `run` its bytes as f32."""
+    start = over = "0"
+    """Bytes from the address to where they begin; bytes behind a run that are touched without meaning."""
+    here = "0"
+    """Whether it is read at the very place that is about to be written, so that both may be one."""
+    when = "1"
+    """Whether there is an address; else the slot holds 0."""
+    optional = False
+    """Whether 0 stands for nothing."""
 
     def __new__(cls, meaning: str, **facts: Any) -> Slot:
         slot = super().__new__(cls, meaning)
+        if unknown := [name for name in facts if not hasattr(cls, name)]:
+            raise TypeError(f"a slot has no {', '.join(unknown)}")
         slot.__dict__.update(facts)
         return slot
 
 
-def count(meaning: str = "", where: str = "", least: int = 0, below: int | None = None) -> Slot:
-    """A number from `least` to below `below`, for which `where` holds."""
-    return Slot(meaning, kind="number", least=least, below=below, where=where)
+def number(meaning: str, where: str) -> Slot:
+    """A number; `where` goes on behind its name, as "> 0" or "<= n"."""
+    return Slot(meaning, where=where)
 
 
-def positive(meaning: str = "", where: str = "") -> Slot:
-    """A number of at least 1."""
-    return count(meaning, where, 1)
+def reads(meaning: str, run: str, loops: str = "", **facts: Any) -> Slot:
+    """The address of what is read."""
+    return Slot(meaning, kind="read", run=run, loops=loops, **facts)
 
 
-def number(meaning: str = "", where: str = "") -> Slot:
-    """Any number for which `where` holds."""
-    return Slot(meaning, kind="number", least=None, below=None, where=where)
+def writes(meaning: str, run: str, loops: str = "", **facts: Any) -> Slot:
+    """The address of what is written."""
+    return Slot(meaning, kind="write", run=run, loops=loops, **facts)
 
 
-def choice(meaning: str, among: Sized, where: str = "") -> Slot:
-    """The place of one of `among`."""
-    return count(meaning, where, below=len(among))
+def works(meaning: str, run: str, loops: str = "threads: scratch_bytes", **facts: Any) -> Slot:
+    """The address of scratch memory: each thread has scratch_bytes of it, unless loops say."""
+    return Slot(meaning, kind="work", run=run, loops=loops, **facts)
 
 
-def flag(meaning: str = "") -> Slot:
-    """0 or 1."""
-    return count(meaning, below=2)
-
-
-def reads(
-    meaning: str, run: str, loops: str = "", *, start: str = "0", over: str = "0", here: str = "0",
-    optional: bool = False, kind: str = "read",
-) -> Slot:  # fmt: skip
-    """The address of what is read: runs of `run` bytes, `start` bytes and all combinations of the loops' offsets behind
-    it.
-
-    loops: "count: stride in bytes, ..."; `**f(...)` has those of a list. over: bytes that are touched behind a run
-    without meaning. here: a read at the very place that is about to be written, so that both may be one. optional: 0
-    stands for nothing.
-    """
-    return Slot(meaning, kind=kind, run=run, loops=loops, start=start, over=over, here=here, optional=optional)
-
-
-def writes(meaning: str, run: str, loops: str = "", start: str = "0", optional: bool = False) -> Slot:
-    """The address of what is written, as of `reads`."""
-    return reads(meaning, run, loops, start=start, optional=optional, kind="write")
-
-
-def works(meaning: str, run: str, loops: str = "threads: scratch_bytes", start: str = "0") -> Slot:
-    """The address of memory that a call itself fills and reads, as of `reads`: for each thread unless loops say."""
-    return reads(meaning, run, loops, start=start, kind="work")
+def chain(meaning: str, dims: str, run: str, loops: str = "", **facts: Any) -> Slot:
+    """The address of a chain's table, which a kernel walks."""
+    return Slot(meaning, kind="chain", dims=dims, run=run, loops=loops, **facts)
 
 
 class Record(dict[str, str]):
@@ -85,11 +80,6 @@ class Record(dict[str, str]):
         if twice := self.keys() & other.keys():
             raise ValueError(f"a record can't have two slots called {', '.join(sorted(twice))}")
         return Record({**self, **other})
-
-    def declared(self, **slots: str) -> Record:
-        """These slots, some with other facts; they keep their meaning where none is given."""
-        facts = {name: Slot(slot or self[name], **slot.__dict__) for name, slot in slots.items()}
-        return Record({**self, **facts})
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
+from fastgraph.kernels.pointwise.elementwise_shape import loops, strides_of
 from fastgraph.kernels.pointwise.rows import NUMBERS, TARGETS
 from tests.kernels.harness import each_tier, run
 
@@ -20,19 +20,21 @@ TYPES = {"u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16, "i32"
          "u32": np.uint32, "u64": np.uint64}  # fmt: skip
 
 
-def walk(kernel: str, params: dict, xs: list, out: str, more: list, tier: Any, threads: int = 1, offset: int = 4,
-         pad: int = 0) -> np.ndarray:  # fmt: skip
-    """The result of a kernel with the elementwise record; rows of y and of whole operands lie `pad` elements apart."""
-    shape = np.broadcast_shapes(*(x.shape for x in xs))
-    wide = [np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, pad)]) if x.shape == shape else x for x in xs]
-    strides = [broadcast(x.shape, strides_of(x.shape, w.shape[-1]), shape) for x, w in zip(xs, wide, strict=True)]
-    plan = loops(shape, strides_of(shape, shape[-1] + pad), strides)
+def walk(
+    kernel: str, params: dict, x: np.ndarray, out: str, more: dict, tier: Any, threads: int = 1, offset: int = 4,
+    pad: int = 0,
+) -> np.ndarray:  # fmt: skip
+    """The result of an elementwise kernel of one input; rows of x and y lie `pad` elements apart."""
+    shape, end = x.shape, x.shape[-1]
+    strides = strides_of(shape, end + pad)
+    plan = loops(shape, strides, [strides])
     assert plan is not None
-    y = np.full((*shape[:-1], shape[-1] + pad), 7, TYPES[out])
-    record = [*row(kernel).args.filled(**plan.args(y)), *plan.operands(wide)]
-    got = run(row(kernel), params, [*record, *more], tier, threads, offset)[0]
-    assert y.dtype == got.dtype and (got[..., shape[-1] :] == y[..., shape[-1] :]).all()
-    return got[..., : shape[-1]]
+    y = np.full((*shape[:-1], end + pad), 7, TYPES[out])
+    wide = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, pad)])
+    record = row(kernel).args.filled(**plan.args(y), **plan.operand(wide), **more)
+    got = run(row(kernel), params, record, tier, threads, offset)[0]
+    assert y.dtype == got.dtype and (got[..., end:] == y[..., end:]).all()
+    return got[..., :end]
 
 
 def bytes_of(shape: tuple, seed: int, dtype: Any = np.uint8) -> np.ndarray:
@@ -54,7 +56,7 @@ def test_tables_of_bytes(tier, vbmi, rows, cols, pad, offset, source):
         return
     x, values = bytes_of((rows, cols), cols, TYPES[source]), bytes_of((256,), 5)
     params = {"index": 1, "value": 1, "vbmi": vbmi}
-    got = walk("table", params, [x], "u8", [values], tier, offset=offset, pad=pad)
+    got = walk("table", params, x, "u8", {"table": values}, tier, offset=offset, pad=pad)
     assert np.array_equal(got, values[x.view(np.uint8)])
 
 
@@ -65,7 +67,7 @@ def test_other_tables(tier, index, value):
     count, params = 1 << 8 * sizes[0], {"index": sizes[0], "value": sizes[1], "vbmi": False}
     values = np.random.default_rng(1).integers(0, 200, count).astype(TYPES[value])
     x = np.random.default_rng(0).integers(0, count, (3, 77)).astype(f"u{sizes[0]}")
-    got = walk("table", params, [x.view(TYPES[index])], value, [values], tier)
+    got = walk("table", params, x.view(TYPES[index]), value, {"table": values}, tier)
     assert np.array_equal(got, values[x])
 
 
@@ -74,7 +76,7 @@ def test_other_tables(tier, index, value):
 @given(rows=st.integers(1, 3), cols=st.integers(1, 150), pad=st.integers(0, 2), threads=st.integers(1, 2))
 def test_flip(tier, rows, cols, pad, threads):
     x = bytes_of((rows, cols), cols)
-    assert np.array_equal(walk("flip", {}, [x], "u8", [], tier, threads=threads, pad=pad), x ^ 0x80)
+    assert np.array_equal(walk("flip", {}, x, "u8", {}, tier, threads=threads, pad=pad), x ^ 0x80)
 
 
 def converts(name: str, signed: bool) -> Any:
@@ -103,14 +105,16 @@ def test_casts_are_numpys(tier, source, target, signed):
     assert (x == 0).any()
     for to in {converts(target, True), converts(target, False)} if source[0] == "i" else {converts(target, True)}:
         name = next(name for name, own in TYPES.items() if own is to.type)
-        got = walk("cast", {"source": source}, [x], name, [TARGETS.index(target), signed], tier, pad=1)
+        got = walk(
+            "cast", {"source": source}, x, name, {"target": TARGETS.index(target), "signed": signed}, tier, pad=1
+        )
         assert np.array_equal(got, x.astype(to))
 
 
 @each_tier
 def test_every_half_is_widened_exactly(tier):
     x = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(2, -1)
-    got = walk("cast", {"source": "f16"}, [x], "f32", [TARGETS.index("f32"), 0], tier, threads=2)
+    got = walk("cast", {"source": "f16"}, x, "f32", {"target": TARGETS.index("f32"), "signed": 0}, tier, threads=2)
     np.testing.assert_array_equal(got, x.astype(np.float32))
     assert np.array_equal(np.signbit(got), np.signbit(x))
 
@@ -125,7 +129,7 @@ def test_halves_are_rounded_as_numpy_does(tier):
     x = np.concatenate([near, -near, special, -special]).reshape(1, -1)
     with np.errstate(over="ignore"):
         want = x.astype(np.float16)
-    got = walk("cast", {"source": "f32"}, [x], "f16", [TARGETS.index("f16"), 0], tier)
+    got = walk("cast", {"source": "f32"}, x, "f16", {"target": TARGETS.index("f16"), "signed": 0}, tier)
     np.testing.assert_array_equal(got, want)
     number = ~np.isnan(x)
     assert np.array_equal(got.view(np.uint16)[number], want.view(np.uint16)[number])
