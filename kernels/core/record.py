@@ -13,7 +13,7 @@ class Slot(str):
     kind: "number", or of an address what the kernel does there: "read", "write", "work" (memory that a call itself
     fills and reads) or "chain". The rest is text: Python expressions over names of the record's slots, the kernel's
     parameters, `tier`, `lanes` (f32 of a vector), `vector` (its bytes), `threads`, and what families add. A number that
-    `run` or the counts of `loops` name is 0 or more.
+    `run` or the counts of `loops` name, but for conditions, is 0 or more.
     """
 
     kind = "number"
@@ -48,23 +48,23 @@ def number(meaning: str, where: str) -> Slot:
 
 
 def reads(meaning: str, run: str, loops: str = "", **facts: Any) -> Slot:
-    """The address of what is read."""
-    return Slot(meaning, kind="read", run=run, loops=loops, **facts)
+    """The address of `meaning`, which is read."""
+    return Slot(f"address of {meaning}", kind="read", run=run, loops=loops, **facts)
 
 
 def writes(meaning: str, run: str, loops: str = "", **facts: Any) -> Slot:
-    """The address of what is written."""
-    return Slot(meaning, kind="write", run=run, loops=loops, **facts)
+    """The address of `meaning`, which is written."""
+    return Slot(f"address of {meaning}", kind="write", run=run, loops=loops, **facts)
 
 
 def works(meaning: str, run: str, loops: str = "threads: scratch_bytes", **facts: Any) -> Slot:
     """The address of scratch memory: each thread has scratch_bytes of it, unless loops say."""
-    return Slot(meaning, kind="work", run=run, loops=loops, **facts)
+    return Slot(f"address of {meaning}", kind="work", run=run, loops=loops, **facts)
 
 
 def chain(meaning: str, dims: str, run: str, loops: str = "", **facts: Any) -> Slot:
     """The address of a chain's table, which a kernel walks."""
-    return Slot(meaning, kind="chain", dims=dims, run=run, loops=loops, **facts)
+    return Slot(f"address of {meaning}", kind="chain", dims=dims, run=run, loops=loops, **facts)
 
 
 class Record(dict[str, str]):

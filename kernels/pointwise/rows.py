@@ -14,7 +14,7 @@ from .steps import STEPS
 def _loops(item: str) -> Record:
     """What elementwise kernels loop over, and where the result lies, of elements of `item` bytes."""
     return Record(
-        y=writes("address of the result; its rows are dense", f"{item} * cols", _steps("y", item)),
+        y=writes("the result; its rows are dense", f"{item} * cols", _steps("y", item)),
         cols="elements of a row",
         rows="rows of a plane",
         d2="planes, and so on outwards",
@@ -41,7 +41,7 @@ def _operand(item: str, y_item: str, over: str = "0") -> Record:
     """An input of elements of `item` bytes, with dense rows; it goes on behind LOOPS. over: in elements."""
     here = f"({item}) == ({y_item})"
     return Record(
-        x=reads("address of an input", f"{item} * cols", _steps("x", item), over=f"{item} * ({over})", here=here),
+        x=reads("an input", f"{item} * cols", _steps("x", item), over=f"{item} * ({over})", here=here),
         x_row="from row to row, 0 where all are the same",
         x_d2="from plane to plane, and so on outwards",
         x_d1="",
@@ -53,7 +53,7 @@ UNARY = LOOPS + _operand("item", "item")
 """What elementwise kernels of one input begin with."""
 _VECTORS = "short(cols, 4 * lanes) if index == value == 1 and tier.byte_shuffle else 0"
 """Elements that a table of bytes is asked for over the end."""
-TABLE = Record(table=reads("address of the 256 or 65536 entries, of y's type", "value << 8 * index"))
+TABLE = Record(table=reads("the 256 or 65536 entries, of y's type", "value << 8 * index"))
 LOOKUP = _loops("value") + _operand("index", "value", _VECTORS) + TABLE
 _COVERED = "short(cols, (4 if tier.masks and cols % (4 * lanes) > lanes else 1) * lanes)"
 """Bytes that a walk by whole vectors touches behind the end: more than a vector is a block of four."""
@@ -66,14 +66,14 @@ CAST = Record(
     target=number("what is made of x: its place in TARGETS", f"in range({len(TARGETS)})"),
     signed="1 where whole numbers of x have a sign, else 0; which means nothing for other x",
 )
-CONVERT = _loops(f"{_BYTES}[target]") + _operand("width(source)", f"{_BYTES}[target]") + CAST
+CONVERT = _loops(f"{_BYTES}[target]") + _operand("bytes_of(source)", f"{_BYTES}[target]") + CAST
 
 
 def _axis(item: str, y: str, over: str = "0", here: str = "0", least: int = 0) -> Record:
     """Of kernels that go along an axis, of elements of `item` bytes; `y`: bytes of the result."""
     return Record(
-        y=writes("address of the result, dense: [outer, n, inner] of softmax and running sums, else [outer, inner]", y),
-        x=reads("address of the input [outer, n, inner], dense", f"{item} * outer * n * inner", over=over, here=here),
+        y=writes("the result, dense: [outer, n, inner] of softmax and running sums, else [outer, inner]", y),
+        x=reads("the input [outer, n, inner], dense", f"{item} * outer * n * inner", over=over, here=here),
         outer="",
         n=number("elements along the axis", f">= {least}"),
         inner="",
@@ -133,8 +133,8 @@ def value(number: int) -> int:
 
 
 _WALK = "address of the kernel `chain`, or 0: there is none"
-_TABLE = "address of the chain's table, or 0"
-WALK = Record(walk=_WALK, table=_TABLE)
+_TABLE = "the chain's table, or 0"
+WALK = Record(walk=_WALK, table=f"address of {_TABLE}")
 EPILOGUE = (
     Record(
         form="what is made of sums: the place of an operation in FORMS",
@@ -185,7 +185,7 @@ WIDE = ("i32", "i64", "f32", "f64")
 """Elements of sums and products; narrower ones are cast to these before."""
 _BYTES_OVER = "(short(n, vector) if inner == 1 else short(inner, {})) if element == 'i8' else 0"
 ARG = (
-    _axis("width(element)", "8 * outer * inner", over=_BYTES_OVER.format("lanes"), least=1)
+    _axis("bytes_of(element)", "8 * outer * inner", over=_BYTES_OVER.format("lanes"), least=1)
     + _SIGNED
     + Record(
         least=number("1 where the smallest is looked for, 0 for the largest", "in (0, 1)"),
@@ -193,27 +193,27 @@ ARG = (
     )
 )
 RUNS = ("sum", "prod")
-RUNNING = _axis("width(element)", "width(element) * outer * n * inner", here="1", least=1) + Record(
+RUNNING = _axis("bytes_of(element)", "bytes_of(element) * outer * n * inner", here="1", least=1) + Record(
     operation=number("its place in RUNS; y is like x", f"in range({len(RUNS)})"),
     exclusive="1 where an element is not in its own sum, else 0",
     reverse="1 where it begins at the end, else 0",
 )
 
-_ITEM = "width(element)"
+_ITEM = "bytes_of(element)"
 PRODUCT = Record(
-    a=reads("address of A [batch, m, k]", f"{_ITEM} * m * k", "batch: a_batch"),
-    b=reads("address of B [batch, k, n]", f"{_ITEM} * k * n", "batch: b_batch"),
-    y=writes("address of the result [batch, m, n]", f"{_ITEM} * batch * m * n"),
+    a=reads("A [batch, m, k]", f"{_ITEM} * m * k", "batch: a_batch"),
+    b=reads("B [batch, k, n]", f"{_ITEM} * k * n", "batch: b_batch"),
+    y=writes("the result [batch, m, n]", f"{_ITEM} * batch * m * n"),
     m="", k="", n="", batch="how many products",
     a_batch="bytes from one A to the next, 0 where it is the same",
     b_batch="alike, of B",
 )  # fmt: skip
 
 RANDOM = Record(
-    y=writes("address of the words: blocks of 4 u32, of 2 where `threefry`", "(8 if threefry else 16) * blocks"),
-    key=reads("address of a u64", "8"),
-    high=reads("address of a u64: the upper half of the counters; means nothing to Threefry", "8"),
-    counter=reads("address of a u64: the first counter's lower half", "8"),
+    y=writes("the words: blocks of 4 u32, of 2 where `threefry`", "(8 if threefry else 16) * blocks"),
+    key=reads("a u64", "8"),
+    high=reads("a u64: the upper half of the counters; means nothing to Threefry", "8"),
+    counter=reads("a u64: the first counter's lower half", "8"),
     blocks="",
     threefry=number("1: Threefry; 0: Philox", "in (0, 1)"),
     fresh=number("1 where the time is added to `high`, so that no two calls give the same words; else 0", "in (0, 1)"),
@@ -221,7 +221,7 @@ RANDOM = Record(
 
 _FLAG = (False, True)
 REDUCE = (
-    _axis("width(element)", "width(element) * outer * inner", over=_BYTES_OVER.format("vector"))
+    _axis("bytes_of(element)", "bytes_of(element) * outer * inner", over=_BYTES_OVER.format("vector"))
     + _SIGNED
     + Record(
         divisor="f32 bits: what sums of f32 are divided by: n for a mean, else 1",
@@ -231,10 +231,10 @@ REDUCE = (
 )
 """A chain is walked over results that are f32."""
 NORM = Record(
-    y=writes("address of the result, rows of n f32", "4 * n", "rows: y_row"),
-    x=reads("address of the input, alike", "4 * n", "rows: x_row", here="1"),
-    scale=reads("address of n f32", "4 * n"),
-    bias=reads("address of n f32, or 0", "4 * n", optional=True),
+    y=writes("the result, rows of n f32", "4 * n", "rows: y_row"),
+    x=reads("the input, alike", "4 * n", "rows: x_row", here="1"),
+    scale=reads("n f32", "4 * n"),
+    bias=reads("n f32, or 0", "4 * n", optional=True),
     rows="how many",
     n=number("elements of a row", "> 0"),
     y_row="bytes from row to row of y",

@@ -147,14 +147,12 @@ class Call:
             raise Misfit(f"{name} is bytes {ref.offset}..{end} of a constant of {data.size}")
         return data[ref.offset : end].view(dtype)
 
-    def outer(self, fields: str) -> Iterator[tuple[int, ...]]:
-        """The fields, n first, of each of the outer loops of a move, innermost first."""
-        r = self.record("rank")
-        need(r.rank <= 6, f"rank is {r.rank}, expected at most 6")
-        for k in range(r.rank):
-            loop = tuple(getattr(r, f"{name}{k}") for name in fields.split())
-            need(loop[0] >= 0, f"n{k} is {loop[0]}, expected 0 or more")
-            yield loop
+    def each(self, count: int, *names: str) -> list[tuple[int, ...]]:
+        """The numbers of slots that are there `count` times; the first of them, how many there are of something, is 0
+        or more.
+        """
+        r = self.record(" ".join(f"{names[0]}{k}" for k in range(count)))
+        return [tuple(getattr(r, f"{name}{k}") for name in names) for k in range(count)]
 
 
 KNOWN: dict[str, Callable[[Call], Any]] = {
@@ -162,8 +160,13 @@ KNOWN: dict[str, Callable[[Call], Any]] = {
     "lanes": lambda c: c.lanes,
     "vector": lambda c: c.vector,
     "threads": lambda c: c.threads,
+    "each": lambda c: c.each,
+    "table": lambda c: c.table,
+    "at": lambda c: lambda name, count: [offsets(c.table(name, count))],
 }
-"""What expressions in declared records may name beside slots and parameters; families add to it."""
+"""What expressions in declared records may name beside slots and parameters; families add to it. at: a loop over the
+offsets of a table.
+"""
 
 Rule = Callable[[Call], Iterator[Reach]]
 RULES: dict[str, Rule] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
+from math import prod
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -13,8 +14,13 @@ from ...kernels.core.table import row
 from .call import Call, Misfit, Numbers, Reach, need, parts, short
 from .walked import walked
 
-FUNCTIONS: dict[str, Any] = {"parts": parts, "short": short, "width": lambda kind: int(kind[1:]) // 8}
-"""What expressions may call; `width`: bytes of an element type, as "f32" or "i8"."""
+FUNCTIONS: dict[str, Any] = {
+    "ceil_div": parts,
+    "short": short,
+    "prod": prod,
+    "bytes_of": lambda kind: int(kind[1:]) // 8,
+}
+"""What expressions may call; `bytes_of`: those of an element type, as "f32" or "i8"."""
 
 
 class _Declared(NamedTuple):
@@ -72,10 +78,18 @@ def _declared(kernel: str) -> _Declared:
             run, loops = ast.parse(slot.run, mode="eval"), _pairs(slot.loops)
             ranges[name] = {fact: _compiled(getattr(slot, fact)) for fact in ("start", "over", "here", "when")}
             ranges[name] |= {"run": _compiled(run), "loops": _compiled(loops), "dims": _compiled(f"({slot.dims})")}
-            named = [run, *(pair.elts[0] for pair in loops.body.elts if isinstance(pair, ast.Tuple))]
-            counts |= {node.id: None for each in named for node in ast.walk(each) if isinstance(node, ast.Name)}
+            for each in (run, *(pair.elts[0] for pair in loops.body.elts if isinstance(pair, ast.Tuple))):
+                counts |= dict.fromkeys(_named(each))
     numeric = [name for name in counts if name in record and name not in ranges]
     return _Declared(numeric, numbers, ranges)
+
+
+def _named(tree: ast.AST) -> Iterator[str]:
+    """The names in an expression, but for conditions."""
+    if isinstance(tree, ast.Name):
+        yield tree.id
+    for child in (tree.body, tree.orelse) if isinstance(tree, ast.IfExp) else ast.iter_child_nodes(tree):
+        yield from _named(child)
 
 
 def _compiled(expression: str | ast.Expression) -> CodeType:
