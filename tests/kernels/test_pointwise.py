@@ -60,7 +60,9 @@ def by_kernel(name: str, params: dict, x: np.ndarray, out: str, more: Any, tier:
     """The result of a kernel with the elementwise record and more."""
     pad = where.pop("pad", 0)
     plan, wide, y = placed([x], pad, ALL_TYPES[out])
-    record = [*row(name).args.filled(**plan.args(y)), *plan.operands(wide), *more]
+    slots = row(name).args
+    last = dict(zip(list(slots)[len(slots) - len(more) :], more, strict=True))
+    record = slots.filled(**plan.args(y), **plan.operand(wide[0]), **last)
     return kept(run(row(name), params, record, tier, **where)[0], y, pad)
 
 
