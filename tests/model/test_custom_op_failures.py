@@ -428,6 +428,7 @@ fg.load({str(path)!r}, threads=1, isa="numpy").run({{"x": [[[1.0] * 3] * 5] * 2}
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_numba_is_imported_for_what_is_compiled_alone(tmp_path: Any) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(between().bytes())
@@ -494,7 +495,7 @@ def test_kernels_behind_one_that_raised_are_not_called() -> None:
     def refuses(x, y):
         if x[0] <= 0:
             raise ValueError("nothing to do")
-        y[...] = x
+        y[0] = x[0]
 
     def waits(x, y):
         total = np.float32(0)

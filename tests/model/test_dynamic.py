@@ -48,61 +48,6 @@ def test_execute_of_a_model_with_a_dynamic_end_says_what_to_do() -> None:
         model.output(model.outputs[0].name)
 
 
-def test_work_after_a_dynamic_shape_and_beside_it() -> None:
-    net = Net()
-    x = net.input("x", (2, 4))
-    y = net("MatMul", x, net.weight(4, 4))
-    positive = net("NonZero", net("ReduceMax", net("Relu", y), axes=[1], keepdims=0))
-    rows = net("Gather", y, net("Squeeze", positive, net.const([0])), axis=0)
-    net.output(net("Softmax", net("MatMul", rows, net.weight(4, 3)), axis=-1), net("Relu", y), x)
-    agree(net, x=X)
-
-
-def test_unique() -> None:
-    net = Net()
-    found = net("Unique", net.input("x", (2, 4)), outputs=4)
-    net.output(found[0])
-    net.output(*found[1:], dtype=I64)
-    agree(net, x=X)
-
-
-def test_top_k_of_a_computed_k() -> None:
-    net = Net()
-    x, k = net.input("x", (2, 4)), net.input("k", (1,), I64)
-    values, places = net("TopK", net("Relu", x), k, outputs=2, axis=1)
-    net.output(values)
-    net.output(places, dtype=I64)
-    for n in (1, 3):
-        agree(net, x=X, k=np.array([n]))
-
-
-def test_non_max_suppression() -> None:
-    net = Net()
-    boxes, scores = net.input("boxes", (1, 4, 4)), net.input("scores", (1, 2, 4))
-    limits = [net.const(np.array([3])), net.const(np.array([0.5], F32)), net.const(np.array([0.1], F32))]
-    net.output(net("NonMaxSuppression", boxes, net("Sigmoid", scores), *limits), dtype=I64)
-    corners = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 5, 1, 6], [0, 5, 1, 6.1]]], F32)
-    agree(net, boxes=corners, scores=np.arange(8, dtype=F32).reshape(1, 2, 4))
-
-
-def test_a_reshape_to_a_fed_shape() -> None:
-    net = Net()
-    shape = net.input("shape", (2,), I64)
-    net.output(net("Relu", net("Reshape", net.input("x", (2, 4)), shape)))
-    agree(net, x=X, shape=np.array([4, 2]))
-    agree(net, x=X, shape=np.array([1, -1]))
-
-
-def test_a_bad_run_time_shape_is_an_error_that_names_the_node() -> None:
-    net = Net()
-    shape = net.input("shape", (2,), I64)
-    net.output(net("Reshape", net.input("x", (2, 4)), shape))
-    model = net.load()
-    with pytest.raises(fg.FastgraphError, match="[Rr]eshape"):
-        model.run({"x": X, "shape": np.array([3, 3])})
-    assert next(iter(model.run({"x": X, "shape": np.array([8, 1])}).values())).shape == (8, 1)
-
-
 def branch(op: str, x: str) -> onnx.GraphProto:
     """A branch of an If that applies one operator to an outer value."""
     out = f"{op}.out"
@@ -126,21 +71,6 @@ def check_text(source: bytes, **feeds: Any) -> list[Any]:
     return found
 
 
-IF = """
-g (float[2,4] x, bool p) => (float[2,4] y) {
-  a = Relu(x)
-  y = If(p) <
-    then_branch = t () => (float[2,4] yt) { yt = Add(a, x) },
-    else_branch = e () => (float[2,4] ye) { k = Constant <value = float {2.0}> () ye = Mul(a, k) }
-  >
-}"""
-
-
-@pytest.mark.parametrize("p", [True, False])
-def test_if_captures_native_values(p: bool) -> None:
-    check_text(from_text(IF), x=X, p=np.array(p))
-
-
 def test_if_with_branches_of_different_shapes() -> None:
     source = from_text("""
     g (float[2,4] x, bool p) => (float[m,n] y, float[2,4] z) {
@@ -162,38 +92,6 @@ def test_a_constant_if_between_convolutions() -> None:
     net.output(net("Conv", y, net.weight(4, 8, 3, 3)))
     model = agree(net, x=np.random.default_rng(0).standard_normal((1, 3, 6, 6)).astype(F32))
     assert model.outputs[0].shape == (1, 4, 2, 2)
-
-
-LOOP = """
-g (float[4] x, int64 n) => (float[4] y, float[m,4] history) {
-  go = Constant <value = bool {1}> ()
-  s = Relu(x)
-  y, history = Loop(n, go, s) <
-    body = b (int64 i, bool c, float[4] v) => (bool c2, float[4] w, float[4] h) {
-      c2 = Identity(c)
-      w = Add(v, x)
-      h = Mul(w, w)
-    }
-  >
-}"""
-
-
-@pytest.mark.parametrize("n", [0, 1, 5])
-def test_loop(n: int) -> None:
-    check_text(from_text(LOOP), x=X[0], n=np.array(n))
-
-
-def test_scan() -> None:
-    source = from_text("""
-    g (float[3,4] x) => (float[4] y, float[3,4] sums) {
-      zero = Constant <value = float[4] {0, 0, 0, 0}> ()
-      a = Relu(x)
-      y, sums = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] v) => (float[4] t, float[4] o) {
-        t = Add(s, v)
-        o = Identity(t)
-      }> (zero, a)
-    }""")
-    check_text(source, x=np.arange(12, dtype=F32).reshape(3, 4) - 5)
 
 
 def test_a_sub_graph_that_captures_what_a_pass_rewrites() -> None:
@@ -275,19 +173,6 @@ def test_an_output_named_twice_is_refused_or_given_once() -> None:
         assert y in str(error)
         return
     assert list(model.run({"x": X[0]})) == [y]
-
-
-def test_dynamic_shapes_and_a_dynamic_batch() -> None:
-    net = Net()
-    x = net.input("x", ("n", 4))
-    net.output(net("NonZero", net("Relu", net("MatMul", x, net.weight(4, 4)))), dtype=I64)
-    for n in (1, 2, 5):
-        agree(net, x=np.random.default_rng(n).standard_normal((n, 4)).astype(F32))
-
-
-def test_ort_accepts_these_models() -> None:
-    for text in (IF, LOOP):
-        onnx.checker.check_model(onnx.load_from_string(from_text(text)))
 
 
 def test_constants_among_dynamic_results_are_the_callers_own() -> None:

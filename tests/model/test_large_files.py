@@ -143,7 +143,7 @@ def test_towers_of_sub_graphs(op: str) -> None:
             (x,) = m.op(op, ins, [((), bool) if op != "CALL" else ()], **fields)
         m.now["outputs"] = [x]
     with pytest.raises(fg.ModelError, match=r"once each use .* has its own copy"):
-        fg.load(m.bytes())
+        fg.load(m.bytes(), limits=fg.Limits(nodes=50_000))
 
 
 def referring(depth: int) -> bytes:

@@ -249,18 +249,19 @@ def test_preparing_nonsense(shapes: Any, said: str) -> None:
 
 
 def said(program: Program) -> list[Any]:
-    """All that a program does: kernels, records with owners as numbers, constants, places."""
+    """All that a program does: kernels, records with owners as numbers and constants as they are, offsets."""
     numbers = {owner: i for i, owner in enumerate(program.offsets)}
+    constants = [(a.dtype, a.shape, a.tobytes()) for a in program.constants]
 
     def arg(slot: Any) -> Any:
         if isinstance(slot, Table):
             return [arg(word) for word in slot.words]
         if not isinstance(slot, Ref):
             return slot
-        return ("constant", slot.base, slot.offset) if isinstance(slot.base, int) else (numbers[slot.base], slot.offset)
+        return constants[slot.base] if isinstance(slot.base, int) else numbers[slot.base], slot.offset
 
     steps = [(str(s.kernel), *map(arg, s.args)) if isinstance(s, Step) else str(s.node.op) for s in program.steps]
-    return [steps, [(a.dtype, a.shape, a.tobytes()) for a in program.constants], list(program.offsets.values())]
+    return [steps, set(constants), list(program.offsets.values())]
 
 
 def planned(model: fg.Model, shapes: dict[str, Any]) -> list[Any] | str:

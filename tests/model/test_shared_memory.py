@@ -83,8 +83,10 @@ def interleaved(rng: random.Random, model: fg.Model, cases: list[tuple[Feeds, li
         same(*held, f"{turn}: what is in use is as it was after {what}")
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", [*list(NETS)[::2], *(pytest.param(n, marks=pytest.mark.slow) for n in list(NETS)[1::2])]
+)
 def test_calls_in_any_order(name: str, threads: int) -> None:
     net, usual = opened(NETS[name])
     rng, source = random.Random(name), net.bytes()

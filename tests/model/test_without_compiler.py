@@ -85,6 +85,7 @@ def test_without_a_compiler_numpy_still_computes(place: Path) -> None:
     np.testing.assert_allclose([float(x) for x in found[1].split()], expected.ravel(), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_full_cache_needs_neither_numba_nor_llvmlite(place: Path, tmp_path: Path) -> None:
     """Nor their files: an installation may leave them out."""
     packages, here = tmp_path / "packages", Path(np.__file__).parents[1]

@@ -178,24 +178,6 @@ def test_windows_of_bytes_with_computed_parameters(seed: int) -> None:
     agrees_with_onnxruntime(net, feeds)
 
 
-@pytest.mark.parametrize("training", [0, 1])
-def test_batches_normalized_by_computed_statistics(training: int) -> None:
-    rng, feeds, net = np.random.default_rng(0), {}, Net()
-    x = fed(net, feeds, "x", rng.standard_normal((3, 5, 4, 6)).astype(F32))
-    own = [fed(net, feeds, f"p{i}", rng.random(5).astype(F32)) for i in range(4)]
-    found = net("BatchNormalization", x, *own, outputs=3 if training else 1, training_mode=training)
-    net.output(*(found if training else [found]))
-    agrees_with_onnxruntime(net, feeds)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_small_determinants(n: int) -> None:
-    feeds: dict[str, np.ndarray] = {}
-    net = Net()
-    net.output(net("Det", fed(net, feeds, "x", np.random.default_rng(n).standard_normal((4, 2, n, n)).astype(F32))))
-    agrees_with_onnxruntime(net, feeds, 1e-4)
-
-
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_small_functions(dtype: str) -> None:
     rng = np.random.default_rng(1)
@@ -235,23 +217,6 @@ def test_convolutions_that_remember(activation: str, taps: int, times: int, begu
     if begun:
         arrays.append(rng.standard_normal((2, channels, taps - 1)).astype(F32))
     agrees(one("causal_conv_with_state", arrays, attrs={"activation": activation}, outputs=2), arrays, choose(), 1e-5)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_places_of_the_greatest(seed: int) -> None:
-    """The first of equal ones; what is no number is the least."""
-    rng, net, feeds = np.random.default_rng(seed), Net(), {}
-    x = rng.integers(-2, 3, (2, 3, 9, 8)).astype(np.uint8 if seed % 4 == 3 else F32)
-    if x.dtype == F32:
-        x[0, 0, :2] = -np.inf
-    kernel, strides = rng.integers(1, 4, 2).tolist(), rng.integers(1, 3, 2).tolist()
-    pads = [int(rng.integers(0, k)) for k in (*kernel, *kernel)]
-    attrs = {"kernel_shape": kernel, "strides": strides, "pads": pads, "storage_order": seed % 2}
-    if seed > 5:
-        attrs |= {"dilations": [1, 2], "pads": [0, 0, 0, 0], "ceil_mode": 1 - seed % 2}
-    y, places = net("MaxPool", fed(net, feeds, "x", x), outputs=2, **attrs)
-    net.output(net("Cast", y, to=1), net("Cast", places, to=1))
-    agrees_with_onnxruntime(net, feeds)
 
 
 def test_greatest_of_what_is_no_number() -> None:
@@ -316,10 +281,3 @@ def test_indices_of_nothing_are_looked_at() -> None:
     x, at = np.zeros((3, 0), F32), np.array([7])
     with pytest.raises(InputError):
         Model(one("gather", [x, at], attrs={"axis": 0}), choose(), 1).run({"x0": x, "x1": at})
-
-
-def test_a_cache_that_goes_round() -> None:
-    rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal((3, 2, 5, 4)), rng.standard_normal((3, 2, 3, 4)), np.array([0, 4, 3], I64)]
-    arrays[:2] = [a.astype(F32) for a in arrays[:2]]
-    agrees(one("tensor_scatter", arrays, attrs={"axis": -2, "mode": "circular"}), arrays, choose())

@@ -51,6 +51,7 @@ def test_it_lists_the_kernels_of_a_tier_and_those_that_run_them(tier: Tier, plac
     assert str(len(names)) in capsys.readouterr().out.splitlines()[-1].split()
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_built_and_can_only_be_read_is_all_that_a_load_needs(
     place: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
