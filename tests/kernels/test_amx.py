@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.amx.pack_amx import configuration, numbering, pack_amx, panel_bytes
-from fastgraph.kernels.amx.pick_amx import AmxChoice, amx_args, dense, pick_amx, tiles, worth_tiles
+from fastgraph.kernels.amx.pick_amx import AmxChoice, amx_args, pick_amx, tile_cycles, tiles
 from fastgraph.kernels.amx.rows import BLOCKS, ROWS
 from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry
+from fastgraph.kernels.gemm.pick_int8 import vector_cycles
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.amx import permitted
 from fastgraph.kernels.lang import traced
+from fastgraph.plan.lower.gemm.layer_int8 import TILE_GAIN
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.harness import compiled, f32_bits, run
@@ -25,6 +27,11 @@ from tests.kernels.int8 import DTYPES, stored, stores
 from tests.kernels.test_conv import reference, square
 
 KERNEL = ROWS[0]
+
+
+def dense(m: int, n: int, k: int, ldx: int) -> Geometry:
+    """A dense layer of m rows, ldx bytes apart, as the convolution that it is."""
+    return Geometry(1, 1, k, n, (1, 1, m), (1, 1, 1), (1, 1, m), (0, 0, 0, ldx), item=1)
 
 
 def check(
@@ -193,6 +200,10 @@ def test_tiles_cover_a_row(g: Geometry, mt: int) -> None:
 
 def test_where_tiles_pay() -> None:
     """They don't where one row of A meets each weight, or where a depthwise layer would fill a corner of them."""
+
+    def worth_tiles(g: Geometry) -> bool:
+        return tile_cycles(g) * TILE_GAIN < vector_cycles(g)
+
     assert worth_tiles(strided(square(64, 64, 56, 3, 1, 1)))
     assert worth_tiles(dense(49, 1280, 320, 320))
     assert not worth_tiles(dense(1, 1000, 1280, 1280))

@@ -13,7 +13,7 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
-from fastgraph.kernels.window.pick import Window, plan_depthwise, window_args
+from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, window_args
 from tests.kernels.harness import each_tier, run
 from tests.kernels.windows import Case, cases, draws, endings, outputs, padded_taps, pixels
 
@@ -36,7 +36,8 @@ def compute(
     threads: int = 1,
 ) -> Any:
     g = case.window
-    name, params = plan_depthwise(tier, g, multiplier)
+    tiles = depthwise_tiles(tier, g) if multiplier == 1 else None
+    name, params = ("depthwise", tiles) if tiles else ("depthwise_any", depthwise_any(tier, g, multiplier))
     if case.general:
         name, params = "depthwise_any", {"vectors": 1 + case.seed % 2 * (multiplier == 1), "repeated": multiplier > 1}
     y, ldx = outputs(g, case.gap), x.shape[-1] + case.gap
@@ -56,7 +57,7 @@ def compute(
 def test_bodies(tier: Any, kernel: Any, data: Any) -> None:
     size, stride = kernel
     case = data.draw(cases(tier.lanes, (1, size, size), (1, stride, stride)))
-    assert plan_depthwise(tier, case.window)[0] == "depthwise"
+    assert depthwise_tiles(tier, case.window)
     check(tier, case)
 
 
@@ -139,4 +140,5 @@ def test_tiles_divide_common_maps() -> None:
     tier = tiers.BY_NAME["avx512"]
     for out_w, tile in ((112, 7), (7, 7), (8, 8), (80, 8), (1, 7)):
         window = Window(1, 96, (1, out_w, out_w), (1, 3, 3), (1, out_w, out_w), pads=(0, 1, 1))
-        assert plan_depthwise(tier, window)[1]["tile"] == tile, out_w
+        params = depthwise_tiles(tier, window)
+        assert params and params["tile"] == tile, out_w

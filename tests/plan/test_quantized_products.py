@@ -13,9 +13,9 @@ from fastgraph.kernels.gemm.pick_conv import Geometry, widened
 from fastgraph.kernels.gemm.pick_int8 import pixels_together_int8
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.plan.lower import quantized_layer
-from fastgraph.plan.lower.quantized import bounds, fits_int32, folded_bias, stored_bias
+from fastgraph.plan import layer
 from fastgraph.plan.program import HostStep
+from fastgraph.plan.quantized import bounds, fits_int32, folded_bias, stored_bias
 from fastgraph.runtime.executable import Executable, compile_graph
 
 TIERS = [tier for tier in tiers.usable() if tier.name != "generic"][:: max(len(tiers.usable()) - 2, 1)]
@@ -109,7 +109,7 @@ def test_the_numbers_of_a_layer_are_found_once(monkeypatch: pytest.MonkeyPatch) 
         seen.append(1)
         return fits_int32(*args)
 
-    monkeypatch.setattr(quantized_layer, "fits_int32", counted)
+    monkeypatch.setattr(layer, "fits_int32", counted)
     for name in ("3x3", "1x1", "pixels together", "dense", "matmul", "transposed"):
         seen.clear()
         compile_graph(network(*CASES[name]), {}, TIERS[-1], 2)

@@ -6,10 +6,9 @@ CATALOG = {
     "plan.lower.flow.branch": "if",
     "plan.lower.flow.loop": "scan loop",
     "plan.lower.gemm.blocks": "block_dense",
-    "plan.lower.gemm.conv": "conv",
     "plan.lower.gemm.conv_transpose": "conv_transpose",
-    "plan.lower.gemm.dense": "dense conv matmul",
     "plan.lower.gemm.dynamic": "dynamic_round dynamic_dense dynamic_conv",
+    "plan.lower.gemm.layers": "dense conv matmul",
     "plan.lower.gemm.matmul": "matmul",
     "plan.lower.move.copy": "reinterpret reshape concat split slice transpose expand tile",
     "plan.lower.move.diagonal": "trilu eye_like matrix_diag matrix_set_diag checked_indices",
@@ -37,6 +36,5 @@ CATALOG = {
     "plan.lower.pointwise.table": "table",
     "plan.lower.recurrent.recurrent": "rnn gru lstm",
     "plan.lower.recurrent.sequence": "lstm_sequence",
-    "plan.lower.window.depthwise": "conv",
     "plan.lower.window.pool": "reduce_mean reduce_sum max_pool average_pool lp_pool",
 }

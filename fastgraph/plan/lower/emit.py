@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +20,16 @@ from ..storage import Abilities, Storage, Views, byte_strides, last
 
 BRIEF = 1 << 12
 """Bytes up to which an array of a single plan is known by what it holds: a load doesn't read all weights for that."""
+
+
+class Rows(NamedTuple):
+    """Some rows of a node's result, from row `start` on: where they are read (of a convolution: its first pixel), and
+    written.
+    """
+
+    x: Ref
+    y: Ref
+    start: int = 0
 
 
 class Matched(Protocol):

@@ -10,8 +10,8 @@ import numpy as np
 from ...ir import Node, Value
 from ...kernels.pointwise.chain import Chain
 from ...kernels.pointwise.rows import FORMS, LONG_FORMS, NO_EPILOGUE
+from ..chain_operands import chain_of, extra_values
 from ..program import Ref
-from .extras import chain_of, extra_values
 from .move.emit import emit_copy
 from .registry import Arg, Emit, last, row_count
 from .walk import Read, f32_bits, table, walker

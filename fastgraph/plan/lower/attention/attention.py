@@ -11,8 +11,8 @@ from ....ir import Node, Value
 from ....kernels.attention.pick_attention import FEW, pick, pick_few
 from ....kernels.attention.rows import BLIND, FAR, MASKS
 from ....ops.registry import attr
+from ...quantized import f32_bits
 from ...storage import byte_strides
-from ..quantized import f32_bits
 from ..registry import Arg, Emit, lowers
 
 F32 = np.dtype(np.float32)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ....ir import Node
 from ....kernels.gemm.pick_blocks import NV, group_bytes, is_few, pack_blocks, per_word, tile_height
+from ...chain_operands import chain_of
 from ..epilogue import epilogue
-from ..extras import chain_of
 from ..registry import F32, Emit, lowers, row_count
 
 

@@ -11,12 +11,11 @@ from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ....kernels.isa.tiers import Tier
 from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....ops.conv import transposed_window
+from ...layer import Integers, Reals, integers, is_near, parameters, three
+from ...quantized import zero_point
 from ..epilogue import epilogue
-from ..quantized import zero_point
-from ..quantized_layer import Layer, quantized_layer
 from ..registry import Emit, last, lowers
-from ..spatial import is_near, three
-from .common import Columns, Parameters, columns_of, panels, parameters
+from .calls import Columns, columns_of, panels
 
 
 def transposed(node: Node) -> Transposed | None:
@@ -34,14 +33,14 @@ def transposed(node: Node) -> Transposed | None:
     )  # fmt: skip
 
 
-def _f32(node: Node) -> tuple[Transposed, Parameters] | None:
+def _f32(node: Node) -> tuple[Transposed, Reals] | None:
     found = parameters(node)
     g = transposed(node) if found else None
     return (g, found) if g and found else None
 
 
 @lowers("conv_transpose", match=_f32, strided_in=True, strided_out=True, in_place=True)
-def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> None:
+def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
     g, (weights, bias) = plan
     products, lda = e.scratch(g.products), e.stride(node.x)
     for piece in pick_products(e.tier, g, e.threads):
@@ -63,14 +62,14 @@ def _panels(weights: np.ndarray, groups: int, columns: Columns, lanes: int) -> n
     return pack_weights(tap_weights(weights, groups)[:, columns.part], None, columns.nv, lanes)
 
 
-def _quantized(node: Node) -> tuple[Transposed, Layer] | None:
-    layer = quantized_layer(node)
+def _quantized(node: Node) -> tuple[Transposed, Integers] | None:
+    layer = integers(node)
     g = transposed(node) if layer else None
     return (g, layer) if g and layer else None
 
 
 @lowers("conv_transpose", match=_quantized, strided_in=True, strided_out=True)
-def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> None:
+def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Integers]) -> None:
     """The products are exact i32."""
     g, layer = plan
     products, stored = e.scratch(g.products), {**dict.fromkeys(layer.stored, 0), "form": 1}
@@ -89,7 +88,7 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> 
     e.kernel("col2im_int8", {"out": layer.out}, args)
 
 
-def _tap_panels(tier: Tier, layer: Layer, zero: int, columns: Columns, groups: int) -> np.ndarray:
+def _tap_panels(tier: Tier, layer: Integers, zero: int, columns: Columns, groups: int) -> np.ndarray:
     """Panels that give the products of a pixel with every tap, (x - zero point) * (w - zero point), as i32."""
     weights = tap_weights(layer.weights, groups)
     n, c = len(layer.weights) // groups, weights.shape[-1]

@@ -11,10 +11,10 @@ from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
 from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ...chain_operands import chain_of, extra_values
+from ...layer import out_kind, stored_as
+from ...quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from ..epilogue import epilogue
-from ..extras import chain_of, extra_values
-from ..quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
-from ..quantized_layer import out_kind, stored_as
 from ..registry import Arg, Emit, is_f32, lowers, row_count
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....ops.registry import attr
-from ..quantized import f32_bits
+from ...quantized import f32_bits
 from ..registry import Emit, is_f32, last, lowers
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir import Node
 from ....ops.reduce import reduced_axes
-from ..quantized import per_tensor
+from ...quantized import per_tensor
 from ..registry import Arg, Emit, lowers
 from ..walk import f32_bits, table, walker
 from .along import Axis, axis, call_along, element, is_wide, signed

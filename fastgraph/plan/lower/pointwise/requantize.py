@@ -9,8 +9,8 @@ import numpy as np
 from ....ir import Node, Value
 from ....ir.quantization import spread
 from ....ops.reals import flips
+from ...quantized import LARGE, TINY, per_tensor, quant, zero_point
 from ..elements import element
-from ..quantized import LARGE, TINY, per_tensor, quant, zero_point
 from ..registry import Emit, lowers
 from ..walk import Out
 from .calls import call_of_one, fits

@@ -9,12 +9,12 @@ import numpy as np
 from ....ir import Node
 from ....kernels.window.pick import Window, plan_pool, window_args
 from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
+from ...layer import is_near, window
 from ...program import Arg
+from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..epilogue import epilogue
 from ..pointwise.reduce import reduced
-from ..quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..registry import Emit, is_f32, lowers
-from ..spatial import is_near, window
 
 OPS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp", "reduce_mean": "average", "reduce_sum": "sum"}
 

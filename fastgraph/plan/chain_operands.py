@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...ir import Node, Value
-from ...ops.chain import Chain, extra_kind
-from ...ops.registry import OPS
+from ..ir import Node, Value
+from ..ops.chain import Chain, extra_kind
+from ..ops.registry import OPS
 
 
 def extra_values(node: Node) -> list[Value]:

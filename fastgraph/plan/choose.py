@@ -1,0 +1,42 @@
+"""Which kernel computes a layer: the candidate that suits and takes the least cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ..freedoms import free
+from ..kernels.gemm.pick_dot import beats
+from ..kernels.isa.tiers import Tier
+
+Work = TypeVar("Work")
+
+
+class Candidate(NamedTuple, Generic[Work]):
+    """A way to compute a layer. times: cycles on one thread, and on two where the model says so; `emit(e, node, layer,
+    rows)` writes the steps; gain: how many times faster it must be than those before it.
+    """
+
+    name: str
+    suits: Callable[[Work, Tier], bool]
+    times: Callable[[Work, Tier], Sequence[float]]
+    emit: Callable[..., None]
+    gain: float = 1.0
+
+
+def suiting(candidates: Sequence[Candidate[Work]], layer: Work, tier: Tier) -> list[Candidate[Work]]:
+    """The candidates that suit, without those that tests took away while there are others."""
+    found = [candidate for candidate in candidates if candidate.suits(layer, tier)]
+    return [candidate for candidate in found if free(candidate.name)] or found
+
+
+def choose(candidates: Sequence[Candidate[Work]], layer: Work, tier: Tier) -> Candidate[Any]:
+    """The cheapest of the candidates that suit; one at least must. Threads don't matter: the choice changes results."""
+    best, *others = suiting(candidates, layer, tier)
+    if others:
+        least = best.times(layer, tier)
+        for other in others:
+            times = other.times(layer, tier)
+            if beats(times, least, other.gain):
+                best, least = other, times
+    return best
