@@ -1,7 +1,8 @@
 """What passes and plans are free to do, but need not: tests take freedoms away and compare the results.
 
-Freedoms are the stages of `compile.py` and the rules of `passes/rewrite.py` by name; in `plan/`: "bands" and "winograd"
-(lower/), "views" and "in_place" (storage.py), "reuse" (memory of a value that is read no more, build.py). Without
+Freedoms are the stages of `compile.py` and the rules of `passes/rewrite.py` by name; in `plan/`: "bands" (lower/), the
+candidates of choose.py by name ("winograd", "depthwise", ...) while others suit, "views" and "in_place" (storage.py),
+"reuse" (memory of a value that is read no more, build.py). Without
 "control", a stage, NumPy runs all control flow.
 """
 

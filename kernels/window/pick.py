@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.table import row
@@ -81,6 +82,7 @@ class Window(NamedTuple):
         return {"n": self.images, "c": self.channels, **dict(zip(names, numbers, strict=True))}
 
 
+@lru_cache(1024)
 def depthwise_tiles(tier: Tier, g: Window) -> dict[str, Any] | None:
     """The parameters of the kernel that computes outputs of a row in tiles; None where it can't."""
     _, k_h, size = g.kernel

@@ -23,7 +23,7 @@ def network() -> Net:
     return net
 
 
-FREEDOMS = ("bands", "winograd", "views", "in_place", "reuse", "layout", "fuse", "as_chain", "sink")
+FREEDOMS = ("bands", "winograd", "depthwise", "views", "in_place", "reuse", "layout", "fuse", "as_chain", "sink")
 
 
 @pytest.mark.parametrize("freedom", FREEDOMS)
