@@ -10,9 +10,8 @@ from pathlib import Path
 
 import onnx
 
-from fastgraph.frontends.circle.registry import builtin_rule
-from fastgraph.frontends.mil.call import RULES
-from fastgraph.frontends.mil.convert import FILES
+from fastgraph.frontends.circle.signatures import signature as circle_signature
+from fastgraph.frontends.mil.signatures import find
 from fastgraph.frontends.onnx.rules import _RULES, canonical
 from fastgraph.frontends.onnx.signatures import signature
 from fastgraph.ops import OPS
@@ -34,14 +33,14 @@ def of_onnx() -> Count:
 def of_circle(schema: object, title: str) -> Count:
     """Builtin operators of TensorFlow Lite, or of Circle."""
     every = set(schema.ENUMS["BuiltinOperator"][1].values()) - {"CUSTOM"}  # type: ignore[attr-defined]
-    return title, every, {name for name in every if builtin_rule(name) is not None}
+    return title, every, {name for name in every if circle_signature(name) is not None}
 
 
 def of_mil() -> Count:
     """Operators of MIL programs: coremltools' but for those that it only has while it converts."""
     with MIL.open(newline="") as file:
         every = {row["operator"] for row in csv.DictReader(file) if not row["state"].startswith("coremltools' own")}
-    return "Core ML (MIL) operators, iOS 15 to 18", every, {n for n in every if n == "const" or FILES.find(RULES, n)}
+    return "Core ML (MIL) operators, iOS 15 to 18", every, {n for n in every if n == "const" or find(n)}
 
 
 def counts() -> list[Count]:

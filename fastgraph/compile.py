@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def bodies(graph: Graph, match: Matches | None = None) -> bool:
-    """Run all stages on the bodies of control flow that kernels can then run; others stay as they are."""
+    """Run all stages on the bodies of control flow that kernels can run then; others stay as they are."""
     if not any(node.graphs for node in graph.nodes):
         return False
     from .passes.bodies import inner, sound_bodies
@@ -62,7 +62,7 @@ def bodies(graph: Graph, match: Matches | None = None) -> bool:
 
 
 EARLY_ENDS = later("early_ends.early_ends", has("loop"))
-"""Before the part of a graph whose shapes hang on data is cut off."""
+"""Before the part of a graph whose shapes depend on data is cut off."""
 STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("explicit_quantization", explicit_quantization),
     ("canonicalize", canonicalize),
@@ -75,13 +75,13 @@ STAGES: tuple[tuple[str, Callable[[Graph], bool]], ...] = (
     ("widen", widen),
     ("control", bodies),
 )
-"""What a specialized graph goes through, in order. Each says whether it may have changed nodes or values."""
+"""The stages of a specialized graph, in order. Each returns whether it may have changed nodes or values."""
 
 
 def stages(graph: Graph, match: Matches | None = None, around: Iterable[Value] = ()) -> Iterator[tuple[str, Graph]]:
     """Run the stages on a specialized graph, in place; yields each stage's name with the graph after it, checked.
 
-    `match` keeps what the last stages find of nodes' lowerings. `around`: what a body takes from around it.
+    `match`: keeps lowerings that the last stages chose. `around`: the values that a body captures.
     """
     match = match or Matches()
     for name, stage in STAGES:
@@ -97,20 +97,21 @@ def optimize(graph: Graph, match: Matches | None = None, around: Iterable[Value]
         pass
 
 
+Shapes = Mapping[str, Sequence[int]]
 Values = Mapping[str, np.ndarray | None]
+Watcher = Callable[[Graph], None] | None
 
 
 class Compiled(NamedTuple):
-    """A program whose kernels are linked into this process, and what its values are to the graph it was made of.
+    """A program whose kernels are linked into this process, and how its values correspond to the graph's.
 
-    `graph` is the graph after the stages. `made` maps the values that are wanted, as they are called before the stages,
-    to what holds them after; `results` are the names of the outputs with such values. `tail` is the part of the graph
-    whose shapes hang on data: NumPy computes it after the rest. `states` are kept from run to run; `late`: their next
-    values where the program does not keep them itself, by the values they become. `addresses`: of the kernels.
-    `bounded`: what stands for results, and inputs of the tail, whose extents the run finds.
-    `shared`: what it has in common with other plans of its model, of which it needs `used`. `values`: of the inputs
-    that decide shapes, those that it is made for, or None where these are left to the run, and so to the tail. `cheap`:
-    whether a run of references takes less than it took to make it.
+    `graph`: after the stages. `made` maps outputs of the graph before the stages to the values that hold them
+    afterwards; `results`: the names of outputs that the program makes, with their values. `tail`: the part of the graph
+    whose shapes depend on data, which NumPy computes after the program. `states` are kept from run to run; `late`: next
+    values of states that the program does not keep itself. `addresses`: of the kernels. `bounded`: values with extents
+    that are known after a run, by the results and inputs of the tail that they stand for. `shared`: what it shares with
+    other plans of its model, of which it uses `used`. `values`: of the inputs that decide shapes, those that it is made
+    for, or None where it is for any. `cheap`: whether a run of references takes less time than planning did.
     """
 
     graph: Graph
@@ -131,10 +132,10 @@ class Compiled(NamedTuple):
 
 
 class Shared:
-    """What the plans of a model whose input shapes are open have in common.
+    """What the plans of a model with open input shapes share.
 
-    `graph` is the model's, with all computed that hangs on no shape. `addresses`: of the kernels linked by now.
-    `block`: bytes of the block of memory that arenas of no more lie in.
+    `graph`: the model's, with all constants folded that don't depend on shapes. `addresses`: of the kernels linked by
+    now. `block`: bytes of the memory for arenas; a smaller arena takes no more.
     """
 
     def __init__(self, graph: Graph, weights: Weights) -> None:
@@ -144,7 +145,7 @@ class Shared:
 
 
 def share(graph: Graph) -> Shared:
-    """What plans of a graph for several shapes can share."""
+    """What plans of a graph for several shapes share."""
     base = copy(graph)
     if not graph.states:
         with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"):
@@ -158,8 +159,8 @@ def share(graph: Graph) -> Shared:
 _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
-    """The inputs whose values, too, must be known for a plan of these input shapes. Raises what `planned` does."""
+def deciders(shared: Shared, shapes: Shapes) -> tuple[str, ...]:
+    """The inputs whose values must be known, too, for a plan of these input shapes. Raises what `planned` does."""
     graph = copy(shared.graph)
     inputs = list(graph.inputs)
     graph.unfold_states()
@@ -172,15 +173,14 @@ def deciders(shared: Shared, shapes: Mapping[str, Sequence[int]]) -> tuple[str, 
 
 
 def compiled(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
-    values: Values | None = None,
-) -> Compiled:  # fmt: skip
-    """The graph for these input shapes, down to the addresses of its kernels. What it makes is held to its limits.
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None, values: Values | None = None
+) -> Compiled:
+    """The graph for these input shapes, compiled to the addresses of its kernels, within the graph's limits.
 
-    `shared`: what it may share with other plans of this graph. `values`: of inputs that decide shapes (`deciders`).
+    `shared`: with other plans of this graph. `values`: of inputs that decide shapes (`deciders`).
 
-    Raises ModelError and UnsupportedError for what the file asks, GraphError where a plan can't be made of it,
-    CompilerError where a kernel can't be compiled, and MemoryError when a run would take more than is free.
+    Raises ModelError and UnsupportedError for faults of the file, GraphError where no plan can be made, CompilerError
+    where a kernel can't be compiled, and MemoryError when a run would take more than is free.
     """
     plan = planned(graph, shapes, tier, threads, shared, values)
     addresses = linked(plan.program, tier, {} if shared is None else shared.addresses)
@@ -188,12 +188,12 @@ def compiled(
 
 
 def planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
-    values: Values | None = None, before: Callable[[Graph], None] | None = None,
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None,
+    values: Values | None = None, before: Watcher = None,
 ) -> Compiled:  # fmt: skip
-    """What `compiled` gives, without its kernels: none is compiled, and there are no addresses.
+    """As `compiled`, without compiling kernels, and so without addresses.
 
-    `before` is called with the graph that the stages get, whose nodes are still those of the file.
+    `before` is called with the graph before the stages, whose nodes are still those of the file.
     """
     with _guarded(graph):
         return _planned(graph, shapes, tier, threads, shared, values or {}, before)
@@ -201,7 +201,7 @@ def planned(
 
 @contextmanager
 def _guarded(graph: Graph) -> Iterator[None]:
-    """Hold what is made within to the graph's limits. GraphError where planning fails in ways that nobody foresaw."""
+    """Holds planning to the graph's limits. GraphError for unforeseen failures within."""
     try:
         with spending(graph.limits, _stored(graph), graph.source or graph.name or "model"), np.errstate(all="ignore"):
             yield
@@ -225,9 +225,8 @@ def _stored(graph: Graph) -> int:
 
 
 def _planned(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None, values: Values,
-    before: Callable[[Graph], None] | None = None,
-) -> Compiled:  # fmt: skip
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None, values: Values, before: Watcher
+) -> Compiled:
     planning = nullcontext(()) if shared is None else shared.weights.planning()
     with undisturbed(), planning as used:  # modules are imported on the way
         lowered = copy(graph if shared is None else shared.graph)
@@ -281,7 +280,7 @@ def _bounded(graph: Graph) -> dict[Value, Bounded]:
 
 
 def _fits_state(graph: Graph, state: State, final: Value) -> None:
-    """ModelError unless a state's next value can take its place."""
+    """ModelError unless a state's next value has its type."""
     same = (final.type.dtype, final.type.shape) == (state.input.type.dtype, state.input.type.shape)
     if not same or not final.type.concrete or final.type.dtype == object:
         raise ModelError(
@@ -291,7 +290,7 @@ def _fits_state(graph: Graph, state: State, final: Value) -> None:
 
 
 def _users(graph: Graph, program: Program) -> dict[Kernel, int]:
-    """The addresses of kernels that users wrote. CompilerError, which names the node, where numba makes none."""
+    """The addresses of users' kernels. CompilerError, which names the node, where numba fails."""
     found: dict[Kernel, int] = {}
     for step in program.steps:
         kernel = step.kernel if isinstance(step, Step) else None
@@ -304,9 +303,9 @@ def _users(graph: Graph, program: Program) -> dict[Kernel, int]:
 
 
 def linked(program: Program, tier: Tier, known: dict[Kernel, int]) -> dict[Kernel, int]:
-    """The addresses of a program's kernels in this process, compiled where the cache has them not.
+    """The addresses of a program's kernels in this process; kernels that the cache lacks are compiled.
 
-    `known`: those of the tier's kernels that are linked already; the others join them.
+    `known`: those of the tier's kernels that are linked already; the others are added.
     """
     kernels = [kernel for kernel in program.kernels() if not isinstance(kernel, UserKernel)]
     new = [kernel for kernel in kernels if kernel not in known]

@@ -1,4 +1,4 @@
-"""How long what this thread does may take. Whoever computes something in parts asks between them."""
+"""Time limits of a thread's work. Long computations check them between their parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _mine = threading.local()
 
 @contextmanager
 def within(timeout: Any) -> Iterator[None]:
-    """Let what runs inside end with RunTimeout `timeout` seconds from now. InputError when that is no time."""
+    """Ends what runs inside with RunTimeout `timeout` seconds from now. InputError for an invalid timeout."""
     number = isinstance(timeout, Real) and not isinstance(timeout, bool)
     if not number or not timeout >= 0:  # so NaN isn't one either
         raise InputError(f"timeout={timeout!r}: seconds, a number of at least 0, or None for no limit")
@@ -30,7 +30,7 @@ def within(timeout: Any) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Until this thread's deadline, at least 0; infinity when it has none."""
+    """Seconds until this thread's deadline, at least 0; infinity without one."""
     end = getattr(_mine, "end", None)
     return math.inf if end is None else max(0.0, end - time.monotonic())
 

@@ -1,11 +1,11 @@
-"""Whether a measurement was left alone: what else the machine did during each of its rounds.
+"""Whether a measurement was disturbed: what else the machine did during each of its rounds.
 
-A round is disturbed when in one of its bursts threads of this process were ready to run, and did not, for more than
-MOST_LOST of the burst's time, or when the hypervisor took a tick of its CPUs. It is thrown away for all engines: a call
-that is longer than a scheduler's slice always holds somebody else's slice, and the median of short calls never does, so
-that what is disturbed favors the quicker engine. What stays within MOST_LOST makes a call too long by twice that at
-most (half a burst is not timed, where one call fills it), and a ratio wrong by no more. Waiting of a thread's own will,
-as pools do between calls, is none of it.
+A round is disturbed when in one of its bursts threads of this process were ready but not running for more than
+MOST_LOST of the burst's time, or when the hypervisor took a tick of its CPUs. It is dropped for all engines: a call
+that is longer than a scheduler's slice always includes another process's slice, while the median of short calls never
+does, so that disturbance favors the faster engine. Below MOST_LOST a call is too long by at most twice that (half a
+burst is not timed, where one call fills it), and so is a ratio. Waiting of a thread's own will, as pools do between
+calls, does not count.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if sys.platform != "win32":
     import resource
 
 MOST_LOST = 0.01
-"""Of a burst's time. Kernel threads take some tenths of a percent; another program that shares the CPU, half."""
+"""Fraction of a burst's time. Kernel threads take some tenths of a percent, another program on the same CPU half."""
 TASKS = Path("/proc/self/task")
 STAT = Path("/proc/stat")
 WATCHED = sys.platform != "win32" and get_clock_info("process_time").resolution < 1e-4
-"""Whether this system counts switches, and CPU time finely."""
+"""Whether this system counts context switches, and CPU time precisely."""
 QUEUES = Path("/proc/self/schedstat").is_file()
-"""Whether it counts `queued`. Else nothing is known of threads that wait of their own will."""
+"""Whether it counts `queued`. Without it, waiting can't be told from being preempted."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Of this process at a moment, or, as a difference, between two: seconds of wall and CPU time, `queued` seconds in
-    which its threads were ready and did not run, `stolen` seconds of its CPUs; switches of its threads, forced and of
-    their own will.
+    """Resources of this process at a moment, or, as a difference, between two: seconds of wall and CPU time, `queued`
+    seconds in which its threads were ready but not running, `stolen` seconds of its CPUs; involuntary and voluntary
+    context switches.
     """
 
     wall: float
@@ -51,14 +51,14 @@ class Usage:
 
     @property
     def lost(self) -> float:
-        """Seconds that others had. Without threads that waited, also what lacks of the wall time, as in a throttled
-        group, or where the system does not count `queued`.
+        """Seconds in which other processes ran: `queued`, or if no thread waited voluntarily at least the wall time
+        without CPU time, as in a throttled group or where the system does not count `queued`.
         """
         return max(self.queued, 0.0 if self.willing else self.wall - self.cpu)
 
 
 def now() -> Usage:
-    """What this process used up to now."""
+    """The usage of this process up to now."""
     if not WATCHED:
         return Usage(wall := perf_counter(), wall, 0.0, 0.0, 0, 0)
     queued, stolen = _queued_seconds(), _stolen_seconds()
@@ -67,7 +67,7 @@ def now() -> Usage:
 
 
 def disturbed(bursts: Sequence[Usage]) -> bool:
-    """Whether a round is to be thrown away, of which `bursts` says what each engine's part used."""
+    """Whether to drop a round; `bursts`: the usage of each engine's burst."""
     return _queued(bursts) or _stolen(bursts)
 
 
@@ -80,7 +80,7 @@ def _stolen(bursts: Sequence[Usage]) -> bool:
 
 
 def kept(rounds: Sequence[Sequence[Usage]], needed: int) -> list[int]:
-    """The rounds that count: those that were left alone, or all where those are fewer than `needed`."""
+    """The rounds that count: those that were not disturbed, or all if those are fewer than `needed`."""
     quiet = [i for i, bursts in enumerate(rounds) if not disturbed(bursts)]
     return quiet if len(quiet) >= needed else list(range(len(rounds)))
 
@@ -112,7 +112,7 @@ def shares(bursts: Sequence[Usage]) -> dict[str, float]:
 
 
 def text(found: dict[str, Any]) -> str:
-    """A `report` as a sentence; empty when all rounds were quiet."""
+    """A `report` as a sentence; empty when no round was disturbed."""
     if not found["watched"]:
         return "this system does not tell whether other programs disturb: close them"
     if not found["disturbed"]:

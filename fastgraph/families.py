@@ -1,4 +1,4 @@
-"""Tables of what many modules define, which import those modules only that are asked for."""
+"""Tables whose entries are defined by many modules, which are imported when an entry is asked for."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Entry = TypeVar("Entry")
 
 
 class Families(Mapping[str, Entry]):
-    """Entries by name. All names are known; an entry is there once the modules that define it are imported.
+    """Entries by name. All names are known; an entry is loaded with the module that defines it.
 
-    `modules`: by module of `package`, the names that it defines, as words. `defined`: the dict that the modules fill.
-    `found`: the entries that were asked for by now.
-    A module that does not define what it is said to is a defect: the entry is a KeyError.
+    `modules`: by module of `package`, the names that it defines, separated by spaces. `defined`: the dict that the
+    modules fill. `found`: the entries loaded by now. A module that does not define a name it is listed with is a
+    defect: a KeyError.
     """
 
     def __init__(self, package: str, modules: Mapping[str, str], defined: Mapping[str, Entry]) -> None:
@@ -28,7 +28,7 @@ class Families(Mapping[str, Entry]):
                 self._homes.setdefault(name, []).append(module)
 
     def name_too(self, name: str, known: str) -> None:
-        """Let `name`, too, stand for the entry that is `known`."""
+        """Make `name` an alias of the entry `known`."""
         self.found[name] = self[known]
 
     def __getitem__(self, name: str) -> Entry:

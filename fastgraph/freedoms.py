@@ -1,9 +1,8 @@
-"""What passes and plans are free to do, but need not: tests take freedoms away and compare the results.
+"""What passes and plans may do but need not: tests take these freedoms away and compare the results.
 
-Freedoms are the stages of `compile.py` and the rules of `passes/rewrite.py` by name; in `plan/`: "bands" (lower/), the
+Freedoms are the stages of `compile.py` and the rules of the catalog by name; in `plan/`: "bands" (lower/), the
 candidates of choose.py by name ("winograd", "depthwise", ...) while others suit, "views" and "in_place" (storage.py),
-"reuse" (memory of a value that is read no more, build.py). Without
-"control", a stage, NumPy runs all control flow.
+"reuse" (of the memory of dead values, build.py). Without "control", a stage, NumPy runs all control flow.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ _gone: ContextVar[frozenset[str]] = ContextVar("gone", default=frozenset())
 
 
 def free(name: str) -> bool:
-    """Whether a plan made now may do what goes by this name."""
+    """Whether plans made now have this freedom."""
     return name not in _gone.get()
 
 
 @contextmanager
 def without(*names: str) -> Iterator[None]:
-    """Plans made inside do without these freedoms."""
+    """Plans made inside don't have these freedoms."""
     token = _gone.set(_gone.get() | set(names))
     try:
         yield

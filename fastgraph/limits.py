@@ -1,7 +1,7 @@
-"""What a model file may cost while it is loaded and planned, and the count of what it did cost.
+"""What a model file may cost to load and plan, and a count of what it did cost.
 
-A file may come from anyone: a few bytes of it can ask for any amount of memory or time. What grows with the bytes that
-a file stores is let pass; what grows beyond that is counted against `Limits`.
+A file may come from anyone: a few bytes of it can ask for any amount of memory or time. Costs in proportion to the
+bytes that a file stores are free; what goes beyond is counted against `Limits`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 from .errors import ModelError
 
 GROWTH = 64
-"""How often over a file may become what it stores: bits that become floats take 32 times their bytes."""
+"""Bytes of constants per stored byte that are free: bits that become floats take 32 times their bytes."""
 
 
 class Limits:
@@ -55,7 +55,7 @@ class Budget:
             self.stored += nbytes
 
     def hold(self, nbytes: int, where: str) -> None:
-        """Count bytes of a constant that was made, or is about to be. ModelError when they are too many."""
+        """Count bytes of a constant that was made, or is about to be. ModelError when there are too many."""
         self.held += nbytes
         if self.held > self._bytes():
             where = f"{self.plan}: {where}" if self.plan else where
@@ -66,9 +66,9 @@ class Budget:
             )
 
     def affords(self, work: int, nbytes: int) -> bool:
-        """Whether a constant may be computed now that may as well be in the run; counts the work of one that may.
+        """Whether a constant is computed before the run, which is optional; counts its work if so.
 
-        `nbytes`: what is held while it is computed. Half of all bytes stay for what can't be put off.
+        `nbytes`: memory while it is computed. Half of all bytes are reserved for constants that can't wait.
         """
         if self.work + work > self.limits.work + GROWTH * self.stored or self.held + nbytes > self._bytes() // 2:
             return False
@@ -76,7 +76,7 @@ class Budget:
         return True
 
     def release(self, nbytes: int) -> None:
-        """Take back bytes that were counted: their constant is no more."""
+        """Subtract the bytes of a constant that was freed."""
         self.held -= nbytes
 
     def count(self, nodes: int, where: str) -> None:
@@ -90,9 +90,8 @@ class Budget:
             )
 
     def expand(self, nodes: int, where: str) -> None:
-        """Look at how many nodes and operands there will be once each use of a function or sub-graph has its own copy,
-        before the first is made. ModelError when they are more than a twentieth of the limit, and 4 for each stored
-        byte: what is not copied is stored in more.
+        """Check how many nodes and operands there will be when each use of a function or sub-graph has its own copy,
+        before copying. ModelError for more than a twentieth of the limit, and 4 for each stored byte.
         """
         most = min(self.limits.nodes, self.limits.nodes // 20 + 4 * self.stored)
         if nodes > most:
@@ -111,8 +110,8 @@ Part = TypeVar("Part", bound=Hashable)
 
 
 def expanded(root: Part, uses: Callable[[Part], tuple[int, Sequence[Part]]]) -> int:
-    """How much there is of `root` and all that it uses, each time anew. `uses`: how much is in a part itself, and the
-    parts that it uses, each of which is asked for once. What uses itself is not counted again.
+    """The size of `root` with all that it uses, counting each use. `uses`: the size of a part itself, and the parts
+    that it uses; each part is asked for once. Recursive uses count once.
     """
     total: dict[Part, int] = {}
     found: dict[Part, tuple[int, Sequence[Part]]] = {}
@@ -133,7 +132,7 @@ _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 def current() -> Budget:
-    """The budget of what is being loaded or planned; a fresh one where nothing is."""
+    """The budget of the current load or plan; a fresh one outside of any."""
     return _current.get() or Budget(Limits())
 
 

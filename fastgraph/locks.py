@@ -1,5 +1,5 @@
-"""Forks in a process with threads: a child has only the thread that forked. Locks that others held would stay held, and
-what others were in the middle of would stay as it was.
+"""Locks in processes that fork: a child has only the thread that forked. Locks of other threads would stay held, and
+their work would stay unfinished.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib import _bootstrap  # type: ignore[attr-defined]
 from typing import Any
 
 _PATIENCE = 100.0
-"""Seconds that a fork waits for each: who is undisturbed may need what the forking thread holds."""
+"""Seconds that a fork waits for each lock: its holder may itself wait for the forking thread."""
 
 _OURS = __name__.partition(".")[0]
 
@@ -25,7 +25,7 @@ _gate = threading.RLock()
 
 
 def lock() -> Any:
-    """A threading.RLock that is free in a forked child, unless it is held by the very thread that forks."""
+    """A threading.RLock that is free in a forked child, unless the thread that forks holds it."""
     made = threading.RLock()
     _renewed.add(made)
     return made
@@ -38,7 +38,7 @@ def held(some: Any) -> bool:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """No other thread forks meanwhile: for imports, and calls of libraries that have a state of their own."""
+    """No other thread forks inside: for imports, and calls of libraries with state of their own."""
     if any(held(each) for each in list(_undisturbed)):
         yield
         return
@@ -65,10 +65,10 @@ def _before() -> None:
 
 
 def _others_import() -> bool:
-    """Whether another thread imports a module of ours, whose lock nobody would ever release in the child.
+    """Whether another thread is importing a module of ours, whose lock would stay held in the child.
 
-    Python keeps the locks of modules that are being imported in a table, a weak reference by name, and their threads as
-    `owner`; where a version has neither, nothing is found.
+    Python keeps the locks of modules that are being imported in a table of weak references by name, with their threads
+    as `owner`; in versions without these, the answer is no.
     """
     table, me = getattr(_bootstrap, "_module_locks", {}), threading.get_ident()
     locks = [found() for name, found in list(table.items()) if name.startswith(_OURS)]

@@ -1,4 +1,4 @@
-"""Whether memory is there before it is asked for: Linux promises more than it has, and kills who believes it."""
+"""Free memory, checked before allocating: Linux promises more than it has, and kills processes that use it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 LARGE = 1 << 26
-"""Bytes from which it is worth to look."""
+"""Bytes from which on free memory is checked."""
 
 
 def need(nbytes: int) -> None:
@@ -18,7 +18,7 @@ def need(nbytes: int) -> None:
 
 
 def free_memory() -> int | None:
-    """Bytes that this process may still take; None where the system does not say."""
+    """Bytes that this process may still allocate; None where the system does not say."""
     try:
         lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         free = sum(int(lines[key].split()[0]) << 10 for key in ("MemAvailable", "SwapFree"))
@@ -32,7 +32,7 @@ def free_memory() -> int | None:
 
 
 def _group(root: Path, membership: Path) -> int | None:
-    """What is left of the least limit of Linux's control groups (version 2); caches of files are given up for it."""
+    """Bytes left of the least limit of Linux's control groups (version 2); file caches count as free."""
     try:
         lines = membership.read_text().splitlines()
         path = next(line.removeprefix("0::").strip("/") for line in lines if line.startswith("0::"))

@@ -127,7 +127,7 @@ def readable(read: Read, data: bytes) -> bool:
 def one(read: Read, data: bytes, number: int, compiled: bool) -> str:
     """What became of an input: "refused"; "large": not run; "planned": run by references alone; "ran".
 
-    All but "large" are "open" when sizes hang on what is fed.
+    All but "large" are "open" when sizes depend on what is fed.
     """
     rng, known = np.random.default_rng(number), True
     try:

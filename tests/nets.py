@@ -18,6 +18,8 @@ from fastgraph.passes.specialize import specialize
 from tests.exact_products import exact_products
 
 F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
+VERSIONS = {"ai.onnx.ml": 4}
+"""Of operator sets beyond ai.onnx that are not the first."""
 
 
 class Net:
@@ -65,7 +67,10 @@ class Net:
     def model(self) -> onnx.ModelProto:
         graph = self.graph()
         domains = {node.domain for node in self.nodes} - {""}
-        imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
+        imports = [
+            helper.make_opsetid("", self.opset),
+            *(helper.make_opsetid(d, VERSIONS.get(d, 1)) for d in sorted(domains)),
+        ]
         return helper.make_model(graph, opset_imports=imports, ir_version=min(10, 8 + (self.opset > 18)))
 
     def bytes(self) -> bytes:

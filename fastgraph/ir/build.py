@@ -60,7 +60,7 @@ class Builder:
     """
 
     trusts = True
-    """Whether a type that is given is not inferred again."""
+    """Whether given types are not inferred again."""
 
     def append(self, node: Node) -> None:
         raise NotImplementedError
@@ -98,11 +98,13 @@ class Builder:
         self.append(made)
         return out
 
-    def several(self, op: str, count: int, *operands: Operand, **attrs: Any) -> list[Value]:
-        """The results of an operator that has more than one."""
-        outs = [self.result(f"{op}{i}", UNKNOWN) for i in range(count)]
+    def several(self, op: str, results: int | Sequence[TensorType], /, *operands: Operand, **attrs: Any) -> list[Value]:
+        """The results of an operator that has more than one: so many, or of these types."""
+        kinds = [UNKNOWN] * results if isinstance(results, int) else results
+        outs = [self.result(f"{op}{i}" if len(kinds) > 1 else op, kind) for i, kind in enumerate(kinds)]
         made = self._node(op, operands, outs, attrs)
-        self.infer(made)
+        if isinstance(results, int):
+            self.infer(made)
         self.append(made)
         return outs
 
@@ -112,7 +114,7 @@ class Builder:
         return Node(op, inputs, outs, attrs, self.label)
 
     label = ""
-    """What nodes are called."""
+    """Names of nodes."""
 
     # -- constants
 
@@ -140,13 +142,13 @@ class Builder:
     def min(self, x: Value, y: Operand) -> Value:
         return self("min", x, y)
 
-    def clip(self, x: Value, low: float, high: float) -> Value:
+    def clip(self, x: Value, low: Operand, high: Operand) -> Value:
         return self("clip", x, low, high)
 
     def equal(self, x: Value, y: Operand) -> Value:
         return self("equal", x, y)
 
-    def choose(self, condition: Value, yes: Operand, no: Operand) -> Value:
+    def choose(self, condition: Operand, yes: Operand, no: Operand) -> Value:
         """One of the two, of which at least one is a value."""
         like = next(v for v in (yes, no) if isinstance(v, Value))
         yes, no = (v if isinstance(v, Value) else self.number(v, like) for v in (yes, no))
@@ -183,7 +185,23 @@ class Builder:
 
     def cut(self, x: Value, axis: int, start: int, end: int, step: int = 1) -> Value:
         """Elements start, start + step, ... below `end` along an axis."""
-        return self("slice", x, *(self.vector(n) for n in (start, end, axis, step)))
+        return self.slice(x, [axis], [start], [end], [step])
+
+    def slice(
+        self, x: Value, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int], steps: Sequence[int] = ()
+    ) -> Value:
+        """Elements start, start + step, ... below the end, along each of some axes."""
+        whole = x.type.shape is not None and [*ends] == [x.type.shape[a] for a in axes] and not any(starts)
+        if whole and all(step == 1 or n == 1 for step, n in zip(steps, ends, strict=False)):
+            return x
+        lists = [starts, ends, axes, *([steps] if any(step != 1 for step in steps) else [])]
+        return self("slice", x, *(self.vector(*numbers) for numbers in lists))
+
+    def pad(self, x: Value, before: Sequence[int], after: Sequence[int], fill: Any = 0) -> Value:
+        """x with zeros, or `fill`, around it; negative amounts crop."""
+        if not any(before) and not any(after):
+            return x
+        return self("pad", x, self.vector(*before, *after), *([fill] if fill else []), mode="constant")
 
     def join(self, values: Sequence[Value], axis: int) -> Value:
         """Values one behind the other along an axis."""

@@ -1,4 +1,4 @@
-"""The graph: values and the nodes that make them, in an order in which they can run."""
+"""The graph: values, and nodes in topological order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Value:
         return Value(name, TensorType(array.dtype, array.shape, quant), array)
 
     def text(self) -> str:
-        """What an operand is shown as: its name, or what a constant holds."""
+        """An operand in text: its name, or the content of a small constant."""
         if self.data is None:
             return repr(self)
         if self.data.size <= 8:
@@ -67,7 +67,8 @@ class Value:
 class Node:
     """One operator. An absent optional input is None.
 
-    `graphs`: those that the attributes of a control-flow node hold, alone or in a list of graphs, from the start.
+    `graphs`: the graphs in the attributes of a control-flow node, alone or in lists, as they were when the node was
+    made.
     """
 
     __slots__ = ("__weakref__", "attrs", "graphs", "inputs", "name", "op", "outputs")
@@ -126,19 +127,20 @@ class Node:
 
 
 class State:
-    """What a graph keeps from run to run: it reads `input`, whose next value is `output`; `initial` is the first."""
+    """A value that is kept from run to run: nodes read `input`, whose next value is `output`; `initial` is the
+    first.
+    """
 
     def __init__(self, input: Value, output: Value, initial: np.ndarray) -> None:
         self.input, self.output, self.initial = input, output, initial
 
 
 class Port(NamedTuple):
-    """What an input takes beyond arrays of its own type.
+    """How an input accepts more than arrays of its type.
 
-    `adapt` makes such an array of what was fed, `check` says whether a shape is among those the model allows: both
-    raise InputError. `default` is what an input holds that nothing is fed to. `layout`: "RGB", "BGR" or another of
-    Core ML's color spaces when the input is an image, of pixels 0 to 255. `kind`: what the input holds, where its
-    TensorType can't say it.
+    `adapt` converts a feed to such an array, `check` tests whether a shape is among those the model allows: both raise
+    InputError. `default` is used when nothing is fed. `layout`: "RGB", "BGR" or another of Core ML's color spaces when
+    the input is an image, of pixels 0 to 255. `kind`: the input's kind, where its TensorType can't say it.
     """
 
     adapt: Callable[[Any], Any] | None = None
@@ -151,8 +153,8 @@ class Port(NamedTuple):
 class Interface:
     """What a file says of its model beyond the graph.
 
-    `ports` by input name; `shows`, by output name: what callers get instead of the array that the graph makes;
-    `elements`, by output name: element types that NumPy lacks; `about`: what there is to read, by title.
+    `ports` by input name; by output name `shows`, functions from the graph's array to what callers get, and `elements`,
+    element types that NumPy lacks; `about`: descriptions by title.
     """
 
     def __init__(self, about: dict[str, str] | None = None) -> None:
@@ -165,9 +167,9 @@ class Interface:
 class Graph:
     """Inputs, outputs and nodes in topological order. `source` names the file it came from, for messages.
 
-    `usual` gives, by input name, the shape that the file names for an input whose shape it leaves open.
-    `limits`: what a plan of it may cost; `stored`: bytes of the files that it was read from.
-    What `states` read and give is among neither `inputs` nor `outputs`; `unfold_states` makes it more of both.
+    `usual`: by input name, the shape that the file proposes for an input with an open shape. `limits`: what a plan of
+    it may cost; `stored`: bytes of the files that it was read from. Inputs and outputs of `states` are not among
+    `inputs` and `outputs`; `unfold_states` adds them.
     """
 
     def __init__(
@@ -201,7 +203,9 @@ class Graph:
         return self.text()
 
     def outline(self, most: int = 12) -> str:
-        """A screen: inputs and outputs, `most` of each, and how many nodes each operator has."""
+        """A summary that fits a screen: inputs and outputs, `most` of each, and the number of nodes of each
+        operator.
+        """
         lines = []
         for what, values in (("input", self.inputs), ("output", self.outputs)):
             lines += [f"{what:8}{v.name}: {v.type}" for v in values[:most]]
@@ -212,7 +216,7 @@ class Graph:
         return "\n".join(lines)
 
     def uses(self) -> dict[Value, list[Node]]:
-        """For every value, the nodes that read it (once per node). Graph outputs are not uses."""
+        """The nodes that read each value (once per node). Graph outputs are not uses."""
         found: dict[Value, list[Node]] = {}
         for node in self.nodes:
             for value in dict.fromkeys(v for v in read_by(node)):
@@ -220,25 +224,25 @@ class Graph:
         return found
 
     def producers(self) -> dict[Value, Node]:
-        """For every value that a node makes, that node."""
+        """The node that makes each value."""
         return {value: node for node in self.nodes for value in node.outputs}
 
     def constants(self) -> list[Value]:
-        """Constants that nodes read or the graph gives, in order of first use."""
+        """Constants that nodes read or that are outputs, in order of first use."""
         reads = [v for node in self.nodes for v in node.inputs if v is not None]
         return list(dict.fromkeys(v for v in [*reads, *self.results()] if v.data is not None))
 
     def results(self) -> list[Value]:
-        """The outputs, and what the states become."""
+        """The outputs, and the next values of states."""
         return [*self.outputs, *(state.output for state in self.states)]
 
     def unfold_states(self) -> None:
-        """Let the states' values be further inputs and outputs, after the others, and keep no states."""
+        """Append the states' inputs and outputs to the graph's own, and drop the states."""
         self.inputs = [*self.inputs, *(state.input for state in self.states)]
         self.outputs, self.states = self.results(), []
 
     def replace(self, instead: Mapping[Value, Value]) -> None:
-        """Let every reader of a key, and the graph's outputs, read what stands instead; once, not again and again."""
+        """Replace the keys by their values in all operands and outputs; once, not transitively."""
         for node in self.nodes:
             node.inputs = [None if v is None else instead.get(v, v) for v in node.inputs]
             for inner in node.graphs:
@@ -248,7 +252,7 @@ class Graph:
             state.output = instead.get(state.output, state.output)
 
     def prune(self) -> int:
-        """Drop nodes whose outputs nobody reads; the number dropped."""
+        """Drop nodes whose outputs are not used; the number dropped."""
         live: set[Value | None] = set(self.results())
         kept: list[Node] = []
         for node in reversed(self.nodes):
@@ -269,7 +273,7 @@ def captured(graph: Graph) -> list[Value]:
 
 
 def read_by(node: Node) -> list[Value]:
-    """What a node reads: its inputs, and what its sub-graphs read from around it."""
+    """The values that a node reads: its inputs, and those that its sub-graphs capture."""
     reads = [v for v in node.inputs if v is not None]
     for inner in node.graphs:
         reads += captured(inner)

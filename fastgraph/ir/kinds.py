@@ -1,4 +1,4 @@
-"""What an input holds where its TensorType can't say it: element types that NumPy lacks, sequences, optionals."""
+"""Kinds of inputs beyond a TensorType: element types that NumPy lacks, sequences, optionals."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Between stored integers and the reals that they stand for: real = scale * (stored - zero point).
+"""Quantization: real = scale * (stored - zero point).
 
 Semantics: TensorFlow Lite's quantization specification; rounding is half to even and results saturate, everywhere.
-Scales are above 0; of constants they may be 0, and files may name ones below 0, which `upright` turns.
+Scales are above 0; those of constants may be 0, and files may have negative ones, which `upright` removes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Quantization(NamedTuple):
     axis: int | None = None
 
     def quantize(self, reals: Any, dtype: Any = None) -> np.ndarray:
-        """The numbers of an integer type that stand for reals: rounded half to even, held within the type.
+        """The stored numbers of reals: rounded half to even, clamped to the type.
 
-        `dtype`: the type; that of an input or output is known, unless it is told. InputError for what are no numbers,
-        or no type of integers.
+        `dtype`: the integer type; that of an input or output is the default. InputError for what are no numbers, or no
+        type of integers.
         """
         if dtype is None:
             raise InputError("quantize: expected the integers to give, as in quantize(x, np.int8)")
@@ -36,7 +36,7 @@ class Quantization(NamedTuple):
             raise InputError(f"quantize({type(reals).__name__}, {dtype!r}): {error}") from None
 
     def dequantize(self, stored: Any) -> np.ndarray:
-        """The float32 that stored numbers stand for. InputError for what are no numbers."""
+        """The float32 of stored numbers. InputError for what are no numbers."""
         try:
             array = np.asarray(stored)
             if array.dtype.kind not in "iufb":
@@ -53,7 +53,7 @@ class Quantization(NamedTuple):
 
 
 class Stored(Quantization):
-    """A quantization of what has a known integer type, `dtype`."""
+    """A quantization with a known integer type, `dtype`."""
 
     dtype: np.dtype
 
@@ -82,13 +82,13 @@ def spread(numbers: tuple[Any, ...], axis: int | None, ndim: int) -> np.ndarray:
 
 
 def to_real(stored: np.ndarray, quant: Quantization) -> np.ndarray:
-    """The f64 reals that stored numbers stand for."""
+    """The f64 reals of stored numbers."""
     zero = spread(quant.zero_point, quant.axis, stored.ndim)
     return np.asarray((stored.astype(np.float64) - zero) * spread(quant.scale, quant.axis, stored.ndim))
 
 
 def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: float | None = None) -> np.ndarray:
-    """The stored numbers nearest to the reals: rounded half to even, held within `dtype`; for NaN the least.
+    """The stored numbers nearest to reals: rounded half to even, clamped to `dtype`; the least for NaN.
 
     With `ties`, a real number that `quant` can store, halves are rounded away from that.
     """
@@ -110,14 +110,14 @@ def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: flo
 
 
 def is_upright(quant: Quantization | None) -> bool:
-    """Whether no scale is below 0."""
+    """Whether no scale is negative."""
     return quant is None or min(quant.scale) >= 0
 
 
 def upright(stored: np.ndarray, quant: Quantization) -> tuple[np.ndarray, Quantization]:
-    """The same reals by scales that are not below 0: where one was, numbers and zero points are negated.
+    """Numbers and a quantization of the same reals without negative scales: numbers and zero points are negated.
 
-    Where the type lacks such a number all are complemented, which any type can.
+    Where the type lacks the negated number all are complemented, which any type allows.
     """
     scales, limits = np.array(quant.scale), np.iinfo(stored.dtype)
     turns = np.broadcast_to(spread(tuple(scales < 0), quant.axis, stored.ndim) != 0, stored.shape)

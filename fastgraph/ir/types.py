@@ -1,4 +1,4 @@
-"""What is known of a value before it exists: element type, shape, quantization."""
+"""Types of values: element type, shape, quantization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from .quantization import Quantization
 
 Dim = int | str | None
-"""A known extent, a named symbol, or nothing known."""
+"""A known extent, a named symbol, or None for an unknown one."""
 
 Shape = tuple[Dim, ...]
 

@@ -1,8 +1,9 @@
-"""What plans make of a model's constants (turned, scaled, packed weights): once for all plans of the model.
+"""Arrays that plans make of a model's constants (transposed, scaled, packed weights), made once for all plans of the
+model.
 
-Arrays that last are known by a number of their own: the model's constants, and what was made of them. Small ones are
-known by what they hold. What no plan has any more is let go. An address would not do: what was made of an array may
-outlive it, and another one come to lie there.
+Arrays that are kept have a number: the model's constants, and arrays made of them. Small ones are compared by content.
+An array is freed with the last plan that uses it. Addresses would not do as keys: the memory of a freed array may be
+used for another.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from .graph import Node, Value
 from .types import TensorType
 
 HELD = 1 << 18
-"""Bytes up to which an array may be known by what it holds."""
+"""Bytes up to which arrays are compared by content."""
 
 FIXED = (type(None), bool, int, str, bytes, type, np.dtype)
-"""What can't change, and equals only what means the same."""
+"""Immutable types whose equal values are interchangeable."""
 
 
 class Unknowable(Exception):
-    """A part that can change, or an array that is too large to be known by what it holds."""
+    """An argument that can change, or an array without a number that is too large to compare by content."""
 
 
 class Weights:
-    """What was made for the plans of a model that has these constants. Each plan keeps alive what it uses."""
+    """Arrays made for the plans of a model with these constants. Each plan keeps alive what it uses."""
 
     def __init__(self, constants: Iterable[np.ndarray]) -> None:
         self._made: WeakValueDictionary[Hashable, np.ndarray] = WeakValueDictionary()
@@ -50,7 +51,7 @@ class Weights:
 
     @contextmanager
     def planning(self) -> Iterator[list[np.ndarray]]:
-        """Let `once` be asked of these within; gives the arrays that the plan must keep."""
+        """Makes these weights current; gives the list of arrays that the plan must keep."""
         used: list[np.ndarray] = []
         self._used = used
         token = _current.set(self)
@@ -61,18 +62,18 @@ class Weights:
             self._used = []
 
     def key(self, make: Callable[..., Any], parts: Iterable[Any]) -> Hashable | None:
-        """`key_of` them; None for parts that can't be told apart."""
+        """`key_of` of them; None for arguments that have no key."""
         try:
             return key_of(make, parts, self._number)
         except Unknowable:
             return None
 
     def find(self, key: Hashable) -> np.ndarray | None:
-        """What was kept for a key, if a plan has it."""
+        """The array of a key, if a plan has it."""
         return self._made.get(key)
 
     def keep(self, key: Hashable, array: np.ndarray) -> None:
-        """Find this array by the key as long as somebody has it. It must not change any more."""
+        """Remember this array by the key as long as somebody uses it. It must not change any more."""
         self._made[key] = array
         self._last(array)
 
@@ -101,12 +102,11 @@ class Weights:
 
 
 def key_of(make: Callable[..., Any], parts: Iterable[Any], number: Callable[[np.ndarray], int | None]) -> Hashable:
-    """What tells make(*parts) from all else: the function, and each of its arguments.
+    """A key of make(*parts): the function and each of its arguments.
 
-    The function reads nothing but its arguments, so the key names everything that the result depends on: a function of
-    a module, not one that sees the names of another. `number`: that of an array that lasts, by which views of it are
-    known; an array without a number is known by what it holds. TypeError for other functions, `Unknowable` for
-    arguments that can change.
+    The function depends on nothing but its arguments: it is a function of a module, not a closure. `number`: of a kept
+    array, by which views of it are identified; an array without one is identified by its content. TypeError for other
+    functions, `Unknowable` for arguments that can change.
     """
     if not isinstance(make, FunctionType) or make.__closure__ or "<" in make.__qualname__ or make.__defaults__:
         raise TypeError(f"{make!r}: expected a function of a module, without defaults, which reads only its arguments")
@@ -137,7 +137,7 @@ def _known(part: Any, number: Callable[[np.ndarray], int | None]) -> Hashable:
 
 
 def _array(array: np.ndarray, number: Callable[[np.ndarray], int | None]) -> Hashable:
-    """By what an array is known: its place in one that lasts, or what it holds."""
+    """The key of an array: its place in a kept one, or its content."""
     root = root_of(array)
     found = number(root)
     if found is not None:
@@ -156,7 +156,7 @@ def once(make: Callable[..., Any], *parts: Any) -> Any:
 
 
 def current() -> Weights | None:
-    """Those of the model that a plan is being made of; None when it has but one."""
+    """The weights of the model that is being planned; None when it has one plan only."""
     return _current.get()
 
 
@@ -164,7 +164,7 @@ _current: ContextVar[Weights | None] = ContextVar("weights", default=None)
 
 
 def root_of(array: np.ndarray) -> np.ndarray:
-    """The array whose memory it is a view of."""
+    """The array that owns its memory."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

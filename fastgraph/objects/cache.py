@@ -1,4 +1,4 @@
-"""The objects of kernels: those that are kept, and what is missing compiled, by several processes if it is much."""
+"""Objects of kernels, from the cache or compiled, by several processes where there are many."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from . import store
 from .progress import Progress, terminal
 
 compiling = lock()
-"""Held by whoever compiles: one thread at a time."""
+"""Held while compiling: one thread at a time."""
 
 
 def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal) -> list[bytes]:
-    """The object file of each kernel for a tier, in order; what is missing is compiled and kept.
+    """The object file of each kernel for a tier, in order; missing ones are compiled and kept.
 
-    numba is imported only when something is missing. Raises CompilerError when that can't be compiled here, what a
-    kernel's generator raises, and RunTimeout when this thread's deadline passes meanwhile: what was compiled by then is
-    kept.
+    numba is imported only when something is missing. Raises CompilerError when that can't be compiled here, errors of a
+    kernel's generator, and RunTimeout when this thread's deadline passes meanwhile: what was compiled by then is kept.
     """
     place = store.folder()
     safe = store.trusted(place)
@@ -35,7 +34,7 @@ def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal
 
 
 def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Progress) -> dict[Kernel, bytes]:
-    """All of `kernels`: another thread or process may have built some since we looked."""
+    """Compile the kernels that are still missing: another thread or process may have built some."""
     safe = store.trusted(place)
     found = {kernel: store.read(store.entry(place, kernel, tier), safe) for kernel in kernels}
     built = {kernel: obj for kernel, obj in found.items() if obj is not None}
@@ -51,12 +50,12 @@ def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Pro
 
 
 def _quick(kernel: Kernel) -> bool:
-    """What takes longest comes first, so that nobody has to wait for it at the end."""
+    """Sort key: kernels that take longest come first, so that none of them is the last to end."""
     return kernel.name not in rows() or not rows()[kernel.name].product
 
 
 def _build(missing: Sequence[Kernel], tier: Tier, built: dict[Kernel, bytes], progress: Progress) -> None:
-    """Compile kernels, with others where that is worth it, and keep them; what is done is added to `built`."""
+    """Compile kernels, with workers where that pays, and keep them; finished ones are added to `built`."""
     with undisturbed():
         from .workers import Crew, count
 

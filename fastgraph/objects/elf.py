@@ -1,7 +1,8 @@
-"""Objects of x86-64 in ELF, placed and relocated in pages of this process: a warm load needs no LLVM for it.
+"""Loads objects in ELF for x86-64: places and relocates them in pages of this process, so that a warm load needs no
+LLVM.
 
-What compiled kernels are made of is little: code, constants that it reads by their distance, and calls of the C
-library's functions. Whatever else an object holds makes it `Foreign`.
+Compiled kernels have code, constants that it addresses relative to itself, and calls of the C library's functions.
+Anything else in an object makes it `Foreign`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any, NamedTuple
 ELF64 = b"\x7fELF\x02\x01"
 _RELOCATABLE, _X86_64 = 1, 62
 _PROGRAM, _SYMBOLS, _RELOCATIONS, _UNWINDING = 1, 2, 4, 0x70000001
-"""Kinds of sections. Nothing is ever thrown through a kernel, so tables of unwinding are left out."""
+"""Kinds of sections. No exception passes through a kernel, so unwind tables are skipped."""
 _WRITABLE, _PRESENT = 1, 2
 """Flags of sections."""
 _DISTANCES, _SLOT_DISTANCES = (2, 4), (9, 41, 42)
-"""Kinds of relocations: 32 bits of the distance to a symbol, or to eight bytes that hold its address."""
+"""Kinds of relocations: the 32-bit distance to a symbol, or to eight bytes with its address."""
 
 _JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"
-"""A jump to the address in the eight bytes behind: with these a stub, for a function that may be far away."""
+"""A stub's jump to the address in the eight bytes after it, for functions that may be far away."""
 _STUB = 16
 
 _pages: list[Any] = []
@@ -30,11 +31,11 @@ _pages: list[Any] = []
 
 
 class Foreign(Exception):
-    """An object of another kind than this loader is for; the text says how."""
+    """An object that this loader can't load; the text says why."""
 
 
 class Section(NamedTuple):
-    """A line of an object's table of sections. `link` and `info` number others, where they mean any."""
+    """An entry of an object's section table. `link` and `info` are numbers of other sections, where they mean any."""
 
     name: int
     kind: int
@@ -49,7 +50,7 @@ class Section(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """`section` 0: somebody else has it; else it is `at` bytes into that section."""
+    """`section` 0: defined elsewhere; else it is at offset `at` of that section."""
 
     name: str
     section: int
@@ -75,9 +76,9 @@ def symbols(obj: bytes, among: list[Section]) -> list[Symbol]:
 
 
 def load(objects: Mapping[str, bytes]) -> dict[str, int]:
-    """{symbol: its address} for {symbol: the whole object that defines it}; Foreign when this is not the way to do it.
+    """{symbol: its address} for {symbol: the object that defines it}; Foreign when this loader can't load one.
 
-    OSError when the system gives no pages that can be executed.
+    OSError when the system gives no executable pages.
     """
     parts = {symbol: _Part(obj) for symbol, obj in objects.items()}
     missing = sorted({each.name for part in parts.values() for each in part.symbols if each.name and not each.section})
@@ -97,7 +98,7 @@ def load(objects: Mapping[str, bytes]) -> dict[str, int]:
 
 
 class _Part:
-    """An object, and where its sections are placed: bytes from the first page on."""
+    """An object, and the offsets of its sections from the first page."""
 
     def __init__(self, obj: bytes) -> None:
         if not obj.startswith(ELF64) or struct.unpack_from("<HH", obj, 16) != (_RELOCATABLE, _X86_64):
@@ -108,7 +109,7 @@ class _Part:
         self.places: dict[int, int] = {}
 
     def place(self, end: int) -> int:
-        """Place what is there at run time behind `end`; the new end."""
+        """Assign offsets to the sections that are loaded, from `end` on; the new end."""
         for i, section in enumerate(self.sections):
             if not section.flags & _PRESENT or section.kind == _UNWINDING:
                 continue
@@ -120,7 +121,7 @@ class _Part:
         return end
 
     def write(self, pages: Any, base: int, stubs: Mapping[str, int]) -> None:
-        """Put the sections in their places, and let them find each other and the stubs."""
+        """Copy the sections to their offsets and apply their relocations, calls by way of the stubs."""
         for i, at in self.places.items():
             section = self.sections[i]
             pages[at : at + section.size] = self.obj[section.start : section.start + section.size]
@@ -149,7 +150,7 @@ class _Part:
 
 
 def _function(name: str) -> int:
-    """The address of one of the C library's functions."""
+    """The address of a function of the C library."""
     try:
         return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
     except AttributeError:

@@ -1,8 +1,8 @@
-"""What numba's public compiler makes of a user's function: `void(int64 record, int64 thread, int64 threads)`.
+"""Compiles a user's function with numba's public compiler: `void(int64 record, int64 thread, int64 threads)`.
 
-The record holds `.raised`, which becomes 1 when the function raises, and the address of the run's cell for errors:
-while that is not 0 the function is not called, as what it would read may mean nothing. Then it holds what the forms of
-the arguments say (ops/custom.py): the address and the extents of each array, numbers, floats as bits.
+The record has `.raised`, which becomes 1 when the function raises, and the address of the run's error cell: while that
+is not 0 the function is not called, as its operands may be invalid. Then come the arguments by their forms
+(ops/custom.py): the address and the extents of each array, integers, the bits of floats.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def entry(args, thread, threads):
 
 
 def entry_of(function: Callable[..., Any], options: Mapping[str, Any], forms: Mapping[str, Form], what: str) -> Any:
-    """The numba.cfunc that calls the function with what a record holds; `options`: of numba.njit. Its `address` is the
-    kernel, its `code` gives the function's machine code.
+    """The numba.cfunc that calls a user's function with the arguments in a record; `options`: of numba.njit. Its
+    `address` is the kernel, its `code` gives the function's machine code.
 
     CompilerError, which begins with `what`, where numba refuses the function.
     """
@@ -90,13 +90,13 @@ def _reads_only(typed: Any, seen: set[int]) -> None:
 
 
 def _of_operand(kind: Any) -> bool:
-    """Whether it is an array that can't be written, or goes through one."""
+    """Whether an array can't be written, or is reached through one that can't."""
     arrays = [kind, getattr(kind, "array_type", None), *getattr(kind, "arrays", ())]
     return any(isinstance(each, types.Array) and not each.mutable for each in arrays)
 
 
 def _options(own: Mapping[str, Any]) -> dict[str, Any]:
-    """How the function is compiled: as its user says, but on this thread alone, for this process, without Python."""
+    """numba's options: the user's, but on one thread, without a cache, without Python objects."""
     kept = {name: own[name] for name in ("fastmath", "boundscheck", "error_model") if own.get(name) is not None}
     if os.environ.get("FASTGRAPH_CHECK", "0") != "0":
         kept["boundscheck"] = True
@@ -104,7 +104,7 @@ def _options(own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _line(error: Exception, function: Callable[..., Any]) -> int:
-    """The line of the function that numba complains about, as far as it says so."""
+    """The line of the function that numba's error names, if any."""
     loc = getattr(error, "loc", None)
     within = loc is not None and os.path.basename(loc.filename) == os.path.basename(function.__code__.co_filename)
     line: int = loc.line if within and loc is not None else function.__code__.co_firstlineno
@@ -124,7 +124,7 @@ def _type(form: Form) -> Any:
 
 
 def _entry(kernel: Any, forms: Mapping[str, Form]) -> Any:
-    """The function of a record that calls the kernel, written for its arguments."""
+    """The function of a record that calls the kernel, generated for the forms of its arguments."""
     names = {"carray": numba.carray, "pointer": pointer, "real": real, "clear": clear, "int64": np.int64}
     names["kernel"] = kernel
     arrays, given, at = [], [], 2
@@ -146,7 +146,7 @@ def _entry(kernel: Any, forms: Mapping[str, Form]) -> Any:
 
 
 def _read(form: Form, at: int, names: dict[str, Any]) -> tuple[str, int]:
-    """What reads an argument that is no array from the record's word `at`; and the next word."""
+    """The expression that reads an argument from word `at` of the record; and the number of the next word."""
     match form:
         case ("none",):
             return "None", at
@@ -169,7 +169,7 @@ def _read(form: Form, at: int, names: dict[str, Any]) -> tuple[str, int]:
 
 @intrinsic
 def pointer(typing: Any, address: Any) -> Any:
-    """The pointer that an address is."""
+    """An address as a pointer."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
@@ -189,7 +189,7 @@ def real(typing: Any, bits: Any) -> Any:
 
 @intrinsic
 def clear(typing: Any, address: Any, count: Any) -> Any:
-    """Let so many bytes be 0."""
+    """Zero so many bytes."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         cgutils.memset(builder, builder.inttoptr(args[0], ir.IntType(8).as_pointer()), args[1], 0)

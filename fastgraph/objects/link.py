@@ -1,4 +1,4 @@
-"""Objects to addresses: link compiled kernels into this process, where we can without loading LLVM for it."""
+"""Links compiled kernels into this process, without loading LLVM where possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALLOWED = frozenset(
     ["memcpy", "memmove", "memset", "memcmp", "bzero", "_GLOBAL_OFFSET_TABLE_"]
     + [name + suffix for name in _FLOAT_FUNCTIONS for suffix in ("", "f")]
 )
-"""What an object may leave undefined: the C library's memory and mathematics, which every process has."""
+"""Allowed undefined symbols: the C library's memory and math functions, which every process has."""
 
 _lock = lock()
 _linked: dict[tuple[str, bytes], int] = {}
@@ -30,17 +30,16 @@ _engines: list[Any] = []
 
 
 def undefined(obj: bytes) -> frozenset[str]:
-    """The symbols that an ELF64 object needs from others; other object formats aren't examined: empty."""
+    """The undefined symbols of an ELF64 object; none for other formats, which aren't examined."""
     if not obj.startswith(elf.ELF64):
         return frozenset()
     return frozenset(each.name for each in elf.symbols(obj, elf.sections(obj)) if each.name and not each.section)
 
 
 def check(obj: bytes, what: object) -> None:
-    """RuntimeError when `obj` is no whole object of this platform, or needs more than ALLOWED.
+    """RuntimeError when `obj` is cut short, not of this platform, or needs symbols other than ALLOWED.
 
-    Linking such a one would crash the process, or take luck. Whether its bytes are those once written, only a
-    checksum can tell.
+    Linking such an object would crash the process. Damage within it only a checksum can tell.
     """
     if sys.platform == "linux" and not obj.startswith(elf.ELF64):
         raise RuntimeError(f"{what} is not an object file of this platform")
@@ -55,8 +54,8 @@ def check(obj: bytes, what: object) -> None:
 def link(objects: Mapping[str, bytes]) -> dict[str, int]:
     """{symbol: address in this process} for {symbol: object file}.
 
-    What was linked before keeps its address. Linked code is never unloaded. RuntimeError when an object can't
-    be read or does not define its symbol.
+    A symbol that was linked before keeps its address. Code is never unloaded. RuntimeError when an object can't be read
+    or does not define its symbol.
     """
     keys = {symbol: (symbol, sha256(obj).digest()) for symbol, obj in objects.items()}
     with _lock:

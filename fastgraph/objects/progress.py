@@ -1,4 +1,4 @@
-"""Say on a terminal what takes long; say nothing to a file or a pipe."""
+"""Progress of long work, on terminals only."""
 
 from __future__ import annotations
 

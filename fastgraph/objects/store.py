@@ -1,7 +1,7 @@
-"""Files of compiled kernels: written whole, read only if they are what was written, and by whom we trust.
+"""Files of compiled kernels: written whole, and read only if complete and written by a trusted user.
 
-There is one folder per toolchain, and in it one file per kernel and ISA tier. An entry carries a checksum of itself, so
-that one which is cut short or damaged is built again. Writers replace whole files; they may race.
+There is one folder per toolchain, and in it one file per kernel and ISA tier. An entry has a checksum, so that damaged
+ones are built again. Writers replace whole files; they may race.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from .toolchain import FORMAT, directory, toolchain
 _KEPT_TOOLCHAINS = 16
 
 _STALE = 86400.0
-"""Seconds after which a file that somebody began to write is nobody's."""
+"""Seconds after which an unfinished file is abandoned."""
 
 _unsaved: dict[Path, bytes] = {}
 _said: list[str] = []
 
 
 def folder() -> Path:
-    """Where this toolchain's objects are; without a compiler, the newest that any compiler made of these sources."""
+    """The folder of this toolchain's objects; without a compiler, the newest that any compiler made of the same
+    sources.
+    """
     place, (sources, compiler) = directory() / "objects", toolchain()
     if not compiler:
         made = [path for path in place.glob(f"{sources}-*") if path.is_dir()]
@@ -45,7 +47,7 @@ def entry(place: Path, kernel: Kernel, tier: Tier) -> Path:
 
 
 def compiled(kernel: Kernel, tier: Tier) -> bytes:
-    """The object of a kernel, compiled now. CompilerError when numba or llvmlite is missing, or does not do it."""
+    """The object of a kernel, compiled now. CompilerError when numba or llvmlite is missing, or fails."""
     with undisturbed():
         try:
             from ..kernels.core.build import build
@@ -63,7 +65,7 @@ def compiled(kernel: Kernel, tier: Tier) -> bytes:
 
 
 def no_compiler(kernel: object, tier: Tier, what: str, error: Exception) -> CompilerError:
-    """The error of what can't be had here, with the ways to go on."""
+    """The error for a kernel that can't be compiled here, with ways to go on."""
     why = f" ({_said[0]})" if _said else ""
     return CompilerError(
         f"kernel {kernel} for {tier.name} is not in the cache{why}, and {what} ({type(error).__name__}: {error}): "
@@ -74,7 +76,7 @@ def no_compiler(kernel: object, tier: Tier, what: str, error: Exception) -> Comp
 
 
 def keep(kernel: Kernel, tier: Tier, obj: bytes) -> bytes:
-    """Keep a kernel's object in the cache; it is given back."""
+    """Write a kernel's object to the cache, and return it."""
     with undisturbed():
         _write(entry(folder(), kernel, tier), obj)
     return obj
@@ -93,7 +95,7 @@ def trusted(place: Path) -> bool:
 
 
 def _say(what: str) -> None:
-    """A warning, and what to do: once per process, as all entries of a cache tend to have the same fault."""
+    """Warn once per process, with a remedy: all entries of a cache tend to have the same fault."""
     if not _said:
         _said.append(what)
         warnings.warn(f"{what}; set FASTGRAPH_CACHE_DIR to a directory of your own", RuntimeWarning, stacklevel=3)
@@ -104,7 +106,7 @@ def _checksum(path: Path, obj: bytes) -> bytes:
 
 
 def read(path: Path, safe: bool) -> bytes | None:
-    """The object kept at `path`, or None when there is none or it isn't what was written."""
+    """The object kept at `path`; None when it is missing or damaged."""
     if path in _unsaved:
         return _unsaved[path]
     if not safe:
@@ -121,7 +123,7 @@ def read(path: Path, safe: bool) -> bytes | None:
 
 
 def _write(path: Path, obj: bytes) -> None:
-    """Keep an object: in its place, or in this process only when that can't be written."""
+    """Write an object, or keep it in this process when it can't be written."""
     with undisturbed():
         import tempfile
 
@@ -141,21 +143,22 @@ def _write(path: Path, obj: bytes) -> None:
 
 
 def prepare(place: Path) -> None:
-    """Make the folder of objects. OSError when that can't be, Untrusted when others can write there."""
+    """Make the folder of objects. OSError when that fails, Untrusted when others can write there."""
     _make(place)
     trust.check_folder(place)
 
 
 def _make(folder: Path) -> None:
-    """A directory, and those above it that are missing: for this user alone, whatever the umask."""
+    """Make a directory and its missing parents, for this user alone, whatever the umask."""
     if not folder.is_dir():
         _make(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def prune(place: Path) -> None:
-    """Keep the objects of the toolchains built last; who still uses another builds it again. And drop what processes
-    that died left half written."""
+    """Delete the objects of all but the last toolchains, whose users build them again, and unfinished files of dead
+    processes.
+    """
     with undisturbed():
         import shutil
 

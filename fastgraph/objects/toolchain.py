@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and the name of what compiles them."""
+"""The cache's directory, and the name of the toolchain."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..kernels import __path__ as KERNELS
 from ..locks import undisturbed
 
 FORMAT = b"fastgraph object 1\0"
-"""What a kept object begins with."""
+"""The first bytes of a cache entry."""
 
 
 def directory() -> Path:
-    """Where objects are kept: $FASTGRAPH_CACHE_DIR, or `fastgraph` in the platform's user cache directory."""
+    """The cache's directory: $FASTGRAPH_CACHE_DIR, or `fastgraph` in the platform's user cache directory."""
     if chosen := os.environ.get("FASTGRAPH_CACHE_DIR"):
         return Path(chosen).absolute()
     home = Path(os.path.expanduser("~"))
@@ -34,8 +34,8 @@ def directory() -> Path:
 
 @cache
 def toolchain() -> tuple[str, str]:
-    """Names for everything but kernel and tier that an object's bytes depend on: of the kernels' sources, Python and
-    the platform, and of the compiler; the latter is empty where numba or llvmlite is not installed.
+    """Two hashes of all that an object depends on but kernel and tier: of the kernels' sources, Python and the
+    platform, and of the compiler; the latter is empty where numba or llvmlite is not installed.
     """
     versions = [_version(package) for package in ("numba", "llvmlite")]
     return _sources_name(), sha256(b"\0".join(versions)).hexdigest()[:16] if all(versions) else ""
@@ -66,7 +66,7 @@ def _sources(folder: str) -> list[str]:
 
 
 def _version(package: str) -> bytes:
-    """What tells a package's version, without importing it: the text of its `_version.py`."""
+    """A package's version without importing it: the text of its `_version.py`."""
     spec = PathFinder.find_spec(package) or (None if package in sys.modules else util.find_spec(package))
     if spec is None or not spec.origin:
         return b""

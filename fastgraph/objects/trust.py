@@ -1,6 +1,6 @@
-"""Who can have written a file: what a cache gives is code that we run, so only this user or the system's owner may.
+"""Whether only this user or the system's owner can have written a file: the cache holds code that we run.
 
-Where the platform has no owners of this kind (Windows), everything is trusted: a user's cache directory is his own.
+On platforms without such owners (Windows) everything is trusted: a user's cache directory is his own.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _LINKS = 40
 
 
 class Untrusted(Exception):
-    """Others can have written it; the text says what, and why."""
+    """Other users can have written it; the text says what, and why."""
 
 
 def check_folder(folder: Path) -> None:
-    """Untrusted when others can write in a directory, or put another in its place. OSError when there is none.
+    """Untrusted when others can write in a directory, or replace it. OSError when there is none.
 
-    Every directory and symbolic link on the way to it counts. Those above it may be like /tmp, where users can't touch
-    what belongs to others, or open to the user's own group when nobody else is in that.
+    Every directory and symbolic link on the path counts. Parents may be like /tmp, where users can't touch what belongs
+    to others, or writable by the user's own group when nobody else is in it.
     """
     if not hasattr(os, "geteuid"):
         os.stat(folder)
@@ -46,7 +46,7 @@ def check_folder(folder: Path) -> None:
 
 
 def read(path: Path) -> bytes:
-    """A file's bytes. Untrusted when others can have written it, or it is no plain file; OSError as `open` has it."""
+    """A file's bytes. Untrusted when others can have written it, or it is no plain file; OSError as from `open`."""
     try:
         handle = os.open(path, _FLAGS)
     except OSError as error:
@@ -69,7 +69,9 @@ def read(path: Path) -> bytes:
 
 
 def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Every directory and symbolic link that the system passes from the root to `path`, and what it ends at."""
+    """Every directory and symbolic link that the system resolves from the root to `path`, and what `path` resolves
+    to.
+    """
     at, rest, links = Path(path.anchor), list(path.parts[1:]), 0
     yield at, os.lstat(at)
     while rest:

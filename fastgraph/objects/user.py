@@ -1,4 +1,4 @@
-"""Functions of users as kernels: compiled once in a process, and kept as long as a plan calls them."""
+"""Users' functions as kernels: compiled once per process, kept while a plan calls them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .cache import compiling
 
 
 def compile_once(kernel: Any, what: str) -> int:
-    """The address of a kernel (plan.program.UserKernel), which keeps what it is the address of as its `entry`.
+    """The address of a kernel (plan.program.UserKernel), which keeps the compiled function alive as its `entry`.
 
     CompilerError, which begins with `what`, where numba is missing or refuses the function.
     """
@@ -30,6 +30,6 @@ def compile_once(kernel: Any, what: str) -> int:
 
 
 def assembly(kernel: Any) -> str:
-    """The machine code of a kernel's function as the assembler's text, to look at."""
+    """The machine code of a kernel's function as assembly text."""
     (text,) = kernel.entry.code().values()
     return str(text)

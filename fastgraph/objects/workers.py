@@ -28,10 +28,10 @@ WORTH = 3
 
 MOST = 16
 MEMORY = 256 << 20
-"""Bytes that a worker may take."""
+"""Bytes of memory that a worker may use."""
 
 PATIENCE = 60.0
-"""Seconds without an object after which a worker is given up."""
+"""Seconds without an object after which a worker is killed."""
 
 _WORKER = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
@@ -40,7 +40,7 @@ _WORKER = (
 
 
 def count(kernels: int) -> int:
-    """How many workers are worth it for so many kernels, beside this process."""
+    """How many workers pay for so many kernels, beside this process."""
     free = free_memory()
     room = MOST if free is None else free // MEMORY
     found = min(default_threads(), MOST, kernels // WORTH, room) - 1
@@ -48,14 +48,14 @@ def count(kernels: int) -> int:
 
 
 def _is_python(path: str | None) -> bool:
-    """Whether the running program is a Python interpreter: it may be another that has one inside."""
+    """Whether the running program is a Python interpreter; it may be another program that embeds one."""
     return bool(path) and os.path.basename(str(path)).lower().startswith("python") and not hasattr(sys, "frozen")
 
 
 class Crew:
-    """Kernels to compile, and the workers who do so beside this process.
+    """A queue of kernels, and the workers that compile them beside this process.
 
-    Each kernel comes once: from `take` to be compiled here, or compiled from `finished`. `close` ends the workers.
+    Each kernel comes once: from `take`, to be compiled here, or compiled from `finished`. `close` ends the workers.
     """
 
     def __init__(self, kernels: Sequence[Kernel], tier: Tier) -> None:
@@ -66,7 +66,7 @@ class Crew:
         self._threads: list[threading.Thread] = []
 
     def hire(self) -> None:
-        """One more worker, if it can be had."""
+        """Start one more worker, if possible."""
         pipe = subprocess.PIPE
         try:
             worker = subprocess.Popen(
@@ -84,7 +84,7 @@ class Crew:
             self._threads.append(thread)
 
     def _employ(self, worker: subprocess.Popen[bytes]) -> None:
-        """Hand one kernel after the other to a worker until none is left, or it fails."""
+        """Send kernels to a worker, one at a time, until none is left or it fails."""
         kernel = None
         try:
             assert worker.stdin is not None and worker.stdout is not None
@@ -105,7 +105,7 @@ class Crew:
                 self._refused.append(kernel)
 
     def take(self) -> Kernel | None:
-        """A kernel for this process to compile: those that a worker failed at are not given to another one."""
+        """The next kernel for this process to compile; one at which a worker failed is not given to another worker."""
         for queue in (self._refused, self._left):
             try:
                 return queue.popleft()
@@ -114,7 +114,9 @@ class Crew:
         return None
 
     def finished(self, wait: float) -> Iterator[tuple[Kernel, bytes]]:
-        """What workers made since the last time; for the first, wait so many seconds. Who keeps silent is killed."""
+        """The objects that workers finished since the last call; waits up to so many seconds for the first. A worker
+        that stays silent is killed.
+        """
         try:
             yield self._done.get(timeout=wait) if wait else self._done.get_nowait()
             while True:
@@ -126,7 +128,7 @@ class Crew:
                 worker.kill()
 
     def close(self) -> None:
-        """End all workers, at once."""
+        """Kill all workers."""
         self._left.clear()
         for worker in self._workers:
             worker.kill()
@@ -142,7 +144,7 @@ def _send(pipe: IO[bytes], what: Any) -> None:
 
 
 def work(source: IO[bytes], target: IO[bytes]) -> None:
-    """Compile what comes; errors are left to whoever asked, who will meet them too."""
+    """A worker's loop. Errors are left to the parent, which will meet them too."""
     tier: Any = BY_NAME[pickle.load(source)]
     while True:
         try:

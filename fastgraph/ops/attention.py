@@ -221,26 +221,6 @@ def _infer_rotary(node: Node, types: Types) -> list[TensorType]:
     return same_type(node, types)
 
 
-def _rotary(node: Node, inputs: list[Any]) -> list[Any]:
-    """Pairs of features, from the halves of each head or neighbors, turned by their position's angles."""
-    x, cos, sin, positions = inputs
-    y = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*x.shape[:2], attr(node, "num_heads") or 1, -1)
-    turned = attr(node, "rotary_embedding_dim") or y.shape[-1]
-    if positions is not None:
-        cos, sin = cos[positions], sin[positions]
-    cos, sin = cos[:, :, None], sin[:, :, None]
-    part = y[..., :turned]
-    pairs = (part[..., 0::2], part[..., 1::2]) if attr(node, "interleaved") else np.split(part, 2, -1)
-    real = cos * pairs[0] - sin * pairs[1]
-    imaginary = sin * pairs[0] + cos * pairs[1]
-    if attr(node, "interleaved"):
-        part = np.stack([real, imaginary], -1).reshape(part.shape)
-    else:
-        part = np.concatenate([real, imaginary], -1)
-    y = np.concatenate([part, y[..., turned:]], -1)
-    return [(y.transpose(0, 2, 1, 3) if x.ndim == 4 else y.reshape(x.shape)).astype(x.dtype, copy=False)]
-
-
 define(
     "attention", _infer_attention, _attention, inputs=(3, 7),
     attrs={
@@ -251,6 +231,6 @@ define(
     work=squares,
 )  # fmt: skip
 define(
-    "rotary_embedding", _infer_rotary, _rotary, inputs=(3, 4),
+    "rotary_embedding", _infer_rotary, inputs=(3, 4),
     attrs={"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0},
 )  # fmt: skip

@@ -195,30 +195,6 @@ def _infer_blocks(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, tuple(_blocked(node, x.shape, block, pairs)[2]))]
 
 
-def _space_to_batch(node: Node, inputs: list[Any]) -> list[Any]:
-    """Axes 1, 2 ... padded with zeros and cut into blocks; a place within the block counts as part of the batch."""
-    x = inputs[0]
-    b, pads, out = _blocked(node, x.shape, *inputs[1:])
-    k = len(b)
-    x = np.pad(x, [(0, 0), *pads, *[(0, 0)] * (x.ndim - k - 1)])
-    cut = (part for size, n in zip(x.shape[1:], b, strict=False) for part in (size // n, n))
-    x = x.reshape(x.shape[0], *cut, *x.shape[k + 1 :])
-    order = [*range(2, 2 * k + 1, 2), 0, *range(1, 2 * k, 2), *range(2 * k + 1, x.ndim)]
-    return [np.ascontiguousarray(x.transpose(order)).reshape(out)]
-
-
-def _batch_to_space(node: Node, inputs: list[Any]) -> list[Any]:
-    """The reverse of space_to_batch, cropped."""
-    x = inputs[0]
-    b, crops, out = _blocked(node, x.shape, *inputs[1:])
-    k, n = len(b), x.shape[0] // prod(b)
-    y = x.reshape(*b, n, *x.shape[1:])
-    order = [k, *(a for i in range(k) for a in (k + 1 + i, i)), *range(2 * k + 1, y.ndim)]
-    y = y.transpose(order).reshape(n, *(s * m for s, m in zip(x.shape[1:], b, strict=False)), *x.shape[k + 1 :])
-    inside = tuple(slice(c[0], y.shape[i] - c[1]) for i, c in enumerate(crops, 1))
-    return [np.ascontiguousarray(y[(slice(None), *inside)]).reshape(out)]
-
-
 def _infer_diagonal(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 1)
     shape = types[0].shape
@@ -270,8 +246,8 @@ define(
     "gather_batches", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": REQUIRED, "batch_dims": REQUIRED},
     moves=True,
 )  # fmt: skip
-define("space_to_batch", _infer_blocks, _space_to_batch, inputs=(3, 3), shaped_by=(1, 2))
-define("batch_to_space", _infer_blocks, _batch_to_space, inputs=(3, 3), moves=True, shaped_by=(1, 2))
+define("space_to_batch", _infer_blocks, inputs=(3, 3), shaped_by=(1, 2))
+define("batch_to_space", _infer_blocks, inputs=(3, 3), moves=True, shaped_by=(1, 2))
 define("matrix_diag", _infer_diagonal, _diagonal, inputs=(1, 1))
 define("matrix_set_diag", _infer_set_diagonal, _set_diagonal, inputs=(2, 2))
 define("broadcast_shapes", _infer_shapes, _shapes, inputs=(2, 2))

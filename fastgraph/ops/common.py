@@ -18,6 +18,7 @@ INT64 = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)
 BOOL = np.dtype(np.bool_)
 FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
 STRING = np.dtype(object)
 
 

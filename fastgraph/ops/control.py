@@ -146,7 +146,7 @@ def unchanged(body: Graph, value: Value) -> Value:
 
 
 def known_rounds(node: Node) -> int | None:
-    """How many rounds a loop has, if that hangs on nothing: its condition always holds, or never at first."""
+    """How many rounds a loop has, if that depends on nothing: its condition always holds, or never at first."""
     body, most, begun = attr(node, "body"), node.const(0), node.const(1)
     if begun is not None and not begun.reshape(-1)[0]:
         return 0

@@ -120,24 +120,6 @@ def conv(node: Node, inputs: list[Any]) -> list[Any]:
     return _with_bias(convolve(node, _wide(x), _wide(w)), b, x.dtype)
 
 
-def conv_integer(node: Node, inputs: list[Any]) -> list[Any]:
-    x, w, x_zero, w_zero = inputs
-    return [convolve(node, minus(x, x_zero), minus(w, w_zero, axis=0))]
-
-
-def minus(array: np.ndarray, zero: np.ndarray | None, axis: int = -1) -> np.ndarray:
-    """Stored integers as int32 minus their zero point: one number, or one per entry of `axis`."""
-    wide = array.astype(np.int32)
-    if zero is None:
-        return wide
-    zero = zero.astype(np.int32)
-    if zero.size == 1:
-        return wide - zero.reshape(())
-    shape = [1] * array.ndim
-    shape[axis] = -1
-    return wide - zero.reshape(shape)
-
-
 def need_zeros(node: Node, x: TensorType, zero: TensorType | None, what: str, count: Dim) -> None:
     """ModelError unless a zero point is absent, or of x's element type and one number or (`count` not None) as many."""
     one_dtype(node, [x, zero])
@@ -224,7 +206,7 @@ define(
     **LAYER, layout=Layout.WINDOW, quant=Quant.INTEGERS, sums=True, work=window(1),
 )  # fmt: skip
 define(
-    "conv_integer", infer_conv_integer, conv_integer, inputs=(2, 4), attrs=WINDOW,
+    "conv_integer", infer_conv_integer, inputs=(2, 4), attrs=WINDOW,
     weights=1, layout=Layout.WINDOW, work=window(1),
 )  # fmt: skip
 define(

@@ -273,7 +273,7 @@ def _result(node: Node, given: TensorType, known: bool) -> TensorType:
     found = TensorType(dtype, shape, given.quant)
     if known and not found.concrete:
         fail(node, f"its infer gives {found} though all operands' types are known: a result has a shape that does not "
-             "hang on data; where it does, give the most that there may be, and how many there are")  # fmt: skip
+             "depend on data; where it does, give the most that there may be, and how many there are")  # fmt: skip
     return found
 
 

@@ -1,4 +1,4 @@
-"""Detection (non_max_suppression, listed_places, max_roi_pool), windows undone (max_unpool, col2im). As in ONNX."""
+"""Detection (non_max_suppression, listed_places), windows undone (col2im). As in ONNX."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from .common import (
-    FLOAT,
     INT64,
     NUMBER,
     WHOLE,
     Types,
     fail,
     fits,
-    inside,
     ints,
     join,
     need_kind,
     need_one,
     need_rank,
     need_vector,
-    one_dtype,
-    product,
     whole,
 )
-from .registry import REQUIRED, attr, define
+from .registry import attr, define
 from .window import reach, tap, window_attrs
 from .work import squares
 
@@ -51,7 +47,7 @@ def _infer_nms(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(INT64, (batch, classes, kept)), TensorType(INT64, (batch, classes))]
 
 
-def _corners(boxes: np.ndarray, centered: int) -> np.ndarray:
+def as_corners(boxes: np.ndarray, centered: int) -> np.ndarray:
     """[N, 4] as (low, low, high, high)."""
     if centered:
         middle, half = boxes[:, [1, 0]], boxes[:, [3, 2]] / 2
@@ -60,7 +56,7 @@ def _corners(boxes: np.ndarray, centered: int) -> np.ndarray:
     return np.concatenate([np.minimum(a, b), np.maximum(a, b)], 1)
 
 
-def _overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
+def overlapping(box: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Intersection over union of one box with others."""
     inner = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     shared = np.maximum(inner, 0).prod(axis=1)
@@ -77,7 +73,7 @@ def _kept(boxes: np.ndarray, scores: np.ndarray, most: int, overlap: float, leas
         best = int(order[0])
         kept.append(best)
         order = order[1:]
-        order = order[_overlap(boxes[best], boxes[order]) <= overlap]
+        order = order[overlapping(boxes[best], boxes[order]) <= overlap]
     return kept
 
 
@@ -94,7 +90,7 @@ def _nms(node: Node, inputs: list[Any]) -> list[Any]:
     floor = None if least is None else float(np.reshape(least, -1)[0])
     places, counts = np.full((*scores.shape[:2], count), -1, np.int64), np.zeros(scores.shape[:2], np.int64)
     for b in range(len(boxes)):
-        corners = _corners(boxes[b, :real], attr(node, "center_point_box"))
+        corners = as_corners(boxes[b, :real], attr(node, "center_point_box"))
         for c in range(scores.shape[1]):
             kept = _kept(corners, scores[b, c, :real], min(wanted, count), share, floor)
             places[b, c, : len(kept)], counts[b, c] = kept, len(kept)
@@ -111,103 +107,6 @@ def _listed(node: Node, inputs: list[Any]) -> list[Any]:
     """[selected, 3]: (batch, class, place) of each place that is not below 0."""
     found = np.argwhere(inputs[0] >= 0)[:, :2]
     return [np.concatenate([found, inputs[0][inputs[0] >= 0][:, None]], 1).astype(np.int64)]
-
-
-MOST = float(2**31)
-"""No region reaches further."""
-
-
-def _infer_max_roi_pool(node: Node, types: Types) -> list[TensorType]:
-    x, rois = types
-    need_rank(node, x, 4, 4)
-    need_rank(node, rois, 2, 2, "rois")
-    need_kind(node, x, FLOAT)
-    one_dtype(node, types)
-    fits(node, rois, "rois", rois.shape[0] if rois.shape else None, 5)
-    if len(attr(node, "pooled_shape")) != 2 or min(attr(node, "pooled_shape")) < 1:
-        fail(node, f"pooled_shape must be two positive numbers, found {attr(node, 'pooled_shape')}")
-    found = node.const(1)
-    if found is not None:
-        if not np.isfinite(found).all() or np.abs(found).max(initial=0) > MOST:
-            fail(node, f"rois must be finite and up to {MOST:g}")
-        inside(node, "the regions' images", found[:, 0], 0, x.shape[0] if x.shape else None)
-    if not abs(attr(node, "spatial_scale")) <= MOST:
-        fail(node, f"spatial_scale must be finite, found {attr(node, 'spatial_scale')}")
-    count, channels = rois.shape[0] if rois.shape else None, x.shape[1] if x.shape else None
-    return [TensorType(x.dtype, (count, channels, *attr(node, "pooled_shape")))]
-
-
-def _max_roi_pool(node: Node, inputs: list[Any]) -> list[Any]:
-    """The greatest element of each bin of each region (batch, x1, y1, x2, y2); 0 for empty bins."""
-    x, rois = inputs
-    bins = attr(node, "pooled_shape")
-    y = np.zeros((len(rois), x.shape[1], *bins), x.dtype)
-    for i, roi in enumerate(rois):
-        x1, y1, x2, y2 = (int(math.floor(v * attr(node, "spatial_scale") + 0.5)) for v in roi[1:])
-        rows = _bins(y1, y2, bins[0], x.shape[2])
-        columns = _bins(x1, x2, bins[1], x.shape[3])
-        for r, (top, bottom) in enumerate(rows):
-            for c, (left, right) in enumerate(columns):
-                if bottom > top and right > left:
-                    y[i, :, r, c] = x[int(roi[0]), :, top:bottom, left:right].max(axis=(1, 2))
-    return [y]
-
-
-def _bins(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
-    step = max(last - first + 1, 1) / count
-    edges = ((math.floor(i * step) + first, math.ceil((i + 1) * step) + first) for i in range(count))
-    return [(min(max(a, 0), size), min(max(b, 0), size)) for a, b in edges]
-
-
-def unpooled(node: Node, shape: Any) -> list[int | None]:
-    """The extents before pooling, from those after it."""
-    kernel = attr(node, "kernel_shape")
-    rank = len(kernel)
-    need_rank(node, TensorType(None, tuple(shape)), rank + 2, rank + 2)
-    a = window_attrs(node, rank, kernel)
-    out: list[int | None] = []
-    for i, n in enumerate(shape[2:]):
-        padding = a["pads"][i] + a["pads"][rank + i]
-        out.append((n - 1) * a["strides"][i] + kernel[i] - padding if isinstance(n, int) else None)
-    return [*shape[:2], *out]
-
-
-def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
-    x, indices, _ = types
-    target = node.const(2)
-    need_kind(node, x, FLOAT)
-    need_kind(node, indices, WHOLE, "indices")
-    need_vector(node, types[2], "output_shape")
-    if x.shape is None:
-        return [TensorType(x.dtype, None if target is None else tuple(ints(target)))]
-    fits(node, indices, "indices", *x.shape)
-    shape = tuple(unpooled(node, x.shape))
-    inside(node, "indices", node.const(1), 0, product(shape))
-    fits(node, types[2], "output_shape", len(x.shape))
-    if types[2] is None:
-        return [TensorType(x.dtype, shape)]
-    if target is None:
-        return [TensorType(x.dtype, (None,) * len(x.shape))]
-    whole_shape = tuple(ints(target))
-    for a, b in zip(shape, whole_shape, strict=True):
-        if isinstance(a, int) and a > b:
-            fail(node, f"output_shape {list(whole_shape)} is smaller than what was pooled, {list(shape)}")
-    fits(node, TensorType(None, shape[:2]), "batch and channels", *whole_shape[:2])
-    return [TensorType(x.dtype, whole_shape)]
-
-
-def _max_unpool(node: Node, inputs: list[Any]) -> list[Any]:
-    """Zeros with x at the flat indices that max_pool gave; a given shape may exceed what was pooled."""
-    x, indices, target = inputs
-    shape: Any = unpooled(node, x.shape)
-    y = np.zeros(math.prod(shape), x.dtype)
-    y[indices.reshape(-1)] = x.reshape(-1)
-    y = y.reshape(shape)
-    if target is None or ints(target) == shape:
-        return [y]
-    whole = np.zeros(ints(target), x.dtype)
-    whole[tuple(slice(0, n) for n in shape)] = y
-    return [whole]
 
 
 def _infer_col2im(node: Node, types: Types) -> list[TensorType]:
@@ -267,14 +166,6 @@ define(
     "non_max_suppression", _infer_nms, _nms, inputs=(2, 6), attrs={"center_point_box": 0, "most": None}, work=squares
 )
 define("listed_places", _infer_listed, _listed, inputs=(1, 1))
-define(
-    "max_roi_pool", _infer_max_roi_pool, _max_roi_pool, inputs=(2, 2),
-    attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0}, work=squares,
-)  # fmt: skip
-define(
-    "max_unpool", _infer_max_unpool, _max_unpool, inputs=(2, 3),
-    attrs={"kernel_shape": REQUIRED, "pads": None, "strides": None}, work=squares, shaped_by=(2,),
-)  # fmt: skip
 define(
     "col2im", _infer_col2im, _col2im, inputs=(3, 3), attrs={"dilations": None, "pads": None, "strides": None},
     work=squares, shaped_by=(1, 2),

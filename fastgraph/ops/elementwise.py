@@ -225,18 +225,6 @@ def _infer_bool(node: Node, types: Types) -> list[TensorType]:
 
 
 BITS, ANY = "biu", "biufcO"
-COMPLEX: dict[str, Callable[..., Any]] = {"real": np.real, "imag": np.imag, "complex_abs": np.abs}
-
-
-def _infer_part(node: Node, types: Types) -> list[TensorType]:
-    dtype = types[0].dtype
-    if dtype is not None and dtype.kind != "c":
-        fail(node, f"expected complex numbers, found {dtype}")
-    return [TensorType(None if dtype is None else np.dtype(f"f{dtype.itemsize // 2}"), types[0].shape)]
-
-
-def _part(function: Callable[..., Any]) -> Callable[[Node, list[Any]], list[Any]]:
-    return lambda node, inputs: [np.array(function(inputs[0]))]
 
 
 def _is_inf(node: Node, inputs: list[Any]) -> list[Any]:
@@ -264,8 +252,6 @@ for _name, _function in COMPARE.items():
 for _name, _function in {"max": np.maximum, "min": np.minimum}.items():
     _step = _of_two(step(_name, _function))
     define(_name, of_kind(ARITHMETIC, infer_broadcast), _variadic(_function), inputs=(1, None), step=_step)
-for _name, _function in COMPLEX.items():
-    define(_name, _infer_part, _part(_function), inputs=(1, 1), **EACH)
 define("sum", of_kind(ARITHMETIC, infer_broadcast), _variadic(np.add), inputs=(1, None), **EACH)
 define("mean", of_kind(ARITHMETIC, infer_broadcast), _mean, inputs=(1, None), **EACH)
 define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1), moves=True, **EACH)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ir import Node, TensorType
@@ -27,14 +25,7 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     return same_type(node, types)
 
 
-def _fake_quant(node: Node, inputs: list[Any]) -> list[Any]:
-    x = inputs[0]
-    low, high, step = nudged(node)
-    steps = np.floor((np.clip(x, low, high) - low) * (np.float32(1) / step) + np.float32(0.5))
-    return [(steps * step + low).astype(x.dtype)]
-
-
 define(
-    "fake_quant", _infer, _fake_quant, inputs=(1, 1),
+    "fake_quant", _infer, inputs=(1, 1),
     attrs={"min": REQUIRED, "max": REQUIRED, "num_bits": 8, "narrow_range": 0},
 )  # fmt: skip

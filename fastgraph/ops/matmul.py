@@ -26,7 +26,6 @@ from .common import (
     shown,
     spreads,
 )
-from .conv import minus
 from .registry import REQUIRED, Quant, attr, define
 from .work import einsum, products
 
@@ -91,21 +90,6 @@ def dense_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None) 
 
 def _matmul(node: Node, inputs: list[Any]) -> list[Any]:
     return [in_float32(np.matmul, *inputs)]
-
-
-def _matmul_integer(node: Node, inputs: list[Any]) -> list[Any]:
-    a, b, a_zero, b_zero = inputs
-    return [np.asarray(minus_rows(a, a_zero) @ minus_columns(b, b_zero))]
-
-
-def minus_rows(a: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
-    """a as int32 minus its zero point: a scalar, one per row, or broadcastable."""
-    return minus(a, zero, axis=-2) if zero is None or zero.ndim <= 1 else a.astype(np.int32) - zero
-
-
-def minus_columns(b: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
-    """b as int32 minus its zero point: a scalar, one per column, or broadcastable."""
-    return minus(b, zero, axis=-1) if zero is None or zero.ndim <= 1 else b.astype(np.int32) - zero
 
 
 GEMM = {"alpha": 1.0, "beta": 1.0, "trans_a": 0, "trans_b": 0}
@@ -216,7 +200,7 @@ define(
     "matmul", _infer_matmul, _matmul, inputs=(2, 2),
     weights=1, extras_at=2, quant=Quant.INTEGERS, sums=True, work=products(0, 1),
 )  # fmt: skip
-define("matmul_integer", _infer_matmul_integer, _matmul_integer, inputs=(2, 4), weights=1, work=products(0, 1))
+define("matmul_integer", _infer_matmul_integer, inputs=(2, 4), weights=1, work=products(0, 1))
 define("gemm", _infer_gemm, _gemm, inputs=(2, 3), attrs=GEMM, sums=True, work=products(0, 1))
 define("einsum", _infer_einsum, _einsum, inputs=(1, None), attrs={"equation": REQUIRED}, work=einsum)
 define(

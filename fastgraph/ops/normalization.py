@@ -57,42 +57,11 @@ def _infer_batch(node: Node, types: Types) -> list[TensorType]:
     return [*same_type(node, types), moment, moment]
 
 
-def _batch(node: Node, inputs: list[Any]) -> list[Any]:
-    """(x - mean) / sqrt(var + epsilon) * scale + b; training takes the batch's moments."""
-    x, scale, b, mean, var = (v.astype(np.float32) if v.dtype == np.float16 else v for v in inputs)
-    running = [mean, var]
-    if attr(node, "training_mode"):
-        axes, keep = tuple(range(x.ndim - 1)), attr(node, "momentum")
-        center = average(x, axes, keepdims=False)
-        now = [center, average((x - center) ** 2, axes, keepdims=False)]
-        running = [(old * keep + new * (1 - keep)).astype(old.dtype) for old, new in zip(running, now, strict=True)]
-        mean, var = now
-    factor = scale / np.sqrt(var + attr(node, "epsilon"))
-    y = (x - mean) * factor + b
-    types = (inputs[0].dtype, inputs[3].dtype, inputs[4].dtype)
-    return [v.astype(t, copy=False) for v, t in zip((y, *running), types, strict=True)]
-
-
-def standardized(x: np.ndarray, axes: tuple[int, ...], epsilon: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x with mean 0 and variance 1 over the axes, the mean, 1 / the deviation), in float32 or wider."""
-    wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
-    mean = average(wide, axes)
-    centered = wide - mean
-    inverse = 1 / np.sqrt(average(centered * centered, axes) + epsilon)
-    return centered * inverse, mean, inverse
-
-
 def _infer_instance(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 3)
     _check_vectors(node, types, types[0].shape[-1] if types[0].shape else None)
     one_dtype(node, types)
     return same_type(node, types)
-
-
-def _instance(node: Node, inputs: list[Any]) -> list[Any]:
-    x, scale, b = inputs
-    unit, _, _ = standardized(x, tuple(range(1, x.ndim - 1)), attr(node, "epsilon"))
-    return [(unit * scale + b).astype(x.dtype, copy=False)]
 
 
 def _infer_layer(node: Node, types: Types) -> list[TensorType]:
@@ -107,15 +76,6 @@ def _infer_layer(node: Node, types: Types) -> list[TensorType]:
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
     moment = TensorType(FLOAT32, (*shape[:axis], *(1,) * (len(shape) - axis)))
     return [TensorType(dtype, shape), moment, moment]
-
-
-def _layer(node: Node, inputs: list[Any]) -> list[Any]:
-    x, scale, b = inputs
-    axes = tuple(range(attr(node, "axis") % x.ndim, x.ndim))
-    unit, mean, inverse = standardized(x, axes, attr(node, "epsilon"))
-    y = unit.astype(x.dtype, copy=False) * scale
-    y = y if b is None else y + b
-    return [y.astype(x.dtype, copy=False), mean.astype(np.float32), inverse.astype(np.float32)]
 
 
 def _rms(node: Node, inputs: list[Any]) -> list[Any]:
@@ -139,33 +99,11 @@ def _infer_group(node: Node, types: Types) -> list[TensorType]:
     return same_type(node, types)
 
 
-def _group(node: Node, inputs: list[Any]) -> list[Any]:
-    x, scale, b = inputs
-    parts = x.reshape(x.shape[0], attr(node, "num_groups"), -1)
-    unit = standardized(parts, (2,), attr(node, "epsilon"))[0].reshape(x.shape)
-    shape = (-1, *(1,) * (x.ndim - 2))
-    return [(unit * scale.reshape(shape) + b.reshape(shape)).astype(x.dtype, copy=False)]
-
-
 def _infer_lrn(node: Node, types: Types) -> list[TensorType]:
     need_rank(node, types[0], 2)
     need_kind(node, types[0], FLOAT)
     at_least(node, "size", attr(node, "size"), 1)
     return same_type(node, types)
-
-
-def _lrn(node: Node, inputs: list[Any]) -> list[Any]:
-    """x / (bias + alpha / size * sum of squares over `size` neighboring channels) ** beta, channels last."""
-    return [in_float32(lambda x: _over_neighbors(node, x), inputs[0])]
-
-
-def _over_neighbors(node: Node, x: np.ndarray) -> np.ndarray:
-    size = attr(node, "size")
-    channels = x.shape[-1]
-    before, after = min((size - 1) // 2, channels), min(size // 2, channels)
-    squares = np.pad(x * x, [(0, 0)] * (x.ndim - 1) + [(before, after)])
-    total = sum(squares[..., i : i + channels] for i in range(before + 1 + after))
-    return np.asarray(x / (attr(node, "bias") + attr(node, "alpha") / size * total) ** attr(node, "beta"))
 
 
 def _infer_lp(node: Node, types: Types) -> list[TensorType]:
@@ -176,33 +114,11 @@ def _infer_lp(node: Node, types: Types) -> list[TensorType]:
     return same_type(node, types)
 
 
-def _lp(node: Node, inputs: list[Any]) -> list[Any]:
-    """x over its l1 or l2 norm along the axis, of which the least counts; 0 where the norm is 0."""
-    return [in_float32(lambda x: _over_norm(node, x), inputs[0])]
-
-
-def _over_norm(node: Node, x: np.ndarray) -> np.ndarray:
-    axis = attr(node, "axis")
-    norm = np.abs(x).sum(axis, keepdims=True) if attr(node, "p") == 1 else np.sqrt((x * x).sum(axis, keepdims=True))
-    norm = np.maximum(norm, norm.dtype.type(attr(node, "least")))
-    return np.divide(x, norm, out=np.zeros_like(x), where=norm != 0)
-
-
 def _infer_mvn(node: Node, types: Types) -> list[TensorType]:
     need_kind(node, types[0], FLOAT)
     if types[0].shape is not None:
         axes_of(node, attr(node, "axes"), len(types[0].shape))
     return same_type(node, types)
-
-
-def _mvn(node: Node, inputs: list[Any]) -> list[Any]:
-    axes = tuple(attr(node, "axes"))
-
-    def of(x: np.ndarray) -> np.ndarray:
-        centered = x - average(x, axes)
-        return np.asarray(centered / (np.sqrt(average(centered * centered, axes)) + 1e-9))
-
-    return [in_float32(of, inputs[0])]
 
 
 def _infer_global_lp(node: Node, types: Types) -> list[TensorType]:
@@ -219,21 +135,21 @@ def _global_lp(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "batch_normalization", _infer_batch, _batch, inputs=(5, 5),
+    "batch_normalization", _infer_batch, inputs=(5, 5),
     attrs={"epsilon": EPSILON, "momentum": 0.9, "training_mode": 0},
 )  # fmt: skip
-define("instance_normalization", _infer_instance, _instance, inputs=(3, 3), attrs={"epsilon": EPSILON})
+define("instance_normalization", _infer_instance, inputs=(3, 3), attrs={"epsilon": EPSILON})
 _LAYER = {"axis": -1, "epsilon": EPSILON, "stash_type": 1}
-define("layer_normalization", _infer_layer, _layer, inputs=(2, 3), attrs=_LAYER)
+define("layer_normalization", _infer_layer, inputs=(2, 3), attrs=_LAYER)
 define("rms_normalization", _infer_layer, _rms, inputs=(2, 2), attrs=_LAYER)
 define(
-    "group_normalization", _infer_group, _group, inputs=(3, 3),
+    "group_normalization", _infer_group, inputs=(3, 3),
     attrs={"num_groups": REQUIRED, "epsilon": EPSILON, "stash_type": 1},
 )  # fmt: skip
 define(
-    "lrn", _infer_lrn, _lrn, inputs=(1, 1), attrs={"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
+    "lrn", _infer_lrn, inputs=(1, 1), attrs={"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
     work=neighbors,
 )  # fmt: skip
-define("lp_normalization", _infer_lp, _lp, inputs=(1, 1), attrs={"axis": -1, "p": 2, "least": 0.0}, layout=Layout.AXIS)
-define("mean_variance_normalization", _infer_mvn, _mvn, inputs=(1, 1), attrs={"axes": (0, 2, 3)})
+define("lp_normalization", _infer_lp, inputs=(1, 1), attrs={"axis": -1, "p": 2, "least": 0.0}, layout=Layout.AXIS)
+define("mean_variance_normalization", _infer_mvn, inputs=(1, 1), attrs={"axes": (0, 2, 3)})
 define("global_lp_pool", _infer_global_lp, _global_lp, inputs=(1, 1), attrs={"p": 2})

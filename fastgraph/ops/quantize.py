@@ -25,8 +25,8 @@ from .common import (
     one_dtype,
     product,
 )
-from .conv import WINDOW, conv_shape, convolve, minus, need_zeros
-from .matmul import check_zero, matmul_shape, minus_columns, minus_rows
+from .conv import WINDOW, conv_shape, need_zeros
+from .matmul import check_zero, matmul_shape
 from .narrow import is_narrow, rounded, saturated_to
 from .registry import Layout, attr, define
 from .work import products, window
@@ -94,21 +94,6 @@ def _infer_dynamic(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(UINT8, types[0].shape), TensorType(FLOAT32, ()), TensorType(UINT8, ())]
 
 
-def _dynamic(node: Node, inputs: list[Any]) -> list[Any]:
-    """x as uint8 over the range of its values, which is stretched to hold 0: [y, scale, zero point]."""
-    x = inputs[0]
-    low, high = np.float32(min(x.min(initial=0), 0)), np.float32(max(x.max(initial=0), 0))
-    scale = np.float32((high - low) / np.float32(255)) or np.float32(1)
-    zero = saturated(np.asarray(-low / scale), UINT8)
-    return [saturated(np.rint(x / scale) + zero, UINT8), np.asarray(scale), zero]
-
-
-def requantized(acc: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
-    """round(acc * scale) + zero point, saturated to the zero point's type."""
-    scale = np.minimum(scale, np.finfo(np.float32).max)
-    return saturated(np.rint(acc * scale) + zero.astype(np.float32), zero.dtype)
-
-
 def _infer_qlinear_conv(node: Node, types: Types) -> list[TensorType]:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = types
     _check_scales(node, x_scale, w_scale, y_scale)
@@ -131,16 +116,6 @@ def _check_scales(node: Node, *scales: TensorType) -> None:
     one_dtype(node, scales)
 
 
-def _qlinear_conv(node: Node, inputs: list[Any]) -> list[Any]:
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = inputs
-    # Sums that int32 can't hold are whole numbers in f64.
-    acc = convolve(node, minus(x, x_zero).astype(np.float64), minus(w, w_zero, axis=0).astype(np.float64))
-    acc = acc if b is None else acc + b
-    with np.errstate(all="ignore"):
-        scale = x_scale.reshape(()) * w_scale.reshape(-1) / y_scale.reshape(())
-    return [requantized(acc, scale, y_zero.reshape(()))]
-
-
 def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = types
     _check_scales(node, a_scale, b_scale, y_scale)
@@ -154,15 +129,6 @@ def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
     for t, what in ((y_scale, "the result's scale"), (y_zero, "the result's zero point")):
         check_zero(node, TensorType(None, shape), TensorType(None, t.shape), what, -2)
     return [TensorType(y_zero.dtype, shape)]
-
-
-def _qlinear_matmul(node: Node, inputs: list[Any]) -> list[Any]:
-    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
-    acc = np.asarray(minus_rows(a, a_zero).astype(np.float64) @ minus_columns(b, b_zero).astype(np.float64))
-    rows = a_scale.reshape(-1, 1) if a_scale.ndim == 1 and a_scale.size > 1 else a_scale
-    with np.errstate(all="ignore"):
-        scale = rows.astype(np.float32) * b_scale.astype(np.float32) / y_scale.astype(np.float32)
-    return [requantized(acc, scale, y_zero)]
 
 
 def _check_block(node: Node, types: Types) -> list[TensorType]:
@@ -201,9 +167,9 @@ define(
     attrs={**_LINEAR, "saturate": 1, "precision": None, "format": ""},
 )  # fmt: skip
 define("dequantize_linear", _check_block, _dequantize, inputs=(2, 3), attrs=_LINEAR)
-define("dynamic_quantize_linear", _infer_dynamic, _dynamic, inputs=(1, 1))
+define("dynamic_quantize_linear", _infer_dynamic, inputs=(1, 1))
 define(
-    "qlinear_conv", _infer_qlinear_conv, _qlinear_conv, inputs=(8, 9), attrs=WINDOW,
+    "qlinear_conv", _infer_qlinear_conv, inputs=(8, 9), attrs=WINDOW,
     weights=3, bias=8, layout=Layout.WINDOW, work=window(3),
 )  # fmt: skip
-define("qlinear_matmul", _infer_qlinear_matmul, _qlinear_matmul, inputs=(8, 8), weights=3, work=products(0, 3))
+define("qlinear_matmul", _infer_qlinear_matmul, inputs=(8, 8), weights=3, work=products(0, 3))

@@ -50,7 +50,7 @@ class Layout(Enum):
     OWN = auto()
     """None of those below: it has a rule of its own (passes/layout.py), or transposes stay before it."""
     EACH = auto()
-    """An element of the result hangs on the elements at its place, of operands that are broadcast."""
+    """An element of the result depends on the elements at its place, of operands that are broadcast."""
     AXIS = auto()
     """One axis is special, that of `axis`; the result has the operand's axes."""
     AXES = auto()
@@ -75,7 +75,7 @@ class Quant(Enum):
 class Op(NamedTuple):
     """An operator: its meaning, and the facts that passes, planning and frontends go by.
 
-    `infer(node, input types) -> output types`: an output whose shape hangs on data gets shape None (no
+    `infer(node, input types) -> output types`: an output whose shape depends on data gets shape None (no
     rank) or None extents. ModelError when the node makes no sense.
     `reference(node, input arrays) -> output arrays`: NumPy, the meaning of the operator, used to fold
     constants, to run what has no kernel, and as the oracle of tests. Control flow gets the arrays of
@@ -87,7 +87,7 @@ class Op(NamedTuple):
     -m docs.catalog` write the catalog, and name it in the table of each frontend whose format has it (ONNX finds it by
     itself, when it is called the same). With no fact at all it works: it is inferred, folded, and run by its reference;
     facts and a lowering make it fast. So `expm1`, a function of each element, is one entry of `RARE` in elementwise.py,
-    which is defined with layout EACH, and one entry of `UNARY` in frontends/circle/rules_tensorflow.py.
+    which is defined with layout EACH, and one word in frontends/circle/signature_table.py.
     """
 
     name: str

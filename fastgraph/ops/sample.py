@@ -1,4 +1,4 @@
-"""Sampling at places, channels first: grid_sample, affine_grid, deform_conv, roi_align. Semantics: ONNX."""
+"""Sampling at places, channels first. Semantics: ONNX (grid_sample, affine_grid), Core ML's MIL (resample)."""
 
 from __future__ import annotations
 
@@ -12,28 +12,22 @@ from ..ir import Node, TensorType
 from ..kernels.move.resize_tables import cubic_weight
 from .common import (
     FLOAT,
+    NUMBER,
     Types,
-    at_least,
     fail,
     fits,
-    inside,
     ints,
     need_kind,
     need_rank,
     need_vector,
-    one_dtype,
     one_of,
-    product,
     shown,
 )
-from .registry import attr, define
+from .registry import REQUIRED, attr, define
 from .resize import converted
-from .window import output_size, window_attrs
-from .work import squares, window
+from .work import squares
 
 CUBIC = -0.75
-MOST_SAMPLES = 1 << 14
-"""No bin of a region takes more along an axis: a greater region is taken for a mistake."""
 
 
 def reflected(x: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -135,152 +129,83 @@ def affine_places(size: list[int], corners: bool) -> np.ndarray:
     return np.stack([*(p.ravel() for p in reversed(places)), np.ones(math.prod(spatial))], -1)
 
 
-def _affine_grid(node: Node, inputs: list[Any]) -> list[Any]:
-    """theta applied to the places of an output of that size: [N, spatial..., rank]."""
-    theta, size = inputs
-    n, _, *spatial = ints(size)
-    places = affine_places(ints(size), bool(attr(node, "align_corners")))
-    y = places.astype(theta.dtype) @ theta.swapaxes(1, 2)
-    return [y.reshape(n, *spatial, len(spatial)).astype(theta.dtype, copy=False)]
+def _infer_boxes(node: Node, types: Types) -> list[TensorType]:
+    x, places, images = types
+    need_rank(node, x, 4, 4, "the image")
+    need_rank(node, places, 2, 2, "places")
+    need_kind(node, places, FLOAT, "places")
+    height, width = attr(node, "size")
+    fits(node, places, "places", None, height + width)
+    count = places.shape[0] if places.shape else None
+    lead = (count, *((x.shape or (None,))[:1] if attr(node, "every") else ()))
+    return [TensorType(x.dtype, (*lead, x.shape[1] if x.shape else None, height, width))]
 
 
-def _deform_window(node: Node, x: Any, w: Any) -> tuple[tuple[int | None, ...], dict[str, Any]]:
-    rank = len(w) - 2
-    a = window_attrs(node, rank, w[2:])
-    begin, end = a["pads"][:rank], a["pads"][rank:]
-    return output_size(x[2:], w[2:], a["strides"], a["dilations"], begin, end), a
+def _boxes(node: Node, inputs: list[Any]) -> list[Any]:
+    """x [B, C, H, W] at all pairs of the rows and columns `places` [N, h + w] in pixels, of the images that the third
+    input says: [N, C, h, w]; with `every`, of all: [N, B, C, h, w]. Outside lie the border's pixels, or `pad_value`."""
+    x, places, images = inputs
+    height, width = attr(node, "size")
+    found = []
+    for n, place in enumerate(places.astype(np.float64)):
+        grid = np.stack(np.meshgrid(place[:height], place[height:], indexing="ij"), -1).reshape(1, -1, 2)
+        source = x if attr(node, "every") else x[int(images[n])][None]
+        y = sampled(source, np.repeat(grid, len(source), 0), attr(node, "mode"), "border")
+        if attr(node, "outside") == "padded":
+            inside = np.asarray(((grid >= 0) & (grid <= [x.shape[2] - 1, x.shape[3] - 1])).all(-1))
+            y = np.where(inside[:, None], y, attr(node, "pad_value"))
+        found.append(y.reshape(*y.shape[:2], height, width))
+    whole = np.stack(found)
+    return [(whole if attr(node, "every") else whole[:, 0]).astype(x.dtype)]
 
 
-def _infer_deform_conv(node: Node, types: Types) -> list[TensorType]:
-    x, w, offset, b, mask = types
-    need_rank(node, x, 3)
-    need_rank(node, w, 3, what="weight")
-    need_kind(node, x, FLOAT)
-    one_dtype(node, types)
-    for name in ("groups", "offset_group"):
-        at_least(node, name, attr(node, name), 1)
-    if x.shape is None or w.shape is None:
-        return [TensorType(x.dtype, None)]
-    if len(x.shape) != len(w.shape):
-        fail(node, f"input {shown(x.shape)} and weight {shown(w.shape)} must have the same rank")
-    out, _ = _deform_window(node, x.shape, w.shape)
-    groups, parts, channels = attr(node, "groups"), attr(node, "offset_group"), x.shape[1]
-    if any(isinstance(d, int) and d % n for d, n in ((channels, parts), (channels, groups), (w.shape[0], groups))):
-        fail(node, f"group {groups} and offset_group {parts} must divide the channels {channels} and {w.shape[0]}")
-    if attr(node, "kernel_shape"):
-        fits(node, w, "weight", *w.shape[:2], *attr(node, "kernel_shape"))
-    fits(node, w, "weight", w.shape[0], channels // groups if isinstance(channels, int) else None, *w.shape[2:])
-    taps = product(w.shape[2:])
-    each = None if taps is None else taps * parts
-    fits(node, offset, "offset", x.shape[0], None if each is None else each * len(out), *out)
-    fits(node, mask, "mask", x.shape[0], each, *out)
-    fits(node, b, "bias", w.shape[0])
-    return [TensorType(x.dtype, (x.shape[0], w.shape[0], *out))]
+def _infer_resample(node: Node, types: Types) -> list[TensorType]:
+    x, where = types
+    need_rank(node, x, 4, 4, "the image")
+    need_rank(node, where, 4, 4, "coordinates")
+    need_kind(node, x, NUMBER, "the image")
+    need_kind(node, where, NUMBER, "coordinates")
+    lead = x.shape[:2] if x.shape else (None, None)
+    if where.shape is not None:
+        fits(node, where, "coordinates", lead[0], *where.shape[1:3], 2)
+    if x.shape is not None and 0 in x.shape[2:]:
+        fail(node, f"there is nothing to sample in an image {list(x.shape)}")
+    return [TensorType(x.dtype, (*lead, *(where.shape[1:3] if where.shape else (None, None))))]
 
 
-def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
-    """Convolution whose every tap is read, by linear sampling, at its own offset and weighted by the mask."""
-    x, w, offset, b, mask = inputs
-    out, a = _deform_window(node, x.shape, w.shape)
-    kernel, rank, n = w.shape[2:], w.ndim - 2, x.shape[0]
-    groups, parts, taps = attr(node, "groups"), attr(node, "offset_group"), math.prod(kernel)
-    points = math.prod(out)  # type: ignore[arg-type]
-    offset = offset.reshape(n, parts, taps, rank, points)
-    factor = np.ones((n, parts, taps, points), x.dtype) if mask is None else mask.reshape(n, parts, taps, points)
-    starts = np.indices(out).reshape(rank, points).T * a["strides"]  # type: ignore[arg-type]
-    y = np.zeros((n, groups, w.shape[0] // groups, points), np.promote_types(x.dtype, np.float32))
-    weights = w.reshape(groups, -1, w.shape[1], taps)
-    share = x.shape[1] // parts
-    for tap, index in enumerate(np.ndindex(*kernel)):
-        base = starts + np.array(index) * a["dilations"] - a["pads"][:rank]
-        columns = [
-            sampled(x[:, p * share : (p + 1) * share], base + offset[:, p, tap].swapaxes(1, 2), "linear", "zeros")
-            * factor[:, p, tap, None]
-            for p in range(parts)
-        ]
-        column = np.concatenate(columns, 1).reshape(n, groups, -1, points)
-        y += np.einsum("ngcp,goc->ngop", column, weights[..., tap])
-    y = y.reshape(n, w.shape[0], *out)  # type: ignore[misc]
-    y = y if b is None else y + b.reshape(-1, *(1,) * rank)
-    return [y.astype(x.dtype)]
-
-
-def _infer_roi_align(node: Node, types: Types) -> list[TensorType]:
-    x, rois, batch = types
-    need_rank(node, x, 4, 4)
-    need_rank(node, rois, 2, 2, "rois")
-    need_kind(node, x, FLOAT)
-    one_dtype(node, [x, rois])
-    need_vector(node, batch, "batch_indices")
-    one_of(node, "mode", attr(node, "mode"), ("avg", "max"))
-    half = ("half_pixel", "output_half_pixel")
-    one_of(node, "coordinate_transformation_mode", attr(node, "coordinate_transformation_mode"), half)
-    for name, least in (("output_height", 1), ("output_width", 1), ("sampling_ratio", 0)):
-        at_least(node, name, attr(node, name), least)
-    fits(node, rois, "rois", batch.shape[0] if batch.shape else None, 4)
-    if x.shape is not None:
-        inside(node, "batch_indices", node.const(2), 0, x.shape[0])
-        if 0 in x.shape[2:]:
-            fail(node, f"there is nothing to sample in {shown(x.shape)}")
-    size = (attr(node, "output_height"), attr(node, "output_width"))
-    count, channels = rois.shape[0] if rois.shape else None, x.shape[1] if x.shape else None
-    return [TensorType(x.dtype, (count, channels, *size))]
-
-
-def _roi_axis(start: Any, extent: Any, bins: int, samples: int, size: int) -> tuple[np.ndarray, ...]:
-    """(lower index, upper index, lower weight, upper weight) of all samples along one axis of a region."""
-    cell, place = np.array(np.divmod(np.arange(bins * samples), samples), extent.dtype)
-    step = extent / bins
-    where = start + cell * step + (place + 0.5) * step / samples
-    valid = (where >= -1) & (where <= size)
-    where = np.clip(where, 0, size - 1)
-    low = np.minimum(where.astype(np.int64), size - 1)
-    fraction = where - low
-    return low, np.minimum(low + 1, size - 1), (1 - fraction) * valid, fraction * valid
-
-
-def _roi_align(node: Node, inputs: list[Any]) -> list[Any]:
-    x, rois, batch = inputs
-    bins, scale = (attr(node, "output_height"), attr(node, "output_width")), attr(node, "spatial_scale")
-    half = attr(node, "coordinate_transformation_mode") == "half_pixel"
-    y = np.zeros((len(rois), x.shape[1], *bins), x.dtype)
-    for i, (image, roi) in enumerate(zip(batch, rois, strict=True)):
-        # In the type of the regions: in a wider one, extents that are whole numbers of bins round up to one more.
-        x1, y1, x2, y2 = roi * roi.dtype.type(scale) - roi.dtype.type(0.5 if half else 0)
-        extents = [y2 - y1, x2 - x1] if half else [np.maximum(y2 - y1, 1), np.maximum(x2 - x1, 1)]
-        ratio = attr(node, "sampling_ratio")
-        samples = [ratio or math.ceil(e / n) for e, n in zip(extents, bins, strict=True)]
-        if min(samples) < 1:
-            continue
-        if max(samples) > MOST_SAMPLES:
-            fail(node, f"a region would take {max(samples)} samples along an axis of each bin")
-        rows, columns = (_roi_axis(*v) for v in zip((y1, x1), extents, bins, samples, x.shape[2:], strict=True))
-        corners = [
-            x[image][:, rows[r][:, None], columns[c]] * (rows[r + 2][:, None] * columns[c + 2])
-            for r in (0, 1)
-            for c in (0, 1)
-        ]
-        total = sum(corners) if attr(node, "mode") == "avg" else np.maximum.reduce(corners)
-        cells = np.asarray(total).reshape(-1, bins[0], samples[0], bins[1], samples[1])
-        y[i] = cells.mean(axis=(2, 4)) if attr(node, "mode") == "avg" else cells.max(axis=(2, 4))
-    return [y]
+def _resample(node: Node, inputs: list[Any]) -> list[Any]:
+    """x [B, C, H, W] at coordinates [B, h, w, (x, y)]: [B, C, h, w]. `corners`: -1 and 1 (0 and 1) are the middles of
+    the outermost pixels, else their edges. `padding` says what goes on outside."""
+    x, where = inputs
+    sizes, units = np.array(x.shape[2:], np.float64), attr(node, "units")
+    places = where.reshape(len(where), -1, 2)[..., ::-1].astype(np.float64)
+    if units != "unnormalized":
+        unit = (places + 1) / 2 if units == "normalized_minus_one_to_one" else places
+        places = unit * (sizes - 1) if attr(node, "corners") else unit * sizes - 0.5
+    padding, mode = attr(node, "padding"), attr(node, "mode")
+    if padding in ("reflection", "symmetric"):
+        edge = 0.5 * (padding == "symmetric")
+        folded = [reflected(places[..., i], -edge, n - 1 + edge) for i, n in enumerate(sizes)]
+        places = np.stack(folded, -1)
+    outside = "zeros" if padding == "constant" else "border"
+    y = sampled(x, places, mode, outside)
+    if padding == "constant" and attr(node, "pad_value"):
+        share = sampled(np.ones((len(x), 1, *x.shape[2:])), places, mode, outside)
+        y = y + (1 - share) * attr(node, "pad_value")
+    return [y.reshape(*x.shape[:2], *where.shape[1:3]).astype(x.dtype)]
 
 
 define(
     "grid_sample", _infer_grid_sample, _grid_sample, inputs=(2, 2),
     attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros"},
 )  # fmt: skip
-define("affine_grid", _infer_affine_grid, _affine_grid, inputs=(2, 2), attrs={"align_corners": 0}, shaped_by=(1,))
+define("affine_grid", _infer_affine_grid, inputs=(2, 2), attrs={"align_corners": 0}, shaped_by=(1,))
 define(
-    "deform_conv", _infer_deform_conv, _deform_conv, inputs=(3, 5),
-    attrs={"groups": 1, "offset_group": 1, "strides": None, "dilations": None, "pads": None, "kernel_shape": None},
-    weights=1, bias=3, work=window(1),
+    "sample_boxes", _infer_boxes, _boxes, inputs=(3, 3),
+    attrs={"size": REQUIRED, "mode": "linear", "outside": "border", "pad_value": 0.0, "every": 0}, work=squares,
 )  # fmt: skip
 define(
-    "roi_align", _infer_roi_align, _roi_align, inputs=(3, 3),
-    attrs={
-        "coordinate_transformation_mode": "half_pixel", "mode": "avg", "output_height": 1, "output_width": 1,
-        "sampling_ratio": 0, "spatial_scale": 1.0,
-    },
+    "resample", _infer_resample, _resample, inputs=(2, 2),
+    attrs={"mode": "linear", "padding": "constant", "pad_value": 0.0, "units": "unnormalized", "corners": 0},
     work=squares,
 )  # fmt: skip

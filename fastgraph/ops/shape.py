@@ -253,31 +253,6 @@ def _scaled(node: Node, extent: Dim, factor: int, up: bool) -> Dim:
     return extent * factor if up else extent // factor
 
 
-def _depth_to_space(node: Node, inputs: list[Any]) -> list[Any]:
-    x, b = inputs[0], attr(node, "blocksize")
-    n, *spatial, c = x.shape
-    rank = len(spatial)
-    blocks = (b,) * rank
-    depth = c // b**rank
-    dcr = attr(node, "mode") == "DCR"
-    x = x.reshape(n, *spatial, *(blocks if dcr else ()), depth, *(() if dcr else blocks))
-    first = 1 + rank + (0 if dcr else 1)
-    order = [axis for i in range(rank) for axis in (1 + i, first + i)]
-    x = x.transpose(0, *order, (1 + 2 * rank) if dcr else (1 + rank))
-    return [np.ascontiguousarray(x).reshape(n, *(s * b for s in spatial), depth)]
-
-
-def _space_to_depth(node: Node, inputs: list[Any]) -> list[Any]:
-    x, b = inputs[0], attr(node, "blocksize")
-    n, *spatial, c = x.shape
-    rank = len(spatial)
-    x = x.reshape(n, *(e for s in spatial for e in (s // b, b)), c)
-    outer, inner = range(1, 2 * rank, 2), range(2, 2 * rank + 1, 2)
-    dcr, last = attr(node, "mode") == "DCR", 2 * rank + 1
-    x = x.transpose(0, *outer, *((*inner, last) if dcr else (last, *inner)))
-    return [np.ascontiguousarray(x).reshape(n, *(s // b for s in spatial), c * b**rank)]
-
-
 def _infer_size(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(INT64, ())]
 
@@ -300,5 +275,5 @@ define(
     attrs={"value": np.zeros(1, np.float32)}, shaped_by=(0,),
 )  # fmt: skip
 _DEPTH = {"blocksize": REQUIRED, "mode": "DCR"}
-define("depth_to_space", _infer_depth, _depth_to_space, inputs=(1, 1), attrs=_DEPTH, moves=True)
-define("space_to_depth", _infer_depth, _space_to_depth, inputs=(1, 1), attrs=_DEPTH, moves=True)
+define("depth_to_space", _infer_depth, inputs=(1, 1), attrs=_DEPTH, moves=True)
+define("space_to_depth", _infer_depth, inputs=(1, 1), attrs=_DEPTH, moves=True)

@@ -11,7 +11,11 @@ import numpy as np
 from ..ir import Node, TensorType
 from .common import WHOLE, Types, fail, fits, need_kind, one_dtype, one_of
 from .registry import REQUIRED, attr, define
-from .window_reduce import REDUCTIONS
+
+REDUCTIONS: dict[str, Any] = {
+    "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.logical_and, "or": np.logical_or,
+}  # fmt: skip
+
 
 DIMENSIONS = {"offset_dims": REQUIRED, "collapsed_dims": (), "start_map": REQUIRED, "index_vector_dim": REQUIRED}
 """Axes of the result (of the updates) that are a slice's; axes of x that a slice lacks; axis of x that each component

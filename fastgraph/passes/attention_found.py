@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
-from ..ir.build import constant
 from ..ops.registry import attr
-from ..rules.moves import shaped, turn
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
 from .attention_operand import Dims, factor_of, operand_of
@@ -30,11 +28,11 @@ def attention(graph: Graph) -> bool:
 
 
 @rule("splits", "split")
-def split_of_reshape(state: Sweep, node: Node) -> bool:
+def split_of_reshape(g: Sweep, node: Node) -> bool:
     """Given ``a, b = split(reshape(x: [.., n]): [.., i, j, k]) {axis of i}``; result the parts of ``split(x)``,
     reshaped: parts of rows can be read where they lie.
     """
-    before = state.maker.get(node.x)
+    before = g.maker.get(node.x)
     if before is None or before.op != "reshape" or not all(v.type.concrete for v in (before.x, node.x)):
         return False
     dims, whole, axis = node.x.type.dims, before.x.type.dims, node.attrs["axis"] % len(node.x.type.dims)
@@ -42,13 +40,9 @@ def split_of_reshape(state: Sweep, node: Node) -> bool:
         return False
     inner = prod(dims[axis + 1 :])
     sizes = [v.type.dims[axis] * inner for v in node.outputs]
-    shapes = [(*whole[:-1], size) for size in sizes]
-    parts = [Value(f"{v.name}.rows", v.type.with_shape(s)) for v, s in zip(node.outputs, shapes, strict=True)]
-    at = constant(node.out, np.array(sizes, np.int64), "sizes")
-    state.write(Node("split", [before.x, at], list(parts), {**node.attrs, "axis": len(whole) - 1}, node.name))
-    for part, value in zip(parts, node.outputs, strict=True):
-        state.replace(value, shaped(state, node, part, value.type.dims))
-    return True
+    kinds = [v.type.with_shape((*whole[:-1], size)) for v, size in zip(node.outputs, sizes, strict=True)]
+    parts = g.several("split", kinds, before.x, g.vector(*sizes), **{**node.attrs, "axis": len(whole) - 1})
+    return g.becomes(*parts)
 
 
 class Scores(NamedTuple):
@@ -61,7 +55,7 @@ class Scores(NamedTuple):
 
 
 @rule("attention", "matmul")
-def found_attention(state: Sweep, node: Node) -> bool:
+def found_attention(g: Sweep, node: Node) -> bool:
     """Given ``y = matmul(softmax(scale * matmul(q, transpose(k)) + m), v)``; result ``y = attention(q, k, v, m)``.
 
     Transposes and scales on the way to q, k and v are its own, and keys and values that are expanded to more heads.
@@ -69,15 +63,15 @@ def found_attention(state: Sweep, node: Node) -> bool:
     weights, values = node.inputs[:2]
     if values is None or len(node.inputs) > 2 or not _plain(node):
         return False
-    softmax, blind = _softmax(state, weights)
+    softmax, blind = _softmax(g, weights)
     if softmax is None:
         return False
     dims = softmax.x.type.dims
-    scores = _scores(state, softmax.x, dims[-2:], _without_ones(dims[:-2]))
+    scores = _scores(g, softmax.x, dims[-2:], _without_ones(dims[:-2]))
     if scores is None or not _plain(scores.product) or len(scores.product.inputs) > 2:
         return False
-    q, k = (operand_of(state, v, i) for i, v in enumerate(scores.product.inputs))
-    v = operand_of(state, values, 2)
+    q, k = (operand_of(g, v, i) for i, v in enumerate(scores.product.inputs))
+    v = operand_of(g, values, 2)
     if q is None or k is None or v is None or k.share != v.share or q.share != 1:
         return False
     if (q.images, q.size) != (k.images, k.size) or (k.heads != 1 and q.heads != k.heads * k.share):
@@ -86,18 +80,13 @@ def found_attention(state: Sweep, node: Node) -> bool:
         return False
     if (k.images, k.heads, k.rows) != (v.images, v.heads, v.rows):
         return False
-    mask = _mask(state, node, scores, (q.images, q.heads, q.rows, k.rows))
+    mask = _mask(g, scores, (q.images, q.heads, q.rows, k.rows))
     attrs = {"scale": scores.scale * q.scale * k.scale, "blind": blind}
     attrs |= {"q_num_heads": q.heads if q.flat else None, "kv_num_heads": k.heads if k.flat or v.flat else None}
-    inputs = [x.written(state, node) for x in (q, k, v)]
     shape = (q.images, q.rows, q.heads * v.size) if q.flat else (q.images, q.heads, q.rows, v.size)
-    y = state.add("attention", [*inputs, mask], TensorType(F32, shape), node, **attrs)
-    if v.scale != 1:
-        y = state.add("mul", [y, constant(node.out, F32.type(v.scale), "scale")], y.type, node)
-    if q.flat:
-        y = turn(state, node, shaped(state, node, y, (q.images, q.rows, q.heads, v.size)), (0, 2, 1, 3))
-    state.replace(node.out, shaped(state, node, y, node.out.type.dims))
-    return True
+    y = g("attention", *(x.written(g) for x in (q, k, v)), mask, type=TensorType(F32, shape), **attrs)
+    y = y if v.scale == 1 else y * v.scale
+    return g.becomes(g.turn(g.shape(y, q.images, q.rows, q.heads, v.size), 0, 2, 1, 3) if q.flat else y)
 
 
 def _plain(node: Node) -> bool:
@@ -109,16 +98,16 @@ def _plain(node: Node) -> bool:
     return len(a) >= 2 and b[:-2] in (a[:-2], (*a[:-3], 1))
 
 
-def _softmax(state: Sweep, weights: Value | None) -> tuple[Node | None, str]:
+def _softmax(g: Sweep, weights: Value | None) -> tuple[Node | None, str]:
     """The softmax over keys that makes the weights, and what it gives where all scores are -inf."""
-    maker = state.sole_maker(weights)
+    maker = g.sole_maker(weights)
     blind = "nan"
     if maker is not None and maker.op == "where":
         condition, zero, kept = maker.inputs
-        test = state.sole_maker(condition)
+        test = g.sole_maker(condition)
         if test is None or test.op != "is_nan" or test.x is not kept or zero is None or not _is_zero(zero):
             return None, blind
-        maker = state.sole_maker(kept, own=2)
+        maker = g.sole_maker(kept, own=2)
         blind = "never nan"
     if maker is None or maker.op != "softmax" or not maker.x.type.concrete:
         return None, blind
@@ -134,24 +123,24 @@ def _without_ones(dims: Sequence[int]) -> Dims:
     return tuple(d for d in dims if d != 1)
 
 
-def _scores(state: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
+def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
     """What makes scores [.., queries, keys], read backwards; lead: their other axes without those of 1."""
-    dims, maker = value.type.dims, state.sole_maker(value)
+    dims, maker = value.type.dims, g.sole_maker(value)
     if maker is None or value.type.dtype != F32 or dims[-2:] != plane or _without_ones(dims[:-2]) != lead:
         return None
     if maker.op == "matmul":
         return Scores(maker, lead)
     if maker.op == "reshape":
-        return _scores(state, maker.x, plane, lead)
+        return _scores(g, maker.x, plane, lead)
     factor = factor_of(maker)
     if factor is not None:
-        inner = _scores(state, factor[0], plane, lead)
+        inner = _scores(g, factor[0], plane, lead)
         return None if inner is None or inner.masks else inner._replace(scale=inner.scale * factor[1])
     if maker.op != "add" or len(maker.inputs) != 2:
         return None
     for x, mask in (maker.inputs, maker.inputs[::-1]):
         assert x is not None and mask is not None
-        inner = _scores(state, x, plane, lead) if x.type.shape == dims and x is not mask else None
+        inner = _scores(g, x, plane, lead) if x.type.shape == dims and x is not mask else None
         known = mask.type.concrete and mask.type.dtype == F32
         if inner is not None and known:
             return inner._replace(masks=(*inner.masks, _spread(mask, dims)))
@@ -165,7 +154,7 @@ def _spread(mask: Value, dims: Dims) -> tuple[Value, Dims]:
     return mask, (*kept, *own[-2:])
 
 
-def _mask(state: Sweep, node: Node, scores: Scores, dims: Dims) -> Value | None:
+def _mask(g: Sweep, scores: Scores, dims: Dims) -> Value | None:
     """The sum of all masks, with axes for images, heads, queries and keys."""
     total: Value | None = None
     for value, own in scores.masks:
@@ -173,17 +162,6 @@ def _mask(state: Sweep, node: Node, scores: Scores, dims: Dims) -> Value | None:
         for i, whole in enumerate(dims[:2]):
             if whole != 1:
                 axes[i], at = own[at], at + 1
-        one = shaped(state, node, value, (*axes, *own[-2:]))
-        total = one if total is None else _sum(state, node, total, one)
-    if total is not None and total.type.dims[-1] != dims[-1]:
-        spread = (*total.type.dims[:-1], dims[-1])
-        shape = constant(node.out, np.array(spread, np.int64), "shape")
-        total = state.add("expand", [total, shape], total.type.with_shape(spread), node)
-    return total
-
-
-def _sum(state: Sweep, node: Node, x: Value, y: Value) -> Value:
-    if x.data is not None and y.data is not None:
-        return constant(node.out, x.data + y.data, "mask")
-    shape = np.broadcast_shapes(x.type.dims, y.type.dims)
-    return state.add("add", [x, y], x.type.with_shape(shape), node)
+        one = g.shape(value, *axes, *own[-2:])
+        total = one if total is None else total + one
+    return None if total is None else g.spread(total, *total.type.dims[:-1], dims[-1])

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..ir import Node, Value
 from ..ops.shape import permutation
-from ..rules.moves import shaped, turn
 from ..rules.sweep import Sweep
 
 Dims = tuple[int, ...]
@@ -44,18 +43,14 @@ class Operand(NamedTuple):
     size: int
     scale: float
     share: int
-    turned: bool = False
 
-    def written(self, state: Sweep, node: Node) -> Value:
+    def written(self, g: Sweep) -> Value:
         if self.flat:
-            return shaped(state, node, self.x, (self.images, self.rows, self.heads * self.size))
-        if self.turned:
-            dims = (self.images, self.heads, self.size, self.rows)
-            return turn(state, node, shaped(state, node, self.x, dims), (0, 1, 3, 2))
-        return shaped(state, node, self.x, (self.images, self.heads, self.rows, self.size))
+            return g.shape(self.x, self.images, self.rows, self.heads * self.size)
+        return g.shape(self.x, self.images, self.heads, self.rows, self.size)
 
 
-def operand_of(state: Sweep, value: Value | None, number: int) -> Operand | None:
+def operand_of(g: Sweep, value: Value | None, number: int) -> Operand | None:
     """What the product's operand is made of: of q, of k that is turned (number 1) or of v."""
     assert value is not None
     best: Operand | None = None
@@ -65,7 +60,7 @@ def operand_of(state: Sweep, value: Value | None, number: int) -> Operand | None
         found = _seen(x, moves, share, number == 1)
         if found is not None and (best is None or found.flat or not best.flat):
             best = found._replace(scale=scale)
-        maker = state.maker.get(x)
+        maker = g.maker.get(x)
         if maker is None or not maker.x.type.concrete:
             return best
         factor = factor_of(maker)

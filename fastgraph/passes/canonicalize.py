@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
-from ..ir import Graph, Node, Quantization, TensorType, Value
+from ..ir import Graph, Node, Quantization, Value
 from ..ir.build import constant
 from ..ir.weights import once
 from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
-from ..rules.moves import only_moves_ones, shaped, turn
+from ..rules.moves import only_moves_ones
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
 
@@ -36,7 +38,7 @@ def _same_types(graph: Graph) -> bool:
 
 
 @rule("canonical", lambda op: op.layout is Layout.AXES, quantized=True)
-def spatial_axes(state: Sweep, node: Node) -> bool:
+def spatial_axes(g: Sweep, node: Node) -> bool:
     """The spatial axes of a channels-last value, which may be none, become numbers once its rank is known."""
     if node.attrs.get("axes") == "spatial" and node.x.type.concrete:
         axes = np.arange(1, len(node.x.type.dims) - 1, dtype=np.int64)
@@ -46,7 +48,7 @@ def spatial_axes(state: Sweep, node: Node) -> bool:
 
 
 @rule("canonical", "strided_slice", quantized=True)
-def strided_slice(state: Sweep, node: Node) -> bool:
+def strided_slice(g: Sweep, node: Node) -> bool:
     """Python's slices, with dropped and new axes, as a slice and a reshape."""
     from ..ops.blocks import index_of
 
@@ -60,17 +62,12 @@ def strided_slice(state: Sweep, node: Node) -> bool:
     cuts = [*given[:place], *[slice(None)] * left, *given[place + 1 :]]
     taken = [range(d)[c if isinstance(c, slice) else slice(c % d, c % d + 1)] for c, d in zip(cuts, dims, strict=True)]
     ends = [r.stop if r.stop >= 0 else np.iinfo(np.int64).min for r in taken]
-    lists = ([r.start for r in taken], ends, range(len(dims)), [r.step for r in taken])
-    names = ("starts", "ends", "axes", "steps")
-    inputs = [constant(node.out, np.array(v, np.int64), name) for v, name in zip(lists, names, strict=True)]
-    sliced = node.x.type.with_shape(tuple(map(len, taken)))
-    y = state.add("slice", [node.x, *inputs], sliced, node)
-    state.replace(node.out, shaped(state, node, y, node.out.type.dims))
-    return True
+    y = g.slice(node.x, range(len(dims)), [r.start for r in taken], ends, [r.step for r in taken])
+    return g.becomes(y)
 
 
 @rule("canonical", "identity cast expand tile slice pad resize dropout clip", quantized=True)
-def identity(state: Sweep, node: Node) -> bool:
+def identity(g: Sweep, node: Node) -> bool:
     """Drop what changes nothing."""
     if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
         return False
@@ -98,7 +95,7 @@ def identity(state: Sweep, node: Node) -> bool:
         case _:
             gone = False
     if gone:
-        state.replace(out, x)
+        g.replace(out, x)
     return gone
 
 
@@ -108,12 +105,9 @@ def _forward(node: Node) -> bool:
 
 
 @rule("canonical", "concat sum mean min max", quantized=True)
-def one_input(state: Sweep, node: Node) -> bool:
+def one_input(g: Sweep, node: Node) -> bool:
     """Concat, sum, mean, min, max of a single input are that input."""
-    if len(node.inputs) == 1 and _one_quant(node):
-        state.replace(node.out, node.x)
-        return True
-    return False
+    return len(node.inputs) == 1 and _one_quant(node) and g.becomes(node.x)
 
 
 def _one_quant(node: Node) -> bool:
@@ -122,40 +116,31 @@ def _one_quant(node: Node) -> bool:
 
 
 @rule("canonical", "sum mean min max")
-def variadic(state: Sweep, node: Node) -> bool:
+def variadic(g: Sweep, node: Node) -> bool:
     """sum, mean, min, max of several inputs become binary steps, in order."""
     step = {"sum": "add", "mean": "add", "min": "min", "max": "max"}[node.op]
     if len(node.inputs) < 2 or not node.out.type.concrete:
         return False
     if node.op in ("min", "max") and len(node.inputs) == 2:
         return False
-    total = node.x
-    for value in node.inputs[1:]:
-        assert value is not None
-        dims = np.broadcast_shapes(total.type.dims, value.type.dims)
-        total = state.add(step, [total, value], TensorType(node.out.type.dtype, dims), node)
-    if node.op == "mean":
-        share = np.array(1 / len(node.inputs), node.out.type.dtype)
-        total = state.add("mul", [total, constant(node.out, share)], node.out.type, node)
-    state.replace(node.out, total)
-    return True
+    total = reduce(lambda x, y: g(step, x, y), node.inputs[1:], node.x)
+    return g.becomes(total * (1 / len(node.inputs)) if node.op == "mean" else total)
 
 
 @rule("canonical sinking", "transpose", quantized=True)
-def transpose(state: Sweep, node: Node) -> bool:
+def transpose(g: Sweep, node: Node) -> bool:
     """Compose transposes; one that moves no data is a reshape, or nothing."""
     if not node.x.type.concrete or not _one_quant(node):
         return False
     perm = permutation(node)
-    if state.made_by(node.x, "transpose") or node.x.data is not None or only_moves_ones(node.x.type.dims, perm):
-        state.replace(node.out, turn(state, node, node.x, perm))
-        return True
+    if g.made_by(node.x, "transpose") or node.x.data is not None or only_moves_ones(node.x.type.dims, perm):
+        return g.becomes(g.turn(node.x, *perm))
     node.attrs = {"perm": perm}
     return False
 
 
 @rule("canonical reshapes", lambda op: op.layout is Layout.ORDER, quantized=True)
-def reshape(state: Sweep, node: Node) -> bool:
+def reshape(g: Sweep, node: Node) -> bool:
     """Every reshape has a constant shape and no reshape before it; one that changes nothing is dropped."""
     if not node.x.type.concrete or not node.out.type.concrete or not _one_quant(node):
         return False
@@ -164,14 +149,13 @@ def reshape(state: Sweep, node: Node) -> bool:
     x, dims = node.x, node.out.type.dims
     shape = node.const(1)
     simple = node.op == "reshape" and node.attrs.get("allowzero") and shape is not None and np.array_equal(shape, dims)
-    if simple and x.data is None and x.type.shape != dims and not state.made_by(x, "reshape"):
+    if simple and x.data is None and x.type.shape != dims and not g.made_by(x, "reshape"):
         return False
-    state.replace(node.out, shaped(state, node, node.x, node.out.type.dims))
-    return True
+    return g.becomes(g.shape(x, *dims))
 
 
 @rule("canonical", lambda op: op.step is not None, quantized=True)
-def after_reshape(state: Sweep, node: Node) -> bool:
+def after_reshape(g: Sweep, node: Node) -> bool:
     """f(reshape(u), reshape(v), number) is reshape(f(u, v, number)) for an elementwise f and u, v of one shape: so f
     can join what makes them.
     """
@@ -179,7 +163,7 @@ def after_reshape(state: Sweep, node: Node) -> bool:
     for value in node.inputs:
         if value is None or (value.data is not None and value.data.size == 1):
             continue
-        before = state.maker.get(value)
+        before = g.maker.get(value)
         if before is None or before.op != "reshape" or value.type.shape != node.out.type.shape:
             return False
         if found is not None and before.x.type.shape != found.x.type.shape:
@@ -187,10 +171,8 @@ def after_reshape(state: Sweep, node: Node) -> bool:
         found = before
     if found is None or not node.out.type.concrete:
         return False
-    inputs = [v if v is None else state.maker[v].x if v.data is None else _number(v) for v in node.inputs]
-    out = state.add(node.op, inputs, node.out.type.with_shape(found.x.type.shape), node, **node.attrs)
-    state.replace(node.out, shaped(state, node, out, node.out.type.dims))
-    return True
+    inputs = [v if v is None else g.maker[v].x if v.data is None else _number(v) for v in node.inputs]
+    return g.becomes(g(node.op, *inputs, type=node.out.type.with_shape(found.x.type.shape), **node.attrs))
 
 
 def _number(value: Value) -> Value:
@@ -202,7 +184,7 @@ def _number(value: Value) -> Value:
 
 
 @rule("canonical", "gemm", quantized=True)
-def gemm(state: Sweep, node: Node) -> bool:
+def gemm(g: Sweep, node: Node) -> bool:
     """alpha * A' B' + beta * C as matmul, mul and add, with constants folded."""
     if not node.out.type.concrete:
         return False
@@ -211,38 +193,27 @@ def gemm(state: Sweep, node: Node) -> bool:
     alpha, beta = node.attrs.get("alpha", 1.0), node.attrs.get("beta", 1.0)
     if computes_reals(node) and (alpha, beta) != (1.0, 1.0):
         return False
-    a = turn(state, node, a, (1, 0)) if node.attrs.get("trans_a") else a
+    a = g.turn(a, 1, 0) if node.attrs.get("trans_a") else a
     if b.data is not None and alpha != 1.0:
         b, alpha = constant(b, times(b.data, alpha)), 1.0
     flipped = bool(node.attrs.get("trans_b"))
     columns = b.type.dims[0 if flipped else 1]
     if b.data is not None and c is not None and c.data is not None and c.data.shape == (columns,):
         if computes_reals(node):
-            weights = b if flipped else turn(state, node, b, (1, 0))
-            state.write(Node("dense", [a, weights, c], node.outputs, {}, node.name))
-            return True
+            return g.becomes(g("dense", a, b if flipped else g.turn(b, 1, 0), c, type=node.out.type))
     elif computes_reals(node) and c is not None:
         return False
-    product = Node("matmul", [a, b], [Value(f"{node.out.name}.matmul", node.out.type)], {}, node.name)
-    out = _dense(state, product, flipped)
-    if out is None:
-        product.inputs = [a, turn(state, node, b, (1, 0)) if flipped else b]
-        state.write(product)
-        out = product.out
-    out = _scaled(state, node, out, alpha)
-    if c is not None and beta != 0:
-        out = state.add("add", [out, _scaled(state, node, c, beta)], node.out.type, node)
-    state.replace(node.out, out)
-    return True
+    y = _dense(g, node, a, b, flipped)
+    if y is None:
+        y = g("matmul", a, g.turn(b, 1, 0) if flipped else b, type=node.out.type)
+    y = _scaled(y, alpha)
+    return g.becomes(y if c is None or beta == 0 else y + _scaled(c, beta))
 
 
-def _scaled(state: Sweep, node: Node, value: Value, factor: float) -> Value:
+def _scaled(value: Value, factor: float) -> Value:
     if factor == 1.0:
         return value
-    if value.data is not None:
-        return constant(value, times(value.data, factor))
-    number = np.asarray(factor, value.type.dtype)
-    return state.add("mul", [value, constant(node.out, number, "factor")], value.type, node)
+    return value * factor if value.data is None else constant(value, times(value.data, factor))
 
 
 def times(data: np.ndarray, factor: float) -> np.ndarray:
@@ -255,30 +226,27 @@ def _times(data: np.ndarray, factor: float) -> np.ndarray:
 
 
 @rule("canonical", "matmul", quantized=True)
-def matmul(state: Sweep, node: Node) -> bool:
+def matmul(g: Sweep, node: Node) -> bool:
     """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]."""
+    a, b = node.inputs[:2]
+    assert a is not None and b is not None
     if not node.out.type.concrete or len(node.inputs) != 2:
         return False
-    out = _dense(state, node)
-    if out is not None:
-        state.replace(node.out, out)
-    return out is not None
+    y = _dense(g, node, a, b)
+    return y is not None and g.becomes(y)
 
 
-def _dense(state: Sweep, node: Node, flipped: bool = False) -> Value | None:
-    """The product of a node's two operands as a dense layer, if it can be one. `flipped`: of the second's transpose."""
-    a, b = node.inputs
-    assert a is not None and b is not None
+def _dense(g: Sweep, node: Node, a: Value, b: Value, flipped: bool = False) -> Value | None:
+    """The product of two values as a dense layer, if it can be one. `flipped`: of the second's transpose."""
     if b.data is None or b.data.ndim != 2 or a.data is not None or len(a.type.dims) < 2:
         return None
     if a.type.dtype != np.float32 and a.type.quant is None:
         return None
-    weights = b if flipped else turn(state, node, b, (1, 0))
-    return state.add("dense", [a, weights, None], node.out.type, node)
+    return g("dense", a, b if flipped else g.turn(b, 1, 0), None, type=node.out.type)
 
 
 @rule("canonical", "batch_normalization")
-def batch_norm(state: Sweep, node: Node) -> bool:
+def batch_norm(g: Sweep, node: Node) -> bool:
     """Inference batch normalization with constant statistics is x * scale + shift per channel (channels last)."""
     if node.attrs.get("training_mode") or len(node.outputs) != 1:
         return False
@@ -288,14 +256,11 @@ def batch_norm(state: Sweep, node: Node) -> bool:
     dtype = node.out.type.dtype
     factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + node.attrs.get("epsilon", 1e-5))
     shift = bias - mean * factor
-    scaled = state.add("mul", [node.x, constant(node.out, factor.astype(dtype), "scale")], node.out.type, node)
-    shifted = state.add("add", [scaled, constant(node.out, shift.astype(dtype), "shift")], node.out.type, node)
-    state.replace(node.out, shifted)
-    return True
+    return g.becomes(node.x * factor.astype(dtype) + shift.astype(dtype))
 
 
 @rule("canonical", lambda op: op.layout is Layout.WINDOW, quantized=True)
-def explicit_window(state: Sweep, node: Node) -> bool:
+def explicit_window(g: Sweep, node: Node) -> bool:
     """Strides, dilations and pads are full tuples of numbers once the image's size is known."""
     op = OPS[node.op]
     if not node.x.type.concrete:

@@ -24,7 +24,7 @@ def cheap_on_host(graph: Graph) -> bool:
 
 
 def deciding(graph: Graph, typed: bool = True) -> list[Value]:
-    """The inputs from whose values alone, and from shapes, follows what the shapes of results hang on that are not
+    """The inputs from whose values alone, and from shapes, follows what the shapes of results depend on that are not
     known (`Op.shaped_by`). Of a graph that is specialized: what must be known for a plan without a host tail.
 
     `typed`: whether types are inferred; if not, those that may turn out to decide shapes.
@@ -76,7 +76,7 @@ def _shaped_by(node: Node) -> tuple[int, ...]:
 def _behind(
     value: Value, made: dict[Value, Node], found: dict[Value, frozenset[Value] | None]
 ) -> frozenset[Value] | None:
-    """The inputs in `found` that a value is computed from; None when it hangs on something else, too."""
+    """The inputs in `found` that a value is computed from; None when it depends on something else, too."""
     waiting = [value]
     while waiting:
         each = waiting[-1]

@@ -1,4 +1,4 @@
-"""Cut off what can't be planned: nodes whose results' shapes hang on data, and all that follows from them."""
+"""Cut off what can't be planned: nodes whose results' shapes depend on data, and all that follows from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_dynamic(graph: Graph) -> bool:
-    """Whether a specialized graph has values whose shapes hang on data."""
+    """Whether a specialized graph has values whose shapes depend on data."""
     return not all(v.type.concrete for node in graph.nodes for v in node.outputs)
 
 

@@ -1,4 +1,4 @@
-"""Loops that a body may end before the last round: how many rounds there were hangs on data, not what each gives."""
+"""Loops that a body may end before the last round: how many rounds there were depends on data, not what each gives."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from ..freedoms import free
 from ..ir import Graph, Node, TensorType, Value, copy
 from ..ops.evaluate import infer_node
+from ..rules.sweep import Sweep
 
 INT64 = np.dtype(np.int64)
 ROOM = 1 << 24
@@ -37,7 +38,7 @@ def _with_room(node: Node) -> list[Node]:
     rooms = [Value(f"{v.name}.room", TensorType(p.type.dtype, (rounds, *p.type.dims)))
              for v, p in zip(wholes, parts, strict=True)]  # fmt: skip
     count = Value(f"{out.name}.rounds", TensorType(INT64, (1,)))
-    _write_rounds(body, own, count, rooms)
+    _write_rounds(node, body, count, rooms)
     first = [Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in (count, *rooms)]
     loop = Node("loop", [*node.inputs, *first], [*node.outputs[:own], count, *rooms], {"body": body}, node.name)
     infer_node(loop)
@@ -52,29 +53,21 @@ def _all_known(body: Graph) -> bool:
     return all(v.type.concrete and v.type.dtype != object and v.type.size for v in values)
 
 
-def _write_rounds(body: Graph, own: int, count: Value, rooms: list[Value]) -> None:
-    """Let a body that carries `own` values carry rooms, into which it writes what it gave, and count its rounds."""
+def _write_rounds(loop: Node, body: Graph, count: Value, rooms: list[Value]) -> None:
+    """Let the body of a loop carry rooms, into which it writes what it gave, and count its rounds."""
+    own = len(loop.inputs) - 2
     turn, parts = body.inputs[0], body.outputs[1 + own :]
-    at, after = Value("turn", count.type), Value("rounds", count.type)
-    one, zero = (Value.constant(str(n), np.array([n], np.int64)) for n in (1, 0))
-    body.nodes += [Node("reshape", [turn, one], [at], {}, "turn"), Node("add", [at, one], [after], {}, "rounds")]
-    body.inputs.append(Value(f"{count.name}.before", count.type))
-    body.outputs[1 + own :] = [after]
-    for part, room in zip(parts, rooms, strict=True):
-        row, begin, before, filled = (
-            Value(f"{room.name}.{what}", type_)
-            for what, type_ in (
-                ("row", part.type.with_shape((1, *part.type.dims))),
-                ("place", TensorType(INT64, (len(room.type.dims),))),
-                ("before", room.type),
-                ("filled", room.type),
-            )
-        )
-        shape = Value.constant("shape", np.array(row.type.dims, np.int64))
-        body.nodes += [
-            Node("reshape", [part, shape], [row], {}, part.name),
-            Node("concat", [at, *[zero] * len(part.type.dims)], [begin], {"axis": 0}, part.name),
-            Node("dynamic_update_slice", [before, row, begin], [filled], {}, part.name),
-        ]
-        body.inputs.append(before)
-        body.outputs.append(filled)
+    g = Sweep(body)
+    g.node = loop
+    for node in body.nodes:
+        g.keep(node)
+    with g:
+        at = g.shape(turn, 1)
+        befores = [Value(f"{v.name}.before", v.type) for v in (count, *rooms)]
+        filled = [at + 1]
+        for part, before in zip(parts, befores[1:], strict=True):
+            place = g.join([at, *[g.vector(0)] * len(part.type.dims)], axis=0)
+            filled.append(g("dynamic_update_slice", before, g.shape(part, 1, *part.type.dims), place))
+    body.nodes = g.written()
+    body.inputs += befores
+    body.outputs[1 + own :] = filled

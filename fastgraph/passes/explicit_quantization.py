@@ -8,12 +8,9 @@ import numpy as np
 
 from ..ir import Graph, Node, Quantization, TensorType, Value
 from ..ir.quantization import is_upright, to_real, to_stored, upright
-from ..ir.weights import once
-from ..limits import current
-from ..ops.evaluate import computes_reals, fold, only_result
+from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
-from ..rules.moves import turn
 from ..rules.rule import has, rule
 from ..rules.sweep import Sweep, sweep
 
@@ -63,7 +60,7 @@ def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
 
 
 @rule("linear", "quantize_linear dequantize_linear")
-def linear(state: Sweep, node: Node) -> bool:
+def linear(g: Sweep, node: Node) -> bool:
     """quantize_linear and dequantize_linear with constant parameters, as changes of quantization.
 
     Given ``y = dequantize_linear(quantize_linear(x, s, z), s, z)``; result ``y = requantize(requantize(x))``.
@@ -77,29 +74,27 @@ def linear(state: Sweep, node: Node) -> bool:
     out = node.out.type
     dtype = out.dtype if node.op == "quantize_linear" else node.x.type.dtype
     if quant is None or dtype not in INTEGERS or not out.concrete:
-        return _folded(state, node)
+        return _folded(g, node)
     if quant.axis is not None and node.x.data is None:
         return False  # only weights have scales along an axis: what moves activations does not move their scales
     stored = TensorType(dtype, out.shape, quant)
     if node.op == "quantize_linear":
-        value = state.add("requantize", [node.x], _signed(stored), node)
+        value = g("requantize", node.x, type=_signed(stored))
         if dtype == np.uint16:
-            value = state.add("requantize", [value], stored, node)
-        state.replace(node.out, state.add("reinterpret", [value], out, node))
-        return True
-    before = state.maker.get(node.x)
+            value = g("requantize", value, type=stored)
+        return g.becomes(g("reinterpret", value, type=out))
+    before = g.maker.get(node.x)
     if before is not None and before.op == "reinterpret" and same_numbers(before.x.type, stored):
         x = before.x
-        twin = state.maker.get(x)
+        twin = g.maker.get(x)
         if twin is not None and twin.op == "requantize" and same_numbers(twin.x.type, _signed(stored)):
             x = twin.x
     elif (data := node.x.data) is not None:
         data, quant = (data, quant) if is_upright(quant) else upright(data, quant)
         x = Value.constant(node.x.name, data, quant)
     else:
-        x = state.add("reinterpret", [node.x], stored, node)
-    state.replace(node.out, state.add("requantize", [x], out, node))
-    return True
+        x = g("reinterpret", node.x, type=stored)
+    return g.becomes(g("requantize", x, type=out))
 
 
 def _signed(type_: TensorType) -> TensorType:
@@ -110,28 +105,25 @@ def _signed(type_: TensorType) -> TensorType:
     return TensorType(np.dtype(np.int16), type_.shape, Quantization(scale, tuple(z - (1 << 15) for z in zeros), axis))
 
 
-def _folded(state: Sweep, node: Node) -> bool:
+def _folded(g: Sweep, node: Node) -> bool:
     """Let the reals stand for constants that are stored in blocks, or in floats of few bits."""
     found = fold(node) if node.op == "dequantize_linear" and node.x.data is not None else None
-    if found is None:
-        return False
-    state.replace(node.out, Value.constant(node.out.name, found[0]))
-    return True
+    return found is not None and g.becomes(Value.constant(node.out.name, found[0]))
 
 
 @rule("linear", lambda op: op.moves, "resize")
-def moves_stored(state: Sweep, node: Node) -> bool:
+def moves_stored(g: Sweep, node: Node) -> bool:
     """What moves stored numbers, or takes the greatest of them, does so with what they stand for.
 
     Given ``y = reshape(reinterpret(x))``, x quantized; result ``y = reinterpret(reshape(x))``.
     """
     if not node.inputs or node.inputs[0] is None or not _picks(node) or node.op == "max_pool" and len(node.outputs) > 1:
         return False
-    before = state.maker.get(node.x)
+    before = g.maker.get(node.x)
     if before is not None and before.op == "reinterpret":
         x = before.x
     elif node.op == "max_pool" and node.x.type.dtype in BYTES:
-        x = state.add("reinterpret", [node.x], TensorType(node.x.type.dtype, node.x.type.shape, WHOLE), node)
+        x = g("reinterpret", node.x, type=TensorType(node.x.type.dtype, node.x.type.shape, WHOLE))
     else:
         return False
     kind = x.type
@@ -139,7 +131,7 @@ def moves_stored(state: Sweep, node: Node) -> bool:
         return False
     inputs = [x, *node.inputs[1:]]
     if node.op == "concat":
-        makers = [None if v is None else state.maker.get(v) for v in node.inputs]
+        makers = [None if v is None else g.maker.get(v) for v in node.inputs]
         if not all(m is not None and m.op == "reinterpret" and same_numbers(m.x.type, kind) for m in makers):
             return False
         inputs = [m.x for m in makers if m is not None]
@@ -149,30 +141,32 @@ def moves_stored(state: Sweep, node: Node) -> bool:
             return False
         number = np.zeros((), kind.dtype) if fill is None else fill
         inputs[2:3] = [Value.constant(f"{node.out.name}.fill", number, kind.quant)]
-    outs = [Value(f"{v.name}.moved", TensorType(kind.dtype, v.type.shape, kind.quant)) for v in node.outputs]
-    state.write(Node(node.op, inputs, outs, node.attrs, node.name))
-    for old, new in zip(node.outputs, outs, strict=True):
-        state.write(Node("reinterpret", [new], [old], {}, node.name))
-    return True
+    kinds = [TensorType(kind.dtype, v.type.shape, kind.quant) for v in node.outputs]
+    return _between(g, node, inputs, kinds, "reinterpret")
+
+
+def _between(g: Sweep, node: Node, inputs: list[Value | None], kinds: list[TensorType], change: str) -> bool:
+    """Write the node with results of other types, each of which an operator changes to what it was."""
+    results = g.several(node.op, kinds, *inputs, **node.attrs)
+    return g.becomes(*(g(change, new, type=old.type) for old, new in zip(node.outputs, results, strict=True)))
 
 
 @rule("moved", "transpose reshape")
-def moved_constant(state: Sweep, node: Node) -> bool:
+def moved_constant(g: Sweep, node: Node) -> bool:
     """transpose(requantize(const)) is requantize(transposed const): weights reach their layer as stored."""
-    before = state.maker.get(node.x)
+    before = g.maker.get(node.x)
     if before is None or before.op != "requantize" or before.x.data is None or not node.out.type.concrete:
         return False
     stored, dims = before.x, node.out.type.dims
     if node.op == "transpose":
-        turned = turn(state, node, stored, permutation(node))
+        turned = g.turn(stored, *permutation(node))
     else:
         quant = _reshaped(stored, dims)
         if quant is None or node.const(1) is None:
             return False
         assert stored.data is not None
         turned = Value.constant(node.out.name, stored.data.reshape(dims), quant)
-    state.replace(node.out, state.add("requantize", [turned], node.out.type, node))
-    return True
+    return g.becomes(g("requantize", turned, type=node.out.type))
 
 
 def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
@@ -193,31 +187,29 @@ def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
 
 
 @rule("whole_products", "gemm")
-def stored_gemm(state: Sweep, node: Node) -> bool:
+def stored_gemm(g: Sweep, node: Node) -> bool:
     """A gemm of weights that are stored in few bits is a dense layer of such, and so is what it adds to each row.
 
     Given ``y = gemm(x, requantize(w), requantize(b))``; result ``y = dense(x, requantize(w.T), requantize(b))``.
     """
     a, b, c = (*node.inputs, None)[:3]
     assert a is not None and b is not None
-    before = state.maker.get(b)
+    before = g.maker.get(b)
     if before is None or before.op != "requantize" or before.x.data is None or not node.out.type.concrete:
         return False
     if (attr(node, "alpha"), attr(node, "beta")) != (1.0, 1.0) or a.data is not None:
         return False
-    adds = None if c is None else state.maker.get(c)
+    adds = None if c is None else g.maker.get(c)
     known = c is None or c.data is not None or adds is not None and adds.op == "requantize" and adds.x.data is not None
     if not known or c is not None and c.type.shape != node.out.type.dims[-1:]:
         return False
-    weights = before.x if attr(node, "trans_b") else turn(state, node, before.x, (1, 0))
-    real = state.add("requantize", [weights], b.type.with_shape(weights.type.shape), node)
-    rows = turn(state, node, a, (1, 0)) if attr(node, "trans_a") else a
-    state.write(Node("dense", [rows, real, c], node.outputs, {}, node.name))
-    return True
+    weights = before.x if attr(node, "trans_b") else g.turn(before.x, 1, 0)
+    real = g("requantize", weights, type=b.type.with_shape(weights.type.shape))
+    return g.becomes(g("dense", g.turn(a, 1, 0) if attr(node, "trans_a") else a, real, c, type=node.out.type))
 
 
 @rule("moved integers_moved", lambda op: op.moves, "resize", quantized=True)
-def moved(state: Sweep, node: Node) -> bool:
+def moved(g: Sweep, node: Node) -> bool:
     """A move between two quantizations is a move, then a change; concat changes its operands first.
 
     So does a pad, whose fill may be no number of the quantization that its operand has.
@@ -225,17 +217,14 @@ def moved(state: Sweep, node: Node) -> bool:
     if not _picks(node) or len(node.outputs) != 1 and node.op != "split":
         return False
     if node.op == "concat" or node.op == "pad" and not fills_with(node, node.x.type):
-        return _joined(state, node)
+        return _joined(g, node)
     kind = node.x.type
     if kind.quant is not None and kind.quant.axis is not None:
         return False
     if all(same_numbers(v.type, kind) for v in node.outputs):
         return False
-    outs = [Value(f"{v.name}.moved", TensorType(kind.dtype, v.type.shape, kind.quant)) for v in node.outputs]
-    state.write(Node(node.op, node.inputs, outs, node.attrs, node.name))
-    for old, new in zip(node.outputs, outs, strict=True):
-        state.write(Node("requantize", [new], [old], {}, node.name))
-    return True
+    kinds = [TensorType(kind.dtype, v.type.shape, kind.quant) for v in node.outputs]
+    return _between(g, node, node.inputs, kinds, "requantize")
 
 
 def _picks(node: Node) -> bool:
@@ -251,7 +240,7 @@ def same_numbers(one: TensorType, other: TensorType) -> bool:
     return (one.dtype, one.quant) == (other.dtype, other.quant)
 
 
-def _joined(state: Sweep, node: Node) -> bool:
+def _joined(g: Sweep, node: Node) -> bool:
     """Given ``y = concat(a, b)`` of other scales; result ``y = concat(requantize(a), requantize(b))``."""
     kind = node.out.type
     count = len(node.inputs) if node.op == "concat" else 1
@@ -261,20 +250,9 @@ def _joined(state: Sweep, node: Node) -> bool:
     for value in node.inputs[:count]:
         assert value is not None
         if not same_numbers(value.type, kind):
-            value = requantized(state, value, TensorType(kind.dtype, value.type.shape, kind.quant), node)
+            value = g.requantize(value, TensorType(kind.dtype, value.type.shape, kind.quant))
         inputs.append(value)
-    state.write(Node(node.op, [*inputs, *node.inputs[count:]], node.outputs, node.attrs, node.name))
-    return True
-
-
-def requantized(state: Sweep, value: Value, type_: TensorType, like: Node) -> Value:
-    """`value` in another type: a node, or for a constant its numbers."""
-    if value.data is None:
-        return state.add("requantize", [value], type_, like)
-    out = Value(f"{value.name}.requantized", type_)
-    current().hold(type_.nbytes, out.name)
-    node = Node("requantize", [value], [out])
-    return Value.constant(out.name, once(only_result, node, (value.data,)), type_.quant)
+    return g.again(node, [*inputs, *node.inputs[count:]])
 
 
 def fills_with(node: Node, kind: TensorType) -> bool:
@@ -302,7 +280,7 @@ def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
 
 
 @rule("padded", "pad", quantized=True)
-def padded(state: Sweep, node: Node) -> bool:
+def padded(g: Sweep, node: Node) -> bool:
     """The constant of a pad is stored as the padded value is: without one, it is the zero point and not 0."""
     kind = node.x.type
     if node.attrs.get("mode", "constant") != "constant":
@@ -313,6 +291,4 @@ def padded(state: Sweep, node: Node) -> bool:
     if value is not None and (value.data is None or same_numbers(value.type, kind)):
         return False
     fill = Value.constant(f"{node.out.name}.fill", _fill(value, kind), kind.quant)
-    rest = node.inputs[3:]
-    state.write(Node("pad", [*node.inputs[:2], fill, *rest], node.outputs, node.attrs, node.name))
-    return True
+    return g.again(node, [*node.inputs[:2], fill, *node.inputs[3:]])

@@ -37,11 +37,11 @@ def fuse(graph: Graph) -> bool:
 
 
 @rule("pads", "conv", quantized=True)
-def fold_pad(state: Sweep, node: Node) -> bool:
+def fold_pad(g: Sweep, node: Node) -> bool:
     """A constant zero pad of the image before a convolution, or before its transpose, is the convolution's own."""
-    maker = state.sole_maker(node.inputs[0])
+    maker = g.sole_maker(node.inputs[0])
     turned = maker if maker is not None and maker.op == "transpose" else None
-    pad = state.sole_maker(turned.x) if turned is not None else maker
+    pad = g.sole_maker(turned.x) if turned is not None else maker
     if pad is None or pad.op != "pad" or pad.attrs.get("mode", "constant") != "constant":
         return False
     pads, value = pad.const(1), pad.const(2)
@@ -52,15 +52,12 @@ def fold_pad(state: Sweep, node: Node) -> bool:
     if np.any(both < 0) or np.any(both[:, [0, -1]]):
         return False
     inner = tuple(int(p) for p in (both[:, 1:-1].ravel() + np.array(node.attrs["pads"])))
-    state.drop(pad)
+    g.drop(pad)
     x = pad.x
     if turned is not None:
-        state.drop(turned)
-        perm = permutation(turned)
-        type_ = x.type.with_shape(tuple(x.type.dims[i] for i in perm))
-        x = state.add("transpose", [x], type_, turned, perm=perm)
-    state.write(Node("conv", [x, *node.inputs[1:]], node.outputs, {**node.attrs, "pads": inner}, node.name))
-    return True
+        g.drop(turned)
+        x = g("transpose", x, perm=permutation(turned))
+    return g.again(node, [x, *node.inputs[1:]], pads=inner)
 
 
 def _zero(pad: Node) -> int:
@@ -69,14 +66,14 @@ def _zero(pad: Node) -> int:
 
 
 @rule("factors", "mul add sub div")
-def fold_affine(state: Sweep, node: Node) -> bool:
+def fold_affine(g: Sweep, node: Node) -> bool:
     """A constant factor or summand per channel goes into the weights or the bias of the layer before it."""
     if len(node.inputs) != 2:
         return False
     x, c = node.inputs
     if x is not None and x.data is not None and node.op in ("mul", "add"):
         x, c = c, x
-    layer = state.sole_maker(x)
+    layer = g.sole_maker(x)
     if c is None or c.data is None or layer is None or not _adds_bias(layer):
         return False
     per_channel = _per_channel(c.data, layer.out)
@@ -95,10 +92,8 @@ def fold_affine(state: Sweep, node: Node) -> bool:
         bias = (bias * factor).astype(bias.dtype)
     else:
         bias = bias + per_channel if node.op == "add" else bias - per_channel
-    state.drop(layer)
-    inputs: list[Value | None] = [layer.x, w, constant(node.out, bias, "bias")]
-    state.write(Node(layer.op, inputs, node.outputs, layer.attrs, layer.name))
-    return True
+    g.drop(layer)
+    return g.again(layer, [layer.x, w, g.held(bias)])
 
 
 def _scaled(weights: np.ndarray, factor: np.ndarray) -> np.ndarray:
@@ -127,27 +122,23 @@ def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
 
 
 @rule("factors", "reduce_mean reduce_sum")
-def squares(state: Sweep, node: Node) -> bool:
+def squares(g: Sweep, node: Node) -> bool:
     """The sum of squares that nobody else reads is one operator, and their mean that over how many they are."""
-    product = state.sole_maker(node.x)
+    product = g.sole_maker(node.x)
     if product is None or product.op != "mul" or product.inputs != [product.x] * 2 or not _is_f32(product):
         return False
     if not node.out.type.concrete or not node.x.type.size or "chain" in node.attrs:
         return False
-    state.drop(product)
-    y = state.add("reduce_sum_square", [product.x, *node.inputs[1:]], node.out.type, node, **node.attrs)
-    if node.op == "reduce_mean":
-        count = constant(node.out, np.float32(node.x.type.size // node.out.type.size), "count")
-        y = state.add("div", [y, count], y.type, node)
-    state.replace(node.out, y)
-    return True
+    g.drop(product)
+    y = g("reduce_sum_square", product.x, *node.inputs[1:], type=node.out.type, **node.attrs)
+    return g.becomes(y / (node.x.type.size // node.out.type.size) if node.op == "reduce_mean" else y)
 
 
 # -- chains
 
 
 @rule("chains", lambda op: op.step is not None)
-def as_chain(state: Sweep, node: Node) -> bool:
+def as_chain(g: Sweep, node: Node) -> bool:
     """An elementwise f32 node takes in the chains before it, or ends the operator that makes its input."""
     step = step_of(node) if _is_f32(node) else None
     if step is None:
@@ -155,15 +146,15 @@ def as_chain(state: Sweep, node: Node) -> bool:
     inputs: list[Value | None] = []
     chain = _append((), inputs, step)
     joined = Node("fused", inputs, node.outputs, {"chain": chain}, node.name)
-    while (before := _chain_before(state, joined, node)) is not None:
-        state.drop(before)
+    while (before := _chain_before(g, joined, node)) is not None:
+        g.drop(before)
         joined = _take_chain(joined, before.out, before)
-    state.write(_into_maker(state, joined, node) or joined)
+    g.write(_into_maker(g, joined, node) or joined)
     return True
 
 
 @rule("last_chains", "fused")
-def for_each_element(state: Sweep, node: Node) -> bool:
+def for_each_element(g: Sweep, node: Node) -> bool:
     """A constant with one number for each short row has one for each element: rows are then no loops of their own."""
     dims = node.out.type.dims if node.out.type.concrete else ()
     given = [v for v in node.inputs if v is not None and v.data is None]
@@ -176,16 +167,13 @@ def for_each_element(state: Sweep, node: Node) -> bool:
             inputs.append(value)
         else:
             inputs.append(constant(value, np.repeat(data, dims[-1], axis=-1), "spread"))
-    if inputs == node.inputs:
-        return False
-    state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
-    return True
+    return inputs != node.inputs and g.again(node, inputs)
 
 
-def _chain_before(state: Sweep, node: Node, at_hand: Node) -> Node | None:
+def _chain_before(g: Sweep, node: Node, at_hand: Node) -> Node | None:
     """A chain that makes an input of the fused node, of the same shape and read by nobody else."""
     for value in node.inputs:
-        before = None if value is None else state.sole_maker(value, own=int(value in at_hand.inputs))
+        before = None if value is None else g.sole_maker(value, own=int(value in at_hand.inputs))
         if before is not None and before.op == "fused" and before.out.type.shape == node.out.type.shape:
             if fits(before, before.inputs, node):
                 return before
@@ -248,21 +236,21 @@ def _renumber(chain: Chain, places: list[int], first: int) -> Chain:
     return tuple((step[0], *map(move, step[1:])) for step in chain)
 
 
-def _into_maker(state: Sweep, node: Node, at_hand: Node) -> Node | None:
+def _into_maker(g: Sweep, node: Node, at_hand: Node) -> Node | None:
     """The product or pool that makes an input of a fused node, with the node's chain at its end; None if none can.
 
     Of several candidates the one written last is taken, since the others' results must be there before it runs.
     """
-    makers = [state.sole_maker(v, own=int(v in at_hand.inputs)) for v in node.inputs]
+    makers = [g.sole_maker(v, own=int(v in at_hand.inputs)) for v in node.inputs]
     ready = [m for m in makers if m is not None and OPS[m.op].extras_at]
-    for maker in sorted(ready, key=state.position.__getitem__, reverse=True):
+    for maker in sorted(ready, key=g.position.__getitem__, reverse=True):
         value = maker.out
         others = [v for v in node.inputs if v is not None and v is not value]
         if value.type != node.out.type or len(maker.outputs) > 1 or not all(_reaches(maker, v) for v in others):
             continue
         if not fits(maker, maker.inputs[OPS[maker.op].extras_at :], node):
             continue
-        state.drop(maker)
+        g.drop(maker)
         return _end_with(maker, value, node)
     return None
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Node, Value
-from ..ir.build import constant
+from ..ir import Node
 from ..ops.registry import attr
-from ..rules.moves import shaped, turn
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
 
 @rule("canonical", "gather", quantized=True)
-def known_gather(state: Sweep, node: Node) -> bool:
+def known_gather(g: Sweep, node: Node) -> bool:
     """At one place or at places that are equally far apart: a slice. At all of them, those a step apart first: an axis
     that is split in two, which change places, as in a shuffle of channels.
     """
@@ -28,26 +26,14 @@ def known_gather(state: Sweep, node: Node) -> bool:
     at = indices.ravel().astype(np.int64) % dims[axis]
     step = int(at[1] - at[0]) if at.size > 1 else 1
     if step and (np.diff(at) == step).all():
-        y = _slice(state, node, axis, int(at[0]), int(at[-1]), step)
+        end = int(at[-1]) + step
+        y = g.cut(x, axis, int(at[0]), end if end >= 0 else np.iinfo(np.int64).min, step)
     elif _deals(at, dims[axis], step):
-        split = shaped(state, node, x, (*dims[:axis], dims[axis] // step, step, *dims[axis + 1 :]))
-        order = list(range(len(dims) + 1))
-        order[axis], order[axis + 1] = axis + 1, axis
-        y = turn(state, node, split, tuple(order))
+        split = g.shape(x, *dims[:axis], dims[axis] // step, step, *dims[axis + 1 :])
+        y = g.turn(split, *range(axis), axis + 1, axis, *range(axis + 2, len(dims) + 1))
     else:
         return False
-    state.replace(out, shaped(state, node, y, out.type.dims))
-    return True
-
-
-def _slice(state: Sweep, node: Node, axis: int, first: int, last: int, step: int) -> Value:
-    """x from `first` to `last` along the axis."""
-    dims = list(node.x.type.dims)
-    dims[axis] = (last - first) // step + 1
-    end = last + step if last + step >= 0 else np.iinfo(np.int64).min
-    lists = {"starts": first, "ends": end, "axes": axis, "steps": step}
-    at = [constant(node.out, np.array([number], np.int64), name) for name, number in lists.items()]
-    return state.add("slice", [node.x, *at], node.x.type.with_shape(tuple(dims)), node)
+    return g.becomes(y)
 
 
 def _deals(at: np.ndarray, extent: int, step: int) -> bool:

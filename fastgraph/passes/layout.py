@@ -15,7 +15,7 @@ from ..ir import Graph, Node, Value
 from ..ir.build import constant
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
-from ..rules.moves import only_moves_ones, shaped, turn, turned_data
+from ..rules.moves import only_moves_ones, turned_data
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, note, sweep
 from .canonicalize import canonicalize
@@ -57,16 +57,12 @@ def share(graph: Graph) -> bool:
     whole: dict[int, Value] = {}
 
     @rule("", "transpose reshape", quantized=True)
-    def moved(state: Sweep, node: Node) -> bool:
-        key = (node.op, node.x, node.out.type.shape, node.attrs.get("perm"))
-        if key in seen:
-            state.replace(node.out, seen[key])
-            return True
-        seen[key] = node.out
-        return False
+    def moved(g: Sweep, node: Node) -> bool:
+        first = seen.setdefault((node.op, node.x, node.out.type.shape, node.attrs.get("perm")), node.out)
+        return first is not node.out and g.becomes(first)
 
     @rule("", "concat", quantized=True)
-    def joined(state: Sweep, node: Node) -> bool:
+    def joined(g: Sweep, node: Node) -> bool:
         if not node.out.type.concrete:
             return False
         axis, inputs = node.attrs["axis"] % len(node.out.type.dims), node.inputs
@@ -77,16 +73,14 @@ def share(graph: Graph) -> bool:
             if 1 < count < len(inputs) and at in whole:
                 longest, same = count, whole[at]
         whole.setdefault(at, node.out)
-        if longest:
-            state.write(Node("concat", [same, *inputs[longest:]], node.outputs, node.attrs, node.name))
-        return longest > 0
+        return longest > 0 and g.again(node, [same, *inputs[longest:]])
 
     return sweep(graph, moved, joined)
 
 
-def source(state: Sweep, value: Value | None) -> tuple[Value, Perm] | None:
+def source(g: Sweep, value: Value | None) -> tuple[Value, Perm] | None:
     """(u, p) when value = transpose(u, p)."""
-    node = None if value is None else state.maker.get(value)
+    node = None if value is None else g.maker.get(value)
     if node is None or node.op != "transpose" or not node.x.type.concrete:
         return None
     return node.x, permutation(node)
@@ -105,69 +99,64 @@ def inverse(perm: Sequence[int]) -> Perm:
     lambda op: op.layout is Layout.EACH or op.layout in BY_LAYOUT or op.name in RULES,
     quantized=True,
 )
-def sink(state: Sweep, node: Node) -> bool:
+def sink(g: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
-    if not _meets_transpose(state, node):
+    if not _meets_transpose(g, node):
         return False
     for value in node.outputs:
         if not value.type.concrete or value.type.quant is not None and value.type.quant.axis is not None:
             return False  # its scales lie along an axis as well
     layout = OPS[node.op].layout
     if layout is Layout.EACH or node.op == "concat":
-        return _sink_joint(state, node)
+        return _sink_joint(g, node)
     rule = RULES.get(node.op) or BY_LAYOUT.get(layout)
-    found = source(state, node.inputs[0]) if rule else None
+    found = source(g, node.inputs[0]) if rule else None
     if rule is None or found is None or any(v is not None and v.data is None for v in node.inputs[1:]):
         return False
-    return rule(state, node, *found)
+    return rule(g, node, *found)
 
 
-def _meets_transpose(state: Sweep, node: Node) -> bool:
+def _meets_transpose(g: Sweep, node: Node) -> bool:
     for value in node.inputs:
-        if value is not None and state.made_by(value, "transpose"):
+        if value is not None and g.made_by(value, "transpose"):
             return True
     return False
 
 
-def _finish(state: Sweep, node: Node, inputs: list[Value | None], perm: Perm, attrs: dict[str, Any]) -> bool:
+def _finish(g: Sweep, node: Node, inputs: list[Value | None], perm: Perm, attrs: dict[str, Any]) -> bool:
     """Write op' on untransposed inputs, and transposes of all its outputs by `perm`."""
-    back = inverse(perm)
-    outs = []
-    for out in node.outputs:
-        dims = tuple(out.type.dims[i] for i in back)
-        outs.append(Value(f"{out.name}.sunk", out.type.with_shape(dims)))
-    state.write(Node(node.op, inputs, outs, attrs, node.name))
-    for out, new in zip(node.outputs, outs, strict=True):
-        turned = turn(state, node, new, perm)
-        note(turned, new, lambda array: array.transpose(perm))
-        state.replace(out, turned)
-    return True
+    kinds = [out.type.with_shape(tuple(out.type.dims[i] for i in inverse(perm))) for out in node.outputs]
+    results = g.several(node.op, kinds, *inputs, **attrs)
+    turned = [g.turn(y, *perm) for y in results]
+    for new, y in zip(turned, results, strict=True):
+        note(new, y, lambda array: array.transpose(perm))
+    return g.becomes(*turned)
 
 
-def _sink_joint(state: Sweep, node: Node) -> bool:
+def _sink_joint(g: Sweep, node: Node) -> bool:
     """Elementwise operators and concat: all inputs take off the same transpose, constants are turned."""
     rank = len(node.out.type.dims)
-    found = [source(state, v) for v in node.inputs]
+    found = [source(g, v) for v in node.inputs]
     perm = next((f[1] for f in found if f is not None and len(f[1]) == rank), None)
     if perm is None or only_moves_ones(tuple(node.out.type.dims[i] for i in inverse(perm)), perm):
         return False
-    turned = [_without(state, node, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
+    turned = [_without(g, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
     size = node.out.type.size
     large = [f for v, f in zip(node.inputs, found, strict=True)
              if v is not None and v.data is None and v.type.size * 2 > size]  # fmt: skip
     bare = large.count(None)
     if None in turned or bare * 2 > max(len(large), 1):
         return False
-    if bare * 2 == len(large) and not any(f is not None and f[0] in state.maker for f in found):
+    if bare * 2 == len(large) and not any(f is not None and f[0] in g.maker for f in found):
         return False
     attrs = dict(node.attrs)
     if node.op == "concat":
         attrs["axis"] = perm[attrs["axis"] % rank]
-    return _finish(state, node, [t() if t else None for t in turned], perm, attrs)
+    return _finish(g, node, [t() if t else None for t in turned], perm, attrs)
 
 
 def _without(
-    state: Sweep, node: Node, value: Value | None, found: tuple[Value, Perm] | None, perm: Perm
+    g: Sweep, value: Value | None, found: tuple[Value, Perm] | None, perm: Perm
 ) -> Callable[[], Value | None] | None:
     """How to get `value` with `perm` taken off, or None when that can't be done."""
     if value is None:
@@ -188,41 +177,41 @@ def _without(
         return lambda: constant(value, turned_data(data, back), "turned", value.type.quant)
     if len(value.type.dims) < len(perm):
         return None
-    return lambda: turn(state, node, value, back)
+    return lambda: g.turn(value, *back)
 
 
-# -- one operator, one rule: (state, node, u, perm) with node.x = transpose(u, perm)
+# -- one operator, one rule: (g, node, u, perm) with node.x = transpose(u, perm)
 
 
-def _axis(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+def _axis(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     """The axis is an attribute or a constant."""
     where = OPS[node.op].axis
     if isinstance(where, str):
         axis = perm[attr(node, where) % len(perm)]
-        return _finish(state, node, [u, *node.inputs[1:]], perm, {**node.attrs, where: axis})
+        return _finish(g, node, [u, *node.inputs[1:]], perm, {**node.attrs, where: axis})
     given = node.const(where)
     if given is None:
         return False
     inputs = [u, *node.inputs[1:]]
-    inputs[where] = constant(node.out, np.full(given.shape, perm[int(given.flat[0]) % len(perm)]), "axis")
-    return _finish(state, node, inputs, perm, node.attrs)
+    inputs[where] = g.held(np.full(given.shape, perm[int(given.flat[0]) % len(perm)]))
+    return _finish(g, node, inputs, perm, node.attrs)
 
 
-def _reduce(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+def _reduce(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     axes = node.const(1)
     if axes is None or axes.size == 0:
         return False
     rank = len(perm)
     gone = [int(a) % rank for a in axes.ravel()]
-    source_axes = constant(node.out, np.array(sorted(perm[a] for a in gone), np.int64), "axes")
+    source_axes = g.vector(*sorted(perm[a] for a in gone))
     if node.attrs.get("keepdims", 1):
-        return _finish(state, node, [u, source_axes], perm, node.attrs)
+        return _finish(g, node, [u, source_axes], perm, node.attrs)
     left = [perm[i] for i in range(rank) if i not in gone]
     order = sorted(left)
-    return _finish(state, node, [u, source_axes], tuple(order.index(a) for a in left), node.attrs)
+    return _finish(g, node, [u, source_axes], tuple(order.index(a) for a in left), node.attrs)
 
 
-def _pad(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+def _pad(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     pads = node.const(1)
     if pads is None:
         return False
@@ -232,26 +221,24 @@ def _pad(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     full = np.zeros((2, rank), np.int64)
     for i, axis in enumerate(chosen):
         full[:, perm[axis]] = pads[i], pads[i + len(chosen)]
-    inputs = [u, constant(node.out, full.ravel(), "pads"), *node.inputs[2:3]]
-    return _finish(state, node, inputs, perm, node.attrs)
+    return _finish(g, node, [u, g.held(full.ravel()), *node.inputs[2:3]], perm, node.attrs)
 
 
-def _slice(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+def _slice(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     axes, starts = node.const(3), node.const(1)
     if starts is None:
         return False
     chosen = np.arange(starts.size) if axes is None else axes
-    mapped = np.array([perm[int(a) % len(perm)] for a in chosen], np.int64)
-    inputs = [u, *node.inputs[1:3], constant(node.out, mapped, "axes"), *node.inputs[4:]]
-    return _finish(state, node, inputs, perm, node.attrs)
+    mapped = g.vector(*(perm[int(a) % len(perm)] for a in chosen))
+    return _finish(g, node, [u, *node.inputs[1:3], mapped, *node.inputs[4:]], perm, node.attrs)
 
 
-def _resize(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+def _resize(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     rank = len(perm)
     axes = node.attrs.get("axes")
     if axes is not None:
         mapped = tuple(perm[int(a) % rank] for a in axes)
-        return _finish(state, node, [u, *node.inputs[1:]], perm, {**node.attrs, "axes": mapped})
+        return _finish(g, node, [u, *node.inputs[1:]], perm, {**node.attrs, "axes": mapped})
     back = inverse(perm)
     inputs: list[Value | None] = [u]
     for i, value in enumerate(node.inputs[1:], 1):
@@ -259,24 +246,24 @@ def _resize(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
         if data is None or data.size == 0:
             inputs.append(value)
             continue
-        inputs.append(constant(node.out, data.reshape(-1, rank)[:, list(back)].ravel(), f"input{i}"))
-    return _finish(state, node, inputs, perm, node.attrs)
+        inputs.append(g.held(data.reshape(-1, rank)[:, list(back)].ravel()))
+    return _finish(g, node, inputs, perm, node.attrs)
 
 
-def _gather(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+def _gather(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     indices = node.const(1)
     if indices is None or indices.ndim > 1:
         return False
     axis = node.attrs.get("axis", 0) % len(perm)
     attrs = {**node.attrs, "axis": perm[axis]}
     if indices.ndim == 1:
-        return _finish(state, node, [u, *node.inputs[1:]], perm, attrs)
+        return _finish(g, node, [u, *node.inputs[1:]], perm, attrs)
     left = [p for i, p in enumerate(perm) if i != axis]
     order = sorted(left)
-    return _finish(state, node, [u, *node.inputs[1:]], tuple(order.index(a) for a in left), attrs)
+    return _finish(g, node, [u, *node.inputs[1:]], tuple(order.index(a) for a in left), attrs)
 
 
-def _reshape(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
+def _reshape(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
     """A reshape splits and merges axes in groups. Where the axes of each group lie side by side in u, it can be done
     there: after a transpose within the groups, if they are in another order (a channel shuffle is one).
     """
@@ -289,11 +276,9 @@ def _reshape(state: Sweep, node: Node, u: Value, perm: Perm) -> bool:
         key = min(axes or [perm[a] for a in ys], default=len(perm))
         keyed.append((key, [perm[a] for a in ys], zs))
     keyed.sort(key=lambda item: item[0])
-    inner = turn(state, node, u, tuple(axis for _, axes, _ in keyed for axis in axes))
     order = [z for _, _, zs in keyed for z in zs]
-    out = shaped(state, node, inner, tuple(node.out.type.dims[z] for z in order))
-    state.replace(node.out, turn(state, node, out, inverse(order)))
-    return True
+    inner = g.turn(u, *(axis for _, axes, _ in keyed for axis in axes))
+    return g.becomes(g.turn(g.shape(inner, *(node.out.type.dims[z] for z in order)), *inverse(order)))
 
 
 def matched_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:

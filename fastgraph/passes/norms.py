@@ -21,7 +21,7 @@ def norms(graph: Graph) -> bool:
 
 
 @rule("norms", "div mul")
-def found_norm(state: Sweep, node: Node) -> bool:
+def found_norm(g: Sweep, node: Node) -> bool:
     """Given ``div(c, sqrt(add(mean(mul(c, c)), e)))`` or ``mul(c, 1 / sqrt(..))``; result rms_normalization(c), or
     layer_normalization(x) of ``c = sub(x, mean(x))``.
     """
@@ -30,28 +30,26 @@ def found_norm(state: Sweep, node: Node) -> bool:
     for c, root in (node.inputs, node.inputs[::-1])[: 1 if node.op == "div" else 2]:
         if c is None or root is None or c.type != node.out.type or not c.type.dims:
             continue
-        epsilon = _under_root(state, root if node.op == "div" else _reciprocal(state, root), c)
+        epsilon = _under_root(g, root if node.op == "div" else _reciprocal(g, root), c)
         if epsilon is None:
             continue
-        center = state.maker.get(c)
-        x = None if center is None or center.op != "sub" else _centered(state, center)
-        scale = constant(node.out, np.ones(c.type.dims[-1], F32), "scale")
+        center = g.maker.get(c)
+        x = None if center is None or center.op != "sub" else _centered(g, center)
         op, value = (NORMS[1], c) if x is None else (NORMS[0], x)
-        state.replace(node.out, state.add(op, [value, scale], node.out.type, node, axis=-1, epsilon=epsilon))
-        return True
+        return g.becomes(g(op, value, np.ones(c.type.dims[-1], F32), type=node.out.type, axis=-1, epsilon=epsilon))
     return False
 
 
-def _maker(state: Sweep, value: Value | None, *ops: str) -> Node | None:
-    node = None if value is None else state.maker.get(value)
+def _maker(g: Sweep, value: Value | None, *ops: str) -> Node | None:
+    node = None if value is None else g.maker.get(value)
     return node if node is not None and node.op in ops else None
 
 
-def _reciprocal(state: Sweep, value: Value) -> Value | None:
+def _reciprocal(g: Sweep, value: Value) -> Value | None:
     """x of 1 / x."""
-    if (node := _maker(state, value, "reciprocal")) is not None:
+    if (node := _maker(g, value, "reciprocal")) is not None:
         return node.x
-    node = _maker(state, value, "div")
+    node = _maker(g, value, "div")
     return node.inputs[1] if node is not None and _number(node.x) == 1 else None
 
 
@@ -59,23 +57,23 @@ def _number(value: Value | None) -> float | None:
     return None if value is None or value.data is None or value.data.size != 1 else float(value.data.item())
 
 
-def _under_root(state: Sweep, root: Value | None, c: Value) -> float | None:
+def _under_root(g: Sweep, root: Value | None, c: Value) -> float | None:
     """epsilon of sqrt(mean(c * c) + epsilon)."""
-    sqrt = _maker(state, root, "sqrt")
-    total = None if sqrt is None else _maker(state, sqrt.x, "add")
+    sqrt = _maker(g, root, "sqrt")
+    total = None if sqrt is None else _maker(g, sqrt.x, "add")
     if total is None or len(total.inputs) != 2:
         return None
     for mean, number in (total.inputs, total.inputs[::-1]):
-        square = _mean(state, mean)
+        square = _mean(g, mean)
         epsilon = _number(number)
-        if square is not None and epsilon is not None and _is_square(state, square, c):
+        if square is not None and epsilon is not None and _is_square(g, square, c):
             return epsilon
     return None
 
 
-def _mean(state: Sweep, value: Value | None) -> Value | None:
+def _mean(g: Sweep, value: Value | None) -> Value | None:
     """x of its mean along rows, which keeps their axis."""
-    node = _maker(state, value, "reduce_mean")
+    node = _maker(g, value, "reduce_mean")
     axes = None if node is None else node.const(1)
     if node is None or axes is None or not node.x.type.concrete:
         return None
@@ -84,23 +82,23 @@ def _mean(state: Sweep, value: Value | None) -> Value | None:
     return node.x if rows and node.out.type.shape == (*dims[:-1], 1) else None
 
 
-def _is_square(state: Sweep, value: Value, c: Value) -> bool:
-    node = _maker(state, value, "mul", "pow")
+def _is_square(g: Sweep, value: Value, c: Value) -> bool:
+    node = _maker(g, value, "mul", "pow")
     if node is None or node.x is not c:
         return False
     return node.inputs[1] is c if node.op == "mul" else _number(node.inputs[1]) == 2
 
 
-def _centered(state: Sweep, node: Node) -> Value | None:
+def _centered(g: Sweep, node: Node) -> Value | None:
     """x of x - mean(x)."""
     x, mean = node.inputs
-    return x if x is not None and _mean(state, mean) is x and x.type == node.out.type else None
+    return x if x is not None and _mean(g, mean) is x and x.type == node.out.type else None
 
 
-def _parameter(state: Sweep, node: Node) -> tuple[Node, Value] | None:
+def _parameter(g: Sweep, node: Node) -> tuple[Node, Value] | None:
     """The norm whose result the node alone reads, and the constant of a row that is its other operand."""
     for x, row in (node.inputs, node.inputs[::-1]):
-        norm = state.sole_maker(x)
+        norm = g.sole_maker(x)
         if norm is None or norm.op not in NORMS or row is None or row.data is None or node.out.type != norm.out.type:
             continue
         dims = row.type.dims
@@ -110,21 +108,21 @@ def _parameter(state: Sweep, node: Node) -> tuple[Node, Value] | None:
 
 
 @rule("norms", "mul")
-def scale_of_norm(state: Sweep, node: Node) -> bool:
+def scale_of_norm(g: Sweep, node: Node) -> bool:
     """Given ``mul(layer_normalization(x, ones), s)``; result ``layer_normalization(x, s)``."""
-    found = _parameter(state, node) if len(node.inputs) == 2 else None
+    found = _parameter(g, node) if len(node.inputs) == 2 else None
     if found is None or found[0].has(2) or not (np.asarray(found[0].inputs[1].data) == 1).all():  # type: ignore[union-attr]
         return False
-    return _with(state, node, found[0], [found[0].x, _row(found[1])])
+    return _with(g, found[0], [found[0].x, _row(found[1])])
 
 
 @rule("norms", "add")
-def bias_of_norm(state: Sweep, node: Node) -> bool:
+def bias_of_norm(g: Sweep, node: Node) -> bool:
     """Given ``add(layer_normalization(x, s), b)``; result ``layer_normalization(x, s, b)``."""
-    found = _parameter(state, node) if len(node.inputs) == 2 else None
+    found = _parameter(g, node) if len(node.inputs) == 2 else None
     if found is None or found[0].has(2) or found[0].op != "layer_normalization":
         return False
-    return _with(state, node, found[0], [*found[0].inputs[:2], _row(found[1])])
+    return _with(g, found[0], [*found[0].inputs[:2], _row(found[1])])
 
 
 def _row(value: Value) -> Value:
@@ -133,7 +131,6 @@ def _row(value: Value) -> Value:
     return value if value.data.ndim == 1 else constant(value, value.data.reshape(-1), "row")
 
 
-def _with(state: Sweep, node: Node, norm: Node, inputs: list[Value | None]) -> bool:
-    state.drop(norm)
-    state.write(Node(norm.op, inputs, node.outputs, norm.attrs, norm.name))
-    return True
+def _with(g: Sweep, norm: Node, inputs: list[Value | None]) -> bool:
+    g.drop(norm)
+    return g.again(norm, inputs)

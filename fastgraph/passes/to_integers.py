@@ -6,6 +6,9 @@ integers take; clamps stand in `chain`s, and functions of one value of 8 bits ar
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from ..ir import Graph, Node, TensorType, Value
@@ -13,7 +16,7 @@ from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, Quant, step_of
 from ..rules.rule import has, rule
 from ..rules.sweep import Sweep, sweep
-from .explicit_quantization import fills_with, requantized, same_numbers
+from .explicit_quantization import fills_with, same_numbers
 from .fuse import LONGEST
 from .quantized.unsigned import unsigned
 
@@ -44,55 +47,51 @@ def is_layer(node: Node) -> bool:
     return op.quant is Quant.INTEGERS and op.weights is not None
 
 
-def _integers(state: Sweep, value: Value | None) -> Value | None:
+def _integers(g: Sweep, value: Value | None) -> Value | None:
     """The quantized value whose reals `value` holds, if there is one."""
     if value is None or value.type.quant is not None:
         return value
-    before = state.maker.get(value)
+    before = g.maker.get(value)
     return before.x if before is not None and before.op == "requantize" and before.x.type.quant is not None else None
 
 
 @rule("integers", lambda op: op.moves)
-def moves_integers(state: Sweep, node: Node) -> bool:
+def moves_integers(g: Sweep, node: Node) -> bool:
     """What only moves data moves integers, and their reals are made after it.
 
     Given ``y = transpose(requantize(x))``; result ``y = requantize(transpose(x))``.
     """
     if node.op == "concat" or len(node.outputs) != 1:
         return False
-    x = _integers(state, node.x)
+    x = _integers(g, node.x)
     if x is None or x.type.quant is None or x.type.quant.axis is not None or node.out.type.dtype != np.float32:
         return False
     if node.op == "pad" and not fills_with(node, x.type):
         return False
     stored = TensorType(x.type.dtype, node.out.type.shape, x.type.quant)
-    value = state.add(node.op, [x, *node.inputs[1:]], stored, node, **node.attrs)
-    state.replace(node.out, state.add("requantize", [value], node.out.type, node))
-    return True
+    return g.becomes(g("requantize", g(node.op, x, *node.inputs[1:], type=stored, **node.attrs), type=node.out.type))
 
 
 @rule("integers", lambda op: op.weights is not None, quantized=True)
-def on_integers(state: Sweep, node: Node) -> bool:
+def on_integers(g: Sweep, node: Node) -> bool:
     """A layer reads the integers of quantized operands, and not their reals.
 
     Given ``y = conv(requantize(x), requantize(const))``; result ``y = conv(x, const)``, f32 as before.
     """
     if not is_layer(node) or len(node.outputs) != 1:
         return False
-    found = [_integers(state, v) for v in node.inputs]
+    found = [_integers(g, v) for v in node.inputs]
     fixed = [v is not None and v.data is not None and v.type.quant is None for v in node.inputs]
     if found[0] is None or found[1] is None or found == node.inputs:
         return False
     if any(f is None and v is not None and not is_fixed
            for f, v, is_fixed in zip(found, node.inputs, fixed, strict=True)):  # fmt: skip
         return False
-    inputs = [f if f is not None else v for f, v in zip(found, node.inputs, strict=True)]
-    state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
-    return True
+    return g.again(node, [f if f is not None else v for f, v in zip(found, node.inputs, strict=True)])
 
 
 @rule("integers", "requantize", quantized=True)
-def absorb(state: Sweep, node: Node) -> bool:
+def absorb(g: Sweep, node: Node) -> bool:
     """An operator on quantized operands gives the quantized result at once, and so do the clamps after it.
 
     Given ``y = requantize(add(requantize(a), requantize(b)))``; result ``y = add(a, b)``.
@@ -102,17 +101,17 @@ def absorb(state: Sweep, node: Node) -> bool:
     nodes: list[Node] = []
     value = node.x
     while True:
-        maker = state.sole_maker(value)
+        maker = g.sole_maker(value)
         if maker is None or len(maker.outputs) != 1 or "chain" in maker.attrs:
             return False
         if OPS[maker.op].quant is not Quant.INTEGERS:
             return False
         nodes.append(maker)
-        if maker.op not in CLAMPS or _integers(state, maker.x) is not None:
+        if maker.op not in CLAMPS or _integers(g, maker.x) is not None:
             break
         value = maker.x
     first = nodes[-1]
-    inputs = [_integers(state, v) or (v if v is not None and v.data is not None else None) for v in first.inputs]
+    inputs = [_integers(g, v) or (v if v is not None and v.data is not None else None) for v in first.inputs]
     if any(a is None and b is not None for a, b in zip(inputs, first.inputs, strict=True)):
         return False
     if is_layer(first) and (inputs[1] is None or inputs[1].type.quant is None):
@@ -120,33 +119,27 @@ def absorb(state: Sweep, node: Node) -> bool:
     if not any(v is not None and v.type.quant is not None and v.data is None for v in inputs):
         return False
     for maker in nodes:
-        state.drop(maker)
+        g.drop(maker)
     for i, maker in enumerate(reversed(nodes)):
         own = inputs if i == 0 else [value, *maker.inputs[1:]]
-        value = Value(f"{maker.out.name}.stored", node.out.type)
-        state.write(Node(maker.op, own, [value], maker.attrs, maker.name))
-    state.replace(node.out, value)
-    return True
+        value = g(maker.op, *own, type=node.out.type, **maker.attrs)
+    return g.becomes(value)
 
 
 @rule("integers_moved clamps", "requantize", quantized=True)
-def requantized_twice(state: Sweep, node: Node) -> bool:
+def requantized_twice(g: Sweep, node: Node) -> bool:
     """requantize(requantize(x)) through reals is one change, and none when nothing changes."""
     x = node.x
-    before = state.maker.get(x)
+    before = g.maker.get(x)
     if before is not None and before.op == "requantize" and x.type.quant is None and x.type.dtype == np.float32:
         x = before.x
     if same_numbers(x.type, node.out.type):
-        state.replace(node.out, x)
-        return True
-    if x is not node.x:
-        state.replace(node.out, requantized(state, x, node.out.type, node))
-        return True
-    return False
+        return g.becomes(x)
+    return x is not node.x and g.becomes(g.requantize(x, node.out.type))
 
 
 @rule("clamps", *CLAMPS, quantized=True)
-def clamp(state: Sweep, node: Node) -> bool:
+def clamp(g: Sweep, node: Node) -> bool:
     """A clamp of the stored result is a clamp of the sum that it is made of.
 
     Given ``y = relu(conv(x, w))``, both uint8 of one scale; result ``y = conv(x, w) {chain=((relu, 0),)}``.
@@ -154,7 +147,7 @@ def clamp(state: Sweep, node: Node) -> bool:
     step = step_of(node)
     if step is None or not same_numbers(node.x.type, node.out.type) or node.out.type.quant is None:
         return False
-    maker = state.sole_maker(node.x)
+    maker = g.sole_maker(node.x)
     if maker is None or len(maker.outputs) != 1 or not computes_reals(maker):
         return False
     if extras_at := OPS[maker.op].extras_at:
@@ -163,42 +156,40 @@ def clamp(state: Sweep, node: Node) -> bool:
             return False
         at = len(maker.inputs) - extras_at
         last = 0 if not chain else max(at, 0) + len(chain)
-        chain = (*chain, (step[0], last, *step[2:]))
-        state.drop(maker)
-        state.write(Node(maker.op, maker.inputs, node.outputs, {**maker.attrs, "chain": chain}, maker.name))
-        return True
+        g.drop(maker)
+        return g.again(maker, chain=(*chain, (step[0], last, *step[2:])))
     first = step_of(maker) if len(maker.inputs) == 2 else None
     if first is not None and not any(v is None for v in maker.inputs):
-        state.drop(maker)
-        places = {v: i for i, v in enumerate(dict.fromkeys(maker.inputs))}
-        head = tuple(places[o] if isinstance(o, Value) else o for o in first)
-        chain = (head, (step[0], len(places), *step[2:]))
-        state.write(Node("fused", list(places), node.outputs, {"chain": chain}, node.name))
-        return True
+        g.drop(maker)
+        return _fused(g, node, maker.inputs, first, step)
     return False
 
 
+def _fused(
+    g: Sweep, node: Node, inputs: Iterable[Value | None], first: tuple[Any, ...], *then: tuple[Any, ...]
+) -> bool:
+    """A chain of a step on these inputs and numbers, and perhaps another on what it gives."""
+    places = {v: i for i, v in enumerate(dict.fromkeys(inputs))}
+    head = tuple(places[o] if isinstance(o, Value) else o for o in first)
+    chain = (head, *((step[0], len(places), *step[2:]) for step in then))
+    return g.becomes(g("fused", *places, type=node.out.type, chain=chain))
+
+
 @rule("integer_chains", lambda op: op.step is not None, quantized=True)
-def as_chain(state: Sweep, node: Node) -> bool:
+def as_chain(g: Sweep, node: Node) -> bool:
     """What is left of elementwise work is a chain of one step, on reals."""
     step = None if any(v is None for v in node.inputs[:2]) else step_of(node)
     if step is None or not computes_reals(node):
         return False
-    places = {v: i for i, v in enumerate(dict.fromkeys(o for o in step[1:] if isinstance(o, Value)))}
-    chain = (tuple(places[o] if isinstance(o, Value) else o for o in step),)
-    state.write(Node("fused", list(places), node.outputs, {"chain": chain}, node.name))
-    return True
+    return _fused(g, node, (o for o in step[1:] if isinstance(o, Value)), step)
 
 
 @rule("real_constants", quantized=True)
-def real_constants(state: Sweep, node: Node) -> bool:
+def real_constants(g: Sweep, node: Node) -> bool:
     """A quantized constant beside f32 values only is f32 too: weights that are only stored in few bits."""
     if node.op == "requantize" and node.x.data is not None:
         found = fold(node)
-        if found is None:
-            return False
-        state.replace(node.out, Value.constant(node.out.name, found[0], node.out.type.quant))
-        return True
+        return found is not None and g.becomes(Value.constant(node.out.name, found[0], node.out.type.quant))
     if (
         node.op in ("dynamic_conv", "dynamic_dense")
         or node.attrs.get("dynamic")
@@ -209,9 +200,8 @@ def real_constants(state: Sweep, node: Node) -> bool:
     inputs: list[Value | None] = []
     for value in node.inputs:
         stored = value is not None and value.type.quant is not None
-        inputs.append(requantized(state, value, _f32(value), node) if stored else value)  # type: ignore[arg-type]
-    state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
-    return True
+        inputs.append(g.requantize(value, _f32(value)) if stored else value)  # type: ignore[arg-type]
+    return g.again(node, inputs)
 
 
 def _f32(value: Value) -> TensorType:

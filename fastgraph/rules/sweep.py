@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
@@ -14,8 +14,12 @@ import numpy as np
 from ..freedoms import free
 from ..ir import Graph, Node, TensorType, Value, read_by
 from ..ir.build import Builder, constant
-from ..ops.evaluate import computes_reals, fold, infer_node
-from ..rules.moves import cast, shaped, turn
+from ..ir.weights import once
+from ..limits import current
+from ..ops.evaluate import computes_reals, fold, infer_node, only_result
+from ..ops.registry import OPS
+from ..ops.shape import permutation
+from .moves import converted, only_moves_ones, turned_data, turned_quant
 from .rule import Rule, applies, rules_of, sees
 
 
@@ -23,8 +27,8 @@ class Sweep(Builder):
     """State of one sweep: the nodes written so far, who made a value, how many nodes read each value. It builds what
     stands in the place of the node at hand.
 
-    A rule gets `(sweep, node)` and returns False to keep the node, or True after it wrote its own nodes with `add`
-    and said with `replace` what stands for the node's outputs. `turned`: the transposes of constants that were made.
+    A rule gets `(sweep, node)` and returns False to keep the node, or True after it wrote its own nodes and said with
+    `becomes` or `again` what stands for the node's outputs. `turned`: the transposes of constants that were made.
     """
 
     node: Node
@@ -50,12 +54,6 @@ class Sweep(Builder):
             value = self._instead[value]
         return value
 
-    def add(self, op: str, inputs: list[Value | None], type: TensorType, like: Node, **attrs: Any) -> Value:
-        """Write a node with one new output and give that output."""
-        node = Node(op, inputs, [Value(f"{like.out.name}.{op}", type)], attrs, like.name)
-        self.write(node)
-        return node.out
-
     @property
     def label(self) -> str:  # type: ignore[override]
         return self.node.name
@@ -67,19 +65,63 @@ class Sweep(Builder):
         return constant(self.node.out, data, "held")
 
     def infer(self, node: Node) -> None:
+        """What moves stored numbers gives numbers that are stored alike."""
+        first = node.inputs[0] if node.inputs else None
+        if first is not None and first.type.quant is not None and OPS[node.op].moves:
+            for out in node.outputs:
+                out.type = TensorType(first.type.dtype, None, first.type.quant)
         infer_node(node)
 
     def fold(self, node: Node) -> list[np.ndarray] | None:
         return fold(node)
 
+    # -- moves and changes of types, in their simplest form; what needs no inference says its type
+
     def shape(self, x: Value, *dims: int) -> Value:
-        return shaped(self, self.node, x, dims)
+        before = self.maker.get(x)
+        if before is not None and before.op == "reshape":
+            x = before.x
+        if x.data is not None:
+            return constant(x, x.data.reshape(dims), "reshaped", x.type.quant)
+        if x.type.shape == dims:
+            return x
+        return self("reshape", x, self.vector(*dims), type=x.type.with_shape(dims), allowzero=1)
 
     def turn(self, x: Value, *perm: int) -> Value:
-        return turn(self, self.node, x, perm)
+        before = self.maker.get(x)
+        if before is not None and before.op == "transpose":
+            first = permutation(before)
+            perm, x = tuple(first[p] for p in perm), before.x
+        dims = x.type.dims
+        turned = tuple(dims[p] for p in perm)
+        if x.data is not None:
+            if (x, perm) not in self.turned:
+                quant = turned_quant(x.type.quant, perm)
+                self.turned[x, perm] = constant(x, turned_data(x.data, perm), "turned", quant)
+            return self.turned[x, perm]
+        if perm == tuple(range(len(perm))):
+            return x
+        if only_moves_ones(dims, perm):
+            return self.shape(x, *turned)
+        return self("transpose", x, type=x.type.with_shape(turned), perm=perm)
 
     def cast(self, x: Value, dtype: Any) -> Value:
-        return cast(self, self.node, x, np.dtype(dtype))
+        dtype = np.dtype(dtype)
+        if x.type.dtype == dtype:
+            return x
+        if x.data is not None:
+            return constant(x, converted(x.data, dtype), dtype.name)
+        return self("cast", x, type=TensorType(dtype, x.type.shape), to=dtype.name)
+
+    def requantize(self, x: Value, type: TensorType) -> Value:
+        """x stored in another way."""
+        if x.data is None:
+            return self("requantize", x, type=type)
+        out = Value(f"{x.name}.requantized", type)
+        current().hold(type.nbytes, out.name)
+        return Value.constant(out.name, once(only_result, Node("requantize", [x], [out]), (x.data,)), type.quant)
+
+    # -- what stands for a node
 
     def becomes(self, *results: Value) -> bool:
         """The results stand for those of the node at hand. True, for the rule to give."""
@@ -87,6 +129,14 @@ class Sweep(Builder):
             if new.type.shape != old.type.shape:
                 new = self.shape(new, *old.type.dims)
             self.replace(old, new)
+        return True
+
+    def again(self, like: Node, inputs: Sequence[Value | None] | None = None, **attrs: Any) -> bool:
+        """Write a node again, with other operands and attributes: it gives what the node at hand gave. True, for the
+        rule to give.
+        """
+        operands = like.inputs if inputs is None else list(inputs)
+        self.write(Node(like.op, operands, self.node.outputs, {**like.attrs, **attrs}, like.name))
         return True
 
     def append(self, node: Node) -> None:

@@ -17,14 +17,14 @@ _HUGE = 2 << 20
 _MADV_HUGEPAGE = 14
 
 
-class Block(NamedTuple):
+class Allocation(NamedTuple):
     """Memory: a uint8 array and the address of its first byte."""
 
     bytes: np.ndarray
     address: int
 
 
-def allocate(nbytes: int, align: int = 4096) -> Block:
+def allocate(nbytes: int, align: int = 4096) -> Allocation:
     """A zeroed block.
 
     The address is a multiple of `align` (a power of two). The memory lives as long as the array or a view of
@@ -41,7 +41,7 @@ def allocate(nbytes: int, align: int = 4096) -> Block:
     address = raw.ctypes.data + start
     if large and sys.platform == "linux":
         _advise_huge(address, nbytes)
-    return Block(raw[start : start + nbytes], address)
+    return Allocation(raw[start : start + nbytes], address)
 
 
 def _advise_huge(address: int, nbytes: int) -> None:

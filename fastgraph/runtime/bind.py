@@ -29,7 +29,7 @@ from .pool import WORTH_LOOKING, Runner
 from .user import failures, raised
 
 WORTH_WAKING = 4_000_000
-"""Multiply-adds, about 40 us: waking other threads for less takes longer than it saves. Results don't depend on it."""
+"""Multiply-adds (about 40 us) from which on a team is woken. Results don't depend on it."""
 
 Run = Callable[[], object]
 

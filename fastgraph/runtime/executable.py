@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compile import Compiled, Shared, Values, compiled
+from ..compile import Compiled, Shapes, Shared, Values, compiled
 from ..errors import FastgraphError, ModelError, UnknownNameError
 from ..ir import Graph, TensorType, Value
 from ..kernels.core.kernel import Kernel
@@ -17,14 +17,14 @@ from ..ops.evaluate import evaluate
 from ..plan.describe import program_text
 from ..plan.program import Step
 from ..room import LARGE, need
-from .allocate import Block
+from .allocate import Allocation
 from .bind import bind, fed
-from .feeds import apart
-from .memory import Memory, Placed, arena_bytes, place_constants
+from .feeds import without_overlap
+from .memory import ConstantMemory, Memory, arena_bytes, place_constants
 
 PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
-"""What Python and NumPy take for a plan, for a node with its values and steps, and for a word of a record, as a program
-and bound to memory. Fitted to what plans of many networks were seen to take."""
+"""Estimated bytes of Python and NumPy objects for a plan, for a node with its values and steps, and for a word of a
+record, as a program and bound to memory. Fitted to plans of many networks."""
 
 
 def compile_graph(
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     """
 
     compiled: Compiled
-    constants: Placed
+    constants: ConstantMemory
     objects: int
 
     @property
@@ -52,9 +52,8 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None,
-    values: Values | None = None,
-) -> Plan:  # fmt: skip
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None, values: Values | None = None
+) -> Plan:
     """A graph compiled for these input shapes, and for values of inputs that decide shapes, with its constants in
     memory.
     """
@@ -74,7 +73,7 @@ class Executable:
     shapes; whoever writes there needs another plan.
     """
 
-    def __init__(self, planned: Plan, block: Block | None = None) -> None:
+    def __init__(self, planned: Plan, block: Allocation | None = None) -> None:
         plan, constants = planned.compiled, planned.constants
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
@@ -150,7 +149,7 @@ class Executable:
             for array in feeds.values():
                 base = array.base
                 if base is not None and (base is owner or type(base) is not np.ndarray or base.base is not None):
-                    feeds = apart(feeds, self.written())
+                    feeds = without_overlap(feeds, self.written())
                     break
         for name, _, _, view in self._feeds:
             view[...] = feeds[name]
@@ -224,7 +223,7 @@ class Executable:
         if inputs:
             found = {feed: view for feed, _, _, view in self._feeds} | self.decided
         elif self._copies is None:
-            raise FastgraphError(f"output {name!r}: results whose shapes hang on data have no fixed memory: use run")
+            raise FastgraphError(f"output {name!r}: results whose shapes depend on data have no fixed memory: use run")
         else:
             found = dict(self._copies)
         if not isinstance(name, str) or name not in found:
@@ -255,7 +254,7 @@ class Executable:
         if self.tail is not None:
             open_ = [name for name, value in self.compiled.values.items() if value is None]
             on = f"the values of {', '.join(open_)}, or other data" if open_ else "data"
-            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes hang on {on}, computed with NumPy:")
+            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes depend on {on}, computed with NumPy:")
             lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
         return "\n".join(lines)
 

@@ -18,8 +18,8 @@ TO_FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
 TO_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 
-_WIDER = {"bfloat16": "f4", "float8_": "f4", "float6_": "f4", "float4_": "f4", "int4": "i1", "int2": "i1",
-          "uint4": "u1", "uint2": "u1"}  # fmt: skip
+_WIDER = dict.fromkeys(("bfloat16", "float8_", "float6_", "float4_"), "f4")
+_WIDER |= {"int4": "i1", "int2": "i1", "uint4": "u1", "uint2": "u1"}
 
 
 def widened(array: np.ndarray) -> np.ndarray:
@@ -120,7 +120,7 @@ def _stored(quant: Quantization, dtype: np.dtype) -> str:
     return f"np.clip(np.rint(x / {quant.scale[0]:.9g}){shift}, {limits.min}, {limits.max}).astype(np.{dtype})"
 
 
-def apart(feeds: Mapping[str, Any], written: Sequence[np.ndarray]) -> dict[str, Any]:
+def without_overlap(feeds: Mapping[str, Any], written: Sequence[np.ndarray]) -> dict[str, Any]:
     """The feeds, with copies of those that overlap memory that is about to be `written`, also in lists.
 
     Only the bounds of memory are compared, so that a few are copied needlessly. NumPy's own check for overlap does not

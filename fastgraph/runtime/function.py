@@ -6,6 +6,7 @@ import ctypes
 import struct
 import sys
 from collections.abc import Callable
+from ctypes import c_char_p, c_int, c_void_p
 from functools import cache, partial
 from typing import Any
 
@@ -24,9 +25,7 @@ class _Record(bytes):
 class _Method(ctypes.Structure):
     """CPython's PyMethodDef."""
 
-    _fields_ = [
-        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
-    ]  # fmt: skip
+    _fields_ = [("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("doc", c_char_p)]
 
 
 def function(call: int, execute: int, program: int, owner: object) -> Callable[[], object]:

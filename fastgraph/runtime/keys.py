@@ -16,17 +16,17 @@ from ..ir import Graph
 from ..locks import undisturbed
 
 Shapes = tuple[tuple[int, ...], ...]
-"""Those of all inputs, in order; () of what has none."""
+"""The shapes of all inputs, in order; () for an input without one."""
 
 Contents = tuple[tuple[str, bytes], ...]
-"""What inputs hold, by name."""
+"""Values of inputs by name."""
 
 PRICE = 4
-"""Runs that pay for a plan."""
+"""Runs whose credit pays for a plan."""
 MOST = 16 * PRICE
-"""The credit to begin with, and the most."""
+"""The initial credit, and the most."""
 MOST_SHAPES = 256
-"""Sets of input shapes of which is kept what decides shapes there."""
+"""Sets of input shapes whose deciders are kept."""
 
 
 class Key(NamedTuple):

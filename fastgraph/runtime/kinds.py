@@ -21,7 +21,7 @@ _SPELLED = {
     "float6e2m3": "float6_e2m3fn", "float6e3m2": "float6_e3m2fn", "float4e2m1": "float4_e2m1fn",
     "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2",
 }  # fmt: skip
-"""What the package ml_dtypes calls element types."""
+"""Names of element types in the package ml_dtypes."""
 
 
 def taken(name: str, kind: Kind, fed: Any) -> Any:

@@ -12,10 +12,10 @@ from ..ir import Value
 from ..ir.weights import Weights
 from ..plan.program import ERROR, Program, Ref, Scratch, buffer_bytes, checked
 from ..plan.storage import byte_strides
-from .allocate import Block, allocate, allocate_apart
+from .allocate import Allocation, allocate, allocate_apart
 
 
-class Placed(NamedTuple):
+class ConstantMemory(NamedTuple):
     """Memory of a program's constants: `own`, a block with those of this program only; `common`, the others, which may
     be shared with other plans of the model; and the addresses of all.
     """
@@ -35,7 +35,7 @@ class Memory:
     The arena is the start of `block`, as it is, or a new zeroed block.
     """
 
-    def __init__(self, program: Program, constants: Placed, block: Block | None = None) -> None:
+    def __init__(self, program: Program, constants: ConstantMemory, block: Allocation | None = None) -> None:
         self.arena, self._base, self.offsets = _arena(program, block)
         self.constants, self.common, self.addresses = constants
         self.error = np.zeros(1, np.int64)
@@ -89,7 +89,7 @@ def arena_bytes(program: Program) -> int:
     return max(program.arena.size, 64)
 
 
-def _arena(program: Program, block: Block | None) -> tuple[np.ndarray, int, Mapping[Value | Scratch, int]]:
+def _arena(program: Program, block: Allocation | None) -> tuple[np.ndarray, int, Mapping[Value | Scratch, int]]:
     """The arena, its address, and the offset of each buffer: as planned, or with guard pages between buffers."""
     size = arena_bytes(program)
     if checked() != "guard":
@@ -99,7 +99,7 @@ def _arena(program: Program, block: Block | None) -> tuple[np.ndarray, int, Mapp
     return memory, base, dict(zip(program.offsets, starts, strict=True))
 
 
-def place_constants(program: Program, weights: Weights | None = None) -> Placed:
+def place_constants(program: Program, weights: Weights | None = None) -> ConstantMemory:
     """Give a program's constants memory; its arrays become views of it.
 
     Constants that are kept across plans get a block of their own each; those that other plans have are shared with
@@ -107,7 +107,7 @@ def place_constants(program: Program, weights: Weights | None = None) -> Placed:
     """
     if program.room is not None and program.room.blocks:
         own, *more = program.room.blocks
-        return Placed(own, more, _addresses(program.constants))
+        return ConstantMemory(own, more, _addresses(program.constants))
     arrays, lasting = program.constants, program.lasting if weights is not None else {}
     placed = {i for i, key in lasting.items() if weights is not None and weights.find(key) is arrays[i]}
     own = _placed(arrays, [i for i in range(len(arrays)) if i not in lasting])
@@ -118,7 +118,7 @@ def place_constants(program: Program, weights: Weights | None = None) -> Placed:
     for i in new:
         assert weights is not None
         weights.keep(lasting[i], arrays[i])
-    return Placed(own, [arrays[i] for i in lasting], _addresses(arrays))
+    return ConstantMemory(own, [arrays[i] for i in lasting], _addresses(arrays))
 
 
 def _addresses(arrays: Sequence[np.ndarray]) -> list[int]:

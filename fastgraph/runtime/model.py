@@ -17,7 +17,7 @@ from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
 from ..passes.specialize import fits
 from .executable import Executable, Plan, make_plan
-from .feeds import apart, array_of, dims_of, shape_advice
+from .feeds import array_of, dims_of, shape_advice, without_overlap
 from .keys import Key, Keys, Shapes
 from .kinds import shown, taken
 from .plans import USUAL, Kept, Plans
@@ -123,7 +123,7 @@ class Model:
         with self._lock if timeout is None else self._within(timeout):
             current = self._plans.current
             if current is None or not current.feed(feeds):
-                arrays = apart(self._checked(feeds), self._written())
+                arrays = without_overlap(self._checked(feeds), self._written())
                 current = self._chosen(self._keys.of(arrays))
                 current.fill(arrays)
             if timeout is None:

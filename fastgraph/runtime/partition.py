@@ -9,7 +9,7 @@ from ..plan.build import KEEP
 from ..plan.program import ERROR, AnyStep, HostStep, Jump, Step
 
 Part = HostStep | Jump | list[Step | Jump]
-"""A host step; a jump between parts; a run of native steps, and of jumps among them."""
+"""A host step; a jump between parts; or native steps with the jumps among them."""
 
 
 def partition(steps: Sequence[AnyStep]) -> list[tuple[int, Part]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..plan.program import checked
-from .allocate import Block, allocate
+from .allocate import Allocation, allocate
 from .executable import Executable, Plan
 from .keys import Key
 
@@ -88,7 +88,7 @@ class Kept:
         self.limits = limits
         self._plans: OrderedDict[Key, Plan] = OrderedDict()
         self._bound: dict[Key, Executable] = {}
-        self._block: Block | None = None
+        self._block: Allocation | None = None
         self._used: tuple[Key, Executable] | None = None
 
     @property
@@ -196,7 +196,7 @@ class Kept:
             block = allocate(needed)
         self._move(block)
 
-    def _move(self, block: Block) -> None:
+    def _move(self, block: Allocation) -> None:
         self._block = block
         self._bound.clear()
 

@@ -31,13 +31,13 @@ from .function import function, interpreter
 from .semaphore import system
 
 KERNELS = (Kernel("execute"), Kernel("call"), Kernel("team"))
-"""The kernels that run the others; for `TIER` whatever tier those are made for."""
+"""The kernels that run others; compiled for `TIER`, whatever the tier of the others."""
 TIER = TIERS[0]
 
 MAX_THREADS = 256
 """The largest team."""
 WORTH_LOOKING = 1_000_000
-"""Multiply-adds, about 10 us. A look at the clock takes as long as a thousand of them."""
+"""Multiply-adds (about 10 us) between two looks at the clock, which take as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64
 _THREADS, _TICKS, _COMMIT, _LIMIT = map(PROGRAM.at, ("threads", "ticks", "commit", "limit"))
 

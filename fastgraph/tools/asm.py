@@ -14,7 +14,7 @@ from ..text import table
 
 
 def step_text(plan: Executable, number: int) -> str:
-    """Step `number` of the plan: what it makes, kernel, record by slots, machine code for the plan's ISA tier.
+    """Step `number` of the plan: its node, kernel, record by slots, and machine code for the plan's ISA tier.
 
     InputError with the numbers there are when there is no such step, or none with a kernel.
     """
@@ -45,7 +45,7 @@ def _code(kernel: Kernel, plan: Executable) -> str:
 
 
 def record_lines(step: Step) -> list[str]:
-    """A line per slot of a step's record: name, value, meaning. Slots behind those of the table go by their numbers."""
+    """A line per slot of a step's record: name, value, meaning. Slots behind the declared ones go by their numbers."""
     slots = record_of(step.kernel)
     names = [*slots, *map(str, range(len(slots), len(step.args)))]
     rows = [(name, _value(arg), slots.get(name, "")) for name, arg in zip(names, step.args, strict=False)]
@@ -53,7 +53,7 @@ def record_lines(step: Step) -> list[str]:
 
 
 def _value(arg: Arg) -> str:
-    """A number, or what an address is of."""
+    """A number, or the meaning of an address."""
     if isinstance(arg, int):
         return str(arg)
     if isinstance(arg, Kernel):

@@ -1,9 +1,8 @@
-"""Engines against one another: interleaved on one core, same inputs, agreement checked.
+"""Compares engines: interleaved on one core, with the same inputs, checking that results agree.
 
-In each round every engine has a burst: one call that is not timed, then calls that are. Bursts keep what an engine
-has in the caches its own, as in a program that runs it alone; the order turns from round to round. What drifts on the
-machine drifts for all, so the ratio of two engines is the median of the rounds' ratios. Rounds that were disturbed are
-thrown away: see `disturbance`.
+In each round every engine has a burst: one call that is not timed, then calls that are. In a burst the caches hold one
+engine's data, as in a program that runs it alone; the order rotates from round to round. Drift of the machine affects
+all engines, so the ratio of two is the median of the rounds' ratios. Disturbed rounds are dropped: see `disturbance`.
 """
 
 from __future__ import annotations
@@ -29,31 +28,31 @@ from ..text import table
 from .engines import Engine, Feeds, Unavailable, fastgraph, peer
 
 BURST_SECONDS = 0.02
-"""Calls of all lengths fill it, so that engines are disturbed alike."""
+"""Seconds of a burst, for calls of any length, so that engines are disturbed alike."""
 MOST_CALLS = 10_000
 MIN_ROUNDS = 5
-"""That were not disturbed: with fewer, ratios are not known."""
+"""Undisturbed rounds that a ratio needs."""
 PATIENCE = 2
-"""Of the time, or the rounds, that were asked for: when to give up waiting for enough that are not disturbed."""
+"""Multiple of the requested time or rounds after which to stop waiting for undisturbed rounds."""
 TOLERANCE = 1e-3
 """Largest accepted |difference| of outputs, over the largest |output|: float32 sums in other orders, and no more."""
 HYBRID_TOLERANCE = 0.05
-"""The same for floats out of numbers of 8 bits: engines round to them each in its own way, and fuse some away."""
+"""The same for floats that come from 8-bit numbers: engines round differently, and fuse some roundings away."""
 QUANTIZED_TOLERANCE = 0.05
-"""Of quantized outputs the largest gap, over the range of their type: roundings of many layers, in other orders."""
+"""Largest accepted difference of quantized outputs over the range of their type: roundings of many layers."""
 ROUNDS = frozenset({"quantize_linear", "dynamic_quantize_linear"})
-"""ONNX's operators that round; other formats say it in the types."""
+"""ONNX's operators that round; in other formats types have a quantization."""
 
 
 class NotMeasurable(FastgraphError):
-    """Other programs had the CPU for too much of the time."""
+    """Other programs used the CPU for too much of the time."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True)
 class Round:
-    """By engine: seconds of each timed call, and what the burst used."""
+    """By engine: seconds of each timed call, and the usage of the burst."""
 
     bursts: tuple[np.ndarray, ...]
     usage: tuple[disturbance.Usage, ...]
@@ -88,17 +87,17 @@ def pinned(threads: int) -> Iterator[int | None]:
 
 
 def compare(
-    path: str, feeds: Feeds, against: Sequence[str], *, threads: int = 1, isa: str | None = None,
-    seconds: float = 3.0, rounds: int | None = None, function: str | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Measure fastgraph and `against` on a file; what `text` shows, and JSON keeps.
+    path: str, feeds: Feeds, against: Sequence[str], seconds: float = 3.0, rounds: int | None = None, **options: Any
+) -> dict[str, Any]:
+    """Measure fastgraph and `against` on a file, for `text` and JSON. options: threads, isa, function, as of `load`.
 
     Keys: model, threads, cpu (None: not pinned), rounds (those that count), arena_bytes, arena_bound, disturbance (a
     `disturbance.report`), and engines, each with name and either `unavailable` (why) or version, calls, p50_ms, p99_ms,
     cpu_share, lost_share, and for peers ratio (fastgraph / peer) and what `compared` gives.
     """
+    threads = options.pop("threads", 1)
     with pinned(threads) as cpu:
-        own = fastgraph(path, feeds, threads, isa, function)
+        own = fastgraph(path, feeds, threads, **options)
         engines, missing = [own], []
         for name in against:
             try:
@@ -127,8 +126,8 @@ def compare(
 
 
 def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None) -> Measured:
-    """Rounds of bursts: for so long, or as many that are not disturbed. With too few of those, all count, as the
-    report says.
+    """Rounds of bursts for so many seconds, or so many that are not disturbed. With too few of those all count, and the
+    report says so.
     """
     lengths = [_length(engine) for engine in engines]
     done: list[Round] = []
@@ -163,7 +162,7 @@ def _length(engine: Engine) -> int:
 
 
 def _goes_on(clean: int, tried: int, elapsed: float, seconds: float, rounds: int | None) -> bool:
-    """Whether there is another round, after as many that were not disturbed, in all, and seconds."""
+    """Whether to do another round, by rounds that were not disturbed, rounds in all, and seconds so far."""
     if rounds:
         return clean < rounds and tried < PATIENCE * max(rounds, MIN_ROUNDS)
     if tried < MIN_ROUNDS or elapsed < seconds:
@@ -205,7 +204,7 @@ def compared(
 
 
 def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
-    """Largest |found - expected| over the largest |expected|, of all outputs the worst; inf where NaNs differ."""
+    """Largest |found - expected| over the largest |expected|, of the worst output; inf where NaNs differ."""
     worst = 0.0
     for a, b in zip(found, expected, strict=True):
         if a.shape != b.shape:
@@ -224,7 +223,7 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> f
 
 
 def is_hybrid(graph: Graph) -> bool:
-    """Whether the graph makes floats of numbers that it has rounded, or stores, in few bits, or lets others round."""
+    """Whether the graph computes floats from numbers that were rounded to, or are stored in, few bits."""
     if all(v.type.quant is not None for v in graph.outputs):
         return False
     return any(
@@ -237,12 +236,12 @@ def is_hybrid(graph: Graph) -> bool:
 
 
 def agrees(result: dict[str, Any]) -> bool:
-    """Whether every engine that ran gave what fastgraph gives."""
+    """Whether the results of every engine that ran agree with fastgraph's."""
     return all(row.get("agrees", True) for row in result["engines"])
 
 
 def refuse(result: dict[str, Any]) -> None:
-    """NotMeasurable when too few rounds of a comparison were left alone."""
+    """NotMeasurable when too few rounds of a comparison were undisturbed."""
     if result["disturbance"]["noisy"]:
         why = disturbance.text(result["disturbance"])
         cpus, threads = default_threads(), result["threads"]

@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _register(paths: Sequence[str]) -> None:
-    """Run files that add operators. InputError, which names the file, where one raises."""
+    """Run files that register operators. InputError, which names the file, where one raises."""
     for number, path in enumerate(paths):
         spec = spec_from_file_location(f"fastgraph_custom_ops_{number}", path)
         if spec is None or spec.loader is None:
@@ -162,7 +162,7 @@ def _register(paths: Sequence[str]) -> None:
 
 
 def _say(error: Exception) -> int:
-    """Print an error; its exit code, 2 where it has none of its own."""
+    """Print an error; its exit code, 2 by default."""
     what = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         what = f"{error.filename}: {error.strerror}"
@@ -190,14 +190,24 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"fastgraph {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def add(name: str, command: Any, summary: str, description: str) -> argparse.ArgumentParser:
+    def add(command: Any, summary: str, description: str, arguments: Callable[[argparse.ArgumentParser], None]) -> None:
+        name = command.__name__[1:]
         sub = commands.add_parser(name, help=summary, description=description, formatter_class=_Raw)
         sub.set_defaults(command=command)
         tiers = (*BY_NAME, NUMPY.name) if name != "kernels" else tuple(BY_NAME)
         sub.add_argument("--isa", choices=tiers, metavar="TIER", help=f"{', '.join(tiers)}; default: the widest here")
-        return sub
+        arguments(sub)
 
-    sub = add("run", _run, "run a model", RUN)
+    add(_run, "run a model", RUN, _run_arguments)
+    add(_inspect, "show a model's plan", INSPECT, _inspect_arguments)
+    add(_bench, "measure models, and other engines beside", BENCH, _bench_arguments)
+    add(_verify, "compare each step with its reference, and outputs with other engines'", VERIFY, _verify_arguments)
+    add(_kernels, "list all kernels, and compile those that the cache lacks", KERNELS, _kernels_arguments)
+    add(_digits, "classify handwritten digits: a first try", DIGITS, _digits_arguments)
+    return top
+
+
+def _run_arguments(sub: argparse.ArgumentParser) -> None:
     _model(sub)
     _threads(sub, None, "the CPUs that this process may use")
     sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
@@ -213,7 +223,8 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--repeat", type=_positive, default=10, metavar="N", help="timed runs (default 10)")
     sub.add_argument("--json", action="store_true", help="print JSON")
 
-    sub = add("inspect", _inspect, "show a model's plan", INSPECT)
+
+def _inspect_arguments(sub: argparse.ArgumentParser) -> None:
     _model(sub, many=True)
     _threads(sub, None, "the CPUs that this process may use")
     what = sub.add_mutually_exclusive_group()
@@ -224,7 +235,8 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--host", action="store_true", help="what NumPy computes, over files and folders")
     sub.add_argument("--json", action="store_true", help="print JSON: of the summary, or of --host")
 
-    sub = add("bench", _bench, "measure models, and other engines beside", BENCH)
+
+def _bench_arguments(sub: argparse.ArgumentParser) -> None:
     _model(sub, many=True)
     _threads(sub, 1, "1")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
@@ -235,22 +247,24 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
     sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
 
-    sub = add("verify", _verify, "compare each step with its reference, and outputs with other engines'", VERIFY)
+
+def _verify_arguments(sub: argparse.ArgumentParser) -> None:
     _model(sub, many=True)
     _threads(sub, 1, "1")
     sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
     sub.add_argument("--json", action="store_true", help="print JSON, with every step")
 
-    sub = add("kernels", _kernels, "list all kernels, and compile those that the cache lacks", KERNELS)
+
+def _kernels_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--build", action="store_true", help="compile what is missing")
     sub.add_argument("--json", action="store_true", help="print JSON, with each kernel")
 
-    sub = add("digits", _digits, "classify handwritten digits: a first try", DIGITS)
+
+def _digits_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--save", metavar="FOLDER", help="also write digits.onnx, image.npy and labels.txt there")
     _threads(sub, 1, "1")
     sub.add_argument("--json", action="store_true", help="print JSON")
-    return top
 
 
 class _Raw(argparse.RawDescriptionHelpFormatter):
@@ -308,7 +322,7 @@ def _print(text: object) -> None:
 
 
 def _writable(flag: str, name: str | None) -> None:
-    """InputError when nothing can be written there: found before there is something to write."""
+    """InputError when the file can't be written, before there is something to write."""
     if name in (None, "-"):
         return
     path = Path(str(name))
@@ -318,7 +332,7 @@ def _writable(flag: str, name: str | None) -> None:
 
 
 def _granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes that are taken for granted, which it says. InputError when more than a batch is open."""
+    """The shapes assumed for open inputs, which it prints. InputError when more than a batch is open."""
     from . import feeds
 
     found = feeds.taken_for_granted(graph, given)
@@ -329,8 +343,8 @@ def _granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _each(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -> tuple[int, dict[str, str]]:
-    """Run a command on each file, with the shapes that are for it: what is wrong with one is said, and the others go
-    on. The greatest exit code, and why files failed.
+    """Run a command on each file with its shapes; errors are printed, and the next file follows. The greatest exit
+    code, and why files failed.
     """
     shapes = _shapes_of(args)
     code, failed = 0, {}
@@ -347,8 +361,8 @@ def _each(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -> tu
 
 
 def _shapes_of(args: argparse.Namespace) -> dict[str, Shapes]:
-    """By file the shapes that are for it: of several files, each takes those of inputs that it has. InputError when
-    none has such an input.
+    """The shapes for each file: of several files, each takes those of inputs that it has. InputError when none has such
+    an input.
     """
     from ..frontends import read
     from . import feeds
@@ -460,19 +474,11 @@ def _bench(args: argparse.Namespace) -> int:
     results = []
 
     def measure(path: str, shapes: Shapes) -> int:
-        model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+        options = {"threads": args.threads, "isa": args.isa, "function": args.function}
+        model = load(path, shapes=shapes, **options)
         _granted(model.graph, shapes)
         inputs = feeds.random_feeds(model, shapes)
-        result = bench.compare(
-            path,
-            inputs,
-            against,
-            threads=args.threads,
-            isa=args.isa,
-            seconds=args.seconds,
-            rounds=args.runs,
-            function=args.function,
-        )
+        result = bench.compare(path, inputs, against, seconds=args.seconds, rounds=args.runs, **options)
         if not args.allow_noise and bench.agrees(result):
             bench.refuse(result)
         results.append(result)

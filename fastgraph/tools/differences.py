@@ -1,4 +1,4 @@
-"""How far a result is from its reference, and how far it may be."""
+"""The error of a result against its reference, and how large it may be."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RELATIVE = 1e-5
 """Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,
 Winograd's transforms."""
 ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
-"""Operators that round f32 activations to bytes by their range: where one lies between two, either is right."""
+"""Operators that round f32 activations to bytes by their range: either neighbor is right for a number between two."""
 
 STEPS = 8
-"""Of a state that is rounded at each step, the neighbors that may add up."""
+"""Roundings to the other neighbor that may add up in a state that is rounded at each step."""
 
 
 def magnitude(node: Node, given: Sequence[Any]) -> float:
-    """The largest sum of magnitudes that a float result comes from, 0 where the result itself tells it."""
+    """The largest sum of magnitudes of the terms of a float result, 0 where the result itself tells it."""
     floats = [a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f" and a.size]
     if node.out.type.dtype is None or node.out.type.dtype.kind != "f" or not floats:
         return 0.0
@@ -39,10 +39,10 @@ def magnitude(node: Node, given: Sequence[Any]) -> float:
 
 
 def flip(node: Node, given: Sequence[Any], made: Any) -> float:
-    """By how much a result may differ for what its kernel rounds: an activation to its other neighbor, or a bias of
-    floats to a whole number of units of the sums; 0 where nothing is rounded.
+    """How much a result may differ because its kernel rounds an activation to the other neighbor, or a float bias to a
+    whole number of units of the sums; 0 where nothing is rounded.
 
-    A state that is rounded at each step is one of many that follow from one another.
+    A state that is rounded at each step carries such differences on to the next steps.
     """
     if node.attrs.get("dynamic"):
         scales = [max(v.type.quant.scale) for v in node.inputs if v is not None and v.type.quant is not None]

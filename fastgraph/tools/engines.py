@@ -1,7 +1,7 @@
-"""fastgraph and its peers behind one face: load a file, run on given inputs, hand out the results.
+"""fastgraph and its peers behind one interface: load a file, run on given inputs, return the results.
 
-Each is set to float32, to the same number of threads, and to its quickest documented way of calling, so that none is
-held up by copies or defaults. Peers are imported only when they are asked for.
+Each is set to float32, to the same number of threads, and to its fastest documented way of calling, without copies
+where possible. Peers are imported only when they are asked for.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Unavailable(FastgraphError):
 
 
 def fastgraph(path: str, feeds: Feeds, threads: int, isa: str | None = None, function: str | None = None) -> Engine:
-    """The inputs copied into the plan's memory, then `execute`: a run leaves its results there, and may write over its
-    inputs. Models whose results have no fixed place are `run`.
+    """Inputs are copied into the plan's memory, then `execute` runs, which leaves the results there and may overwrite
+    inputs. Models whose results have no fixed memory use `run`.
     """
     from .. import __version__
 
@@ -67,7 +67,7 @@ def fastgraph(path: str, feeds: Feeds, threads: int, isa: str | None = None, fun
 
 
 def _as_bytes(place: np.ndarray, array: np.ndarray) -> tuple[Any, Any]:
-    """Two arrays of one type and shape, the second to be copied to the first: as bytes, which takes Python least."""
+    """Two arrays of one type and shape as bytes: the fastest copy from the second to the first in Python."""
     if not place.flags.c_contiguous or not place.size:
         return place.view(), np.array(array)
     to, source = place, np.ascontiguousarray(array, place.dtype)
@@ -153,7 +153,7 @@ def litert(path: str, feeds: Feeds, threads: int) -> Engine:
 
 
 def _in_order(feeds: Feeds, names: Sequence[Set[str]]) -> list[np.ndarray]:
-    """The feeds in an engine's order of inputs, each known by `names`; in their own order where it has other names."""
+    """The feeds in the order of an engine's inputs, by `names`; in their own order where the engine has other names."""
     found = [array for known in names for name, array in feeds.items() if name in known]
     return found if len(found) == len(feeds) else list(feeds.values())
 
@@ -166,13 +166,13 @@ PEERS: dict[str, Callable[[str, Feeds, int], Engine]] = {
 
 
 AS_WRITTEN: dict[str, Callable[[str, Feeds, int], Engine]] = {"onnxruntime": partial(onnxruntime, rewrites=False)}
-"""Peers that can be told to compute what the file says, and not what is nearly the same and quicker."""
+"""Peers that can be set to compute exactly what the file says, without approximations."""
 
 
 def peer(name: str, path: str, feeds: Feeds, threads: int, as_written: bool = False) -> Engine:
-    """The peer called `name`, warm; `as_written`: the one in AS_WRITTEN, where there is one.
+    """The peer called `name`, warmed up; `as_written`: its variant in AS_WRITTEN, if any.
 
-    Unavailable when it is not installed or refuses the model; it says why.
+    Unavailable, with the reason, when it is not installed or refuses the model.
     """
     try:
         engine = (AS_WRITTEN.get(name, PEERS[name]) if as_written else PEERS[name])(path, feeds, threads)

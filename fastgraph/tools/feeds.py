@@ -1,5 +1,5 @@
-"""What a command feeds a model: arrays from files, random ones, shapes from the command line; and floats for the
-integers of quantized inputs and outputs.
+"""Feeds of commands: arrays from files, random arrays, shapes from the command line; floats for quantized inputs and
+outputs.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def read_inputs(
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Arrays by input of ["name=file", "file", ...]: .npy, .npz, images, and any other file as raw numbers.
 
-    A file needs no name when it is the only input's, or an .npz, which has names within. `mean`, `std` and `stored` say
-    how images are taken. With `float_io` raw files for
-    quantized inputs hold float32, and floats are quantized. InputError when a file does not hold what the input takes.
+    The name may be left out for the only input, and for an .npz, which has names. `mean`, `std` and `stored`: see
+    `image_input`. With `float_io` raw files for quantized inputs hold float32, and floats are quantized. InputError
+    when a file does not fit the input.
     """
     specs = {spec.name: spec._replace(shape=model.graph.usual.get(spec.name, spec.shape)) for spec in model.inputs}
     feeds: dict[str, np.ndarray] = {}
@@ -68,13 +68,13 @@ def read_inputs(
 
 
 def _layout(model: Model, name: str) -> str:
-    """The colors of an input that the model declares to be an image."""
+    """The color space of an input that the model declares to be an image."""
     port = model.graph.interface.ports.get(name)
     return "" if port is None else port.layout
 
 
 def _image(path: str, spec: TensorSpec, layout: str, mean: Any, std: Any, stored: bool) -> np.ndarray:
-    """An image file for an input; one that is declared to be an image takes the pixels as they are."""
+    """An image file for an input; an input that is declared to be an image takes plain pixels."""
     if layout and mean is None and std is None and not stored:
         mean, std = [0], [1]
     array = images.image_input(path, spec, mean, std, stored)
@@ -82,7 +82,7 @@ def _image(path: str, spec: TensorSpec, layout: str, mean: Any, std: Any, stored
 
 
 def _named(text: str, names: Container[str]) -> tuple[str | None, str]:
-    """The name, if there is one, and the path. Both may hold "=": a name that the model has goes first."""
+    """The name, if any, and the path. Both may contain "=": a name of an input is preferred."""
     for at, sign in enumerate(text):
         if sign == "=" and text[:at] in names:
             return text[:at], text[at + 1 :]
@@ -111,7 +111,7 @@ def _numpy(text: str, path: str) -> Any:
 
 
 def _raw(path: str, spec: TensorSpec, shape: Sequence[int] | None, float_io: bool) -> np.ndarray:
-    """The bytes of a file as they are, in this machine's order."""
+    """The bytes of a file as an array, in this machine's byte order."""
     dims = _dims(spec, shape)
     dtype = np.dtype(np.float32) if float_io and spec.quantization is not None else spec.dtype
     if dtype is None or dtype.kind not in "fiubc":
@@ -125,7 +125,7 @@ def _raw(path: str, spec: TensorSpec, shape: Sequence[int] | None, float_io: boo
 
 
 def edge_in(array: np.ndarray, spec: TensorSpec, float_io: bool) -> np.ndarray:
-    """What the model takes for an array: floats for a quantized input are quantized, if that is wanted."""
+    """An array as the model takes it: with `float_io` floats for a quantized input are quantized."""
     quantized = spec.quantization is not None and spec.dtype is not None and spec.dtype.kind in "iu"
     if not quantized or array.dtype.kind != "f":
         return array
@@ -138,7 +138,7 @@ def edge_in(array: np.ndarray, spec: TensorSpec, float_io: bool) -> np.ndarray:
 
 
 def edge_out(outputs: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[str, Any]:
-    """The outputs, the quantized ones as the float32 that they stand for."""
+    """The outputs, with quantized ones as float32."""
     quants = {spec.name: spec.quantization for spec in specs}
 
     def real(name: str, array: Any) -> Any:
@@ -150,8 +150,8 @@ def edge_out(outputs: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[st
 
 
 def taken_for_granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes of inputs that the file leaves open and that are not among those `given`: as the file proposes, else
-    with a batch of 1. InputError when more is open.
+    """The shapes of open inputs that are not among those `given`: as the file proposes, else with a batch of 1.
+    InputError when more is open.
     """
     return {
         v.name: _dims(TensorSpec.of(v), graph.usual.get(v.name))
@@ -161,9 +161,9 @@ def taken_for_granted(graph: Graph, given: Container[str]) -> dict[str, tuple[in
 
 
 def random_feeds(model: Model, shapes: Shapes, seed: int = 0) -> dict[str, np.ndarray]:
-    """An array for each input, seeded: normal floats, random truths, bytes and quantized integers over their whole
-    range; other integers, and those of 4 and 2 bits, are 0 and 1 (they may be indices). An open shape is the one that
-    the file names, if it does; else an open batch is 1. InputError when more is open.
+    """An array for each input, seeded: normal floats, random booleans, bytes and quantized integers over their whole
+    range; other integers, and those of 4 and 2 bits, are 0 and 1 (they may be indices). Open shapes are those that the
+    file proposes, else with a batch of 1. InputError when more is open.
     """
     rng = np.random.default_rng(seed)
     known = model.graph.usual | dict(shapes)
@@ -190,7 +190,7 @@ def _random(spec: TensorSpec, kind: Kind | None, shape: Sequence[int] | None, rn
 
 
 def _dims(spec: TensorSpec, shape: Sequence[int] | None) -> tuple[int, ...]:
-    """The shape that is given, or the input's own: with a batch of 1 where the first of several extents is open."""
+    """The given shape, or the input's own, with a batch of 1 where only the first of several extents is open."""
     dims = shape if shape is not None else spec.shape
     if dims is not None and len(dims) > 1 and not isinstance(dims[0], int):
         dims = (1, *dims[1:])

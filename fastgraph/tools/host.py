@@ -20,16 +20,16 @@ from ..text import shorten, table
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
 EXTENTS = (8, 64, 512, 1)
-"""What is tried, one after the other, for all extents that a file leaves open."""
+"""Extents to try for all open ones, in order."""
 
 VALUES = (1, 0, -1, 2)
-"""What is tried for all numbers of inputs that decide shapes."""
+"""Numbers to try for inputs that decide shapes."""
 
 Shapes = Mapping[str, Sequence[int]]
 
 
 def files(paths: Iterable[str]) -> Iterator[str]:
-    """The networks that are named, and those under the folders that are."""
+    """The networks among these files, and those in these folders."""
     for path in map(Path, paths):
         if path.suffix in SUFFIXES or not path.is_dir():
             yield str(path)
@@ -39,10 +39,10 @@ def files(paths: Iterable[str]) -> Iterator[str]:
 
 
 def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
-    """A plan for the input shapes given or that the file names, with `EXTENTS` for the others, and with `VALUES` for
-    inputs that decide shapes; kernels are not made.
+    """A plan for given or proposed input shapes, with `EXTENTS` for open extents and `VALUES` for inputs that decide
+    shapes; without kernels.
 
-    FastgraphError or MemoryError, that of the last try, when there is none; GraphError where one should have been made.
+    FastgraphError or MemoryError, of the last try, when there is none; GraphError where one should have been made.
     """
     declared(graph, shapes)
     *others, last = (_chosen(graph, extent) for extent in EXTENTS)
@@ -57,8 +57,8 @@ def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
 
 
 def _for_values(graph: Graph, shapes: Shapes, tier: Tier) -> Compiled:
-    """The plan for some values of what decides shapes that leaves nothing to NumPy's tail; if there is none, that for
-    any values.
+    """The plan for the first of some values of the inputs that decide shapes that leaves no tail to NumPy, else that
+    for any values.
     """
     plan = planned(graph, shapes, tier, 1)
     asked = deciders(share(graph), shapes) if plan.tail is not None else ()
@@ -83,14 +83,14 @@ def _chosen(graph: Graph, extent: int) -> dict[str, tuple[int, ...]]:
 
 
 def on_host(plan: Compiled) -> list[Node]:
-    """The nodes that NumPy computes: between native calls, and behind them where shapes hang on data."""
+    """The nodes that NumPy computes: between native calls, and after them where shapes depend on data."""
     tail = plan.tail.nodes if plan.tail is not None else []
     return [*(step.node for step in plan.program.steps if isinstance(step, HostStep)), *tail]
 
 
 def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | None = None) -> dict[str, Any]:
-    """How many files have a plan, and how many of those nothing for NumPy; its operators, those of most files first:
-    nodes, files, the types of one, and where; and why files have no plan.
+    """How many files have a plan, and how many of those no host steps; NumPy's operators, by the number of files:
+    nodes, files, the types of one node, and its place; and why files have no plan.
     """
     nodes: Counter[str] = Counter()
     holders: dict[str, list[str]] = {}
@@ -126,7 +126,7 @@ def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | Non
 
 
 def _types(node: Node) -> str:
-    """What a node reads and makes."""
+    """The types of a node's operands and results."""
     read_, made = ([str(v.type) for v in values if v is not None] for values in (node.inputs, node.outputs))
     return f"{', '.join(read_)} -> {', '.join(made)}"
 

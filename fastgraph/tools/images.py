@@ -1,8 +1,8 @@
-"""Image files as a model's input: read, resized to its size, scaled the way it wants.
+"""Image files as inputs: read, resized to the input's size, normalized.
 
-Pixels are 0..255. Without a mean and a standard deviation an unsigned byte takes the pixel as it is, a signed one the
-pixel - 128 (the same image, for the zero point moves along), and a float the pixel / 255. With them the input
-is (pixel - mean) / std, quantized by the tensor's own scale if it is quantized.
+Pixels are 0..255. Without a mean and a standard deviation an unsigned byte is the pixel, a signed one the pixel - 128
+(the same image, as the zero point moves along), and a float the pixel / 255. With them the input is (pixel - mean) /
+std, quantized if the input is.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from ..runtime.model import TensorSpec
 
 SUFFIXES = frozenset({".bmp", ".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _GRAY = (0.299, 0.587, 0.114)
-"""Shares of red, green and blue in brightness: ITU-R BT.601."""
+"""Weights of red, green and blue in brightness: ITU-R BT.601."""
 
 
 def image_input(
     path: str, spec: TensorSpec, mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
     stored: bool = False,
 ) -> np.ndarray:  # fmt: skip
-    """The image as an array for `spec`, resized to its height and width whatever its own proportions.
+    """The image as an array for `spec`, resized to its height and width without keeping proportions.
 
-    `mean` and `std` are in pixels, one number or one a channel; `stored`: the image's bytes are the input's. InputError
-    when the input is no image: it has to be [H,W,C] or [C,H,W] with 1 or 3 channels, a batch extent before or not.
+    `mean` and `std` are in pixels, one number or one a channel; `stored`: the image's bytes are the stored numbers.
+    InputError when the input is no image: its shape must be [H,W,C] or [C,H,W] with 1 or 3 channels, with or without a
+    batch.
     """
     height, width, channels, first = _layout(spec)
     pixels = read_image(path).astype(np.float64)
@@ -44,7 +45,7 @@ def image_input(
 
 
 def _layout(spec: TensorSpec) -> tuple[int | None, int | None, int, bool]:
-    """Height and width (None: open), channels, and whether the channels come first."""
+    """Height and width (None: open), channels, and whether channels come first."""
     shape = spec.shape or ()
     fits = len(shape) in (3, 4) and (len(shape) == 3 or not isinstance(shape[0], int) or shape[0] == 1)
     for first, (h, w, c) in ((False, (-3, -2, -1)), (True, (-2, -1, -3))):
@@ -90,14 +91,14 @@ def _each(numbers: Any, pixels: np.ndarray) -> np.ndarray:
 
 
 def resize(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
-    """[H,W,C] resized with a linear filter that widens when it shrinks, so that each pixel counts."""
+    """[H,W,C] resized with a linear filter that is widened for shrinking, so that each pixel counts."""
     return np.einsum(
         "hy,yxc,wx->hwc", _filter(pixels.shape[0], height), pixels, _filter(pixels.shape[1], width), optimize=True
     )
 
 
 def _filter(old: int, new: int) -> np.ndarray:
-    """[new, old]: each new place's shares of the old ones; a triangle around it, of at least two old places."""
+    """[new, old]: weights of old pixels in each new one; a triangle around it, at least two old pixels wide."""
     ratio = old / new
     centers = (np.arange(new) + 0.5) * ratio - 0.5
     shares = np.maximum(0, 1 - np.abs(np.arange(old) - centers[:, None]) / max(ratio, 1))
@@ -108,7 +109,7 @@ def _filter(old: int, new: int) -> np.ndarray:
 
 
 def read_image(path: str) -> np.ndarray:
-    """Red, green and blue as uint8[H,W,3]. InputError when it can't be read, OSError when it is not there."""
+    """The pixels as uint8 [H,W,3], RGB. InputError when the file can't be decoded, OSError when it can't be read."""
     data = Path(path).read_bytes()
     if data[:2] == b"BM" and (pixels := _bitmap(data)) is not None:
         return pixels
@@ -127,7 +128,7 @@ def read_image(path: str) -> np.ndarray:
 
 
 def _bitmap(data: bytes) -> np.ndarray | None:
-    """The pixels of an uncompressed Windows bitmap; None for other kinds, and for one that is cut short."""
+    """The pixels of an uncompressed Windows bitmap; None for other kinds, and for a file that is cut short."""
     if len(data) < 54:
         return None
     at, size, width, height, bits, compression, colors = struct.unpack_from("<IIii2xHI12xI", data, 10)

@@ -1,4 +1,4 @@
-"""`fastgraph inspect`: what a file holds, what becomes of it, where its memory lies."""
+"""`fastgraph inspect`: a file's content, its graph at each stage, its plan and memory."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _core_ml(path: str) -> dict[str, Any]:
 
 
 def _operations(block: Any) -> int:
-    """Those of a block and of the blocks in it, constants not counted."""
+    """Operations of a block and its nested blocks, without constants."""
     return sum((op.type != "const") + sum(map(_operations, op.blocks)) for op in block.operations)
 
 
@@ -99,8 +99,8 @@ def facts_text(facts: Mapping[str, Any]) -> str:
 
 
 def stages_text(graph: Graph, shapes: Shapes) -> str:
-    """A graph as its file has it and after each stage with the rules that were applied in it, how often; `shapes` for
-    what the file leaves open: only the first when input shapes stay open.
+    """The graph of a file, and after each stage with the rules applied in it and how often; only the first when input
+    shapes stay open. `shapes`: for open inputs.
     """
     parts = [("read", str(graph))]
     if set(missing_dims(graph)) <= set(shapes):
@@ -128,7 +128,7 @@ def memory_text(model: Model) -> str:
 
 
 def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """All that `inspect` knows; without a plan when input shapes are open."""
+    """All that `inspect` prints, for JSON; without a plan when input shapes are open."""
     found: dict[str, Any] = {"file": dict(facts), "isa": model.tier.name, "threads": model.threads}
     if model.graph.interface.about:
         found["about"] = model.graph.interface.about
@@ -155,7 +155,7 @@ def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
-    """File, inputs and outputs, kernels and the plan's table."""
+    """File, inputs and outputs, kernels and the table of steps."""
     rows = [("input", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.inputs]
     rows += [("output", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.outputs]
     about = [(title, " ".join(text.split())) for title, text in model.graph.interface.about.items()]
@@ -170,7 +170,7 @@ def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
 
 
 def unplanned(model: Model) -> str:
-    """Why the model has no plan, and what to do; "" when it has one."""
+    """Why the model has no plan, and a remedy; "" when it has one."""
     try:
         assert model.plan
     except InputError:
@@ -184,6 +184,6 @@ def unplanned(model: Model) -> str:
 
 
 def _spec(spec: TensorSpec) -> dict[str, Any]:
-    """An input or output; its quantization, if it has one, as scales, zero points and their axis."""
+    """An input or output for JSON; a quantization as scales, zero points and their axis."""
     found = {"name": spec.name, "shape": spec.shape, "dtype": str(spec.dtype)}
     return found | ({} if spec.quantization is None else {"quantization": spec.quantization._asdict()})

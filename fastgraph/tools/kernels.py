@@ -1,6 +1,6 @@
-"""The kernels that programs for a tier can want: which are in the cache, and all that are missing made at once.
+"""`fastgraph kernels`: which kernels of a tier the cache has; builds the missing ones.
 
-The machine at hand need not be able to run them.
+The machine need not be able to run them.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ def report(tier: Tier) -> dict[str, Any]:
 
 
 def wanted(tier: Tier) -> list[tuple[Kernel, Tier]]:
-    """Each kernel of a tier with the tier that it is made for: those that run the others are the narrowest's."""
+    """Each kernel of a tier with the tier it is compiled for: those that run the others are for the narrowest."""
     shared = TIERS[0]
     core = [(kernel, shared) for kernel in kernels_of(shared) if row(kernel.name).family == "core"]
     return [*core, *((kernel, tier) for kernel in kernels_of(tier) if row(kernel.name).family != "core")]
 
 
 def build(tier: Tier) -> tuple[int, float]:
-    """Compile what the cache lacks, by as many processes as are worth it: how many kernels, and the seconds.
+    """Compile what the cache lacks, with as many processes as pay: how many kernels, and the seconds.
 
-    FastgraphError when the cache's folder can't be written (then nothing is compiled), or not all found place in it.
+    FastgraphError when the cache's folder can't be written (then nothing is compiled), or not all kernels could be
+    written.
     """
     place, began = store.folder(), time.perf_counter()
     _check_writable(place)

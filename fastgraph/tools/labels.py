@@ -1,4 +1,4 @@
-"""The classes that a classifier names, by a file of labels."""
+"""Class names of a classifier, from a file of labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .feeds import edge_out
 
 
 def read_labels(path: str) -> list[str]:
-    """The names of classes 0, 1, ...: a line each. Lines that all begin with their own number lose it."""
+    """The names of classes 0, 1, ...: one a line. If all lines begin with their number, it is removed."""
     try:
         lines = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines()]
     except UnicodeDecodeError as error:
@@ -32,10 +32,10 @@ def read_labels(path: str) -> list[str]:
 def top_classes(
     outputs: Mapping[str, Any], specs: Sequence[TensorSpec], labels: Sequence[str], count: int
 ) -> dict[str, list[list[dict[str, Any]]]]:
-    """For each output with a number per label: for each of its rows the `count` likeliest classes, likeliest first.
+    """For each row of each output with a number per label, the `count` most probable classes in order.
 
-    Probabilities are the numbers themselves when all of them lie in 0..1, else their softmax. InputError when no
-    output has as many classes as there are labels.
+    Probabilities are the numbers themselves when all of them lie in 0..1, else their softmax. InputError when no output
+    has as many classes as there are labels.
     """
     found = {}
     arrays = {n: a for n, a in edge_out(outputs, specs).items() if isinstance(a, np.ndarray) and a.dtype.kind in "fiu"}

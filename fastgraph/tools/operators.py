@@ -1,8 +1,9 @@
-"""Each operator of a file beside its NumPy reference, whatever steps it became.
+"""Compares each operator of a file with its NumPy reference, whatever steps it became.
 
-The reference of an operator knows nothing of the rules that write it as others. It gets the values that the plan had
-for the operator's operands, so that errors don't add up, or where the plan had none (they were within a kernel) what
-the references before it gave.
+The reference of an operator knows nothing of the rules that write it as others, unless what they write is its meaning
+(`define` without a reference): such operators are for other engines to check. It gets the values that the plan had for
+the operator's operands, so that errors don't add up, or where the plan had none (they were within a kernel) what the
+references before it gave.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..compile import planned
 from ..errors import GraphError
 from ..ir import Graph, Node, Value, copy
 from ..ops.evaluate import operands, pure, run_node
+from ..ops.registry import OPS
 from ..rules.sweep import How, Notes, noted
 from ..runtime.executable import Executable
 from ..runtime.keys import Key
@@ -26,17 +28,17 @@ from ..runtime.stepwise import is_held
 from .differences import difference, flip, magnitude
 
 SLACK = 10
-"""A number of the plan may come of several operators and their steps: so many times what a step may differ."""
+"""Factor on the error allowed for a step: an operator's result may come from several steps."""
 HALF = 4 * 2.0**-10
-"""Of float16 the same: references round after each operator, kernels where a value is stored."""
+"""The same for float16: references round after each operator, kernels where a value is stored."""
 
 
 @dataclass(frozen=True)
 class OperatorCheck:
-    """An operator of the file (an ONNX node, ...), as the frontend wrote it, beside its reference.
+    """An operator of the file (an ONNX node, ...) compared with its reference.
 
-    `became`: what the plan computes it by. `compared`: whether the plan has its result; where that is within a kernel,
-    it is compared with what follows from it, as `within` says there: the operators before this one that count, too.
+    `became`: the plan's operators that compute it. `compared`: whether the plan has its result; an operator whose
+    result is inside a kernel is checked with the first one after it that the plan has, whose `within` names it.
     `error`, `allowed`: in the units of `StepCheck`.
     """
 
@@ -62,41 +64,47 @@ class Margin(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a value of the plan was, and by how much it may differ for what its kernel rounds (`differences.flip`)."""
+    """A value of the plan after its step, and how much it may differ because its kernel rounds (`differences.flip`)."""
 
     array: Any
     flip: float = 0.0
 
 
-class Place(NamedTuple):
-    """A value of the plan, and what makes the value of the file of it."""
+class Origin(NamedTuple):
+    """A value of the plan, and a function from it to the value of the file."""
 
     value: Value
     hows: tuple[How, ...]
 
 
 class Traced(NamedTuple):
-    """The graph that the stages got; where its values are in the plan; the operators of the plan by nodes' names."""
+    """The graph before the stages; where the plan has its values; the plan's operators by node name."""
 
     graph: Graph
-    places: Mapping[Value, Place]
+    places: Mapping[Value, Origin]
     became: Mapping[str, str]
 
     def wanted(self) -> set[Value]:
-        """The values of the plan that `checks` takes."""
+        """The values of the plan that `checks` needs."""
         return {place.value for place in self.places.values()}
+
+    def origin(self, nodes: Sequence[Node]) -> str:
+        """The operators of the file that nodes of the plan were written for, where they are others; but for moves."""
+        names, ops = {node.name for node in nodes if node.name}, {node.op for node in nodes}
+        found = [node for node in self.graph.nodes if node.name in names and not OPS[node.op].moves]
+        return "" if {node.op for node in found} <= ops else ", ".join(f"{node.op} {node.name!r}" for node in found)
 
 
 def traced(model: Model, key: Key, plan: Executable) -> Traced:
-    """What the operators of the file became in a plan. It is planned again, to see that."""
+    """What the operators of the file became in a plan, found by planning again."""
     seen: list[tuple[Graph, Graph, list[Value]]] = []
 
     def before(graph: Graph) -> None:
         seen.append((copy(graph), graph, _values(graph)))
 
+    shapes, made = model._keys.shapes(key), plan.compiled
     with noted() as notes:
-        again = planned(model.graph, model._keys.shapes(key), model.tier, model.threads, plan.compiled.shared,
-                        plan.compiled.values, before).graph  # fmt: skip
+        again = planned(model.graph, shapes, model.tier, model.threads, made.shared, made.values, before).graph
     graph, _, now = seen[0]
     pairs = list(zip(again.nodes, plan.graph.nodes, strict=False))
     if len(again.nodes) != len(plan.graph.nodes) or any(a.op != b.op for a, b in pairs):
@@ -117,15 +125,15 @@ def _values(graph: Graph) -> list[Value]:
     return [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
 
 
-def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Executable) -> Place | None:
-    """Where a value is after the stages: it itself, or the first that came to stand for it and that the plan holds."""
+def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Executable) -> Origin | None:
+    """Where a value is after the stages: itself, or the first value that replaced it and that the plan has."""
     hows: tuple[How, ...] = ()
     seen: set[Value] = set()
     while value not in seen:  # a transpose may be another's that was turned back
         seen.add(value)
         own = held.get(value)
         if own is not None and is_held(plan, own):
-            return Place(own, hows)
+            return Origin(own, hows)
         if value not in notes:
             return None
         value, how = notes[value]
@@ -134,7 +142,7 @@ def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Execut
 
 
 def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
-    """Every operator beside its reference. `kept`: what the plan's values were when they had been made."""
+    """Every operator compared with its reference. `kept`: the plan's values, right after their steps."""
     flips = {value: kept[place.value].flip for value, place in found.places.items() if place.value in kept}
     held = {
         value: array for value, place in found.places.items() if (array := _as_in_file(value, place, kept)) is not None
@@ -158,8 +166,8 @@ def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
     return results
 
 
-def _as_in_file(value: Value, place: Place, kept: Mapping[Value, Kept]) -> Any:
-    """What the plan had for a value of the file; None where it had nothing of its type."""
+def _as_in_file(value: Value, place: Origin, kept: Mapping[Value, Kept]) -> Any:
+    """The plan's content of a value of the file; None where it has none of the same type."""
     array = place.value.data
     if array is None:
         array = kept[place.value].array if place.value in kept else None
@@ -171,7 +179,7 @@ def _as_in_file(value: Value, place: Place, kept: Mapping[Value, Kept]) -> Any:
 
 
 def _reference(node: Node, now: Mapping[Value, Any], margins: Mapping[Value, Margin]) -> tuple[Sequence[Any], Margin]:
-    """What the reference makes of what is known of the operands: nothing, if one is not, and of random numbers."""
+    """The results of the reference for known operands; none if an operand is unknown, nor for random numbers."""
     read = operands(node)
     given = [None if v is None else v.data if v.data is not None else now.get(v) for v in read]
     unknown = any(v is not None and a is None for v, a in zip(read, given, strict=True))
@@ -194,7 +202,7 @@ def _is_real(array: Any) -> bool:
 def _check(
     node: Node, made: Sequence[Any], held: Mapping[Value, Any], margin: Margin, became: Mapping[str, str]
 ) -> OperatorCheck:
-    """The result that differs by most."""
+    """The check of the result that differs most."""
     pairs = [(v, held[v], right) for v, right in zip(node.outputs, made, strict=False) if v in held]
     found = [_compared(node, mine, right, margin) for v, mine, right in pairs if _comparable(v, mine, right, margin)]
     error, allowed = max(found, key=lambda each: each[0] - each[1], default=(0.0, 0.0))

@@ -18,8 +18,8 @@ RUNS = 50
 def profile(plan: Executable, runs: int = RUNS) -> list[dict[str, Any]]:
     """A row per native step, in order, and one for all NumPy steps if there are any: microseconds, GMAC/s.
 
-    Medians over `runs`. Thread 0's clock: waiting for the other threads is part of a step, and so is what a jump before
-    it takes. A step of a loop has the time of all its rounds.
+    Medians over `runs` of thread 0's clock: waiting for other threads is part of a step, and so is a jump before it. A
+    step of a loop has the time of all its rounds.
     """
     plan.execute()
     seconds = [np.median([runner.profile() for _ in range(runs)], axis=0) for _, runner in plan.segments]
@@ -59,7 +59,7 @@ def _whole(plan: Executable, runs: int) -> float:
 
 
 def text(rows: list[dict[str, Any]], call: float | None = None) -> str:
-    """The profile as a table, with each step's share of the whole, and that of a call of so many microseconds."""
+    """The profile as a table, with each step's share of the total and of a call of so many microseconds."""
     total = sum(row["us"] for row in rows) or 1.0
     lines = [("", "op", "result", "type", "us", "%", "GMAC/s", "kernel")]
     for n, row in enumerate(rows):

@@ -15,7 +15,7 @@ from . import labels
 
 
 def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dict[str, np.ndarray], list[float]]:
-    """The outputs, and the seconds of each of `repeat` runs after a first one that is not timed (plan, kernels)."""
+    """The outputs, and the seconds of each of `repeat` runs after one that is not timed (planning, kernels)."""
     outputs = model.run(feeds)
     seconds = []
     for _ in range(repeat):
@@ -30,16 +30,14 @@ def result_json(
 ) -> dict[str, Any]:
     """Outputs in figures, latency, arena; the top classes, where they are asked for."""
     p50, p99 = np.percentile(seconds, [50, 99]) * 1e3
-    found = {
-        "isa": model.tier.name, "threads": model.threads, "runs": len(seconds), "p50_ms": float(p50),
-        "p99_ms": float(p99), "arena_bytes": model.arena_bytes,
-        "outputs": {name: figures(array) for name, array in outputs.items()},
-    }  # fmt: skip
+    found = {"isa": model.tier.name, "threads": model.threads, "runs": len(seconds)}
+    found |= {"p50_ms": float(p50), "p99_ms": float(p99), "arena_bytes": model.arena_bytes}
+    found |= {"outputs": {name: figures(array) for name, array in outputs.items()}}
     return found | ({} if top is None else {"top": dict(top)})
 
 
 def figures(array: Any) -> dict[str, Any]:
-    """Shape, type, least, mean and largest value, and where the largest is; less for what has no numbers."""
+    """Shape, type, least, mean and largest value, and the index of the largest; only shape and type without numbers."""
     if not isinstance(array, np.ndarray):
         return {"type": type(array).__name__}
     found: dict[str, Any] = {"shape": list(array.shape), "dtype": str(array.dtype)}
@@ -51,7 +49,7 @@ def figures(array: Any) -> dict[str, Any]:
 
 
 def text(result: Mapping[str, Any]) -> str:
-    """What `result_json` holds, for people."""
+    """`result_json` for people."""
     rows = [("output", "type", "min", "mean", "max", "largest at")]
     for name, of in result["outputs"].items():
         shape = ",".join(map(str, of.get("shape", ())))

@@ -1,9 +1,9 @@
-"""`fastgraph verify`: every step of a plan and every operator of the file beside its NumPy reference, and the outputs
-beside other engines'.
+"""`fastgraph verify`: compares every step of a plan, and every operator of the file, with its NumPy reference, and the
+outputs with other engines'.
 
-A step gets what the plan's memory holds before it, and so does its reference: errors don't add up, and the first step
-that differs is the one that is wrong. Steps that NumPy computes have nothing beside them. Where no step differs and an
-operator does (operators.py), the rule is wrong that wrote the operator as those steps.
+A step and its reference get the same content of the plan's memory: errors don't add up, and the first step that differs
+is the wrong one. Host steps are references themselves. Where no step differs but an operator does (operators.py), a
+rule is wrong that decomposes it into those steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..plan.build import KEEP
 from ..plan.program import AnyStep, HostStep, Jump, Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
-from ..runtime.feeds import apart, widened
+from ..runtime.feeds import widened, without_overlap
 from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
@@ -30,19 +30,21 @@ from . import bench
 from .differences import difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
-from .operators import Kept, OperatorCheck, checks, traced
+from .operators import Kept, OperatorCheck, Traced, checks, traced
 
 
 @dataclass(frozen=True)
 class StepCheck:
-    """A node's steps beside its reference.
+    """A node's steps compared with its reference.
 
-    `kernel`: what computes it; "view" where nothing is to be done, "numpy" for references, which are not compared.
-    `error`: of floats the largest |difference| over the largest sum of magnitudes, of integers the largest difference.
+    `origin`: the operators of the file that the nodes were written for, where they are others.
+    `kernel`: of the steps; "view" where there are none, "numpy" for host steps, which are not compared. `error`: of
+    floats the largest |difference| over the largest sum of magnitudes, of integers the largest difference.
     """
 
     node: str
     op: str
+    origin: str
     kernel: str
     error: float
     allowed: float
@@ -51,8 +53,8 @@ class StepCheck:
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """An output of a run beside a peer engine's: the largest |difference| over the largest output, or of quantized
-    ones the largest difference of stored numbers.
+    """An output of a run compared with a peer engine's: the largest |difference| over the largest output, or of
+    quantized outputs the largest difference of stored numbers.
     """
 
     name: str
@@ -64,7 +66,7 @@ class OutputCheck:
 
 @dataclass(frozen=True)
 class Report:
-    """What `verify` found: the steps in the order in which they run, the operators in that of the file, the outputs."""
+    """The result of `verify`: steps in the order of the plan, operators in that of the file, outputs."""
 
     model: str
     isa: str
@@ -107,21 +109,21 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
         if not isinstance(name, str) or name not in PEERS:
             raise InputError(f"against {name!r}: the engines are {', '.join(PEERS)}")
     with model._lock:
-        arrays = apart(model._checked(_random(model) if feeds is None else feeds), model._written())
+        arrays = without_overlap(model._checked(_random(model) if feeds is None else feeds), model._written())
         key = model._keys.of(arrays)
         plan = model._use(key)
         found = traced(model, key, plan)
         states = [place.copy() for place, _ in plan.states]
         try:
-            steps, kept = _steps(plan, arrays, found.wanted())
+            steps, kept = _steps(plan, arrays, found)
         finally:
             _restore(plan, states)
     operators = checks(found, kept)
     outputs = [check for name in names for check in _outputs(model, name, arrays)]
     with model._lock:
         _restore(model.plan, states)
-    return Report(model.graph.source or model.graph.name or "model", model.tier.name, tuple(steps), tuple(outputs),
-                  tuple(operators))  # fmt: skip
+    title = model.graph.source or model.graph.name or "model"
+    return Report(title, model.tier.name, tuple(steps), tuple(outputs), tuple(operators))
 
 
 def _random(model: Model) -> dict[str, np.ndarray]:
@@ -138,11 +140,11 @@ def _restore(plan: Executable, states: Sequence[np.ndarray]) -> None:
 
 
 def _steps(
-    plan: Executable, feeds: Mapping[str, np.ndarray], wanted: set[Value]
+    plan: Executable, feeds: Mapping[str, np.ndarray], traced: Traced
 ) -> tuple[list[StepCheck], dict[Value, Kept]]:
-    """The checks of a run step by step; and what the values `wanted` were when they had been made."""
+    """The checks of a run step by step; and the values that the operators' checks want, right after their steps."""
     plan.fill(feeds)
-    runs, found = list(single_runs(plan)), []
+    runs, found, wanted = list(single_runs(plan)), [], traced.wanted()
     kept = {v: _kept(plan, v) for v in plan.graph.inputs if v in wanted and is_held(plan, v)}
     carried: dict[Value, Any] = {}
     for nodes, numbers in groups(plan):
@@ -165,7 +167,8 @@ def _steps(
             str(s.kernel) if isinstance(s, Step) else "numpy" for s in steps if not isinstance(s, Jump)
         )
         name, op = nodes[-1].name or nodes[-1].out.name, "+".join(node.op for node in nodes)
-        found.append(StepCheck(name, op, ", ".join(kernels) or "view", error, allowed, error <= allowed))
+        told = name, op, traced.origin(nodes), ", ".join(kernels) or "view"
+        found.append(StepCheck(*told, error, allowed, error <= allowed))
     return found, kept
 
 
@@ -182,9 +185,9 @@ def _do(plan: Executable, step: AnyStep, run: Run) -> None:
 def _references(
     plan: Executable, nodes: Sequence[Node], carried: Mapping[Value, Any]
 ) -> tuple[dict[Value, Any], dict[Value, tuple[float, float]]]:
-    """What the nodes should make of what is held now; of each first result `magnitude`, and of all `flip`.
+    """The nodes' results for the current content of memory; of each first result `magnitude`, and of all `flip`.
 
-    A value that never is in memory as a whole (of a block in bands) is what its reference gave.
+    A value that is never in memory as a whole (within bands) is its reference's result.
     """
     expected: dict[Value, Any] = {}
     margins: dict[Value, tuple[float, float]] = {}
@@ -233,7 +236,7 @@ def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[O
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as JSON has it, with `ok`."""
+    """The report for JSON, with `ok`."""
     return {"ok": report.ok, **asdict(report)}
 
 
@@ -268,6 +271,7 @@ def text(report: Report) -> str:
         step, number = report.first, report.steps.index(report.first)
         lines += [
             shorten(f"step {number} differs first: {step.op} {step.node!r}", 100),
+            *([shorten(f"it is part of {step.origin}", 100)] if step.origin else []),
             shorten(f"by {step.error:.3g}, {step.allowed:.3g} is allowed; kernel {step.kernel}", 100),
         ]
     lines.append("All agree." if report.ok else "They differ.")
@@ -275,7 +279,7 @@ def text(report: Report) -> str:
 
 
 def _told(operator: OperatorCheck, report: Report) -> list[str]:
-    """Which operator of the file differs first, and what that means."""
+    """Which operator of the file differs first, and its cause."""
     number = report.operators.index(operator)
     lines = [
         f"operator {number} of the file differs first: {operator.op} {operator.name!r}",

@@ -1,7 +1,7 @@
-"""amx_conv: u8 convolution and dense layers on AMX tiles, over a band of rows as in amx_conv.py, or the input itself.
+"""amx_conv: u8 convolution and dense layers on AMX tiles, over a band of rows as in gemm/conv.py, or the input itself.
 
-Pixels are dealt to tiles of at most 16 in a row; the last tile of a row begins so early that it ends with the row,
-and does not write what the one before it has.
+A tile has up to 16 pixels of a row; the last tile of a row is moved back so that it ends with the row, and skips the
+pixels that the one before it has stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""From the sums of a block of AMX tiles to stored numbers, 64 sums at a time; and the notes that say where they go."""
+"""From the sums of a block of AMX tiles to stored numbers, 64 sums at a time; and the notes, records in scratch that
+hold the addresses.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,17 @@ TILE_NOTE = Record(a="where row 0 is read", y="where it is written", skip="rows 
 
 
 def tile_note(note: Value, m: Any) -> Value:
-    """Where the slots of the m-th tile are."""
+    """The address of the m-th tile's record in a note."""
     return note + (m * len(TILE_NOTE) + len(BLOCK_NOTE)) * 8
 
 
 def units(mt: int, nt: int) -> int:
-    """How many parts a block's finish has: each is 64 sums."""
+    """Units of 64 sums in a block."""
     return mt * ROWS * nt // 4
 
 
 def make_finish(tier: Tier, nt: int, out: str) -> Any:
-    """Block.finish. A unit is 4 / nt rows of a tile; rows that the tile lacks, or skips, are not written."""
+    """BlockFunctions.finish. A unit is 4 / nt rows of a tile; rows that the tile lacks, or skips, are not stored."""
     per_unit, per_tile = 4 // nt, ROWS * nt // 4
     item, i32 = STORES[out], I32.vector(tier.lanes)
 
@@ -76,18 +78,18 @@ Stored = Callable[[Sequence[Scaled]], list[Value]]
 
 
 def _words(r: Any) -> Stored:
-    """A vector of f32, or of the sums' bits, for each."""
+    """Stores one vector of f32, or of the sums' bits, for each vector of sums."""
     return lambda scaled: [word(total, real, r) for total, real in scaled]
 
 
 def _bytes(r: Any) -> Stored:
-    """One vector of bytes, rows one behind the other."""
+    """Stores one vector of bytes for a unit, row after row."""
     rounded = byte_rounder(r)
     return lambda scaled: [in_order(rounded([real for _, real in scaled]))]
 
 
 def _columns(vectors: list[Value], r: int, nt: int) -> list[Value]:
-    """The vectors of one row of a unit: nt of f32, or one of 16 * nt bytes."""
+    """The vectors of row r of a unit: nt of f32, or one of 16 * nt bytes."""
     if len(vectors) > 1:
         return vectors[r * nt : (r + 1) * nt]
     width = 16 * nt
@@ -95,7 +97,7 @@ def _columns(vectors: list[Value], r: int, nt: int) -> list[Value]:
 
 
 def _store_row(values: Sequence[Value], address: Value, count: Value | None = None) -> None:
-    """Store vectors one behind the other, `count` elements of them; all for None."""
+    """Store adjacent vectors, or their first `count` elements."""
     for n, value in enumerate(values):
         kind = value.type
         mask = None if count is None else first_lanes(kind.lanes, count - n * kind.lanes)

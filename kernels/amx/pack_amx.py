@@ -1,4 +1,4 @@
-"""What the AMX kernel reads besides its input: tile shapes, and weights in panels of tiles. NumPy only."""
+"""Constant operands of the AMX kernel: tile shapes, and weights in panels of tiles. NumPy only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORK = 2 * (SUMS + NOTE)
 def numbering(mt: int, nt: int) -> tuple[list[int], list[int]]:
     """(A's tile registers by row tile, B's by column tile); the sums are in the first mt * nt, row by row.
 
-    The shorter side stays in its registers while the other's take turns in what is left of the eight.
+    The side with fewer tiles has a register for each; the other side's tiles rotate through the rest of the eight.
     """
     free = list(range(mt * nt, 8))
     kept, turns = free[: min(mt, nt)], free[min(mt, nt) :]
@@ -26,7 +26,7 @@ def numbering(mt: int, nt: int) -> tuple[list[int], list[int]]:
 
 
 def configuration(mt: int, nt: int, rows: int) -> np.ndarray:
-    """The 64 bytes that configure the tile registers: A and the sums have `rows` rows, all have whole lines."""
+    """The 64 bytes that configure the tile registers: `rows` rows for A and the sums, whole lines for all."""
     config = np.zeros(64, np.uint8)
     config[0] = 1
     config[16:32:2] = LINE

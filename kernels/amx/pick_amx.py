@@ -24,8 +24,8 @@ L1 = 32 << 10
 class AmxChoice(NamedTuple):
     """How amx_conv computes a convolution; `params` makes the kernel.
 
-    runs, length: how pack_amx wants a column's weights divided; table: [lines] int64; config: uint8 [64]; fields: the
-    slots of its record that are numbers.
+    runs, length: of a column's weights, for pack_amx; table: int64 [lines]; config: uint8 [64]; fields: numbers in its
+    record.
     """
 
     nt: int
@@ -77,7 +77,7 @@ def tile_cycles(g: Geometry, l2: int = L2) -> float:
 
 
 def tiles(g: Geometry, mt: int) -> tuple[int, int]:
-    """(pixels in a tile, tiles in a row of the output); where there is one row, as many as whole blocks have."""
+    """(pixels in a tile, tiles in a row of the output); for a single row as many tiles as whole blocks have."""
     width = g.out[2]
     unit = mt if g.out[1] == 1 else 1
     count = unit * -(-width // (ROWS * unit))
@@ -86,7 +86,9 @@ def tiles(g: Geometry, mt: int) -> tuple[int, int]:
 
 
 def _direct_band(g: Geometry, across: int, mt: int, nt: int, threads: int, l2: int) -> dict[str, int]:
-    """Tiles between two readings of the weights, and who shares what: without a band any number will do."""
+    """Slots `band` and `by_columns` when the input is read directly: tiles per pass over the weights, and how threads
+    split.
+    """
     total = g.out[1] * across
     rows = tiles(g, mt)[0]
     most = max(l2 * 3 // 8 // (rows * g.k * mt), 1)
@@ -101,7 +103,7 @@ def _direct_band(g: Geometry, across: int, mt: int, nt: int, threads: int, l2: i
 
 
 def _cycles(g: Geometry, mt: int, nt: int, l2: int) -> float:
-    """Of one thread, without the copies into bands."""
+    """Cycles on one thread, without the copies into bands."""
     rows, across = tiles(g, mt)
     lines = g.k // g.run * -(-g.run // LINE)
     sums, part = mt * nt, rows / ROWS
@@ -119,7 +121,7 @@ def _cycles(g: Geometry, mt: int, nt: int, l2: int) -> float:
 
 
 def amx_args(choice: AmxChoice, x_zero: int, **operands: Any) -> dict[str, Any]:
-    """The slots of `rows.AMX_CONV`: what the choice decides, and `operands`: x, w (pack_amx's of all channels), y, ldy,
-    table, config, scratch, and those of gemm's STORED. x_zero: what padding counts as.
+    """The slots of `rows.AMX_CONV`: the choice's, and `operands`: x, w (pack_amx's of all channels), y, ldy, table,
+    config, scratch, and those of gemm's STORED. x_zero: the value of padding.
     """
     return {**choice.fields, "fill": word_of(x_zero), **operands}

@@ -1,7 +1,7 @@
-"""The pieces of a block of AMX tiles: sums in tile registers, and their way back to stored numbers.
+"""The parts of the AMX kernel: sums in tile registers, and their conversion to stored numbers.
 
-A block is mt x nt tiles of sums: mt tiles of pixels by 16 * nt output channels. When its sums are complete they
-are kept in memory, and scaled and stored bit by bit while the tiles work on the next block.
+A block is mt x nt tiles of sums: mt tiles of pixels by 16 * nt output channels. Complete sums are copied to memory, and
+scaled and stored in parts while the tiles work on the next block.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
 from .pack_amx import LINE, numbering
 
 
-class Block(NamedTuple):
-    """Functions of int64s; `note` and `sums` are addresses in a thread's memory, as pack.WORK says.
+class BlockFunctions(NamedTuple):
+    """Functions of int64s; `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK.
 
-    A note says what a block is: its panel, how many columns of it there are, and for each of its mt tiles where
-    row 0 is read (a) and written (y), and how many rows at its start are not to be written (skip).
+    A note describes a block: its panel, its number of columns, and for each of its mt tiles the addresses of row 0 in A
+    (a) and in the result (y), and how many of its first rows are not stored (skip).
     """
 
     configure: Any
@@ -46,8 +46,8 @@ class Block(NamedTuple):
     """finish(note, sums, r, first, last): scale and store units first.. of UNITS, as the record r says."""
 
 
-def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
-    """The pieces for blocks of mt x nt tiles; mt * nt is at most 4."""
+def make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
+    """The functions for blocks of mt x nt tiles; mt * nt is at most 4."""
     a_tiles, b_tiles = numbering(mt, nt)
     sums_of = [[m * nt + n for n in range(nt)] for m in range(mt)]
     step_bytes = nt * TILE
@@ -96,11 +96,11 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> Block:
         for c in range(mt * nt):
             tier.isa.store(c, sums + c * TILE, LINE)
 
-    return Block(configure, release, note, place, begin, steps, keep, make_finish(tier, nt, out))
+    return BlockFunctions(configure, release, note, place, begin, steps, keep, make_finish(tier, nt, out))
 
 
 def _put(address: Value, values: Sequence[Value]) -> None:
-    """Store int64s one behind the other."""
+    """Store adjacent int64s."""
     first = I64.at(address)
     for i, value in enumerate(values):
         first[i] = value

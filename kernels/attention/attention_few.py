@@ -1,4 +1,4 @@
-"""attention_few: attention of so few queries that keys and values are read where they lie, each once."""
+"""attention_few: attention of few queries, without packing: keys and values are read in place, each once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .visible_keys import bounds, seen
 
 
 def make(tier: Tier) -> Callable[..., None]:
-    """The kernel: all queries that share a head of keys and values go over them together, block after block."""
+    """The kernel: all queries that share a head of keys and values go through them together, block after block."""
     fields = reader(ATTENTION)
     begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
     finish, clear, score, gather = make_finish(tier), make_clear(tier), _score(tier), _gather(tier)
@@ -90,8 +90,8 @@ def make(tier: Tier) -> Callable[..., None]:
 
 
 def _score(tier: Tier) -> Any:
-    """score(scores, q, k, row, n, d, scale): products of a query with n keys, `row` bytes apart. A vector behind them
-    is written, too.
+    """score(scores, q, k, row, n, d, scale): scaled products of a query with n keys, `row` bytes apart. Writes whole
+    vectors.
     """
     f32 = F32.vector(tier.lanes)
 
@@ -128,7 +128,7 @@ def _score(tier: Tier) -> Any:
 
 
 def _totals(vectors: list[Value]) -> Value:
-    """The sum of each of as many vectors as they have lanes."""
+    """A vector of the sums of n vectors of n lanes."""
     n = len(vectors)
     while len(vectors) > 1:
         pairs = zip(vectors[::2], vectors[1::2], strict=True)
@@ -138,9 +138,7 @@ def _totals(vectors: list[Value]) -> Value:
 
 
 def _gather(tier: Tier) -> Any:
-    """gather(sums, weights, v, row, n, e): the sum of n values, `row` bytes apart, each times its weight. Whole vectors
-    are written.
-    """
+    """gather(sums, weights, v, row, n, e): the weighted sum of n values, `row` bytes apart. Writes whole vectors."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -148,7 +146,7 @@ def _gather(tier: Tier) -> Any:
         factors = F32.at(weights)
 
         def columns(some: Type, i: Value, mask: Value | None, chains: int) -> None:
-            """A vector of columns, in so many chains of sums that wait for nothing."""
+            """A vector of columns, in `chains` partial sums to hide the latency of additions."""
             offset = i * 4
             first = start + offset
 

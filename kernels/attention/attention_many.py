@@ -1,4 +1,4 @@
-"""attention: softmax(q x k) x v without the scores in memory, in blocks of queries and keys."""
+"""attention: softmax(q x k) x v in blocks of queries and keys, without storing all scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .visible_keys import bounds, seen
 
 
 def make(tier: Tier) -> Callable[..., None]:
-    """The kernel: keys and values of a head are packed once, then each block of queries goes over its keys."""
+    """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
     fields = reader(ATTENTION)
     begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
     finish, clear, multiply = make_finish(tier), make_clear(tier), _multiply(tier)
@@ -90,7 +90,7 @@ def make(tier: Tier) -> Callable[..., None]:
 
 
 def _multiply(tier: Tier) -> Any:
-    """multiply(rows, a, lda, words, panel, c, ldc): tiles of whole vectors, of rows `lda` and `ldc` bytes apart."""
+    """multiply(rows, a, lda, words, panel, c, ldc): a product in tiles of whole vectors; lda and ldc in bytes."""
     most = max_rows(tier, NV)
     sums = f32_arithmetic(tier, NV, epilogue=False)
     sums = replace(sums, head=0, start=lambda _: [F32.vector(tier.lanes)(0)] * NV)

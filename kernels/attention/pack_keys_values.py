@@ -1,4 +1,4 @@
-"""Keys and values as panels that tiles multiply with: for each word of a row, so many vectors of columns."""
+"""Keys and values as panels for tiles: for each word of a row, a line of vectors of columns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .pick_attention import NV
 
 
 def make_pack_keys(tier: Tier) -> Any:
-    """keys(panels, k, row, t, d, scale): t keys, `row` bytes apart, times a scale; those beside the last are copies
-    of it.
+    """keys(panels, k, row, t, d, scale): t keys, `row` bytes apart, times a scale; panels are padded with copies of the
+    last.
     """
     f32, width = F32.vector(tier.lanes), NV * tier.lanes
 
     def square(rows: Sequence[Value], start: Value, at: Value, factor: Value, rest: Value | None = None) -> None:
-        """A vector of words of each row, or the `rest` that there are, as lines of a panel at `start`."""
+        """A vector of words of each row, or the remaining `rest`, transposed to lines of a panel at `start`."""
         mask = None if rest is None else f32.below(rest)
         offset = at * 4
         words = [f32[address + offset, mask] for address in rows]
@@ -47,7 +47,9 @@ def make_pack_keys(tier: Tier) -> Any:
 
 
 def make_pack_values(tier: Tier) -> Any:
-    """values(panels, v, row, t, e): t values, `row` bytes apart, as panels of all of them; columns beyond e are 0."""
+    """values(panels, v, row, t, e): t values, `row` bytes apart, in one panel per vectors of columns; columns beyond e
+    are 0.
+    """
     f32, width = F32.vector(tier.lanes), NV * tier.lanes
 
     @traced

@@ -1,4 +1,4 @@
-"""How attention is cut into blocks, and what it keeps of them. Pure arithmetic."""
+"""Blocks of attention, and the layout of its scratch. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEW = 4
 
 
 class Blocks(NamedTuple):
-    """Slots of ATTENTION that say how it is cut."""
+    """Slots of ATTENTION: sizes of a block, and offsets in scratch."""
 
     rows: int
     keys: int
@@ -44,7 +44,7 @@ def _blocks(tier: Tier, rows: int, keys: int, sizes: Sequence[int]) -> Blocks:
 
 
 def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
-    """Of `attention`, for s queries of d, t keys and values of e elements."""
+    """Blocks of `attention`, for s queries of d, t keys and values of e elements."""
     width = NV * tier.lanes
     rows, keys = min(s, TILES * max_rows(tier, NV)), min(KEYS, _whole(max(t, 1), width))
     columns = _whole(e, width)
@@ -52,6 +52,6 @@ def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
 
 
 def pick_few(tier: Tier, rows: int, t: int, e: int) -> Blocks:
-    """Of `attention_few`, for so many queries that share keys."""
+    """Blocks of `attention_few`, for so many queries that share keys."""
     keys = min(KEYS, _whole(max(t, 1), tier.lanes))
     return _blocks(tier, rows, keys, (0, 0, rows * (keys + tier.lanes), _whole(e, tier.lanes)))

@@ -1,7 +1,8 @@
-"""Scores of a block of queries as weights, block of keys after block of keys; and what becomes of products with values.
+"""Online softmax: scores of a block of queries become weights, block of keys after block of keys, and scale the sums of
+values.
 
-Weights are relative to the largest score so far: where a block has a larger one, what was summed before shrinks. They
-are halves of exponentials, as their sums are.
+Weights are relative to the largest score so far: where a block has a larger one, earlier sums are scaled down. They are
+halves of exponentials, and so are their sums.
 """
 
 from __future__ import annotations
@@ -32,18 +33,13 @@ from ..lang import (
 from .rows import BLIND, MASKS, STATE
 
 
-def state_bytes(tier: Tier, rows: int) -> int:
-    """Bytes of a line of numbers, one for each of so many queries."""
-    return 4 * -(-rows // tier.lanes) * tier.lanes
-
-
 def line_of(name: str) -> int:
-    """Which line of a block's state has this number of each query."""
+    """The number of the line of state with this slot."""
     return STATE.at(name)
 
 
 def make_begin(tier: Tier) -> Any:
-    """begin(state, line): no score was seen; a line is `line` bytes."""
+    """begin(state, line): the state before any score; a line is `line` bytes."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -56,8 +52,8 @@ def make_begin(tier: Tier) -> Any:
 
 
 def make_look(tier: Tier) -> Any:
-    """look(record, scores, mask, left, right, base): the scores left..right of a query as `cap` and the mask make them;
-    the largest goes to `base`. `mask` is the address for the first of the row. A vector behind `right` is written, too.
+    """look(record, scores, mask, left, right, base): apply `cap` and the mask to the scores left..right of a query; the
+    largest is stored at `base`. `mask`: address for the first score of the row. Writes whole vectors.
     """
     f32 = F32.vector(tier.lanes)
 
@@ -95,7 +91,7 @@ def _cap(f32: Type, x: Value, count: Value, cap: Value) -> None:
 
 
 def make_rebase(tier: Tier) -> Any:
-    """rebase(state, line): the largest scores of a block join those before; sums shrink as these grow."""
+    """rebase(state, line): update the largest scores by a block's, and set the factors of earlier sums."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -115,8 +111,8 @@ def make_rebase(tier: Tier) -> Any:
 
 
 def make_weigh(tier: Tier) -> Any:
-    """weigh(scores, left, right, n, base, total): the n scores of a query become weights, those that are not in
-    left..right 0; they are added to `total`. A vector behind them is written, too.
+    """weigh(scores, left, right, n, base, total): the n scores of a query become weights, 0 outside of left..right;
+    they are added to `total`. Writes whole vectors.
     """
     f32 = F32.vector(tier.lanes)
 
@@ -141,8 +137,8 @@ def make_weigh(tier: Tier) -> Any:
 
 
 def make_finish(tier: Tier) -> Any:
-    """finish(record, y, sums, total, factor, first, last): a block's sums of values join a row of the result, which the
-    first block begins and the last divides by the sum of weights.
+    """finish(record, y, sums, total, factor, first, last): add a block's sums of values to a row of the result; the
+    first block starts it, the last divides it by the sum of weights.
     """
     f32 = F32.vector(tier.lanes)
 
@@ -173,14 +169,14 @@ def make_finish(tier: Tier) -> Any:
 
 
 def _blind(r: Any, weight: Value) -> Value:
-    """Whether a query with this sum of weights gets zeros for seeing no key."""
+    """Whether a query with this sum of weights sees no key, and gets zeros for that."""
     zeros, _, never_nan = (r.blind == i for i in range(len(BLIND)))
     bad = ~(weight > 0)
     return zeros & (weight == 0) | never_nan & bad
 
 
 def make_clear(tier: Tier) -> Any:
-    """clear(start, nbytes): zeros, whole vectors."""
+    """clear(start, nbytes): writes zeros in whole vectors."""
     f32 = F32.vector(tier.lanes)
 
     @traced

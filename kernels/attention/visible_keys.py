@@ -1,4 +1,4 @@
-"""Which keys queries see: what the kernels' loops have in common."""
+"""The keys that each query sees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _length(valid: Any, image: Any) -> Any:
 
 
 def bounds(r: Any, image: int) -> tuple[int, int]:
-    """(keys of an image, place of its first query)."""
+    """(number of keys of an image, position of its first query among them)."""
     limit, place = r.t, r.place
     if r.valid:
         limit = larger(0, smaller(_length(r.valid, image), r.t))
@@ -23,6 +23,6 @@ def bounds(r: Any, image: int) -> tuple[int, int]:
 
 
 def seen(r: Any, limit: int, place: int, key: int, n: int) -> tuple[int, int]:
-    """Of n keys from `key` on, the first that the query at this place sees, and the end of those."""
+    """The range, within n keys from `key` on, that the query at position `place` sees."""
     left = larger(0, smaller(n, place + r.low - key))
     return left, larger(left, smaller(n, smaller(limit, place + r.high) - key))

@@ -24,8 +24,8 @@ I64 = ir.IntType(64)
 def build(function: Callable[..., Any], symbol: str, tier: Tier) -> bytes:
     """The object file of `function(args, thread, threads)`, exported as `symbol`.
 
-    Attributes it may have: `needs` names CPU flags that it uses beyond those of the tier; with `returns` it returns an
-    int64, and so does the symbol.
+    Attributes it may have: `needs`, names of CPU flags that it uses beyond the tier's; `returns`, if it returns an
+    int64.
     """
     machine, module = _compiled(function, symbol, tier)
     obj: bytes = machine.emit_object(module)
@@ -33,14 +33,14 @@ def build(function: Callable[..., Any], symbol: str, tier: Tier) -> bytes:
 
 
 def assembly(function: Callable[..., Any], tier: Tier) -> str:
-    """The machine code of a kernel as the assembler's text, to look at."""
+    """The machine code of a kernel as assembly text."""
     machine, module = _compiled(function, "kernel", tier)
     text: str = machine.emit_assembly(module)
     return text
 
 
 def _compiled(function: Callable[..., Any], symbol: str, tier: Tier) -> tuple[Any, Any]:
-    """The machine that a kernel is for, and its optimised module."""
+    """LLVM's target machine, and the optimised module of a kernel."""
     machine = _machine(tier._replace(needs=(*tier.needs, *getattr(function, "needs", ()))))
     with _uncollected():
         text = _text(function, symbol, machine, tier)
@@ -55,7 +55,7 @@ def _compiled(function: Callable[..., Any], symbol: str, tier: Tier) -> tuple[An
 
 
 class _Builder(ir.IRBuilder):
-    """A pointer to another type is the same pointer to LLVM, so that a cast of it need not be written."""
+    """Drops casts between pointer types, which are one type to LLVM."""
 
     def bitcast(self, value: Any, typ: Any, name: str = "") -> Any:
         if not isinstance(typ, ir.PointerType) or not isinstance(value.type, ir.PointerType):
@@ -67,7 +67,7 @@ class _Builder(ir.IRBuilder):
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Tens of thousands of objects that all live on: looking for garbage among them takes a third of the time."""
+    """No garbage collection: it would take a third of the time, on tens of thousands of live objects."""
     collects = gc.isenabled()
     gc.disable()
     try:

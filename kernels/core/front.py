@@ -1,9 +1,8 @@
-"""Kernel code, Python over int64 numbers, in LLVM's IR: numba reads, types and lowers it.
+"""Compiles kernel code, Python over int64 numbers, to LLVM's IR: numba reads, types and lowers it.
 
-Kernel code has numbers, ranges, tuples, records that were read, and values of `lang`: vectors and masks. It may call
-`traced` functions, which Python runs to write IR, and any other function of Python, which is written where it is
-called. What the enclosing scope decides is decided: a branch that can't be taken is left out before its types are
-looked for.
+Kernel code has numbers, ranges, tuples, records, and values of `lang`: vectors and masks. It may call `traced`
+functions, which Python runs to write IR, and other Python functions, which are inlined. Conditions that depend on the
+enclosing scope only are constants: branches that can't be taken are removed before type inference.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from .numba_values import Known, Slots, forget, given, of_values, type_of, value
 
 
 def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bool, tier: Tier) -> Any:
-    """Write a kernel's body at the builder's place, for int64 arguments; gives what it returns, an int64, or None.
+    """Write a kernel's body at the builder's position, for int64 arguments; returns its result, an int64, or None.
 
-    TypeError, with file, line and function, for Python that kernels can't be written in.
+    TypeError, with file, line and function, for Python that is no kernel code.
     """
     with _lock, writing(builder, tier):
         try:
@@ -48,12 +47,12 @@ _lock = Lock()
 
 
 class KernelError(TypeError):
-    """What is wrong with kernel code, and where."""
+    """An error in kernel code, and its place."""
 
 
 @contextmanager
 def _placed(function: FunctionType, where: Any = None) -> Iterator[None]:
-    """Let errors say in which line of a function they are; where.loc: numba's place of the statement at hand."""
+    """Adds the line of a function to errors within; where.loc: numba's location of the current statement."""
     try:
         yield
     except KernelError:
@@ -70,9 +69,7 @@ def _placed(function: FunctionType, where: Any = None) -> Iterator[None]:
 
 
 def _traced_place(error: Exception) -> str | None:
-    """The innermost line of traced code that an error went through: what lies between this file's call of it and the
-    library of values.
-    """
+    """The innermost line of traced code in an error's traceback: between this file's call and the library of values."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     lines = {id(frame): line for frame, line in walk_tb(error.__traceback__)}
     calls = [i for i, frame in enumerate(frames) if frame.f_code in _CALLS]
@@ -110,7 +107,7 @@ class Function(types.Callable):
 
 
 def _passed(kind: Any) -> Any:
-    """The type that a function gets an argument of some type as: every number is an int64."""
+    """The type of a parameter for an argument's type: all numbers are int64."""
     return types.int64 if isinstance(kind, types.Integer | types.Boolean | types.Literal) else kind
 
 
@@ -149,8 +146,8 @@ class _Typing(Typing):
 
 
 class Typed(NamedTuple):
-    """A function with the types of its variables; what numba's lowering calls a function's descriptor. `scope`: what
-    names of the enclosing scope mean.
+    """A function with the types of its variables; what numba's lowering calls a function's descriptor. `scope`: the
+    values of names from the enclosing scope.
     """
 
     function: FunctionType
@@ -162,7 +159,7 @@ class Typed(NamedTuple):
 
     @classmethod
     def of(cls, function: FunctionType, given: Sequence[Any], named: Mapping[str, Any], returns: Any = None) -> Typed:
-        """For arguments of such types."""
+        """The typed function for these argument types."""
         kinds = ordered(function, given, named)
         key = function, kinds
         if key in _typed and _typed[key] is None:
@@ -193,7 +190,7 @@ _typed: dict[Any, Typed | None] = {}
 
 
 def ordered(function: FunctionType, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Arguments in the order of a function's parameters. An error unless there is one for each."""
+    """Arguments in the order of a function's parameters. An error unless each has one."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     rest = names[len(given) :]
     if len(given) > len(names) or named.keys() != set(rest):
@@ -206,7 +203,7 @@ _bodies: dict[CodeType, tuple[Any, list[Any]]] = {}
 
 
 def _body(function: FunctionType, scope: Mapping[str, Any]) -> Any:
-    """numba's IR of a function within a scope, without the branches that can't be taken. Its bytecode is read once."""
+    """numba's IR of a function in a scope, without branches that can't be taken. Its bytecode is read once."""
     if (code := function.__code__) not in _bodies:
         body = read(function)
         values = [inst.value for block in body.blocks.values() for inst in block.find_insts(ir.Assign)]
@@ -222,7 +219,7 @@ _DECIDED = (operator.is_, operator.is_not, operator.eq, operator.ne, operator.lt
 
 
 def _settled(body: Any, var: Any) -> Any:
-    """The value of a condition that the enclosing scope decides, or UNKNOWN."""
+    """The value of a condition that depends on the enclosing scope only, else UNKNOWN."""
     found = guard(get_definition, body, var)
     match found:
         case ir.Const() | ir.Global() | ir.FreeVar():
@@ -240,7 +237,7 @@ def _settled(body: Any, var: Any) -> Any:
 
 
 def _pruned(body: Any) -> Any:
-    """A copy of the IR in which settled branches are jumps, without the blocks that are not reached then."""
+    """A copy of the IR with constant branches as jumps, and without unreachable blocks."""
     blocks = dict(body.blocks)
     for at, block in body.blocks.items():
         last = block.body[-1]
@@ -267,7 +264,7 @@ _PLAIN |= {operator.itruediv: operator.truediv}
 
 
 def _operation(expr: Any) -> tuple[Any, tuple[Any, ...]] | None:
-    """The operator of an expression, and the variables that it is of."""
+    """The operator of an expression, and its operands."""
     match expr.op:
         case "binop" | "inplace_binop":
             return _PLAIN.get(expr.fn, expr.fn), (expr.lhs, expr.rhs)
@@ -281,7 +278,7 @@ def _operation(expr: Any) -> tuple[Any, tuple[Any, ...]] | None:
 
 
 class _Lowering(Lowering):
-    """With calls of functions, and records."""
+    """numba's lowering, with calls of functions, and records."""
 
     def lowered(self) -> Any:
         with _placed(self.fndesc.function, self):
@@ -326,7 +323,7 @@ class _Lowering(Lowering):
             super().lower_inst(inst)
 
     def _computed(self, function: Any, variables: Sequence[Any]) -> Any:
-        """What a traced function or an operator gives for these variables, as LLVM's value."""
+        """The result of a traced function or an operator for these variables, as an LLVM value."""
         values = (value_of(self.loadvar(v.name), self.typeof(v.name), self.builder) for v in variables)
         return self._plain(function(*values))
 

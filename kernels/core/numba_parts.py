@@ -1,9 +1,9 @@
-"""Three parts of numba, each called by itself: the reader of bytecode, type inference, and lowering.
+"""Three parts of numba, called separately: the reader of bytecode, type inference, and lowering.
 
 numba's public way to compile a function gives a library with wrappers, through contexts that know thousands of
 functions. For kernels, which have integers, ranges and tuples, it takes three to four times as long as these parts do,
-and a third of a second to begin with in each process that compiles. So what is not public is used here, and only here:
-a new minor version of numba is taken once `tests/kernels/test_front.py` passes with it.
+and a third of a second to start in each process that compiles. So private parts are used here, and only here: a new
+minor version of numba is taken once `tests/kernels/test_front.py` passes with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numba.core.typing import templates
 
 
 class Reader(interpreter.Interpreter):
-    """Of what numba looks for in bytecode afterwards, `with` and growing dicts are in no kernel."""
+    """Skips numba's searches for `with` and growing dicts, which kernels don't have."""
 
     def post_process(self, peepholes: Any, func_ir: Any) -> Any:
         rare = interpreter.peep_hole_delete_with_exit, interpreter.peep_hole_fuse_dict_add_updates
@@ -58,7 +58,7 @@ KNOWN |= {"getiter", "iternext", "pair_first", "pair_second", "static_getitem"}
 
 
 class Typing(typing.Context):
-    """Knows the functions in `KNOWN`, and keeps what it found: kernels ask the same few questions about int64s."""
+    """Types of the functions in `KNOWN`, cached: kernels ask the same few questions about int64s."""
 
     def init(self) -> None:
         self.kept: dict[Any, Any] = {}
@@ -89,15 +89,15 @@ class Typing(typing.Context):
 
 
 class Infer(typeinfer.TypeInferer):
-    """Looks for the types of a function's variables. numba gives a variable the type of a global number for good; here
-    it may have other numbers, too.
+    """Infers the types of a function's variables. numba fixes the type of a variable that gets a global number; here
+    other numbers may follow.
     """
 
     def __init__(self, context: Any, func_ir: Any) -> None:
         super().__init__(context, func_ir, self)
 
     def catch_warnings(self, filename: Any = None, lineno: Any = None) -> Any:
-        """In place of numba's, which looks after Python's filters of warnings around every constraint."""
+        """Replaces numba's, which saves Python's warning filters around every constraint."""
         return nullcontext()
 
     def typeof_global(self, inst: Any, target: Any, value: Any) -> Any:
@@ -113,14 +113,14 @@ class Infer(typeinfer.TypeInferer):
 
 
 class _NothingRaised(callconv.MinimalCallConv):
-    """What Python would raise (a range whose step is 0) does not happen in a kernel."""
+    """Python's exceptions (for a range whose step is 0) do not occur in a kernel."""
 
     def return_user_exc(self, builder: Any, *args: Any, **named: Any) -> None:
         builder.unreachable()
 
 
 class Target(cpu.CPUContext):
-    """Lowers the functions in `KNOWN`, and keeps how; it has no code generator, as modules go to ours."""
+    """Lowers the functions in `KNOWN`, cached; it has no code generator, as we compile modules ourselves."""
 
     def init(self) -> None:
         self.is32bit = False
@@ -145,7 +145,7 @@ class Target(cpu.CPUContext):
 
 @cache
 def contexts(kind: type[Typing]) -> tuple[Any, Any]:
-    """Of types, and of lowering."""
+    """The contexts for typing and lowering."""
     typing_context = kind()
     target = Target(typing_context)
     target.error_model = callconv.create_error_model("numpy", target)  # a division by 0 gives 0
@@ -155,9 +155,9 @@ def contexts(kind: type[Typing]) -> tuple[Any, Any]:
 
 
 class Lowering(lowering.Lower):
-    """Lowers a function's blocks behind the builder's place, and leaves the builder behind them.
+    """Lowers a function's blocks at the builder's position, and moves the builder behind them.
 
-    `described`: what numba calls a function's descriptor, with its IR as `ir`; `args`: LLVM values.
+    `described`: numba's descriptor of the function, with its IR as `ir`; `args`: LLVM values.
     """
 
     def __init__(self, target: Any, builder: Any, described: Any, args: Any) -> None:
@@ -173,7 +173,7 @@ class Lowering(lowering.Lower):
         self.fixed = assigned_once(described.ir.blocks)
 
     def run(self) -> Any:
-        """What the function returns."""
+        """The function's result."""
         b = self.builder
         for at in self.blocks:
             self.blkmap[at] = b.append_basic_block(f"B{at}")
@@ -215,7 +215,7 @@ class Lowering(lowering.Lower):
                 raise TypeError(f"kernel code can't have {inst}")
 
     def lower_binop(self, kind: Any, expr: Any, op: Any) -> Any:
-        """As numba's, without its search for an operator that knows one of its operands (as x ** 2)."""
+        """As numba's, without its search for operators that know one of their operands (as x ** 2)."""
         known = self.context.typing_context
         function = known.resolve_value_type(op)
         signature = known.resolve_function_type(function, self.fndesc.calltypes[expr].args, {})
@@ -236,7 +236,7 @@ class Lowering(lowering.Lower):
             self.builder.store(value, self.getvar(name))
 
     def getvar(self, name: str) -> Any:
-        """The memory of a variable; LLVM turns it into registers."""
+        """A variable's stack slot, which LLVM turns into registers."""
         if name not in self.varmap:
             with self.builder.goto_entry_block():
                 self.varmap[name] = self.builder.alloca(self.context.get_value_type(self.typeof(name)))

@@ -1,7 +1,7 @@
-"""Values of `lang` as numba meets them in kernel code: their types, and how they pass to traced functions and back.
+"""Values of `lang` in kernel code: their types in numba, and how traced functions get and return them.
 
-Of operators on values, and of what traced functions give, numba knows nothing: the operator or the function is run with
-values of the types at hand, in a module that is thrown away, to see what type comes of it.
+numba knows nothing of operators on values, nor of traced functions: to find the type of a result, the operator or
+function is run on example values in a scratch module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..lang.values import writing
 
 
 class Slots(types.Type):
-    """A record that was read: int64s by name. While lowering it is the named tuple of LLVM values."""
+    """The type of a record that was read: int64s by name. In lowering it is the named tuple of LLVM values."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -27,7 +27,7 @@ class Slots(types.Type):
 
 
 class Held(types.Type):
-    """A value that is no int64 and no condition: a vector, a mask, a real number, a pointer."""
+    """The type of a value that is no int64 and no condition: a vector, a mask, a real number, a pointer."""
 
     def __init__(self, kind: Type) -> None:
         self.kind = kind
@@ -41,7 +41,7 @@ class _HeldModel(datamodel.models.PrimitiveModel):
 
 
 class Known(types.Type):
-    """An object that is known when the kernel is written: a type of values, registers."""
+    """The type of an object that is known when the kernel is written: a type of values, registers."""
 
     def __init__(self, it: Any) -> None:
         self.it = it
@@ -49,7 +49,7 @@ class Known(types.Type):
 
 
 def type_of(found: Any) -> Any:
-    """numba's type of what a traced function gave."""
+    """numba's type of a traced function's result."""
     if found is None:
         return types.none
     if isinstance(found, Value):
@@ -64,7 +64,7 @@ def type_of(found: Any) -> Any:
 
 
 def value_of(x: Any, kind: Any, builder: Any) -> Any:
-    """What a traced function gets for an LLVM value of one of numba's types."""
+    """A traced function's argument for an LLVM value of one of numba's types."""
     match kind:
         case types.IntegerLiteral() | types.BooleanLiteral():
             return kind.literal_value
@@ -90,12 +90,12 @@ _given: dict[Any, Any] = {}
 
 
 def forget() -> None:
-    """Drop what was found: functions belong to the kernel at hand."""
+    """Clear the cache: functions belong to the current kernel."""
     _given.clear()
 
 
 def given(function: Any, kinds: Sequence[Any]) -> Any:
-    """The type of what a traced function or an operator gives for arguments of such types."""
+    """The type of the result of a traced function or an operator for these argument types."""
     if getattr(function, "__annotations__", {}).get("return", ...) in (None, "None"):
         return types.none
     key = function, *kinds, tier()
@@ -108,7 +108,7 @@ def given(function: Any, kinds: Sequence[Any]) -> Any:
 
 
 def _example(kind: Any, builder: Any) -> Any:
-    """A value of a type, to ask with."""
+    """A value of a type, to run with."""
     match kind:
         case types.Float():
             return 1.0

@@ -1,5 +1,5 @@
-"""What running other kernels takes: calls by address, shared numbers, the floating-point mode, the clock, semaphores,
-the interpreter's lock.
+"""Operations for running other kernels: calls by address, shared numbers, the floating-point mode, the clock,
+semaphores, the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ..lang import I32, I64, U8, Type, Value, builder, llvm, number, tier, trace
 
 
 def _indirect(address: Value, returns: Type | None, *values: Any) -> Any:
-    """What the function at an address gives for these values."""
+    """The result of the function at an address."""
     b, words = builder(), [number(value).x for value in values]
     kind = llvm.FunctionType(llvm.VoidType() if returns is None else returns.llvm, [word.type for word in words])
     found = b.call(b.inttoptr(address.x, kind.as_pointer()), words)
@@ -52,30 +52,30 @@ def put_flag(address: Any, value: Any) -> None:
 
 @traced
 def peek(address: Any) -> Any:
-    """A shared number, seeing all that was written before it was."""
+    """Load a shared number; sees all that was written before it was stored."""
     return Value(builder().load_atomic(I64.at(address).x, "seq_cst", 8), I64)
 
 
 @traced
 def publish(address: Any, value: Any) -> None:
-    """Store a shared number after all that this thread wrote before."""
+    """Store a shared number, after all earlier writes of this thread."""
     builder().store_atomic(number(value).x, I64.at(address).x, "release", 8)
 
 
 def _exchanged(how: str, address: Value, value: Any, order: str) -> Value:
-    """What was at an address before it was changed."""
+    """The content of an address before it is changed."""
     return Value(builder().atomic_rmw(how, I64.at(address).x, number(value).x, order), I64)
 
 
 @traced
 def exchange(address: Any, value: Any) -> Any:
-    """Store a shared number before this thread reads any other; returns what was there."""
+    """Store a shared number before any later read of this thread; returns the old one."""
     return _exchanged("xchg", address, value, "seq_cst")
 
 
 @traced
 def arrive(counter: Any) -> None:
-    """Add one to a shared counter, publishing all that this thread wrote."""
+    """Add one to a shared counter, after all earlier writes of this thread."""
     _exchanged("add", counter, 1, "acq_rel")
 
 
@@ -87,7 +87,7 @@ def advance(address: Any, value: Any) -> None:
 
 @traced
 def replace(address: Any, old: Any, new: Any) -> Any:
-    """Store `new` where `old` is; 0 when something else was there."""
+    """Store `new` if the shared number is `old`; 0 when it is not."""
     b = builder()
     found = b.cmpxchg(I64.at(address).x, number(old).x, number(new).x, "acq_rel", "acquire")
     return Value(b.zext(b.extract_value(found, 1), I64.llvm), I64)
@@ -98,19 +98,19 @@ def replace(address: Any, old: Any, new: Any) -> Any:
 
 @traced
 def pause() -> None:
-    """Tell the core that this thread spins."""
+    """Tell the CPU that this thread spins."""
     tier().isa.pause()
 
 
 @traced
 def enter_float_mode() -> Any:
-    """Flush denormals to zero, where that can be; returns the mode to restore."""
+    """Flush denormals to zero, where supported; returns the mode to restore."""
     return tier().isa.flush_denormals()
 
 
 @traced
 def leave_float_mode(before: Any) -> None:
-    """Restore what `enter_float_mode` returned."""
+    """Restore a mode that `enter_float_mode` returned."""
     tier().isa.restore_mode(before)
 
 
@@ -122,7 +122,7 @@ def clock() -> Any:
 
 @traced
 def tenth() -> Any:
-    """What `clock` counts in about a tenth of a second."""
+    """Ticks of `clock` in about a tenth of a second."""
     return I64(tier().isa.tenth)
 
 
@@ -131,25 +131,25 @@ def tenth() -> Any:
 
 @traced
 def give_way(function: Any) -> None:
-    """Let the system run another thread here: spinning longer would keep the one we wait for off the CPU."""
+    """Yield the CPU to another thread: the one we wait for may need it."""
     _indirect(function, I32)
 
 
 @traced
 def take(function: Any, semaphore: Any) -> Any:
-    """Wait for a post and take it; not 0 when a signal came first. See `runtime/semaphore.py`."""
+    """Wait on a semaphore; not 0 when a signal came first. See `runtime/semaphore.py`."""
     return _indirect(function, I32, semaphore, -1).to(I64)
 
 
 @traced
 def post(function: Any, semaphore: Any) -> None:
-    """Wake the thread that waits on the semaphore."""
+    """Post a semaphore."""
     _indirect(function, I32, semaphore, 1, 0)
 
 
 @traced
 def released(function: Any) -> Any:
-    """Release the interpreter's lock; what `give` needs to take it again."""
+    """Release the interpreter's lock; returns what `give` needs to take it again."""
     return _indirect(function, I64)
 
 
@@ -161,5 +161,5 @@ def give(function: Any, value: Any) -> None:
 
 @traced
 def handled(function: Any) -> Any:
-    """Call the handlers of signals that came, with the interpreter's lock; not 0 when one raised an exception."""
+    """Run the handlers of signals that arrived, with the interpreter's lock; not 0 when one raised an exception."""
     return _indirect(function, I32).to(I64)

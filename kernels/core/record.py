@@ -16,7 +16,7 @@ class Record(dict[str, str]):
     """
 
     def __add__(self, other: Record) -> Record:
-        """These slots, then those. ValueError when a name would be there twice."""
+        """These slots, then the others. ValueError for a name that both have."""
         if twice := self.keys() & other.keys():
             raise ValueError(f"a record can't have two slots called {', '.join(sorted(twice))}")
         return Record({**self, **other})
@@ -36,9 +36,9 @@ class Record(dict[str, str]):
 
 
 def fields(args: Any, record: Record, first: int = 0, constant: bool = False) -> Any:
-    """Within what is traced: a record's slots as a named tuple of int64s; they begin `first` slots behind `args`.
+    """For traced code: a record's slots as a named tuple of int64s; they begin `first` slots behind `args`.
 
-    constant: nothing writes them while the kernel runs, so that they may be read before a loop.
+    constant: nothing writes them while the kernel runs, so that loads may move out of loops.
     """
     from ..lang import I64, constant_memory
 
@@ -54,7 +54,7 @@ def _named(record: Record) -> Any:
 
 @cache
 def reader(record: Record) -> Any:
-    """For kernel code: read(args) loads the slots of a record at address `args` as a named tuple of int64s."""
+    """For kernel code: read(args) loads the record at address `args` as a named tuple of int64s."""
     from ..lang import traced
 
     @traced

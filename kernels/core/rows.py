@@ -1,4 +1,4 @@
-"""The kernels that run the others: for the narrowest tier alone, which any CPU has. Their records are in `slots.py`."""
+"""The kernels that run others: for the narrowest tier only, which any CPU has. Their records are in `slots.py`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One row per kernel: its name, where its generator is, what its compile-time parameters can be, what its record holds.
+"""The table of kernels: for each its name, generator, compile-time parameters and record.
 
-The set of kernels is closed: every parameter has an enumerated set of values, none of them a size of a network's.
+The set of kernels is closed: every parameter has an enumerated set of values, none of which is a size of a network.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ FAMILIES = ("core", "gemm", "pointwise", "move", "window", "amx", "recurrent", "
 
 
 def everywhere(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """That a tier has a kernel with all combinations of its parameters' values."""
+    """For kernels that all tiers have with all combinations of parameters."""
     return True
 
 
 class Row(NamedTuple):
-    """`module:function` (a module of a family, as "gemm.conv") makes the kernel for a tier and compile-time parameters.
+    """A kernel: `module:function` (a module of a family, as "gemm.conv") generates it for a tier and compile-time
+    parameters.
 
-    `args`: its record; `params`: each compile-time parameter with all values that it can take; `exists`: whether a tier
-    has the kernel with such a combination of them; `product`: whether it does the multiply-adds that its step's
-    operator is defined by.
+    `args`: its record; `params`: the values of each compile-time parameter; `exists`: whether a tier has the kernel
+    with these parameters; `product`: whether it does the multiply-adds of its step's operator.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Row(NamedTuple):
         return self.module.partition(".")[0]
 
     def make(self) -> Callable[..., Any]:
-        """The generator, imported on demand: only here does a compiler come in."""
+        """The generator; importing it imports the compiler."""
         made: Callable[..., Any] = getattr(import_module(f"..{self.module}", __package__), self.function)
         return made
 
     def kernel(self, tier: Tier, params: Mapping[str, Any]) -> Kernel:
-        """The kernel with these parameters. TypeError unless the tier has it: whoever chose them is wrong."""
+        """The kernel with these parameters. TypeError unless the tier has it, which is a defect of the caller."""
         if params.keys() != self.params.keys():
             raise TypeError(f"{self.name} has the parameters {list(self.params)}, found {sorted(params)}")
         for name, value in params.items():
@@ -64,14 +64,14 @@ class Row(NamedTuple):
         return Kernel(self.name, tuple(params.items()))
 
     def kernels(self, tier: Tier) -> list[Kernel]:
-        """All of a tier."""
+        """All kernels of the row that a tier has."""
         combinations = (dict(zip(self.params, values, strict=True)) for values in product(*self.params.values()))
         return [self.kernel(tier, params) for params in combinations if self.exists(tier, params)]
 
 
 @cache
 def rows() -> dict[str, Row]:
-    """Every row by its kernel's name: the ROWS of the families' `rows.py`."""
+    """Every row by its kernel's name, from ROWS in the families' `rows.py`."""
     found: dict[str, Row] = {}
     for family in FAMILIES:
         for row in import_module(f"..{family}.rows", __package__).ROWS:

@@ -14,9 +14,10 @@ from ..lang import I32, I64, Type, Value, below, choose, either, over, repeat, s
 
 
 def make_band(tier: Tier, item: int, every: bool = False) -> Any:
-    """band(r, to, source, z, y, rows): writes `rows` rows to each slice of a band at `to`, from (z, y) of the input on.
+    """band(r, to, source, z, y, rows): copies `rows` rows, from (z, y) of the input on, to each slice of a band at
+    `to`.
 
-    `source` is where the input of the image and group begins; an element has `item` bytes. every: of every row, with
+    `source`: address of the image's and group's input; an element has `item` bytes. every: all rows are copied, with
     zeros around them; then the last row of a slice of x lacks `lacking` elements.
     """
     i32 = I32.vector(tier.lanes)
@@ -43,8 +44,8 @@ def make_band(tier: Tier, item: int, every: bool = False) -> Any:
 
 
 def _row(r: Any, item: int, word: Value, to: Value, source: tuple[Value, Value], lacking: Value) -> None:
-    """The input's row `source`, (address of the slice, number in it), between words of padding. lacking: elements that
-    the last row of the input, which is one run, has not.
+    """Copy the input's row `source`, (address of the slice, number in it), between words of padding. lacking: elements
+    that the input's last row, which is one run, lacks.
     """
     plane, iy = source
     run = _fill(to, word, r.left * item)
@@ -58,7 +59,7 @@ def _row(r: Any, item: int, word: Value, to: Value, source: tuple[Value, Value],
 
 
 def _fill(to: Value, word: Value, nbytes: Value) -> Value:
-    """Store a vector again and again; the end of these bytes."""
+    """Fill bytes with a vector; the address behind them."""
 
     def body(_: Value, state: Sequence[Value]) -> list[Value]:
         word.type[state[0]] = word
@@ -69,7 +70,7 @@ def _fill(to: Value, word: Value, nbytes: Value) -> Value:
 
 
 def _copy(kind: Type, to: Value, source: Value, nbytes: Value) -> None:
-    """Copy vectors of a type."""
+    """Copy bytes in vectors of a type."""
 
     def body(_: Value, state: Sequence[Value]) -> list[Value]:
         kind[state[0]] = kind[state[1]]
@@ -86,7 +87,7 @@ def _vectors(size: int, nbytes: Value, state: Sequence[Value], body: Callable[..
 
 @traced
 def deal(r: Any, panels: Any, units: Any, thread: Any, threads: Any) -> tuple[Any, ...]:
-    """(first panel, end, first unit, end) of a thread: its part of the panels when r.by_columns, else of the units."""
+    """A thread's share (first panel, end, first unit, end): part of the panels if r.by_columns, else of the units."""
     columns = r.by_columns != 0
     first, end = share(choose(columns, panels, units), thread, threads)
     p0, p1 = choose(columns, first, 0), choose(columns, end, panels)

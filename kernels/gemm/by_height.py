@@ -14,8 +14,8 @@ Found = tuple[Block, int, list[Value]]
 def by_height(
     height: Value, heights: Iterable[int], body: Callable[[int], list[Value] | None]
 ) -> tuple[list[Found], Block]:
-    """Write body(rows) for each height, and go to that of the height at hand: what bodies gave, and the block behind
-    them, to which those that gave nothing go.
+    """Write body(rows) for each height, and jump to that of the height at hand: the results of the bodies, and the
+    block behind them. A body without results goes there itself.
     """
     found, done = [], Block("done")
     jump = builder().switch(height.x, done.block)

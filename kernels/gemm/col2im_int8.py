@@ -10,7 +10,7 @@ from ..isa.tiers import Tier
 from ..lang import F32, I32, I64, Value, along, repeat, traced
 from .col2im import col2im_kernel
 from .requantize import scaled, store_bytes, word
-from .results import Place
+from .results import Destination
 from .rows import COL2IM_INT8, STORES
 
 
@@ -44,8 +44,8 @@ def _finish(tier: Tier, out: str) -> Any:
                     some[at, mask] = word(total, real, r)
                 else:
                     columns = None if mask is None else n - i
-                    place = Place(1, at, I64(0), columns, None, args, image, pixel, column)
-                    store_bytes(place, 1, [[real]], r)
+                    dest = Destination(1, at, I64(0), columns, None, args, image, pixel, column)
+                    store_bytes(dest, 1, [[real]], r)
             return [row + n * 4, to + to_step]
 
         repeat(pixels, [row, to], run)

@@ -1,7 +1,7 @@
-"""dot_blocks: C = A x W, W in codes of a few bits with a scale, and perhaps a zero point, for each block of k.
+"""dot_blocks: C = A x W; W is stored in codes of a few bits, with a scale and maybe a zero point for each block of k.
 
-Codes are read as they are stored: products of few rows are summed block by block; for more rows a group of columns is
-decoded to a panel, as pack.py makes them, that stays in the cache for all of them.
+Few rows are multiplied by codes as they are stored, block by block; for more rows a group of columns is decoded to a
+panel, as pack.py makes them, that stays in the cache for all rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..lang import (
 from .by_height import by_height
 from .pick_blocks import NV, few_rows, per_word
 from .pick_dot import max_rows
-from .results import Place, Target, open_sink, settle, store_rows, target
+from .results import Destination, Target, finish_tile, open_sink, store_rows, target
 from .rows import DOT_BLOCKS
 from .tile import even_rows, f32_arithmetic, make_tile
 
@@ -65,26 +65,26 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
 
 
 def _few(tier: Tier, bits: int) -> Any:
-    """few(record, height, a, codes, target): makes the results of 1 to `few_rows` rows for a group."""
+    """few(record, height, a, codes, target): a tile of 1 to `few_rows` rows times a group."""
     most = few_rows(tier)
 
     @traced
     def few(record: Any, height: Value, a: Value, codes: Value, target: Target) -> None:
-        place, lda = Place(rows=height, panel=I8.at(codes), record=record, **target._asdict()), record.lda << 2
-        sink = open_sink(place, NV, most, True)
+        dest, lda = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict()), record.lda << 2
+        sink = open_sink(dest, NV, most, True)
 
         def body(rows: int) -> list[Value]:
             return _sums(record, bits, codes, [a + lda * r for r in range(rows)])
 
         found, done = by_height(height, range(most, 0, -1), body)
-        store_rows(place, sink, found, done)
-        settle(place, sink)
+        store_rows(dest, sink, found, done)
+        finish_tile(dest, sink)
 
     return few
 
 
 def _sums(record: Any, bits: int, codes: Value, rows: list[Value]) -> list[Value]:
-    """The sums of rows that start at these addresses, NV vectors each."""
+    """The sums, NV vectors a row, of rows that start at these addresses."""
     f32, chains = F32.vector(tier().lanes), 2 if len(rows) == 1 else 1
     totals = registers([f32(0)] * (len(rows) * NV))
 
@@ -139,7 +139,7 @@ state) for each j.
 
 
 def _blocks(record: Any, bits: int, codes: Value, body: Callable[[Value, Words, list[Value]], None]) -> None:
-    """body(first k, words, scales) for the blocks of a group."""
+    """Loop body(first k, words, scales) over the blocks of a group."""
     f32, per = F32.vector(tier().lanes), per_word(bits)
     line = NV * f32.size
     count = divide(record.k, per)
@@ -147,7 +147,7 @@ def _blocks(record: Any, bits: int, codes: Value, body: Callable[[Value, Words, 
     blocks = divide(count + (record.block - 1), record.block)
 
     def vectors(address: Value) -> list[Value]:
-        return [f32[place] for place in _places(address)]
+        return [f32[at] for at in _places(address)]
 
     def block(i: Value, zeros: bool) -> None:
         start = codes + i * step
@@ -179,7 +179,7 @@ def _blocks(record: Any, bits: int, codes: Value, body: Callable[[Value, Words, 
 
 
 def _words(bits: int, address: Value) -> list[Any]:
-    """The words of codes of NV vectors: of bytes a vector for each j, else i32."""
+    """The code words of NV vectors: one vector of bytes for each j, else i32."""
     places = _places(address)
     if bits < 8:
         return [I32.vector(tier().lanes)[place] for place in places]
@@ -193,7 +193,7 @@ def _places(address: Value) -> list[Value]:
 
 
 def _weight(bits: int, word: Any, j: int) -> Value:
-    """f32 of the j-th code of each word, an integer with a sign."""
+    """The j-th code of each word, a signed integer, as f32."""
     if bits == 8:
         return word[j].to(I32).to(F32)
     if bits == 4 and tier().masks:

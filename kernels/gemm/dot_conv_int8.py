@@ -16,7 +16,7 @@ from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .pick_int8 import INT8_COSTS
 from .requantize import scaled, store_bytes, word
-from .results import Place
+from .results import Destination
 from .rows import CONV_INT8, DOT_INT8, STORES
 from .tile import Arithmetic
 
@@ -63,17 +63,17 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool) -> Arithmetic:
     def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
         return add_products(i32(I32[word]), weights, sums)
 
-    def finish(place: Place, sums: list[Value]) -> list[Value] | None:
-        rows = [sums[r * count : (r + 1) * count] for r in range(place.rows)]
+    def finish(dest: Destination, sums: list[Value]) -> list[Value] | None:
+        rows = [sums[r * count : (r + 1) * count] for r in range(dest.rows)]
         if rowsum:
-            minus = [i32[at] for at in line(place.panel, 2)]
+            minus = [i32[at] for at in line(dest.panel, 2)]
             rows = [[s + row[-1] * m for s, m in zip(row, minus, strict=False)] for row in rows]
-        reals = [[scaled(s, at) for s, at in zip(row, line(place.panel, 1), strict=True)] for row in rows]
+        reals = [[scaled(s, at) for s, at in zip(row, line(dest.panel, 1), strict=True)] for row in rows]
         if out == "bytes":
-            store_bytes(place, nv, reals, place.record)
+            store_bytes(dest, nv, reals, dest.record)
             return None
         pairs = [pair for one in zip(rows, reals, strict=True) for pair in zip(*one, strict=True)]
-        return [word(total, real, place.record) for total, real in pairs]
+        return [word(total, real, dest.record) for total, real in pairs]
 
     head = HEAD_LINES[rowsum] * nv * i32.size
     return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish)

@@ -1,5 +1,5 @@
-"""dot_few: C = A x B for few rows of A, or for a B of one column. B is read where it lies: packing it would take longer
-than the product.
+"""dot_few: C = A x B for few rows of A, or for a B of one column. B is read in place: packing it would take longer than
+the product.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOGETHER = 8
 
 
 def make_dot_few(tier: Tier) -> Callable[..., None]:
-    """The kernel; its record is `rows.DOT_FEW`. Sums run over k in order, but those of one column as `total` does."""
+    """The kernel; its record is `rows.DOT_FEW`. Sums run over k in order, for a B of one column as in `total`."""
     read = reader(DOT_FEW)
     clear, column = _clear(tier), _column(tier)
     add, add_one = _add(tier, TOGETHER), _add(tier, 1)
@@ -72,7 +72,7 @@ def make_dot_few(tier: Tier) -> Callable[..., None]:
 
 
 def _clear(tier: Tier) -> Any:
-    """clear(to, n): makes n sums 0."""
+    """clear(to, n): zero n sums."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -84,7 +84,7 @@ def _clear(tier: Tier) -> Any:
 
 
 def _add(tier: Tier, count: int) -> Any:
-    """add(to, factors, rows, step, n): adds `count` rows of n elements, `step` bytes apart, times as many numbers."""
+    """add(to, factors, rows, step, n): add `count` rows of n elements, `step` bytes apart, each times a factor."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -102,7 +102,7 @@ def _add(tier: Tier, count: int) -> Any:
 
 
 def _column(tier: Tier) -> Any:
-    """column(to, a, x, n, rows): multiplies `rows` rows of n elements by one column of as many."""
+    """column(to, a, x, n, rows): products of `rows` rows of n elements with one column."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -124,7 +124,7 @@ def _column(tier: Tier) -> Any:
 
 @traced
 def _finish(args: Any, to: Any, n: Any, rows: Any, image: Any, row: Any, column: Any) -> None:
-    """Make results of sums where they lie: of `rows` rows, dense, from (image, row, column) on."""
+    """Apply the epilogue in place to the sums of `rows` dense rows, from (image, row, column) on."""
     slots, n, rows, column = fields(args, DOT_FEW), number(n), number(rows), number(column)
     step = n * 4
 

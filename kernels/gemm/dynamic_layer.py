@@ -1,7 +1,7 @@
-"""dot and conv of bytes that dynamic_round.py rounds with s8 weights: exact i32 sums, stored as f32.
+"""dot and conv of bytes that dynamic_round.py rounded with s8 weights: exact i32 sums, stored as f32.
 
-y = sum (x - zero) * (w - zero of w) * (scale * scale of w) + bias, where scale and zero are those of x's image, or row;
-then as EPILOGUE says. rowsum: whether weights have zero points, for which each row of x is summed too.
+y = sum (x - zero) * (w - zero of w) * (scale * scale of w) + bias, with the scale and zero of x's image, or row; then
+EPILOGUE. rowsum: weights have zero points, for which each row of x is summed, too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .dot import dot_kernel
 from .dot_conv_int8 import int8_arithmetic
 from .pack_int8 import HEAD_LINES, sums_per_row
 from .pick_int8 import INT8_COSTS
-from .results import Place
+from .results import Destination
 from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES
 from .tile import Arithmetic
 
 
 def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Callable[..., None]:
-    """The kernel for panels of nv vectors, and ranges of rows or of batches; its record is `rows.DOT_DYNAMIC`."""
+    """The kernel for panels of nv vectors, and ranges per row or per batch; its record is `rows.DOT_DYNAMIC`."""
     most = INT8_COSTS[rowsum].most_rows(tier, nv)
     return dot_kernel(tier, nv, most, _arithmetic(tier, nv, per_row, rowsum), DOT_DYNAMIC)
 
@@ -34,7 +34,7 @@ def make_conv(tier: Tier, nv: int, rowsum: bool) -> Callable[..., None]:
 
 
 def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Arithmetic:
-    """Of panels that pack_int8 packs with a bias, whose `start` is the sum of a column's weights less zero points.
+    """For panels of pack_int8 with a bias, whose `start` is the sum of a column's weights less zero points.
 
     The record has rows.RANGES and EPILOGUE.
     """
@@ -42,16 +42,16 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Arithmetic:
     head_lines = HEAD_LINES[rowsum] + 1
     f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
 
-    def line(place: Place, index: int, kind: Type) -> list[Value]:
-        return [kind[place.panel + (index * nv + n) * kind.size] for n in range(nv)]
+    def line(dest: Destination, index: int, kind: Type) -> list[Value]:
+        return [kind[dest.panel + (index * nv + n) * kind.size] for n in range(nv)]
 
-    def finish(place: Place, sums: list[Value]) -> list[Value]:
-        r = place.record
-        first = place.image * r.per_image + place.row * r.per_row
+    def finish(dest: Destination, sums: list[Value]) -> list[Value]:
+        r = dest.record
+        first = dest.image * r.per_image + dest.row * r.per_row
         start, step = r.ranges + first * RANGE_BYTES, r.per_row * RANGE_BYTES
-        totals, scales = line(place, 0, i32), line(place, 1, f32)
-        minus_zeros = line(place, 2, i32) if rowsum else []
-        biases = line(place, head_lines - 1, f32)
+        totals, scales = line(dest, 0, i32), line(dest, 1, f32)
+        minus_zeros = line(dest, 2, i32) if rowsum else []
+        biases = line(dest, head_lines - 1, f32)
 
         def factors(row: int) -> tuple[list[Value], list[Value]]:
             at = F32.at(start + step * row)
@@ -59,7 +59,7 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Arithmetic:
             return [t * minus for t in totals], [s * scale for s in scales]
 
         same, reals = None if per_row else factors(0), []
-        for row in range(place.rows):
+        for row in range(dest.rows):
             shifts, multipliers = same or factors(row)
             own = sums[row * count : (row + 1) * count]
             for n in range(nv):

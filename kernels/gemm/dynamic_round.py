@@ -1,6 +1,7 @@
-"""Rounding f32 to bytes by the range they have: first the least and the greatest numbers, then the rounding.
+"""Rounds f32 to bytes by their range: the kernel `extremes` finds the least and the greatest numbers, `dynamic_round`
+rounds.
 
-Threads share both: `extremes` finds those of parts of an image, `dynamic_round` combines the parts.
+Threads split both: `extremes` by parts of an image, which `dynamic_round` combines.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ UNROLL = 4
 
 
 def _seen(f32: Type) -> Registers:
-    """The least and the greatest number so far, or 0; the third is NaN once a number isn't finite: NaNs are lost in
-    comparisons.
+    """Registers for the least and the greatest number so far, from 0.0 on; the third is NaN once a number isn't finite,
+    as comparisons lose NaNs.
     """
     return registers([f32(0)] * 3)
 
@@ -91,7 +92,7 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
 def make_round(tier: Tier, out: str) -> Callable[..., None]:
     """The kernel that rounds to the numbers of a range; its record is `rows.ROUND`.
 
-    out: "u8" for the numbers' bytes, 128 more than LiteRT's, or "f32" for what the record says of them.
+    out: "u8" for stored bytes, 128 more than LiteRT's, or "f32" for numbers as the record says.
     """
     fields = reader(ROUND)
     prepare, fill = _range_maker(tier), run_filler(tier)
@@ -122,12 +123,12 @@ def make_round(tier: Tier, out: str) -> Callable[..., None]:
 
 @traced
 def _repeated(first: Any) -> Any:
-    """The byte for 0.0, eight times, of the first int64 of a range."""
+    """The byte for 0.0 of a range, repeated eight times."""
     return (-(first >> 32) & 255) * 0x0101010101010101
 
 
 def _range_maker(tier: Tier) -> Any:
-    """prepare(extremes, parts, to, grid): writes the range of an image whose parts have these extremes."""
+    """prepare(extremes, parts, to, grid): write the range of an image from the extremes of its parts."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -146,7 +147,7 @@ def _range_maker(tier: Tier) -> Any:
 
 
 def _range(grid: Value, bottom: Value, top: Value) -> list[Value]:
-    """(scale, steps per unit, s8 for 0.0) of a grid, for the extremes of an image."""
+    """(scale, steps per unit, s8 for 0.0) of a grid, from the extremes of an image."""
     reach = larger(larger(-bottom, top), TINY)
     symmetric = reach / 127, 127 / reach, I32.like(top.type)(0)
     step = (top - bottom) / 255
@@ -165,7 +166,7 @@ Number = Callable[[Value], Value]
 
 
 def _rounders(f32: Type, at: Value, grid: Value, body: Callable[[Number], None]) -> None:
-    """body(number) for either kind of grid, by the range at an address."""
+    """body(number) for either kind of grid, for the range at an address."""
     start = F32.at(at)
     factor, zero = f32(start[2]), f32(start[3])
     with either(grid == GRIDS.index("onnx")) as (divides, multiplies):
@@ -215,8 +216,8 @@ def _bytes(f32: Type, source: Value, target: Value, count: Value, number: Number
 
 
 def _to_reals(tier: Tier) -> Any:
-    """convert(x, y, count, range, grid, whole): rounds `count` f32 to those that bytes can stand for, or to whole
-    numbers of steps.
+    """convert(x, y, count, range, grid, whole): round `count` f32 to the reals of bytes, or to whole numbers of
+    steps.
     """
     f32 = F32.vector(tier.lanes)
 

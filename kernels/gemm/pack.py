@@ -35,8 +35,8 @@ def pack_weights(
 
 
 class Arrangement(NamedTuple):
-    """How a convolution's weights are written for kernels that do more at once: `factor` of its `groups` as one, and
-    `together` pixels of a row, which are `stride` pixels of the map apart.
+    """How a convolution's weights are rearranged: `factor` of its `groups` become one, and `together` outputs of a row,
+    whose windows are `stride` pixels apart.
     """
 
     groups: int = 1
@@ -46,13 +46,13 @@ class Arrangement(NamedTuple):
 
     @property
     def merged(self) -> int:
-        """Groups that there are then."""
+        """Groups after merging."""
         return self.groups // self.factor
 
 
 def arranged(weights: np.ndarray, how: Arrangement, zeros: np.ndarray | None = None) -> np.ndarray:
-    """[together * O, k..., k_w + ..., C * factor] of weights [O, k..., k_w, C]; what isn't seen has its zero point,
-    zeros [O], or is 0.
+    """[together * O, k..., k_w + ..., C * factor] from weights [O, k..., k_w, C]; elements outside of a window are the
+    zero point of their channel, zeros [O], or 0.
     """
     if how.factor > 1:
         weights = merge_groups(weights, how.groups, how.factor, zeros)
@@ -60,11 +60,9 @@ def arranged(weights: np.ndarray, how: Arrangement, zeros: np.ndarray | None = N
 
 
 def merge_groups(weights: np.ndarray, groups: int, factor: int, zeros: np.ndarray | None = None) -> np.ndarray:
-    """[O, k..., C * factor] weights for groups / factor groups that compute what [O, k..., C] does for
-    `groups`.
+    """[O, k..., C * factor] weights for groups / factor groups, equivalent to [O, k..., C] for `groups`.
 
-    Each new group is block diagonal: an output channel's zero point, zeros [O], or 0 where it doesn't see an input
-    channel.
+    Each new group is block diagonal; elements outside of the blocks are zero points, zeros [O], or 0.
     """
     o, *taps, c = weights.shape
     per = o // groups
@@ -78,9 +76,10 @@ def merge_groups(weights: np.ndarray, groups: int, factor: int, zeros: np.ndarra
 
 
 def widen(weights: np.ndarray, factor: int, stride: int, zeros: np.ndarray | None = None) -> np.ndarray:
-    """[factor * N, ..., k_w + (factor - 1) * stride, C]: weights [N, ..., k_w, C] for `factor` pixels of a row at once.
+    """[factor * N, ..., k_w + (factor - 1) * stride, C] from weights [N, ..., k_w, C], for `factor` outputs of a row at
+    once.
 
-    What a pixel doesn't see has its zero point, zeros [N], or is 0.
+    Elements outside of a window are zero points, zeros [N], or 0.
     """
     n, *outer, k_w, c = weights.shape
     wide = np.zeros((factor, n, *outer, k_w + (factor - 1) * stride, c), weights.dtype)

@@ -1,4 +1,4 @@
-"""pack_b: packs a matrix that is only known at run time into the panels that dot reads (pack.py)."""
+"""pack_b: packs a matrix that isn't constant into the panels that dot reads (pack.py)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Masks = Sequence[Value | None]
 
 
 def by_columns(f32: Type, nv: int, columns: Value, body: Callable[[Masks], None]) -> None:
-    """Write body(masks) for nv vectors of which all columns count, and for those of which the first `columns` do."""
+    """Write body(masks) for nv whole vectors, and for their first `columns` columns."""
     with either(columns >= nv * f32.lanes) as (whole, partial):
         with whole:
             body([None] * nv)
@@ -60,7 +60,7 @@ def by_columns(f32: Type, nv: int, columns: Value, body: Callable[[Masks], None]
 
 
 def copy_lines(f32: Type, masks: Masks, to: Value, source: tuple[Value, Value], count: Value) -> None:
-    """Copy lines of vectors under masks from source = (address, bytes from line to line), one behind the other."""
+    """Copy lines of vectors under masks from source = (address, stride in bytes) to adjacent lines."""
     size, (start, stride) = f32.size, source
 
     def line(_: Value, state: Sequence[Value]) -> list[Value]:

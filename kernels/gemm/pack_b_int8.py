@@ -1,7 +1,7 @@
-"""pack_b_int8: packs a u8 matrix that is only known at run time into the panels that dot_int8 reads.
+"""pack_b_int8: packs a u8 matrix that isn't constant into the panels that dot_int8 reads.
 
-As pack_int8.py does for nv = 4 with `rowsum`: bytes become s8 (less 128), and sums of columns the line that
-dot begins with. Interleaving four rows puts columns in the order that packing results to bytes undoes.
+As pack_int8.py does for nv = 4 with `rowsum`: bytes become s8 (less 128), and sums of columns become the line that dot
+begins with. Interleaving four rows orders columns as packing results to bytes needs.
 """
 
 from __future__ import annotations

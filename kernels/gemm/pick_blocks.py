@@ -1,8 +1,8 @@
-"""Layers of weights in a few bits: the shape of tiles, and the panels that they read. NumPy only.
+"""Layers with weights in codes of a few bits: heights of tiles, and panels. NumPy only.
 
-A group of NV vectors of columns is, block after block of k: NV lines of scales (f32), with `zeros` as many of minus
+A group is NV vectors of columns. For each block of k it holds NV lines of scales (f32), with `zeros` as many of minus
 the zero points (f32, less the middle of the codes), then NV lines of words for each `per_word(bits)` of k, whose codes
-stand from the low bits on as integers with a sign; those of 8 bits in a line for each k.
+are signed integers from the low bits on; codes of 8 bits have a line for each k.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ NV = 2
 
 
 def per_word(bits: int) -> int:
-    """Codes of a word."""
+    """Codes in a word."""
     return 32 // bits
 
 
 def is_few(tier: Tier, m: int) -> bool:
-    """Whether the products of m rows are summed while codes are read, once or twice; else these are decoded first."""
+    """Whether m rows are multiplied while codes are read, once or twice; else codes are decoded first."""
     return m <= 2 * few_rows(tier)
 
 
 def few_rows(tier: Tier) -> int:
-    """The most rows of a tile that reads codes: the sums of a block are in registers, those of all blocks beside."""
+    """The most rows of a tile that reads codes: sums of the current block and of all blocks are in registers."""
     return 8 if tier.registers >= 32 else 4
 
 
 def tile_height(tier: Tier, m: int) -> int:
-    """Rows of a tile, of m rows in all: as few tiles as there can be, alike."""
+    """Rows of a tile, for m rows: the fewest tiles, of equal height."""
     most = few_rows(tier) if is_few(tier, m) else max_rows(tier, NV)
     return -(-m // -(-m // most))
 
 
 def group_bytes(tier: Tier, bits: int, block: int, blocks: int, zeros: bool) -> int:
-    """Bytes of a group for rows of so many blocks of `block` codes."""
+    """Bytes of a group for k of so many blocks of `block` codes."""
     return 4 * tier.lanes * NV * blocks * (1 + zeros + block // per_word(bits))
 
 
 def pack_blocks(tier: Tier, codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int) -> np.ndarray:
-    """uint8 [groups, group_bytes] of codes [N, blocks, block * bits / 8] as bytes, the first in the low bits; scales
-    and zero points [N, blocks].
+    """uint8 [groups, group_bytes] from codes [N, blocks, block * bits / 8] as bytes, the first code in the low bits;
+    scales and zero points [N, blocks].
     """
     n, blocks = scales.shape
     width = NV * tier.lanes

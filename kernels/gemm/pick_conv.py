@@ -18,8 +18,8 @@ CROSSING = 1.0
 class Geometry(NamedTuple):
     """A convolution over x [images, d, h, w, groups * c] with n output channels for each group.
 
-    All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads:
-    those before. x_strides: elements from image to image, slice, row and pixel; item: bytes of an element.
+    All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: before the first
+    element. x_strides: elements from image to image, slice, row and pixel; item: bytes of an element.
     """
 
     images: int
@@ -52,7 +52,9 @@ class Geometry(NamedTuple):
 
     @property
     def moves(self) -> tuple[int, int]:
-        """Rows and columns of a band from one output to the next; a kernel of width 1 needs no others."""
+        """Rows and columns of a band from one output to the next; a kernel of width 1 skips columns that no output
+        reads.
+        """
         return (1 if self.kernel[1] == 1 else self.strides[1]), (1 if self.kernel[2] == 1 else self.strides[2])
 
     @property
@@ -62,7 +64,7 @@ class Geometry(NamedTuple):
 
     @property
     def pixel(self) -> int:
-        """Bytes of a pixel in a band: a multiple of 4 KiB apart, all would fall into one set of the cache."""
+        """Bytes of a pixel in a band; not a multiple of 4 KiB, which would collide in the cache."""
         dense = self.c * self.item
         return dense + 64 if dense * self.moves[1] % 4096 == 0 else dense
 
@@ -73,7 +75,7 @@ class Geometry(NamedTuple):
 
     @property
     def runs(self) -> tuple[int, int]:
-        """Taps (down, across) that follow one another without a gap, and so are one run."""
+        """Taps (down, across) that are adjacent in memory, and so form one run."""
         (_, k_h, k_w), (_, dil_y, dil_x) = self.kernel, self.dilations
         y, x = (self.item * s for s in self.x_strides[2:]) if self.direct else (self.band_y, self.pixel)
         if dil_x != 1 or x != self.c * self.item:
@@ -92,10 +94,9 @@ class Geometry(NamedTuple):
 
 
 class ConvPiece(NamedTuple):
-    """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes
-    the kernel.
+    """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes the kernel.
 
-    table: the int64 byte offsets that its record points to; fields: the slots that the geometry decides.
+    table: int64 byte offsets for its record; fields: its slots that depend on the geometry.
     """
 
     start: int
@@ -112,7 +113,7 @@ class ConvPiece(NamedTuple):
 
 
 def upright(g: Geometry, l2: int) -> Geometry:
-    """A long row as a column, which bands can cut; other geometries as they are."""
+    """A long single row as a column, so that it can be split into bands; other geometries unchanged."""
     flat = g.size[1] == g.kernel[1] == g.out[1] == 1 and g.pads[1] == 0
     if not flat or g.size[2] * g.c * g.item <= l2 // 8:
         return g
@@ -157,7 +158,7 @@ def conv_pieces(
 
 
 def plain_cycles(tier: Tier, g: Geometry) -> float:
-    """Of the conv kernel in full tiles."""
+    """Cycles of the conv kernel in full tiles."""
 
     def cost(nv: int) -> float:
         mr = max_rows(tier, nv)
@@ -168,8 +169,8 @@ def plain_cycles(tier: Tier, g: Geometry) -> float:
 
 
 def pixels_together(tier: Tier, g: Geometry) -> int:
-    """How many pixels of a row to compute as one of as many times the channels (`widened`), where channels fill less
-    than a vector: a divisor of a row's, but of a single row any number (`split_row`).
+    """How many adjacent outputs of a row to compute as one with as many times the channels (`widened`), where channels
+    fill less than a vector: a divisor of the row's outputs, or any number for a single row (`split_row`).
     """
     if g.groups > 1 or g.dilations[2] != 1 or g.n * 2 > tier.lanes:
         return 1
@@ -182,7 +183,7 @@ def pixels_together(tier: Tier, g: Geometry) -> int:
 
 
 def widened(g: Geometry, factor: int) -> Geometry:
-    """The geometry whose outputs are `factor` neighbors in a row, one after the other."""
+    """The geometry with `factor` adjacent outputs of a row as one, whose channels follow one another."""
     (k_d, k_h, k_w), (s_d, s_h, s_w) = g.kernel, g.strides
     return g._replace(
         n=g.n * factor,
@@ -193,8 +194,8 @@ def widened(g: Geometry, factor: int) -> Geometry:
 
 
 def split_row(g: Geometry, together: int) -> tuple[Geometry, Geometry, int]:
-    """A single row as its first outputs, a multiple of `together`, and the rest, which begins so many pixels of x
-    further.
+    """A single row of outputs in two: a multiple of `together`, and the rest; and the offset of the rest in x, in
+    pixels.
     """
     rest = g.out[2] % together
     first = g.out[2] - rest
@@ -205,8 +206,8 @@ def split_row(g: Geometry, together: int) -> tuple[Geometry, Geometry, int]:
 
 
 def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:
-    """The slots of `rows.CONV`: what the piece decides, and `operands`: x, w (this piece's channels packed), y (whole),
-    ldy, taps, scratch, and fill unless it is 0.
+    """The slots of `rows.CONV`: the piece's, and `operands`: x, w (this piece's channels packed), y (whole), ldy, taps,
+    scratch, and fill unless it is 0.
     """
     return {"fill": 0, **piece.fields, "n0": piece.start, **operands}
 
@@ -214,7 +215,7 @@ def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:
 def layout(
     g: Geometry, height: int, columns: int, width: int, threads: int, l2: int
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Offsets of the taps, and the slots of `rows.CONV` that the geometry and the tiles' height decide."""
+    """Byte offsets of the taps, and the slots of `rows.CONV` that depend on the geometry and the tiles' height."""
     (k_d, k_h, k_w), (stride_z, stride_y, stride_x) = g.kernel, g.strides
     dil_z, dil_y, dil_x = g.dilations
     out_d, out_h, out_w = g.out
@@ -262,7 +263,7 @@ def layout(
 
 
 def row_of_band(g: Geometry, width: int, pixel: int, step: int) -> dict[str, int]:
-    """The slots that say how a row of a band is filled: `width` pixels of `pixel` bytes, every step-th of x's row."""
+    """The slots for copying a row into a band: `width` pixels of `pixel` bytes, every step-th of x's row."""
     x_step, dense = g.item * g.x_strides[3] * step, g.c * g.item
     left, inside = cover(-g.pads[2], step, g.size[2], width)
     merged = x_step == pixel == dense

@@ -1,4 +1,4 @@
-"""Shapes -> tiles of the kernels for layers of bytes that are rounded by their range. Pure arithmetic."""
+"""Shapes -> tiles of the kernels for layers of bytes that are rounded at run time. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORTH_A_PART = 8192
 
 
 def parts_of(images: int, count: int, threads: int) -> int:
-    """In how many parts the extremes of each image of `count` numbers are looked for."""
+    """Parts of each image of `count` numbers, whose extremes are found separately."""
     return threads if images < threads and count >= WORTH_A_PART else 1
 
 

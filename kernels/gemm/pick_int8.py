@@ -19,13 +19,13 @@ MEMORY, SECOND_LEVEL = 8.0, 48.0
 
 
 def _widths(tier: Tier) -> tuple[int, ...]:
-    """Vectors of a panel: up to four are packed to bytes together."""
+    """Widths of a panel in vectors: up to four are packed to bytes together."""
     return (1, 2, 3, 4)
 
 
 def _most_rows(rowsum: bool, tier: Tier, nv: int) -> int:
-    """As many rows at most as have their sums in registers beside the weights and the word of A: in halves without
-    vnni, with copies of what instructions of two operands overwrite on the generic tier.
+    """The most rows whose sums fit the registers beside the weights and the word of A: in halves without vnni, with
+    copies of operands that two-operand instructions overwrite on the generic tier.
     """
     spare = 1 if tier.byte_dot else 3 if tier.fma else 5
     free = tier.registers - vectors_per_word(tier, nv, rowsum) - spare
@@ -72,7 +72,7 @@ def pick_dot_int8(
 
 
 def chains(nv: int) -> int:
-    """Words that the kernel of a single row sums at a time, so that eight sums grow while each waits for itself."""
+    """Partial sums in the kernel of a single row, to hide the latency of additions: eight vectors of sums in all."""
     return {1: 8, 2: 4, 3: 2, 4: 2}.get(nv, 1)
 
 
@@ -91,16 +91,16 @@ def row_args(piece: DotPiece, k: int, signed: bool = False) -> dict[str, int]:
 def pick_conv_int8(
     tier: Tier, g: Geometry, out: str, rowsum: bool = False, threads: int = 1, l2: int = L2
 ) -> tuple[Geometry, tuple[ConvPiece, ...]]:
-    """The conv calls for a geometry of u8, and the geometry that they are for: its `run` is what packing needs."""
+    """The conv calls for a geometry of u8, and the geometry as computed, whose `run` packing needs."""
     assert g.item == 1
     g = upright(g, l2)
     return g, conv_pieces(tier, g, threads, INT8_COSTS[rowsum], {"out": out, "rowsum": rowsum}, l2)
 
 
 def pixels_together_int8(tier: Tier, g: Geometry) -> int:
-    """How many pixels of a row to compute as one of as many times the channels (`widened`): 1, 2 or 4.
+    """How many adjacent outputs of a row to compute as one with as many times the channels (`widened`): 1, 2 or 4.
 
-    That pays where channels fill less than a vector, or a window's bytes less than whole words.
+    That pays where channels fill less than a vector, or the bytes of a window less than whole words.
     """
     if g.groups > 1 or g.dilations[2] != 1:
         return 1
@@ -130,5 +130,5 @@ def with_memory(cycles: float, weights: int, l2: int) -> float:
 
 
 def word_of(byte: int) -> int:
-    """The word of four equal bytes."""
+    """A word of four equal bytes."""
     return byte * 0x01010101

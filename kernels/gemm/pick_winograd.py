@@ -22,9 +22,9 @@ TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16
 
 
 class WinogradForm(NamedTuple):
-    """A convolution as the kernel takes it: `tall` tiles where its kernel has one column.
+    """A convolution as the winograd kernel computes it; `tall`: tiles are columns, for a kernel with one column.
 
-    outputs: pixels of a slice, of which the last row may lack some; lacking: pixels that the last row of x lacks. y:
+    outputs: pixels of a slice, the last row of which may have fewer; lacking: pixels that the last row of x lacks. y:
     pixels of the result from slice to slice and from row to row.
     """
 
@@ -60,7 +60,7 @@ class WinogradForm(NamedTuple):
 class WinogradChoice(NamedTuple):
     """How winograd computes a convolution; `params` makes the kernel.
 
-    fields: the slots of `rows.WINOGRAD` that the geometry decides; x, w, y, ldy and scratch are left.
+    fields: slots of `rows.WINOGRAD` without x, w, y, ldy and scratch.
     """
 
     m: int
@@ -75,8 +75,8 @@ class WinogradChoice(NamedTuple):
 
 
 def winograd_form(g: Geometry) -> WinogradForm | None:
-    """The convolution for the kernel; None where that can't compute it: of stride 1 in one group, with several taps
-    down and across that are not dilated, or along one axis.
+    """The convolution in the kernel's form; None unless it has stride 1, one group, and several taps down and across
+    without dilation, or along one axis.
     """
     if g.groups != 1 or g.strides[1:] != (1, 1):
         return None
@@ -96,7 +96,7 @@ def winograd_form(g: Geometry) -> WinogradForm | None:
 
 
 def _along_slices(g: Geometry) -> WinogradForm:
-    """Slices as rows, of as many pixels as stay in the cache; what is beside them is another slice."""
+    """Slices as rows of as many pixels as stay in the cache; the rest of a slice's pixels are other slices."""
     (d, h, w), (image, z, _, x), out_d = g.size, g.x_strides, g.out[0]
     part = max(n for n in range(1, WIDE + 1) if h * w % n == 0)
     size, out = (h * w // part, d, part), (h * w // part, out_d, part)
@@ -124,8 +124,9 @@ def best_winograd(
     """The form and the m (at most `largest`, 2 or 4) to compute a convolution with, and cycles on one thread
     and on two; None where it can't, or never pays.
 
-    m = 2 is more exact than the plain sum. m = 4 errs up to twice as much as it: by less than 5e-6 of the largest
-    output for up to MOST_CHANNELS channels, above which it isn't chosen. Threads don't matter: m changes the result.
+    m = 2 is more exact than the plain sum. The error of m = 4 is up to twice that of the plain sum: less than 5e-6 of
+    the largest output for up to MOST_CHANNELS channels, above which it isn't chosen. The choice does not depend on
+    threads, as m changes the result.
     """
     form = winograd_form(g)
     if form is None or g.c < tier.lanes:
@@ -150,7 +151,7 @@ def reading_times(cycles: float, weights: int) -> list[float]:
 
 
 def _cycles(tier: Tier, form: WinogradForm, m: int, l2: int) -> float:
-    """Of the dots, in tiles of one height, and of the transforms, without waiting for memory."""
+    """Cycles of the dots, in tiles of one height, and of the transforms, without memory."""
     g, (down, across) = form.g, form.tiles(m)
     band, slices, nv = _bands(tier, form, m, 1, l2)
     largest, total = max_rows(tier, nv), g.images * g.out[0]
@@ -172,7 +173,7 @@ def _cycles(tier: Tier, form: WinogradForm, m: int, l2: int) -> float:
 
 
 def _v_row(tier: Tier, form: WinogradForm) -> int:
-    """Bytes from tile to tile of the transformed input; multiples of 4 KiB would collide in the cache."""
+    """Bytes from tile to tile of the transformed input; not a multiple of 4 KiB, which would collide in the cache."""
     row = (form.k - form.g.c + -(-form.g.c // tier.lanes) * tier.lanes) * 4
     row = -(-row // 64) * 64
     return row + 64 if row % 4096 == 0 else row
@@ -189,8 +190,8 @@ def _tile_bytes(tier: Tier, form: WinogradForm, m: int) -> int:
 
 
 def _bands(tier: Tier, form: WinogradForm, m: int, units: int, l2: int) -> tuple[int, int, int]:
-    """(rows of Winograd tiles in a band, slices whose bands are multiplied together, nv); the number of bands, or of
-    such slices, is a multiple of `units` where it can be.
+    """(rows of Winograd tiles in a band, slices whose bands are multiplied together, nv). The number of bands, or of
+    such groups of slices, is a multiple of `units` where possible.
     """
     (down, across), total = form.tiles(m), form.g.images * form.g.out[0]
     nv = _width(tier, form)
@@ -207,7 +208,9 @@ def _bands(tier: Tier, form: WinogradForm, m: int, units: int, l2: int) -> tuple
 
 
 def _height(tier: Tier, form: WinogradForm, rows: int, rest: int, m: int, nv: int) -> int:
-    """The best height of dot's tiles, each row of which is a Winograd tile: for so many rows of them, and the rest."""
+    """The best height of dot's tiles, whose rows are Winograd tiles: for bands of `rows` rows of them, and a last band
+    of `rest`.
+    """
     across = form.tiles(m)[1]
 
     def cost(height: int) -> float:

@@ -12,29 +12,29 @@ from ..isa.functions import maximum, minimum
 from ..isa.integer import to_bytes
 from ..lang import BIT, F32, I32, I64, U8, Value, choose, copy_bytes, either, integer, repeat, room, shuffle, tier
 from .pack_int8 import parts
-from .results import Place
+from .results import Destination
 
 
 def scaled(total: Value, multiplier: Value, mask: Value | None = None) -> Value:
-    """i32 sums as f32, times the f32 at `multiplier`."""
+    """i32 sums as f32, times the multipliers (f32) at a pointer."""
     factor = F32.like(total.type)[multiplier, mask]
     return total.to(F32) * factor
 
 
 def clamped(x: Value, stored: Any) -> Value:
-    """f32 held between the low and the high one."""
+    """f32 clamped to the record's low and high."""
     i32 = I32.like(x.type)
     low, high = (i32(bound.to(I32)).bits(F32) for bound in (stored.low, stored.high))
     return minimum(high, maximum(low, x))
 
 
 def word(total: Value, real: Value, stored: Any) -> Value:
-    """What is stored as f32 of an i32 sum and its scaled number: this one clamped, or the sum's bits."""
+    """The stored word, as f32: the clamped real, or the bits of the i32 sum."""
     return choose(stored.form != 0, total.bits(F32), clamped(real, stored))
 
 
 def byte_rounder(stored: Any) -> Callable[[Sequence[Value]], Value]:
-    """What makes stored bytes of up to four f32 vectors, in the order of `isa.integer.pack_bytes`."""
+    """A function from up to four f32 vectors to stored bytes, in the order of `isa.integer.pack_bytes`."""
     rounded = to_bytes(stored.zero_point, stored.low, stored.high)
     signs = U8.vector(4 * tier().lanes)(stored.form.to(U8))
     return lambda vectors: rounded(vectors) ^ signs
@@ -52,53 +52,53 @@ class _Piece(NamedTuple):
         return start + (line * self.row + self.column)
 
 
-def store_bytes(place: Place, nv: int, rows: list[list[Value]], stored: Any) -> None:
+def store_bytes(dest: Destination, nv: int, rows: list[list[Value]], stored: Any) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
     rounded, lanes, pieces = byte_rounder(stored), tier().lanes, list[_Piece]()
     for first, width in parts(nv):
         together = 4 // width
-        for r in range(0, place.rows, together):
+        for r in range(0, dest.rows, together):
             group = rows[r : r + together]
             packed = rounded([x for row in group for x in row[first : first + width]]).bits(I32)
             for i in range(len(group)):
                 pieces.append(_Piece(r + i, first * lanes, _dwords(packed, i * width, width)))
-    if place.columns is None:
-        _store_whole(place, pieces)
+    if dest.columns is None:
+        _store_whole(dest, pieces)
     elif tier().masks:
-        _store_masked(place, pieces)
+        _store_masked(dest, pieces)
     else:
-        with either(place.columns >= nv * lanes) as (full, partial):
+        with either(dest.columns >= nv * lanes) as (full, partial):
             with full:
-                _store_whole(place, pieces)
+                _store_whole(dest, pieces)
             with partial:
-                _store_part(place, nv * lanes, pieces)
+                _store_part(dest, nv * lanes, pieces)
 
 
 def _dwords(x: Value, first: int, width: int) -> Value:
-    """Dwords first.. of each 128 bits, `width` of them: the bytes of one row."""
+    """`width` dwords of each 128 bits from dword `first` on: the bytes of one row."""
     order = [4 * i + first + j for i in range(x.lanes // 4) for j in range(width)]
     return x if order == list(range(x.lanes)) else shuffle(x, order)
 
 
-def _store_whole(place: Place, pieces: Sequence[_Piece]) -> None:
+def _store_whole(dest: Destination, pieces: Sequence[_Piece]) -> None:
     for piece in pieces:
-        piece.bytes.type[piece.at(U8.at(place.c), place.ldc)] = piece.bytes
+        piece.bytes.type[piece.at(U8.at(dest.c), dest.ldc)] = piece.bytes
 
 
-def _store_masked(place: Place, pieces: Sequence[_Piece]) -> None:
+def _store_masked(dest: Destination, pieces: Sequence[_Piece]) -> None:
     """The first `columns` bytes of each row, under masks."""
     kinds = dict.fromkeys((piece.column, piece.bytes.type) for piece in pieces)
-    masks = {(column, kind): _byte_mask(4 * kind.lanes, place.columns - column) for column, kind in kinds}
+    masks = {(column, kind): _byte_mask(4 * kind.lanes, dest.columns - column) for column, kind in kinds}
     for piece in pieces:
         x, mask = piece.bytes, masks[piece.column, piece.bytes.type]
         if lacking := mask.lanes // 4 - x.lanes:
             x = shuffle(x, [*range(x.lanes), *[0] * lacking])
-        U8.like(mask.type)[piece.at(U8.at(place.c), place.ldc), mask] = x.bits(U8)
+        U8.like(mask.type)[piece.at(U8.at(dest.c), dest.ldc), mask] = x.bits(U8)
 
 
 def _byte_mask(count: int, columns: Value) -> Value:
-    """The mask of the first `columns` of `count` bytes, and of what these lack to a power of two; columns may be 0 or
-    less, or more than there are.
+    """The mask of the first `columns` of `count` bytes, padded to a power of two; columns may be less than 0 or more
+    than there are.
     """
     some = (I64(1) << columns) - 1
     bits = choose(columns >= count, (1 << count) - 1, some)
@@ -106,14 +106,14 @@ def _byte_mask(count: int, columns: Value) -> Value:
     return bits.to(integer(1 << (count - 1).bit_length())).bits(BIT)
 
 
-def _store_part(place: Place, width: int, pieces: Sequence[_Piece]) -> None:
+def _store_part(dest: Destination, width: int, pieces: Sequence[_Piece]) -> None:
     """The first `columns` bytes of each row of `width`, by way of the stack."""
-    buffer = room(U8, place.rows * width)
+    buffer = room(U8, dest.rows * width)
     for piece in pieces:
         piece.bytes.type[piece.at(buffer, width)] = piece.bytes
 
     def row(r: Value, _: list[Value]) -> list[Value]:
-        copy_bytes(U8.at(place.c + r * place.ldc), buffer + r * width, place.columns)
+        copy_bytes(U8.at(dest.c + r * dest.ldc), buffer + r * width, dest.columns)
         return []
 
-    repeat(I64(place.rows), [], row)
+    repeat(I64(dest.rows), [], row)

@@ -1,7 +1,7 @@
-"""How tiles of f32 (and i32) sums become results: what EPILOGUE says is done in registers, or by walking a chain.
+"""How tiles of f32 (and i32) sums are stored: EPILOGUE is applied in registers, or by walking a chain.
 
-Whole vectors are stored, on tiers with masks those of the columns that count. What is not ready then goes to a buffer
-first, and is done once for all heights of tiles: sums of which a chain is made, and columns that end within a vector on
+Whole vectors are stored, masked to the columns that exist on tiers with masks. Other results go to a buffer first, and
+are finished once for tiles of all heights: sums that a chain is applied to, and columns that end within a vector on
 tiers without masks.
 """
 
@@ -38,7 +38,9 @@ from ..pointwise.rows import FORMS, NO_EPILOGUE
 
 
 class Target(NamedTuple):
-    """Rows of `ldc` bytes from address c on, of which `columns` columns are stored; where the epilogue reads."""
+    """The destination of a tile: rows of `ldc` bytes at address c, of which `columns` columns are stored; image, row
+    and column: where the epilogue reads.
+    """
 
     c: Value
     ldc: Value
@@ -55,11 +57,10 @@ def target(c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) ->
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a tile's results go: `rows` rows of `ldc` bytes at `c`, the first `columns` of each stored.
+class Destination:
+    """A tile's results: `rows` rows of `ldc` bytes at `c`, the first `columns` of each stored.
 
-    panel: a pointer to the tile's panel; record: its slots, as the kernel has read them; image, row, column: where the
-    epilogue reads.
+    panel: a pointer to the tile's panel; record: the record as read; image, row, column: where the epilogue reads.
     """
 
     rows: Any
@@ -75,10 +76,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Sink:
-    """Where a tile of nv vectors a row stores, to `c` in rows of `ldc` bytes: the result itself or a buffer.
+    """Where tiles of nv vectors a row store: to `c` in rows of `ldc` bytes, the result itself or a buffer.
 
-    slots: the record's, or None where it has no EPILOGUE; bounds: its `low` and `high` as vectors; way: the place in
-    _WAYS of what is done with sums; masks: of the vectors of a row; cut: whether columns must be counted afterwards.
+    slots: the record, or None without EPILOGUE; bounds: its `low` and `high` as vectors; way: an index of _WAYS; masks:
+    of the vectors of a row; cut: whether columns are cut when the buffer is copied.
     """
 
     nv: int
@@ -91,11 +92,11 @@ class Sink:
     cut: Value
 
 
-def open_sink(place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
-    """For tiles of at most `rows` rows; epilogue: whether they end as the record's EPILOGUE says."""
+def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool) -> Sink:
+    """The sink of tiles of at most `rows` rows; epilogue: whether the record's EPILOGUE is applied."""
     width = nv * tier().lanes
-    slots = place.record if epilogue else None
-    aside = cut = BIT(0) if tier().masks else place.columns < width
+    slots = dest.record if epilogue else None
+    aside = cut = BIT(0) if tier().masks else dest.columns < width
     way, limits = I64(0), list[Value]()
     if slots:
         limits = bounds(slots)
@@ -103,13 +104,13 @@ def open_sink(place: Place, nv: int, rows: int, epilogue: bool) -> Sink:
         way = _way(slots, cut)
     # Not aligned: two registers would be lost to that.
     buffer = room(F32, rows * width).address
-    c, ldc = choose(aside, buffer, place.c), choose(aside, 4 * width, place.ldc)
-    masks = [kept(mask) for mask in _masks(nv, place.columns)] if tier().masks else [None] * nv
+    c, ldc = choose(aside, buffer, dest.c), choose(aside, 4 * width, dest.ldc)
+    masks = [kept(mask) for mask in _masks(nv, dest.columns)] if tier().masks else [None] * nv
     return Sink(nv, c, ldc, slots, limits, way, masks, cut)
 
 
 def _way(slots: Any, cut: Value) -> Value:
-    """Which of _WAYS the record asks for; the first where what it asks for is done later."""
+    """The index of _WAYS for the record; 0 where the epilogue is applied later."""
     given = {name: getattr(slots, name) != NO_EPILOGUE[name] for name in ("low", "high", "addend", "form")}
     way = choose(given["high"], 2, given["low"].to(I64))
     way = choose(given["addend"], _WAYS.index(_added), way)
@@ -117,10 +118,10 @@ def _way(slots: Any, cut: Value) -> Value:
     return choose(is_walked(slots) | (cut & given["addend"]), 0, way)
 
 
-def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
-    """Store the results of tiles: found are (block that ends with them, rows, results); then go to `done`.
+def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
+    """Store the results of tiles, each (block that ends with them, rows, results); then go to `done`.
 
-    For each way there is code for each row, from the last row on: tiles of fewer rows begin further down.
+    Each way has code for each row, from the last row down; a tile of fewer rows jumps in further down.
     """
     nv = sink.nv
     ways = _WAYS if sink.slots else _WAYS[:1]
@@ -135,7 +136,7 @@ def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequenc
         for r in reversed(range(tallest)):
             sums = chain[r].write()
             to = I8.at(sink.c) + sink.ldc * r
-            _store(to, end(place, sink, I64(r), sums[r * nv :]), sink.masks)
+            _store(to, end(dest, sink, I64(r), sums[r * nv :]), sink.masks)
             if r:
                 goto(chain[r - 1], sums[: r * nv])
             else:
@@ -143,57 +144,57 @@ def store_rows(place: Place, sink: Sink, found: Sequence[tuple[Any, int, Sequenc
     done.write()
 
 
-def settle(place: Place, sink: Sink) -> None:
-    """What is to be done behind all tiles; place.rows is an int64."""
-    columns = smaller(place.columns, sink.nv * tier().lanes)
+def finish_tile(dest: Destination, sink: Sink) -> None:
+    """Finish buffered results of a tile; dest.rows is an int64."""
+    columns = smaller(dest.columns, sink.nv * tier().lanes)
     if not tier().masks:
         due = sink.cut & ~is_walked(sink.slots) if sink.slots else sink.cut
         with when(due, likely=False):
-            _store_part(place, replace(sink, masks=_masks(sink.nv, place.columns)))
+            _store_part(dest, replace(sink, masks=_masks(sink.nv, dest.columns)))
     if sink.slots:
-        area = Area(place.image, place.row, place.column, place.rows, columns)
-        walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(place.c, place.ldc))
+        area = Area(dest.image, dest.row, dest.column, dest.rows, columns)
+        walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(dest.c, dest.ldc))
 
 
-def _store_part(place: Place, sink: Sink) -> None:
-    """Bring what the buffer has of each row to its place, under masks."""
+def _store_part(dest: Destination, sink: Sink) -> None:
+    """Copy the rows of the buffer to the result, under masks."""
     f32 = _f32()
 
     def row(added: bool, r: Value, _: list[Value]) -> list[Value]:
         source = F32.at(sink.c + r * sink.ldc)
         sums: Sums = [f32[source + n * f32.lanes] for n in range(sink.nv)]
-        to = I8.at(place.c) + r * place.ldc
-        _store(to, _added(place, sink, r, sums) if added else sums, sink.masks)
+        to = I8.at(dest.c) + r * dest.ldc
+        _store(to, _added(dest, sink, r, sums) if added else sums, sink.masks)
         return []
 
     added = sink.slots.addend != 0 if sink.slots else BIT(0)
     with either(added, likely=False) as (waiting, ready):
         with waiting:
             if sink.slots:
-                repeat(place.rows, [], partial(row, True), once=True)
+                repeat(dest.rows, [], partial(row, True), once=True)
         with ready:
-            repeat(place.rows, [], partial(row, False), once=True)
+            repeat(dest.rows, [], partial(row, False), once=True)
 
 
 Sums = Sequence[Value]
 
 
-def _plain(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
+def _plain(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     return sums
 
 
-def _raised(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
+def _raised(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     return [at_least(x, sink.bounds[0]) for x in sums]
 
 
-def _formed(place: Place, sink: Sink, r: Value, sums: Sums, form: int = 0) -> Sums:
+def _formed(dest: Destination, sink: Sink, r: Value, sums: Sums, form: int = 0) -> Sums:
     return [formed(form, x, *sink.bounds) for x in sums]
 
 
-def _added(place: Place, sink: Sink, r: Value, sums: Sums) -> Sums:
-    f32, start = _f32(), addend_at(sink.slots, place.image, place.row + r, place.column)
+def _added(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
+    f32, start = _f32(), addend_at(sink.slots, dest.image, dest.row + r, dest.column)
     addends = [f32[start + n * f32.lanes, mask] for n, mask in enumerate(sink.masks)]
-    return _formed(place, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
+    return _formed(dest, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
 
 
 _WAYS: list[Any] = [_plain, _raised, _formed, _added]
@@ -202,7 +203,7 @@ _WAYS += [partial(_formed, form=form) for form in range(1, len(FORMS))]
 
 
 def finish_row(slots: Any, sums: Value, to: Value, n: Value, addends: Value) -> None:
-    """Store what the record makes of n sums, where no chain is walked; all are pointers to f32."""
+    """Apply the epilogue, without a chain, to n sums and store them; all are pointers to f32."""
 
     def store(f32: Type, i: Value, mask: Value | None) -> None:
         (result,) = simple(slots, [f32[sums + i, mask]], lambda _: f32[addends + i, mask])

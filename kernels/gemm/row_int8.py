@@ -1,7 +1,7 @@
 """row_int8: one row of bytes times s8 weights, as dot_int8 computes it.
 
-Each weight is read once, so this is a walk over the panels at the pace of the cache that they lie in: the sums of
-neighboring words are kept apart, and there is next to nothing to do before the first weight of a layer is asked for.
+Each weight is read once, so the kernel runs at the bandwidth of the cache or memory: adjacent words have separate sums,
+and the first weights of a layer are loaded almost at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..lang import I8, I32, I64, Value, choose, repeat, share, traced
 from ..lang.blocks import Block, here
 from .dot_conv_int8 import add_products, int8_arithmetic
 from .pick_int8 import chains
-from .results import Place, open_sink, settle, store_rows
+from .results import Destination, finish_tile, open_sink, store_rows
 from .rows import ROW_INT8
 from .tile import Arithmetic
 
@@ -49,7 +49,7 @@ def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., 
 
 
 def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any:
-    """panel(record, b, c, columns): the sums of a panel, of `chains` words of A at a time."""
+    """panel(record, b, c, columns): the results of a panel, from `chains` words of A at a time."""
     line, each = arithmetic.vectors * tier.lanes * 4, arithmetic.sums
     i32 = I32.vector(tier.lanes)
 
@@ -62,7 +62,7 @@ def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any
         signs = choose(record.signs != 0, i32(SIGNS), i32(0))
 
         def words(_: Value, state: list[Value]) -> list[Value]:
-            """A word for each chain of sums: state is (A, panel, sums chain by chain)."""
+            """One word for each chain of sums; state is (A, panel, sums chain by chain)."""
             a, panel, *sums = state
             out = []
             for k in range(chains):
@@ -76,12 +76,12 @@ def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any
         while len(found) > len(sums):
             half = len(found) // 2
             found = [x + y for x, y in zip(found[:half], found[half:], strict=True)]
-        place = Place(1, c, I64(0), columns, first, record, I64(0), I64(0), I64(0))
-        results = arithmetic.finish(place, found)
+        dest = Destination(1, c, I64(0), columns, first, record, I64(0), I64(0), I64(0))
+        results = arithmetic.finish(dest, found)
         if results is not None:
-            place = replace(place, rows=I64(1))
-            sink, done = open_sink(place, nv, 1, False), Block("done")
-            store_rows(place, sink, [(here(), 1, results)], done)
-            settle(place, sink)
+            dest = replace(dest, rows=I64(1))
+            sink, done = open_sink(dest, nv, 1, False), Block("done")
+            store_rows(dest, sink, [(here(), 1, results)], done)
+            finish_tile(dest, sink)
 
     return panel

@@ -270,7 +270,7 @@ EXTREMES = Record(
     x="address of [images, count] f32",
     images="how many",
     count="numbers of an image",
-    parts="of an image, whose extremes are looked for apart",
+    parts="of an image, whose extremes are found separately",
     extremes="address of [images, parts, 2] f32: the least and greatest number or 0.0, both NaN where one isn't finite",
 )
 

@@ -1,6 +1,6 @@
 """The micro-kernel of dot and convolution: rows x vectors of sums, in registers from bias to store.
 
-It has a body for each height of a tile, and jumps to the one that is asked for.
+It has a body for each height of a tile, and jumps to that of the height at hand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from .by_height import by_height
 from .pick_dot import crossing
-from .results import Place, Target, open_sink, settle, store_rows
+from .results import Destination, Target, finish_tile, open_sink, store_rows
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Arithmetic:
     vectors of sums. `item` and `out_item` are the bytes of an element of A and of C.
 
     start(panel): the sums that a row begins with. load(line): the weights of a word. multiply(word, weights, sums): a
-    row's new sums; panel, line and word are pointers to bytes. finish(place, sums): f32 results, or i32 as such, row by
+    row's new sums; panel, line and word are pointers to bytes. finish(dest, sums): f32 results, or i32 as such, row by
     row as the sums come; or stores others itself. epilogue: whether they end as the record's EPILOGUE says.
     """
 
@@ -43,11 +43,11 @@ class Arithmetic:
     epilogue: bool = False
 
 
-class Rows(NamedTuple):
+class RowAddresses(NamedTuple):
     """The rows of A that a tile multiplies. The first starts at an address, row r `offsets` * r bytes further.
 
-    Where the tile is segmented, it is offsets[r] bytes (of int64, the first 0; offsets[1] * r in tiles of more rows
-    than may be `crossing`), and a row is `runs` runs of `length` words, which start table[s] bytes further.
+    In segmented tiles it starts offsets[r] bytes further (int64, the first 0; offsets[1] * r in tiles of more than
+    `crossing` rows), and a row is `runs` runs of `length` words, which start table[s] bytes further.
     """
 
     start: Value
@@ -59,15 +59,15 @@ class Rows(NamedTuple):
 
 
 @traced
-def even_rows(start: Any, step: Any, words: Any) -> Rows:
-    """Rows of so many words, `step` bytes apart."""
-    return Rows(*map(number, (start, step, words, 0, 0, 0)))
+def even_rows(start: Any, step: Any, words: Any) -> RowAddresses:
+    """Rows of so many words with a stride of `step` bytes."""
+    return RowAddresses(*map(number, (start, step, words, 0, 0, 0)))
 
 
 @traced
-def segmented_rows(start: Any, offsets: Any, words: Any, table: Any, length: Any, runs: Any) -> Rows:
-    """Those of a segmented tile; offsets and table are addresses."""
-    return Rows(*map(number, (start, offsets, words, table, length, runs)))
+def segmented_rows(start: Any, offsets: Any, words: Any, table: Any, length: Any, runs: Any) -> RowAddresses:
+    """Rows of a segmented tile; offsets and table are addresses."""
+    return RowAddresses(*map(number, (start, offsets, words, table, length, runs)))
 
 
 def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False) -> Any:
@@ -85,7 +85,7 @@ def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented:
         each = I64.at(offsets)
         return _even_steps(each[1], height) if height > crossing(most, nv) else [(0, each[r]) for r in range(1, height)]
 
-    def sums(rows: Rows, panel: Value, ahead: Value, height: int) -> list[Value]:
+    def sums(rows: RowAddresses, panel: Value, ahead: Value, height: int) -> list[Value]:
         step = partial(_step, arithmetic, line, steps(rows.offsets, height), ahead)
         state = [panel + arithmetic.head, *arithmetic.start(panel) * height]
         short = height == 1 or (tier.registers < 32 and nv > 1 and len(state) <= 11)
@@ -96,19 +96,19 @@ def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented:
         return _words(rows.start, rows.words * line, state, step, short)[1:]
 
     @traced
-    def tile(record: Any, height: Value, rows: Rows, panel: Value, ahead: Any, target: Target) -> None:
-        place = Place(rows=height, panel=I8.at(panel), record=record, **target._asdict())
+    def tile(record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Any, target: Target) -> None:
+        dest = Destination(rows=height, panel=I8.at(panel), record=record, **target._asdict())
         rows = rows._replace(table=I64.at(rows.table))
-        sink = open_sink(place, nv, most, arithmetic.epilogue)
+        sink = open_sink(dest, nv, most, arithmetic.epilogue)
 
         def body(height: int) -> list[Value] | None:
-            found = sums(rows, place.panel, ahead, height)
-            return arithmetic.finish(replace(place, rows=height), found)
+            found = sums(rows, dest.panel, ahead, height)
+            return arithmetic.finish(replace(dest, rows=height), found)
 
         found, done = by_height(height, range(most, 0, -1), body)
         if found:
-            store_rows(place, sink, found, done)
-            settle(place, sink)
+            store_rows(dest, sink, found, done)
+            finish_tile(dest, sink)
 
     return tile
 
@@ -131,7 +131,7 @@ Step = Callable[[Value, Sequence[Value]], list[Value]]
 
 
 def _words(a: Value, nbytes: Value, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
-    """A loop of steps over the words from address `a` on, of so many bytes of the panel, at least one; the last state.
+    """A loop of steps over the words from address `a` on, up to `nbytes` of the panel, at least one; the last state.
 
     short: whether LLVM may unroll the loop.
     """
@@ -148,13 +148,13 @@ def _words(a: Value, nbytes: Value, state: Sequence[Value], step: Step, short: b
     return following
 
 
-def _runs(rows: Rows, line: int, state: Sequence[Value], step: Step) -> list[Value]:
-    """As `_words` over the runs of a row: one loop, where another run is a turn aside. So the offsets of all rows stay
-    in registers.
+def _runs(rows: RowAddresses, line: int, state: Sequence[Value], step: Step) -> list[Value]:
+    """As `_words` over the runs of a row, in one loop with a branch to the next run, so that the offsets of all rows
+    stay in registers.
     """
 
     def run(place: Value) -> list[Value]:
-        """The first word of a run, where its offset is, and the address behind it."""
+        """The first word of a run, the address of its offset, and the address behind it."""
         start = rows.start + place[0]
         return [start, place, start + (rows.length << 2)]
 
@@ -175,8 +175,8 @@ def _runs(rows: Rows, line: int, state: Sequence[Value], step: Step) -> list[Val
     return following
 
 
-def _run_by_run(rows: Rows, line: int, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
-    """As `_runs`, in a loop of loops: a loop of several blocks would copy all sums that one vector a row has."""
+def _run_by_run(rows: RowAddresses, line: int, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
+    """As `_runs`, in nested loops: for one vector a row, a loop of several blocks would copy all sums."""
 
     def run(i: Value, state: list[Value]) -> list[Value]:
         return _words(rows.start + rows.table[i], rows.length * line, state, step, short)
@@ -185,7 +185,9 @@ def _run_by_run(rows: Rows, line: int, state: Sequence[Value], step: Step, short
 
 
 def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
-    """As `_step` takes them, of rows `step` bytes apart: in instructions, a third reaches the two behind it."""
+    """The steps of `_step` for rows `step` bytes apart: every third row's address comes from the third row before, the
+    two between from that one.
+    """
     far = step * 3
     return [(r - (r % 3 or 3), step * (r % 3) if r % 3 else far) for r in range(1, height)]
 
@@ -193,8 +195,8 @@ def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
 def _step(
     arithmetic: Arithmetic, line: int, steps: Sequence[tuple[int, Value]], ahead: Any, a: Value, state: Sequence[Value]
 ) -> list[Value]:
-    """The word at address a: (panel, sums row by row) after it. steps: of each further row, which it is reached from,
-    and by how many bytes.
+    """One word, at address a: (panel, sums row by row) after it. steps: for each further row, the row that its address
+    is computed from, and the offset in bytes.
     """
     panel, *sums = state
     weights = arithmetic.load(panel)
@@ -209,7 +211,7 @@ def _step(
 
 
 def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
-    """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: as of Arithmetic."""
+    """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: of Arithmetic."""
     f32 = F32.vector(tier.lanes)
 
     def line(start: Value) -> list[Value]:
@@ -219,7 +221,7 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
         x = f32(F32[word])
         return [fma(x, w, s) for w, s in zip(weights, sums, strict=True)]
 
-    def finish(place: Place, sums: list[Value]) -> list[Value]:
+    def finish(dest: Destination, sums: list[Value]) -> list[Value]:
         return sums
 
     return Arithmetic(nv * f32.size, nv, nv, 4, 4, line, line, multiply, finish, epilogue)

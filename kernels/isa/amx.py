@@ -1,6 +1,6 @@
-"""Asks Linux for AMX's tile registers: a process may use them only after it got permission.
+"""Asks Linux for AMX's tile registers: a process may use them only with permission.
 
-Others' files say nothing of it: the tier `amx` is usable where the CPU has the flags and `permitted()` holds.
+The tier `amx` is usable where the CPU has the flags and `permitted()` is true.
 """
 
 from __future__ import annotations

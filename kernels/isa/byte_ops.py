@@ -1,4 +1,4 @@
-"""Byte operations: what moves an element, copies a run, fills a run. Addresses, lengths and strides are bytes."""
+"""Byte operations: move an element, copy a run, fill a run. Addresses, lengths and strides are bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tiers import Tier
 
 
 def by_size(size: Value, body: Callable[[int], None]) -> None:
-    """`body(n)` for the n of 1, 2, 4 and 8 that `size` is at run time."""
+    """`body(n)` for the `size` of 1, 2, 4 or 8 at run time."""
     cases(size, {n: partial(body, n) for n in (1, 2, 4, 8)})
 
 
@@ -36,9 +36,9 @@ def repeat(src: Value, size: Value) -> Value:
 
 
 def _cover(n: Value, width: int, put: Callable[[Any, int], None]) -> None:
-    """Cover n >= 0 bytes with whole words: `put(offset, size)` writes one.
+    """Cover n >= 0 bytes with words: `put(offset, size)` writes one.
 
-    The last word overlaps the one before it, so that nothing outside is touched and nothing is masked.
+    The last word overlaps the one before, so that nothing outside is written and no mask is needed.
     """
     with ExitStack() as otherwise:
         size = width

@@ -41,19 +41,21 @@ BYTES = frozenset({"u8", "s8", "bool"})
 
 
 def load(f32: Type, kind: str, place: Value, mask: Value | None = None) -> Value:
-    """The elements from `place` on as f32, in natural order. Narrow types are read whole, over the end."""
+    """The elements at `place` as f32, in natural order. Narrow types are loaded as whole words, maybe beyond the
+    end.
+    """
     if kind == "f32":
         return f32[place, mask]
     return ELEMENTS[kind].like(f32)[place].to(I32).to(F32)
 
 
 def load_one(kind: str, place: Value) -> Value:
-    """The element at a place as a number of f32."""
+    """One element as f32."""
     return load(F32.vector(1), kind, place)[0]
 
 
 def load_dealt(f32: Type, kind: str, place: Value) -> Value:
-    """As many bytes from `place` on as the vector has lanes, as f32, in dealt order."""
+    """As many bytes at `place` as the vector has lanes, as f32, in dealt order."""
     words = U32.vector(f32.lanes // 4)[place]
     if kind == "s8":
         parts = [words << 8 * (3 - k) for k in range(4)]
@@ -69,9 +71,9 @@ def load_dealt(f32: Type, kind: str, place: Value) -> Value:
 
 @dataclass(frozen=True)
 class Rounding:
-    """How f32 become stored numbers of a type: rounded half to even, plus the zero point, held in its limits.
+    """Converts f32 to stored numbers of a type: rounded half to even, plus the zero point, clamped.
 
-    `zero`, `low` and `high` are int64. `limits`: "type" for those of the type, "bounds" for low and high; both want
+    `zero`, `low` and `high` are int64. `limits`: "type" clamps to the type's range, "bounds" to low and high; both for
     numbers below 2**31. "any" is "bounds" for all f32, with the lower bound for NaN.
     """
 
@@ -93,7 +95,7 @@ class Rounding:
         return called(f"llvm.lrint.v{lanes}i32.v{lanes}f32", I32.like(x.type), x)  # type: ignore[no-any-return]
 
     def narrow(self, x: Value) -> Value:
-        """x as stored numbers, in the order that it has."""
+        """x as stored numbers, in x's order."""
         least, most = LIMITS[self.kind]
         x = _clamped(self.whole(x), -(1 << 16), 1 << 16)
         x = x + self.zero.to(I32)

@@ -54,12 +54,12 @@ def minimum(x: Value, y: Value) -> Value:
 
 
 def clamp(x: Value, low: float, high: float) -> Value:
-    """x held between two constants; NaN stays NaN."""
+    """x clamped between two constants; NaN stays NaN."""
     return clip(x, x.type(low), x.type(high))
 
 
 def clip(x: Value, low: Value, high: Value) -> Value:
-    """x held between two vectors of numbers; NaN stays NaN."""
+    """x clamped between two vectors; NaN stays NaN."""
     x = at_least(x, low)
     return choose(high < x, high, x)
 
@@ -180,7 +180,7 @@ def tanh(x: Value) -> Value:
 
 
 def _tanh_parts(x: Value) -> tuple[Value, Value]:
-    """What is divided to give tanh(|x|): e and e + 2, with e = exp(2 * |x|) - 1."""
+    """The operands of the division that gives tanh(|x|): e and e + 2, with e = exp(2 * |x|) - 1."""
     a = abs(x)
     less1, scale = _exp_parts(minimum(x.type(20), a + a), bias=127)
     e = fma(less1, scale, scale - 1)
@@ -203,7 +203,7 @@ _ERFC = (
 
 
 def _log_erfc(a: Value) -> Value:
-    """log(1 - erf(a)) for a >= 0; beyond 4.2 it stays steep enough to be lost in 1 - erf."""
+    """log(1 - erf(a)) for a >= 0; beyond 4.2 it is so negative that 1 - erf is 0."""
     q = polynomial(minimum(a.type(4.2), a), _ERFC)
     return -(a * q)
 
@@ -270,7 +270,7 @@ def power(x: Value, y: Value) -> Value:
 
 
 def _signed_power(x: Value, y: Value, z: Value) -> Value:
-    """|x|**y given the sign, or the NaN, that a negative x makes of it."""
+    """|x|**y with the sign, or the NaN, for a negative x."""
     half = y * 0.5
     whole = round_even(y) == y
     odd = whole & (round_even(half) != half)

@@ -1,7 +1,7 @@
-"""What every CPU does: instructions as LLVM's own IR. An instruction set is a class that does some of them better.
+"""Instructions of every CPU, as LLVM's own IR. An instruction set is a class that overrides some of them.
 
-A vector is one of the tier's registers where nothing else is said. To add an instruction set: a class like those of
-x86_avx2.py, and a row in tiers.py that names it.
+A vector is one of the tier's registers by default. To add an instruction set: a class like those of x86_avx2.py, and a
+row in tiers.py that names it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GREATEST = 2.0**31 - 128
 
 
 class Generic:
-    """Plain IR. Tables of names that stand for instructions of LLVM's are by the bits of the result."""
+    """Plain IR. Tables of LLVM's names of instructions are keyed by the bits of the result."""
 
     def dot_bytes(self, sums: Value, a: Value, w: Value) -> Value:
         """sums + the products of u8 `a` and s8 `w`, four to a lane of int32; tiers with `byte_dot` have it."""
@@ -83,11 +83,11 @@ class Generic:
         """Tell the core that this thread spins."""
 
     def flush_denormals(self) -> Value:
-        """Have denormals count as zero, where that can be; the mode to restore, an int64."""
+        """Flush denormals to zero, where supported; returns the mode to restore, an int64."""
         return I64(0)
 
     def restore_mode(self, before: Value) -> None:
-        """Restore what `flush_denormals` returned."""
+        """Restore a mode that `flush_denormals` returned."""
 
 
 def packed_type(x: Value, signed: bool) -> Type:

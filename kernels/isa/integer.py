@@ -29,7 +29,7 @@ def dot_halves(a: Value, w: Value) -> Value:
 
 
 def round_to_int(x: Value) -> Value:
-    """f32 to i32, halves to even, held within int32; NaN becomes the least."""
+    """f32 to i32, halves to even, clamped to int32; NaN becomes the least."""
     return tier().isa.round_to_int(x)  # type: ignore[no-any-return]
 
 
@@ -50,9 +50,10 @@ def pack_bytes(words: Sequence[Value], zero: Value, signed: bool = False) -> Val
 def to_bytes(
     zero: Value, low: Any = None, high: Any = None, signed: bool = False, whole: Callable[[Value], Value] = round_to_int
 ) -> Callable[[Sequence[Value]], Value]:
-    """What makes u8 or s8 of up to four f32 vectors, in the order of `pack_bytes`: clamp(whole(x) + zero, low, high).
+    """A function from up to four f32 vectors to u8 or s8, in the order of `pack_bytes`: clamp(whole(x) + zero, low,
+    high).
 
-    zero, low and high: int64s, numbers of the type that is stored; without low and high, the limits of that type.
+    zero, low and high: int64s, numbers of the stored type; low and high default to its limits.
     """
     lanes, sign = tier().lanes, "s" if signed else "u"
     zeros = I16.vector(2 * lanes)(zero.to(I16))
@@ -71,7 +72,7 @@ def to_bytes(
 
 
 def in_order(packed: Value, count: int = 4) -> Value:
-    """The bytes of the first `count` vectors that `pack_bytes` took, one vector's behind the other's."""
+    """The bytes of the first `count` vectors given to `pack_bytes`, vector after vector."""
     words = packed.bits(I32)
     order = [4 * i + j for j in range(count) for i in range(words.lanes // 4)]
     return shuffle(words, order).bits(packed.type.number)

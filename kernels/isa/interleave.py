@@ -1,7 +1,7 @@
-"""Vectors of bytes that are interleaved, so that a 32-bit lane has what one sum needs; and their way to memory.
+"""Vectors of interleaved bytes, so that each 32-bit lane has the factors of one sum; their loads and stores.
 
-Interleaving keeps to 128 bits, as x86 does, and `integer.pack_bytes` undoes its order: byte 16 * l + 4 * s + e of a
-vector of channels goes to 32-bit lane 4 * l + e of part s of PARTS. Constants per channel are stored in that order.
+Bytes are interleaved within 128 bits, as x86 does, and `integer.pack_bytes` undoes the order: byte 16 * l + 4 * s + e
+of a vector of channels is in 32-bit lane 4 * l + e of part s of PARTS. Constants per channel are stored in that order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def dot(sums: Value, x: Value, w: Value, wide: bool) -> Value:
 
 
 def load_pieces(pointers: Sequence[Value]) -> Value:
-    """As many equal runs of bytes as there are pointers (a power of two), one after the other."""
+    """Equal runs of bytes, one per pointer (a power of two), as one vector."""
     piece = U8.vector(_bytes().lanes // len(pointers))
     parts = [piece[pointer] for pointer in pointers]
     while len(parts) > 1:
@@ -52,7 +52,7 @@ def load_pieces(pointers: Sequence[Value]) -> Value:
 
 
 def store_pieces(value: Value, pointers: Sequence[Value]) -> None:
-    """Store equal runs of a vector's bytes to the pointers, in order."""
+    """Store equal parts of a vector's bytes to the pointers, in order."""
     each = value.lanes // len(pointers)
     for k, pointer in enumerate(pointers):
         store_bytes(shuffle(value, range(k * each, (k + 1) * each)), pointer)

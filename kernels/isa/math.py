@@ -1,9 +1,9 @@
-"""Vector operations: what each means in NumPy, and how it is written.
+"""Vector operations: each one's meaning in NumPy, and its code.
 
 `OPS[name].meaning(*arrays)` takes one array per operand (parameters such as clip's bounds are operands too, usually
-constants) and keeps the element type, so that f64 arrays give an oracle; `OPS[name].emit(*values)` is the same for
-values of a kernel, where Python's operators don't say it all that of `vector_ops.py`. Reading this module imports
-nothing that compiles.
+constants) and keeps the element type, so that f64 arrays give an oracle; `OPS[name].emit(*values)` writes the operation
+on a kernel's values, with a function of `vector_ops.py` where Python's operators don't do. This module imports no
+compiler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class VectorOp(NamedTuple):
 
     @property
     def emit(self) -> Callable[..., Any]:
-        """What writes it."""
+        """The function that writes it."""
         from .vector_ops import WRITTEN
 
         return WRITTEN.get(self.name, self.meaning)

@@ -1,4 +1,4 @@
-"""Stores of the first elements of a vector, where a row ends within it: what lies behind them isn't touched."""
+"""Stores of the first elements of a vector, where a row ends within it: memory beyond is not touched."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..lang import I8, U8, Value, either, integer, register, smaller, tier, when
 
 
 def first_lanes(lanes: int, count: Value) -> Value:
-    """The mask of the first `count` (int64, within an int8) lanes; none for 0 and less."""
+    """The mask of the first `count` (int64, within an int8) lanes; none if it is 0 or less."""
     index = I8.vector(lanes)
     return index(range(lanes)) < index(count.to(I8))
 
@@ -23,7 +23,7 @@ def store_first(value: Value, place: Value, count: Value | None) -> None:
 
 
 def store_some(value: Value, place: Value, count: Value) -> None:
-    """Store the first `count` (int64) elements, of which there may be more than are in a vector."""
+    """Store the first `count` (int64) elements, or all if it is larger."""
     kind = value.type
     if tier().masks:
         store_first(value, place, smaller(count, kind.lanes))
@@ -36,7 +36,7 @@ def store_some(value: Value, place: Value, count: Value) -> None:
 
 
 def _store_parts(value: Value, place: Value, nbytes: Value) -> None:
-    """The first bytes of a vector: pieces of a power of two, the largest first."""
+    """The first bytes of a vector in pieces of powers of two, the largest first."""
     total = 8 * value.type.size
     rest, at = register(value.bits(integer(total, signed=False))), register(place)
     size = total // 16

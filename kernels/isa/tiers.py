@@ -11,11 +11,11 @@ from .amx import permitted
 
 
 class Tier(NamedTuple):
-    """One row of instruction sets.
+    """A set of vector instructions.
 
-    `lanes` is the number of f32 in a vector, `registers` the number of vector registers, `needs` the CPU flags
-    (LLVM's names) without which it can't run, `cpu` what LLVM schedules for, `instructions` the module and the class
-    that write its instructions. What follows are facts that kernels and the planner ask for.
+    `lanes`: f32 in a vector; `registers`: vector registers; `needs`: CPU flags (LLVM's names) without which it can't
+    run; `cpu`: for LLVM's scheduling; `instructions`: the module and class that write its instructions. The other
+    fields are facts that kernels and the planner ask for.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Tier(NamedTuple):
 
     @property
     def isa(self) -> Any:
-        """What writes its instructions: see generic.py. Only kernels that are being written ask for it."""
+        """Writes the tier's instructions: see generic.py. For generators of kernels only."""
         return _instructions(self.instructions)
 
     @property
@@ -88,7 +88,7 @@ _LINUX_NAMES = {
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """The flags of the CPU this process runs on, as far as the system lets it use them, in LLVM's names."""
+    """The flags of this process's CPU that the system supports, in LLVM's names."""
     if flags := _linux_flags():
         return flags
     try:
@@ -100,7 +100,7 @@ def cpu_flags() -> frozenset[str]:
 
 
 def _linux_flags() -> frozenset[str]:
-    """What Linux says of an x86 CPU: LLVM is not loaded for it. Empty elsewhere."""
+    """Linux's flags of an x86 CPU, without loading LLVM. Empty elsewhere."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             line = next((line for line in file if line.startswith("flags")), "")
@@ -112,7 +112,7 @@ def _linux_flags() -> frozenset[str]:
 def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:
     """The tiers that a CPU with these flags can run, narrowest first.
 
-    Without flags: those that this process can run here, which takes the system's permission for AMX.
+    Without flags: those that this process can run here, which asks the system for permission to use AMX.
     """
     if not _X86:
         return TIERS[:1]

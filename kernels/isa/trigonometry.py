@@ -1,7 +1,7 @@
-"""Sine and cosine of f32 vectors, right for every finite number.
+"""Sine and cosine of f32 vectors, correct for every finite number.
 
-x is folded to the nearest multiple of pi. Up to NEAR that is arithmetic in f32 with pi in parts (Cody and Waite);
-beyond it, where a vector branches, the share of a turn is taken from the bits of 1 / (2 * pi) that matter for the
+x is reduced by the nearest multiple of pi. Up to NEAR that is arithmetic in f32 with pi in parts (Cody and Waite); for
+larger numbers, by a branch per vector, the fraction of a turn comes from the bits of 1 / (2 * pi) that matter for the
 number's exponent (Payne and Hanek), in integers.
 """
 
@@ -111,7 +111,7 @@ def _held(entry: Value) -> Value:
 
 
 def _looked_up(name: str, entry: Value) -> Value:
-    """The numbers of a table of the module at the places `entry`."""
+    """The numbers of a table of the module at these entries."""
     numbers = table(f"fastgraph.turns_{name}", U64, _turns()[name == "low"])
     found = U64.like(entry.type).undefined()
     for lane in range(entry.lanes):
@@ -121,7 +121,7 @@ def _looked_up(name: str, entry: Value) -> Value:
 
 @cache
 def _turns() -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The share of a turn that the last bit of an f32 is, by its exponent: 64 bits behind the point, then 32 more."""
+    """The fraction of a turn of an f32's last bit, by its exponent: 64 bits behind the point, then 32 more."""
     inverse = (1 << 800) // (2 * pi_bits(400))
     shares = [(inverse << e >> 150) % (1 << 400) >> 304 for e in range(_LEAST, _MOST + 1)]
     return tuple(s >> 32 for s in shares), tuple(s & 0xFFFFFFFF for s in shares)

@@ -1,4 +1,4 @@
-"""How the operations of `math.py` are written, where an operator of Python's that NumPy shares doesn't say it all."""
+"""Code of the operations in `math.py` that Python's operators don't express."""
 
 from __future__ import annotations
 

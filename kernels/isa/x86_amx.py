@@ -21,15 +21,15 @@ class Amx(Avx512Vnni):
         called("llvm.x86.ldtilecfg", None, I8.at(address))
 
     def release(self) -> None:
-        """Give up the tiles, so that the system needn't save them for this thread."""
+        """Release the tiles, so that the system need not save them for this thread."""
         called("llvm.x86.tilerelease", None)
 
     def load(self, tile: int, address: Value, stride: Any) -> None:
-        """The tile's rows from memory, `stride` bytes apart (0: all the same)."""
+        """Load a tile's rows from memory, `stride` bytes apart (0: all the same)."""
         called("llvm.x86.tileloadd64", None, I8(tile), I8.at(address), number(stride))
 
     def store(self, tile: int, address: Value, stride: Any) -> None:
-        """The tile's rows to memory."""
+        """Store a tile's rows to memory."""
         called("llvm.x86.tilestored64", None, I8(tile), I8.at(address), number(stride))
 
     def multiply(self, c: int, a: int, b: int) -> None:

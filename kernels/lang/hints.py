@@ -1,4 +1,4 @@
-"""What LLVM is told beside what is computed."""
+"""Hints to LLVM."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .values import Value, builder, called, tier
 
 
 def constant_memory(load: Value) -> Value:
-    """Mark a load as of memory that nothing writes while the kernel runs, so that it may leave loops."""
+    """Mark a load of memory that nothing writes while the kernel runs, so that it may leave loops."""
     load.x.set_metadata("invariant.load", builder().module.add_metadata([]))
     return load
 
 
 def opaque(x: Value) -> Value:
-    """x, an int64 or a pointer, of which LLVM computes nothing ahead of where it is wanted: a loop that runs once has
+    """x (an int64 or a pointer), hidden from LLVM, so that nothing of it is computed early: a loop that runs once has
     no use for that.
     """
     if x.type.target is not None:
@@ -27,7 +27,7 @@ def opaque(x: Value) -> Value:
 
 
 def kept(mask: Value) -> Value:
-    """A mask that stays in its register: LLVM would rather compare anew where it is used."""
+    """A mask that stays in its register: LLVM would rather compute it again."""
     kind = llvm.FunctionType(mask.type.llvm, [mask.type.llvm])
     return Value(builder().asm(kind, "", "=k,0", [mask.x], False), mask.type)
 
@@ -49,5 +49,5 @@ def settle(registers: Registers, numbers: Any) -> None:
 
 
 def prefetch(place: Value, level: int = 2) -> None:
-    """Fetch the line at a pointer to bytes, to be read soon. level: 3 nearest to the core, 1 the farthest cache."""
+    """Prefetch the cache line at a pointer to bytes. level: 3 the nearest cache, 1 the farthest."""
     called("llvm.prefetch.p0", None, place if place.type.target else I8.at(place), I32(0), I32(level), I32(1))

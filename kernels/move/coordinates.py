@@ -1,10 +1,9 @@
-"""Where along an axis each place of a resized one lies, and which place is the nearest: for references and kernels.
+"""Coordinates of a resize along an axis, and the nearest index of each: for references and kernels.
 
-f32 as the runtime of each format computes it, so that ties between two places fall to the same side. ONNX:
-onnxruntime 1.31, whose quotients by the scale differ from exact arithmetic in one pair of sizes in twenty (asymmetric
-and floor, 14 places to 2: [0, 6] and not [0, 7]). Only crops to the same size, which it leaves out, are done as ONNX
-says. TensorFlow Lite: LiteRT, products with in / out. Core ML's programs
-use the same products. Imports nothing that compiles.
+f32 as the runtime of each format computes it, so that ties fall to the same side. ONNX: onnxruntime 1.31, whose
+quotients by the scale differ from exact arithmetic in one pair of sizes in twenty (asymmetric and floor, 14 elements to
+2: [0, 6] and not [0, 7]). Only crops to the same size, which it leaves out, are done as ONNX says. TensorFlow Lite:
+LiteRT, products with in / out. Core ML's programs use the same products. Imports nothing that compiles.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _TIE = F(1e-6)
 def coordinates(
     mode: str, n_in: int, n_out: int, scale: float | None = None, roi: tuple[float, float] = (0.0, 1.0)
 ) -> np.ndarray:
-    """The f32 place along the input of each output place.
+    """The f32 coordinate in the input of each output.
 
-    An axis that keeps its size keeps its places. `scale` is n_out / n_in when None; `roi` (start, end)
-    matters to tf_crop_and_resize only.
+    An axis that keeps its size keeps its coordinates. `scale` is n_out / n_in when None; `roi` (start, end) is for
+    tf_crop_and_resize only.
     """
     x = np.arange(n_out, dtype=F)
     s = F(n_out) / F(max(n_in, 1)) if scale is None else F(scale)
@@ -60,7 +59,7 @@ def coordinates(
 
 
 def outside(mode: str, where: np.ndarray, n_in: int) -> np.ndarray:
-    """Which coordinates get the extrapolation value: those that a crop has beyond the axis."""
+    """Which coordinates get the extrapolation value: those of a crop that are outside of the axis."""
     return ((where < 0) | (where > n_in - 1)) if mode == "tf_crop_and_resize" else np.zeros(len(where), bool)
 
 
@@ -72,7 +71,7 @@ def nearest_indices(
     scale: float | None = None,
     roi: tuple[float, float] = (0.0, 1.0),
 ) -> np.ndarray:
-    """The int64 index along the input that each output place copies, -1 for the extrapolation value."""
+    """The int64 index in the input that each output copies, -1 for the extrapolation value."""
     x = coordinates(coordinate_mode, n_in, n_out, scale, roi)
     low = np.floor(x)
     if nearest_mode in ("round_prefer_floor", "round_prefer_ceil"):

@@ -35,8 +35,8 @@ NEAR = (2, 3, 4)
 def copy(tier: Tier, mode: str) -> Callable:
     """The kernel that copies rows of elements. Source and destination must not overlap.
 
-    `mode` says how a row is laid out: "run", contiguous on both sides (then everything counts in bytes and
-    itemsize is 1); "fill", one source element repeated; "step", any strides.
+    `mode` is the layout of a row: "run", contiguous on both sides (then everything counts in bytes and itemsize is 1);
+    "fill", one source element repeated; "step", any strides.
     """
     row, fields = _row(tier, mode), reader(COPY)
     outer, address = outer_count(COPY), outer_address(COPY)
@@ -99,7 +99,9 @@ def _step(tier: Tier) -> Callable:
 
 
 def _near(dst: Value, src: Value, n: Value, k: int, vector: Type, done: Register) -> None:
-    """Every k-th of k * n elements, in whole vectors but for the last ones: what lies behind the last isn't read."""
+    """Every k-th of k * n elements, loaded in whole vectors but for the last, so that nothing beyond the last is
+    read.
+    """
     lanes, nbytes = vector.lanes, vector.bits // 8
     stop = quotient(n - 1, lanes) * lanes
     for i in over(0, stop, lanes):

@@ -1,4 +1,4 @@
-"""Copies and transposes: which kernel does a move, with which record. Plain Python and NumPy; nothing here compiles.
+"""Chooses the kernel of a copy or transpose, and fills its record. Plain Python and NumPy; nothing here compiles.
 
 Strides and offsets are bytes and may be negative; a stride of 0 repeats.
 """
@@ -20,8 +20,8 @@ Args = dict[str, "int | np.ndarray"]
 class Move(NamedTuple):
     """One kernel call: `args` is the record without its pointers (`dst`, `src` ...), which the caller adds.
 
-    An array in `args` stands for the address of a constant with its content. The caller adds `src_offset`
-    bytes to the source's address and `dst_offset` to the destination's.
+    An array in `args` stands for the address of a constant. The caller adds `src_offset` bytes to the source's address
+    and `dst_offset` to the destination's.
     """
 
     kernel: str
@@ -32,7 +32,7 @@ class Move(NamedTuple):
 
 
 class Dim(NamedTuple):
-    """A loop: `n` places, `s` bytes apart in the source and `d` in the destination."""
+    """A loop: `n` iterations, with strides `s` in the source and `d` in the destination."""
 
     n: int
     s: int
@@ -45,7 +45,7 @@ def dense(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def collapse(shape: Sequence[int], src_strides: Sequence[int], dst_strides: Sequence[int]) -> list[Dim]:
-    """The fewest loops that visit the same pairs of places, widest destination stride first."""
+    """The fewest loops over the same pairs of elements, widest destination stride first."""
     dims = [Dim(n, s, d) for n, s, d in zip(shape, src_strides, dst_strides, strict=True) if n != 1]
     dims.sort(key=lambda dim: (-abs(dim.d), -abs(dim.s)))
     merged: list[Dim] = []
@@ -66,7 +66,7 @@ def copied(
 ) -> Move:
     """Copy dst[i, j, ...] = src[i, j, ...] for all indices of `shape`, as a copy or a transpose.
 
-    The two may not overlap. ValueError when more than OUTER + 2 loops remain after merging.
+    Source and destination must not overlap. ValueError when more than OUTER + 2 loops remain after merging.
     """
     dims = collapse(shape, src_strides, dst_strides)
     if itemsize not in WORDS:
@@ -99,7 +99,7 @@ def _copy(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> M
 
 
 def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> Move | None:
-    """The transpose that makes these loops, or None when they don't hold one that pays."""
+    """These loops as a transpose, or None when that does not pay."""
     if len(dims) < 2 or dims[-1].d != itemsize or dims[-1].s == itemsize:
         return None
     cols = dims[-1]
@@ -122,7 +122,7 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
 
 
 def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) -> Args:
-    """The slots of a record's outer loops; `loops` are the fields of each, outermost first. ValueError for too many."""
+    """The slots of a record's outer loops; `loops`: the fields of each, outermost first. ValueError for too many."""
     if len(loops) > OUTER:
         raise ValueError(f"a move with {len(loops)} outer loops that don't merge; a record has room for {OUTER}")
     every = [*reversed(loops), *[dict.fromkeys(loop, 0)] * (OUTER - len(loops))]

@@ -1,4 +1,4 @@
-"""Elements and runs moved from, or to, places that are read from memory when the kernel runs."""
+"""Gather and scatter: elements and runs at offsets that are computed from indices at run time."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ _INDEX_BYTES = (1, 2, 4, 8)
 
 
 def gather(tier: Tier) -> Callable:
-    """The kernel of y[n] = x[n + place]: each of `depth` indices moves its stride as often as it says."""
+    """The kernel of y[n] = x[n + offset]: each of `depth` indices adds its stride times its value."""
     return _moved(_line(partial(_elements, tier), scatter=False))
 
 
 def scatter(tier: Tier) -> Callable:
-    """The kernel of y[n + place] = x[n]: where places are the same, the last one stays."""
+    """The kernel of y[n + offset] = x[n]: of equal offsets the last one wins."""
     return _moved(_line(partial(_elements, tier), scatter=True))
 
 
 def scatter_reduce(tier: Tier) -> Callable:
-    """As `scatter`, but what is there is combined with what comes, one after the other."""
+    """As `scatter`, but elements are combined with those of y, one after the other."""
     return _moved(_line(_reduced, scatter=True))
 
 
 def backwards(tier: Tier) -> Callable:
-    """The kernel that writes where each step of sequences comes from whose first `lengths` steps turn round."""
+    """The kernel that writes the source index of each step, for sequences whose first `lengths` steps are reversed."""
     read = reader(BACKWARDS)
 
     def kernel(args, thread, threads):
@@ -76,8 +76,8 @@ def _moved(line: Callable) -> Callable:
 
     def kernel(args, thread, threads):
         r = read(args)
-        each = divide(outer(args) * r.count, r.apart)
-        first, last = share(r.apart, thread, threads)
+        each = divide(outer(args) * r.count, r.parts)
+        first, last = share(r.parts, thread, threads)
         begin, end, bad = first * each, last * each, 0
         while begin < end:
             o, i = div_rem(begin, r.count)
@@ -93,7 +93,7 @@ def _moved(line: Callable) -> Callable:
 
 
 def _line(bodies: Callable, scatter: bool) -> Callable:
-    """`line(args, to, at, index, i, stop)`: places i..stop of the inner loop; 1 if one was out of range."""
+    """`line(args, to, at, index, i, stop)`: iterations i..stop of the inner loop; 1 if an index was out of range."""
 
     @traced
     def line(args: Value, to: Value, at: Value, index: Value, i: Value, stop: Value) -> Value:
@@ -157,7 +157,7 @@ def _reduced(args: Value, r: Any, walk: Callable) -> None:
 
 
 def _place(args: Value, r: Any, index: Value) -> tuple[Value, Value]:
-    """Bytes to the place that the indices from `index` on say; with 1 when one is out of range."""
+    """The offset in bytes of the indices from address `index` on; with 1 when one is out of range."""
     offset, wrong = map(register, _component(r, index, None, (r.extent0, r.stride0, r.wrap0)))
     first, step = PLACES.at("extent0"), PLACES.at("extent1") - PLACES.at("extent0")
     slots = I64.at(args)
@@ -171,7 +171,9 @@ def _place(args: Value, r: Any, index: Value) -> tuple[Value, Value]:
 
 
 def _component(r: Any, at: Value, size: int | None, axis: Sequence[Value]) -> tuple[Value, Value]:
-    """What one index adds to a place, held within its axis: (extent, stride, what is added to one below 0)."""
+    """(offset, 1 if out of range) of an index, clamped to its axis; axis: (extent, stride, what is added to a negative
+    index).
+    """
     extent, stride, wrap = axis
     index = _index(r, at, size)
     place = index + ((index >> 63) & wrap)
@@ -184,7 +186,7 @@ def _component(r: Any, at: Value, size: int | None, axis: Sequence[Value]) -> tu
 
 
 def _index(r: Any, at: Value, size: int | None) -> Value:
-    """The index of `size` bytes, or of as many as the record says."""
+    """The index at an address, of `size` bytes, or of as many as the record says."""
     if size is None:
         found = register(0)
 

@@ -1,4 +1,4 @@
-"""Moves to and from places that are read at run time: which loops a kernel of gather_scatter.py makes.
+"""The loops of gathers and scatters, for the records of gather_scatter.py.
 
 As copy_plan.py: plain Python, strides in bytes.
 """
@@ -19,20 +19,20 @@ SHORT = 8
 
 
 class Loop(NamedTuple):
-    """`n` places, `s`, `i` and `d` bytes apart in the source, in the indices and in the destination.
+    """A loop: `n` iterations, with strides `s`, `i` and `d` in the source, in the indices and in the destination.
 
-    `apart`: no two of its places are written at the same place, whatever the indices are.
+    `disjoint`: its iterations never write the same bytes, whatever the indices are.
     """
 
     n: int
     s: int
     i: int
     d: int
-    apart: bool = True
+    disjoint: bool = True
 
 
 class Component(NamedTuple):
-    """An index moves by `stride`, up to `extent` times; below 0 it has `wrap` added."""
+    """An index component with a stride and an extent; `wrap` is added when it is negative."""
 
     extent: int
     stride: int
@@ -40,7 +40,7 @@ class Component(NamedTuple):
 
 
 class Indices(NamedTuple):
-    """The type of the indices, the bytes between those of one place, and what becomes of those out of range."""
+    """Type of the indices, bytes between the components of one, and how indices out of range are handled."""
 
     dtype: np.dtype
     component: int = 0
@@ -48,11 +48,11 @@ class Indices(NamedTuple):
 
 
 def gathered(loops: Sequence[Loop], components: Sequence[Component], indices: Indices, itemsize: int) -> Move | None:
-    """y[n] = x[n + place] for all combinations of the loops; None where a record has no room for them.
+    """y[n] = x[n + offset] for all iterations of the loops; None where a record has no room for them.
 
     The caller adds the pointers `dst`, `src`, `index` and `error`.
     """
-    return _placed("gather", [loop._replace(apart=True) for loop in loops], components, indices, itemsize)
+    return _placed("gather", [loop._replace(disjoint=True) for loop in loops], components, indices, itemsize)
 
 
 def scattered(
@@ -62,7 +62,7 @@ def scattered(
     itemsize: int,
     reduction: tuple[str, str] | None = None,
 ) -> Move | None:
-    """y[n + place] = x[n], in the order of the loops; or combined by a reduction, a kind and an operation."""
+    """y[n + offset] = x[n], in the order of the loops; or with a reduction, (kind, operation)."""
     move = _placed("scatter", loops, components, indices, itemsize)
     if move is None or reduction is None:
         return move
@@ -75,7 +75,7 @@ def _placed(
 ) -> Move | None:
     joined = _joined(loops)
     run = itemsize
-    while joined and joined[-1].i == 0 and joined[-1].s == joined[-1].d == run and joined[-1].apart:
+    while joined and joined[-1].i == 0 and joined[-1].s == joined[-1].d == run and joined[-1].disjoint:
         run *= joined.pop().n
     outer, inner = _innermost(joined) if joined else ([], Loop(1, 0, 0, 0))
     if len(outer) > OUTER or not 0 < len(components) <= DEPTH:
@@ -83,7 +83,7 @@ def _placed(
     total = prod(loop.n for loop in (*outer, inner))
     args: Args = {"index_size": indices.dtype.itemsize, "signed": int(indices.dtype.kind == "i")}
     args |= {"component": indices.component, "depth": len(components), "outside": indices.outside}
-    args |= {"apart": total if kernel == "gather" else _apart([*outer, inner])}
+    args |= {"parts": total if kernel == "gather" else _disjoint_parts([*outer, inner])}
     args |= {"word": run if run in WORDS else 0, "run": run}
     args |= {"count": inner.n, "s": inner.s, "i": inner.i, "d": inner.d} | _components(components)
     args |= outer_args(PLACE_LOOP, [{name: getattr(loop, name) for name in PLACE_LOOP} for loop in outer])
@@ -96,34 +96,36 @@ def _components(components: Sequence[Component]) -> Args:
 
 
 def _joined(loops: Sequence[Loop]) -> list[Loop]:
-    """The fewest loops that visit the same places in the same order."""
+    """The fewest loops over the same elements in the same order."""
     joined: list[Loop] = []
     for loop in loops:
         if loop.n == 1:
             continue
-        n, s, i, d, apart = loop
-        if joined and joined[-1][1:] == (n * s, n * i, n * d, apart):
-            loop = Loop(joined.pop().n * n, s, i, d, apart)
+        n, s, i, d, disjoint = loop
+        if joined and joined[-1][1:] == (n * s, n * i, n * d, disjoint):
+            loop = Loop(joined.pop().n * n, s, i, d, disjoint)
         joined.append(loop)
     return joined
 
 
 def _innermost(loops: list[Loop]) -> tuple[list[Loop], Loop]:
-    """The loops around, and the innermost one: a short one gives way where that keeps the order of what may meet."""
+    """The outer loops, and the innermost one: a short innermost loop is swapped for a longer one if that keeps the
+    order of writes to the same bytes.
+    """
     last = loops[-1]
     if last.n < SHORT:
         longest = max(range(len(loops)), key=lambda k: loops[k].n)
         others = [*loops[:longest], *loops[longest + 1 :]]
-        if loops[longest].apart or all(loop.apart for loop in loops[longest:][1:]):
+        if loops[longest].disjoint or all(loop.disjoint for loop in loops[longest:][1:]):
             return others, loops[longest]
     return loops[:-1], last
 
 
-def _apart(loops: Sequence[Loop]) -> int:
-    """How many parts the outermost loops make that never write the same place."""
+def _disjoint_parts(loops: Sequence[Loop]) -> int:
+    """Into how many parts the outermost loops can be split that never write the same bytes."""
     count = 1
     for loop in loops:
-        if not loop.apart:
+        if not loop.disjoint:
             break
         count *= loop.n
     return count

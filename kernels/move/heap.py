@@ -1,6 +1,7 @@
-"""A heap of the best that were met: its root is the worst of them. Entries are (key, place), a greater key the better.
+"""A heap of the best elements so far, with the worst of them at its root. Entries are (key, index); greater keys are
+better.
 
-Of equal keys the lower place is the better. Where keys have 32 bits an entry is one int64 that holds both, else two.
+Of equal keys the lower index is better. With keys of 32 bits an entry is one int64, else two.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ _LOW = (1 << 32) - 1
 
 
 def _by_kind(kind: Value, wide: bool, body: Callable[[Type], None]) -> None:
-    """`body(type)` for the one of NUMBERS whose place is `kind`: of 8 bytes (`wide`), or of fewer."""
+    """`body(type)` for the type of NUMBERS at index `kind`, of 8 bytes (`wide`) or fewer."""
     names = [name for name in NUMBERS if (size_of(name) == 8) == wide]
     cases(number(kind), {NUMBERS.index(name): partial(body, named(name)) for name in names})
 
 
 def _key(kind: Type, at: Value) -> Value:
-    """Signed integers in the order of the numbers at an address, NaN above all and 0 as -0; of 64 bits or of 32."""
+    """The number at an address as a signed integer of the same order, NaN above all and 0 as -0; of 64 bits or of
+    32.
+    """
     bits = kind.bits
     least, most = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     key = integer(bits, kind.signed).like(kind)[at]
@@ -54,7 +57,7 @@ def _key(kind: Type, at: Value) -> Value:
 
 
 def key_reader(wide: bool) -> Callable:
-    """`key(kind, at, place, least)`: what an element is held as; `least`: the least are the best."""
+    """`key(kind, at, place, least)`: an element's key; `least`: smaller elements are better."""
 
     @traced
     def key(kind: Value, at: Value, place: Value, least: Value) -> Value:
@@ -71,9 +74,9 @@ def key_reader(wide: bool) -> Callable:
 
 
 def seeker(tier: Tier, wide: bool) -> Callable:
-    """`seek(kind, x, step, i, n, least, root)`: the first place from i on with a key above that of the entry `root`.
+    """`seek(kind, x, step, i, n, least, root)`: the first index from i on with a better key than the entry `root`.
 
-    n, or a place before it, from which on one has to look again.
+    n, or a lower index from which to search again.
     """
     lanes = tier.lanes if not wide else max(2, tier.lanes // 2)
     keys = (I64 if wide else I32).vector(lanes)
@@ -100,7 +103,7 @@ def seeker(tier: Tier, wide: bool) -> Callable:
 
 
 def place_of(wide: bool) -> Callable:
-    """`place(at)`: that of the entry at an address."""
+    """`place(at)`: the index in the entry at an address."""
 
     def low(at):
         return _LOW - (I64[at] & _LOW)
@@ -112,7 +115,7 @@ def place_of(wide: bool) -> Callable:
 
 
 def worse(wide: bool) -> Callable:
-    """`worse(key, place, other, elsewhere)`: 1 where the first entry is."""
+    """`worse(key, place, other, elsewhere)`: 1 where the first entry is worse."""
 
     def both(key, place, other, elsewhere):
         return key < other or (key == other and place > elsewhere)
@@ -124,7 +127,7 @@ def worse(wide: bool) -> Callable:
 
 
 def sifter(wide: bool) -> Callable:
-    """`sift(heap, n, at, key, place)`: puts an entry where the heap of n has its hole, or below it."""
+    """`sift(heap, n, at, key, place)`: put an entry into the hole `at` of the heap of n, or below it."""
     below, step = worse(wide), entry_bytes(wide)
 
     def sift(heap, n, at, key, place):
@@ -185,7 +188,7 @@ def selector(tier: Tier, wide: bool) -> Callable:
 
 
 def popper(wide: bool) -> Callable:
-    """`pop(heap, n)`: takes the root out of a heap of n entries; what it was stays behind the others."""
+    """`pop(heap, n)`: move the root of a heap of n entries behind the n - 1 others."""
     sift, entry = sifter(wide), entry_bytes(wide)
 
     def pop(heap, n):

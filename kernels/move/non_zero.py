@@ -1,4 +1,4 @@
-"""Where elements are that are not 0."""
+"""The indices of elements that are not 0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from .rows import NON_ZERO
 
 
 def non_zero(tier: Tier) -> Callable:
-    """The kernel, of one thread: each place hangs on how many come before it. Words of zeros are passed over."""
+    """The kernel, for one thread: each result's position depends on the number of those before it. Words of zeros are
+    skipped.
+    """
     fields, fill = reader(NON_ZERO), run_filler(tier)
 
     def kernel(args, thread, threads):

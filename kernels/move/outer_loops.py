@@ -1,4 +1,4 @@
-"""The outer loops of a move, from its record: how many places they have, and where each of them lies."""
+"""The outer loops in a move's record: the number of iterations, and the addresses of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _fields(args: Value, record: Record, k: Value, count: int) -> list[Value]:
 
 @cache
 def outer_count(record: Record) -> Callable:
-    """`count(args)`: the product of the outer loops' n."""
+    """`count(args)`: the product of the loops' n."""
 
     @traced
     def count(args: Value) -> Any:
@@ -33,7 +33,7 @@ def outer_count(record: Record) -> Callable:
 
 @cache
 def outer_address(record: Record) -> Callable:
-    """`address(args, index, dst, src)`: both, at the index-th place of outer loops of n, s and d, innermost first."""
+    """`address(args, index, dst, src)`: both addresses in iteration `index` of loops of n, s and d, innermost first."""
 
     @traced
     def address(args: Value, index: Value, dst: Value, src: Value) -> Any:
@@ -45,7 +45,7 @@ def outer_address(record: Record) -> Callable:
 
 @cache
 def outer_addresses(record: Record) -> Callable:
-    """`addresses(args, index, dst, src, indices)`, alike, of outer loops of n, s, i and d."""
+    """`addresses(args, index, dst, src, indices)`: the same for loops of n, s, i and d."""
 
     @traced
     def addresses(args: Value, index: Value, dst: Value, src: Value, indices: Value) -> Any:
@@ -56,7 +56,7 @@ def outer_addresses(record: Record) -> Callable:
 
 
 def _advanced(args: Value, record: Record, index: Value, starts: list[Value]) -> list[Value]:
-    """Addresses at the index-th place of outer loops of n and a step of each."""
+    """Addresses in iteration `index` of loops of n and a stride for each address."""
     rest, found = register(index), registers(starts)
     for k in over(I64.at(args)[record.at("rank")]):
         n, *steps = _fields(args, record, k, 1 + len(starts))
@@ -68,7 +68,7 @@ def _advanced(args: Value, record: Record, index: Value, starts: list[Value]) ->
 
 @cache
 def outer_fields(record: Record, slots: Record) -> Callable:
-    """`fields(args, k)`: those of outer loop k, by their names in `slots`."""
+    """`fields(args, k)`: the fields of outer loop k, by their names in `slots`."""
     read, first, step = reader(slots), 8 * record.at("n0"), 8 * len(slots)
 
     def fields(args, k):

@@ -13,7 +13,7 @@ from .rows import PAD, PAD_LOOP
 
 
 def pad(tier: Tier) -> Callable:
-    """The kernel that writes rows of fill, run, fill; rows outside of the source are all fill."""
+    """The kernel that writes rows of fill, run, fill; rows outside of the source are fill only."""
     copy_run, fill_run = run_copier(tier), run_filler(tier)
     fields, outer, loop_fields = reader(PAD), outer_count(PAD), outer_fields(PAD, PAD_LOOP)
 

@@ -1,7 +1,6 @@
-"""Weighted sums of places along an axis, the passes of linear and cubic resize.
+"""Weighted sums of elements along an axis: the passes of linear and cubic resize.
 
-Sums are f32. A byte that is written is rounded half to even: sums begin with minus the zero point, which is added
-after rounding.
+Sums are f32. A byte is rounded half to even: sums begin with minus the zero point, which is added after rounding.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def bilinear(tier: Tier, source: str, target: str) -> Callable:
 
 
 class Kinds(NamedTuple):
-    """The element types of x and y, as isa.elements has them."""
+    """The element types of x and y, of isa.elements."""
 
     source: str
     target: str
@@ -96,7 +95,9 @@ class Kinds(NamedTuple):
 
 
 def _places(tier: Tier, source: str, target: str) -> Callable:
-    """`places(args, dst, src, first, end)`: places first..end of a line, by taps and elements that lie together."""
+    """`places(args, dst, src, first, end)`: outputs first..end of a line, by the number of taps and the length of
+    runs.
+    """
     kinds = Kinds(source, target)
 
     def walk(args: Value, dst: Value, src: Value, first: Value, end: Value, taps: int) -> None:
@@ -121,8 +122,8 @@ def _places(tier: Tier, source: str, target: str) -> Callable:
 
 
 class Taps(NamedTuple):
-    """What is summed for a place: the bias, and `of(t)`, the weight and the place of a tap; those that are `fixed` are
-    read first, else the record says how many there are.
+    """The terms of an output: the bias, and `of(t)`, the weight and the offset of a tap; `fixed` taps are loaded first,
+    else the record has their number.
     """
 
     r: Any
@@ -132,7 +133,7 @@ class Taps(NamedTuple):
 
 
 def _taps(r: Any, kinds: Kinds, src: Value, i: Value, taps: int) -> Taps:
-    """Those of place i; `taps` is the record's, or 0 for any."""
+    """The taps of output i; `taps`: their number, or 0 to read it from the record."""
     first, bias = i * (taps or r.taps), F32.at(r.bias)[i]
     offsets, weights = I64.at(r.offset) + first, F32.at(r.weight) + first
 
@@ -144,7 +145,7 @@ def _taps(r: Any, kinds: Kinds, src: Value, i: Value, taps: int) -> Taps:
 
 
 def _combine(f32: Type, kinds: Kinds, taps: Taps, dst: Value, run: int) -> None:
-    """The run of a place; `run` is the record's, or 0 for any: then whole vectors of a run are read."""
+    """The run of an output; `run`: its length, or 0 to read it from the record: then whole vectors are loaded."""
     r, to = taps.r, kinds.y(dst)
 
     def part(f32: Type, at: Value, rest: Any = None) -> None:

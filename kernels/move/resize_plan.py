@@ -1,4 +1,4 @@
-"""Linear and cubic resize: which kernels do it, axis by axis, with which records. Nothing here compiles."""
+"""The kernel calls of linear and cubic resize, axis by axis, with their records. Nothing here compiles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Call = tuple[Move, tuple[int, ...]]
 
 
 class Ends(NamedTuple):
-    """The element types that a call reads and writes, and the zero point of what it writes."""
+    """The element types of a call's input and output, and the zero point of its output."""
 
     source: str
     target: str
@@ -59,14 +59,14 @@ def resized(
 
 
 def _order(shape: Sequence[int], axis: int, table: ResizeTable) -> tuple[float, int]:
-    """What shrinks most goes first; among equals the one in short runs, while there is little of them."""
+    """Sort key: axes that shrink most go first; among equals the one with short runs, while they are few."""
     growth = len(table.index) / max(shape[axis], 1)
     run = prod(shape[axis + 1 :])
     return growth, run if growth >= 1 else -run
 
 
 def _pair(shape: Sequence[int], tables: Mapping[int, ResizeTable]) -> int | None:
-    """The first of the two last axes, when one bilinear call beats two passes: many channels."""
+    """The first of the last two axes, when one bilinear call beats two passes: for many channels."""
     first = min(tables)
     if sorted(tables) != [first, first + 1]:
         return None
@@ -78,7 +78,7 @@ def _pair(shape: Sequence[int], tables: Mapping[int, ResizeTable]) -> int | None
 
 
 def _passes(shape: Sequence[int], axis: int, table: ResizeTable, extrapolation: float, ends: Ends) -> list[Call]:
-    """One pass; for the innermost axis of many lines, which has no runs, one between two transposes."""
+    """One pass; between two transposes for the innermost axis of many lines, which has no runs."""
     lines, n, count = prod(shape[:axis]), shape[axis], len(table.index)
     if prod(shape[axis + 1 :]) > 1 or lines < 32 or min(n, count) < 16:
         return [_pass(shape, axis, table, extrapolation, ends)]

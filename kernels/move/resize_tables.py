@@ -1,4 +1,4 @@
-"""Tables of linear and cubic resize: which places of an axis make each output place, and with which weights."""
+"""Tables of linear and cubic resize: the indices and weights of the inputs of each output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class ResizeTable:
 
 
 class Axis(NamedTuple):
-    """An axis (number `axis`) that is resized from n_in to n_out places. A crop takes its part `roi`, (start, end)."""
+    """An axis (number `axis`) that is resized from n_in to n_out elements. A crop reads its part `roi`, (start,
+    end).
+    """
 
     n_in: int
     n_out: int
@@ -83,5 +85,5 @@ def cubic_weight(d: np.ndarray, a: float) -> np.ndarray:
 
 
 def _used(weight: np.ndarray) -> np.ndarray:
-    """The taps that some output place uses; all of up to 4, for which the kernel has bodies of their own."""
+    """The taps that any output uses; all of up to 4, for which the kernel has special bodies."""
     return np.flatnonzero((weight != 0).any(axis=0) | (weight.shape[1] <= 4))

@@ -1,4 +1,4 @@
-"""What loops over slices take: slices whose numbers are read at run time, and the count of rounds."""
+"""Parts of loops: slices by a number that is read at run time, and the count of rounds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .rows import ROUND, SLICE
 
 
 def slice_(tier: Tier) -> Callable:
-    """The kernel that copies slice number `turn`: from one of many, or to its place among them; nothing where there is
-    no such slice.
+    """The kernel that copies slice number `turn`: from one of many, or to its place among them; none if it is out of
+    range.
     """
     fields, copy_run = reader(SLICE), run_copier(tier)
 
@@ -37,7 +37,7 @@ def slice_(tier: Tier) -> Callable:
 
 
 def round_(tier: Tier) -> Callable:
-    """The kernel that says which round of a loop is next, and whether there is one."""
+    """The kernel that sets the number of the next round of a loop, and whether there is one."""
     fields = reader(ROUND)
 
     def kernel(args, thread, threads):

@@ -24,7 +24,9 @@ OUTER = 6
 
 
 def outer_loops(loop: Record) -> Record:
-    """The slots of the outer loops, innermost first: `rank`, how many there are, then loop 0 as n0 ..., loop 1 ..."""
+    """The slots of the outer loops, innermost first: their number `rank`, then the fields of loop 0 as n0 ..., of loop
+    1 ...
+    """
     each = {f"{name}{k}": f"{meaning}, in outer loop {k}" for k in range(OUTER) for name, meaning in loop.items()}
     return Record(rank="how many outer loops there are; the others' slots have no meaning") + Record(each)
 
@@ -49,7 +51,7 @@ _ENDS = Record(dst="address of the destination", src="address of the source")
 
 
 def _moved(loop: Record, **slots: str) -> Record:
-    """The record of a move: where from and where to, its own slots, its outer loops."""
+    """The record of a move: source and destination, its own slots, its outer loops."""
     return _ENDS + Record(**slots) + outer_loops(loop)
 
 
@@ -127,7 +129,7 @@ PLACES = _moved(
     depth="indices that say a place, 1 or more",
     outside="what becomes of indices out of range: REPORTED 0, MOVED 1, LEFT_OUT 2 (not by a gather)",
     error="address of an int64 that becomes 1 when an index is out of range, where that is REPORTED",
-    apart="into how many equal parts threads may cut the places: those of the outermost loops; all of a gather's",
+    parts="equal parts that threads may share: those of the outermost loops that never write the same bytes",
     word="bytes of what is moved at once: 1, 2, 4, 8, or 0, where that are runs; means nothing to scatter_reduce",
     run="bytes of what lies at a place",
     count="places of the innermost loop",
@@ -151,7 +153,7 @@ def size_of(kind: str) -> int:
 
 
 def entry_bytes(wide: bool) -> int:
-    """Bytes of an entry of a heap, whose keys have 64 bits (`wide`) or 32."""
+    """Bytes of a heap's entry with keys of 64 bits (`wide`) or 32."""
     return 16 if wide else 8
 
 
@@ -319,7 +321,7 @@ RESIZED = ("f32", "u8", "s8")
 
 
 def _keeps_type(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Resizes in several passes have f32 between them; none makes u8 of s8."""
+    """Resizes in several passes have f32 between them; no kernel makes u8 of s8."""
     return params["source"] == params["target"] or "f32" in params.values()
 
 

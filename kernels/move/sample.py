@@ -1,7 +1,6 @@
 """Images sampled at coordinates that are read at run time: f32, channel by channel, along up to three axes.
 
-Of a few points together the taps are found first (bytes from a channel's start, weight), in f64; then every channel is
-summed up with them.
+The taps (offset in a channel, weight) of a few points are computed first, in f64; then the sums of every channel.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def sample(tier: Tier) -> Callable:
 
 @dataclass(frozen=True)
 class _Taps:
-    """Those of some points, `count` for each."""
+    """The taps of some points, `count` for each."""
 
     count: Value
     offsets: Value
@@ -87,7 +86,7 @@ class _Taps:
 
 @traced
 def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count: Value) -> None:
-    """Samples `count` points from the point `first` on, whose results in the first channel lie at `to`."""
+    """Samples `count` points from `first` on; `to`: the address of their results in the first channel."""
     r = fields(args, SAMPLE)
     taps = _Taps(I64(1) << r.mode * r.axes, room(I64, TAPS), room(F64, TAPS), room(F32, TAPS), room(F32, TAPS))
     for p in over(count):
@@ -96,7 +95,7 @@ def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count:
 
 
 def _point(r: Any, args: Value, taps: _Taps, grid: Value, number: Value, p: Value) -> None:
-    """Finds the taps of one point: the combinations of those along each axis."""
+    """The taps of one point: all combinations of those along each axis."""
     row, column = div_rem(number, r.columns)
     base = p * taps.count
     taps.offsets[base] = 0
@@ -126,7 +125,7 @@ def _point(r: Any, args: Value, taps: _Taps, grid: Value, number: Value, p: Valu
 
 
 def _finish(r: Any, taps: _Taps, base: Value, p: Value, inside: Value) -> None:
-    """What the point's sums begin with, and its weights as f32."""
+    """The initial value of a point's sums, and its weights as f32."""
     pad = r.pad.to(I32).bits(F32)
     out = (r.outside == PADDED) & ~inside
     total = register(F64(0))
@@ -142,12 +141,12 @@ def _finish(r: Any, taps: _Taps, base: Value, p: Value, inside: Value) -> None:
 
 
 def _last(axis: Any) -> Value:
-    """An axis's last pixel."""
+    """The last pixel of an axis."""
     return (axis.size - 1).to(F64)
 
 
 def _coordinate(r: Any, axis: Any, place: Value) -> Value:
-    """In pixels."""
+    """A coordinate in pixels."""
     asked = register(F64(0))
 
     def take(number: Type) -> None:
@@ -161,7 +160,7 @@ def _coordinate(r: Any, axis: Any, place: Value) -> Value:
 
 
 def _along(r: Any, axis: Any, where: Value, offsets: Value, weights: Value) -> None:
-    """The taps along one axis: bytes and weights."""
+    """The taps along one axis: offsets in bytes, and weights."""
     low, high, near, last = axis.low.bits(F64), axis.high.bits(F64), _floor(where), _last(axis)
 
     def tap(t: int, place: Value, weight: Any) -> None:
@@ -187,7 +186,7 @@ def _along(r: Any, axis: Any, where: Value, offsets: Value, weights: Value) -> N
 
 
 def _cubic(t: Value) -> Value:
-    """The weight at a distance t >= 0."""
+    """The cubic weight at a distance t >= 0."""
 
     def polynomial(*factors: float) -> Value:
         y = F64(factors[0])
@@ -205,7 +204,7 @@ def _absolute(x: Value) -> Value:
 
 
 def _floor(x: Value) -> Value:
-    """The whole number below x, at most FAR away from 0; 0 for a NaN."""
+    """The floor of x, clamped to FAR; 0 for a NaN."""
     x = choose(x > -FAR, x, choose(is_nan(x), 0.0, F64(-FAR)))
     x = smaller(x, FAR)
     y = x.to(I64).to(F64)
@@ -213,7 +212,7 @@ def _floor(x: Value) -> Value:
 
 
 def _mirrored(asked: Value, x: Value, low: Value, high: Value) -> Value:
-    """x, or where that is asked for x folded back into low..high as often as it takes."""
+    """x, where `asked` reflected into low..high."""
     folded = register(x)
     with when(asked):
         span = high - low
@@ -226,7 +225,7 @@ def _mirrored(asked: Value, x: Value, low: Value, high: Value) -> Value:
 
 
 def _sums(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
-    """What the taps of `count` points give, channel by channel."""
+    """The sums of `count` points over their taps, channel by channel."""
 
     def channels(number: int | None) -> None:
         for c in over(r.channels):

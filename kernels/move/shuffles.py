@@ -1,4 +1,4 @@
-"""Networks of shuffles: lists of vectors in registers become as many others."""
+"""Networks of shuffles over vectors in registers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..lang import Value, shuffle
 
 
 def tile_lanes(tier: Tier, itemsize: int) -> int:
-    """Lanes of the vectors that moves shuffle, and the side of the square tile that a transpose turns in registers."""
+    """Lanes of the vectors that moves shuffle, and the side of a transposed tile."""
     return {1: 16, 2: 8, 4: tier.lanes, 8: max(2, tier.lanes // 2)}[itemsize]
 
 
@@ -29,7 +29,7 @@ def _unzip(x: Value, y: Value, block: int) -> list[Value]:
 
 
 def _interleave(vectors: list[Value], block: int) -> list[Value]:
-    """Interleaves a power-of-two number of vectors, each block of lanes for itself."""
+    """Interleaves a power-of-two number of vectors, within each block of lanes."""
     half = len(vectors) // 2
     stages = len(vectors).bit_length() - 1
     for _ in range(stages):

@@ -1,4 +1,4 @@
-"""Boxes by falling score, each without those that it covers: non-maximum suppression."""
+"""Non-maximum suppression: boxes by descending score, without those that a better one covers."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ _LOW = (1 << 32) - 1
 def suppress(tier: Tier) -> Callable:
     """The kernel. Of equal scores the first box comes first; all is computed in f32.
 
-    The scores that count are a heap with the best at its root, from which one is taken after the other until enough
-    are kept.
+    Candidate scores are a heap with the best at its root, from which boxes are taken until enough are kept.
     """
     slots, sift, pop, key_of = reader(SUPPRESS), sifter(False), popper(False), key_reader(False)
     covered = _covered(tier)
@@ -89,7 +88,7 @@ def suppress(tier: Tier) -> Callable:
 
 @traced
 def _counts(score: Value, r: Any) -> Value:
-    """1 where a score counts."""
+    """1 where there is no threshold, or a score is above it, or equal to it where the record's `reaches` says so."""
     counts = register(1)
     with when(r.least != 0):
         bound = F32[r.least]
@@ -99,7 +98,7 @@ def _counts(score: Value, r: Any) -> Value:
 
 
 def _covered(tier: Tier) -> Callable:
-    """`covered(args, box, kept, space, count)`: whether one of the kept boxes covers this one; else this joins them."""
+    """`covered(args, box, kept, space, count)`: whether a kept box covers this one; if not, it is added to them."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -128,7 +127,7 @@ def _covered(tier: Tier) -> Callable:
 
 
 def _corners(r: Any, box: Sequence[Value]) -> list[Value]:
-    """(low, low, high, high) of a box, as the record says that it is written."""
+    """(low, low, high, high) of a box in the record's format."""
     corners = registers(box)
     with either(r.centered != 0) as (middle, opposite):
         with middle:
@@ -146,7 +145,7 @@ def _corners(r: Any, box: Sequence[Value]) -> list[Value]:
 
 
 def _overlap(own: Sequence[Value], others: Sequence[Value]) -> Value:
-    """Intersection over union, 0 where there is no area."""
+    """Intersection over union, 0 for empty boxes."""
 
     def side(axis: int) -> Value:
         low = larger(own[axis], others[axis])

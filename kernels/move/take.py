@@ -1,4 +1,4 @@
-"""Elements and runs from constant places: a table of offsets for every axis."""
+"""Elements and runs at constant indices: a table of offsets for every axis."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .rows import TAKE, TAKE_LOOP
 def take(tier: Tier, runs: bool) -> Callable:
     """The kernel of y[i, j, ...] = x[t0[i] + t1[j] + ...]: int64 byte offsets from one table per axis.
 
-    The innermost axis moves elements of the record's `itemsize` bytes, `d` apart; or `runs`, then its table has
-    (destination offset, source offset, bytes) for each. Where the source offsets' sum is negative comes `fill`, an
-    element repeated to 8 bytes.
+    The innermost axis moves elements of the record's `itemsize` bytes, with stride `d`; or with `runs`, its table has
+    (destination offset, source offset, bytes) for each run. Where the sum of the source offsets is negative `fill` is
+    written, an element repeated to 8 bytes.
     """
     line: Callable = _runs(tier) if runs else _elements
     fields, outer, loop_fields = reader(TAKE), outer_count(TAKE), outer_fields(TAKE, TAKE_LOOP)

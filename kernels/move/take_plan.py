@@ -1,4 +1,4 @@
-"""Moves by constant indices: with offset tables (nearest resize, pads that repeat), constant pads.
+"""Moves with constant indices: by offset tables (nearest resize, pads that repeat), and constant pads.
 
 As copy_plan.py: plain Python and NumPy, strides and offsets in bytes.
 """
@@ -65,7 +65,7 @@ def taken(
 
 
 def _repeats(n: int, at: np.ndarray | None) -> int:
-    """k when the indices are each of 0..n-1 k times in order, else 0."""
+    """k when the indices are 0..n-1 in order, each k times, else 0."""
     if at is None or n == 0:
         return int(at is None)
     k = len(at) // n
@@ -75,14 +75,14 @@ def _repeats(n: int, at: np.ndarray | None) -> int:
 def _spread(
     shape: Sequence[int], repeats: Sequence[int], src: Sequence[int], dst: Sequence[int], itemsize: int
 ) -> Move:
-    """The copy of each place `repeats` times."""
+    """The copy that writes each element `repeats` times."""
     axes = zip(shape, repeats, src, dst, strict=True)
     n, s, d = zip(*(loop for n, k, s, d in axes for loop in ((n, s, k * d), (k, 0, d))), strict=True)
     return copied(n, s, d, itemsize)
 
 
 def _runs(axis: _Axis, run: int) -> np.ndarray:
-    """The axis as (destination offset, source offset, bytes) of runs; what lies together is joined."""
+    """The axis as runs (destination offset, source offset, bytes), adjacent ones joined."""
     if axis.n == 0:
         return np.zeros((0, 3), np.int64)
     src, dst = _offsets(axis), np.arange(axis.n, dtype=np.int64) * axis.d
@@ -124,7 +124,7 @@ def pad_indices(n: int, before: int, after: int, mode: str) -> np.ndarray | None
 
 
 class _Span(NamedTuple):
-    """An axis of a constant pad: of `n` places in the destination, `inside` from `low` on exist in the source."""
+    """An axis of a constant pad: of `n` indices in the destination, `inside` from `low` on exist in the source."""
 
     n: int
     low: int

@@ -1,4 +1,4 @@
-"""The k greatest or least along an axis, best first, and where they are."""
+"""The k greatest or least elements along an axis, best first, and their indices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rows import TOP_K, entry_bytes
 def top_k(tier: Tier, wide: bool) -> Callable:
     """The kernel for [outer, n, inner], of elements of 8 bytes (`wide`) or of up to 4.
 
-    Of equal ones the first is first; a NaN counts as the greatest.
+    Of equal elements the first is first; NaN counts as the greatest.
     """
     fields, select, pop = reader(TOP_K), selector(tier, wide), popper(wide)
     place_at, entry = place_of(wide), entry_bytes(wide)

@@ -105,9 +105,9 @@ def _tile(itemsize: int, lanes: int) -> Callable:
 
 
 def _edge(itemsize: int, lanes: int) -> Callable:
-    """`edge(dst, src, row_d, col_s, rows, cols)`: the part of a square that exists, at least 1 x 1.
+    """`edge(dst, src, row_d, col_s, rows, cols)`: a partial square, at least 1 x 1.
 
-    Reads whole vectors, so up to a vector past the last element of a source row.
+    Loads whole vectors, so up to a vector beyond the end of a source row.
     """
     vector = _vector(itemsize, lanes)
 
@@ -124,7 +124,7 @@ def _edge(itemsize: int, lanes: int) -> Callable:
 
 
 def _strips(itemsize: int, lanes: int, split: bool) -> Callable:
-    """`strips(args, dst, src, first, end)`: places first..end of the k lines that `few` says."""
+    """`strips(args, dst, src, first, end)`: elements first..end of the k lines; k is the record's `few`."""
     vector = _vector(itemsize, lanes)
 
     def lines(k: int, args: Value, dst: Value, src: Value, first: Value, end: Value) -> None:
@@ -148,7 +148,7 @@ def _strips(itemsize: int, lanes: int, split: bool) -> Callable:
 
 
 def _strip(dst: Value, src: Value, line: Value, k: int, split: bool, vector: Type) -> None:
-    """A vector of places of each of k lines."""
+    """A vector of elements of each of k lines."""
     lines, dense = [line * i for i in range(k)], [I64(i * vector.size) for i in range(k)]
     reads, writes = (dense, lines) if split else (lines, dense)
     loads = [vector[src + offset] for offset in reads]

@@ -1,4 +1,4 @@
-"""Matrices of which what lies above, or below, a diagonal is 0."""
+"""Matrices with zeros above, or below, a diagonal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rows import TRIANGLE
 
 
 def triangle(tier: Tier) -> Callable:
-    """The kernel: of row i of a matrix the columns from i + k on are kept (`upper`), or those up to i + k."""
+    """The kernel: row i keeps the columns from i + k on (`upper`), or those up to i + k."""
     fields, copy, fill = reader(TRIANGLE), run_copier(tier), run_filler(tier)
 
     def kernel(args, thread, threads):

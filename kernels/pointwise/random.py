@@ -11,17 +11,16 @@ from ..core.primitives import clock
 from ..core.record import reader
 from ..isa.tiers import Tier
 from ..lang import I64, U32, U64, Value, constant, joined, over, share, shuffle, traced, whole
+from .random_rounds import halves, philox, threefry
 from .rows import RANDOM
 
-TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
-PARITY = 0x1BD11BDA
 Scramble = Callable[[Value, Value, Value], list[Value]]
 """From the key, the counters' upper half and their lower halves, of 64 bits, to words: 32 bits that are held in 64."""
 
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is RANDOM."""
-    fields, philox, threefry = reader(RANDOM), _blocks(tier, _philox), _blocks(tier, _threefry)
+    fields, by_philox, by_threefry = reader(RANDOM), _blocks(tier, _philox), _blocks(tier, _threefry)
 
     def random(args, thread, threads):
         r = fields(args)
@@ -30,9 +29,9 @@ def make(tier: Tier) -> Callable[..., None]:
         if r.fresh != 0:
             high += clock()
         if r.threefry != 0:
-            threefry(r.y, I64[r.key], high, I64[r.counter], first, end)
+            by_threefry(r.y, I64[r.key], high, I64[r.counter], first, end)
         else:
-            philox(r.y, I64[r.key], high, I64[r.counter], first, end)
+            by_philox(r.y, I64[r.key], high, I64[r.counter], first, end)
 
     return random
 
@@ -65,34 +64,10 @@ def _interleaved(words: list[Value]) -> Value:
     return shuffle(rows[0], [lanes * word + lane for lane in range(lanes) for word in range(len(words))])
 
 
-def _low(x: Value) -> Value:
-    return x & 0xFFFFFFFF
-
-
-def _halves(x: Value) -> tuple[Value, Value]:
-    """The two words of 64 bits."""
-    return _low(x), x >> 32
-
-
 def _philox(key: Value, high: Value, counters: Value) -> list[Value]:
     each = counters.type
-    c = [*_halves(counters), *_halves(each(high))]
-    key0, key1 = _halves(each(key))
-    for _ in range(10):
-        x, y = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
-        c = [y >> 32 ^ c[1] ^ key0, _low(y), x >> 32 ^ c[3] ^ key1, _low(x)]
-        key0, key1 = _low(key0 + 0x9E3779B9), _low(key1 + 0xBB67AE85)
-    return c
+    return philox([*halves(counters), *halves(each(high))], halves(each(key)))
 
 
 def _threefry(key: Value, high: Value, counters: Value) -> list[Value]:
-    one, two = _halves(counters.type(key))
-    keys = one, two, one ^ two ^ PARITY
-    x, y = _low(_low(counters) + one), _low((counters >> 32) + two)
-    for round_ in range(5):
-        for turn in TURNS[round_ % 2]:
-            x = _low(x + y)
-            y = _low(y << turn | y >> 32 - turn) ^ x
-        x = _low(x + keys[(round_ + 1) % 3])
-        y = _low(_low(y + keys[(round_ + 2) % 3]) + (round_ + 1))
-    return [x, y]
+    return threefry(halves(counters), halves(counters.type(key)))

@@ -13,7 +13,7 @@ from ..isa.integer import round_to_int
 from ..isa.tiers import Tier
 from ..lang import F32, I8, I32, I64, Value, along, fma, repeat, total, traced
 from .rows import INFO, UNROLL
-from .sums import Rows, chains, combined, heights, start, turns
+from .sums import StateRows, chains, combined, heights, start, turns
 
 
 def make_byte_sums(tier: Tier, gates: int) -> Any:
@@ -25,7 +25,7 @@ def make_byte_sums(tier: Tier, gates: int) -> Any:
         return [i32[at + i * i32.size] for i in range(count)]
 
     @traced
-    def sums(height: Value, first: Rows, column: Value, panel: Value, words: Value, to: Value) -> None:
+    def sums(height: Value, first: StateRows, column: Value, panel: Value, words: Value, to: Value) -> None:
         states, info, row_bytes = first
 
         def body(rows: int) -> None:

@@ -9,7 +9,7 @@ from ..isa.tiers import Tier
 from ..lang import F32, I64, Type, Value, fma, repeat, room, traced
 from .rows import INFO, UNROLL
 
-Rows = tuple[Value, Value, Value]
+StateRows = tuple[Value, Value, Value]
 
 
 def heights(tier: Tier, gates: int) -> tuple[int, ...]:
@@ -29,7 +29,7 @@ def make_sums(tier: Tier, gates: int, projected: int) -> Any:
     line = gates * f32.size
 
     @traced
-    def sums(height: Value, first: Rows, column: Value, panel: Value, lines: Value, to: Value) -> None:
+    def sums(height: Value, first: StateRows, column: Value, panel: Value, lines: Value, to: Value) -> None:
         states, info, row_bytes = first
 
         def body(rows: int) -> None:

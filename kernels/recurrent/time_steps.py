@@ -1,7 +1,7 @@
-"""recurrent: all steps of a layer, its inputs multiplied by their weights before.
+"""recurrent: all time steps of a layer, given the products of its inputs with their weights.
 
-A step waits for the one before it, so threads share directions and rows of the batch only. Rows go in tiles that hang
-on the batch alone: so do the bits of the result.
+A step depends on the one before it, so threads split directions and rows of the batch only. Rows are computed in tiles
+that depend on the batch only, and so do the bits of the result.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def make(tier: Tier, cell: str) -> Callable[..., None]:
 
 
 def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., None]:
-    """product(r, rows, first, until, d, now, wide): a step of some rows, or half of one where the cell takes two."""
+    """product(r, rows, first, until, d, now, wide): a step of rows first..until, or its first or second product for
+    cells that have two.
+    """
     gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
     before, activations, peephole_line = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
     rounded, head, per_word = cell == "lstm_bytes", HEAD_LINES[False] * gates, vectors_per_word(tier, gates, False)
@@ -109,7 +111,7 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
 
 
 def _begin(tier: Tier, cell: str) -> Callable[..., None]:
-    """begin(r, row, d, n): the states that row n of direction d begins with."""
+    """begin(r, row, d, n): load the initial states of row n of direction d."""
     (clear, copy), whole = _copiers(tier), cell.startswith("lstm")
 
     def begin(r: Any, row: int, d: int, n: int) -> None:
@@ -124,7 +126,7 @@ def _begin(tier: Tier, cell: str) -> Callable[..., None]:
 
 
 def _end(tier: Tier, cell: str) -> Callable[..., None]:
-    """end(r, row, d, n, state, kept): the last states of row n, from that many bytes into its row of scratch."""
+    """end(r, row, d, n, state, kept): store the final states of row n, from these offsets in its row of scratch."""
     (_, copy), whole = _copiers(tier), cell.startswith("lstm")
 
     def end(r: Any, row: int, d: int, n: int, state: int, kept: int) -> None:
@@ -137,7 +139,7 @@ def _end(tier: Tier, cell: str) -> Callable[..., None]:
 
 
 def _step(r: Any, info: int, d: int, n: int, s: int) -> None:
-    """What step s knows of row n; going backwards, a sequence begins at its own end. info: where it is put."""
+    """Write INFO of step s of row n to `info`; backwards, a sequence begins at its own end."""
     length = r.steps
     if r.lengths != 0:
         given = whole_number(r.lengths + 4 * n)

@@ -1,4 +1,4 @@
-"""Results whose extents hang on data, of files as TensorFlow Lite's converter writes them: native, and LiteRT's."""
+"""Results whose extents depend on data, of files as TensorFlow Lite's converter writes them: native, and LiteRT's."""
 
 from __future__ import annotations
 

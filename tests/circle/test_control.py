@@ -318,15 +318,6 @@ def test_numbers_drawn_in_a_loop_differ_from_round_to_round() -> None:
     assert not np.array_equal(first[1], second[1])  # LiteRT begins anew here, as it prepares the body once more
 
 
-@pytest.mark.parametrize("op", ["CONCAT_EMBEDDINGS", "DELEGATE"])
-def test_what_has_no_meaning_is_refused(op: str) -> None:
-    m = Model()
-    x = m.input((3,))
-    m.now["outputs"] = m.op(op, [x], [(3,)], table="ConcatEmbeddingsOptions" if op == "CONCAT_EMBEDDINGS" else None)
-    with pytest.raises(UnsupportedError, match=op):
-        ours(m.bytes(), [[np.zeros(3, F32)]])
-
-
 def test_a_loop_that_carries_quantized_values() -> None:
     m, q = Model(), (0.05, 3)
     condition = m.graph()

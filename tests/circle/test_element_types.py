@@ -17,7 +17,7 @@ from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.dynamic import cut_dynamic
 from fastgraph.passes.specialize import specialize
-from tests.circle.write import TYPES, Model, litert, ours
+from tests.circle.write import TYPES, Const, Fed, Model, at, build, litert, ours, vec
 
 pytest.importorskip("ai_edge_litert.interpreter")
 
@@ -33,44 +33,11 @@ SIGNED_UNIT = {"int8": (1 / 128, 0), "uint8": (1 / 128, 128), "int16": (1 / 3276
 IDS = {"int32": np.int32, "int64": np.int64}
 
 
-class Const:
-    """An input that the file holds."""
-
-    def __init__(self, array: Any, quant: Any = None, **fields: Any) -> None:
-        self.array, self.quant, self.fields = np.asarray(array), quant, fields
-
-
-class Fed(Const):
-    """An input that is fed."""
-
-
-def vec(*numbers: int, dtype: Any = np.int32) -> Const:
-    return Const(np.array(numbers, dtype))
-
-
-def at(number: int, dtype: Any = np.int32) -> Const:
-    return Const(np.array(number, dtype))
-
-
 def some(dtype: str, *shape: int, low: int = 0, high: int = 6) -> np.ndarray:
     kind = np.dtype(dtype)
     if kind.kind == "c":
         return (RNG.standard_normal(shape) + 1j * RNG.standard_normal(shape)).astype(kind)
     return (RNG.standard_normal(shape) if kind.kind == "f" else RNG.integers(low, high, shape)).astype(kind)
-
-
-def build(op: str, inputs: list[Const | None], outputs: list[Any], version: int, options: Any) -> tuple[bytes, list]:
-    m, indices, feeds = Model(), [], []
-    for x in inputs:
-        if x is None:
-            indices.append(None)
-        elif isinstance(x, Fed):
-            indices.append(m.input(x.array.shape, x.array.dtype, x.quant))
-            feeds.append(x.array)
-        else:
-            indices.append(m.const(x.array, x.quant))
-            m.now["tensors"][-1].update(x.fields)
-    return m.bytes(m.op(op, indices, outputs, version=version, **options)), feeds
 
 
 def as_planned(data: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
@@ -313,6 +280,20 @@ def test_element_types(family: Any) -> None:
                 wrong.append(f"{op} {t} {q} -> {outputs}: {' '.join(str(error).split())[:300]}")
     assert not wrong, "\n".join(wrong)
     assert taken >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("t", ["float32", "int8"])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
+def test_kernels_give_what_the_references_give(family: Any, t: str) -> None:
+    for op, inputs, outputs, options in family(t, QUANT.get(t)):
+        data, feeds = build(op, inputs, outputs, 1, options)
+        if op in ("BITWISE_XOR", "RIGHT_SHIFT") and t == "float32":
+            continue
+        model = fg.load(data, threads=1)
+        found = model.run(dict(zip((spec.name for spec in model.inputs), feeds, strict=True))).values()
+        for mine, wanted in zip(found, ours(data, [feeds])[0], strict=True):
+            close(mine, wanted, int(t == "int8"))
 
 
 PICK = ("MAXIMUM", "MINIMUM", "MAX_POOL_2D", "RESIZE_NEAREST_NEIGHBOR")

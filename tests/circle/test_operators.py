@@ -1,4 +1,4 @@
-"""Operators that no model file here covers, one at a time, against LiteRT's reference kernels."""
+"""Operators and options that neither test_element_types nor a model file covers, against LiteRT's reference kernels."""
 
 from __future__ import annotations
 
@@ -11,29 +11,13 @@ import pytest
 import fastgraph
 from fastgraph.kernels.move.coordinates import nearest_indices
 from fastgraph.kernels.move.resize_tables import Axis, resize_table
-from tests.circle.write import Model, litert, ours
+from tests.circle.write import Const, Fed, Model, at, build, litert, ours, vec
 from tests.kernels.moving import weighted
 
 pytest.importorskip("ai_edge_litert.interpreter")
 
 RNG = np.random.default_rng(7)
 F, I32, L, B = np.float32, np.int32, np.int64, np.bool_
-
-
-@dataclass
-class Const:
-    """An input that the file holds."""
-
-    array: np.ndarray
-    quant: Any = None
-
-
-@dataclass
-class Fed:
-    """An input that is fed, with its quantization."""
-
-    array: np.ndarray
-    quant: Any = None
 
 
 @dataclass
@@ -56,49 +40,17 @@ def whole(low: int, high: int, *shape: int, dtype: Any = I32) -> np.ndarray:
     return RNG.integers(low, high, shape).astype(dtype)
 
 
-def vec(*numbers: int, dtype: Any = I32) -> Const:
-    return Const(np.array(numbers, dtype))
-
-
-def at(number: int, dtype: Any = I32) -> Const:
-    return Const(np.array(number, dtype))
-
-
 X4, PLUS = real(2, 5, 6, 3), np.abs(real(3, 4)) + F(0.1)
-UNARY = [Case(op, [real(3, 4)]) for op in (
-    "ABS", "CEIL", "FLOOR", "ROUND", "EXP", "SIN", "COS", "NEG", "SIGN", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1",
-    "TANH", "LOGISTIC", "HARD_SWISH", "ELU", "LOG_SOFTMAX", "SQUARE", "L2_NORMALIZATION", "ZEROS_LIKE",
-)]  # fmt: skip
-UNARY += [Case(op, [PLUS]) for op in ("SQRT", "RSQRT", "LOG")]
-BINARY = [Case(op, [real(2, 3, 4), PLUS[:1]]) for op in (
-    "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "FLOOR_DIV", "FLOOR_MOD", "SQUARED_DIFFERENCE",
-)]  # fmt: skip
-BINARY += [Case(op, [whole(-20, 20, 3, 4), whole(1, 5, 4)], [I32], note="int32") for op in (
-    "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "FLOOR_DIV", "FLOOR_MOD",
-)]  # fmt: skip
-BINARY += [Case(op, [whole(-3, 3, 3, 4), whole(-3, 3, 4)], [B]) for op in (
-    "EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL",
-)]  # fmt: skip
-BINARY += [Case(op, [whole(0, 2, 3, 4, dtype=B), whole(0, 2, 4, dtype=B)], [B]) for op in ("LOGICAL_AND", "LOGICAL_OR")]
+UNARY = [Case(op, [PLUS]) for op in ("SQRT", "RSQRT", "LOG")]
+BINARY = [Case(op, [whole(0, 2, 3, 4, dtype=B), whole(0, 2, 4, dtype=B)], [B]) for op in ("LOGICAL_AND", "LOGICAL_OR")]
 BINARY += [
     Case("POW", [PLUS, PLUS[:1]]),
-    Case("ATAN2", [real(3, 4), real(3, 4)]),
     Case("LOGICAL_NOT", [whole(0, 2, 5, dtype=B)], [B]),
-    Case("BITWISE_XOR", [whole(-99, 99, 3, 4), whole(-99, 99, 4)], [I32]),
-    Case("RIGHT_SHIFT", [whole(-99, 99, 3, 4), whole(0, 40, 3, 4)], [I32]),
-    Case("ADD_N", [real(2, 3), real(2, 3), real(2, 3)]),
     Case("PRELU", [X4, Const(real(1, 1, 3))]),
-    Case("LEAKY_RELU", [real(3, 4)], options={"alpha": 0.3}),
     Case("GELU", [real(3, 4)], options={"approximate": True}, note="tanh"),
-    Case("GELU", [real(3, 4)]),
-    Case("SOFTMAX", [real(3, 4)], options={"beta": 1.7}),
     Case("LOCAL_RESPONSE_NORMALIZATION", [real(1, 2, 2, 1)],
          options={"radius": 1, "bias": 1.0, "alpha": 0.5, "beta": 0.7}, note="one channel"),
-    Case("CAST", [real(3, 4) * 10], [I32], {"in_data_type": "FLOAT32", "out_data_type": "INT32"}),
-    Case("CAST", [whole(0, 5, 3)], [B], {"in_data_type": "INT32", "out_data_type": "BOOL"}, note="to bool"),
-    Case("BITCAST", [real(3, 4)], [I32]),
     Case("BITCAST", [whole(-9, 9, 3, 2)], [L], note="wider"),
-    Case("BITCAST", [whole(-9, 9, 3, dtype=L)], [I32], note="narrower"),
     Case("REAL", [(real(3) + 1j * real(3)).astype(np.complex64)]),
     Case("IMAG", [(real(3) + 1j * real(3)).astype(np.complex64)]),
     Case("COMPLEX_ABS", [(real(3) + 1j * real(3)).astype(np.complex64)]),
@@ -154,71 +106,36 @@ WINDOWS += [Case(op, [real(1, 4, 5, 2), vec(7, 3)], options={"align_corners": a,
             for a, h in ((False, False), (True, False), (False, True))]  # fmt: skip
 WINDOWS += [Case("RESIZE_NEAREST_NEIGHBOR", [real(1, 2, 4, 1), vec(82, 94)], note="ties")]
 
-AXES = [Case(op, [real(2, 3, 4), vec(0, -1)], options={"keep_dims": k}, note=str(k))
-        for op in ("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN") for k in (True, False)]  # fmt: skip
-AXES += [Case(f"REDUCE_{k}", [whole(0, 2, 2, 3, dtype=B), vec(1)], [B], {"keep_dims": False}) for k in ("ANY", "ALL")]
+AXES = [Case(f"REDUCE_{k}", [whole(0, 2, 2, 3, dtype=B), vec(1)], [B], {"keep_dims": False}) for k in ("ANY", "ALL")]
 AXES += [
     Case("MEAN", [whole(-9, 9, 3, 4), vec(1, 1)], [I32], note="int32, an axis twice"),
-    Case("ARG_MAX", [real(3, 4), at(-1)], [I32], {"output_type": "INT32"}),
-    Case("ARG_MIN", [whole(0, 3, 3, 9, dtype=np.uint8), at(1)], [L], {"output_type": "INT64"}),
     Case("BUCKETIZE", [real(3, 4)], [I32], {"boundaries": [-0.5, 0.0, 1.0]}),
     Case("CUMSUM", [real(3, 4), at(1)], options={"exclusive": True, "reverse": True}),
-    Case("TOPK_V2", [whole(0, 6, 3, 9), at(4)], [I32, I32]),
     Case("SEGMENT_SUM", [real(5, 2), vec(0, 0, 1, 1, 2)]),
-    Case("UNIQUE", [whole(0, 5, 9)], [I32, I32], {"idx_out_type": "INT32"}),
-    Case("WHERE", [whole(0, 2, 3, 4, dtype=B)], [L]),
     Case("NON_MAX_SUPPRESSION_V4", [np.sort(real(9, 4)), np.abs(real(9)), at(5), at(0.3, F), at(0.1, F)], [I32, I32]),
     Case("NON_MAX_SUPPRESSION_V5", [np.sort(real(9, 4)), np.abs(real(9)), at(5), at(0.6, F), at(0.1, F), at(0.4, F)],
          [I32, F, I32]),
 ]  # fmt: skip
-AXES += [Case(f"UNSORTED_SEGMENT_{k}", [real(4, 3), Const(np.array([1, 0, 1, 1], I32)), at(3)])
-         for k in ("SUM", "PROD", "MAX", "MIN")]  # fmt: skip
-
 SHAPES = [
-    Case("RESHAPE", [real(2, 6), vec(-1, 4)]),
     Case("RESHAPE", [real(2, 6)], options={"new_shape": [3, -1]}, note="option"),
-    Case("TRANSPOSE", [real(2, 3, 4), vec(2, 0, 1)]),
     Case("SQUEEZE", [real(1, 3, 1, 2)], options={"squeeze_dims": [-2]}),
-    Case("EXPAND_DIMS", [real(2, 3), at(-1)]),
-    Case("SHAPE", [real(2, 3)], [I32], {"out_type": "INT32"}),
-    Case("RANK", [real(2, 3)], [I32]),
-    Case("TILE", [real(2, 3), vec(2, 3)]),
     Case("BROADCAST_TO", [real(3, 1), vec(2, 3, 4)], version=2),
     Case("BROADCAST_ARGS", [vec(3, 1), vec(2, 1, 4)], [I32]),
-    Case("FILL", [vec(2, 3), at(7)], [I32]),
     Case("RANGE", [at(2), at(11), at(3)], [I32]),
     Case("RANGE", [at(2, F), at(-1, F), at(-0.7, F)], note="floats"),
-    Case("MATRIX_DIAG", [real(2, 3)]),
-    Case("MATRIX_SET_DIAG", [real(2, 3, 4), real(2, 3)]),
-    Case("SPACE_TO_DEPTH", [real(1, 4, 6, 3)], options={"block_size": 2}),
-    Case("DEPTH_TO_SPACE", [real(1, 2, 3, 8)], options={"block_size": 2}),
     Case("SPACE_TO_BATCH_ND", [real(2, 4, 5, 2), vec(2, 3), Const(np.array([[1, 1], [0, 1]], I32))]),
     Case("BATCH_TO_SPACE_ND", [real(12, 2, 2, 2), vec(2, 3), Const(np.array([[1, 0], [0, 1]], I32))]),
-    Case("REVERSE_SEQUENCE", [real(3, 2, 4), vec(2, 3)], options={"seq_dim": 0, "batch_dim": 1}),
     Case("REVERSE_SEQUENCE", [real(3, 2, 4), vec(1, 4, 2)], options={"seq_dim": 2, "batch_dim": 0}, note="last"),
-    Case("REVERSE_V2", [real(3, 2, 4), vec(1)]),
     Case("ONE_HOT", [Const(np.array([0, 3, -1, 2], I32)), at(3), at(5, F), at(-1, F)], options={"axis": 0}),
     Case("SELECT", [whole(0, 2, 3, dtype=B), real(3, 4), real(3, 4)]),
-    Case("SELECT_V2", [whole(0, 2, 4, dtype=B), real(3, 4), real(3, 1)]),
-    Case("SLICE", [real(3, 4, 5), vec(1, 0, 2), vec(-1, 3, 1)]),
     Case("SLICE", [real(3, 4), Fed(np.array([1, 0], I32)), Fed(np.array([2, -1], I32))], note="fed places"),
     Case("SLICE", [real(3, 4), Fed(np.array([1, 0], I32)), vec(2, 3)], note="of known size at fed places"),
-    Case("DYNAMIC_UPDATE_SLICE", [real(3, 4), real(2, 2), vec(2, 1)]),
-    Case("PAD", [real(2, 3), Const(np.array([[1, 0], [2, 1]], I32))]),
     Case("PADV2", [real(2, 3), Fed(np.array([[1, 0], [2, 1]], I32)), at(4, F)], note="fed amounts"),
-    Case("MIRROR_PAD", [real(3, 4), Const(np.array([[1, 2], [2, 1]], I32))], options={"mode": "REFLECT"}),
     Case("MIRROR_PAD", [real(3, 4), Const(np.array([[1, 2], [2, 3]], I32))], options={"mode": "SYMMETRIC"}, note="s"),
-    Case("CONCATENATION", [real(2, 3), real(2, 1)], options={"axis": -1}),
     Case("PACK", [real(2, 3), real(2, 3)], options={"axis": -1, "values_count": 2}),
-    Case("UNPACK", [real(2, 3)], [F, F, F], {"axis": 1, "num": 3}),
-    Case("SPLIT", [at(1), real(2, 6)], [F, F, F], {"num_splits": 3}),
     Case("SPLIT_V", [real(6, 2), vec(1, -1, 2), at(0)], [F, F, F], {"num_splits": 3}),
-    Case("GATHER", [real(3, 4), vec(2, 0, 2)], options={"axis": 1}),
     Case("GATHER", [real(2, 3, 4), Const(np.array([[1, 0], [3, 3]], I32))],
          options={"axis": 2, "batch_dims": 1}, note="batches"),
-    Case("GATHER_ND", [real(3, 4, 2), Const(np.array([[1, 0], [2, 3]], I32))]),
-    Case("SCATTER_ND", [Const(np.array([[1], [2], [1]], I32)), real(3, 4), vec(4, 4)]),
-    Case("SPARSE_TO_DENSE", [Const(np.array([[0, 1], [2, 0]], I32)), vec(3, 3), Const(real(2)), at(0, F)]),
     Case("SPARSE_TO_DENSE", [vec(1, 3), vec(5), at(2, F), at(-1, F)], note="one value"),
     Case("DILATE", [real(2, 3), vec(2, 3), at(0.5, F)]),
     Case("REDUCE_WINDOW", [real(5, 6), at(0, F), vec(2, 3, dtype=L), vec(1, 2, dtype=L), vec(2, 1, dtype=L)],
@@ -253,7 +170,6 @@ def held(item: Fed) -> Const:
 
 
 OUT, OUT_U8 = (S8, (0.06, 5)), (U8, (0.06, 130))
-PROBABLE = (S8, (1 / 256, -128))
 ONE = {"stride_w": 1, "stride_h": 1}
 EACH = ([0.01, 0.02, 0.005, 0.03], [0] * 4)
 QUANTIZED = [Case(op, [q(3, 4), q(1, 4, scale=0.02, zero=9)], [OUT], {"fused_activation_function": act}, act)
@@ -262,17 +178,9 @@ QUANTIZED += [Case(op, [q(3, 4, dtype=U8, zero=120), q(1, 4, dtype=U8, scale=0.0
               for op in ("ADD", "SUB", "MUL")]  # fmt: skip
 QUANTIZED += [Case(op, [q(3, 4, dtype=S16, scale=1e-3), q(1, 4, dtype=S16, scale=2e-3)], [(S16, (3e-3, 0))],
                    note="int16") for op in ("ADD", "SUB", "MUL")]  # fmt: skip
-QUANTIZED += [Case(op, [q(3, 4)], [(S8, (0.05, -3))]) for op in ("RELU", "RELU6")]
-QUANTIZED += [Case(op, [q(3, 4), q(3, 4)], [(S8, (0.05, -3))]) for op in ("MAXIMUM", "MINIMUM")]
-QUANTIZED += [Case(op, [q(3, 4), q(3, 4)], [B]) for op in ("LESS", "EQUAL", "GREATER_EQUAL")]
 QUANTIZED += [Case(op, [q(3, 9, scale=0.03)], [OUT], version=2) for op in ("LEAKY_RELU", "GELU", "ABS")]
 QUANTIZED += [Case(op, [q(3, 9, scale=0.03)], [OUT]) for op in ("HARD_SWISH", "ELU")]
 QUANTIZED += [
-    Case("LOGISTIC", [q(3, 9)], [PROBABLE], version=2),
-    Case("SOFTMAX", [q(3, 9)], [PROBABLE], {"beta": 1.0}, version=2),
-    Case("TANH", [q(3, 9)], [(S8, (1 / 128, 0))], version=2),
-    Case("LOG_SOFTMAX", [q(3, 9)], [(S8, (16 / 256, 127))], version=2),
-    Case("L2_NORMALIZATION", [q(3, 9)], [(S8, (1 / 128, 0))], version=2),
     Case("TANH", [q(3, 9, dtype=S16, scale=4 / 32768)], [(S16, (1 / 32768, 0))], version=3,
          note="int16 by a table"),
     Case("PRELU", [q(1, 3, 4, 2), held(q(1, 1, 2, scale=0.01))], [OUT]),
@@ -303,39 +211,22 @@ QUANTIZED += [
     Case("MAX_POOL_2D", [q(1, 5, 6, 3)], [(S8, (0.05, -3))], {**POOL, "padding": "SAME"}, version=2),
     Case("MEAN", [q(2, 3, 4), vec(1)], [(S8, (0.03, -3))], version=2),
     Case("SUM", [q(2, 3, 4), vec(1)], [(S8, (0.13, -3))], version=2),
-    Case("REDUCE_MAX", [q(2, 3, 4), vec(1)], [(S8, (0.05, -3))], version=2),
     Case("RESIZE_BILINEAR", [q(1, 3, 4, 2), vec(5, 7)], [(S8, (0.05, -3))], {"half_pixel_centers": True}, version=3),
     Case("CONCATENATION", [q(2, 3, dtype=U8, zero=9), q(2, 2, dtype=U8, scale=0.02, zero=70)], [(U8, (0.05, 9))],
          {"axis": 1}, "two scales"),
-    Case("PAD", [q(2, 3), Const(np.array([[1, 0], [2, 1]], I32))], [(S8, (0.05, -3))], version=2),
-    Case("QUANTIZE", [real(3, 9)], [OUT]),
     Case("QUANTIZE", [q(3, 9)], [(U8, (0.02, 99))], note="requantize", version=2),
-    Case("QUANTIZE", [q(3, 9)], [(S16, (0.001, 0))], note="to int16", version=2),
-    Case("DEQUANTIZE", [q(3, 9, dtype=S16)], version=3),
     Case("DEQUANTIZE", [Const(real(3, 9).astype(np.float16))], version=3, note="halves"),
-    Case("CAST", [q(3, 9)], [F], {"in_data_type": "INT8", "out_data_type": "FLOAT32"}, version=1, note="stored"),
-    Case("GATHER", [q(3, 9), vec(1, 1)], [(S8, (0.05, -3))], {"axis": 0}, version=2),
 ]  # fmt: skip
 
 
 def _model(case: Case) -> tuple[bytes, list[np.ndarray]]:
-    model, places, fed = Model(), [], []
-    for item in case.inputs:
-        if item is None:
-            places.append(None)
-        elif isinstance(item, Const):
-            places.append(model.const(item.array, item.quant))
-        else:
-            item = item if isinstance(item, Fed) else Fed(item)
-            places.append(model.input(item.array.shape, item.array.dtype, item.quant))
-            fed.append(item.array)
+    inputs = [Fed(x) if isinstance(x, np.ndarray) else x for x in case.inputs]
     outputs = [((), *o) if isinstance(o, tuple) else ((), o) for o in case.outputs]
-    made = model.op(case.op, places, outputs, version=case.version, **case.options)
-    return model.bytes(made), fed
+    return build(case.op, inputs, outputs, case.version, case.options)
 
 
 ALL = [*UNARY, *BINARY, *WINDOWS, *AXES, *SHAPES, *QUANTIZED]
-ONLY_DEFAULT = {"CEIL", "ROUND", "ELU", "SEGMENT_SUM", "SUM"}
+ONLY_DEFAULT = {"ELU", "SEGMENT_SUM", "SUM"}
 """Operators that LiteRT's table of reference kernels lacks; and the one whose sums of int8 overflow there."""
 
 

@@ -9,10 +9,8 @@ from flatbuffers import flexbuffers
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends import read as read_any
 from fastgraph.frontends.circle import custom_rule, read
-from fastgraph.frontends.circle.registry import builtin_rule
 from fastgraph.ir import Quantization, check
 from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.schemas import circle
 from tests.circle.write import Model, Writer
 
 
@@ -211,14 +209,6 @@ def test_operators_say_where_they_fail():
     m.codes[0] = {"builtin_code": 3}
     with pytest.raises(ModelError, match="expected Conv2DOptions, found Pool2DOptions"):
         read(m.bytes([1]))
-
-
-FIRST = [name for number, name in sorted(circle.ENUMS["BuiltinOperator"][1].items()) if 0 <= number < 103]
-
-
-def test_every_operator_of_the_first_schema_has_a_rule():
-    assert len(FIRST) == 103
-    assert [name for name in FIRST if name != "CUSTOM" and builtin_rule(name) is None] == []
 
 
 def test_versions_and_identifiers():

@@ -7,10 +7,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.errors import ModelError, UnsupportedError
-from fastgraph.frontends.circle import read
-from fastgraph.frontends.circle.call import RULES
-from fastgraph.frontends.circle.registry import builtin_rule
-from fastgraph.frontends.circle.resources import variable_key
+from fastgraph.frontends.circle import read, rules_control
 from fastgraph.ir import Value, check
 from fastgraph.limits import Limits, spending
 from tests.circle.write import Model
@@ -72,32 +69,17 @@ def test_variables_that_can_not_be(fields, message):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Rules for CALL and VAR_HANDLE and its kin, as plain as can be, in place of the product's."""
+    """Sub-graphs stay sub-graphs where they are called."""
 
-    def call(c):
-        keys = c.touched(c.options.subgraph, args=c.inputs)
-        body = c.subgraph(c.options.subgraph, c.inputs, keys)
-        before = [c.read_resource(key) for key in keys]
+    def call(c, *args, index):
+        keys = c.touched(index, args=args)
+        body = c.subgraph(index, args, keys)
         after = [Value(c.unique(f"{key} after")) for key in keys]
-        c.add("call", [*c.inputs, *before], [*c.outputs, *after], body=body)
+        c.add("call", [*args, *map(c.scope.present, keys)], [*c.outputs, *after], body=body)
         for key, value in zip(keys, after, strict=True):
-            c.assign_resource(key, value)
+            c.scope.assign(key, value)
 
-    def handle(c):
-        key = variable_key(c.options)
-        c.add("identity", [c.const(np.array(key, object))], c.outputs)
-        c.bind(c.outputs[0], key)
-
-    def read_variable(c):
-        c.add("identity", [c.read_resource(c.resource(0), c.outputs[0].type)], c.outputs)
-
-    def assign_variable(c):
-        c.assign_resource(c.resource(0), c.x(1))
-
-    builtin_rule("RELU"), builtin_rule("no such operator")
-    for name, rule in {"CALL": call, "VAR_HANDLE": handle, "READ_VARIABLE": read_variable,
-                       "ASSIGN_VARIABLE": assign_variable}.items():  # fmt: skip
-        monkeypatch.setitem(RULES, name, rule)
+    monkeypatch.setattr(rules_control, "call", call)
 
 
 def test_sub_graphs_take_and_give_what_they_touch(calls):

@@ -103,7 +103,7 @@ def test_fields_and_defaults():
     assert found.version == 3 and found.description == "näme" and found.metadata_buffer == ()
     tensor = found.subgraphs[0].tensors[0]
     assert tensor.shape == (1, 2) and tensor.type == "INT8" and tensor.name == "t" and tensor.is_variable is False
-    assert tensor.has("shape") and not tensor.has("shape_signature") and tensor.shape_signature == ()
+    assert tensor.shape_signature == ()
     assert tensor.quantization.zero_point == (1 << 40, -5) and tensor.sparsity is None
     options = found.subgraphs[0].operators[0].builtin_options
     assert options.kind == "Conv2DOptions" and options.stride_w == 7 and options.padding == "VALID"

@@ -198,6 +198,40 @@ class Model:
         return Writer(self.schema).file("Model", fields, b"TFL3" if self.schema == "tflite" else b"CIR0")
 
 
+class Const:
+    """An input that the file holds, with its quantization and what else its tensor says."""
+
+    def __init__(self, array: Any, quant: Any = None, **fields: Any) -> None:
+        self.array, self.quant, self.fields = np.asarray(array), quant, fields
+
+
+class Fed(Const):
+    """An input that is fed."""
+
+
+def vec(*numbers: int, dtype: Any = np.int32) -> Const:
+    return Const(np.array(numbers, dtype))
+
+
+def at(number: float, dtype: Any = np.int32) -> Const:
+    return Const(np.array(number, dtype))
+
+
+def build(op: str, inputs: list[Const | None], outputs: list[Any], version: int, options: Any) -> tuple[bytes, list]:
+    """A model of one operator, and what it is fed."""
+    m, indices, feeds = Model(), [], []
+    for x in inputs:
+        if x is None:
+            indices.append(None)
+        elif isinstance(x, Fed):
+            indices.append(m.input(x.array.shape, x.array.dtype, x.quant))
+            feeds.append(x.array)
+        else:
+            indices.append(m.const(x.array, x.quant))
+            m.now["tensors"][-1].update(x.fields)
+    return m.bytes(m.op(op, indices, outputs, version=version, **options)), feeds
+
+
 def litert(data: bytes, runs: list[list[Any]], reference: bool = True) -> list[list[np.ndarray]]:
     """The outputs of each run in LiteRT; variables live from one run to the next."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType

@@ -105,7 +105,7 @@ class Composition:
         return found
 
     def prune(self) -> Composition:
-        """Without what no output hangs on. Inputs stay."""
+        """Without what no output depends on. Inputs stay."""
         wanted = set(self.outputs)
         ops = []
         for op in reversed(self.ops):

@@ -45,7 +45,8 @@ WITHIN = frozenset({"layout.moved", "layout.joined"})
 @cache
 def known_rules() -> frozenset[str]:
     """All rules: those of the catalog, those made for one sweep, and those of an operator that `sink` calls."""
-    entered = {".".join(name.split(".")[-2:]) for rules in CATALOG.values() for name in rules}
+    rules = [name for phase, rules in CATALOG.items() if phase != "reference" for name in rules]
+    entered = {".".join(name.split(".")[-2:]) for name in rules}
     return frozenset(entered | WITHIN | {name_of(rule) for table in SINKING for rule in table.values()})
 
 

@@ -96,7 +96,7 @@ def onnx_dynamic(net: Composition) -> Subject:
 
 
 def _exact(net: Composition) -> None:
-    """Which of two numbers is larger may hang on a unit, where those that were computed are rounded to few bits."""
+    """Which of two numbers is larger may depend on a unit, where those that were computed are rounded to few bits."""
     if exact(net):
         raise Declined("comparisons of rounded numbers")
 

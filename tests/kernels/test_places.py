@@ -60,7 +60,7 @@ def test_gathers_and_scatters_along_an_axis(data, tier, kind, dtype):
     y, error = moved(gathered(loops, components, indices, x.itemsize), x, np.zeros(taken, dtype), index, tier, threads)
     np.testing.assert_array_equal(y, x[tuple(at)])
     updates = numbered(taken, dtype)[..., ::-1].copy()
-    back = [Loop(k, loop.d, loop.i, loop.s, loop.apart) for k, loop in zip(taken, loops, strict=True)]
+    back = [Loop(k, loop.d, loop.i, loop.s, loop.disjoint) for k, loop in zip(taken, loops, strict=True)]
     y, wrong = moved(scattered(back, components, indices, x.itemsize), updates, x, index, tier, threads)
     expected = x.copy()
     expected[tuple(at)] = updates
@@ -119,9 +119,9 @@ def test_places_out_of_range_are_written_as_asked(tier, outside):
 def test_of_the_same_place_the_last_one_stays_on_many_threads():
     index, updates = np.zeros((4, 50), np.int64), numbered((4, 50), np.int32)
     loops, components, indices = along(np.zeros((4, 3), np.int32), index, 1)
-    back = [Loop(n, loop.d, loop.i, loop.s, loop.apart) for n, loop in zip((4, 50), loops, strict=True)]
+    back = [Loop(n, loop.d, loop.i, loop.s, loop.disjoint) for n, loop in zip((4, 50), loops, strict=True)]
     move = scattered(back, components, indices, 4)
-    assert move is not None and move.args["apart"] == 4
+    assert move is not None and move.args["parts"] == 4
     y, _ = moved(move, updates, np.zeros((4, 3), np.int32), index, tiers.usable()[-1], 3)
     np.testing.assert_array_equal(y[:, 0], updates[:, -1])
 

@@ -147,7 +147,9 @@ def test_a_tree_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         """
         exported.append(hash)
         for folder in ("fastgraph", "kernels"):
-            shutil.copytree(trees.ROOT / folder, to / folder, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                trees.ROOT / folder, to / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+            )
         path = to / "kernels/isa/tiers.py"
         source = path.read_text(encoding="utf-8")
         assert 'Tier("generic", lanes=4' in source

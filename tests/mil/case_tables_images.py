@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tests.mil.case_tables import Array, add, by_torch, normal
+from tests.mil.case_tables import Array, add, by_torch, normal, single
 
 SAMPLING = ("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS", "DEFAULT", "OFFSET_CORNERS", "UNALIGN_CORNERS")
 
@@ -67,7 +67,7 @@ def resizing() -> None:
         lambda mb, x: mb.upsample_nearest_neighbor(x=x, scale_factor_height=3.0, scale_factor_width=1.5),
         by_torch(lambda x: F.interpolate(x, (12, 10))),
     )
-    add("crop", x, lambda mb, x: mb.crop(x=x, crop_height=[1, 0], crop_width=[2, 3]), lambda x: x[:, :, 1:, 2:4])
+    single("crop", x, lambda x: x[:, :, 1:, 2:4], crop_height=[1, 0], crop_width=[2, 3])
 
 
 def cropped(x: Array, boxes: Array, images: Array, size: tuple[int, int], mode: str, pad: float) -> Array:

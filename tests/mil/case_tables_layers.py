@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tests.mil.case_tables import add, by_torch, normal, uniform, whole
+from tests.mil.case_tables import add, by_torch, normal, single, uniform, whole
 
 
 def _same(x: torch.Tensor, kernel: Any, strides: Any, lower: bool = False, dilation: int = 1) -> torch.Tensor:
@@ -67,20 +67,19 @@ def convolutions() -> None:
 
     dense, bias = normal(6, 5), normal(6)
     for rank, x in enumerate((normal(5), normal(3, 5), normal(2, 3, 5)), 1):
-        add(f"linear/{rank}d", x, lambda mb, x: mb.linear(x=x, weight=dense, bias=bias), lambda x: x @ dense.T + bias)
-    add("matmul", [normal(2, 3, 4), normal(4, 5)], lambda mb, x, y: mb.matmul(x=x, y=y), np.matmul)
+        single(f"linear/{rank}d", x, lambda x: x @ dense.T + bias, weight=dense, bias=bias)
+    single("matmul", [normal(2, 3, 4), normal(4, 5)], np.matmul)
     add("matmul/transposed", [normal(2, 4, 3), normal(2, 5, 4)],
         lambda mb, x, y: mb.matmul(x=x, y=y, transpose_x=True, transpose_y=True),
         lambda x, y: x.swapaxes(1, 2) @ y.swapaxes(1, 2))  # fmt: skip
-    add("matmul/int", [whole(3, 4), whole(4, 2)], lambda mb, x, y: mb.matmul(x=x, y=y), np.matmul)
+    single("matmul/int", [whole(3, 4), whole(4, 2)], np.matmul)
 
 
 def pools() -> None:
     maps, line, cube = normal(2, 3, 7, 8), normal(2, 3, 9), normal(1, 2, 4, 5, 6)
     kernel: dict[str, Any] = {"kernel_sizes": [3, 2], "strides": [2, 2]}
     for name, pool in {"max_pool": F.max_pool2d, "avg_pool": F.avg_pool2d, "l2_pool": _l2}.items():
-        add(f"{name}/valid", maps, lambda mb, x, n=name: getattr(mb, n)(x=x, pad_type="valid", **kernel),
-            by_torch(lambda x, f=pool: f(x, (3, 2), 2)))  # fmt: skip
+        single(f"{name}/valid", maps, by_torch(lambda x, f=pool: f(x, (3, 2), 2)), pad_type="valid", **kernel)
         add(f"{name}/custom", maps,
             lambda mb, x, n=name: getattr(mb, n)(x=x, pad_type="custom", pad=[1, 1, 1, 1], **kernel),
             by_torch(lambda x, f=pool: f(x, (3, 2), 2, 1)))  # fmt: skip
@@ -129,16 +128,11 @@ def normalizations() -> None:
     for name, x in (("instance_norm", maps), ("instance_norm/1d", line)):
         add(name, x, lambda mb, x: mb.instance_norm(x=x, gamma=gamma, beta=beta, epsilon=1e-2),
             by_torch(lambda x: F.instance_norm(x, weight=tensors[2], bias=tensors[3], eps=1e-2)))  # fmt: skip
-    add("instance_norm/plain", maps, lambda mb, x: mb.instance_norm(x=x), by_torch(lambda x: F.instance_norm(x)))
+    single("instance_norm/plain", maps, by_torch(lambda x: F.instance_norm(x)))
     last = normal(4, 5)
     add("layer_norm", maps, lambda mb, x: mb.layer_norm(x=x, axes=[2, -1], gamma=last, beta=last, epsilon=1e-3),
         by_torch(lambda x: F.layer_norm(x, (4, 5), torch.from_numpy(last), torch.from_numpy(last), 1e-3)))  # fmt: skip
-    add(
-        "layer_norm/all",
-        maps,
-        lambda mb, x: mb.layer_norm(x=x, axes=[0, 1, 2, 3]),
-        by_torch(lambda x: F.layer_norm(x, x.shape)),
-    )
+    single("layer_norm/all", maps, by_torch(lambda x: F.layer_norm(x, x.shape)), axes=[0, 1, 2, 3])
     add("layer_norm/channels", maps, lambda mb, x: mb.layer_norm(x=x, axes=[1], gamma=gamma, beta=beta),
         by_torch(lambda x: F.layer_norm(x.movedim(1, -1), (3,), *tensors[2:]).movedim(-1, 1)))  # fmt: skip
     add("l2_norm", maps, lambda mb, x: mb.l2_norm(x=x, epsilon=1e-2),
@@ -160,16 +154,15 @@ def reductions() -> None:
         for axes, keep in (((1,), True), ((0, -1), False), (None, False)):
             label = "all" if axes is None else "".join(map(str, axes)).replace("-", "m")
             given: dict[str, Any] = {"keep_dims": keep} if axes is None else {"axes": axes, "keep_dims": keep}
-            add(f"{name}/{label}", x, lambda mb, x, n=name, g=given: getattr(mb, n)(x=x, **g),
-                lambda x, f=function, a=axes, k=keep: f(x, axis=a, keepdims=k))  # fmt: skip
+            single(f"{name}/{label}", x, lambda x, f=function, a=axes, k=keep: f(x, axis=a, keepdims=k), **given)
     for name in ("sum", "max", "min", "prod"):
         add(f"reduce_{name}/int", whole(3, 4, low=1), lambda mb, x, n=name: getattr(mb, f"reduce_{n}")(x=x, axes=[1]),
             lambda x, n=name: getattr(np, n)(x, axis=1))  # fmt: skip
     for name, find in (("reduce_argmax", np.argmax), ("reduce_argmin", np.argmin)):
-        add(name, x, lambda mb, x, n=name: getattr(mb, n)(x=x, axis=1), lambda x, f=find: f(x, 1))
+        single(name, x, lambda x, f=find: f(x, 1), axis=1)
         add(f"{name}/uint16", x, lambda mb, x, n=name: getattr(mb, n)(x=x, keep_dims=True, output_dtype="uint16"),
             lambda x, f=find: f(x, -1, keepdims=True), "iOS17")  # fmt: skip
-    add("cumsum", x, lambda mb, x: mb.cumsum(x=x, axis=1), lambda x: np.cumsum(x, 1))
+    single("cumsum", x, lambda x: np.cumsum(x, 1), axis=1)
     add("cumsum/reverse", x, lambda mb, x: mb.cumsum(x=x, axis=-1, reverse=True, exclusive=True),
         lambda x: np.flip(np.cumsum(np.flip(x, -1), -1), -1) - x)  # fmt: skip
-    add("cumsum/int", whole(3, 4), lambda mb, x: mb.cumsum(x=x, axis=0), lambda x: np.cumsum(x, 0))
+    single("cumsum/int", whole(3, 4), lambda x: np.cumsum(x, 0), axis=0)

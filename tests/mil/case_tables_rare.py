@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tests.mil.case_tables import Array, add, by_torch, normal, uniform, whole
+from tests.mil.case_tables import Array, add, by_torch, normal, single, uniform, whole
 
 MODES = {"update": None, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum,
          "min": np.minimum}  # fmt: skip
@@ -103,8 +103,7 @@ def recurrent() -> None:
             found.append(hidden)
         return [np.stack(found), hidden]
 
-    add("gru", x, lambda mb, x: mb.gru(
-        x=x, initial_h=first, weight_ih=gw, weight_hh=gr, bias=gb, output_sequence=True), gru)  # fmt: skip
+    single("gru", x, gru, initial_h=first, weight_ih=gw, weight_hh=gr, bias=gb, output_sequence=True)
     after = _torch_layer(torch.nn.GRU, gw, gr, (0, 2, 1), gi, gb)
 
     def reset_after(x: Array) -> list[Array]:
@@ -124,8 +123,7 @@ def recurrent() -> None:
                 hidden = f(step @ rw.T + hidden @ rr.T + rb)
             return [hidden[None], hidden]
 
-        add(f"rnn/{name}", x, lambda mb, x, n=name: mb.rnn(
-            x=x, initial_h=first, weight_ih=rw, weight_hh=rr, bias=rb, activation=n), rnn)  # fmt: skip
+        single(f"rnn/{name}", x, rnn, initial_h=first, weight_ih=rw, weight_hh=rr, bias=rb, activation=name)
 
 
 def control() -> None:
@@ -286,12 +284,9 @@ def sorting() -> None:
         order = (lambda x: np.argsort(x)) if ascending else (lambda x: np.argsort(-x))
         add(f"topk/{ascending}", x, lambda mb, x, a=ascending: mb.topk(x=x, k=3, axis=-1, ascending=a),
             lambda x, o=order: [np.take_along_axis(x, o(x)[:, :3], 1), o(x)[:, :3].astype("i4")])  # fmt: skip
-        add(f"argsort/{ascending}", x, lambda mb, x, a=ascending: mb.argsort(x=x, ascending=a),
-            lambda x, o=order: o(x).astype("i4"))  # fmt: skip
-    add("topk/values", x, lambda mb, x: mb.topk(x=x, k=2, axis=0, return_indices=False),
-        lambda x: -np.sort(-x, 0)[:2], "iOS16")  # fmt: skip
-    add("non_zero/floats", np.float32([[0, 1, 0], [2, 0, 3]]), lambda mb, x: mb.non_zero(x=x),
-        lambda x: np.argwhere(x).astype("i4"))  # fmt: skip
+        single(f"argsort/{ascending}", x, lambda x, o=order: o(x).astype("i4"), ascending=ascending)
+    single("topk/values", x, lambda x: -np.sort(-x, 0)[:2], "iOS16", k=2, axis=0, return_indices=False)
+    single("non_zero/floats", np.float32([[0, 1, 0], [2, 0, 3]]), lambda x: np.argwhere(x).astype("i4"))
     add("one_hot", np.int32([1, 0, 3]), lambda mb, x: mb.one_hot(
         indices=x, one_hot_vector_size=4, axis=0, on_value=2.5, off_value=-1.0),
         lambda x: np.where(np.eye(4)[x].T == 1, np.float32(2.5), np.float32(-1)))  # fmt: skip

@@ -8,16 +8,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tests.mil.case_tables import Array, add, by_torch, normal, whole
+from tests.mil.case_tables import Array, add, by_torch, normal, single, whole
 
 
 def shapes() -> None:
     x = normal(2, 3, 4)
-    add("reshape", x, lambda mb, x: mb.reshape(x=x, shape=[4, -1]), lambda x: x.reshape(4, -1))
-    add("reshape/zero", x, lambda mb, x: mb.reshape(x=x, shape=[0, -1, 2]), lambda x: x.reshape(2, -1, 2))
-    add("reshape/right", normal(2, 50), lambda mb, x: mb.reshape(x=x, shape=[1, 0, -1, 0]),
-        lambda x: x.reshape(1, 1, 2, 50),
-        "iOS17")  # fmt: skip
+    single("reshape", x, lambda x: x.reshape(4, -1), shape=[4, -1])
+    single("reshape/zero", x, lambda x: x.reshape(2, -1, 2), shape=[0, -1, 2])
+    single("reshape/right", normal(2, 50), lambda x: x.reshape(1, 1, 2, 50), "iOS17", shape=[1, 0, -1, 0])
     add("reshape/computed", [x, normal(6, 4)], lambda mb, x, y: mb.reshape(x=x, shape=mb.shape(x=y)),
         lambda x, y: x.reshape(6, 4))  # fmt: skip
     add("reshape/fed", {"x": x, "s": np.int32([3, 8])}, lambda mb, x, s: mb.reshape(x=x, shape=s),
@@ -26,27 +24,23 @@ def shapes() -> None:
         lambda mb, x, y, z: mb.reshape_like(x=x, ref_tensors=(y, z), begins=(0, 1), ends=(2, 0),
                                             end_masks=(False, True)),
         lambda x, y, z: x.reshape(6, 2, 2), "iOS16")  # fmt: skip
-    add("transpose", x, lambda mb, x: mb.transpose(x=x, perm=[-1, 0, 1]), lambda x: x.transpose(2, 0, 1))
-    add("expand_dims", x, lambda mb, x: mb.expand_dims(x=x, axes=[0, -1]), lambda x: x[None, ..., None])
-    add("squeeze", normal(1, 3, 1, 2), lambda mb, x: mb.squeeze(x=x, axes=[-2]), lambda x: x[:, :, 0])
-    add("squeeze/all", normal(1, 3, 1, 2), lambda mb, x: mb.squeeze(x=x), np.squeeze)
+    single("transpose", x, lambda x: x.transpose(2, 0, 1), perm=[-1, 0, 1])
+    single("expand_dims", x, lambda x: x[None, ..., None], axes=[0, -1])
+    single("squeeze", normal(1, 3, 1, 2), lambda x: x[:, :, 0], axes=[-2])
+    single("squeeze/all", normal(1, 3, 1, 2), np.squeeze)
     for axis in (-1, 1, 2):
         add(f"flatten2d/{axis}".replace("-", "m"), x, lambda mb, x, a=axis: mb.flatten2d(x=x, axis=a),
             lambda x, a=axis: x.reshape(int(np.prod(x.shape[:a])), -1))  # fmt: skip
-    add("shape", x, lambda mb, x: mb.shape(x=x), lambda x: np.int32(x.shape))
-    add("tile", x, lambda mb, x: mb.tile(x=x, reps=[1, 2, 3]), lambda x: np.tile(x, (1, 2, 3)))
+    single("shape", x, lambda x: np.int32(x.shape))
+    single("tile", x, lambda x: np.tile(x, (1, 2, 3)), reps=[1, 2, 3])
     maps = normal(4, 8, 4, 6)
-    add("depth_to_space", maps, lambda mb, x: mb.depth_to_space(x=x, block_size=2), _depth_to_space)
-    add("space_to_depth", maps, lambda mb, x: mb.space_to_depth(x=x, block_size=2), _space_to_depth)
-    add("pixel_shuffle", maps, lambda mb, x: mb.pixel_shuffle(x=x, upscale_factor=2),
-        by_torch(lambda x: F.pixel_shuffle(x, 2)))  # fmt: skip
-    add("pixel_unshuffle", maps, lambda mb, x: mb.pixel_unshuffle(x=x, downscale_factor=np.uint32(2)),
-        by_torch(lambda x: F.pixel_unshuffle(x, 2)), "iOS16")  # fmt: skip
+    single("depth_to_space", maps, _depth_to_space, block_size=2)
+    single("space_to_depth", maps, _space_to_depth, block_size=2)
+    single("pixel_shuffle", maps, by_torch(lambda x: F.pixel_shuffle(x, 2)), upscale_factor=2)
+    single("pixel_unshuffle", maps, by_torch(lambda x: F.pixel_unshuffle(x, 2)), "iOS16", downscale_factor=np.uint32(2))
     add("space_to_batch", maps, lambda mb, x: mb.space_to_batch(x=x, block_shape=[2, 3], paddings=[[1, 1], [2, 1]]),
         lambda x: _space_to_batch(np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 1)))))  # fmt: skip
-    add("batch_to_space", normal(6, 2, 3, 3),
-        lambda mb, x: mb.batch_to_space(x=x, block_shape=[2, 3], crops=[[1, 0], [2, 1]]),
-        _batch_to_space)  # fmt: skip
+    single("batch_to_space", normal(6, 2, 3, 3), _batch_to_space, block_shape=[2, 3], crops=[[1, 0], [2, 1]])
 
 
 def _depth_to_space(x: Array) -> Array:
@@ -78,16 +72,16 @@ def joins() -> None:
     add("concat/interleave", [x, y], lambda mb, x, y: mb.concat(values=(x, y), axis=-2, interleave=True),
         lambda x, y: np.stack((x, y), 2).reshape(2, 6, 4))  # fmt: skip
     add("stack", [x, y], lambda mb, x, y: mb.stack(values=(x, y), axis=-1), lambda x, y: np.stack((x, y), -1))
-    add("split", x, lambda mb, x: mb.split(x=x, num_splits=2, axis=-1), lambda x: np.split(x, 2, -1))
-    add("split/sizes", x, lambda mb, x: mb.split(x=x, split_sizes=[1, 2], axis=1), lambda x: (x[:, :1], x[:, 1:]))
-    add("identity", x, lambda mb, x: mb.identity(x=x), lambda x: x)
+    single("split", x, lambda x: np.split(x, 2, -1), num_splits=2, axis=-1)
+    single("split/sizes", x, lambda x: (x[:, :1], x[:, 1:]), split_sizes=[1, 2], axis=1)
+    single("identity", x, lambda x: x)
 
 
 def slices() -> None:
     x = normal(5, 6, 7)
 
     def index(name: str, expect: Any, **parts: Any) -> None:
-        add(f"slice_by_index/{name}", x, lambda mb, x: mb.slice_by_index(x=x, **parts), expect)
+        single(f"slice_by_index/{name}", x, expect, **parts)
 
     index("plain", lambda x: x[1:4, :, -5:-1], begin=[1, 0, -5], end=[4, 6, -1])
     index("strides", lambda x: x[::2, 1::3, 6:1:-2], begin=[0, 1, 6], end=[5, 6, 1], stride=[2, 3, -2])
@@ -96,8 +90,7 @@ def slices() -> None:
     index("squeeze", lambda x: x[2, :, -1], begin=[2, 0, -1], end=[0, 6, 0], squeeze_mask=[True, False, True])
     add("slice_by_index/fed", {"x": x, "b": np.int32([1, 2, 0]), "e": np.int32([4, 5, 7])},
         lambda mb, x, b, e: mb.slice_by_index(x=x, begin=b, end=e), lambda x, b, e: x[1:4, 2:5, :7])  # fmt: skip
-    add("slice_by_size", x, lambda mb, x: mb.slice_by_size(x=x, begin=[1, -2, 0], size=[-1, 2, 3]),
-        lambda x: x[1:, -2:, :3])  # fmt: skip
+    single("slice_by_size", x, lambda x: x[1:, -2:, :3], begin=[1, -2, 0], size=[-1, 2, 3])
     add("slice_by_size/fed", {"x": x, "b": np.int32([1, -2, 0])},
         lambda mb, x, b: mb.slice_by_size(x=x, begin=b, size=[3, 2, -1]),
         lambda x, b: x[1:4, -2:])  # fmt: skip
@@ -109,8 +102,8 @@ def slices() -> None:
         add(f"slice_update/{name}", [x, normal(*x[cut].shape)],
             lambda mb, x, y, p=parts: mb.slice_update(x=x, update=y, **p),
             lambda x, y, c=cut: _written(x, y, c), "iOS18")  # fmt: skip
-    add("reverse", x, lambda mb, x: mb.reverse(x=x, axes=[0, -1]), lambda x: x[::-1, :, ::-1])
-    add("reverse/all", x, lambda mb, x: mb.reverse(x=x), lambda x: x[::-1, ::-1, ::-1])
+    single("reverse", x, lambda x: x[::-1, :, ::-1], axes=[0, -1])
+    single("reverse/all", x, lambda x: x[::-1, ::-1, ::-1])
     add("reverse_sequence", [normal(3, 4, 2), np.int32([0, 2, 4])],
         lambda mb, x, y: mb.reverse_sequence(x=x, lengths=y, seq_axis=1, batch_axis=0),
         lambda x, y: np.stack([np.concatenate((r[:n][::-1], r[n:])) for r, n in zip(x, y, strict=True)]))  # fmt: skip
@@ -121,8 +114,8 @@ def slices() -> None:
     add("pad/fed", {"x": normal(2, 3), "p": np.int32([1, 0, 0, 2])}, lambda mb, x, p: mb.pad(x=x, pad=p),
         lambda x, p: np.pad(x, ((1, 0), (0, 2))))  # fmt: skip
     square = normal(2, 5, 6)
-    add("band_part", square, lambda mb, x: mb.band_part(x=x, lower=1, upper=2), lambda x: np.triu(np.tril(x, 2), -1))
-    add("band_part/lower", square, lambda mb, x: mb.band_part(x=x, lower=-1, upper=0), np.tril)
+    single("band_part", square, lambda x: np.triu(np.tril(x, 2), -1), lower=1, upper=2)
+    single("band_part/lower", square, np.tril, lower=-1, upper=0)
 
 
 def _written(x: Array, y: Array, cut: Any) -> Array:
@@ -149,9 +142,8 @@ def narrow() -> None:
     for dtype in ("i1", "u1", "i2", "u2"):
         x = whole(2, 3, 4, low=0, high=99, dtype=dtype)
         name = x.dtype.name
-        add(f"transpose/{name}", x, lambda mb, x: mb.transpose(x=x, perm=[1, 0, 2]), lambda x: x.transpose(1, 0, 2),
-            "iOS17")  # fmt: skip
-        add(f"reshape/{name}", x, lambda mb, x: mb.reshape(x=x, shape=[0, -1]), lambda x: x.reshape(3, -1), "iOS17")
+        single(f"transpose/{name}", x, lambda x: x.transpose(1, 0, 2), "iOS17", perm=[1, 0, 2])
+        single(f"reshape/{name}", x, lambda x: x.reshape(3, -1), "iOS17", shape=[0, -1])
         add(f"cast/{name}", normal(5) * 30 + 50, lambda mb, x, n=name: mb.cast(x=x, dtype=n),
             lambda x, d=dtype: x.astype(np.int32).astype(d), "iOS17")  # fmt: skip
     halves = normal(2, 3, 4, 5).astype(np.float16)
@@ -159,4 +151,4 @@ def narrow() -> None:
     add("conv/f16", halves, lambda mb, x: mb.conv(x=x, weight=weights, pad_type="same"),
         lambda x: F.conv2d(torch.from_numpy(x).float(), torch.from_numpy(weights).float(), padding=1).numpy(),
         "iOS16")  # fmt: skip
-    add("exp/f16", halves, lambda mb, x: mb.exp(x=x), lambda x: np.exp(x.astype(np.float32)), "iOS16")
+    single("exp/f16", halves, lambda x: np.exp(x.astype(np.float32)), "iOS16")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import random
-import tarfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from fastgraph.frontends import read
 from fastgraph.frontends.mil.wire import message
 from tests import fuzzing
+from tests.mil.mil_models import archived_files
 from tests.mil.mil_write import MODEL, WEIGHTS, Program, list_value, value, zipped
 
 SHARED = Path(__file__).parents[3] / "shared" / "models" / "mil"
@@ -94,24 +94,12 @@ def own_seeds() -> list[dict[str, bytes]]:
     return found
 
 
-def archived_seeds() -> list[dict[str, bytes]]:
-    """The packages of make_cases.py."""
-    found: dict[str, dict[str, bytes]] = {}
-    with tarfile.open(Path(__file__).with_name("cases.tar.xz")) as archive:
-        for entry in archive:
-            case, _, name = entry.name.partition("/model.mlpackage/")
-            file = archive.extractfile(entry)
-            if name and file is not None:
-                found.setdefault(case, {})[name] = file.read()
-    return list(found.values())
-
-
 @cache
 def seeds() -> list[dict[str, bytes]]:
     """Files by name, the model alone under "": our own, those of the archive of cases, then the small ones of the
     folder, which may be absent.
     """
-    found = own_seeds() + archived_seeds()
+    found = own_seeds() + archived_files("cases.tar.xz")
     for path in sorted(SHARED.glob("*/model.mlpackage")):
         files = {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
         if sum(map(len, files.values())) <= BIGGEST_SEED:

@@ -23,6 +23,18 @@ def archived(archive: Path) -> list[str]:
         return list(dict.fromkeys(name.split("/")[0] for name in opened.getnames()))
 
 
+def archived_files(archive: str) -> list[dict[str, bytes]]:
+    """The files of the packages in an archive of make_cases.py."""
+    found: dict[str, dict[str, bytes]] = {}
+    with tarfile.open(Path(__file__).with_name(archive)) as opened:
+        for entry in opened:
+            case, _, name = entry.name.partition("/model.mlpackage/")
+            file = opened.extractfile(entry)
+            if name and file is not None:
+                found.setdefault(case, {})[name] = file.read()
+    return list(found.values())
+
+
 def unpack(archive: Path, folder: Path) -> None:
     with tarfile.open(archive) as opened:
         opened.extractall(folder, filter="data")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fastgraph.frontends.mil.blob import TYPES
+from fastgraph.frontends.mil.tensors import TYPES
 from fastgraph.frontends.mil.wire import message
 
 ELEMENTS = {

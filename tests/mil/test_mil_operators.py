@@ -9,9 +9,8 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.frontends import read
-from fastgraph.frontends.mil.call import RULES
-from fastgraph.frontends.mil.convert import FILES
 from fastgraph.frontends.mil.package import open_package
+from fastgraph.frontends.mil.signatures import find
 from fastgraph.frontends.mil.wire import Message, parse
 from tests.mil.mil_models import FOLDER, archived, arrays, by_references, compare, feeds, unpack
 
@@ -60,7 +59,7 @@ def test_a_case_by_its_kernels(cases: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_has_a_rule_or_a_reason(name: str) -> None:
-    known = name == "const" or FILES.find(RULES, name) is not None
+    known = name == "const" or find(name) is not None
     assert known == (OPERATORS[name] == "done") and OPERATORS[name]
 
 

@@ -136,7 +136,7 @@ def test_computed_of_shapes_and_inputs() -> None:
 
 
 def test_only_what_decides_shapes_is_asked_for() -> None:
-    """Numbers that are read only, shapes that hang on data, and an operand that is known by shapes, make no plans."""
+    """Numbers that are read only, shapes that depend on data, and an operand that is known by shapes, make no plans."""
     net = Net()
     x, n, where = net.input("x", ("n", 4)), net.input("n", (1,), I64), net.input("where", (), I64)
     large = net.input("ids", ("n", 4), I64)

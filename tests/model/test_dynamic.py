@@ -1,4 +1,4 @@
-"""Shapes that hang on data, control flow, and values that are no tensors: after or between native work."""
+"""Shapes that depend on data, control flow, and values that are no tensors: after or between native work."""
 
 from __future__ import annotations
 

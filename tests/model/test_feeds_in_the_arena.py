@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import fastgraph as fg
 from fastgraph.kernels.isa.tiers import choose
-from fastgraph.runtime.feeds import apart
+from fastgraph.runtime.feeds import without_overlap
 from fastgraph.runtime.model import Model
 from tests.dirt import dirty
 from tests.model.test_shared_memory import stateful
@@ -70,7 +70,7 @@ def shaped() -> Net:
 
 
 def counted() -> Net:
-    """Results whose shapes hang on data: the end is NumPy's."""
+    """Results whose shapes depend on data: the end is NumPy's."""
     net = Net()
     x, y = net.input("x", ("n", 4)), net.input("y", ("n", 4))
     net.output(net("NonZero", net("Relu", x)), dtype=I64)
@@ -235,7 +235,7 @@ def test_a_feed_is_copied_only_where_it_must_be() -> None:
     data = np.ones((4, 2, 8), F32)
     model.run({"x": data[1], "before": data[3, ::-1]})
     fed = {"x": data[1], "before": model.input("before"), "list": [data[2], model.input("x")[::-1]]}
-    found = apart(fed, model._written())
+    found = without_overlap(fed, model._written())
     assert found["x"] is fed["x"] and found["list"][0] is fed["list"][0]
     for one, lying in ((found["before"], fed["before"]), (found["list"][1], fed["list"][1])):
         assert not np.may_share_memory(one, lying)

@@ -166,9 +166,9 @@ def referring(depth: int) -> bytes:
 
 def test_graphs_that_functions_hand_on() -> None:
     """What they become can't be told before; some thousand copies are made."""
-    made = convert._inner
+    made = convert._graph
     with (
-        patch.object(convert, "_inner", side_effect=made) as copies,
+        patch.object(convert, "_graph", side_effect=made) as copies,
         pytest.raises(fg.ModelError, match="once each use"),
     ):
         fg.load(referring(16))

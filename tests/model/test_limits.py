@@ -83,7 +83,7 @@ def test_small_parts_do_not_keep_large_constants() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_values_that_are_read_no_more_are_let_go(known: bool) -> None:
-    """Computed at load, or at run by references as shapes hang on what is fed."""
+    """Computed at load, or at run by references as shapes depend on what is fed."""
     net, count, elements = Net(opset=18), 80, MB
     x = net.input("x", (1,))
     shape = net.const(np.array([elements])) if known else net.input("s", (1,), I64)
@@ -280,7 +280,7 @@ def test_an_arena_that_no_memory_holds_is_refused(little_memory: None) -> None:
 
 
 def grown(op: str, planned: bool) -> tuple[Net, np.ndarray]:
-    """A network whose result's size hangs on what is fed, and a feed that makes it 400 MB. `planned`: plans are made
+    """A network whose result's size depends on what is fed, and a feed that makes it 400 MB. `planned`: plans are made
     for what is fed; else its rank makes it data.
     """
     net = Net(opset=18)

@@ -242,7 +242,7 @@ def counting(tail: bool) -> Graph:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("tail", [False, True])
 def test_a_stopped_run_leaves_states_as_they_were(tail: bool, threads: int) -> None:
-    """Wherever it is stopped; with a part whose shapes hang on data, too."""
+    """Wherever it is stopped; with a part whose shapes depend on data, too."""
     model, x = Model(counting(tail), choose(None), threads), np.ones(X.shape, F32)
     started = time.perf_counter()
     model.run({"x": x})

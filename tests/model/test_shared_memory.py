@@ -16,7 +16,7 @@ import fastgraph as fg
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose, usable
 from fastgraph.runtime import plans as keeping
-from fastgraph.runtime.allocate import Block
+from fastgraph.runtime.allocate import Allocation
 from fastgraph.runtime.model import Model
 from fastgraph.runtime.plans import Plans
 from tests.blocks import BLOCKS, RARE
@@ -109,7 +109,7 @@ def test_calls_in_any_order(name: str, threads: int) -> None:
 
 def stateful(tail: bool) -> Graph:
     """Two states that become one another and change, beside products of any number of rows; with a part whose shapes
-    hang on data if wanted.
+    depend on data if wanted.
     """
     f32, w = np.dtype(F32), np.random.default_rng(0).standard_normal((40, 24)).astype(F32)
     x = Value("x", TensorType(f32, ("n", 40)))
@@ -243,7 +243,7 @@ def blocks(model: fg.Model, sizes: list[int]) -> list[int]:
     """The bytes of the blocks that are asked for while `scaled` runs on so many numbers."""
     asked, allocate = [], keeping.allocate
 
-    def recorded(nbytes: int) -> Block:
+    def recorded(nbytes: int) -> Allocation:
         asked.append(nbytes)
         return allocate(nbytes)
 
@@ -304,7 +304,7 @@ def test_a_block_that_can_t_be_had_changes_nothing() -> None:
     model(np.ones(1000, F32))
     plan, kept = model.plan, model._plans.nbytes
 
-    def full(nbytes: int) -> Block:
+    def full(nbytes: int) -> Allocation:
         if nbytes > 9000:
             raise MemoryError(f"{nbytes} bytes are needed")
         return allocate(nbytes)

@@ -30,11 +30,11 @@ MOST = 192
 """Modules of fastgraph: each takes a tenth of a millisecond, and more where it makes classes."""
 
 UNUSED = [
-    "ops.attention", "ops.regex", "ops.resize", "plan.search", "plan.records", "plan.reach", "kernels.amx.pick_amx",
+    "ops.attention", "extras", "ops.resize", "plan.search", "plan.records", "plan.reach", "kernels.amx.pick_amx",
     "kernels.core.build", "kernels.lang", "kernels.move.resize_tables", "objects.workers", "tools", "demo",
     "passes.decompositions.attention", "passes.attention_found", "passes.quantized.integer_product", "passes.norms",
     "passes.decompositions.normalizations", "passes.decompositions.open_weights", "passes.decompositions.phases",
-    "passes.bodies", "passes.decompositions.blocks", "passes.decompositions.writing", "kernels.attention",
+    "passes.bodies", "passes.decompositions.blocks", "kernels.attention",
     "kernels.recurrent",
 ]  # fmt: skip
 """What neither of the networks has a use for."""

@@ -21,10 +21,7 @@ def info(name: str, shape: Sequence[Any] | None = None, kind: int = F32) -> onnx
 
 
 def graph_of(
-    nodes: list[onnx.NodeProto],
-    inputs: list[Any],
-    outputs: list[str],
-    constants: dict[str, Any] | None = None,
+    nodes: list[onnx.NodeProto], inputs: list[Any], outputs: list[str], constants: dict[str, Any] | None = None
 ) -> onnx.GraphProto:
     """`inputs`: ValueInfos, or names of float tensors of unknown rank."""
     infos = [i if isinstance(i, onnx.ValueInfoProto) else info(i) for i in inputs]
@@ -47,12 +44,7 @@ def model_of(
 
 
 def one(
-    op: str,
-    inputs: list[Any],
-    opset: int,
-    constants: dict[str, Any] | None = None,
-    outputs: int = 1,
-    **attrs: Any,
+    op: str, inputs: list[Any], opset: int, constants: dict[str, Any] | None = None, outputs: int = 1, **attrs: Any
 ):
     """A model of one node that reads `inputs`, then `constants`; "" stands for an absent input."""
     names = [i.name if isinstance(i, onnx.ValueInfoProto) else i for i in inputs]

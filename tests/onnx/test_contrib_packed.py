@@ -9,9 +9,8 @@ import onnx
 import pytest
 from onnx import helper
 
-import fastgraph as fg
 from tests.nets import F32, I64, Net, by_onnxruntime
-from tests.onnx.contrib import MS, U8, agree, compare, hosts, numbers
+from tests.onnx.contrib import MS, U8, Operand, absent, agree, compare, const, fed, hosts, known, net_of, numbers
 
 
 @pytest.mark.parametrize("bits, block", [(4, 16), (4, 32), (4, 128), (8, 32), (2, 64)])
@@ -21,18 +20,16 @@ from tests.onnx.contrib import MS, U8, agree, compare, hosts, numbers
 def test_matmul_nbits(bits: int, block: int, k: int, zeros: str, bias: bool) -> None:
     if bits == 8 and zeros == "float":
         pytest.skip("onnxruntime has no such kernel")
-    net, n = Net(), 10
-    blocks = -(-k // block)
-    inputs = [net.input("a", (2, 3, k)), net.const(numbers(net.rng, (n, blocks, block * bits // 8), U8))]
-    inputs.append(net.const(net.rng.uniform(0.01, 0.1, n * blocks).astype(F32)))
-    given = {
-        "": lambda: "",
-        "packed": lambda: net.const(numbers(net.rng, (n * -(-blocks * bits // 8),), U8)),
-        "float": lambda: net.const(net.rng.uniform(0, 1 << bits, (n, blocks)).astype(F32)),
-    }[zeros]
-    inputs += [given(), "", net.weight(n) if bias else ""]
-    net.output(net("MatMulNBits", *inputs, domain=MS, K=k, N=n, bits=bits, block_size=block))
-    agree(net, {"a": numbers(net.rng, (2, 3, k), F32)}, rtol=1e-4)
+    n, blocks, rng = 10, -(-k // block), np.random.default_rng(0)
+    points = {
+        "": absent,
+        "packed": const(n * -(-blocks * bits // 8), dtype=U8),
+        "float": known(rng.uniform(0, 1 << bits, (n, blocks))),
+    }
+    operands = [fed(2, 3, k), const(n, blocks, block * bits // 8, dtype=U8), known(rng.uniform(0.01, 0.1, n * blocks))]
+    operands += [points[zeros], absent, const(n) if bias else absent]
+    net, feeds = net_of("MatMulNBits", operands, K=k, N=n, bits=bits, block_size=block)
+    agree(net, feeds, rtol=1e-4)
     names = {kernel.name for kernel in net.load().plan.kernels()}
     assert ("dot_blocks" in names) == (k % (32 // bits) == 0), "weights stay in their codes"
 
@@ -67,42 +64,29 @@ def test_columns_of_blocks_in_any_order(zeros: bool, bits: int, k: int) -> None:
     assert "dot_blocks" in {kernel.name for kernel in model.plan.kernels()} and not hosts(model)
 
 
+SIXTEEN = [const(16, 2, 16, dtype=U8), known(np.linspace(0.01, 0.1, 32, dtype=F32))]
+
+
 def test_columns_may_name_their_blocks() -> None:
-    net, n, k, block = Net(), 6, 64, 16
-    inputs = [net.input("a", (3, k)), net.const(numbers(net.rng, (n, 4, 8), U8)), net.const(np.ones(n * 4, F32) * 0.1)]
-    order = net.const(net.rng.integers(0, 4, k).astype(np.int32))
-    net.output(net("MatMulNBits", *inputs, "", order, domain=MS, K=k, N=n, bits=4, block_size=block))
-    agree(net, {"a": numbers(net.rng, (3, k), F32)}, rtol=1e-4)
+    order = known(np.random.default_rng(0).integers(0, 4, 64), np.int32)
+    operands = [fed(3, 64), const(6, 4, 8, dtype=U8), known(np.full(24, 0.1, F32)), absent, order]
+    agree(*net_of("MatMulNBits", operands, K=64, N=6, bits=4, block_size=16), rtol=1e-4)
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3, 4])
 def test_any_accuracy_that_is_asked_for_is_had(level: int) -> None:
     """onnxruntime rounds activations to 8 bits where level 4 lets it; here they stay what they are."""
-    net = Net()
-    inputs = [net.input("a", (3, 64)), net.const(numbers(net.rng, (16, 2, 16), U8)), net.const(np.ones(32, F32) * 0.1)]
-    net.output(net("MatMulNBits", *inputs, domain=MS, K=64, N=16, bits=4, block_size=32, accuracy_level=level))
-    agree(net, {"a": numbers(net.rng, (3, 64), F32)}, rtol=0.02 if level == 4 else 1e-4)
+    net, feeds = net_of("MatMulNBits", [fed(3, 64), *SIXTEEN], K=64, N=16, bits=4, block_size=32, accuracy_level=level)
+    agree(net, feeds, rtol=0.02 if level == 4 else 1e-4)
+    assert [step.node.op for step in net.load().plan.program.steps] == ["block_dense"]
 
 
 def test_halves_are_multiplied_as_f32() -> None:
-    net = Net()
-    f16 = np.float16
-    inputs = [net.input("a", (3, 64), f16), net.const(numbers(net.rng, (16, 2, 16), U8))]
-    inputs.append(net.const(net.rng.uniform(0.01, 0.1, 32).astype(f16)))
-    net.output(net("MatMulNBits", *inputs, domain=MS, K=64, N=16, bits=4, block_size=32), dtype=f16)
-    agree(net, {"a": numbers(net.rng, (3, 64), F32).astype(f16)}, rtol=2e-3)
+    scales = known(np.linspace(0.01, 0.1, 32, dtype=np.float16))
+    operands = [fed(3, 64, dtype=np.float16), SIXTEEN[0], scales]
+    net, feeds = net_of("MatMulNBits", operands, K=64, N=16, bits=4, block_size=32)
+    agree(net, feeds, rtol=2e-3)
     assert "dot_blocks" in {kernel.name for kernel in net.load().plan.kernels()}
-
-
-@pytest.mark.parametrize("kind", [0, 1])
-@pytest.mark.parametrize("n, k, block", [(8, 64, 16), (5, 48, 64)])
-def test_matmul_bnb4(kind: int, n: int, k: int, block: int) -> None:
-    net = Net()
-    codes = net.const(numbers(net.rng, (n * k // 2,), U8))
-    scales = net.const(net.rng.uniform(0.1, 1, -(-n * k // block)).astype(F32))
-    attrs = {"K": k, "N": n, "block_size": block, "quant_type": kind}
-    net.output(net("MatMulBnb4", net.input("a", (3, k)), codes, scales, domain=MS, **attrs))
-    agree(net, {"a": numbers(net.rng, (3, k), F32)}, rtol=1e-5)
 
 
 def narrow(net: Net, kind: int, array: np.ndarray) -> str:
@@ -124,22 +108,18 @@ def test_gather_block_quantized(
 ) -> None:
     if kind == onnx.TensorProto.UINT8 and (gather != 0 or blocked != len(shape) - 1):
         pytest.skip("bytes pack two codes of the last axis, and rows are gathered")
-    net = Net(opset=21)
     count = tuple(-(-d // block) if i == blocked else d for i, d in enumerate(shape))
     low = -8 if kind == onnx.TensorProto.INT4 else 0
 
-    def codes(dims: tuple[int, ...]) -> str:
+    def codes(dims: tuple[int, ...]) -> Operand:
         if kind == onnx.TensorProto.UINT8:
-            return net.const(numbers(net.rng, (*dims[:-1], -(-dims[-1] // 2)), U8))
-        return narrow(net, kind, net.rng.integers(low, low + 16, dims))
+            return const(*dims[:-1], -(-dims[-1] // 2), dtype=U8)
+        return lambda net, _: narrow(net, kind, net.rng.integers(low, low + 16, dims))
 
-    data, at = codes(shape), net.input("at", indices, I64)
-    inputs = [data, at, net.const(net.rng.uniform(0.1, 1, count).astype(F32))]
-    inputs += [codes(count)] if zeros else []
-    net.output(
-        net("GatherBlockQuantized", *inputs, domain=MS, gather_axis=gather, quantize_axis=blocked, block_size=block)
-    )
-    agree(net, {"at": net.rng.integers(0, shape[gather], indices)}, rtol=1e-5)
+    scales = known(np.random.default_rng(0).uniform(0.1, 1, count))
+    operands = [codes(shape), fed(*indices, dtype=I64, most=shape[gather]), scales, *([codes(count)] if zeros else [])]
+    attrs = {"gather_axis": gather, "quantize_axis": blocked, "block_size": block}
+    agree(*net_of("GatherBlockQuantized", operands, **attrs))
 
 
 @pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.INT8, U8])
@@ -183,27 +163,3 @@ def test_weights_of_float8_are_folded(kind: str) -> None:
     real = net("DequantizeLinear", w, net.const(np.float32(0.3)), narrow(net, number, np.zeros(())))
     net.output(net("MatMul", net.input("x", (5, 24)), real))
     agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-5)
-
-
-@pytest.mark.parametrize("changes, error", [
-    ({"block_size": 24}, "block_size of 16, 32"), ({"N": 11}, "expected B of shape"), 
-    ({"bits": 3, "K": 85, "block_size": 64}, "with 3 bits"),
-])  # fmt: skip
-def test_what_is_malformed_is_named(changes: dict[str, Any], error: str) -> None:
-    net = Net()
-    inputs = [
-        net.input("a", (3, 64)),
-        net.const(np.zeros((10, 2, 24 if "K" in changes else 16), U8)),
-        net.const(np.ones(20, F32)),
-    ]
-    net.output(net("MatMulNBits", *inputs, domain=MS, **{"K": 64, "N": 10, "bits": 4, "block_size": 32, **changes}))
-    with pytest.raises(fg.FastgraphError, match=error):
-        net.load()
-
-
-def test_weights_in_few_bits_make_a_layer() -> None:
-    net = Net()
-    inputs = [net.input("a", (3, 64)), net.const(np.ones((16, 2, 16), U8)), net.const(np.ones(32, F32))]
-    net.output(net("MatMulNBits", *inputs, domain=MS, K=64, N=16, bits=4, block_size=32))
-    model = net.load()
-    assert not hosts(model) and [step.node.op for step in model.plan.program.steps] == ["block_dense"]

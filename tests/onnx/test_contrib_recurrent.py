@@ -10,7 +10,7 @@ import pytest
 
 import fastgraph as fg
 from tests.nets import F32, Net, by_onnxruntime
-from tests.onnx.contrib import MS, S8, U8, compare, hosts, numbers
+from tests.onnx.contrib import MS, S8, U8, compare, dynamically_quantized, hosts, numbers
 
 STEPS, BATCH, INPUTS, HIDDEN = 4, 2, 6, 8
 
@@ -37,18 +37,14 @@ def test_dynamic_quantize_lstm(stored: Any, zero: int, columns: bool, ways: int)
 
 def test_what_quantize_dynamic_writes(tmp_path: Path) -> None:
     """Nearer to the layer that was quantized than what onnxruntime makes of it."""
-    from onnxruntime.quantization import quantize_dynamic
-
     net = Net()
     weights = net.weight(1, 4 * HIDDEN, INPUTS), net.weight(1, 4 * HIDDEN, HIDDEN), net.weight(1, 8 * HIDDEN)
     net.output(*net("LSTM", net.input("x", (STEPS, BATCH, INPUTS)), *weights, outputs=3, hidden_size=HIDDEN))
-    source, target = tmp_path / "net.onnx", tmp_path / "quantized.onnx"
-    source.write_bytes(net.bytes())
-    quantize_dynamic(source, target)
+    data = dynamically_quantized(net, tmp_path)
     feeds = {"x": numbers(net.rng, (STEPS, BATCH, INPUTS), F32)}
-    model = fg.load(target)
+    model = fg.load(data)
     assert not hosts(model)
-    exact, theirs = (by_onnxruntime(path.read_bytes(), feeds) for path in (source, target))
+    exact, theirs = (by_onnxruntime(each, feeds) for each in (net.bytes(), data))
     for right, want, have in zip(exact, theirs, model.run(feeds).values(), strict=True):
         compare(have, want, 0, 0.02)
         assert np.abs(have - right).mean() <= np.abs(want - right).mean()

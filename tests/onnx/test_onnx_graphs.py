@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx.helper import make_node as node
 
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends.onnx import read
@@ -48,25 +49,18 @@ def test_absent_optional_inputs_are_none():
 
 
 def test_nodes_are_sorted_when_they_are_not():
-    nodes = [
-        helper.make_node("Neg", ["b"], ["y"]),
-        helper.make_node("Abs", ["a"], ["b"]),
-        helper.make_node("Relu", ["x"], ["a"]),
-    ]
+    nodes = [node("Neg", ["b"], ["y"]), node("Abs", ["a"], ["b"]), node("Relu", ["x"], ["a"])]
     assert ops(load(model_of(nodes, ["x"], ["y"]))) == ["relu", "abs", "neg"]
 
 
 def test_what_a_branch_captures_counts_for_the_order():
-    branch = graph_of([helper.make_node("Neg", ["late"], ["o"])], [], ["o"])
-    nodes = [
-        helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch),
-        helper.make_node("Relu", ["x"], ["late"]),
-    ]
+    branch = graph_of([node("Neg", ["late"], ["o"])], [], ["o"])
+    nodes = [node("If", ["c"], ["y"], then_branch=branch, else_branch=branch), node("Relu", ["x"], ["late"])]
     assert ops(load(model_of(nodes, ["x", info("c", [], BOOL)], ["y"]))) == ["relu", "if"]
 
 
 def test_outputs_keep_their_names():
-    nodes = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Identity", ["w"], ["z"])]
+    nodes = [node("Identity", ["x"], ["y"]), node("Identity", ["w"], ["z"])]
     model = model_of(nodes, ["x"], ["y", "z", "x"], {"w": X})
     graph = load(model)
     assert [v.name for v in graph.outputs] == ["y", "z", "x"]
@@ -75,12 +69,9 @@ def test_outputs_keep_their_names():
 
 
 def test_branches_capture_values_and_constants_of_the_outer_graph():
-    then = graph_of([helper.make_node("Add", ["a", "w"], ["t"])], [], ["t"])
+    then = graph_of([node("Add", ["a", "w"], ["t"])], [], ["t"])
     other = graph_of([], [], ["a"])
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other),
-    ]
+    nodes = [node("Relu", ["x"], ["a"]), node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
     model = model_of(nodes, ["x", info("c", [], BOOL)], ["y"], {"w": np.float32(1)})
     graph = load(model)
     for inner in graph.nodes[1].graphs:
@@ -90,10 +81,10 @@ def test_branches_capture_values_and_constants_of_the_outer_graph():
 
 
 def test_a_branch_may_use_a_name_again():
-    then = graph_of([helper.make_node("Neg", ["x"], ["a"])], [], ["a"])
+    then = graph_of([node("Neg", ["x"], ["a"])], [], ["a"])
     nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=graph_of([], [], ["a"])),
+        node("Relu", ["x"], ["a"]),
+        node("If", ["c"], ["y"], then_branch=then, else_branch=graph_of([], [], ["a"])),
     ]
     model = model_of(nodes, ["x", info("c", [], BOOL)], ["y"])
     assert np.array_equal(run(model, X, np.array(True))[0], -X)
@@ -101,12 +92,9 @@ def test_a_branch_may_use_a_name_again():
 
 
 def test_loop_with_a_body_two_scopes_down():
-    inner = graph_of([helper.make_node("Add", ["s", "x"], ["t"])], [], ["t"])
+    inner = graph_of([node("Add", ["s", "x"], ["t"])], [], ["t"])
     body = graph_of(
-        [
-            helper.make_node("Identity", ["go"], ["again"]),
-            helper.make_node("If", ["go"], ["u"], then_branch=inner, else_branch=inner),
-        ],
+        [node("Identity", ["go"], ["again"]), node("If", ["go"], ["u"], then_branch=inner, else_branch=inner)],
         [info("i", [], TensorProto.INT64), info("go", [], BOOL), info("s", [2, 2])],
         ["again", "u", "u"],
     )
@@ -118,7 +106,7 @@ def test_loop_with_a_body_two_scopes_down():
 
 def scaled(name="Scale", default=None, domain="f", body=None):
     """y = alpha * v as LeakyRelu(v) of negative values; alpha refers to attribute k."""
-    nodes = body or [helper.make_node("LeakyRelu", ["v"], ["r"])]
+    nodes = body or [node("LeakyRelu", ["v"], ["r"])]
     function = helper.make_function(domain, name, ["v", "w"], ["r"], nodes, [helper.make_opsetid("", 17)])
     if default is None:
         function.attribute.append("k")
@@ -134,48 +122,45 @@ def scaled(name="Scale", default=None, domain="f", body=None):
 )
 def test_function_with_an_attribute(default, given, alpha):
     attrs = {} if given is None else {"k": given}
-    nodes = [helper.make_node("Scale", ["x"], ["y"], domain="f", **attrs)]
+    nodes = [node("Scale", ["x"], ["y"], domain="f", **attrs)]
     graph = load(model_of(nodes, ["x"], ["y"], functions=[scaled(default=default)], domains=["f"]))
     assert ops(graph) == ["leaky_relu"] and graph.outputs[0].name == "y"
     assert graph.nodes[0].attrs["alpha"] == np.float32(alpha)
 
 
 def test_functions_in_functions_and_in_their_branches():
-    branch = graph_of([helper.make_node("Scale", ["v"], ["o"], domain="f")], [], ["o"])
+    branch = graph_of([node("Scale", ["v"], ["o"], domain="f")], [], ["o"])
     branch.node[0].attribute.add(name="k", ref_attr_name="k", type=AttributeProto.FLOAT)
     outer = scaled("Outer", None, body=[
-        helper.make_node("If", ["w"], ["r"], then_branch=branch, else_branch=branch)])  # fmt: skip
+        node("If", ["w"], ["r"], then_branch=branch, else_branch=branch)])  # fmt: skip
     outer.opset_import.append(helper.make_opsetid("f", 1))
-    nodes = [helper.make_node("Outer", ["x", "c"], ["y"], domain="f", k=0.5)]
+    nodes = [node("Outer", ["x", "c"], ["y"], domain="f", k=0.5)]
     inputs = ["x", info("c", [], BOOL)]
     model = model_of(nodes, inputs, ["y"], functions=[outer, scaled()], domains=["f"])
     assert np.array_equal(run(model, X, np.array(True))[0], np.where(X < 0, X / 2, X))
 
 
 def test_function_called_twice_with_an_input_left_out():
-    body = [helper.make_node("Clip", ["v", "w"], ["r"])]
-    nodes = [
-        helper.make_node("F", ["x"], ["a"], domain="f"),
-        helper.make_node("F", ["a", "zero"], ["y"], domain="f"),
-    ]
+    body = [node("Clip", ["v", "w"], ["r"])]
+    nodes = [node("F", ["x"], ["a"], domain="f"), node("F", ["a", "zero"], ["y"], domain="f")]
     function = scaled("F", 0.0, body=body)
     model = model_of(nodes, ["x"], ["y"], {"zero": np.float32(0)}, functions=[function], domains=["f"])
     assert np.array_equal(run(model, X)[0], np.maximum(X, 0))
 
 
 def test_function_does_not_see_its_caller():
-    body = [helper.make_node("Add", ["v", "x"], ["r"])]
-    nodes = [helper.make_node("F", ["x"], ["y"], domain="f")]
+    body = [node("Add", ["v", "x"], ["r"])]
+    nodes = [node("F", ["x"], ["y"], domain="f")]
     with pytest.raises(ModelError, match="reads 'x'"):
         load(model_of(nodes, ["x"], ["y"], functions=[scaled("F", 0.0, body=body)], domains=["f"]))
 
 
 def test_recursive_functions_are_refused():
-    first = scaled("A", 0.0, body=[helper.make_node("B", ["v"], ["r"], domain="f")])
-    second = scaled("B", 0.0, body=[helper.make_node("A", ["v"], ["r"], domain="f")])
+    first = scaled("A", 0.0, body=[node("B", ["v"], ["r"], domain="f")])
+    second = scaled("B", 0.0, body=[node("A", ["v"], ["r"], domain="f")])
     for function in (first, second):
         function.opset_import.append(helper.make_opsetid("f", 1))
-    nodes = [helper.make_node("A", ["x"], ["y"], domain="f")]
+    nodes = [node("A", ["x"], ["y"], domain="f")]
     with pytest.raises(ModelError, match="calls itself"):
         load(model_of(nodes, ["x"], ["y"], functions=[first, second], domains=["f"]))
 
@@ -185,22 +170,19 @@ def test_functions_that_multiply_are_stopped():
     for level in range(30):
         inner = f"F{level + 1}" if level < 29 else "Abs"
         domain = "f" if level < 29 else ""
-        body = [helper.make_node(inner, ["v"], ["a"], domain=domain)]
-        body += [helper.make_node(inner, ["a"], ["r"], domain=domain)]
+        body = [node(inner, ["v"], ["a"], domain=domain)]
+        body += [node(inner, ["a"], ["r"], domain=domain)]
         function = scaled(f"F{level}", 0.0, body=body)
         function.opset_import.append(helper.make_opsetid("f", 1))
         functions.append(function)
-    nodes = [helper.make_node("F0", ["x"], ["y"], domain="f")]
+    nodes = [node("F0", ["x"], ["y"], domain="f")]
     with pytest.raises(ModelError, match="operators and operands than any model has"), spending(Limits(nodes=9000)):
         load(model_of(nodes, ["x"], ["y"], functions=functions, domains=["f"]))
 
 
 def test_operators_of_branches_are_refused_together_with_the_others():
-    branch = graph_of([helper.make_node("Frob", ["x"], ["o"])], [], ["o"])
-    nodes = [
-        helper.make_node("If", ["c"], ["a"], then_branch=branch, else_branch=branch),
-        helper.make_node("Nicate", ["a"], ["y"]),
-    ]
+    branch = graph_of([node("Frob", ["x"], ["o"])], [], ["o"])
+    nodes = [node("If", ["c"], ["a"], then_branch=branch, else_branch=branch), node("Nicate", ["a"], ["y"])]
     first = "graph 'g': node #0 (If): else_branch: node #0 (Frob)"
     said = re.escape(f"ai.onnx.Frob (2 times, first at {first}); ai.onnx.Nicate (at node #1)")
     with pytest.raises(UnsupportedError, match=said):

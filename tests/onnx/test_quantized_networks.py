@@ -6,53 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 import fastgraph as fg
+from tests.blocks import BLOCKS, conv
 from tests.nets import F32, Net, by_onnxruntime
-from tests.onnx.contrib import MS, S8, U8, agree, hosts, numbers
-from tests.onnx.test_contrib_linear import SCALES
+from tests.onnx.contrib import MS, S8, U8, agree, hosts, numbers, statically_quantized
+from tests.onnx.test_contrib import SCALES
 
-
-def conv(net: Net, x: str, c: int, o: int, k: int = 3, **attrs: Any) -> str:
-    w = net.weight(o, c // attrs.get("group", 1), k, k)
-    return net("Conv", x, w, net.weight(o, scale=0.1), pads=[k // 2] * 4, **attrs)
-
-
-def residual(net: Net) -> str:
-    """Two blocks with shortcuts, pools, a classifier."""
-    x = net("Relu", conv(net, net.input("x", (1, 3, 16, 16)), 3, 8))
-    x = net("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    for _ in range(2):
-        y = conv(net, net("Relu", conv(net, x, 8, 8)), 8, 8)
-        x = net("Relu", net("Add", y, x))
-    flat = net("Flatten", net("GlobalAveragePool", x))
-    return net("Softmax", net("Gemm", flat, net.weight(10, 8), net.weight(10), transB=1), axis=-1)
-
-
-def branches(net: Net) -> str:
-    """Depthwise layers, gates, concatenation of three scales, an average, a resize, a product of matrices."""
-    x = net("Clip", conv(net, net.input("x", (1, 3, 16, 16)), 3, 8, strides=[2, 2]), net.const(0.0), net.const(6.0))
-    deep = net("LeakyRelu", conv(net, x, 8, 8, group=8), alpha=0.1)
-    gate = net("Sigmoid", conv(net, x, 8, 8, 1))
-    parts = [net("Mul", deep, gate), conv(net, x, 8, 4, 1), net("AveragePool", x, kernel_shape=[3, 3], pads=[1] * 4)]
-    y = conv(net, net("Concat", *parts, axis=1), 20, 8, 1)
-    scales = net.const(np.array([1, 1, 2, 2], F32))
-    y = net("Resize", y, "", scales, mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric")
-    rows = net("Transpose", net("Reshape", y, net.const(np.array([1, 8, 256]))), perm=[0, 2, 1])
-    return net("MatMul", rows, net.weight(8, 6))
-
-
-def matrices(net: Net) -> str:
-    """Layers of rows, with a product of two activations."""
-    x = net.input("x", (4, 24))
-    y = net("Relu", net("Gemm", x, net.weight(24, 32), net.weight(32)))
-    z = net("Add", net("MatMul", y, net.weight(32, 32)), y)
-    return net("MatMul", z, net("Transpose", y, perm=[1, 0]))
-
-
-NETWORKS = {build.__name__: build for build in (residual, branches, matrices)}
+NETWORKS = ("residual", "inverted_residual", "squeeze_excite", "concat_of_branches", "classifier", "computed_shape")
 
 
 def steps_apart(have: np.ndarray, want: np.ndarray) -> np.ndarray:
@@ -68,25 +30,11 @@ def test_networks_of_quantize_static(name: str, form: str, signed: bool, per_cha
     """onnxruntime rounds what f32 arithmetic makes of a number, this rounds the number: steps agree, but for ties, of
     which the layers that follow make one step or two.
     """
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-
     net = Net()
-    net.output(NETWORKS[name](net))
+    BLOCKS[name](net)
     shape = [d.dim_value for d in net.inputs[0].type.tensor_type.shape.dim]
-
-    class Samples(CalibrationDataReader):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.left = iter([{"x": numbers(np.random.default_rng(i), shape, F32)} for i in range(4)])
-
-        def get_next(self) -> Any:
-            return next(self.left, None)
-
-    onnx.save(net.model(), tmp_path / "f32.onnx")
-    quantize_static(
-        tmp_path / "f32.onnx", tmp_path / "q.onnx", Samples(), quant_format=QuantFormat[form], per_channel=per_channel,
-        activation_type=QuantType.QInt8 if signed else QuantType.QUInt8, weight_type=QuantType.QInt8,
-    )  # fmt: skip
-    data = (tmp_path / "q.onnx").read_bytes()
+    activations = "QInt8" if signed else "QUInt8"
+    data = statically_quantized(net, shape, tmp_path, activations, form, per_channel=per_channel)
     assert (b"QLinear" in data or b"QGemm" in data) == (form == "QOperator")
     model = fg.load(data, threads=1)
     assert not hosts(model)

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 
 import fastgraph as fg
 from tests.nets import F32, Net, by_onnxruntime
-from tests.onnx.contrib import MS, S8, U8, agree, hosts, numbers
+from tests.onnx.contrib import MS, S8, U8, agree, dynamically_quantized, hosts, numbers, statically_quantized
 
 
 def gelu(net: Net, x: str) -> str:
@@ -78,13 +77,11 @@ def held(data: bytes, real: bytes, shape: list[int], part: float) -> None:
 @pytest.mark.parametrize("signed", [True, False], ids=["s8", "u8"])
 @pytest.mark.parametrize("per_channel", [True, False])
 def test_quantize_dynamic(seed: int, signed: bool, per_channel: bool, tmp_path: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization import QuantType
 
     net, shape = transformer(seed)
-    onnx.save(net.model(), tmp_path / "f32.onnx")
     weight_type = QuantType.QInt8 if signed else QuantType.QUInt8
-    quantize_dynamic(tmp_path / "f32.onnx", tmp_path / "q.onnx", weight_type=weight_type, per_channel=per_channel)
-    data = (tmp_path / "q.onnx").read_bytes()
+    data = dynamically_quantized(net, tmp_path, weight_type=weight_type, per_channel=per_channel)
     held(data, net.bytes(), shape, 0.5)
     layers = [step.node.op for step in fg.load(data, threads=1).plan.program.steps]
     assert layers.count("dynamic_dense") and not layers.count("dense"), "all constant products round what they read"
@@ -100,23 +97,10 @@ def test_quantize_dynamic(seed: int, signed: bool, per_channel: bool, tmp_path: 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("activations", ["QUInt8", "QInt8", "QUInt16", "QInt16"])
 def test_quantize_static(seed: int, activations: str, tmp_path: Path) -> None:
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-
     net, shape = transformer(seed, 21)
 
-    class Samples(CalibrationDataReader):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.left = iter([{"x": numbers(np.random.default_rng(i), shape, F32)} for i in range(4)])
-
-        def get_next(self) -> Any:
-            return next(self.left, None)
-
-    onnx.save(net.model(), tmp_path / "f32.onnx")
-    quantize_static(
-        tmp_path / "f32.onnx", tmp_path / "q.onnx", Samples(), quant_format=QuantFormat.QDQ, per_channel=seed % 2 == 0,
-        activation_type=QuantType[activations], weight_type=QuantType.QInt8,
-    )  # fmt: skip
-    held((tmp_path / "q.onnx").read_bytes(), net.bytes(), shape, 0.5)
+    data = statically_quantized(net, shape, tmp_path, activations, per_channel=seed % 2 == 0)
+    held(data, net.bytes(), shape, 0.5)
 
 
 @pytest.mark.parametrize("stored, zero", [(S8, 0), (U8, 128), (U8, 117)])

@@ -23,7 +23,7 @@ PARTS = 4
 
 RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 WILD = re.compile(r"=-?(inf|nan|1e\+30|3000000000\.0)")
-"""Changes after which numbers hang on the order of operations; results still agree in type and shape."""
+"""Changes after which numbers depend on the order of operations; results still agree in type and shape."""
 
 BOLDER = (
     ("", "", "NOT_IMPLEMENTED|Batchwise recurrent operations", "not implemented there"),

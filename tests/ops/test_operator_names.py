@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import fastgraph
-from fastgraph.frontends.circle import registry as circle
-from fastgraph.frontends.mil import convert as mil
+from fastgraph.frontends.mil.signature_table import TABLE
+from fastgraph.frontends.mil.signatures import parsed
 from fastgraph.ops import OPS
 from fastgraph.passes import layout
 from fastgraph.passes.quantized import dynamic_layer, integer_product
@@ -22,7 +20,7 @@ from fastgraph.plan.lower import LOWERINGS
 ROOT = Path(fastgraph.__file__).parent
 
 FIRST = {"add", "add_many", "write", "finish", "activate", "Node", "moved", "made_by", "_maker", "_finish",
-         "_convolution", "_pool", "_global", "_channelwise"}  # fmt: skip
+         "_convolution", "_pool", "_global", "_channelwise", "several", "c", "g"}  # fmt: skip
 """Functions whose first argument that is a string names an operator."""
 ALL = {"lowers", "sees"}
 """Those whose arguments do that are strings."""
@@ -99,16 +97,8 @@ def test_tables_name_operators_that_are_defined() -> None:
         assert {*table, *table.values()} <= set(OPS)
 
 
-@pytest.mark.parametrize("frontend", [circle, mil])
-def test_frontends_write_operators_that_are_defined(frontend: Any) -> None:
-    """Those of tables from a format's names to ours."""
-    assert frontend.FILES.find({}, "no such operator") is None  # imports all files of rules
-    count = 0
-    for path in (Path(frontend.__file__).parent).glob("rules_*.py"):
-        module = import_module(f"{frontend.__package__}.{path.stem}")
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "one_to_one":
-                table = eval(compile(ast.Expression(node.args[0]), path.name, "eval"), vars(module))
-                assert set(table.values()) <= set(OPS), path.name
-                count += len(table)
-    assert count > 20
+def test_rows_of_signatures_name_operators_and_attributes_that_are_defined() -> None:
+    rows = [said for _, said in parsed(TABLE)]
+    assert len(rows) > 60
+    for said in rows:
+        assert {*said.constants, *(p.attribute for p in said.attributes)} <= set(OPS[said.op].attrs), said

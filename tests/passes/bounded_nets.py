@@ -1,4 +1,4 @@
-"""Random networks whose shapes hang on data: what makes such values, and what follows on them."""
+"""Random networks whose shapes depend on data: what makes such values, and what follows on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.nets import F32, I64, Net
 
 Draw = Callable[[st.SearchStrategy], Any]
 Dims = tuple[Any, ...]
-"""Extents: numbers, or a name for each that hangs on data."""
+"""Extents: numbers, or a name for each that depends on data."""
 
 ROWS, COLUMNS, MOST = 12, 3, 5
 
@@ -221,7 +221,7 @@ def follows(g: Growing) -> None:
         rows = g.value(lambda d: d == (*extents, COLUMNS))
         if rows is None or below != ROWS:
             return None
-        # Of places that are the same, onnxruntime and NumPy take the last; sums don't hang on order.
+        # Of places that are the same, onnxruntime and NumPy take the last; sums don't depend on order.
         if kind == "scatter":
             at = net("Unsqueeze", places, g.ints(1))
             g.keep(net("ScatterND", g.x, at, rows[0], reduction="add"), (ROWS, COLUMNS))

@@ -1,4 +1,4 @@
-"""Values whose extents hang on data are planned at the most that there may be: right for every extent, and native."""
+"""Values whose extents depend on data are planned at the most that there may be: right for every extent, and native."""
 
 from __future__ import annotations
 

@@ -38,13 +38,14 @@ def file_and_name(rule: str) -> str:
 
 
 PAIRS = {(file_and_name(rule), op) for rules in CATALOG.values() for rule, ops in rules.items() for op in ops.split()
-         if rule.startswith("passes.decompositions.") and not rule.endswith(NOT_HERE)}  # fmt: skip
+         if rule.startswith(("passes.decompositions.", "extras.")) and not rule.endswith(NOT_HERE)}  # fmt: skip
 BEFORE = [stage for name, stage in STAGES if name in ("explicit_quantization", "canonicalize")]
 HELD_BY = {
-    "randoms.": "passes/test_randoms.py", "lstm.lstm_sequence": "passes/test_lstm_sequence.py",
-    "disguises.svdf": "circle/test_recurrent.py", "word_pool.word_pool": "circle/test_average_pool.py",
+    "random.": "extras/test_random.py", "lstm_sequence.": "extras/test_lstm_sequence.py",
+    "svdf.svdf": "circle/test_recurrent.py", "word_pool.word_pool": "circle/test_average_pool.py",
     "slice_places.slice_update": "plan/test_updates.py",
-    "open_weights.stored_weights": "passes/test_open_weights.py", "spectra.": "passes/test_spectra.py",
+    "open_weights.stored_weights": "passes/test_open_weights.py", "spectra.": "extras/test_spectra.py",
+    "audio.": "extras/test_spectra.py", "image_warp.warp": "circle/test_custom.py",
     "element_types.scattered_bools": "plan/test_element_types.py",
 }  # fmt: skip
 """Rules whose operators take more than numbers, and where they are held against references, by what they begin with."""

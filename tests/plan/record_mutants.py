@@ -279,7 +279,7 @@ def harm(found: Executable, old: Step, step: Step) -> str:
 
 
 def _run(found: Executable, old: Step, step: Step) -> int:
-    """3 when bytes were written that aren't the step's own, 4 when its results hang on such bytes, else 0."""
+    """3 when bytes were written that aren't the step's own, 4 when its results depend on such bytes, else 0."""
     table, words = records(found.compiled, found.memory, [step])
     runner = Runner(table, 1, found.memory.error.ctypes.data)
     memory = [_pages(found.memory.arena, at, buffer_bytes(owner)) for owner, at in found.memory.offsets.items()]

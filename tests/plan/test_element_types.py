@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastgraph.freedoms import without
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.kernels.pointwise.formats import FLOATS
 from fastgraph.ops.evaluate import infer_graph
 from fastgraph.ops.narrow import INTEGERS
 from fastgraph.plan.program import HostStep
+from fastgraph.runtime.model import Model
 from tests.element_types import REAL, SHAPES, WHOLE, agrees, numbers, one
 from tests.kernels.harness import each_tier
 from tests.nets import Net
@@ -73,6 +75,16 @@ def test_operations_of_one_and_of_three(tier: Any, dtype: str) -> None:
     low, high = (numbers(rng, dtype, ()) for _ in range(2))
     agrees(one("clip", [x, low, high]), [x, low, high], tier)
     agrees(one("prelu", [x, y[0, 0]]), [x, y[0, 0]], tier)
+
+
+@pytest.mark.parametrize("dtype", [*WHOLE, "float32"])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_no_kernel_of_two_takes_three(op: str, dtype: str) -> None:
+    """A draw found it: the third operand was left out where the rule that pairs them had been taken away."""
+    arrays = [numbers(np.random.default_rng(i), dtype, (3, 37)) for i in range(3)]
+    with without("variadic"):
+        found = next(iter(Model(one(op, arrays), choose(), 1).run({f"x{i}": x for i, x in enumerate(arrays)}).values()))
+    np.testing.assert_array_equal(found, getattr(np, f"{op}imum")(getattr(np, f"{op}imum")(*arrays[:2]), arrays[2]))
 
 
 @each_tier

@@ -46,7 +46,7 @@ def test_what_is_to_be_added_can_be(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for folder in ("docs", "fastgraph", "kernels", "schemas", "tests"):
         ignore = shutil.ignore_patterns("__pycache__", "*.tar.xz")
-        shutil.copytree(ROOT / folder, tree / folder, ignore=ignore)
+        shutil.copytree(ROOT / folder, tree / folder, symlinks=True, ignore=ignore)
     env = {**os.environ, "PYTHONPATH": str(tree), "FASTGRAPH_CACHE_DIR": str(tmp_path / "cache")}
     tried = 0
     for block in blocks(ADDING, "(?:python)?"):

@@ -1,50 +1,44 @@
 """One operator on its way into the graph: what the file says of it, and the means to write canonical nodes.
 
-A rule is a function that takes a `Call` and writes nodes which make `c.outputs`:
+How most operators are written is said in `signature_table`. A rule of `rules_*.py` is a function that takes a `Call`,
+the operands and attributes that stand there, and gives what the operator makes, or writes nodes of `c.outputs`:
 
-    @rule("ABS")
-    def absolute(c: Call) -> None:
-        c.write("abs", c.inputs)
-
-Rules live in `rules_*.py` of this folder, which are found and imported by themselves, when a file needs them.
+    def squared_difference(c: Call, x: Value, y: Value) -> Value:
+        difference = x - y
+        return difference * difference
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError
-from ...ir import Graph, Quantization, TensorType, Value
+from ...ir import Graph, Node, Quantization, TensorType, Value
+from ...ir.types import UNKNOWN
+from ...ops import OPS
 from ..core import call
-from ..core.registry import register
-from .reader import Reader
-from .resources import tensor_key, touched
+from ..core.common import INT64
+from .reader import Reader, tensor_key, touched
 from .scope import Scope
-from .tensors import type_of
 
 Rule = Callable[["Call"], None]
-
-RULES: dict[str, Rule] = {}
-"""Rules of builtin operators, by their name in the schemas."""
-
-CUSTOM: dict[str, Rule] = {}
-"""Rules of custom operators, by their custom code."""
+"""What a user's rule of a custom operator is."""
 
 Convert = Callable[[Reader, int, Sequence[Value | None], Sequence[str], str], Graph]
 """What makes a graph of a sub-graph, as `Call.subgraph` says: its number, what it is called with, resources, caller."""
 
+ITSELF = Quantization((1.0,), (0,))
+"""Integers that stand for themselves."""
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register the rule of builtin operators."""
-    return register(RULES, names)
+ACTIVATED = ("fused", "wraps", "clamped", "activated")
+"""Results after which the fused activation comes."""
 
 
-def custom(*codes: str) -> Callable[[Rule], Rule]:
-    """Register the rule of custom operators."""
-    return register(CUSTOM, codes)
+def _whole(type: TensorType) -> bool:
+    return type.quant is None and type.dtype is not None and type.dtype.kind in "iu"
 
 
 class Call(call.Call):
@@ -56,24 +50,27 @@ class Call(call.Call):
     hint (None where open; operators infer it). The rule makes every one of them.
     `options`: attributes are the fields of the operator's options table with the schema's defaults; enums are their
     names ("SAME", "RELU6"), tensor types NumPy dtypes, vectors tuples (empty where absent).
-    `custom_options`: the bytes of a custom operator's options. `tensors`, `results`: indices of the inputs' and
-    outputs' tensors in the sub-graph.
+    `custom_options`: the bytes of a custom operator's options. `tensors`, `intermediates`: indices of the
+    tensors of inputs, and of what is within. `canonical`, `results_are`: what its signature says.
     """
 
     def __init__(
         self, scope: Scope, op: str, name: str, where: str, version: int,
-        inputs: list[Value | None], outputs: list[Value], options: Any, custom_options: bytes | memoryview,
-        places: tuple[Sequence[int], Sequence[int], Sequence[int]], convert: Convert,
+        inputs: list[Value | None], outputs: list[Value],
+        places: tuple[Sequence[int], Sequence[int]], convert: Convert,
     ) -> None:  # fmt: skip
         super().__init__(op, name, where, scope.nodes, scope.reader.unique)
         self.scope = scope
         self.version = version
         self.inputs = inputs
         self.outputs = outputs
-        self.options = options
-        self.custom_options = custom_options
-        self.tensors, self.results, self._intermediates = places
+        self.options: Any = None
+        self.custom_options = b""
+        self.tensors, self.intermediates = places
         self._convert = convert
+        self.is_custom = False
+        self.canonical = ""
+        self.results_are: Sequence[str] = ()
 
     # what the file says
 
@@ -89,23 +86,33 @@ class Call(call.Call):
                       + (" and this one left out (-1)" if index < len(self.inputs) else ""))  # fmt: skip
         return value
 
-    def count(self, inputs: int | tuple[int, int], outputs: int | tuple[int, int] = 1) -> None:
-        """ModelError unless there are as many inputs and outputs as told: a number, or least and most."""
-        for what, given, wanted in (("inputs", self.inputs, inputs), ("outputs", self.outputs, outputs)):
-            least, most = (wanted, wanted) if isinstance(wanted, int) else wanted
+    def count(self, inputs: tuple[float, float], outputs: tuple[float, float] = (1, 1)) -> None:
+        """ModelError unless there are at least and at most as many inputs and outputs as told."""
+        for what, given, (least, most) in (("inputs", self.inputs, inputs), ("outputs", self.outputs, outputs)):
             if not least <= len(given) <= most:
-                expected = str(least) if least == most else f"{least} to {most}"
-                self.fail(f"expected {expected} {what}, found {len(given)}")
+                more = "" if least == most else " or more" if most == float("inf") else f" to {most}"
+                self.fail(f"expected {least}{more} {what}, found {len(given)}")
 
-    def array(self, index: int) -> np.ndarray | None:
-        """The stored numbers of input `index` when it is present and constant (a view of the file: read only)."""
-        value = self.input(index)
-        return None if value is None else value.data
+    def option(self, name: str, default: Any = None) -> Any:
+        """An option by its name; of a custom operator, or a default."""
+        if not self.is_custom:
+            return getattr(self.options, name)
+        found = self.told.get(name, default)
+        if found is None:
+            self.fail(f"expected {name} in its custom options, found {', '.join(sorted(self.told)) or 'nothing'}")
+        return found
+
+    @cached_property
+    def told(self) -> dict[str, Any]:
+        """The options of a custom operator, which may be TensorFlow's."""
+        from .flex import attributes
+
+        return attributes(self.custom_options, self.where)
 
     @property
-    def intermediates(self) -> list[TensorType]:
-        """The types of what is computed within the operator, where the file notes them (int8 LSTM)."""
-        return [type_of(*self.scope.tensor(index)) for index in self._intermediates]
+    def activation(self) -> str:
+        """The activation that is fused into the operator."""
+        return getattr(self.options, "fused_activation_function", "NONE")
 
     def flexbuffer(self) -> dict[str, Any]:
         """The custom options as a map of FlexBuffers: numbers, strings, lists. ModelError when they are none."""
@@ -118,65 +125,106 @@ class Call(call.Call):
             self.fail(f"expected a map in its custom options, found {type(found).__name__}")
         return found
 
-    def settings(self) -> dict[str, Any]:
-        """The custom options by name; what is no map of FlexBuffers as the bytes `custom_options`."""
-        try:
-            return self.flexbuffer()
-        except ModelError:
-            return {"custom_options": bytes(self.custom_options)}
-
     # writing nodes
 
-    def fresh(self, type: TensorType | None = None) -> Value:
-        """A value for a node to make, of the type of the operator's first output unless told (its shape is open)."""
-        if type is None and self.outputs:
-            type = self.outputs[0].type.with_shape(None)
-        return super().fresh(type)
-
     def write(self, op: str, inputs: Sequence[Value | None] | None = None, **attrs: Any) -> None:
-        """Write a node that makes all of the operator's outputs (of all of its inputs, unless told)."""
-        self.add(op, self.inputs if inputs is None else inputs, self.outputs, **attrs)
-
-    def activate(self, op: str, inputs: Sequence[Value | None], activation: str | None = None, **attrs: Any) -> None:
-        """Write `op` and the fused activation of the options as nodes that make the first output.
-
-        The activation is a node of its own behind a Value of the output's type (dtype and quantization): clamping
-        and rounding commute. `activation` says which one instead of the options' `fused_activation_function`.
+        """Write a node that makes all of the operator's outputs (of all of its inputs, unless told), as its signature
+        says that they are.
         """
-        kind = self.options.fused_activation_function if activation is None else activation
-        if kind == "NONE":
-            self.add(op, inputs, self.outputs[:1], **attrs)
+        kinds = [kind.rstrip("?*+") for kind in self.results_are] or ["any"]
+        kinds += kinds[-1:] * (len(self.outputs) - len(kinds))
+        self.settle(kinds, op, list(self.inputs if inputs is None else inputs), self.outputs, **attrs)
+
+    def give(self, value: Value) -> None:
+        """Let the operator's outputs be those of the node that makes `value`: the last one that was written."""
+        if self.nodes and self.nodes[-1].out is value:
+            node = self.nodes.pop()
+            self.write(node.op, node.inputs, **node.attrs)
         else:
-            self.apply(kind, self.add(op, inputs, type=self.outputs[0].type, **attrs), self.outputs[0])
+            self.write("identity", [value])
 
-    def apply(self, activation: str, x: Value, out: Value | None = None) -> Value:
-        """Write an activation by its name in the schemas ("NONE": x itself, or an identity when `out` is given)."""
-        outputs = None if out is None else [out]
-        if activation == "NONE":
-            return x if out is None else self.add("identity", [x], outputs)
-        if activation in ("RELU", "TANH"):
-            return self.add(activation.lower(), [x], outputs, type=x.type)
-        if activation in ("RELU6", "RELU_N1_TO_1"):
-            dtype = np.dtype(np.float32) if x.type.quant is not None or x.type.dtype is None else x.type.dtype
-            low, high = (0, 6) if activation == "RELU6" else (-1, 1)
-            bounds = [self.const(dtype.type(low)), self.const(dtype.type(high))]
-            return self.add("clip", [x, *bounds], outputs, type=x.type)
-        if activation == "SIGN_BIT":
-            return self._sign_bit(x, outputs)
-        self.fail(f"expected one of TFLite's activations, found {activation!r}")
+    def settle(self, kinds: Sequence[str], op: str, inputs: list[Value | None], outs: Sequence[Value],
+               **attrs: Any) -> None:  # fmt: skip
+        """Write `op`, and what makes of each of its results an output of the operator; see `signature_table`."""
+        x = inputs[0] if inputs else None
+        if kinds[:1] == ["rounded"] and x is not None and _whole(x.type):
+            inputs[0] = self.read_as(x, ITSELF)
+        types = [self._settled(kind, inputs, out) for kind, out in zip(kinds, outs, strict=False)]
+        made = [out if kind is None else self.fresh(kind) for kind, out in zip(types, outs, strict=True)]
+        self.add(op, inputs, made, **attrs)
+        for kind, value, out in zip(kinds, made, outs, strict=False):
+            if value is out:
+                continue
+            if kind == "declared":
+                self.add("cast", [value], [out], to=out.type.dtype)
+            elif kind in ACTIVATED:
+                self.activated(value, out)
+            else:
+                self.add("reinterpret", [value], [out])
 
-    def _sign_bit(self, x: Value, outputs: list[Value] | None) -> Value:
-        """1 where the sign bit is set, else 0; -0.0 has it set, and shows it only in its reciprocal."""
-        dtype = x.type.dtype
-        if x.type.quant is not None or dtype is None or dtype.kind != "f":
-            self.unsupported(f"with a SIGN_BIT activation on {x.type}")
-        flag, zero = TensorType(np.dtype(bool)), self.const(dtype.type(0))
-        below = self.add("less", [x, zero], type=flag)
-        inverse = self.add("reciprocal", [x], type=x.type.with_shape(None))
-        minus_zero = self.add("less", [inverse, zero], type=flag)
-        either = self.add("or", [below, minus_zero], type=flag)
-        one = self.const(dtype.type(1))
-        return self.add("where", [either, one, zero], outputs, type=x.type.with_shape(None))
+    def _settled(self, kind: str, inputs: list[Value | None], out: Value) -> TensorType | None:
+        """The type of what a node gives for an output; None where it is the output itself."""
+        x, declared = inputs[0].type if inputs and inputs[0] is not None else None, out.type
+        if kind == "declared" and declared.dtype != INT64:
+            if not _whole(declared):
+                self.fail(f"expected an output of whole numbers, found {declared}")
+            return TensorType(INT64)
+        if kind in ACTIVATED and self.activation != "NONE":
+            return declared
+        if kind == "stored" and declared.quant is not None:
+            return TensorType(declared.dtype)
+        if kind == "rounded" and x is not None and x.quant is ITSELF:
+            return TensorType(declared.dtype, None, ITSELF)
+        if kind == "moved" and x is not None:
+            if declared.dtype != x.dtype:
+                self.fail(f"expected an output of the input's type {x}, found {declared}")
+            by_axis = any(q is not None and q.axis is not None for q in (x.quant, declared.quant))
+            if not by_axis and declared.quant != x.quant:
+                return TensorType(x.dtype, None, x.quant)
+        return None
+
+    def infer(self, node: Node) -> None:
+        """As all do. What is only moved stays quantized as it is, where nobody says how."""
+        if node.outputs[0].type is UNKNOWN and OPS[node.op].moves:
+            operands = node.inputs if node.op == "concat" else node.inputs[:1]
+            quants = {v.type.quant for v in operands if v is not None}
+            quant = quants.pop() if len(quants) == 1 else None
+            if quant is not None and quant.axis is None:
+                for out in node.outputs:
+                    out.type = TensorType(node.x.type.dtype, None, quant)
+        super().infer(node)
+
+    def read_as(self, x: Value, quant: Quantization | None) -> Value:
+        """The stored numbers of x, standing for something else."""
+        if x.type.quant == quant:
+            return x
+        if x.data is not None:
+            return self.const(x.data, quant)
+        return self.add("reinterpret", [x], type=TensorType(x.type.dtype, x.type.shape, quant))
+
+    def into(self, value: Value, out: Value) -> None:
+        """Let the node that makes `value`, the last one, make `out`."""
+        assert self.nodes[-1].out is value
+        self.nodes[-1].outputs = [out]
+        self.infer(self.nodes[-1])
+
+    def activated(self, x: Value, out: Value | None = None) -> Value:
+        """The fused activation of x, where there is one as `out`."""
+        outs = None if out is None else [out]
+        match self.activation:
+            case "NONE":
+                return x
+            case "RELU" | "TANH":
+                return self.add(self.activation.lower(), [x], outs, type=x.type)
+            case "RELU6":
+                return self.add("clip", [x, self.number(0, x), self.number(6, x)], outs, type=x.type)
+            case "RELU_N1_TO_1":
+                return self.add("clip", [x, self.number(-1, x), self.number(1, x)], outs, type=x.type)
+        if x.type.quant is not None or x.type.dtype is None or x.type.dtype.kind != "f":
+            self.unsupported(f"with a {self.activation} activation on {x.type}")
+        # SIGN_BIT: that of -0.0 shows in its reciprocal.
+        negative = (x < 0) | (self.reciprocal(x) < 0)
+        return self.add("where", [negative, self.number(1, x), self.number(0, x)], outs)
 
     # state: variable tensors and resources
 
@@ -185,38 +233,18 @@ class Call(call.Call):
         return index < len(self.tensors) and self.scope.is_variable(self.tensors[index])
 
     def write_state(self, index: int, value: Value) -> None:
-        """`value` is what variable input `index` holds after this operator: later reads see it, and the next run.
-
-        ModelError when the input is not a variable tensor (is_variable, no buffer). A variable tensor of a sub-graph
-        is a resource like any other (`touched`), so that it lives on too.
-        """
+        """`value` is what variable tensor `index` of the inputs holds from here on. ModelError where it is none."""
         if not self.is_variable(index):
             self.fail(f"expected a variable tensor as input {index}, found one that does not live from run to run")
         self.scope.assign(tensor_key(self.scope.index, self.tensors[index]), value)
 
-    def bind(self, value: Value, key: str) -> None:
-        """`value` is a handle of the resource `key`; VAR_HANDLE takes `resources.variable_key(c.options)`.
-
-        The value itself may be anything, for example a constant string tensor: what counts is that it is known here,
-        also when it is handed to sub-graphs as one of their `args`. Resources whose keys don't begin with "variable"
-        are the rules' own affair (`scope.reader.facts`): they are not passed on to sub-graphs.
-        """
-        self.scope.reader.handles[value] = key
-
-    def resource(self, index: int) -> str:
-        """The key of the resource that input `index` is a handle of. ModelError when it is none, as far as known."""
-        key = self.scope.reader.handles.get(self.x(index))
+    def resource(self, handle: Value) -> str:
+        """The key of the resource that an input is a handle of. ModelError when it is none, as far as known."""
+        key = self.scope.reader.handles.get(handle)
         if key is None:
-            self.fail(f"expected a resource handle as input {index}, found a value that nothing here made one")
+            self.fail(f"expected a resource handle as input {self.inputs.index(handle)}, "
+                      "found a value that nothing here made one")  # fmt: skip
         return key
-
-    def read_resource(self, key: str, type: TensorType | None = None) -> Value:
-        """The present value of resource `key`; `type` serves where nothing wrote it before."""
-        return self.scope.present(key, type)
-
-    def assign_resource(self, key: str, value: Value) -> None:
-        """`value` is what resource `key` holds from here on, in later runs too."""
-        self.scope.assign(key, value)
 
     def initialize(self, key: str, array: np.ndarray, quant: Quantization | None = None) -> None:
         """What resource `key` holds before the first run (CALL_ONCE)."""
@@ -234,15 +262,8 @@ class Call(call.Call):
     def subgraph(self, index: int, args: Sequence[Value | None] = (), resources: Sequence[str] = ()) -> Graph:
         """Sub-graph `index`, converted: a graph of its own, that reads nothing from around it but constants.
 
-        `args` are the values that it is called with, where they are known: handles among them stay handles inside.
-        For each key of `resources` the graph has an input more, its value before, and an output more, its value
-        after. So a rule for control flow does:
-
-            keys = c.touched(index, args=c.inputs)
-            body = c.subgraph(index, c.inputs, keys)
-            c.add("call", [*c.inputs, *(c.read_resource(k) for k in keys)], [*c.outputs, *after], body=body)
-            for key, value in zip(keys, after): c.assign_resource(key, value)
-
+        `args` are the values that it is called with, where they are known: handles among them stay handles inside. For
+        each key of `resources` the graph has an input more, its value before, and an output more, its value after.
         ModelError when the index is out of range, or the sub-graph is being converted: recursion.
         """
         return self._convert(self.scope.reader, index, args, resources, self.where)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
+
 from ...errors import GraphError, ModelError, UnsupportedError
-from ...ir import Graph, Node, TensorType, Value
+from ...ir import Graph, Node, State, TensorType, Value
 from ...ir.quantization import is_upright, upright
 from ...limits import current, expanded
 from ...ops.evaluate import computes_reals
 from ..core.call import agree
-from ..core.reader import DEPTH_LIMIT, MISFITS, misfit
-from .buffers import custom_options
+from ..core.reader import DEPTH_LIMIT, MISFITS, misfit, unique
 from .call import Call
-from .names import interface, signature
 from .options import Options, options_of
-from .reader import Reader
-from .registry import builtin_rule, rule_of
-from .resources import touched
+from .reader import BIGGEST, Reader, touched
+from .registry import custom_rule_of
 from .scope import Scope
-from .states import states
+from .signatures import signature, translate
+from .tensors import custom_options
 from .wire import Table
 
 UNCHECKED = frozenset({"SQUEEZE"})
@@ -65,22 +65,79 @@ def _turn_upright(graph: Graph, turned: dict[Value, Value]) -> None:
 
 def _main(scope: Scope) -> Graph:
     reader, ins, outs = scope.reader, scope.table.inputs, scope.table.outputs
-    told = signature(reader.model, 0)
+    told = _signature(reader.model, 0)
     entries: list[list[tuple[int, str]]] = [[], []]
     if told is not None:
         entries = [[(m.tensor_index, m.name) for m in maps] for maps in (told.inputs, told.outputs)]
     named = [scope.tensor(index)[0].name for index in ins]
-    for value, name in zip(scope.inputs, interface(ins, named, entries[0]), strict=True):
+    for value, name in zip(scope.inputs, _interface(ins, named, entries[0]), strict=True):
         value.name = name
-    wanted = interface(outs, [scope.tensor(index)[0].name for index in outs], entries[1])
+    wanted = _interface(outs, [scope.tensor(index)[0].name for index in outs], entries[1])
     reader.take(*wanted, *(v.name for v in scope.inputs))
     scope.names = dict(zip(outs[::-1], wanted[::-1], strict=True))
-    _run(scope)
+    for place, operator in enumerate(scope.table.operators):
+        _operator(scope, place, operator)
     outputs = [_output(scope, value, name) for value, name in zip(scope.outputs(), wanted, strict=True)]
-    kept = [] if reader.unsupported else states(scope)
+    kept = [] if reader.unsupported else _states(scope)
     shapes = {v.name: tuple(scope.table.tensors[i].shape) for i, v in zip(ins, scope.inputs, strict=True)}
     usual = {name: shape for name, shape in shapes.items() if shape and min(shape) >= 0}
     return Graph(scope.name, scope.inputs, outputs, scope.nodes, reader.source, kept, usual)
+
+
+def _states(scope: Scope) -> list[State]:
+    """The main graph's states. What it only reads becomes a constant."""
+    found = []
+    for key, value in scope.first.items():
+        value.type, initial = _initial(scope, key, value)
+        after = scope.current[key]
+        if after is value:
+            value.data = initial
+        else:
+            found.append(State(value, after, initial))
+    return found
+
+
+def _initial(scope: Scope, key: str, value: Value) -> tuple[TensorType, np.ndarray]:
+    """A variable's type and what it holds before the first run.
+
+    A variable tensor begins with zeros; an int8 one, as LiteRT has it, with its zero point.
+    """
+    reader = scope.reader
+    given = reader.initial.get(key)
+    if given is not None and given.data is not None:
+        return given.type, given.data
+    type = value.type if value.type.dtype is not None else reader.types.get(key, value.type)
+    if not key.startswith("variable tensor "):
+        raise ModelError(f"{scope.where}: {key!r} is read before anything gave it a value; "
+                         "the model wants an initialization by CALL_ONCE")  # fmt: skip
+    if not type.concrete or type.nbytes > BIGGEST:
+        raise ModelError(f"{scope.where}: expected a shape and element type of {key!r}, and at most {BIGGEST} bytes, "
+                         f"found {type}")  # fmt: skip
+    start = type.quant.zero_point[0] if type.quant is not None and type.dtype == np.int8 else 0
+    start = max(-128, min(127, start))
+    return type, np.broadcast_to(np.array(start, type.dtype), type.dims)
+
+
+def _signature(model: Table, subgraph: int) -> Table | None:
+    """The signature of a sub-graph: TensorFlow's default one, else the first."""
+    found = [s for s in model.signature_defs if s.subgraph_index == subgraph]
+    named = [s for s in found if s.signature_key == "serving_default"]
+    return next(iter(named + found), None)
+
+
+def _interface(tensors: Sequence[int], names: Sequence[str], entries: Sequence[tuple[int, str]]) -> list[str]:
+    """A name for each tensor of an interface, all different.
+
+    `names` are those of the tensors, `entries` a signature's: (tensor, name). Names are taken from it when it has one
+    for each of the tensors.
+    """
+    told: dict[int, list[str]] = {}
+    for tensor, name in entries:
+        told.setdefault(tensor, []).append(name)
+    if all(told.get(tensor) for tensor in tensors):
+        names = [told[tensor].pop(0) if len(told[tensor]) > 1 else told[tensor][0] for tensor in tensors]
+    taken: dict[str, int] = {}
+    return [unique(taken, name or f"tensor_{tensor}") for tensor, name in zip(tensors, names, strict=True)]
 
 
 def _output(scope: Scope, value: Value, name: str) -> Value:
@@ -106,7 +163,8 @@ def _subgraph(reader: Reader, index: int, args: Sequence[Value | None], resource
     try:
         scope = Scope(reader, index, args, caller)
         before = [scope.present(key) for key in resources]
-        _run(scope)
+        for place, operator in enumerate(scope.table.operators):
+            _operator(scope, place, operator)
         outputs = [*scope.outputs(), *(scope.current[key] for key in resources)]
     finally:
         reader.active.pop()
@@ -126,12 +184,6 @@ def _calls(reader: Reader, caller: str, index: int) -> tuple[int, list[int]]:
 # operators
 
 
-def _run(scope: Scope) -> None:
-    """Translate the operators, one after the other."""
-    for place, operator in enumerate(scope.table.operators):
-        _operator(scope, place, operator)
-
-
 def _operator(scope: Scope, place: int, operator: Table) -> None:
     reader = scope.reader
     code = reader.code(operator.opcode_index, scope.where)
@@ -147,10 +199,9 @@ def _operator(scope: Scope, place: int, operator: Table) -> None:
         reads = [None if index < 0 else scope.read(index) for index in inputs]
         made = [Value(reader.unique("unread")) if index < 0 else scope.declared(index) for index in outputs]
         name = f"{code.name}:{place}" if not scope.index else f"{code.name}:{scope.index}.{place}"
-        _translate(operator, code.custom, Call(
-            scope, code.name, name, where, code.version, reads, made, None, b"",
-            (inputs, outputs, operator.intermediates), _subgraph,
-        ))  # fmt: skip
+        places = inputs, operator.intermediates
+        call = Call(scope, code.name, name, where, code.version, reads, made, places, _subgraph)
+        _translate(operator, code.custom, call)
     except UnsupportedError as error:
         within = f" of sub-graph {scope.index}" if scope.index else ""
         makes = f", which makes {made[0].name!r}" if made else ""
@@ -163,17 +214,20 @@ def _operator(scope: Scope, place: int, operator: Table) -> None:
 def _translate(operator: Table, custom: bool, call: Call) -> None:
     op, nodes = call.op, call.scope.nodes
     if custom:
-        call.custom_options = custom_options(operator, call.where)
+        call.is_custom, call.custom_options = True, custom_options(operator, call.where)
         call.options = Options(Table(operator.wire, "RankOptions", None))
-    rule = rule_of(op) if custom else builtin_rule(op)
-    if rule is None:
+    told, rule = signature(op, custom), custom_rule_of(op) if custom else None
+    if rule is None and told is None:
         raise UnsupportedError(f"custom operator {op!r}" if custom else op)
     declared, begun = [value.type for value in call.outputs], len(nodes)
     try:
         if not custom:
             call.options = options_of(operator, op, call.where)
         with call:
-            rule(call)
+            if rule is not None:
+                rule(call)
+            elif told is not None:
+                translate(call, told)
     except MISFITS as error:
         raise misfit(call.where, "inputs or options", error) from error
     current().count(4 * (len(nodes) - begun), call.where)

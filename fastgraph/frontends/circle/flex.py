@@ -1,7 +1,8 @@
-"""FlexBuffers, the schema-less kin of FlatBuffers that holds custom options: bytes to dicts, lists and numbers.
+"""What custom options hold: FlexBuffers, the schema-less kin of FlatBuffers: bytes to dicts, lists and numbers; and in
+them NodeDefs, TensorFlow's (protobuf: tensorflow/core/framework/{node_def, attr_value}.proto).
 
-A value is told by a byte of type (kind << 2 | log2 of the width of what it holds) that stands apart from it, in the
-map or vector around it, or at the buffer's end. Offsets point backwards.
+A value of FlexBuffers is told by a byte of type (kind << 2 | log2 of the width of what it holds) that stands beside it:
+in the map or vector around it, or at the buffer's end. Offsets point backwards.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from struct import unpack_from
 from typing import Any, NoReturn
 
 from ...errors import ModelError
+from ..core.protobuf import fields, read_of, varint
 
 DEPTH_LIMIT = 32
 """How deep values may lie in one another."""
@@ -124,3 +126,57 @@ class _Buffer:
             self.fail(f"expected {count} keys")
         return {self.key(k - self.number(_UINT, k, keys_width)): v
                 for k, v in zip(range(keys, keys + count * keys_width, keys_width), values, strict=True)}  # fmt: skip
+
+
+# NodeDefs
+
+_A_LIST, _A_BYTES, _AN_INT, _A_FLOAT, _A_BOOL, _A_TYPE = range(1, 7)
+
+
+def attributes(options: bytes | memoryview, where: str) -> dict[str, Any]:
+    """The attributes in custom options: numbers, bools, text, lists; types by number."""
+    found = decode(options, where) if len(options) else {}
+    if isinstance(found, dict):
+        return found
+    if not isinstance(found, list) or len(found) != 2 or not isinstance(found[1], str | bytes):
+        raise ModelError(f"{where}: expected a map, or a name and a NodeDef, in its custom options")
+    try:
+        entries = [dict(_fields(entry)) for number, entry in _fields(_bytes(found[1])) if number == 5]
+        return {entry.get(1, b"").decode(): _value(entry.get(2, b"")) for entry in entries}
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise ModelError(f"{where}: its NodeDef is damaged ({error})") from error
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _fields(data: bytes) -> list[tuple[int, bytes]]:
+    """(number, content) of a message."""
+    return [(number, data[start:end]) for number, start, end in fields(read_of(memoryview(data)), 0, len(data))]
+
+
+def _value(data: bytes) -> Any:
+    """What an AttrValue holds: its last field."""
+    found = _fields(data)
+    if not found:
+        return None
+    number, content = found[-1]
+    if number == _A_LIST:
+        return [item for kind, part in _fields(content) for item in _items(kind, part)]
+    return _items(number, content)[0]
+
+
+def _items(number: int, content: bytes) -> list[Any]:
+    """The values of a field: several where it is a list whose numbers are packed, one after another."""
+    if number == _A_FLOAT:
+        return [unpack_from("<f", content, at)[0] for at in range(0, len(content), 4)]
+    if number == _A_BYTES:
+        return [content.decode()]
+    if number not in (_AN_INT, _A_BOOL, _A_TYPE):
+        return [content]
+    items, at = [], 0
+    while at < len(content):
+        value, at = varint(content, at)
+        items.append(bool(value) if number == _A_BOOL else value - (1 << 64) if value >> 63 else value)
+    return items

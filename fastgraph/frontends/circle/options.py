@@ -20,9 +20,6 @@ _ELSEWHERE = {
 _ALIASES = {"adj_x": "adjoint_lhs", "adj_y": "adjoint_rhs"}
 """TensorFlow Lite's names of fields that Circle calls otherwise."""
 
-_NOTHING = "RankOptions"
-"""A table without fields, for operators without options."""
-
 
 @cache
 def _tables(names: frozenset[str]) -> dict[str, str]:
@@ -51,13 +48,6 @@ class Options:
         self.__dict__[field] = value
         return value
 
-    def has(self, field: str) -> bool:
-        """Whether the file says it."""
-        return self._table.at is not None and self._table.has(_ALIASES.get(field, field))
-
-    def __repr__(self) -> str:
-        return f"{self._table.kind}({', '.join(f'{f}={getattr(self, f)!r}' for f in self._table.fields)})"
-
 
 def options_of(operator: Table, op: str, where: str) -> Options:
     """The options of a builtin operator. ModelError when the file gives it those of another one."""
@@ -65,7 +55,7 @@ def options_of(operator: Table, op: str, where: str) -> Options:
     table = operator.builtin_options or ("builtin_options_2" in operator.fields and operator.builtin_options_2) or None
     expected = table_of(op, wire)
     if table is None:
-        return Options(Table(wire, expected or _NOTHING, None))
+        return Options(Table(wire, expected or "RankOptions", None))
     if expected is not None and table.kind != expected:
         wire.fail(where, operator.at or 0, f"expected {expected}, found {table.kind}")
     return Options(table)

@@ -1,35 +1,30 @@
-"""Where an operator's rule is found: the user's, or one in the files of rules."""
+"""Rules of custom operators that users have given."""
 
 from __future__ import annotations
 
-from ...errors import InputError
+from ...errors import InputError, ModelError
 from ...ops.registry import USERS
-from ..core.registry import RuleFiles
-from .call import CUSTOM, RULES, Rule
-
-FILES = RuleFiles(
-    __package__, ("rules_activation", "rules_conv", "rules_elementwise", "rules_pool", "rules_reduce", "rules_shape")
-)
+from .call import Call, Rule
 
 
-def builtin_rule(name: str) -> Rule | None:
-    """The rule of a builtin operator."""
-    return FILES.find(RULES, name)
-
-
-def rule_of(code: str) -> Rule | None:
-    """The rule of a custom operator: a user's, that of a user's kernel, or one of ours."""
-    return _OWN.get(code) or _of_kernel(code) or FILES.find(CUSTOM, code)
-
-
-def _of_kernel(code: str) -> Rule | None:
-    """What writes a node of the operator that `fastgraph.register_custom_op` has added by that name."""
-    if not any(name == code for _, name in USERS):
-        return None
+def custom_rule_of(code: str) -> Rule | None:
+    """A user's rule of a custom operator, or that of a user's kernel, which writes a node of the operator that
+    `fastgraph.register_custom_op` has added by that name.
+    """
+    if code in _OWN or not any(name == code for _, name in USERS):
+        return _OWN.get(code)
     from ...ops.custom import of_name
 
     user = of_name(code)
-    return lambda c: c.custom(user, c.inputs, c.outputs, c.settings())
+
+    def rule(c: Call) -> None:
+        try:
+            settings = c.flexbuffer()
+        except ModelError:  # no map: the kernel gets the bytes
+            settings = {"custom_options": bytes(c.custom_options)}
+        c.custom(user, c.inputs, c.outputs, settings)
+
+    return rule
 
 
 _OWN: dict[str, Rule] = {}

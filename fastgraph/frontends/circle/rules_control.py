@@ -16,8 +16,8 @@ from ...ir import Graph, Node, TensorType, Value
 from ...limits import current
 from ...ops.work import work_of
 from ..core.common import BOOL, INT64
-from .call import Call, rule
-from .resources import BIGGEST
+from .call import Call
+from .reader import BIGGEST
 
 MOST_ROUNDS = np.iinfo(np.int64).max
 
@@ -30,48 +30,35 @@ def spliced(c: Call, graph: Graph, args: Sequence[Value | None], nodes: list[Nod
     if len(given) < len(args):
         c.fail(f"sub-graph {graph.name} needs all of its inputs, one is left out (-1)")
     graph.replace(dict(zip(graph.inputs, given, strict=True)))
+    write = c.write_node if nodes is None else nodes.append
     for node in graph.nodes:
-        if nodes is None:
-            c.write_node(node)
-        else:
-            nodes.append(node)
+        write(node)
     return list(graph.outputs)
 
 
-def written(c: Call, results: Sequence[Value]) -> None:
-    """Let the results be the operator's outputs."""
-    if len(results) != len(c.outputs):
-        c.fail(f"expected a sub-graph with {len(c.outputs)} outputs, found {len(results)}")
-    for value, out in zip(results, c.outputs, strict=True):
-        c.add("identity", [value], [out])
-
-
-def call(c: Call, index: int) -> None:
-    """Write sub-graph `index` in place of the operator."""
-    keys = c.touched(index, args=c.inputs)
-    graph = c.subgraph(index, c.inputs, keys)
-    results = spliced(c, graph, [*c.inputs, *(c.read_resource(key) for key in keys)])
+def call(c: Call, *args: Value | None, index: int) -> None:
+    """Write sub-graph `index` in place of the operator. So a composite's decomposition says what it means."""
+    keys = c.touched(index, args=args)
+    graph = c.subgraph(index, args, keys)
+    results = spliced(c, graph, [*args, *map(c.scope.present, keys)])
     count = len(results) - len(keys)
-    written(c, results[:count])
-    for key, value in zip(keys, results[count:], strict=True):
-        c.assign_resource(key, value)
+    if count != len(c.outputs):
+        c.fail(f"expected a sub-graph with {len(c.outputs)} outputs, found {count}")
+    for value, out in zip(results, c.outputs, strict=False):
+        c.add("identity", [value], [out])
+    _keep(c, keys, results[count:])
 
 
-@rule("CALL")
-def _call(c: Call) -> None:
-    call(c, c.options.subgraph)
-
-
-@rule("STABLEHLO_COMPOSITE")
-def _composite(c: Call) -> None:
-    """The decomposition says what a composite means, whatever its name."""
-    call(c, c.options.decomposition_subgraph_index)
+def _keep(c: Call, keys: Sequence[str], values: Sequence[Value]) -> None:
+    """The values are what resources hold from here on."""
+    for key, value in zip(keys, values, strict=True):
+        c.scope.assign(key, value)
 
 
 def choose(c: Call, flags: Sequence[Value], args: Sequence[Value | None], indices: Sequence[int]) -> None:
     """Write an `if` of sub-graphs that take `args`: the first whose flag is true; one more than there are flags."""
     keys = c.touched(*indices, args=args)
-    before = [*args, *(c.read_resource(key) for key in keys)]
+    before = [*args, *map(c.scope.present, keys)]
     choices = []
     for index in indices:
         graph = c.subgraph(index, args, keys)
@@ -87,8 +74,7 @@ def choose(c: Call, flags: Sequence[Value], args: Sequence[Value | None], indice
         node = Node("if", [flag], list(made), {"then_branch": choice, "else_branch": other}, c.name)
         other = Graph(other.name, [], made, [node], other.source)
     c.add("if", [flags[0]], [*c.outputs, *after], then_branch=choices[0], else_branch=other)
-    for key, value in zip(keys, after, strict=True):
-        c.assign_resource(key, value)
+    _keep(c, keys, after)
 
 
 def _flag(c: Call, value: Value) -> Value:
@@ -97,47 +83,39 @@ def _flag(c: Call, value: Value) -> Value:
     return value
 
 
-@rule("IF")
-def _if(c: Call) -> None:
-    choose(c, [_flag(c, c.x())], c.inputs[1:], (c.options.then_subgraph_index, c.options.else_subgraph_index))
+def branch(c: Call, condition: Value, *args: Value | None, then: int, other: int) -> None:
+    choose(c, [_flag(c, condition)], args, (then, other))
 
 
-@rule("STABLEHLO_CASE")
-def _case(c: Call) -> None:
+def case(c: Call, number: Value, *args: Value | None, indices: tuple[int, ...]) -> None:
     """Branch number i; the last one for every other number."""
-    indices, number = c.options.branch_subgraph_indices, c.x()
     if not indices:
         c.fail("expected branches, found none")
     if len(indices) == 1:
-        c.inputs = c.inputs[1:]
-        call(c, indices[0])
+        call(c, *args, index=indices[0])
         return
     dtype = number.type.dtype or np.dtype(np.int32)
-    numbers = [c.const(dtype.type(i)) for i in range(len(indices) - 1)]
-    choose(c, [c.add("equal", [number, i], type=TensorType(BOOL)) for i in numbers], c.inputs[1:], indices)
+    flags = [c.equal(number, c.const(dtype.type(i))) for i in range(len(indices) - 1)]
+    choose(c, flags, args, indices)
 
 
-@rule("WHILE", "STABLEHLO_WHILE")
-def _while(c: Call) -> None:
+def loop(c: Call, *args: Value | None, test: int, body: int) -> None:
     """A loop whose body ends with the condition, which is also asked once before."""
-    test, body = c.options.cond_subgraph_index, c.options.body_subgraph_index
-    keys = c.touched(test, body, args=c.inputs)
-    count = len(c.inputs)
+    keys, count = c.touched(test, body, args=args), len(args)
     if len(c.outputs) != count:
         c.fail(f"expected as many outputs as inputs, found {len(c.outputs)} and {count}")
-    start = [*c.inputs, *(c.read_resource(key) for key in keys)]
+    start = [*args, *map(c.scope.present, keys)]
     first, begun = _asked(c, test, start, keys, None)
-    graph = c.subgraph(body, c.inputs, keys)
+    graph = c.subgraph(body, args, keys)
     if len(graph.inputs) != count + len(keys) or len(graph.outputs) != count + len(keys):
         c.fail(f"expected a body with {count} inputs and outputs, "
                f"found {len(graph.inputs) - len(keys)} and {len(graph.outputs) - len(keys)}")  # fmt: skip
     turn, alive = c.fresh(TensorType(INT64, ())), c.fresh(TensorType(BOOL))
     again, after = _asked(c, test, graph.outputs, keys, graph.nodes)
-    loop = Graph(graph.name, [turn, alive, *graph.inputs], [again, *after], graph.nodes, graph.source)
+    rounds = Graph(graph.name, [turn, alive, *graph.inputs], [again, *after], graph.nodes, graph.source)
     ends = [c.fresh(v.type.with_shape(None)) for v in begun[count:]]
-    c.add("loop", [c.const(np.int64(MOST_ROUNDS)), first, *begun], [*c.outputs, *ends], body=loop)
-    for key, value in zip(keys, ends, strict=True):
-        c.assign_resource(key, value)
+    c.add("loop", [c.const(np.int64(MOST_ROUNDS)), first, *begun], [*c.outputs, *ends], body=rounds)
+    _keep(c, keys, ends)
 
 
 def _asked(c: Call, index: int, values: Sequence[Value | None], keys: Sequence[str],
@@ -151,8 +129,7 @@ def _asked(c: Call, index: int, values: Sequence[Value | None], keys: Sequence[s
     return _flag(c, answer), [*(v for v in values[:count] if v is not None), *after]
 
 
-@rule("CALL_ONCE")
-def _call_once(c: Call) -> None:
+def call_once(c: Call) -> None:
     """Runs now: what it assigns is what resources hold before the first run."""
     from ...ops.evaluate import evaluate
 

@@ -7,21 +7,29 @@ Their states are variable tensors: read before the first step and written after 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ir import Quantization, TensorType, Value
-from ..core.common import FLOAT32, ints
-from .call import Call, custom, rule
-from .common import computed, real, same_dtype
+from ..core.common import FLOAT32
+from .call import Call
+from .common import computed, reals_of, same_dtype
+from .tensors import type_of
 
 LAYER_NORM_BITS = 10
 """Biases of normalized gates are in steps of the norm's, divided by two to this power."""
 
 RNN_NAMES = {"NONE": "Affine", "RELU": "Relu", "RELU6": "relu6", "RELU_N1_TO_1": "relu_n1_to_1", "TANH": "Tanh"}
 """Activations as the canonical `rnn` calls them."""
+
+_UNIDIRECTIONAL = {"w": 1, "r": 5, "peephole": 9, "bias": 12, "projection": 16, "h": 18, "c": 19, "norm": 20}
+_BIDIRECTIONAL = (
+    {"w": 1, "r": 5, "peephole": 9, "bias": 12, "projection": 16, "h": 35, "c": 36, "extra": 40},
+    {"w": 18, "r": 22, "peephole": 26, "bias": 29, "projection": 33, "h": 37, "c": 38, "extra": 44},
+)
+"""Where the inputs of an LSTM begin, of both directions in the second."""
 
 Optional = Value | None
 
@@ -38,12 +46,10 @@ def reals(c: Call, bias: Optional, *scaled: Optional, shift: int = 0) -> Optiona
 
 
 def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, time_major: int = 0,
-          joined: Sequence[tuple[Value, int]] = ()) -> None:  # fmt: skip
-    """Write one direction of an LSTM. `at` says where its inputs begin; `joined`: values that are fed beside x, each
-    with the place of its weights."""
+          extra: Optional = None) -> None:  # fmt: skip
+    """Write one direction of an LSTM, with inputs where `at` says. `extra` is fed beside x, with weights of its own."""
     h, cell = c.x(at["h"]), c.x(at["c"])
-    weights = [c.input(at["w"] + g) for g in range(4)]
-    recurrent = [c.input(at["r"] + g) for g in range(4)]
+    weights, recurrent = ([c.input(at[name] + g) for g in range(4)] for name in "wr")
     norms = [c.input(at["norm"] + g) if "norm" in at else None for g in range(4)]
     biases: list[Optional] = []
     for g in range(4):
@@ -51,22 +57,23 @@ def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, t
         like: list[Optional] = [x, weights[g]] if norm is None else [norm]
         biases.append(reals(c, bias, *like, shift=0 if norm is None else LAYER_NORM_BITS))
     projection = c.input(at["projection"])
-    hidden = _hidden_type(c) if projection is not None else None
-    for extra, place in joined:
+    hidden = type_of(*c.scope.tensor(c.intermediates[4])) if projection is not None and c.intermediates[4:] else None
+    if hidden is not None and hidden.quant is None:
+        hidden = None  # what is projected is not rounded
+    if extra is not None:
         x = _beside(c, x, extra)
-        weights = [w if w is None else _beside(c, w, c.x(place + g)) for g, w in enumerate(weights)]
+        weights = [w if w is None else _beside(c, w, c.x(at["extra"] + g)) for g, w in enumerate(weights)]
     peepholes = [c.input(at["peephole"] + g) for g in range(3)]
     scaled = [projection] if hidden is None else [projection, Value("", hidden)]
     projection_bias = reals(c, c.input(at["projection"] + 1), *scaled)
     computed(c, x, *weights, *recurrent, *peepholes, *norms, projection)
-    activation = c.options.fused_activation_function
-    if activation == "SIGN_BIT":
+    if c.activation == "SIGN_BIT":
         c.unsupported("with a SIGN_BIT activation")
     after = [c.fresh(h.type), c.fresh(cell.type)]
     c.add(
         "lstm_sequence",
         [x, h, cell, *weights, *recurrent, *peepholes, *biases, projection, projection_bias, *norms],
-        [out, *after], activation=activation.lower(), cell_clip=c.options.cell_clip, proj_clip=c.options.proj_clip,
+        [out, *after], activation=c.activation.lower(), cell_clip=c.options.cell_clip, proj_clip=c.options.proj_clip,
         time_major=time_major, reverse=reverse, hidden_type=hidden,
         state_type=h.type if h.type.quant is not None else None,
         dynamic=int(_rounds_its_state(x, recurrent, [projection, *norms])),
@@ -82,219 +89,157 @@ def _rounds_its_state(x: Value, recurrent: Sequence[Optional], rare: Sequence[Op
     return stored and x.type.quant is None and all(v is None for v in rare)
 
 
-def _hidden_type(c: Call) -> TensorType | None:
-    """What the output is rounded to before its projection, where the file says so."""
-    hidden = c.intermediates[4] if len(c.intermediates) > 4 else None
-    return hidden if hidden is not None and hidden.quant is not None else None
-
-
 def _beside(c: Call, a: Value, b: Value) -> Value:
     """Two values side by side along the last axis, as reals where they are quantized."""
     quantized = a.type.quant is not None or b.type.quant is not None
-    dtype = FLOAT32 if quantized else a.type.dtype
-    return c.add("concat", [a, b], type=TensorType(dtype), axis=-1)
+    return c("concat", a, b, type=TensorType(FLOAT32 if quantized else a.type.dtype), axis=-1)
 
 
-_UNIDIRECTIONAL = {"w": 1, "r": 5, "peephole": 9, "bias": 12, "projection": 16, "h": 18, "c": 19, "norm": 20}
-
-
-@rule("LSTM")
-def _lstm_step(c: Call) -> None:
+def lstm(c: Call, x: Value, *_: Value | None) -> None:
     if c.options.kernel_type == "BASIC":
-        _basic_lstm(c)
+        c.count((5, 5), (4, 4))
+        _basic_lstm(c, *(c.x(i) for i in range(5)))
         return
+    sequence_lstm(c, x)
+
+
+def sequence_lstm(c: Call, x: Value, *_: Value | None, time_major: int = 0) -> None:
     c.count((20, 24))
-    _lstm(c, c.x(), _UNIDIRECTIONAL, c.outputs[0])
+    _lstm(c, x, _UNIDIRECTIONAL, c.outputs[0], time_major=time_major)
 
 
-@rule("UNIDIRECTIONAL_SEQUENCE_LSTM")
-def _unidirectional_lstm(c: Call) -> None:
-    c.count((20, 24))
-    _lstm(c, c.x(), _UNIDIRECTIONAL, c.outputs[0], time_major=int(c.options.time_major))
-
-
-def _basic_lstm(c: Call) -> None:
+def _basic_lstm(c: Call, x: Value, h: Value, w: Value, bias: Value, state: Value) -> None:
     """One step with all gates in one product of x and h side by side; gives what it works with as well."""
-    c.count(5, 4)
-    x, h, w, bias, state = (c.x(i) for i in range(5))
     same_dtype(c, x, h)
     computed(c, x, h, w, state)
     out, state_out, joined, gates = c.outputs
-    if c.options.fused_activation_function != "TANH":
-        c.unsupported(f"of the BASIC kind with activation {c.options.fused_activation_function}; only TANH is defined")
+    if c.activation != "TANH":
+        c.unsupported(f"of the BASIC kind with activation {c.activation}; only TANH is defined")
     if state.type.shape is None or len(state.type.shape) != 2 or not isinstance(state.type.shape[1], int):
         c.fail(f"expected a state [batch, units], found {state.type}")
-    units = state.type.shape[1]
     c.add("concat", [x, h], [joined], axis=-1)
     c.add("gemm", [joined, w, reals(c, bias, x, w)], [gates], trans_b=1)
-    middle = real(c)
-    parts = [c.fresh(middle) for _ in range(4)]
-    c.add("split", [gates, ints(c, [units] * 4)], parts, axis=-1)
-    take, new, forget, show = (
-        c.add("tanh" if i == 1 else "sigmoid", [part], type=middle) for i, part in enumerate(parts)
-    )
-    added = c.add("mul", [take, new], type=middle)
-    c.add("add", [added, c.add("mul", [forget, state], type=middle)], [state_out])
-    c.add("mul", [show, c.add("tanh", [state_out], type=middle)], [out])
+    take, new, forget, show = _parts(c, gates, -1, *[state.type.shape[1]] * 4)
+    take, new, forget, show = c.sigmoid(take), c.tanh(new), c.sigmoid(forget), c.sigmoid(show)
+    c.into(take * new + forget * state, state_out)
+    c.into(show * c.tanh(state_out), out)
     for index, value in ((1, out), (4, state_out)):
         if c.is_variable(index):
             c.write_state(index, value)
 
 
-@rule("BIDIRECTIONAL_SEQUENCE_LSTM")
-def _bidirectional_lstm(c: Call) -> None:
-    """Forward and backward over time; the backward one may have an input of its own, or both one beside theirs."""
+def _parts(c: Call, x: Value, axis: int, *sizes: int) -> list[Value]:
+    """Parts of these extents along an axis, as reals."""
+    made = [c.fresh(reals_of(x)) for _ in sizes]
+    c.add("split", [x, c.vector(*sizes)], made, axis=axis)
+    return made
+
+
+def bidirectional_lstm(c: Call, *_: Optional) -> None:
     c.count((39, 48), (1, 2))
-    time_major = int(c.options.time_major)
-    aux = c.input(39)
-    both = aux is not None and c.input(40 + 1) is not None
-    joined = [[(aux, place)] if aux is not None and both else [] for place in (40, 44)]
-    forward = {"w": 1, "r": 5, "peephole": 9, "bias": 12, "projection": 16, "h": 35, "c": 36}
-    backward = {"w": 18, "r": 22, "peephole": 26, "bias": 29, "projection": 33, "h": 37, "c": 38}
-    outs = _two_outputs(c)
-    _lstm(c, c.x(), forward, outs[0], time_major=time_major, joined=joined[0])
-    other = aux if aux is not None and not both else c.x()
-    _lstm(c, other, backward, outs[1], reverse=1, time_major=time_major, joined=joined[1])
-    _merged(c, outs)
+
+    def write(x: Value, extra: Optional, out: Value, backward: int) -> None:
+        time_major = int(c.options.time_major)
+        _lstm(c, x, _BIDIRECTIONAL[backward], out, reverse=backward, time_major=time_major, extra=extra)
+
+    _both_ways(c, 39, 41, write)
 
 
-def _two_outputs(c: Call) -> list[Value]:
-    if c.options.merge_outputs:
-        return [c.fresh(c.outputs[0].type.with_shape(None)) for _ in range(2)]
-    if len(c.outputs) != 2:
+def _both_ways(c: Call, extra: int, weights: int, write: Callable[[Value, Optional, Value, int], None]) -> None:
+    """Write forward and backward over time; input `extra` is what the backward direction reads, or what both have
+    beside theirs where there are weights for it.
+    """
+    other, own, merged = c.input(extra), c.input(weights) is None, c.options.merge_outputs
+    if not merged and len(c.outputs) != 2:
         c.fail(f"expected an output for each direction, found {len(c.outputs)}")
-    return c.outputs
-
-
-def _merged(c: Call, outs: list[Value]) -> None:
-    if c.options.merge_outputs:
+    outs = [c.fresh(c.outputs[0].type.with_shape(None)) for _ in range(2)] if merged else c.outputs
+    for backward, out in enumerate(outs):
+        write(other if other is not None and own and backward else c.x(), None if own else other, out, backward)
+    if merged:
         c.add("concat", outs, c.outputs[:1], axis=-1)
 
 
-@rule("RNN")
-def _rnn_step(c: Call) -> None:
+def rnn_step(c: Call, x: Value, w: Value, r: Value, bias: Value, h: Value) -> None:
     """h = activation(x w' + h r' + bias), and the state is h."""
-    c.count(5)
-    x, w, r, bias, h = (c.x(i) for i in range(5))
-    total = c.add("gemm", [h, r, bias], type=real(c), trans_b=1)
-    c.activate("add", [c.add("gemm", [x, w], type=real(c), trans_b=1), total])
+    of_state = c("gemm", h, r, bias, trans_b=1)
+    c.give(c("gemm", x, w, trans_b=1) + of_state)
     c.write_state(4, c.outputs[0])
 
 
-@rule("UNIDIRECTIONAL_SEQUENCE_RNN")
-def _unidirectional_rnn(c: Call) -> None:
-    c.count(5)
-    _rnn(c, c.x(), 1, c.outputs[0])
+def sequence_rnn(c: Call, x: Value, *_: Value) -> None:
+    _rnn(c, x, 1, c.outputs[0])
 
 
-@rule("BIDIRECTIONAL_SEQUENCE_RNN")
-def _bidirectional_rnn(c: Call) -> None:
-    c.count((9, 12), (1, 2))
-    aux = c.input(9)
-    both = aux is not None and c.input(10) is not None
-    outs = _two_outputs(c)
-    _rnn(c, c.x(), 1, outs[0], joined=[(aux, 10)] if aux is not None and both else ())
-    other = aux if aux is not None and not both else c.x()
-    _rnn(c, other, 5, outs[1], "reverse", joined=[(aux, 11)] if aux is not None and both else ())
-    _merged(c, outs)
+def bidirectional_rnn(c: Call, *_: Optional) -> None:
+    def write(x: Value, extra: Optional, out: Value, backward: int) -> None:
+        _rnn(c, x, 5 if backward else 1, out, "reverse" if backward else "forward", extra, 10 + backward)
+
+    _both_ways(c, 9, 10, write)
 
 
-def _rnn(c: Call, x: Value, at: int, out: Value, direction: str = "forward",
-         joined: Sequence[tuple[Value, int]] = ()) -> None:  # fmt: skip
-    """Write one direction; its weights, recurrent weights, bias and state are the inputs from `at` on."""
+def _rnn(c: Call, x: Value, at: int, out: Value, direction: str = "forward", extra: Optional = None,
+         place: int = 0) -> None:  # fmt: skip
+    """Write one direction; its weights, recurrent weights, bias and state are the inputs from `at` on. `extra` is fed
+    beside x, with the weights at `place`.
+    """
     w, r, bias, h = (c.x(at + i) for i in range(4))
-    for extra, place in joined:
+    if extra is not None:
         x, w = _beside(c, x, extra), _beside(c, w, c.x(place))
-    name = c.options.fused_activation_function
-    if name not in RNN_NAMES:
-        c.unsupported(f"with a {name} activation")
-    no_bias = c.add("sub", [bias, bias], type=TensorType(FLOAT32))
-    both = c.add("concat", [bias, no_bias], type=TensorType(FLOAT32), axis=0)
+    if c.activation not in RNN_NAMES:
+        c.unsupported(f"with a {c.activation} activation")
+    both = c.join([bias, bias - bias], 0)
     layout = 0 if c.options.time_major else 1
     y, after = _recurrent(c, "rnn", [x, _stacked(c, w), _stacked(c, r), _stacked(c, both)], h, out, layout,
-                          direction=direction, activations=(RNN_NAMES[name],))  # fmt: skip
+                          direction=direction, activations=(RNN_NAMES[c.activation],))  # fmt: skip
     c.write_state(at + 3, after)
 
 
 def _stacked(c: Call, value: Value) -> Value:
     """As the only one along a new first axis, in reals."""
-    dtype = FLOAT32 if value.type.quant is not None else value.type.dtype
-    return c.add("unsqueeze", [value, ints(c, [0])], type=TensorType(dtype))
+    return c("unsqueeze", value, c.vector(0), type=reals_of(value))
 
 
 def _recurrent(c: Call, op: str, inputs: list[Value], h: Value, out: Value | None, layout: int,
                **attrs: Any) -> tuple[Value, Value]:  # fmt: skip
     """Write one direction of a canonical `rnn` or `gru`; (y, last state) without the axis of directions."""
-    kind, axis = TensorType(FLOAT32), ints(c, [layout])
-    first = c.add("unsqueeze", [h, axis], type=kind)
+    kind, axis = TensorType(FLOAT32), c.vector(layout)
     results = [c.fresh(kind), c.fresh(kind)]
-    c.add(op, [*inputs, None, first], results, layout=layout, **attrs)
-    y = c.add("squeeze", [results[0], ints(c, [2 if layout else 1])], None if out is None else [out], type=kind)
-    return y, c.add("squeeze", [results[1], axis], type=h.type)
+    c.add(op, [*inputs, None, c("unsqueeze", h, axis, type=kind)], results, layout=layout, **attrs)
+    y = c.add("squeeze", [results[0], c.vector(2 if layout else 1)], None if out is None else [out], type=kind)
+    return y, c("squeeze", results[1], axis, type=h.type)
 
 
-@rule("SVDF")
-def _svdf(c: Call) -> None:
-    c.count(5)
-    x, feature, time, state = c.x(0), c.x(1), c.x(2), c.x(4)
+def svdf(c: Call, x: Value, feature: Value, time: Value, bias: Optional, state: Value, rank: int) -> None:
     computed(c, x, feature, time, state)
-    activation = c.options.fused_activation_function
-    out = c.outputs[0] if activation == "NONE" else c.fresh(c.outputs[0].type)
     after = c.fresh(state.type)
-    bias = reals(c, c.input(3), state, time)
-    c.add("svdf", [x, state, feature, time, bias], [out, after], rank=c.options.rank)
-    if activation != "NONE":
-        c.apply(activation, out, c.outputs[0])
+    bias = reals(c, bias, state, time)
+    c.settle(["activated", "any"], "svdf", [x, state, feature, time, bias], [c.outputs[0], after], rank=rank)
     c.write_state(4, after)
 
 
-@custom("UNIDIRECTIONAL_SEQUENCE_GRU")
-def _sequence_gru(c: Call) -> None:
+def sequence_gru(c: Call, x: Value, h: Value, gates: Value, gate_bias: Value, candidate: Value, bias: Value) -> None:
     """x [T, B, I]; gates (reset, update) and candidate have weights for x and h side by side."""
-    c.count(6, 2)
-    x, h, gates, gate_bias, candidate, candidate_bias = (c.x(i) for i in range(6))
-    if x.type.shape is None or not isinstance(x.type.shape[-1], int) or h.type.shape is None:
+    features, units = (v.type.shape[-1] if v.type.shape else None for v in (x, h))
+    if not isinstance(features, int) or not isinstance(units, int):
         c.fail(f"expected an input [time, batch, features] and a state [batch, units], found {x.type} and {h.type}")
-    features, units = x.type.shape[-1], h.type.shape[-1]
-    if not isinstance(units, int):
-        c.fail(f"expected a state [batch, units], found {h.type}")
-    kind = TensorType(FLOAT32)
-
-    def part(value: Value, axis: int, *sizes: int) -> list[Value]:
-        made = [c.fresh(kind) for _ in sizes]
-        c.add("split", [value, ints(c, list(sizes))], made, axis=axis)
-        return made
-
-    reset, update = part(gates, 0, units, units)
-    of_x, of_h = zip(*(part(w, 1, features, units) for w in (update, reset, candidate)), strict=True)
-    reset_bias, update_bias = part(gate_bias, 0, units, units)
-    nothing = c.const(np.zeros(3 * units, np.float32))
-    biases = c.add("concat", [update_bias, reset_bias, candidate_bias, nothing], type=kind, axis=0)
-    weights = [c.add("concat", list(parts), type=kind, axis=0) for parts in (of_x, of_h)]
-    inputs = [x, *(_stacked(c, v) for v in (*weights, biases))]
+    reset, update = _parts(c, gates, 0, units, units)
+    of_x, of_h = zip(*(_parts(c, w, 1, features, units) for w in (update, reset, candidate)), strict=True)
+    reset_bias, update_bias = _parts(c, gate_bias, 0, units, units)
+    biases = c.join([update_bias, reset_bias, bias, c.const(np.zeros(3 * units, np.float32))], 0)
+    inputs = [x, *(_stacked(c, v) for v in (c.join(of_x, 0), c.join(of_h, 0), biases))]
     _, last = _recurrent(c, "gru", inputs, h, c.outputs[0], 0)
     c.add("identity", [last], [c.outputs[1]])
 
 
-@rule("GRU")
-def _circle_gru(c: Call) -> None:
+def gru(c: Call, x: Value, w: Value, b: Optional, r: Value, bias: Optional, h: Value, layout: int, steps: int) -> None:
     """Circle's: weights named "hidden" are those of x, those named "input" are the state's (3 H rows: update, reset,
     candidate). The result has the state's shape, unless all steps are asked for.
     """
-    c.count(6)
-    x, w, r, h = c.x(0), c.x(1), c.x(3), c.x(5)
     if r.type.shape is None or not isinstance(r.type.shape[0], int):
         c.fail(f"expected weights [3 * units, units], found {r.type}")
     nothing = c.const(np.zeros(r.type.shape[0], np.float32))
-    biases = [c.input(2) or nothing, c.input(4) or nothing]
-    both = c.add("concat", list(biases), type=TensorType(FLOAT32), axis=0)
-    layout = 0 if c.options.time_major else 1
-    steps = bool(c.options.return_sequences)
-    inputs = [x, *(_stacked(c, v) for v in (w, r, both))]
-    _, last = _recurrent(c, "gru", inputs, h, c.outputs[0] if steps else None, layout, linear_before_reset=1)
+    inputs = [x, *(_stacked(c, v) for v in (w, r, c.join([b or nothing, bias or nothing], 0)))]
+    out = c.outputs[0]
+    _, last = _recurrent(c, "gru", inputs, h, out if steps else None, layout, linear_before_reset=1)
     if not steps:
-        shape = c.outputs[0].type.shape
-        if shape is None or not all(isinstance(d, int) for d in shape):
-            c.add("identity", [last], c.outputs)
-        else:
-            c.add("reshape", [last, ints(c, [d for d in shape if isinstance(d, int)])], c.outputs)
+        c.give(c("reshape", last, c.vector(*out.type.dims)) if out.type.concrete else last)

@@ -12,10 +12,8 @@ from ...ir import Node, TensorType, Value
 from ...ir.quantization import is_upright
 from ...limits import current
 from ...ops.work import nbytes
-from .buffers import buffer
-from .reader import Reader
-from .resources import tensor_key
-from .tensors import constant, type_of
+from .reader import Reader, tensor_key
+from .tensors import buffer, constant, type_of
 from .wire import Table
 
 
@@ -102,7 +100,7 @@ class Scope:
         """The reals that a constant stands for whose blocks have scales of their own, in other tensors."""
         if details.kind != "BlockwiseQuantization" or len(details.block_shape) > 1:
             raise UnsupportedError(f"constants with {details.kind} in several dimensions")
-        from .blocks import blockwise
+        from .packed import blockwise
 
         scales = self.read(details.scales).data
         zeros = self.read(details.zero_points).data if details.zero_points > 0 else None

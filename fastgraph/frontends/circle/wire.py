@@ -119,10 +119,6 @@ class Table:
     def __repr__(self) -> str:
         return f"<{self.kind} at byte {self.at}>"
 
-    def has(self, field: str) -> bool:
-        """Whether the file gives the field."""
-        return self._place(self.fields[field][0], field, 1) != 0
-
     def number(self, field: str) -> int:
         """An enum as the number that it is."""
         place, kind, default = self.fields[field]

@@ -102,7 +102,7 @@ def fields(read: Read, at: int, end: int) -> Iterator[tuple[int, int, int]]:
             number, kind = tag >> 3, tag & 7
             size, used = varint(head, used) if kind == 2 else (8 if kind == 1 else 4 * (kind == 5), used)
             if kind == 0:
-                _, used = varint(head, used)
+                size = varint(head, used)[1] - used
         except IndexError:
             raise ValueError(f"it ends within a field, at byte {at}") from None
         if not 0 < number < 1 << 29 or kind not in (0, 1, 2, 5):

@@ -6,20 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...ir import Value
+from ...ir import Dim, Value
 from ...ir.quantization import to_real
-from ..core.common import axis_in, ints
-from .call import Call, Rule, rule
-
-
-def one_to_one(table: dict[str, str], *keys: str) -> None:
-    """Register rules of operators that have a canonical twin, whose inputs are the parameters `keys`."""
-
-    def twin(op: str) -> Rule:
-        return lambda c: c.finish(op, [c.x(key) for key in keys])
-
-    for name, op in table.items():
-        rule(name)(twin(op))
+from ..core.common import axis_in
+from .call import Call
 
 
 def alike(c: Call, *values: Value) -> list[Value]:
@@ -40,25 +30,33 @@ def axes_in(c: Call, axes: Sequence[int], rank: int) -> tuple[int, ...]:
     return found
 
 
-def per_channel(c: Call, key: str, x: Value) -> Value | None:
-    """Parameter `key`, one number for each channel (axis 1) of x, shaped so that it broadcasts; None when absent."""
-    value = c.value(key)
-    if value is None:
-        return None
+def extent(c: Call, x: Value, axis: int) -> Value:
+    """One extent of a value as a vector: a constant where it is known, else computed."""
+    known = extents(x, axis)[0]
+    return c.vector(known) if isinstance(known, int) else c("shape", x, start=axis, end=axis + 1)
+
+
+def extents(x: Value, *axes: int) -> list[Dim]:
+    """The extents of axes of a value, None where they are open."""
+    return [None if x.type.shape is None else x.type.shape[axis] for axis in axes]
+
+
+def per_channel(c: Call, key: str, x: Value) -> Value:
+    """Parameter `key`, one number for each channel (axis 1) of x, shaped so that it broadcasts."""
+    value, after = c.x(key), c.rank(x) - 2
     if c.rank(value) != 1:
         c.fail(f"expected its parameter {key!r} to be a vector, found {value.type}")
-    after = c.rank(x) - 2
     if after < 0:
         c.fail(f"expected an input with channels as axis 1, found {x.type}")
     if value.data is not None:
         return c.cast(c.const(value.data.reshape(-1, *[1] * after)), x.type.dtype)
-    return c.cast(c.add("reshape", [value, ints(c, [-1, *[1] * after])]), x.type.dtype)
+    return c.cast(c("reshape", value, c.vector(-1, *[1] * after)), x.type.dtype)
 
 
-def reals(c: Call, value: Value) -> np.ndarray:
+def reals(c: Call, value: Value, key: str = "") -> np.ndarray:
     """What a constant stands for: its array, of a quantized one as float32. ModelError when a run computes it."""
     if value.data is None:
-        c.fail(f"expected a constant, found {value}, which is computed")
+        c.fail(f"expected {f'its parameter {key!r} to be' if key else 'a'} constant, found {value}, which is computed")
     if value.type.quant is None:
         return value.data
     return to_real(value.data, value.type.quant).astype(np.float32)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ...errors import GraphError, ModelError, UnsupportedError
-from ...ir import Graph, TensorType, Value
+from ...ir import Node, TensorType, Value
 from ...limits import current
 from ...ops.evaluate import fold
 from ...ops.registry import USERS
 from ..core.call import agree
 from ..core.reader import MISFITS, misfit
-from ..core.registry import RuleFiles
-from .call import RULES, Call
+from .call import Call
 from .scope import Scope
+from .signatures import find
 from .types import MilType, mil_type
-from .wire import Message
+from .wire import Message, wrong
 
 FOLDED = 1 << 12
 """Results of at most so many elements are computed here when all operands are constant, so that later rules know
@@ -26,8 +24,6 @@ them. Larger ones are for the passes."""
 STORED = frozenset({"dequantize_linear"})
 """What is not computed here: integer kernels want the numbers of quantized weights."""
 
-FILES = RuleFiles(__package__)
-
 
 def run(scope: Scope, block: Message) -> None:
     """Translate a block's operations, one after the other."""
@@ -35,69 +31,38 @@ def run(scope: Scope, block: Message) -> None:
         _operation(scope, place, operation)
 
 
-def _block(call: Call, proto: Message, index: int, args: Sequence[Value] | None, states: Sequence[str]) -> Graph:
-    """A nested block, as `Call.block` says."""
-    current().count(32, call.where)
-    scope, reader = call.scope, call.scope.reader
-    inner = Scope(reader, f"{call.where}: block {index}", scope)
-    if args is not None and len(args) != len(proto.inputs):
-        call.fail(f"expected a block of {len(args)} inputs, found {len(proto.inputs)}")
-    own: list[Value] = []
-    for i, declared in enumerate(proto.inputs):
-        kind = mil_type(declared.type, f"{inner.where}: input {declared.name!r}")
-        if kind.kind == "state" and args is None:
-            call.unsupported("of a block whose inputs are states")
-        value = Value(reader.unique(declared.name), kind.held) if args is None else args[i]
-        if args is None:
-            reader.declared[value] = kind
-            own.append(value)
-        inner.define(declared.name, value, inner.where)
-    for state in states:
-        before = scope.present(state)
-        if args is None:
-            before = Value(reader.unique(state), reader.states[state])
-            own.append(before)
-        inner.current[state] = before
-    run(inner, proto)
-    outputs = [*inner.results(proto), *(inner.current[state] for state in states)]
-    return Graph(call.name, own, outputs, inner.nodes, reader.source)
-
-
 # operations
 
 
 def _operation(scope: Scope, place: int, proto: Message) -> None:
-    op = proto.type
     label = next((out.name for out in proto.outputs), "")
-    where = f"{scope.where}: operation {place} {label!r} ({op})"
+    where = f"{scope.where}: operation {place} {label!r} ({proto.type})"
     try:
         operands = sum(len(argument.arguments) for argument in proto.inputs.values())
         current().count(1 + operands + len(proto.outputs), where)
-        outputs, declared = [], []
+        results: dict[Value, MilType] = {}
         for out in proto.outputs:
             kind = mil_type(out.type, f"{where}: output {out.name!r}")
-            outputs.append(Value(scope.reader.unique(out.name), kind.held))
-            declared.append(kind)
-        if op == "const":
-            values = [_constant(scope, proto, outputs, declared, where)]
-        else:
-            values = _translated(scope, proto, outputs, declared, where)
+            results[Value(scope.reader.unique(out.name), kind.held)] = kind
+        translate = _constant if proto.type == "const" else _translated
+        values = translate(scope, proto, results, where)
     except MISFITS as error:
         raise misfit(where, "parameters", error) from error
-    for out, value, kind in zip(proto.outputs, values, declared, strict=True):
+    for out, value, kind in zip(proto.outputs, values, results.values(), strict=True):
         scope.reader.declared.setdefault(value, kind)
         scope.define(out.name, value, where)
 
 
-def _constant(scope: Scope, proto: Message, outputs: list[Value], declared: list[MilType], where: str) -> Value:
-    if "val" not in proto.attributes or len(declared) != 1:
+def _constant(scope: Scope, proto: Message, results: dict[Value, MilType], where: str) -> list[Value]:
+    if "val" not in proto.attributes or len(results) != 1:
         raise ModelError(f"{where}: expected an attribute 'val' and one output")
     value = _held(scope, proto.attributes["val"], where)
-    said, found = declared[0], scope.reader.declared[value]
+    ((out, said),) = results.items()
+    found = scope.reader.declared[value]
     if said.kind != found.kind or said.element != found.element or not agree(said.shape, found.shape):
         raise ModelError(f"{where}: expected a constant {said}, as its output is declared, found {found}")
-    value.name = outputs[0].name
-    return value
+    value.name = out.name
+    return [value]
 
 
 def _held(scope: Scope, proto: Message, where: str) -> Value:
@@ -130,17 +95,16 @@ def _bound(scope: Scope, binding: Message, where: str) -> Value:
         return _held(scope, binding.value, where)
     value = scope.find(binding.name)
     if value is None:
-        raise ModelError(f"{where}: it is bound to {binding.name!r}, which nothing before defines; "
-                         "the program was not written correctly")  # fmt: skip
+        raise wrong(f"{where}: it is bound to {binding.name!r}, which nothing before defines")
     if value in scope.reader.shown:
         raise UnsupportedError(f"operators that read {binding.name!r}, which is no tensor")
     return value
 
 
-def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: list[MilType], where: str) -> list[Value]:
+def _translated(scope: Scope, proto: Message, results: dict[Value, MilType], where: str) -> list[Value]:
     op, begun = proto.type, len(scope.nodes)
     try:
-        rule = FILES.find(RULES, op)
+        rule = find(op)
         inputs = _inputs(scope, proto, where)
         if rule is None and USERS:
             from .custom import rule_of
@@ -148,19 +112,18 @@ def _translated(scope: Scope, proto: Message, outputs: list[Value], declared: li
             rule = rule_of(op, inputs)
         if rule is None:
             raise UnsupportedError(_unknown(op, inputs))
-        name = proto.outputs[0].name if outputs else scope.reader.unique(op)
-        call = Call(scope, op, name, where, inputs, outputs, declared, proto.blocks, _block)
+        call = Call(scope, proto, where, inputs, results)
         with call:
-            rule(call)
+            given = rule(call)
+            current().count(4 * (len(scope.nodes) - begun), where)
+            if not proto.blocks and all(v.data is not None for values in inputs.values() for v in values):
+                _fold(scope, begun)
+            return _results(call, [given] if isinstance(given, Value) else given or [], begun)
     except UnsupportedError as error:
         made = next((out.name for out in proto.outputs), "")
         scope.reader.lacks(error, f"operation {made!r}" if made else "")
         del scope.nodes[begun:]
-        return outputs
-    current().count(4 * (len(scope.nodes) - begun), where)
-    if all(v.data is not None for values in inputs.values() for v in values) and not proto.blocks:
-        _fold(scope, begun)
-    return _made(scope, call, begun)
+        return list(results)
 
 
 def _fold(scope: Scope, begun: int) -> None:
@@ -180,28 +143,42 @@ def _fold(scope: Scope, begun: int) -> None:
     scope.nodes[begun:] = kept
 
 
-def _made(scope: Scope, call: Call, begun: int) -> list[Value]:
-    """The values of an operator's outputs, of the types that the program declares."""
-    written = {value for node in scope.nodes[begun:] for value in node.outputs}
-    handles = scope.reader.handles
-    if handles and any(value in handles for node in scope.nodes[begun:] for value in node.inputs):
+def _results(call: Call, given: list[Value], begun: int) -> list[Value]:
+    """The values of an operator's outputs: what its rule gave, in the types that the program declares."""
+    nodes, reader = call.scope.nodes[begun:], call.scope.reader
+    if reader.handles and any(value in reader.handles for node in nodes for value in node.inputs):
         call.fail("expected tensors, found a state; it is read by read_state")
-    found, named = [], set[Value]()
+    if given and not call.outputs:
+        call.fail("expected an output, found none")
+    makers = {value: node for node in nodes for value in node.outputs}
+    found: list[Value] = []
     for i, (out, said) in enumerate(zip(call.outputs, call.declared, strict=True)):
-        value = call.given.get(i, out)
-        if value is out and out not in written and out not in scope.reader.shown:
+        if out not in reader.shown and i >= len(given):
             if i:
                 call.fail(f"expected {i} outputs or fewer, found {len(call.outputs)}")
             raise GraphError(f"{call.where}: its rule does not make output {i}")
-        if value is not out and value in written and value not in named:
+        value = out if out in reader.shown else _declared(call, given[i], out, makers)
+        if value in makers and value not in found:
             value.name = out.name
-        named.add(value)
         held = said.held
-        if value not in scope.reader.shown and (
+        if value not in reader.shown and (
             (value.type.quant is None and value.type.dtype != held.dtype) or not agree(value.type.shape, held.shape)
         ):
             call.fail(f"expected its output {out} to be declared {value.type}, found {said}")
         found.append(value)
+    return found
+
+
+def _declared(call: Call, value: Value, out: Value, makers: dict[Value, Node]) -> Value:
+    """A result as `out` is declared: its rank where that is open, integers in another type. `makers`: of results."""
+    if value in makers and not makers[value].graphs and (value.type.shape is None or value.type.dtype is None):
+        value.type = out.type
+        call.infer(makers[value])
+    said, held = out.type.dtype, value.type.dtype
+    if said is None or held is None or said == held or {said.kind, held.kind} - {"i", "u"} or value.type.quant:
+        return value
+    found = call.cast(value, said)
+    found.name = out.name
     return found
 
 

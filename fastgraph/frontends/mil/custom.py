@@ -14,7 +14,8 @@ import numpy as np
 
 from ...ir import Value
 from ...ops.custom import CustomOp, of_name
-from .call import Call, Rule
+from .call import Call
+from .signatures import Rule
 
 LAYER = "custom_layer"
 OWN = ("class_name", "description", "input_order", "parameters", "weights")
@@ -30,7 +31,7 @@ def rule_of(op: str, inputs: Mapping[str, Sequence[Value]]) -> Rule | None:
     return None if user is None else partial(_custom, user)
 
 
-def _custom(user: CustomOp, c: Call) -> None:
+def _custom(user: CustomOp, c: Call) -> list[Value]:
     given = {key: values for key, values in c.inputs.items() if c.op != LAYER or key not in OWN}
     positional = user.operands({})
     order = [str(name) for name in np.atleast_1d(c.known("input_order", ()))] if c.op == LAYER else []
@@ -39,6 +40,7 @@ def _custom(user: CustomOp, c: Call) -> None:
     for key in order:
         operands += given.get(key, [None])
     c.custom(user, operands, c.outputs, {key: _attribute(c, key) for key in given if key not in order})
+    return c.outputs
 
 
 def _is_setting(values: Sequence[Value]) -> bool:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import InputError, ModelError, UnsupportedError
 from ...ir import Dim, Port, TensorType
-from .images import adapter
 from .types import BIGGEST, RANK_LIMIT, MilType
-from .wire import Message
+from .wire import Message, wrong
 
 MAIN = "main"
 ARRAYS: dict[str, np.dtype] = {
     "FLOAT32": np.dtype(np.float32), "DOUBLE": np.dtype(np.float64), "FLOAT16": np.dtype(np.float16),
     "INT32": np.dtype(np.int32), "INT8": np.dtype(np.int8),
 }  # fmt: skip
-SCALARS: dict[str, np.dtype] = {"int64Type": np.dtype(np.int64), "doubleType": np.dtype(np.float64)}
 
 Extents = tuple[tuple[int, int | None], ...]
 """The least and the greatest extent (None: any) of each dimension."""
@@ -53,31 +53,27 @@ class Feature(NamedTuple):
             feature = Feature(self.name, self.dtype, (), optional=self.optional, fill=self.fill)
         for shape in filter(None, (feature.shape, feature.extents, *feature.choices)):
             if dims is not None and len(shape) != len(dims):
-                raise ModelError(f"{where}: its description has {len(shape)} dimensions, the program says {kind}; "
-                                 "the model was not written correctly")  # fmt: skip
+                raise wrong(f"{where}: its description has {len(shape)} dimensions, the program says {kind}")
         return feature
 
     def after(self, head: tuple[int, ...]) -> Feature:
         """The feature with fixed dimensions before its own."""
         shape = None if self.shape is None else head + self.shape
-        choices = tuple(head + choice for choice in self.choices)
         extents = tuple((d, d) for d in head) + self.extents if self.extents else ()
-        return Feature(self.name, self.dtype, shape, choices, extents, self.layout, self.optional, self.fill)
+        return self._replace(shape=shape, choices=tuple(head + c for c in self.choices), extents=extents)
 
     def type(self, kind: MilType, where: str) -> TensorType:
         """The type that callers feed: open extents are those that may differ. ModelError when the program disagrees."""
         dtype = self.dtype or kind.api
         if self.dtype is not None and kind.api is not None and (self.dtype.kind == "f") != (kind.api.kind == "f"):
-            raise ModelError(f"{where}: its description says {self.dtype}, the program {kind}; "
-                             "the model was not written correctly")  # fmt: skip
+            raise wrong(f"{where}: its description says {self.dtype}, the program {kind}")
         bounds = self.bounds()
         if bounds is None:
             return TensorType(dtype, kind.shape)
         dims: list[Dim] = []
         for said, (low, high) in zip(kind.shape or (None,) * len(bounds), bounds, strict=True):
             if isinstance(said, int) and not low <= said <= (said if high is None else high):
-                raise ModelError(f"{where}: its description allows {self.allowed()}, the program says {kind}; "
-                                 "the model was not written correctly")  # fmt: skip
+                raise wrong(f"{where}: its description allows {self.allowed()}, the program says {kind}")
             dims.append(said if isinstance(said, int) else low if low == high else None)
         return TensorType(dtype, tuple(dims))
 
@@ -109,7 +105,7 @@ class Feature(NamedTuple):
         """What the input takes. `outside`: its type, as `type` has it; call it on what `within` gave."""
         adapt: Callable[[Any], Any] | None = None
         if self.layout:
-            adapt = adapter(self.name, self.layout, outside)
+            adapt = _adapter(self.name, self.layout, outside)
         elif outside.shape in ((), (1,)):
             adapt = partial(_one, outside.shape)
         default = None
@@ -182,7 +178,7 @@ def _features(protos: Message, where: str) -> dict[str, Feature]:
     found: dict[str, Feature] = {}
     for proto in protos:
         if proto.name in found:
-            raise ModelError(f"{where} {proto.name!r} is described twice; the model was not written correctly")
+            raise wrong(f"{where} {proto.name!r} is described twice")
         found[proto.name] = _feature(proto, f"{where} {proto.name!r}")
     return found
 
@@ -193,7 +189,7 @@ def _feature(proto: Message, where: str) -> Feature:
         return _array(proto.name, proto.type.multiArrayType, proto.type.isOptional, where)
     if kind == "imageType":
         return _image(proto.name, proto.type.imageType, proto.type.isOptional, where)
-    if kind in SCALARS and "input" in where:
+    if kind in ("int64Type", "doubleType") and "input" in where:
         return Feature(proto.name, optional=proto.type.isOptional)
     if "input" in where and kind is not None:
         raise UnsupportedError(f"{where}: inputs of {kind}")
@@ -228,10 +224,7 @@ def _image(name: str, proto: Message, optional: bool, where: str) -> Feature:
 
 
 def _shape(dims: Any, where: str) -> tuple[int, ...]:
-    size = 1
-    for d in dims:
-        size *= max(d, 1)
-    if len(dims) > RANK_LIMIT or any(d < 0 for d in dims) or size > BIGGEST:
+    if len(dims) > RANK_LIMIT or any(d < 0 for d in dims) or prod(max(d, 1) for d in dims) > BIGGEST:
         raise ModelError(f"{where}: expected a shape of extents that some memory can hold, found {list(dims)[:80]}")
     return tuple(dims)
 
@@ -243,6 +236,9 @@ def _range(proto: Message, where: str) -> tuple[int, int | None]:
     return low, None if high < 0 else high
 
 
+# -- what callers feed
+
+
 def _one(shape: tuple[int, ...], fed: Any) -> Any:
     """One number, as a scalar or as an array of one element: Core ML does not tell them apart."""
     if isinstance(fed, np.ndarray | np.generic):
@@ -250,3 +246,32 @@ def _one(shape: tuple[int, ...], fed: Any) -> Any:
     if isinstance(fed, list | tuple) and len(fed) == 1 and shape == ():
         return fed[0]
     return [fed] if isinstance(fed, bool | int | float) and shape == (1,) else fed
+
+
+def _adapter(name: str, layout: str, outside: TensorType) -> Callable[[Any], Any]:
+    """What makes the input's own array, [1, channels, height, width], of an image, whose pixels are 0 to 255.
+
+    It takes Pillow images, and uint8 arrays [height, width, channels] (RGB) or [height, width] (gray), as NumPy has
+    Pillow images; all else is passed on. Colors become the model's, sizes stay what they are; programs scale pixels.
+    """
+    assert outside.shape is not None
+    channels, rank, dtype = outside.shape[-3], len(outside.shape), outside.dtype
+
+    def adapt(fed: Any) -> Any:
+        pillow = sys.modules.get("PIL.Image")
+        if pillow is not None and isinstance(fed, pillow.Image):
+            fed = np.asarray(fed.convert("F" if "FLOAT" in layout else "L" if channels == 1 else "RGB"))
+        elif not (isinstance(fed, np.ndarray) and fed.dtype == np.uint8):
+            return fed
+        elif fed.ndim == rank == 4:
+            return fed.astype(dtype)
+        if fed.ndim == 2:
+            fed = fed[:, :, None]
+        if fed.ndim != 3 or fed.shape[2] != channels:
+            raise InputError(f"input {name!r} is an image of {channels} channels ({layout}), an array of shape "
+                             f"{list(fed.shape)} was given: feed [height, width, {channels}] as uint8")  # fmt: skip
+        pixels = fed[:, :, ::-1] if layout == "BGR" else fed
+        planes = np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype)
+        return planes[None] if rank == 4 else planes
+
+    return adapt

@@ -11,7 +11,7 @@ from .description import Feature, describe
 from .reader import Reader
 from .scope import Scope
 from .types import MilType, mil_type
-from .wire import Message
+from .wire import Message, wrong
 
 
 def to_graph(reader: Reader) -> Graph:
@@ -30,8 +30,8 @@ def to_graph(reader: Reader) -> Graph:
                   "(fastgraph.register_custom_op), or run it with Core ML")  # fmt: skip
     missing = [name for name in found.outputs if name not in values]
     if missing:
-        raise ModelError(f"{reader.where}: its description gives output {missing[0]!r}, the program gives "
-                         f"{', '.join(values) or 'none'}; the model was not written correctly")  # fmt: skip
+        there = ", ".join(values) or "none"
+        raise wrong(f"{reader.where}: its description gives output {missing[0]!r}, the program gives {there}")
     names = [*found.outputs, *(name for name in values if name not in found.outputs)]
     made = {value for node in scope.nodes for value in node.outputs}
     graph.outputs = [_output(scope, graph, made, name, values[name], found.outputs.get(name)) for name in names]
@@ -61,8 +61,8 @@ def _inputs(scope: Scope, graph: Graph, features: dict[str, Feature]) -> None:
             raise UnsupportedError(f"{where}: inputs that are no tensors but {kind}")
     unknown = [name for name in features if name not in scope.values]
     if unknown:
-        raise ModelError(f"{scope.reader.where}: its description gives input {unknown[0]!r}, the program takes "
-                         f"{', '.join(scope.values) or 'none'}; the model was not written correctly")  # fmt: skip
+        there = ", ".join(scope.values) or "none"
+        raise wrong(f"{scope.reader.where}: its description gives input {unknown[0]!r}, the program takes {there}")
 
 
 def _input(scope: Scope, graph: Graph, name: str, kind: MilType, feature: Feature | None, where: str) -> Value:

@@ -9,22 +9,22 @@ import numpy as np
 
 from ...ir import Value
 from ...limits import current
-from ..core.common import axis_in, ints, scalar
-from .call import Call, rule
+from .call import Call
+from .common import extents
+from .signatures import rule
 
 
-@rule("einsum")
-def _einsum(c: Call) -> None:
+@rule("einsum: values* equation:str")
+def einsum(c: Call, values: list[Value], equation: str) -> Value:
     """What einsum says in general. The form that coremltools writes, [.., C, H, W] by [.., W, H, U], is a matmul, and
     broadcasts."""
-    equation, values = c.known("equation").replace(" ", ""), c.values("values")
-    if len(values) == 2 and _is_product(equation):
-        rank = len(equation.split(",")[0])
-        swap = (*range(rank - 3), rank - 2, rank - 3, rank - 1)
-        product = c.add("matmul", [c.add("transpose", [value], perm=swap) for value in values])
-        c.finish("transpose", [product], perm=swap)
-        return
-    c.finish("einsum", values, equation=equation)
+    equation = c.known("equation").replace(" ", "")
+    if len(values) != 2 or not _is_product(equation):
+        return c("einsum", *values, equation=equation)
+    rank = len(equation.split(",")[0])
+    swap = (*range(rank - 3), rank - 2, rank - 3, rank - 1)
+    a, b = (c("transpose", value, perm=swap) for value in values)
+    return c("transpose", a @ b, perm=swap)
 
 
 def _is_product(equation: str) -> bool:
@@ -37,45 +37,35 @@ def _is_product(equation: str) -> bool:
     return distinct and sides[1:] == [batch + w + h + u, batch + c + h + u]
 
 
-@rule("scaled_dot_product_attention")
-def _attention(c: Call) -> None:
+@rule("scaled_dot_product_attention: query key value attn_mask?")
+def attention(c: Call, query: Value, key: Value, value: Value, attn_mask: Value | None) -> Value:
     """softmax(query keys' / sqrt(E) + mask) values; where a mask of flags is False, nothing is looked at."""
-    query, key, value, mask = c.x("query"), c.x("key"), c.x("value"), c.value("attn_mask")
     rank = c.rank(query)
-    width = None if query.type.shape is None else query.type.shape[-1]
     if rank < 3 or c.rank(key) != rank or c.rank(value) != rank:
         c.fail(f"expected query, key and value of one rank from 3 on, found {query.type}, {key.type}, {value.type}")
-    turned = c.add("transpose", [key], perm=(*range(rank - 2), rank - 1, rank - 2))
-    factor = _factor(c, query, rank) if not isinstance(width, int) else scalar(c, 1 / math.sqrt(max(width, 1)), query)
-    scores = c.add("matmul", [c.add("mul", [query, factor]), turned])
-    if mask is not None:
-        if mask.type.dtype == np.bool_:
-            mask = c.add("where", [mask, scalar(c, 0, scores), scalar(c, -np.inf, scores)])
-        scores = c.add("add", [scores, mask])
-    c.finish("matmul", [c.add("softmax", [scores], axis=rank - 1), value])
+    (width,) = extents(query, -1)
+    if isinstance(width, int):
+        factor = c.number(1 / math.sqrt(max(width, 1)), query)
+    else:
+        factor = c.reciprocal(c.sqrt(c.cast(c("shape", query, start=rank - 1, end=rank), query.type.dtype)))
+    scores = (query * factor) @ c.turn(key, *range(rank - 2), rank - 1, rank - 2)
+    if attn_mask is not None:
+        flags = attn_mask.type.dtype == np.bool_
+        scores = scores + (c("where", attn_mask, *(c.number(n, scores) for n in (0, -np.inf))) if flags else attn_mask)
+    return c("softmax", scores, axis=rank - 1) @ value
 
 
-def _factor(c: Call, query: Value, rank: int) -> Value:
-    width = c.cast(c.add("shape", [query], start=rank - 1, end=rank), query.type.dtype)
-    return c.add("reciprocal", [c.add("sqrt", [width])])
-
-
-@rule("sliding_windows")
-def _windows(c: Call) -> None:
-    """All windows along `axis`, `stride` apart; their elements lie along a new axis behind it."""
-    x, size, stride = c.x(), int(c.known("size")), int(c.known("stride", 1))
-    axis = axis_in(c, c.known("axis"), c.rank(x))
-    extent = x.type.shape[axis] if x.type.shape else None
+@rule("sliding_windows: x axis:Axis size:int stride:int=1")
+def sliding_windows(c: Call, x: Value, axis: int, size: int, stride: int) -> Value:
+    """All windows along `axis`, `stride` elements from one to the next, along a new axis behind it."""
+    (extent,) = extents(x, axis)
     if size < 1 or stride < 1 or (isinstance(extent, int) and size > extent):
         c.fail(f"expected windows of 1 to {extent} and strides from 1 on, found {size} and {stride}")
-    count = (extent - size) // stride + 1 if isinstance(extent, int) else 1
-    current().hold(8 * count * size, c.where)
     within = np.arange(size)
     if isinstance(extent, int):
-        c.finish("gather", [x, c.const(np.arange(0, extent - size + 1, stride)[:, None] + within)], axis=axis)
-        return
-    length = c.add("reshape", [c.add("shape", [x], start=axis, end=axis + 1), ints(c, [])])
-    end = c.add("sub", [length, c.const(np.int64(size - 1))])
-    starts = c.add("range", [c.const(np.int64(0)), end, c.const(np.int64(stride))])
-    rows = c.add("add", [c.add("reshape", [starts, ints(c, [-1, 1])]), c.const(within)])
-    c.finish("gather", [x, rows], axis=axis)
+        starts = np.arange(0, extent - size + 1, stride)[:, None]
+        current().hold(8 * len(starts) * size, c.where)
+        return c.pick(x, starts + within, axis)
+    length = c("reshape", c("shape", x, start=axis, end=axis + 1), c.vector())
+    firsts = c("range", c.number(np.array(0)), length - (size - 1), c.number(np.array(stride)))
+    return c.pick(x, c("reshape", firsts, c.vector(-1, 1)) + within, axis)

@@ -13,45 +13,24 @@ from ...ir import Quantization, Value
 from ...limits import current
 from ..core.common import axis_in
 from ..core.elements import unpack
-from .call import Call, rule
-from .common import reals
+from .call import Call
+from .signatures import Formulas, formulas, rule
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 PART = 1 << 16
 
 
-def _array(c: Call, key: str) -> np.ndarray:
-    """A constant parameter as the numbers that it stands for."""
-    return reals(c, c.x(key))
-
-
-def _optional(c: Call, key: str) -> np.ndarray | None:
-    return None if c.value(key) is None else _array(c, key)
-
-
-def _dims(c: Call) -> tuple[int, ...]:
-    dims = c.ints("shape")
-    if not dims or prod(dims) > 1 << 40:
-        c.fail(f"expected the extents of a tensor as 'shape', found {list(dims)}")
-    return dims
-
-
-@rule("constexpr_cast")
-def _cast(c: Call) -> None:
-    c.text("output_dtype", "fp32")
-    c.give(c.const(_array(c, "source_val")))
-
-
 # scales and offsets
 
 
-@rule("constexpr_affine_dequantize")
-def _affine(c: Call) -> None:
+@rule("constexpr_affine_dequantize: quantized_data:Array scale:Array zero_point:Array axis:int=0")
+def affine_dequantize(
+    c: Call, quantized_data: np.ndarray, scale: np.ndarray, zero_point: np.ndarray, axis: int
+) -> Value:
     """One scale and zero point, or one of each along an axis."""
-    data, scale, zero = (_array(c, key) for key in ("quantized_data", "scale", "zero_point"))
-    axis = axis_in(c, c.known("axis", 0), max(data.ndim, 1))
-    c.give(_scaled(c, data, *(_along(c, data, axis, p) for p in (scale, zero))))
+    axis = axis_in(c, axis, max(quantized_data.ndim, 1))
+    return _scaled(c, quantized_data, *(_along(c, quantized_data, axis, p) for p in (scale, zero_point)))
 
 
 def _along(c: Call, data: np.ndarray, axis: int, parameter: np.ndarray) -> np.ndarray:
@@ -64,28 +43,22 @@ def _along(c: Call, data: np.ndarray, axis: int, parameter: np.ndarray) -> np.nd
     return parameter.reshape([-1 if i == axis else 1 for i in range(data.ndim)])
 
 
-@rule("constexpr_blockwise_shift_scale")
-def _blockwise(c: Call) -> None:
-    """A scale, and an offset if any, for each block: extents of data / extents of scale."""
-    data, scale, offset = _array(c, "data"), _array(c, "scale"), _optional(c, "offset")
-    _check_blocks(c, data.shape, scale, offset)
-    c.give(_scaled(c, data, scale, np.zeros_like(scale) if offset is None else offset))
-
-
-@rule("constexpr_sparse_blockwise_shift_scale")
-def _sparse_blockwise(c: Call) -> None:
+@rule("constexpr_sparse_blockwise_shift_scale: data_mask:Array nonzero_data:Array scale:Array offset:Array?")
+def sparse_blockwise_shift_scale(
+    c: Call, data_mask: np.ndarray, nonzero_data: np.ndarray, scale: np.ndarray, offset: np.ndarray | None
+) -> list[Value]:
     """The same for the elements that a mask keeps: (mask, elements)."""
-    mask, scale, offset = _array(c, "data_mask") != 0, _array(c, "scale"), _optional(c, "offset")
-    _check_blocks(c, mask.shape, scale, offset)
-    data = _dense(c, mask, _array(c, "nonzero_data"))
-    _give_sparse(c, mask, _decoded(data, scale, np.zeros_like(scale) if offset is None else offset))
+    zero = _offset(c, data_mask.shape, scale, offset)
+    return _sparse(c, data_mask, _decoded(_dense(c, data_mask, nonzero_data), scale, zero))
 
 
-def _check_blocks(c: Call, dims: tuple[int, ...], scale: np.ndarray, offset: np.ndarray | None) -> None:
+def _offset(c: Call, dims: tuple[int, ...], scale: np.ndarray, offset: np.ndarray | None) -> np.ndarray:
+    """The offsets of blocks: 0 without."""
     fits = len(dims) == scale.ndim and all(n and d % n == 0 for d, n in zip(dims, scale.shape, strict=True))
     if not fits or (offset is not None and offset.shape != scale.shape):
         c.fail(f"expected scales, and offsets of their shape, for blocks of shape {list(dims)}, found "
                f"{list(scale.shape)} and {None if offset is None else list(offset.shape)}")  # fmt: skip
+    return np.zeros_like(scale) if offset is None else offset
 
 
 def _scaled(c: Call, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> Value:
@@ -109,33 +82,29 @@ def _decoded(data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarra
     blocks = np.maximum(scale.shape, zero.shape)
     split = [n for d, b in zip(data.shape, blocks, strict=True) for n in (b, d // b)]
     real = data.astype(np.float32).reshape(split)
+    zero, scale = (p.astype(np.float32).reshape([n for d in p.shape for n in (d, 1)]) for p in (zero, scale))
     if zero.any():
-        real -= _apart(zero)
-    real *= _apart(scale)
+        real -= zero
+    real *= scale
     return real.reshape(data.shape)
-
-
-def _apart(parameter: np.ndarray) -> np.ndarray:
-    return parameter.astype(np.float32).reshape([n for d in parameter.shape for n in (d, 1)])
 
 
 # palettes
 
 
-@rule("constexpr_lut_to_dense")
-def _palette(c: Call) -> None:
-    if c.value("shape") is None:
-        c.give(c.const(_looked_up(c, _array(c, "indices"), _array(c, "lut"))))
-        return
-    dims, packed, lut = _dims(c), _array(c, "indices"), _array(c, "lut")
+@rule("constexpr_lut_to_dense: indices:Array lut:Array shape:Extents?")
+def lut_to_dense(c: Call, indices: np.ndarray, lut: np.ndarray, shape: tuple[int, ...] | None) -> Value:
+    """Numbers of palettes. With `shape` there is one, and its indices are packed, each in as few bits as it needs."""
+    if shape is None:
+        return c.const(_looked_up(c, indices, lut))
     bits = max(lut.size - 1, 1).bit_length()
+    size = (bits * prod(shape) + 7) // 8
     if lut.ndim != 1 or lut.size not in (2, 4, 16, 64, 256):
         c.fail(f"expected a palette of 2, 4, 16, 64 or 256 numbers, found shape {list(lut.shape)}")
-    if packed.dtype != np.uint8 or packed.size != (bits * prod(dims) + 7) // 8:
-        c.fail(f"expected {(bits * prod(dims) + 7) // 8} bytes of {bits}-bit indices, found {packed.dtype}"
-               f"{list(packed.shape)}")  # fmt: skip
-    codes = packed.reshape(-1) if bits == 8 else unpack(packed.reshape(-1), bits, prod(dims))
-    c.give(c.const(_taken(lut, codes).reshape(dims)))
+    if indices.dtype != np.uint8 or indices.size != size:
+        c.fail(f"expected {size} bytes of {bits}-bit indices, found {indices.dtype}{list(indices.shape)}")
+    codes = indices.reshape(-1) if bits == 8 else unpack(indices.reshape(-1), bits, prod(shape))
+    return c.const(_taken(lut, codes).reshape(shape))
 
 
 def _taken(lut: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -174,26 +143,24 @@ def _looked_up(c: Call, codes: np.ndarray, lut: np.ndarray) -> np.ndarray:
 # sparse tensors
 
 
-@rule("constexpr_sparse_to_dense")
-def _sparse(c: Call) -> None:
-    """Elements at the places of a mask, in order; zeros elsewhere."""
-    mask = _array(c, "mask")
-    if c.value("shape") is not None:
-        dims = _dims(c)
-        if mask.dtype != np.uint8 or mask.size != (prod(dims) + 7) // 8:
-            c.fail(f"expected a mask of {(prod(dims) + 7) // 8} bytes, found {mask.dtype}{list(mask.shape)}")
-        mask = np.unpackbits(mask.reshape(-1), count=prod(dims), bitorder="little").reshape(dims)
-    c.give(c.const(_dense(c, mask != 0, _array(c, "nonzero_data"))))
+@rule("constexpr_sparse_to_dense: mask:Array nonzero_data:Array shape:Extents?")
+def sparse_to_dense(c: Call, mask: np.ndarray, nonzero_data: np.ndarray, shape: tuple[int, ...] | None) -> Value:
+    """Elements at the places of a mask, in order; zeros elsewhere. With `shape` the mask is packed bits."""
+    if shape is not None:
+        if mask.dtype != np.uint8 or mask.size != (prod(shape) + 7) // 8:
+            c.fail(f"expected a mask of {(prod(shape) + 7) // 8} bytes, found {mask.dtype}{list(mask.shape)}")
+        mask = np.unpackbits(mask.reshape(-1), count=prod(shape), bitorder="little").reshape(shape)
+    return c.const(_dense(c, mask, nonzero_data))
 
 
-@rule("constexpr_lut_to_sparse")
-def _sparse_palette(c: Call) -> None:
+@rule("constexpr_lut_to_sparse: indices_mask:Array indices_nonzero_data:Array lut:Array")
+def lut_to_sparse(c: Call, indices_mask: np.ndarray, indices_nonzero_data: np.ndarray, lut: np.ndarray) -> list[Value]:
     """(mask, elements): the palettes' numbers for indices at the places of a mask."""
-    mask, lut = _array(c, "indices_mask") != 0, _array(c, "lut")
-    found = _looked_up(c, _dense(c, mask, _array(c, "indices_nonzero_data")), lut)
+    found = _looked_up(c, _dense(c, indices_mask, indices_nonzero_data), lut)
     if lut.shape[-1] > 1:
-        mask = np.repeat(mask, lut.shape[-1], axis_in(c, c.known("vector_axis"), mask.ndim))
-    _give_sparse(c, mask, found)
+        axis = axis_in(c, c.known("vector_axis"), indices_mask.ndim)
+        indices_mask = np.repeat(indices_mask, lut.shape[-1], axis)
+    return _sparse(c, indices_mask, found)
 
 
 def _dense(c: Call, mask: np.ndarray, elements: np.ndarray) -> np.ndarray:
@@ -201,10 +168,19 @@ def _dense(c: Call, mask: np.ndarray, elements: np.ndarray) -> np.ndarray:
         c.fail(f"expected an element for each of {np.count_nonzero(mask)} places of the mask, "
                f"found shape {list(elements.shape)}")  # fmt: skip
     found = np.zeros(mask.shape, elements.dtype)
-    found[mask] = elements
+    found[mask != 0] = elements
     return found
 
 
-def _give_sparse(c: Call, mask: np.ndarray, found: np.ndarray) -> None:
-    c.give(c.const(mask.view(np.uint8)), 0)
-    c.give(c.const(found[mask]), 1)
+def _sparse(c: Call, mask: np.ndarray, found: np.ndarray) -> list[Value]:
+    """(mask, the elements that it keeps)."""
+    return [c.const((mask != 0).view(np.uint8)), c.const(found[mask != 0])]
+
+
+FORMULAS: Formulas = {
+    "constexpr_blockwise_shift_scale: data:Array scale:Array offset:Array?": lambda c, data, scale, offset: _scaled(
+        c, data, scale, _offset(c, data.shape, scale, offset)
+    ),
+    "constexpr_cast: source_val:Array output_dtype:F32": lambda c, array, _: c.const(array),
+}
+formulas(FORMULAS)

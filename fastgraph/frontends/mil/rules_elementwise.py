@@ -1,7 +1,7 @@
-"""Arithmetic, comparisons, logic and casts, element by element with broadcasting.
+"""Functions of each element that are more than one operator, reductions and casts.
 
-Semantics: coremltools/converters/mil/mil/ops/defs/iOS15/{elementwise_unary, elementwise_binary}.py and their iOS17
-forms, which let parameters have another floating point type than x.
+Semantics: coremltools/converters/mil/mil/ops/defs/iOS15/{activation, elementwise_unary, elementwise_binary}.py,
+iOS15/reduction.py, and iOS17's forms, which let parameters have another floating point type than x.
 """
 
 from __future__ import annotations
@@ -11,139 +11,92 @@ import math
 import numpy as np
 
 from ...ir import Value
-from ..core.common import scalar
-from .call import Call, Rule, rule
-from .common import alike, one_to_one
+from .call import Call
+from .common import alike, axes_in
+from .signatures import Formulas, formulas, rule
 
-ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "maximum": "max", "minimum": "min", "mod": "mod", "pow": "pow"}
-COMPARE = {
-    "equal": "equal", "less": "less", "less_equal": "less_or_equal", "greater": "greater",
-    "greater_equal": "greater_or_equal",
-}  # fmt: skip
-DTYPES = {
-    "bool": np.bool_, "fp16": np.float32, "fp32": np.float32, "fp64": np.float64,
-    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
-    "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
-}  # fmt: skip
+DTYPES = {"bool": "bool", "fp16": "float32", "fp32": "float32", "fp64": "float64"}
+DTYPES |= {name: name for name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()}
 """How the graph holds what `cast` names."""
 
 SMALLEST = float(np.finfo(np.float32).tiny)
 
-one_to_one(
-    {name: name for name in (
-        "abs", "acos", "asin", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "floor", "round", "sign", "sin",
-        "sinh", "sqrt", "tan", "tanh",
-    )},
-    "x",
-)  # fmt: skip
-one_to_one({"logical_not": "not"}, "x")
-one_to_one({"logical_and": "and", "logical_or": "or", "logical_xor": "xor"}, "x", "y")
+
+def _affine(x: Value, scale: float, shift: float) -> Value:
+    y = x if scale == 1 else x * scale
+    return y + shift if shift else y
 
 
-def _binary(op: str) -> Rule:
-    return lambda c: c.finish(op, alike(c, c.x("x"), c.x("y")))
+def _epsilon(c: Call, x: Value, given: float | None, default: float) -> float:
+    """What is added to x. The default is in the program's type: 0 in FLOAT16."""
+    if given is not None:
+        return given
+    said = c.scope.reader.declared.get(x)
+    return float((np.float16 if said and said.element == "FLOAT16" else np.float32)(default))
 
 
-for _name, _op in (ARITHMETIC | COMPARE).items():
-    rule(_name)(_binary(_op))
+def _behind(alpha: float) -> float:
+    """The number just before alpha, from which on thresholded_relu keeps x; the graph's operator starts behind it."""
+    return float(np.nextafter(np.float32(alpha), np.float32(-np.inf)))
 
 
-@rule("not_equal")
-def not_equal(c: Call) -> None:
-    c.finish("not", [c.add("equal", alike(c, c.x("x"), c.x("y")))])
+FORMULAS: Formulas = {
+    "clamped_relu: x alpha:float beta:float": lambda c, x, alpha, beta: c.min(c("leaky_relu", x, alpha=alpha), beta),
+    "exp2: x": lambda c, x: c("pow", c.number(2, x), x),
+    "gelu: x mode:Gelu=exact": lambda c, x, mode: (
+        c("swish", x, alpha=1.702) if mode == "sigmoid" else c("gelu", x, approximate=mode)
+    ),
+    "identity: x": lambda c, x: x,
+    "inverse: x epsilon:float?": lambda c, x, epsilon: c.reciprocal(_affine(x, 1, _epsilon(c, x, epsilon, 1e-4))),
+    "linear_activation: x alpha:float beta:float": lambda c, x, alpha, beta: _affine(x, alpha, beta),
+    "not_equal: x:Alike y:Alike": lambda c, x, y: ~c.equal(x, y),
+    "relu6: x": lambda c, x: c.clip(x, 0, 6),
+    "rsqrt: x epsilon:float?": lambda c, x, epsilon: c.reciprocal(
+        c.sqrt(_affine(x, 1, _epsilon(c, x, epsilon, 1e-12)))
+    ),
+    "scaled_tanh: x alpha:float beta:float": lambda c, x, alpha, beta: _affine(c.tanh(_affine(x, beta, 0)), alpha, 0),
+    "softplus_parametric: x alpha:Channel beta:Channel": lambda c, x, alpha, beta: c("softplus", x * beta) * alpha,
+    "thresholded_relu: x alpha:float": lambda c, x, alpha: c("thresholded_relu", x, alpha=_behind(alpha)),
+}
+formulas(FORMULAS)
 
 
-@rule("real_div")
-def real_div(c: Call) -> None:
-    """Of integers, the quotient is cut towards 0, as what is declared is an integer."""
-    c.finish("div", alike(c, c.x("x"), c.x("y")))
+@rule("floor_div: x:Alike y:Alike")
+def floor_div(c: Call, x: Value, y: Value) -> Value:
+    whole = x.type.dtype is not None and x.type.dtype.kind in "iu"
+    return c("floor_div", x, y) if whole else c.floor(x / y)
 
 
-@rule("floor_div")
-def floor_div(c: Call) -> None:
-    x, y = alike(c, c.x("x"), c.x("y"))
-    if x.type.dtype is not None and x.type.dtype.kind in "iu":
-        c.finish("floor_div", [x, y])
-    else:
-        c.finish("floor", [c.add("div", [x, y])])
-
-
-@rule("square")
-def square(c: Call) -> None:
-    c.finish("mul", [c.x(), c.x()])
-
-
-@rule("exp2")
-def exp2(c: Call) -> None:
-    c.finish("pow", [scalar(c, 2, c.x()), c.x()])
-
-
-def _raised(c: Call, default: float) -> Value:
-    """x + epsilon, in x's type."""
-    x, epsilon = c.x(), _epsilon(c, default)
-    return c.add("add", [x, scalar(c, epsilon, x)]) if epsilon else x
-
-
-def _epsilon(c: Call, default: float) -> float:
-    """What the parameter is in the program's type: the default is 0 in FLOAT16."""
-    half = c.element(c.x()) == "FLOAT16"
-    return float(c.known("epsilon", float((np.float16 if half else np.float32)(default))))
-
-
-@rule("inverse")
-def inverse(c: Call) -> None:
-    c.finish("reciprocal", [_raised(c, 1e-4)])
-
-
-@rule("rsqrt")
-def rsqrt(c: Call) -> None:
-    c.finish("reciprocal", [c.add("sqrt", [_raised(c, 1e-12)])])
-
-
-@rule("log")
-def log(c: Call) -> None:
+@rule("log: x epsilon:float?")
+def log(c: Call, x: Value, epsilon: float | None) -> Value:
     """log(x + epsilon). The usual epsilon is denormal: it changes the result where x is 0, and nowhere else."""
-    epsilon = _epsilon(c, 1e-45)
-    if not 0 < epsilon < SMALLEST:
-        c.finish("log", [_raised(c, 0)])
-        return
-    x = c.x()
-    c.finish("clip", [c.add("log", [x]), scalar(c, math.log(epsilon), x)])
+    epsilon = _epsilon(c, x, epsilon, 1e-45)
+    return c("clip", c.log(x), math.log(epsilon)) if 0 < epsilon < SMALLEST else c.log(_affine(x, 1, epsilon))
 
 
-@rule("clip")
-def clip(c: Call) -> None:
-    x = c.x()
-    c.finish("clip", [x, scalar(c, c.known("alpha"), x), scalar(c, c.known("beta"), x)])
-
-
-@rule("threshold")
-def threshold(c: Call) -> None:
-    x = c.x()
-    c.finish("max", [x, scalar(c, c.known("alpha"), x)])
-
-
-@rule("cast")
-def cast(c: Call) -> None:
+@rule("cast: x dtype:str")
+def cast(c: Call, x: Value, dtype: str) -> Value:
     """Floating point to integers is cut towards 0. FLOAT16 is held in float32: nothing is rounded to it inside."""
-    name = c.text("dtype")
-    if name not in DTYPES:
-        c.fail(f"expected its parameter 'dtype' as one of {', '.join(DTYPES)}, found {name!r}")
-    c.give(c.cast(c.x(), DTYPES[name]))
+    if dtype not in DTYPES:
+        c.fail(f"expected its parameter 'dtype' as one of {', '.join(DTYPES)}, found {dtype!r}")
+    return c.cast(x, DTYPES[dtype])
 
 
-@rule("select")
-def select(c: Call) -> None:
+@rule("select: cond a? b?")
+def select(c: Call, cond: Value, a: Value | None, b: Value | None) -> Value:
     """`a` where `cond` holds, else `b`; without them, the places where it holds, a row each."""
-    cond, a, b = c.cast(c.x("cond"), np.bool_), c.value("a"), c.value("b")
-    if a is None or b is None:
-        if a is not b:
-            c.fail("expected both of its parameters 'a' and 'b', or neither")
-        c.finish("transpose", [c.add("non_zero", [cond])], perm=(1, 0))
-        return
-    c.finish("where", [cond, *alike(c, a, b)])
+    cond = c.cast(cond, np.bool_)
+    if a is not None and b is not None:
+        return c("where", cond, *alike(c, a, b))
+    if a is not b:
+        c.fail("expected both of its parameters 'a' and 'b', or neither")
+    return c.turn(c("non_zero", cond), 1, 0)
 
 
-@rule("identity")
-def identity(c: Call) -> None:
-    c.give(c.x())
+@rule("""reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1_norm reduce_l2_norm reduce_log_sum
+  reduce_log_sum_exp reduce_sum_square: x axes:Ints? keep_dims:flag=0""")
+def reduce(c: Call, x: Value, axes: tuple[int, ...] | None, keep_dims: bool) -> Value:
+    """Over all axes where none are given."""
+    over = [] if axes is None else [c.vector(*axes_in(c, axes, c.rank(x)))]
+    op, named = c.op.removesuffix("_norm"), int(axes is not None)
+    return c(op, x, *over, keepdims=keep_dims, noop_with_empty_axes=named)

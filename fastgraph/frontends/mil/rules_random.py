@@ -9,53 +9,39 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import TensorType, Value
-from ..core.common import FLOAT32, ints, scalar
-from .call import Call, rule
+from ...ir import Value
+from ..core.common import FLOAT32, INT64
+from .call import Call
+from .signatures import Formulas, formulas, rule
 
 
-def _seed(c: Call) -> int | None:
-    """The seed as a number that generators take; None without one."""
-    seed = int(c.known("seed", -1))
-    return None if seed < 0 else seed
+def _drawn(c: Call, op: str, shape: Value, number: float = 0, **attrs: Any) -> Value:
+    """What an operator draws for a tensor of that shape, filled with a number."""
+    return c(op, c("expand", np.array(number, np.float32), shape), dtype=FLOAT32, **attrs)
 
 
-def _filled(c: Call, number: float) -> Value:
-    """A tensor of the asked shape."""
-    return c.add("expand", [c.const(FLOAT32.type(number)), c.int64(c.x("shape"))], type=TensorType(FLOAT32))
+FORMULAS: Formulas = {
+    "random_bernoulli: shape:Int64 prob:float=0.5 | seed:Seed?": (
+        lambda c, shape, prob, seed: _drawn(c, "bernoulli", shape, prob, seed=seed)
+    ),
+    "random_normal: shape:Int64 | mean:float=0.0 scale<stddev:float=1.0 seed:Seed?": (
+        lambda c, shape, **attrs: _drawn(c, "random_normal_like", shape, **attrs)
+    ),
+    "random_uniform: shape:Int64 | low:float=0.0 high:float=1.0 seed:Seed?": (
+        lambda c, shape, **attrs: _drawn(c, "random_uniform_like", shape, **attrs)
+    ),
+}
+formulas(FORMULAS)
 
 
-def _drawn(c: Call, op: str, like: Value, **attrs: Any) -> None:
-    c.finish(op, [like], dtype=FLOAT32, seed=_seed(c), **attrs)
-
-
-@rule("random_uniform")
-def _uniform(c: Call) -> None:
-    _drawn(c, "random_uniform_like", _filled(c, 0), low=float(c.known("low", 0.0)), high=float(c.known("high", 1.0)))
-
-
-@rule("random_normal")
-def _normal(c: Call) -> None:
-    _drawn(c, "random_normal_like", _filled(c, 0),
-           mean=float(c.known("mean", 0.0)), scale=float(c.known("stddev", 1.0)))  # fmt: skip
-
-
-@rule("random_bernoulli")
-def _bernoulli(c: Call) -> None:
-    _drawn(c, "bernoulli", _filled(c, float(c.known("prob", 0.5))))
-
-
-@rule("random_categorical")
-def _categorical(c: Call) -> None:
+@rule("random_categorical: x mode:Odds=logits size:int=1 seed:Seed?")
+def categorical(c: Call, x: Value, mode: str, size: int, seed: int | None) -> Value:
     """Classes by the logits, or the probabilities, of the last axis; numbers of x's type."""
-    x, count = c.x(), int(c.known("size", 1))
     rank = c.rank(x)
-    if count < 1 or rank < 1:
-        c.fail(f"expected a size from 1 on and logits along an axis, found {count} and {x.type}")
-    logits = x if c.text("mode", "logits", "probs", default="logits") == "logits" else c.add("log", [x])
-    classes = c.add("shape", [x], start=rank - 1, end=rank)
-    rows = c.add("reshape", [logits, c.add("concat", [ints(c, [-1]), classes], axis=0)])
-    drawn = c.add("multinomial", [rows], dtype=np.dtype(np.int64), sample_size=count, seed=_seed(c))
-    lead = c.add("shape", [x], start=0, end=rank - 1)
-    shape = c.add("concat", [lead, ints(c, [count])], axis=0)
-    c.finish("cast", [c.add("reshape", [drawn, shape])], to=scalar(c, 0, x).type.dtype)
+    if size < 1 or rank < 1:
+        c.fail(f"expected a size from 1 on and logits along an axis, found {size} and {x.type}")
+    logits = x if mode == "logits" else c.log(x)
+    lead, classes = c("shape", x, start=0, end=rank - 1), c("shape", x, start=rank - 1, end=rank)
+    rows = c("reshape", logits, c.join([c.vector(-1), classes], 0))
+    drawn = c("multinomial", rows, dtype=INT64, sample_size=size, seed=seed)
+    return c.cast(c("reshape", drawn, c.join([lead, c.vector(size)], 0)), x.type.dtype or FLOAT32)

@@ -7,20 +7,14 @@ its states in the order in which it came to them; beside a forward one, in the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...ir import Value
-from ..core.common import ints
-from .call import Call, rule
+from .call import Call
 from .common import reals
-
-ACTIVATIONS = {
-    "tanh": "Tanh", "scaled_tanh": "Tanh", "sigmoid": "Sigmoid", "hard_sigmoid": "HardSigmoid",
-    "sigmoid_hard": "HardSigmoid", "relu": "Relu", "linear": "Affine",
-}  # fmt: skip
-"""Scaled tanh and linear with their defaults: factors 1, offset 0."""
+from .signatures import CHOICES, rule
 
 LSTM = (0, 2, 1, 3)
 """Canonical gates (input, output, forget, cell) of MIL's (input, forget, output, cell); peepholes likewise."""
@@ -29,111 +23,103 @@ GRU = (2, 0, 1)
 """Canonical gates (update, reset, hidden) of MIL's (reset, output, update)."""
 
 
-def _blocks(c: Call, key: str, order: Sequence[int], hidden: int) -> np.ndarray | None:
-    """Constant parameter `key`, a part per gate, with its gates in canonical order; None when absent."""
-    value = c.value(key)
-    if value is None:
-        return None
-    array = np.asarray(reals(c, value), np.float32)
-    if array.shape[:1] != (len(order) * hidden,):
-        c.fail(f"expected {key!r} with {len(order)} parts for {hidden} states, found shape {list(array.shape)}")
-    parts = array.reshape(len(order), hidden, *array.shape[1:])
-    return np.ascontiguousarray(parts[list(order)]).reshape(array.shape)
+class _Layer(NamedTuple):
+    """`order`: the canonical order of gates. `suffixes`: what the names of parameters end in, for each direction."""
+
+    c: Call
+    hidden: int
+    order: Sequence[int]
+    direction: str
+    suffixes: tuple[str, ...]
+
+    def parts(self, key: str | None, count: int = 4) -> list[np.ndarray | None]:
+        """Constant parameter `key` of each direction, with its `count` gates in canonical order; None when absent."""
+        return [None if key is None else self._part(key + suffix, self.order[:count]) for suffix in self.suffixes]
+
+    def _part(self, key: str, order: Sequence[int]) -> np.ndarray | None:
+        value = self.c.value(key)
+        if value is None:
+            return None
+        array = np.asarray(reals(self.c, value, key), np.float32)
+        if array.shape[:1] != (len(order) * self.hidden,):
+            self.c.fail(f"expected {key!r} with {len(order)} parts for {self.hidden} states, "
+                        f"found shape {list(array.shape)}")  # fmt: skip
+        parts = array.reshape(len(order), self.hidden, *array.shape[1:])
+        return np.ascontiguousarray(parts[list(order)]).reshape(array.shape)
+
+    def weights(self) -> list[Value]:
+        """w and r [directions, gates * states, ...]."""
+        found = []
+        for key in ("weight_ih", "weight_hh"):
+            parts = self.parts(key)
+            if any(part is None or part.ndim != 2 for part in parts):
+                self.c.fail(f"expected its parameters {', '.join(key + s for s in self.suffixes)} as matrices")
+            found.append(self.c.const(np.stack(parts)))  # type: ignore[arg-type]
+        return found
+
+    def vectors(self, *keys: str | None, count: int = 4) -> Value | None:
+        """Parameters side by side, [directions, keys * gates * states], zeros for one that is absent; None for none."""
+        parts = list(zip(*(self.parts(key, count) for key in keys), strict=True))
+        if all(part is None for row in parts for part in row):
+            return None
+        zeros = np.zeros(len(self.order[:count]) * self.hidden, np.float32)
+        return self.c.const(np.stack([np.concatenate([zeros if p is None else p for p in row]) for row in parts]))
+
+    def state(self, value: Value) -> Value:
+        """[B, directions * states] to [directions, B, states]."""
+        split = self.c("reshape", value, self.c.vector(0, len(self.suffixes), self.hidden))
+        return self.c.turn(split, 1, 0, 2)
+
+    def write(self, inputs: Sequence[Value | None], **attrs: Any) -> list[Value]:
+        """Write the layer; its states side by side: of every step or the last, then those of the last without steps."""
+        c, wide = self.c, len(self.suffixes) * self.hidden
+        attrs |= {"direction": self.direction, "hidden_size": self.hidden}
+        every, *last = c.several(c.op, 3 if c.op == "lstm" else 2, *inputs, **attrs)
+        finals = [c("reshape", c.turn(value, 1, 0, 2), c.vector(0, wide)) for value in last]
+        if not c.known("output_sequence", False):
+            return [c("unsqueeze", finals[0], c.vector(0)), *finals]
+        found = c("reshape", c.turn(every, 0, 2, 1, 3), c.vector(0, 0, wide))
+        if self.direction == "reverse":
+            found = c.cut(found, 0, -1, np.iinfo(np.int64).min, -1)
+        return [found, *finals]
 
 
-def _hidden(c: Call) -> int:
+def _layer(c: Call, order: Sequence[int]) -> _Layer:
     shape = c.x("weight_hh").type.shape
     if shape is None or len(shape) != 2 or not isinstance(shape[1], int) or shape[1] < 1:
         c.fail(f"expected 'weight_hh' as [gates * states, states], found {c.x('weight_hh').type}")
-    return shape[1]
-
-
-def _weights(c: Call, order: Sequence[int], hidden: int, suffixes: Sequence[str]) -> list[Value]:
-    """w and r [directions, gates * states, ...]."""
-    found = []
-    for name in ("weight_ih", "weight_hh"):
-        parts = [_blocks(c, name + suffix, order, hidden) for suffix in suffixes]
-        if any(part is None or part.ndim != 2 for part in parts):
-            c.fail(f"expected its parameters {', '.join(name + suffix for suffix in suffixes)} as matrices")
-        found.append(c.const(np.stack([part for part in parts if part is not None])))
-    return found
-
-
-def _biases(c: Call, pairs: Sequence[tuple[np.ndarray | None, np.ndarray | None]], size: int) -> Value | None:
-    """b [directions, 2 * gates * states], of (that of the input, that of the states)."""
-    if all(part is None for pair in pairs for part in pair):
-        return None
-    none = np.zeros(size, np.float32)
-    return c.const(np.stack([np.concatenate([none if b is None else b for b in pair]) for pair in pairs]))
-
-
-def _state(c: Call, key: str, directions: int, hidden: int) -> Value:
-    """[B, directions * states] to [directions, B, states]."""
-    split = c.add("reshape", [c.x(key), ints(c, [0, directions, hidden])])
-    return c.add("transpose", [split], perm=(1, 0, 2))
+    direction = c.text("direction", *CHOICES["Direction"], default="forward")
+    return _Layer(c, shape[1], order, direction, ("", "_back") if direction == "bidirectional" else ("",))
 
 
 def _activation(c: Call, key: str, default: str) -> str:
-    return ACTIVATIONS[c.text(key, *ACTIVATIONS, default=default)]
+    return CHOICES["Activation"][c.text(key, *CHOICES["Activation"], default=default)]
 
 
-def _finish(c: Call, op: str, inputs: list[Value | None], directions: int, hidden: int, **attrs: Any) -> None:
-    """Write the layer; its states side by side: of every step or the last, then those of the last without steps."""
-    count = 3 if op == "lstm" else 2
-    made = [c.fresh() for _ in range(count)]
-    direction = c.text("direction", "forward", "reverse", "bidirectional", default="forward")
-    c.add(op, inputs, made, direction=direction, hidden_size=hidden, **attrs)
-    finals = []
-    for value in made[1:]:
-        moved = c.add("transpose", [value], perm=(1, 0, 2))
-        finals.append(c.add("reshape", [moved, ints(c, [0, directions * hidden])]))
-    if c.known("output_sequence", False):
-        moved = c.add("transpose", [made[0]], perm=(0, 2, 1, 3))
-        steps = c.add("reshape", [moved, ints(c, [0, 0, directions * hidden])])
-        if direction == "reverse":
-            far = np.iinfo(np.int64).min
-            steps = c.add("slice", [steps, ints(c, [-1]), ints(c, [far]), ints(c, [0]), ints(c, [-1])])
-    else:
-        steps = c.add("unsqueeze", [finals[0], ints(c, [0])])
-    for index, value in enumerate([steps, *finals][: len(c.outputs)]):
-        c.give(value, index)
-
-
-@rule("lstm")
-def _lstm(c: Call) -> None:
-    hidden = _hidden(c)
-    suffixes = ("", "_back") if c.text("direction", default="forward") == "bidirectional" else ("",)
-    w, r = _weights(c, LSTM, hidden, suffixes)
-    b = _biases(c, [(_blocks(c, "bias" + s, LSTM, hidden), None) for s in suffixes], 4 * hidden)
-    peepholes = [_blocks(c, "peephole" + s, LSTM[:3], hidden) for s in suffixes]
-    p = None
-    if any(part is not None for part in peepholes):
-        p = c.const(np.stack([np.zeros(3 * hidden, np.float32) if part is None else part for part in peepholes]))
-    states = [_state(c, key, len(suffixes), hidden) for key in ("initial_h", "initial_c")]
+@rule("lstm: x initial_h initial_c clip:float?")
+def lstm(c: Call, x: Value, initial_h: Value, initial_c: Value, clip: float | None) -> list[Value]:
+    layer = _layer(c, LSTM)
+    inputs = [x, *layer.weights(), layer.vectors("bias", None), None, layer.state(initial_h), layer.state(initial_c)]
     activations = (
-        _activation(c, "recurrent_activation", "sigmoid"), _activation(c, "cell_activation", "tanh"),
+        _activation(c, "recurrent_activation", "sigmoid"),
+        _activation(c, "cell_activation", "tanh"),
         _activation(c, "activation", "tanh"),
-    )  # fmt: skip
-    clip = c.known("clip", None)
-    _finish(c, "lstm", [c.x(), w, r, b, None, *states, p], len(suffixes), hidden,
-            activations=activations * len(suffixes), cell_clip=None if clip is None else float(clip))  # fmt: skip
+    )
+    inputs.append(layer.vectors("peephole", count=3))
+    return layer.write(inputs, activations=activations * len(layer.suffixes), cell_clip=clip)
 
 
-@rule("gru")
-def _gru(c: Call) -> None:
+@rule("gru: x initial_h reset_after:flag=0")
+def gru(c: Call, x: Value, initial_h: Value, reset_after: bool) -> list[Value]:
     """`reset_after`: the reset gate is applied to the product with the states, and to its bias."""
-    hidden = _hidden(c)
-    w, r = _weights(c, GRU, hidden, ("",))
-    b = _biases(c, [(_blocks(c, "input_bias", GRU, hidden), _blocks(c, "bias", GRU, hidden))], 3 * hidden)
+    layer = _layer(c, GRU)
+    inputs = [x, *layer.weights(), layer.vectors("input_bias", "bias"), None, layer.state(initial_h)]
     activations = _activation(c, "recurrent_activation", "sigmoid"), _activation(c, "activation", "tanh")
-    _finish(c, "gru", [c.x(), w, r, b, None, _state(c, "initial_h", 1, hidden)], 1, hidden,
-            activations=activations, linear_before_reset=int(c.known("reset_after", False)))  # fmt: skip
+    return layer.write(inputs, activations=activations, linear_before_reset=int(reset_after))
 
 
-@rule("rnn")
-def _rnn(c: Call) -> None:
-    hidden = _hidden(c)
-    w, r = _weights(c, (0,), hidden, ("",))
-    b = _biases(c, [(_blocks(c, "bias", (0,), hidden), None)], hidden)
-    _finish(c, "rnn", [c.x(), w, r, b, None, _state(c, "initial_h", 1, hidden)], 1, hidden,
-            activations=(_activation(c, "activation", "tanh"),))  # fmt: skip
+@rule("rnn: x initial_h")
+def rnn(c: Call, x: Value, initial_h: Value) -> list[Value]:
+    layer = _layer(c, (0,))
+    inputs = [x, *layer.weights(), layer.vectors("bias", None), None, layer.state(initial_h)]
+    return layer.write(inputs, activations=(_activation(c, "activation", "tanh"),))

@@ -1,5 +1,8 @@
-"""Choosing: sorting, the largest, what is not zero, boxes, labels. Semantics: .../ops/defs/*/tensor_operation.py and
-iOS15/classify.py; how boxes are suppressed when none counts, coremltools' tests of it."""
+"""Choosing: sorting, the largest, what is not zero, boxes, labels; elements at indices.
+
+Semantics: .../ops/defs/*/{tensor_operation, scatter_gather}.py and iOS15/classify.py; how boxes are suppressed when
+none counts, coremltools' tests of it.
+"""
 
 from __future__ import annotations
 
@@ -8,97 +11,68 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
-from ..core.common import axis_in, ints
-from .call import Call, rule
+from ..core.common import axis_in
+from .call import Call
+from .common import extent
+from .signatures import Formulas, formulas, rule
 
 MOST_BOXES = 1 << 24
 
 
-def _extent(c: Call, x: Value, axis: int) -> Value:
-    """The extent of an axis as a vector of one number."""
-    assert x.type.shape is not None
-    extent = x.type.shape[axis]
-    return ints(c, [extent]) if isinstance(extent, int) else c.add("shape", [x], start=axis, end=axis + 1)
+FORMULAS: Formulas = {
+    "argsort: x axis:Axis=-1 ascending:flag=0": lambda c, x, axis, ascending: _sorted(
+        c, x, extent(c, x, axis), axis, ascending
+    )[1],
+    "non_zero: x": lambda c, x: c.turn(c("non_zero", x), 1, 0),  # a row of indices for each element that is not zero
+}
+formulas(FORMULAS)
 
 
-def _whole(c: Call, value: Value, index: int) -> None:
-    """Let output `index` be whole numbers, in the type that the program declares."""
-    c.give(c.cast(value, c.declared[index].held.dtype), index)
+def _sorted(c: Call, x: Value, k: Value, axis: int, ascending: int) -> list[Value]:
+    return c.several("top_k", 2, x, k, axis=axis, largest=1 - ascending, sorted=1)
 
 
-def _sorted(c: Call, k: Value, axis: int) -> list[Value]:
-    made = [c.fresh(), c.fresh()]
-    c.add("top_k", [c.x(), k], made, axis=axis, largest=int(not c.known("ascending", False)), sorted=1)
-    return made
-
-
-@rule("topk")
-def _topk(c: Call) -> None:
+@rule("topk: x axis:Axis=-1 k? ascending:flag=0")
+def topk(c: Call, x: Value, axis: int, k: Value | None, ascending: bool) -> list[Value]:
     """(values, indices unless return_indices says no); k = -1 stands for all."""
-    axis, k = axis_in(c, c.known("axis", -1), c.rank(c.x())), c.value("k")
     if k is None or k.data is not None:
-        count = int(c.known("k", 1))
-        number = _extent(c, c.x(), axis) if count == -1 else ints(c, [count])
+        count = 1 if k is None else int(c.known("k"))
+        number = extent(c, x, axis) if count == -1 else c.vector(count)
     else:
-        number = c.int64(c.add("reshape", [k, ints(c, [1])]))
-    values, indices = _sorted(c, number, axis)
-    c.give(values)
-    if len(c.outputs) > 1:
-        _whole(c, indices, 1)
+        number = c.int64(c("reshape", k, c.vector(1)))
+    return _sorted(c, x, number, axis, ascending)
 
 
-@rule("argsort")
-def _argsort(c: Call) -> None:
-    axis = axis_in(c, c.known("axis", -1), c.rank(c.x()))
-    _whole(c, _sorted(c, _extent(c, c.x(), axis), axis)[1], 0)
-
-
-@rule("non_zero")
-def _non_zero(c: Call) -> None:
-    """A row for each element that is not zero: its indices."""
-    _whole(c, c.add("transpose", [c.add("non_zero", [c.x()])], perm=(1, 0)), 0)
-
-
-@rule("one_hot")
-def _one_hot(c: Call) -> None:
+@rule("one_hot: indices:Int64 one_hot_vector_size:Int64 axis:int=-1 on_value:Any=1 off_value:Any=0")
+def one_hot(c: Call, indices: Value, one_hot_vector_size: Value, axis: int, on_value: Any, off_value: Any) -> Value:
     """A new axis with on_value at the index and off_value elsewhere; indices outside it, negative ones too, are
     nowhere."""
-    indices = c.x("indices")
-    axis, dtype = axis_in(c, c.known("axis", -1), c.rank(indices) + 1), c.declared[0].held.dtype
-    values = c.const(np.array([c.known("off_value", 0), c.known("on_value", 1)]).astype(dtype))
-    depth = c.int64(c.x("one_hot_vector_size"))
-    c.finish("one_hot", [c.int64(indices), depth, values], axis=axis, wrap=0)
+    values = np.array([off_value, on_value]).astype(c.declared[0].held.dtype)
+    axis = axis_in(c, axis, c.rank(indices) + 1)
+    return c("one_hot", indices, one_hot_vector_size, values, axis=axis, wrap=0)
 
 
-@rule("non_maximum_suppression")
-def _suppression(c: Call) -> None:
+@rule("""non_maximum_suppression: boxes scores | max_boxes:int limit<iou_threshold:float
+  least<score_threshold:float? per_class<per_class_suppression:flag=0""")
+def non_maximum_suppression(c: Call, boxes: Value, scores: Value, max_boxes: int, **attrs: Any) -> list[Value]:
     """From iOS17 on boxes and scores have the boxes last, and there is neither a threshold of scores nor a count."""
-    boxes, scores, last = c.x("boxes"), c.x("scores"), c.version >= 7
-    most, least = int(c.known("max_boxes")), c.known("score_threshold", None)
-    if not 0 <= most <= MOST_BOXES:
-        c.fail(f"expected max_boxes from 0 to {MOST_BOXES}, found {most}")
+    if not 0 <= max_boxes <= MOST_BOXES:
+        c.fail(f"expected max_boxes from 0 to {MOST_BOXES}, found {max_boxes}")
+    last = c.version >= 7
     if last:
-        boxes, scores = (c.add("transpose", [v], perm=(0, 2, 1)) for v in (boxes, scores))
-    made = [c.fresh() for _ in range(4)]
-    c.add("select_boxes", [boxes, scores], made, max_boxes=most, limit=float(c.known("iou_threshold")),
-          least=None if least is None else float(least),
-          per_class=int(c.known("per_class_suppression", False)))  # fmt: skip
-    for index, value in enumerate(made[: len(c.outputs)]):
-        if index > 1:
-            _whole(c, value, index)
-        else:
-            c.give(c.add("transpose", [value], perm=(0, 2, 1)) if last else value, index)
+        boxes, scores = c.turn(boxes, 0, 2, 1), c.turn(scores, 0, 2, 1)
+    found = c.several("select_boxes", 4, boxes, scores, max_boxes=max_boxes, **attrs)
+    return [c.turn(v, 0, 2, 1) if last else v for v in found[:2]] + found[2:]
 
 
-@rule("classify")
-def _classify(c: Call) -> None:
-    """The label of the greatest probability; every label's probability."""
-    given = c.x("probabilities")
-    if given.type.dtype is None or given.type.dtype.kind != "f":
-        c.fail(f"expected probabilities of a float type, found {given.type}")
-    probabilities = c.add("reshape", [given, ints(c, [-1])])
-    labels = [v.item() if isinstance(v, np.generic) else v for v in np.asarray(c.known("classes")).reshape(-1)]
-    count = probabilities.type.shape[0] if probabilities.type.shape else None
+@rule("classify: probabilities classes:Any")
+def classify(c: Call, probabilities: Value, classes: Any) -> None:
+    """The label of the greatest probability; every label's probability: for callers of the model, not for operators."""
+    if probabilities.type.dtype is None or probabilities.type.dtype.kind != "f":
+        c.fail(f"expected probabilities of a float type, found {probabilities.type}")
+    flat = c("reshape", probabilities, c.vector(-1))
+    labels = [v.item() if isinstance(v, np.generic) else v for v in np.asarray(classes).reshape(-1)]
+    count = flat.type.shape[0] if flat.type.shape else None
     if not labels or (isinstance(count, int) and count != len(labels)):
         c.fail(f"expected a label for each of {count} probabilities, found {len(labels)}")
 
@@ -109,4 +83,25 @@ def _classify(c: Call) -> None:
         return {label: float(p) for label, p in zip(labels, array, strict=True)}
 
     for index, function in enumerate((best, all_of)[: len(c.outputs)]):
-        c.show(index, probabilities, function)
+        c.scope.reader.shown[c.outputs[index]] = flat, function
+
+
+@rule("gather: x:Dense indices:Indices axis:Axis=0 batch_dims:int=0")
+def gather(c: Call, x: Value, indices: Value, axis: int, batch_dims: int) -> Value:
+    """Places along `axis`; the first `batch_dims` axes of both go together."""
+    if not batch_dims:
+        return c.pick(x, indices, axis)
+    if not 0 < batch_dims <= min(axis, c.rank(indices)):
+        c.fail(f"expected batch_dims from 0 to the axis {axis} and the rank of the indices, found {batch_dims}")
+    return c("gather_batches", x, indices, axis=axis, batch_dims=batch_dims)
+
+
+@rule("scatter: data:Dense indices:Indices updates:Updates axis:Axis=0 mode:Scatter=add")
+def scatter(c: Call, data: Value, indices: Value, updates: Value, axis: int, mode: str) -> Value:
+    """Slices across `axis`, at a vector of places."""
+    if c.rank(indices) > 1:
+        c.fail(f"expected a vector of indices, found {indices.type}")
+    first = (axis, *(i for i in range(c.rank(data)) if i != axis))
+    places = c("reshape", indices, c.vector(-1, 1))
+    found = c("scatter_nd", c.turn(data, *first), places, c.turn(updates, *first), reduction=mode)
+    return c.turn(found, *(first.index(i) for i in range(len(first))))

@@ -9,7 +9,7 @@ from ...ir import Node, Value
 from ...limits import current
 from ..core.call import agree
 from .reader import Reader
-from .wire import Message
+from .wire import Message, wrong
 
 
 class Scope:
@@ -38,8 +38,7 @@ class Scope:
     def define(self, name: str, value: Value, where: str) -> None:
         """Let `name` stand for a value from here on. ModelError when it has no name, or one that is taken."""
         if not name or name in self.values:
-            raise ModelError(f"{where}: it defines {name!r} " + ("a second time" if name else "without a name")
-                             + "; the program was not written correctly")  # fmt: skip
+            raise wrong(f"{where}: it defines {name!r} {'a second time' if name else 'without a name'}")
         self.values[name] = value
 
     # states
@@ -81,8 +80,7 @@ class Scope:
         for name in block.outputs:
             value = self.find(name)
             if value is None:
-                raise ModelError(f"{self.where}: nothing defines its output {name!r}; "
-                                 "the program was not written correctly")  # fmt: skip
+                raise wrong(f"{self.where}: nothing defines its output {name!r}")
             if value in self.reader.handles:
                 raise ModelError(f"{self.where}: expected a tensor as output {name!r}, found a state")
             found.append(value)

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import ModelError
 from ...ir import Dim, Shape, TensorType
 from ..core import elements
-from .wire import Message, message
+from .wire import Message, message, wrong
 
 RANK_LIMIT = 64
 """NumPy's limit of dimensions."""
@@ -92,7 +92,7 @@ def mil_type(proto: Message, where: str) -> MilType:
         if wrapped.kind != "tensor":
             raise ModelError(f"{where}: expected a state of a tensor, found {wrapped}")
         return MilType("state", items=(wrapped,))
-    raise ModelError(f"{where}: it has no type; the program was not written correctly")
+    raise wrong(f"{where}: it has no type")
 
 
 def _tensor(proto: Message, where: str) -> MilType:
@@ -104,8 +104,7 @@ def _tensor(proto: Message, where: str) -> MilType:
     if open_rank or (None in shape and any(d.unknown.variadic for d in dims)):
         return MilType("tensor", element)
     if proto.rank != len(dims) or len(dims) > RANK_LIMIT:
-        raise ModelError(f"{where}: expected as many extents as its rank {proto.rank} (at most {RANK_LIMIT}), "
-                         f"found {len(dims)}; the program was not written correctly")  # fmt: skip
+        raise wrong(f"{where}: expected {proto.rank} extents, its rank (at most {RANK_LIMIT}), found {len(dims)}")
     if prod(max(1, d) for d in shape if isinstance(d, int)) > BIGGEST:
         raise ModelError(f"{where}: expected a tensor that some memory can hold, found shape {list(shape)}")
     return MilType("tensor", element, shape)

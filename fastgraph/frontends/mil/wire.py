@@ -42,6 +42,11 @@ def message(name: str) -> Message:
     return protobuf.message("mil.desc", "CoreML.Specification." + name)
 
 
+def wrong(text: str) -> ModelError:
+    """Of a model that contradicts itself."""
+    return ModelError(f"{text}; the model was not written correctly")
+
+
 def parse(data: bytes, source: str) -> Message:
     """The Model in `data`, which holds a program. ModelError when it is no model, UnsupportedError for other kinds."""
     from google.protobuf.message import DecodeError

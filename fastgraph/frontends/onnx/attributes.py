@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...errors import ModelError
-from ...ir import MAX_RANK, UNKNOWN, Kind, Shape, TensorType
+from ...ir import UNKNOWN, Kind, TensorType
 from .elements import ELEMENTS, element_of
-from .tensors import densify, to_array
+from .tensors import densify, sound, to_array
 from .wire import Message
 
 GRAPH, GRAPHS = 5, 10
+LISTS = (6, 7, 8, 9, 10, 12, 14)
 
 _FIELDS = ("", "f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs",
            "sparse_tensor", "sparse_tensors", "tp", "type_protos")  # fmt: skip
@@ -36,26 +35,20 @@ def decode(attr: Message, folder: str | None, where: str) -> tuple[Any, str]:
     kind = kind_of(attr)
     if not 0 < kind < len(_FIELDS) or kind in (GRAPH, GRAPHS):
         raise ModelError(f"{where}: expected a value of one of ONNX's attribute types, found type {kind}")
-    content = getattr(attr, _FIELDS[kind])
-    if kind in (1, 2):
-        return content, ""
-    if kind in (6, 7):
-        return tuple(content), ""
+    content, many = getattr(attr, _FIELDS[kind]), kind in LISTS
+    items = content if many else [content]
     if kind in (3, 8):
         try:
-            return (content.decode() if kind == 3 else tuple(s.decode() for s in content)), ""
+            items = [text.decode() for text in items]
         except UnicodeDecodeError as error:
             raise ModelError(f"{where}: expected UTF-8 text, found {error.object[:40]!r}") from error
-    if kind == 4:
-        array = to_array(content, folder, where)
-        return array, ELEMENTS[content.data_type].format
-    if kind == 9:
-        return tuple(to_array(t, folder, where) for t in content), ""
-    if kind == 11:
-        return densify(content, folder, where), ""
-    if kind == 12:
-        return tuple(densify(t, folder, where) for t in content), ""
-    return (type_of(content, where) if kind == 13 else tuple(type_of(t, where) for t in content)), ""
+    elif kind in (4, 9):
+        items = [to_array(tensor, folder, where) for tensor in items]
+    elif kind in (11, 12):
+        items = [densify(tensor, folder, where) for tensor in items]
+    elif kind in (13, 14):
+        items = [type_of(proto, where) for proto in items]
+    return tuple(items) if many else items[0], ELEMENTS[content.data_type].format if kind == 4 else ""
 
 
 def type_of(proto: Message, where: str) -> TensorType:
@@ -67,26 +60,13 @@ def type_of(proto: Message, where: str) -> TensorType:
     if tensor.elem_type == 0:
         return UNKNOWN
     dtype = element_of(tensor.elem_type, where).dtype
-    return TensorType(dtype, _shape(tensor.shape, dtype, where) if tensor.HasField("shape") else None)
+    shape = map(_extent, tensor.shape.dim)
+    return TensorType(dtype, sound(shape, dtype.itemsize, where) if tensor.HasField("shape") else None)
 
 
-def _shape(proto: Message, dtype: np.dtype, where: str) -> Shape:
-    shape: list[int | str | None] = []
-    total = dtype.itemsize or 1
-    for dim in proto.dim:
-        value: int | str | None = dim.dim_param or None
-        if dim.HasField("dim_value"):
-            value = None if dim.dim_value == -1 else dim.dim_value  # -1: how some exporters spell "unknown"
-        if type(value) is int:
-            if value < 0:
-                raise ModelError(f"{where}: expected extents of 0 and more, found {value}")
-            total *= value or 1
-        shape.append(value)
-    if len(shape) > MAX_RANK:
-        raise ModelError(f"{where}: its declared shape has {len(shape)} axes, at most {MAX_RANK} are possible")
-    if total >= 1 << 62:
-        raise ModelError(f"{where}: its declared shape {str(shape)[:200]} is larger than any memory")
-    return tuple(shape)
+def _extent(dim: Message) -> int | str | None:
+    """An extent's number, or its name. -1 is how some exporters spell that it is unknown."""
+    return (dim.dim_value if dim.dim_value != -1 else None) if dim.HasField("dim_value") else dim.dim_param or None
 
 
 def format_of(proto: Message) -> str:

@@ -8,33 +8,27 @@ its signature in the notation of `signature_table`. Semantics: onnxruntime's doc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from ...families import Families
-from ...ir import Value
-from .call import Call
-from .signatures import Signature, parsed, signature
+from .call import Rule
+from .signatures import Signature, parsed
 
 DOMAIN = "com.microsoft"
 
-Attrs = dict[str, Any]
-Rule = Callable[[Call, Attrs], Value | list[Value]]
 Entry = tuple[Signature, Rule]
+Written = TypeVar("Written", bound=Rule)
 
 _defined: dict[str, Entry] = {}
 
 
-def contrib(*signatures: str) -> Callable[[Rule], Rule]:
-    """Register the rule of operators, each given as `Name: X Y? -> Z | attribute=default`, or by its name alone where
-    `signature` knows the rest.
-    """
+def contrib(*signatures: str) -> Callable[[Written], Written]:
+    """Register the rule of operators, each given as `Name: X Y? -> Z | attribute=default`."""
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: Written) -> Written:
         for text in signatures:
             name, _, rest = text.partition(":")
-            known = parsed(rest) if rest else signature(name)
-            assert known is not None
-            _defined[name] = known, rule
+            _defined[name] = parsed(rest), rule
         return rule
 
     return register
@@ -45,12 +39,10 @@ CONTRIB: Families[Entry] = Families(
     {
         "contrib_attention": "Attention QAttention MultiHeadAttention",
         "contrib_group_query": "RotaryEmbedding GroupQueryAttention",
-        "contrib_ml": "ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.LabelEncoder",
-        "contrib_preview": "ai.onnx.preview.FlexAttention",
-        "contrib_training": """
-            ai.onnx.preview.training.Adagrad ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum
+        "contrib_preview": """
+            ai.onnx.preview.FlexAttention ai.onnx.preview.training.Adagrad ai.onnx.preview.training.Adam
+            ai.onnx.preview.training.Momentum
         """,
-        "contrib_dynamic": "MatMulIntegerToFloat DynamicQuantizeMatMul",
         "contrib_fused": """
             FusedConv NhwcFusedConv NhwcConv NhwcMaxPool FusedGemm FusedMatMul TransposeMatMul GemmFastGelu Gelu
             BiasGelu FastGelu QuickGelu BiasAdd BiasSplitGelu
@@ -61,10 +53,14 @@ CONTRIB: Families[Entry] = Families(
         """,
         "contrib_recurrent": "DynamicQuantizeLSTM",
         "contrib_packed": "MatMulNBits MatMulBnb4 GatherBlockQuantized",
-        "contrib_rare": "Trilu Pad Unique ExpandDims Range GatherND GridSample SampleOp Inverse CDist",
+        "contrib_rare": """
+            Trilu Pad Unique ExpandDims Range GatherND GridSample SampleOp Inverse CDist
+            ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.LabelEncoder
+        """,
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
             QLinearConcat QLinearWhere QLinearReduceMean QLinearGlobalAveragePool QLinearAveragePool QLinearConv QGemm
+            MatMulIntegerToFloat DynamicQuantizeMatMul
         """,
     },
     _defined,

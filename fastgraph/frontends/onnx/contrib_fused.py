@@ -4,143 +4,106 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...ir import Value
-from .call import Call
-from .contrib import Attrs, contrib
+from .call import Call, as_is
+from .contrib import contrib
+from .rules import canonical
+from .signatures import signature
 from .spatial import convolution, pool
 
 _CONV = "auto_pad=NOTSET dilations:ints? group=1 kernel_shape:ints? pads:ints? strides:ints?"
+_FUSED = f"X W B? Z? -> Y | activation:str? activation_params:floats? {_CONV}"
+_POOL = "auto_pad=NOTSET ceil_mode=0 dilations:ints? kernel_shape:ints! pads:ints? strides:ints?"
 _PRODUCT = "A B -> Y | alpha=1.0 transA=0 transB=0"
 
-_PARAMETERS: dict[str, dict[str, float]] = {
-    "Relu": {}, "Tanh": {}, "Sigmoid": {}, "Softplus": {}, "Softsign": {},
-    "LeakyRelu": {"alpha": 0.01}, "Elu": {"alpha": 1.0}, "Celu": {"alpha": 1.0}, "ThresholdedRelu": {"alpha": 1.0},
-    "HardSigmoid": {"alpha": 0.2, "beta": 0.5}, "Selu": {"alpha": 1.67326319, "gamma": 1.05070102},
-}  # fmt: skip
-"""Activations and their parameters, with what they are where the file does not say."""
+_ACTIVATIONS = "Relu Tanh Sigmoid Softplus Softsign LeakyRelu Elu Celu ThresholdedRelu HardSigmoid Selu".split()
 
-_NAMES = {"LeakyRelu": "leaky_relu", "ThresholdedRelu": "thresholded_relu", "HardSigmoid": "hard_sigmoid"}
+contrib("Gelu: X -> Y")(as_is("gelu"))
+contrib("QuickGelu: X -> Y | alpha=1.702")(as_is("swish"))
 
 
-def number(call: Call, value: float) -> Value:
-    """A float32 constant."""
-    return call.const(value, dtype=np.float32)
+def _parameters(name: str | None) -> dict[str, Any]:
+    """The parameters of an activation, in order, and what they are where the file does not say."""
+    known = signature(name) if name in _ACTIVATIONS else None
+    return {} if known is None else {key: default for key, (_, default) in known.attrs.items()}
 
 
-def activated(call: Call, y: Value, name: str | None, given: dict[str, float]) -> Value:
+def _activated(c: Call, y: Value, name: str | None, given: dict[str, Any]) -> Value:
     """The activation of that name of `y`, with the parameters that are given."""
     if not name:
         return y
-    if name not in _PARAMETERS:
-        call.fail(f"expected activation as one of {sorted(_PARAMETERS)}, found {name!r}")
-    found: Attrs = {key: given.get(key, default) for key, default in _PARAMETERS[name].items()}
-    return call.add(_NAMES.get(name, name.lower()), [y], **found)
+    if name not in _ACTIVATIONS:
+        c.fail(f"expected activation as one of {sorted(_ACTIVATIONS)}, found {name!r}")
+    found = _parameters(name)
+    return c(canonical(name), y, **found | {key: n for key, n in given.items() if key in found and n is not None})
 
 
-@contrib(f"FusedConv: X W B? Z? -> Y | activation:str? activation_params:floats? {_CONV}",
-         f"NhwcFusedConv: X W B? Z? -> Y | activation:str? activation_params:floats? {_CONV}")  # fmt: skip
-def fused_conv(call: Call, attrs: Attrs) -> Value:
+@contrib(f"FusedConv: {_FUSED}", f"NhwcFusedConv: {_FUSED}")
+def fused_conv(c: Call, x: Value, w: Value, bias: Value | None, adds: Value | None, **attrs: Any) -> Value:
     """activation(conv(X, W, B) + Z)."""
-    y = convolution(call, attrs, "conv", [call.x(0), call.x(1), call.input(2)], 1, "Nhwc" in call.op)
-    if call.input(3) is not None:
-        y = call.add("add", [y, call.x(3)])
+    y = convolution(c, attrs, "conv", [x, w, bias], 1, "Nhwc" in c.op)
+    y = y if adds is None else y + adds
     name, params = attrs["activation"], attrs["activation_params"] or ()
-    wanted = 2 if name == "Clip" else len(_PARAMETERS.get(name, ()))
+    wanted = 2 if name == "Clip" else len(_parameters(name))
     if len(params) != wanted:
-        call.fail(f"expected {wanted} activation_params for {name!r}, found {len(params)}")
+        c.fail(f"expected {wanted} activation_params for {name!r}, found {len(params)}")
     if name == "Clip":
-        return call.add("clip", [y, *(number(call, p) for p in params)])
-    return activated(call, y, name, dict(zip(_PARAMETERS.get(name, ()), params, strict=True)))
+        return c.clip(y, *params)
+    return _activated(c, y, name, dict(zip(_parameters(name), params, strict=True)))
 
 
-@contrib(f"NhwcConv: X W B? -> Y | {_CONV}")
-def nhwc_conv(call: Call, attrs: Attrs) -> Value:
-    return convolution(call, attrs, "conv", call.inputs, 1, last=True)
-
-
-_POOL = "auto_pad=NOTSET ceil_mode=0 dilations:ints? kernel_shape:ints! pads:ints? strides:ints?"
-
-
-@contrib(f"NhwcMaxPool: x -> y | {_POOL}")
-def nhwc_max_pool(call: Call, attrs: Attrs) -> Value:
-    (y,) = pool(call, attrs | {"channels_last": 1}, "max_pool", call.x(0), 1)
-    return y
+contrib(f"NhwcConv: X W B? -> Y | {_CONV}")(
+    lambda c, *inputs, **attrs: convolution(c, attrs, "conv", inputs, 1, last=True)
+)
+contrib(f"NhwcMaxPool: x -> y | {_POOL}")(
+    lambda c, x, **attrs: pool(c, {**attrs, "channels_last": 1}, "max_pool", x, 1)
+)
 
 
 @contrib(
     "FusedGemm: A B C? -> Y | activation:str? activation_alpha:float? activation_beta:float? activation_gamma:float?"
     " alpha=1.0 beta=1.0 transA=0 transB=0"
 )
-def fused_gemm(call: Call, attrs: Attrs) -> Value:
-    flags: Any = {"trans_a": attrs["transA"], "trans_b": attrs["transB"]}
-    y = call.add("gemm", call.inputs, alpha=attrs["alpha"], beta=attrs["beta"], **flags)
-    return activated(call, y, attrs["activation"], _given(attrs))
-
-
-def _given(attrs: Attrs) -> dict[str, float]:
-    found = {key: attrs[f"activation_{key}"] for key in ("alpha", "beta", "gamma")}
-    return {key: value for key, value in found.items() if value is not None}
+def fused_gemm(c: Call, *inputs: Value | None, activation: str | None, **attrs: Any) -> Value:
+    given = {key: attrs.pop(f"activation_{key}") for key in ("alpha", "beta", "gamma")}
+    (y,) = as_is("gemm")(c, *inputs, **attrs)
+    return _activated(c, y, activation, given)
 
 
 @contrib(f"FusedMatMul: {_PRODUCT} transBatchA=0 transBatchB=0", f"TransposeMatMul: {_PRODUCT}")
-def fused_matmul(call: Call, attrs: Attrs) -> Value:
+def fused_matmul(c: Call, *inputs: Value, alpha: float, **attrs: int) -> Value:
     """alpha A' B'. `trans`: of the last two axes; `transBatch`: the first axis stands before the last one or two."""
-    a, b = (_turned(call, i, attrs[f"trans{x}"], attrs.get(f"transBatch{x}", 0)) for i, x in enumerate("AB"))
-    y = call.add("matmul", [a, b])
-    return y if attrs["alpha"] == 1 else call.add("mul", [y, number(call, attrs["alpha"])])
+    a, b = (_turned(c, i, attrs[f"trans{x}"], attrs.get(f"transBatch{x}", 0)) for i, x in enumerate("AB"))
+    return a @ b if alpha == 1 else a @ b * alpha
 
 
-def _turned(call: Call, index: int, swap: int, batch: int) -> Value:
-    x = call.x(index)
+def _turned(c: Call, index: int, swap: int, batch: int) -> Value:
+    x = c.x(index)
     if not swap and not batch:
         return x
-    rank = call.known_rank(x)
+    rank = c.known_rank(x)
     if rank is None:
-        call.unsupported(f"that transposes input {index}, whose number of axes the file leaves open")
+        c.unsupported(f"that transposes input {index}, whose number of axes the file leaves open")
     if rank < 2:
         return x
     order = [*range(1, rank - 1), 0, rank - 1] if batch and rank > 2 else [*range(rank)]
     if swap:
         order[-2:] = order[:-3:-1]
-    return call.add("transpose", [x], perm=tuple(order))
-
-
-@contrib("GemmFastGelu: X W bias? -> Y")
-def gemm_fast_gelu(call: Call, attrs: Attrs) -> Value:
-    y = call.add("matmul", [call.x(0), call.x(1)])
-    return _gelu(call, y, call.input(2), "tanh")
-
-
-def _gelu(call: Call, x: Value, bias: Value | None, approximate: str) -> Value:
-    x = x if bias is None else call.add("add", [x, bias])
-    return call.add("gelu", [x], approximate=approximate)
-
-
-@contrib("Gelu: X -> Y", "BiasGelu: A B -> C")
-def gelu(call: Call, attrs: Attrs) -> Value:
-    return _gelu(call, call.x(0), call.input(1), "none")
+    return c.turn(x, *order)
 
 
 @contrib("FastGelu: X bias? -> Y")
-def fast_gelu(call: Call, attrs: Attrs) -> Value:
-    return _gelu(call, call.x(0), call.input(1), "tanh")
+def fast_gelu(c: Call, x: Value, bias: Value | None) -> Value:
+    return c("gelu", x if bias is None else x + bias, approximate="tanh")
 
 
-@contrib("QuickGelu: X -> Y | alpha=1.702")
-def quick_gelu(call: Call, attrs: Attrs) -> Value:
-    return call.add("swish", [call.x(0)], alpha=attrs["alpha"])
-
-
-@contrib("BiasAdd: X bias skip -> Y")
-def bias_add(call: Call, attrs: Attrs) -> Value:
-    return call.add("add", [call.add("add", [call.x(0), call.x(1)]), call.x(2)])
+contrib("GemmFastGelu: X W bias? -> Y")(lambda c, x, w, bias: fast_gelu(c, x @ w, bias))
+contrib("BiasGelu: A B -> C")(lambda c, x, bias: c("gelu", x + bias))
+contrib("BiasAdd: X bias skip -> Y")(lambda c, x, bias, skip: x + bias + skip)
 
 
 @contrib("BiasSplitGelu: X bias -> Y")
-def bias_split_gelu(call: Call, attrs: Attrs) -> Value:
+def bias_split_gelu(c: Call, x: Value, bias: Value) -> Value:
     """The first half along the last axis of X + bias, times gelu of the second."""
-    x = call.add("add", [call.x(0), call.x(1)])
-    left, right = call.add_many("split", [x], {"axis": -1, "num_outputs": 2}, 2)
-    return call.add("mul", [left, call.add("gelu", [right], approximate="none")])
+    left, right = c.several("split", 2, x + bias, axis=-1, num_outputs=2)
+    return left * c("gelu", right)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...ir import Quantization, Value
-from ..core.common import ints
 from .call import Call
-from .contrib import Attrs, contrib
-from .linear import CAST
+from .contrib import contrib
 from .rewrites import REWRITES
+
+_lstm: Any = REWRITES["LSTM"]
 
 
 @contrib(
@@ -19,48 +19,46 @@ from .rewrites import REWRITES
     " -> Y? Y_h? Y_c? | activation_alpha:floats? activation_beta:floats? activations:strs? clip:float?"
     " direction=forward hidden_size:int? input_forget=0"
 )
-def lstm(call: Call, attrs: Attrs) -> Any:
+def lstm(c: Call, x: Value, w: Value, r: Value, *inputs: Any, **attrs: Any) -> list[Value]:
     """An lstm that rounds its state, where its recurrent weights are bytes around 0.0; else one of the reals that they
     stand for. onnxruntime rounds the input as well.
     """
-    attrs, w = {**attrs, "layout": 0}, _reals(call, call.x(1), call.x(8), call.input(9))
-    found, others = _bytes(call), [call.input(i) for i in range(3, 8)]
+    *others, w_scale, w_zero, r_scale, r_zero = inputs
+    reals, found = _reals(c, w, w_scale, w_zero), _bytes(c, r, r_scale, r_zero)
     if found is None or len(found) > 1 and (attrs["activation_alpha"] or attrs["activation_beta"]):
-        call.inputs = [call.x(0), w, _reals(call, call.x(2), call.x(10), call.input(11)), *others]
-        return REWRITES["LSTM"](call, attrs)
-    attrs["dynamic"] = 1
+        return _lstm(c, x, reals, _reals(c, r, r_scale, r_zero), *others, layout=0, **attrs)
+    attrs |= {"layout": 0, "dynamic": 1}
     if len(found) == 1:
-        call.inputs = [call.x(0), w, found[0], *others]
-        return REWRITES["LSTM"](call, attrs)
-    return _each_way(call, attrs, w, found, others)
+        return _lstm(c, x, reals, found[0], *others, **attrs)
+    return _each_way(c, attrs, x, reals, found, others)
 
 
-def _each_way(call: Call, attrs: Attrs, w: Value, r: list[Value], others: list[Value | None]) -> list[Value]:
+def _each_way(
+    c: Call, attrs: dict[str, Any], x: Value, w: Value, r: list[Value], others: list[Value | None]
+) -> list[Value]:
     """A layer for each direction, as recurrent weights have scales of their own; the results beside one another."""
 
     def halves(value: Value | None) -> list[Any]:
-        return [None] * 2 if value is None else call.add_many("split", [value, ints(call, [1, 1])], {"axis": 0}, 2)
+        return [None] * 2 if value is None else c.several("split", 2, value, [1, 1], axis=0)
 
-    b, h, c, p = (halves(others[i]) for i in (0, 2, 3, 4))
-    ws, names, x = halves(w), attrs["activations"] or [], call.x(0)
-    ways = []
-    for d, direction in enumerate(("forward", "reverse")):
-        call.inputs = [x, ws[d], r[d], b[d], others[1], h[d], c[d], p[d]]
-        own = {**attrs, "direction": direction, "activations": names[3 * d : 3 * d + 3] or None}
-        ways.append(REWRITES["LSTM"](call, own))
-    pairs = zip(*ways, strict=True)
-    return [call.add("concat", list(pair), axis=0 if i else 1) for i, pair in enumerate(pairs)]
+    bias, lengths, h, cell, peephole = others
+    lengths_twice, names, ways = [lengths, lengths], attrs["activations"] or [], []
+    operands = zip(halves(w), r, halves(bias), lengths_twice, *map(halves, (h, cell, peephole)), strict=True)
+    for d, (direction, own) in enumerate(zip(("forward", "reverse"), operands, strict=True)):
+        named = {"direction": direction, "activations": names[3 * d : 3 * d + 3] or None}
+        ways.append(_lstm(c, x, *own, **attrs | named))
+    return [c.join(pair, axis=0 if i else 1) for i, pair in enumerate(zip(*ways, strict=True))]
 
 
-def _bytes(call: Call) -> list[Value] | None:
+def _bytes(c: Call, r: Value, r_scale: Value, r_zero: Value | None) -> list[Value] | None:
     """Recurrent weights of each direction as int8 [1, gates * hidden, hidden], quantized; None: they are none."""
-    stored, scale, zero = call.x(2).data, call.x(10).data, call.input(11)
-    if stored is None or scale is None or stored.ndim != 3 or (zero is not None and zero.data is None):
+    stored, scale, zero = r.data, r_scale.data, None if r_zero is None else r_zero.data
+    if stored is None or scale is None or stored.ndim != 3 or (r_zero is not None and zero is None):
         return None
     ways, _, columns = stored.shape
-    offset = np.zeros(1, np.int16) if zero is None or zero.data is None else zero.data.astype(np.int16)
+    offset = np.zeros(1, np.int16) if zero is None else zero.astype(np.int16)
     if {scale.size, offset.size} - {1, ways, ways * columns} or scale.size < ways:
-        call.fail(f"expected scales and zero points by direction, or by direction and column, found {scale.shape}")
+        c.fail(f"expected scales and zero points by direction, or by direction and column, found {scale.shape}")
     centered = stored.astype(np.int16) - offset.reshape(min(ways, offset.size), 1, -1)
     if centered.min(initial=0) < -128 or centered.max(initial=0) > 127:
         return None
@@ -68,21 +66,19 @@ def _bytes(call: Call) -> list[Value] | None:
     for d in range(ways):
         scales = tuple(scale.reshape(ways, -1)[d].astype(float).tolist())
         quant = Quantization(scales, (0,) * len(scales), 1 if len(scales) > 1 else None)
-        found.append(call.const(np.ascontiguousarray(centered[d : d + 1].astype(np.int8).transpose(0, 2, 1)), quant))
+        found.append(c.const(np.ascontiguousarray(centered[d : d + 1].astype(np.int8).transpose(0, 2, 1)), quant))
     return found
 
 
-def _reals(call: Call, stored: Value, scale: Value, zero: Value | None) -> Value:
+def _reals(c: Call, stored: Value, scale: Value, zero: Value | None) -> Value:
     """[directions, gates * hidden, k] from [directions, k, gates * hidden]; parameters by direction, or column too."""
-    to: Any = {**CAST, "to": np.dtype(np.float32)}
 
     def spread(value: Value) -> Value:
-        axes = {0: [], 1: [1, 2], 2: [1]}.get(call.rank(value))
+        axes = {0: [], 1: [1, 2], 2: [1]}.get(c.rank(value))
         if axes is None:
-            call.fail(f"expected scales and zero points by direction, or by direction and column, found {value.type}")
-        return call.add("unsqueeze", [value, call.const(np.array(axes, np.int64))]) if axes else value
+            c.fail(f"expected scales and zero points by direction, or by direction and column, found {value.type}")
+        return c("unsqueeze", value, axes) if axes else value
 
-    real = call.add("cast", [stored], **to)
-    if zero is not None:
-        real = call.add("sub", [real, call.add("cast", [spread(zero)], **to)])
-    return call.add("transpose", [call.add("mul", [real, spread(scale)])], perm=(0, 2, 1))
+    real = c.cast(stored, np.float32)
+    real = real if zero is None else real - c.cast(spread(zero), np.float32)
+    return c.turn(real * spread(scale), 0, 2, 1)

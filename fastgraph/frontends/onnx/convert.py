@@ -36,10 +36,9 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
     scope = Scope(f"{source}: graph {model.graph.name!r}", opsets)
     graph = _graph(reader, scope, model.graph, held)
     graph.source = source
-    newest = opsets.get("", 0)
-    advice = "export it without them" if newest <= NEWEST else (
-        f"its operator set {newest} is newer than {NEWEST}: export for {NEWEST} or below"
-    )  # fmt: skip
+    newest, advice = opsets.get("", 0), "export it without them"
+    if newest > NEWEST:
+        advice = f"its operator set {newest} is newer than {NEWEST}: export for {NEWEST} or below"
     advice += ", register what computes them (fastgraph.register_custom_op), or run that part with onnxruntime"
     reader.refuse(source, advice)
     if newest > NEWEST:
@@ -120,9 +119,7 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, label: str, n
     if function is not None and (not domain or (domain, node.op_type) not in USERS):
         _inline(reader, scope, node, function, inputs, where)
         return
-    version = scope.opsets.get(domain)
-    if version is None and domain:
-        version = 1
+    version = scope.opsets.get(domain, 1 if domain else None)
     if version is None:
         raise ModelError(f"{where}: expected its domain {domain or 'ai.onnx'!r} in opset_import, "
                          f"found {sorted(scope.opsets)}; the file was not written correctly")  # fmt: skip
@@ -169,17 +166,12 @@ def _attributes(reader: Reader, scope: Scope, node: Message, call: Call) -> None
             if written is not scope:  # another copy of what stands in the file once
                 current().count(32, call.where)
                 current().expand(current().nodes, call.where)
-            graphs = [_inner(reader, written, g, f"{call.where}: {name}", scope.depth) for g in protos]
+            graphs = [_graph(reader, written.inner(f"{call.where}: {name}", scope.depth + 1), g) for g in protos]
             call.attrs[name] = tuple(graphs) if kind == GRAPHS else graphs[0]
         else:
             call.attrs[name], format = decode(attr, reader.folder, call.where)
             if format:
                 call.formats[name] = format
-
-
-def _inner(reader: Reader, scope: Scope, proto: Message, where: str, depth: int) -> Graph:
-    inner = Scope(where, scope.opsets, scope, scope.refs, depth=depth + 1, calls=scope.calls)
-    return _graph(reader, inner, proto)
 
 
 def _bind(scope: Scope, call: Call, names: list[str], results: list[Value]) -> None:

@@ -43,34 +43,25 @@ def in_order(nodes: list[Message], where: str) -> list[tuple[int, Message]]:
     needs = [{maker[name] for name in reads_of(node) if name in maker} for node in nodes]
     if all(max(need, default=-1) < i for i, need in enumerate(needs)):
         return list(enumerate(nodes))
-    users: list[list[int]] = [[] for _ in nodes]
-    for i, need in enumerate(needs):
-        for j in need:
-            users[j].append(i)
-    missing = [len(need) for need in needs]
-    ready = [i for i, count in enumerate(missing) if count == 0]
-    result = []
-    while ready:
-        i = heapq.heappop(ready)
-        result.append((i, nodes[i]))
-        for j in users[i]:
-            missing[j] -= 1
-            if missing[j] == 0:
-                heapq.heappush(ready, j)
-    if len(result) < len(nodes):
-        raise ModelError(f"{where}: its nodes form a cycle: {_cycle(nodes, needs, missing)}; no order can run them")
-    return result
+    from graphlib import CycleError, TopologicalSorter
+
+    sorter, ready, order = TopologicalSorter(dict(enumerate(needs))), list[int](), list[int]()
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise ModelError(
+            f"{where}: its nodes form a cycle: {_named(nodes, error.args[1])}; no order can run them"
+        ) from None
+    while sorter.is_active():
+        for i in sorter.get_ready():
+            heapq.heappush(ready, i)
+        order.append(heapq.heappop(ready))
+        sorter.done(order[-1])
+    return [(i, nodes[i]) for i in order]
 
 
-def _cycle(nodes: list[Message], needs: list[set[int]], missing: list[int]) -> str:
-    at = next(i for i, count in enumerate(missing) if count)
-    path: dict[int, None] = {}
-    while at not in path:
-        path[at] = None
-        at = next(j for j in needs[at] if missing[j])
-    steps = list(path)
-    loop = [*steps[steps.index(at) :], at][::-1]
-    labels = [f"{nodes[i].name or nodes[i].op_type + '#' + str(i)!r}" for i in loop]
-    if len(labels) > 12:
-        labels = [*labels[:6], "...", *labels[-5:]]
-    return " -> ".join(labels)
+def _named(nodes: list[Message], cycle: list[int]) -> str:
+    """The nodes on a cycle, which ends where it begins: from the first of the file on."""
+    first = cycle.index(min(cycle))
+    labels = [f"{nodes[i].name or nodes[i].op_type + '#' + str(i)!r}" for i in (*cycle[first:-1], *cycle[: first + 1])]
+    return " -> ".join(labels if len(labels) <= 12 else [*labels[:6], "...", *labels[-5:]])

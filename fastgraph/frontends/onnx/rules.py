@@ -16,11 +16,11 @@ from ...ir import Graph, TensorType, Value
 from ...ops import OPS
 from ...ops.registry import USERS
 from . import contrib
-from .call import Call
+from .call import Call, Rule, as_is
 from .legacy import UPGRADES
 from .linear import LINEAR
 from .rewrites import REWRITES
-from .signatures import signature
+from .signatures import Signature, signature
 from .spatial import SPATIAL
 
 _SPELLED = {
@@ -28,6 +28,7 @@ _SPELLED = {
     "QLinearMatMul": "qlinear_matmul", "PRelu": "prelu", "IsNaN": "is_nan", "GatherND": "gather_nd",
     "ScatterND": "scatter_nd", "SwiGLU": "swiglu", "ReduceL1": "reduce_l1", "ReduceL2": "reduce_l2",
     "Col2Im": "col2im", "RMSNormalization": "rms_normalization",
+    "SimplifiedLayerNormalization": "rms_normalization",  # as onnxruntime calls it in graphs that it optimized
 }  # fmt: skip
 
 _RULES = {**SPATIAL, **LINEAR, **REWRITES}
@@ -36,10 +37,8 @@ _RULES = {**SPATIAL, **LINEAR, **REWRITES}
 @cache
 def canonical(name: str) -> str:
     """The canonical name of an operator of ai.onnx."""
-    if name in _SPELLED:
-        return _SPELLED[name]
-    if name.isupper():
-        return name.lower()
+    if name in _SPELLED or name.isupper():
+        return _SPELLED.get(name, name.lower())
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
@@ -51,20 +50,24 @@ def translate(domain: str, call: Call) -> list[Value]:
         return _custom(call, user)
     for upgrade in UPGRADES.get(call.op, ()):
         upgrade(call)
-    if domain and (key := call.op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
-        known, rule = contrib.CONTRIB[key]
-        return _listed(rule(call, call.complete(known)))
-    own = signature(call.op)
-    found = _RULES.get(call.op)
-    name = canonical(call.op.rpartition(".")[2])
-    if own is None or found is None and name not in OPS:
+    known, rule = _known(domain, call.op)
+    if known is None or rule is None:
         if user is not None:
             return _custom(call, user)
         raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
-    attrs = call.complete(own)
-    if found is None:
-        return call.add_many(name, call.inputs, attrs, len(call.outputs))
-    return _listed(found(call, attrs))
+    attrs = call.complete(known)
+    absent = len([name for name in known.inputs if name[-1] != "*"]) - len(call.inputs)
+    result = rule(call, *call.inputs, *[None] * absent, **attrs)
+    return [result] if isinstance(result, Value) else list(result)
+
+
+@cache
+def _known(domain: str, op: str) -> tuple[Signature | None, Rule | None]:
+    """What an operator takes and gives, and its rule."""
+    if domain and (key := op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
+        return contrib.CONTRIB[key]
+    name = canonical(op)
+    return signature(op), _RULES.get(op) or (as_is(name) if name in OPS else None)
 
 
 def _custom(call: Call, user: Any) -> list[Value]:
@@ -75,7 +78,3 @@ def _custom(call: Call, user: Any) -> list[Value]:
     outputs = [call.fresh() for _ in call.outputs]
     call.custom(user, call.inputs, outputs, call.attrs)
     return outputs
-
-
-def _listed(result: Value | list[Value]) -> list[Value]:
-    return [result] if isinstance(result, Value) else result

@@ -31,6 +31,9 @@ class Scope:
         self.nodes = [] if nodes is None else nodes
         self.depth, self.calls = depth, calls
 
+    def inner(self, where: str, depth: int) -> Scope:
+        return Scope(where, self.opsets, self, self.refs, depth=depth, calls=self.calls)
+
     def find(self, name: str) -> Value | None:
         """The value of that name; KeyError when nothing defines it, None for an absent function input."""
         scope: Scope | None = self

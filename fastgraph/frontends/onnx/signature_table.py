@@ -1,6 +1,6 @@
-"""What every operator of ai.onnx and ai.onnx.ml takes and gives, in its newest operator set: one entry each.
+"""What every operator of ai.onnx takes and gives, in its newest operator set: an entry for all that are alike.
 
-    Name: input optional? variadic* -> output optional? | attribute=default attribute:type! attribute:type?
+    Names: input optional? variadic* -> output optional? | attribute=default attribute:type! attribute:type?
 
 `!` marks a required attribute and `?` one without a default, which is None when absent. A default's
 spelling tells its type (1, 1.0, text); other types are ints, floats, strs, dtype, tensor, graph and type.
@@ -8,119 +8,83 @@ From the definitions in onnx/docs/Operators.md; `legacy` brings what older opera
 """
 
 TABLE = """
-Abs: X -> Y
-Acos: input -> output
-Acosh: input -> output
-Add: A B -> C
+Abs BitwiseNot Ceil Det Floor GlobalAveragePool GlobalMaxPool HardSwish IsNaN Mish Neg NonZero Not Reciprocal Relu
+  Round Sigmoid Softplus Sqrt: X -> Y
+Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Identity Log OptionalGetElement Sign Sin Sinh Softsign Tan Tanh:
+  input -> output
+Add And BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Mul Or Sub Xor: A B -> C
 AffineGrid: theta size -> grid | align_corners=0
-And: A B -> C
-ArgMax: data -> reduced | axis=0 keepdims=1 select_last_index=0
-ArgMin: data -> reduced | axis=0 keepdims=1 select_last_index=0
-Asin: input -> output
-Asinh: input -> output
-Atan: input -> output
-Atanh: input -> output
-Attention: Q K V attn_mask? past_key? past_value? nonpad_kv_seqlen? -> Y present_key? present_value?
-  qk_matmul_output? | is_causal=0 kv_num_heads:int? left_window_size=-1 q_num_heads:int?
-  qk_matmul_output_mode=0 right_window_size=-1 scale:float? softcap=0.0 softmax_precision:dtype?
-AveragePool: X -> Y | auto_pad=NOTSET ceil_mode=0 count_include_pad=0 dilations:ints? kernel_shape:ints!
-  pads:ints? strides:ints?
-BatchNormalization: X scale B input_mean input_var -> Y running_mean? running_var? | epsilon=1e-05
-  momentum=0.9 training_mode=0
+ArgMax ArgMin: data -> reduced | axis=0 keepdims=1 select_last_index=0
+Attention: Q K V attn_mask? past_key? past_value? nonpad_kv_seqlen? -> Y present_key? present_value? qk_matmul_output?
+  | is_causal=0 kv_num_heads:int? left_window_size=-1 q_num_heads:int? qk_matmul_output_mode=0 right_window_size=-1
+  scale:float? softcap=0.0 softmax_precision:dtype?
+AveragePool: X -> Y | auto_pad=NOTSET ceil_mode=0 count_include_pad=0 dilations:ints? kernel_shape:ints! pads:ints?
+  strides:ints?
+BatchNormalization: X scale B input_mean input_var -> Y running_mean? running_var? | epsilon=1e-05 momentum=0.9
+  training_mode=0
 Bernoulli: input -> output | dtype:dtype? seed:float?
 BitCast: input -> output | to:dtype!
 BitShift: X Y -> Z | direction:str!
-BitwiseAnd: A B -> C
-BitwiseNot: X -> Y
-BitwiseOr: A B -> C
-BitwiseXor: A B -> C
-BlackmanWindow: size -> output | output_datatype:dtype=1 periodic=1
+BlackmanWindow HammingWindow HannWindow: size -> output | output_datatype:dtype=1 periodic=1
 Cast: input -> output | round_mode=up saturate=1 to:dtype!
 CastLike: input target_type -> output | round_mode=up saturate=1
 CausalConvWithState: input weight bias? past_state? -> output present_state | activation=none
-Ceil: X -> Y
-Celu: X -> Y | alpha=1.0
+Celu Elu Swish ThresholdedRelu: X -> Y | alpha=1.0
 CenterCropPad: input_data shape -> output_data | axes:ints?
 Clip: input min? max? -> output
 Col2Im: input image_shape block_shape -> output | dilations:ints? pads:ints? strides:ints?
 Compress: input condition -> output | axis:int?
 Concat: inputs* -> concat_result | axis:int!
 ConcatFromSequence: input_sequence -> concat_result | axis:int! new_axis=0
-Constant: -> output | sparse_value:tensor? value:tensor? value_float:float? value_floats:floats?
-  value_int:int? value_ints:ints? value_string:str? value_strings:strs?
+Constant: -> output | sparse_value:tensor? value:tensor? value_float:float? value_floats:floats? value_int:int?
+  value_ints:ints? value_string:str? value_strings:strs?
 ConstantOfShape: input -> output | value:tensor?
 Conv: X W B? -> Y | auto_pad=NOTSET dilations:ints? group=1 kernel_shape:ints? pads:ints? strides:ints?
-ConvInteger: x w x_zero_point? w_zero_point? -> y | auto_pad=NOTSET dilations:ints? group=1
-  kernel_shape:ints? pads:ints? strides:ints?
+ConvInteger: x w x_zero_point? w_zero_point? -> y | auto_pad=NOTSET dilations:ints? group=1 kernel_shape:ints?
+  pads:ints? strides:ints?
 ConvTranspose: X W B? -> Y | auto_pad=NOTSET dilations:ints? group=1 kernel_shape:ints? output_padding:ints?
   output_shape:ints? pads:ints? strides:ints?
-Cos: input -> output
-Cosh: input -> output
-CumProd: x axis -> y | exclusive=0 reverse=0
-CumSum: x axis -> y | exclusive=0 reverse=0
+CumProd CumSum: x axis -> y | exclusive=0 reverse=0
 DFT: input dft_length? axis? -> output | inverse=0 onesided=0
 DeformConv: X W offset B? mask? -> Y | dilations:ints? group=1 kernel_shape:ints? offset_group=1 pads:ints?
   strides:ints?
-DepthToSpace: input -> output | blocksize:int! mode=DCR
+DepthToSpace SpaceToDepth: input -> output | blocksize:int! mode=DCR
 DequantizeLinear: x x_scale x_zero_point? -> y | axis=1 block_size=0 output_dtype:dtype=0
-Det: X -> Y
-Div: A B -> C
 Dropout: data ratio? training_mode? -> output mask? | seed:int?
 DynamicQuantizeLinear: x -> y y_scale y_zero_point
 Einsum: Inputs* -> Output | equation:str!
-Elu: X -> Y | alpha=1.0
-Equal: A B -> C
-Erf: input -> output
-Exp: input -> output
 Expand: input shape -> output
 EyeLike: input -> output | dtype:dtype? k=0
 Flatten: input -> output | axis=1
-Floor: X -> Y
 GRU: X W R B? sequence_lens? initial_h? -> Y? Y_h? | activation_alpha:floats? activation_beta:floats?
   activations:strs? clip:float? direction=forward hidden_size:int? layout=0 linear_before_reset=0
-Gather: data indices -> output | axis=0
-GatherElements: data indices -> output | axis=0
+Gather GatherElements: data indices -> output | axis=0
 GatherND: data indices -> output | batch_dims=0
 Gelu: X -> Y | approximate=none
 Gemm: A B C? -> Y | alpha=1.0 beta=1.0 transA=0 transB=0
-GlobalAveragePool: X -> Y
 GlobalLpPool: X -> Y | p=2
-GlobalMaxPool: X -> Y
-Greater: A B -> C
-GreaterOrEqual: A B -> C
 GridSample: X grid -> Y | align_corners=0 mode=linear padding_mode=zeros
 GroupNormalization: X scale bias -> Y | epsilon=1e-05 num_groups:int! stash_type:dtype=1
-HammingWindow: size -> output | output_datatype:dtype=1 periodic=1
-HannWindow: size -> output | output_datatype:dtype=1 periodic=1
 HardSigmoid: X -> Y | alpha=0.2 beta=0.5
-HardSwish: X -> Y
-Hardmax: input -> output | axis=-1
-Identity: input -> output
+Hardmax LogSoftmax Softmax: input -> output | axis=-1
 If: cond -> outputs* | else_branch:graph! then_branch:graph!
-ImageDecoder: encoded_stream -> image | pixel_format=RGB
 InstanceNormalization: input scale B -> output | epsilon=1e-05
 IsInf: X -> Y | detect_negative=1 detect_positive=1
-IsNaN: X -> Y
 LRN: X -> Y | alpha=0.0001 beta=0.75 bias=1.0 size:int!
 LSTM: X W R B? sequence_lens? initial_h? initial_c? P? -> Y? Y_h? Y_c? | activation_alpha:floats?
-  activation_beta:floats? activations:strs? clip:float? direction=forward hidden_size:int? input_forget=0
-  layout=0
+  activation_beta:floats? activations:strs? clip:float? direction=forward hidden_size:int? input_forget=0 layout=0
 LayerNormalization: X Scale B? -> Y Mean? InvStdDev? | axis=-1 epsilon=1e-05 stash_type:dtype=1
 LeakyRelu: X -> Y | alpha=0.01
-Less: A B -> C
-LessOrEqual: A B -> C
-LinearAttention: query key value past_state? decay? beta? -> output present_state | chunk_size=64
-  kv_num_heads:int! q_num_heads:int! scale=0.0 update_rule=gated_delta
-Log: input -> output
-LogSoftmax: input -> output | axis=-1
+LinearAttention: query key value past_state? decay? beta? -> output present_state | chunk_size=64 kv_num_heads:int!
+  q_num_heads:int! scale=0.0 update_rule=gated_delta
 Loop: M? cond? v_initial* -> v_final_and_scan_outputs* | body:graph!
 LpNormalization: input -> output | axis=-1 p=2
 LpPool: X -> Y | auto_pad=NOTSET ceil_mode=0 dilations:ints? kernel_shape:ints! p=2 pads:ints? strides:ints?
 MatMul: A B -> Y
 MatMulInteger: A B a_zero_point? b_zero_point? -> Y
 Max: data_0* -> max
-MaxPool: X -> Y Indices? | auto_pad=NOTSET ceil_mode=0 dilations:ints? kernel_shape:ints! pads:ints?
-  storage_order=0 strides:ints?
+MaxPool: X -> Y Indices? | auto_pad=NOTSET ceil_mode=0 dilations:ints? kernel_shape:ints! pads:ints? storage_order=0
+  strides:ints?
 MaxRoiPool: X rois -> Y | pooled_shape:ints! spatial_scale=1.0
 MaxUnpool: X I output_shape? -> output | kernel_shape:ints! pads:ints? strides:ints?
 Mean: data_0* -> mean
@@ -128,29 +92,21 @@ MeanVarianceNormalization: X -> Y | axes:ints=0,2,3
 MelWeightMatrix: num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz -> output |
   output_datatype:dtype=1
 Min: data_0* -> min
-Mish: X -> Y
 Mod: A B -> C | fmod=0
-Mul: A B -> C
 Multinomial: input -> output | dtype:dtype=6 sample_size=1 seed:float?
-Neg: X -> Y
 NegativeLogLikelihoodLoss: input target weight? -> loss | ignore_index:int? reduction=mean
-NonMaxSuppression: boxes scores max_output_boxes_per_class? iou_threshold? score_threshold? ->
-  selected_indices | center_point_box=0
-NonZero: X -> Y
-Not: X -> Y
+NonMaxSuppression: boxes scores max_output_boxes_per_class? iou_threshold? score_threshold? -> selected_indices |
+  center_point_box=0
 OneHot: indices depth values -> output | axis=-1
 Optional: input? -> output | type:type?
-OptionalGetElement: input -> output
 OptionalHasElement: input? -> output
-Or: A B -> C
 PRelu: X slope -> Y
 Pad: data pads constant_value? axes? -> output | mode=constant
-Pow: X Y -> Z
+Pow StringConcat: X Y -> Z
 QLinearConv: x x_scale x_zero_point w w_scale w_zero_point y_scale y_zero_point B? -> y | auto_pad=NOTSET
   dilations:ints? group=1 kernel_shape:ints? pads:ints? strides:ints?
 QLinearMatMul: a a_scale a_zero_point b b_scale b_zero_point y_scale y_zero_point -> y
-QuantizeLinear: x y_scale y_zero_point? -> y | axis=1 block_size=0 output_dtype:dtype=0 precision:dtype=0
-  saturate=1
+QuantizeLinear: x y_scale y_zero_point? -> y | axis=1 block_size=0 output_dtype:dtype=0 precision:dtype=0 saturate=1
 RMSNormalization: X scale -> Y | axis=-1 epsilon=1e-05 stash_type:dtype=1
 RNN: X W R B? sequence_lens? initial_h? -> Y? Y_h? | activation_alpha:floats? activation_beta:floats?
   activations:strs? clip:float? direction=forward hidden_size:int? layout=0
@@ -159,29 +115,17 @@ RandomNormalLike: input -> output | dtype:dtype? mean=0.0 scale=1.0 seed:float?
 RandomUniform: -> output | dtype:dtype=1 high=1.0 low=0.0 seed:float? shape:ints!
 RandomUniformLike: input -> output | dtype:dtype? high=1.0 low=0.0 seed:float?
 Range: start limit delta -> output | stash_type:dtype=1
-Reciprocal: X -> Y
-ReduceL1: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceL2: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceLogSum: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceLogSumExp: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceMax: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceMean: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceMin: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceProd: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceSum: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
-ReduceSumSquare: data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
+ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare:
+  data axes? -> reduced | keepdims=1 noop_with_empty_axes=0
 RegexFullMatch: X -> Y | pattern:str?
-Relu: X -> Y
 Reshape: data shape -> reshaped | allowzero=0
 Resize: X roi? scales? sizes? -> Y | antialias=0 axes:ints? coordinate_transformation_mode=half_pixel
-  cubic_coeff_a=-0.75 exclude_outside=0 extrapolation_value=0.0 keep_aspect_ratio_policy=stretch
-  mode=nearest nearest_mode=round_prefer_floor
+  cubic_coeff_a=-0.75 exclude_outside=0 extrapolation_value=0.0 keep_aspect_ratio_policy=stretch mode=nearest
+  nearest_mode=round_prefer_floor
 ReverseSequence: input sequence_lens -> Y | batch_axis=1 time_axis=0
 RoiAlign: X rois batch_indices -> Y | coordinate_transformation_mode=half_pixel mode=avg output_height=1
   output_width=1 sampling_ratio=0 spatial_scale=1.0
-RotaryEmbedding: X cos_cache sin_cache position_ids? -> Y | interleaved=0 num_heads:int?
-  rotary_embedding_dim=0
-Round: X -> Y
+RotaryEmbedding: X cos_cache sin_cache position_ids? -> Y | interleaved=0 num_heads:int? rotary_embedding_dim=0
 STFT: signal frame_step window? frame_length? -> output | onesided=1
 Scan: initial_state_and_scan_inputs* -> final_state_and_scan_outputs* | body:graph! num_scan_inputs:int!
   scan_input_axes:ints? scan_input_directions:ints? scan_output_axes:ints? scan_output_directions:ints?
@@ -197,35 +141,20 @@ SequenceLength: input_sequence -> length
 SequenceMap: input_sequence additional_inputs* -> out_sequence* | body:graph!
 Shape: data -> shape | end:int? start=0
 Shrink: input -> output | bias=0.0 lambd=0.5
-Sigmoid: X -> Y
-Sign: input -> output
 SimplifiedLayerNormalization: X scale -> Y inv_std_var? | axis=-1 epsilon=1e-05 stash_type=1
-Sin: input -> output
-Sinh: input -> output
 Size: data -> size
 Slice: data starts ends axes? steps? -> output
-Softmax: input -> output | axis=-1
 SoftmaxCrossEntropyLoss: scores labels weights? -> output log_prob? | ignore_index:int? reduction=mean
-Softplus: X -> Y
-Softsign: input -> output
-SpaceToDepth: input -> output | blocksize:int! mode=DCR
 Split: input split? -> outputs* | axis=0 num_outputs:int?
 SplitToSequence: input split? -> output_sequence | axis=0 keepdims=1
-Sqrt: X -> Y
 Squeeze: data axes? -> squeezed
-StringConcat: X Y -> Z
 StringNormalizer: X -> Y | case_change_action=NONE is_case_sensitive=0 locale:str? stopwords:strs?
 StringSplit: X -> Y Z | delimiter:str? maxsplit:int?
-Sub: A B -> C
 Sum: data_0* -> sum
 SwiGLU: A B -> Y | alpha=1.0
-Swish: X -> Y | alpha=1.0
-Tan: input -> output
-Tanh: input -> output
 TensorScatter: past_cache update write_indices? -> present_cache | axis=-2 mode=linear
-TfIdfVectorizer: X -> Y | max_gram_length:int! max_skip_count:int! min_gram_length:int! mode:str!
-  ngram_counts:ints! ngram_indexes:ints! pool_int64s:ints? pool_strings:strs? weights:floats?
-ThresholdedRelu: X -> Y | alpha=1.0
+TfIdfVectorizer: X -> Y | max_gram_length:int! max_skip_count:int! min_gram_length:int! mode:str! ngram_counts:ints!
+  ngram_indexes:ints! pool_int64s:ints? pool_strings:strs? weights:floats?
 Tile: input repeats -> output
 TopK: X K -> Values Indices | axis=-1 largest=1 sorted=1
 Transpose: data -> transposed | perm:ints?
@@ -233,45 +162,4 @@ Trilu: input k? -> output | upper=1
 Unique: X -> Y indices? inverse_indices? counts? | axis:int? sorted=1
 Unsqueeze: data axes -> expanded
 Where: condition X Y -> output
-Xor: A B -> C
-ai.onnx.ml.ArrayFeatureExtractor: X Y -> Z
-ai.onnx.ml.Binarizer: X -> Y | threshold=0.0
-ai.onnx.ml.CastMap: X -> Y | cast_to=TO_FLOAT map_form=DENSE max_map=1
-ai.onnx.ml.CategoryMapper: X -> Y | cats_int64s:ints? cats_strings:strs? default_int64=-1
-  default_string=_Unused
-ai.onnx.ml.DictVectorizer: X -> Y | int64_vocabulary:ints? string_vocabulary:strs?
-ai.onnx.ml.FeatureVectorizer: X* -> Y | inputdimensions:ints?
-ai.onnx.ml.Imputer: X -> Y | imputed_value_floats:floats? imputed_value_int64s:ints?
-  replaced_value_float=0.0 replaced_value_int64=0
-ai.onnx.ml.LabelEncoder: X -> Y | default_float=-0.0 default_int64=-1 default_string=_Unused
-  default_tensor:tensor? keys_floats:floats? keys_int64s:ints? keys_strings:strs? keys_tensor:tensor?
-  values_floats:floats? values_int64s:ints? values_strings:strs? values_tensor:tensor?
-ai.onnx.ml.LinearClassifier: X -> Y Z | classlabels_ints:ints? classlabels_strings:strs?
-  coefficients:floats! intercepts:floats? multi_class=0 post_transform=NONE
-ai.onnx.ml.LinearRegressor: X -> Y | coefficients:floats? intercepts:floats? post_transform=NONE targets=1
-ai.onnx.ml.Normalizer: X -> Y | norm=MAX
-ai.onnx.ml.OneHotEncoder: X -> Y | cats_int64s:ints? cats_strings:strs? zeros=1
-ai.onnx.ml.SVMClassifier: X -> Y Z | classlabels_ints:ints? classlabels_strings:strs? coefficients:floats?
-  kernel_params:floats? kernel_type=LINEAR post_transform=NONE prob_a:floats? prob_b:floats? rho:floats?
-  support_vectors:floats? vectors_per_class:ints?
-ai.onnx.ml.SVMRegressor: X -> Y | coefficients:floats? kernel_params:floats? kernel_type=LINEAR
-  n_supports=0 one_class=0 post_transform=NONE rho:floats? support_vectors:floats?
-ai.onnx.ml.Scaler: X -> Y | offset:floats? scale:floats?
-ai.onnx.ml.TreeEnsemble: X -> Y | aggregate_function=1 leaf_targetids:ints! leaf_weights:tensor!
-  membership_values:tensor? n_targets:int? nodes_falseleafs:ints! nodes_falsenodeids:ints!
-  nodes_featureids:ints! nodes_hitrates:tensor? nodes_missing_value_tracks_true:ints? nodes_modes:tensor!
-  nodes_splits:tensor! nodes_trueleafs:ints! nodes_truenodeids:ints! post_transform=0 tree_roots:ints!
-ai.onnx.ml.TreeEnsembleClassifier: X -> Y Z | base_values:floats? base_values_as_tensor:tensor?
-  class_ids:ints? class_nodeids:ints? class_treeids:ints? class_weights:floats?
-  class_weights_as_tensor:tensor? classlabels_int64s:ints? classlabels_strings:strs?
-  nodes_falsenodeids:ints? nodes_featureids:ints? nodes_hitrates:floats? nodes_hitrates_as_tensor:tensor?
-  nodes_missing_value_tracks_true:ints? nodes_modes:strs? nodes_nodeids:ints? nodes_treeids:ints?
-  nodes_truenodeids:ints? nodes_values:floats? nodes_values_as_tensor:tensor? post_transform=NONE
-ai.onnx.ml.TreeEnsembleRegressor: X -> Y | aggregate_function=SUM base_values:floats?
-  base_values_as_tensor:tensor? n_targets:int? nodes_falsenodeids:ints? nodes_featureids:ints?
-  nodes_hitrates:floats? nodes_hitrates_as_tensor:tensor? nodes_missing_value_tracks_true:ints?
-  nodes_modes:strs? nodes_nodeids:ints? nodes_treeids:ints? nodes_truenodeids:ints? nodes_values:floats?
-  nodes_values_as_tensor:tensor? post_transform=NONE target_ids:ints? target_nodeids:ints?
-  target_treeids:ints? target_weights:floats? target_weights_as_tensor:tensor?
-ai.onnx.ml.ZipMap: X -> Z | classlabels_int64s:ints? classlabels_strings:strs?
 """

@@ -1,4 +1,4 @@
-"""What every operator of ai.onnx and ai.onnx.ml takes and gives, in its newest operator set: see `signature_table`."""
+"""What every operator of ai.onnx takes and gives, in its newest operator set: see `signature_table`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
+from ..core.signatures import arity, entries
 from .signature_table import TABLE
 
 NEWEST = 28
@@ -24,14 +25,12 @@ class Signature(NamedTuple):
 
     def arity(self, kind: str) -> tuple[int, float]:
         """The fewest and the most `inputs` or `outputs`."""
-        names: tuple[str, ...] = getattr(self, kind)
-        needed = [i + 1 for i, name in enumerate(names) if name[-1] not in "?*"]
-        return max(needed, default=0), float("inf") if names and names[-1][-1] == "*" else len(names)
+        return arity(getattr(self, kind))
 
 
 @cache
 def signature(name: str) -> Signature | None:
-    """The signature of an operator of ai.onnx (`Add`) or another domain (`ai.onnx.ml.Scaler`), or None."""
+    """The signature of an operator of ai.onnx, or None."""
     text = _entries().get(name)
     return None if text is None else parsed(text)
 
@@ -45,8 +44,7 @@ def parsed(text: str) -> Signature:
 
 @cache
 def _entries() -> dict[str, str]:
-    lines = TABLE.replace("\n  ", " ").strip().splitlines()
-    return dict(line.split(":", 1) for line in lines)  # type: ignore[misc]
+    return entries(TABLE)
 
 
 def _attribute(text: str) -> tuple[str, tuple[str, Any]]:

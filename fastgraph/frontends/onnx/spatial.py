@@ -6,23 +6,21 @@ are transposed here, as views. Attributes of windows become full tuples of numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ir import Value
-from .call import Call, shape_of
+from .call import Call, Rule
 
 Attrs = dict[str, Any]
-Rule = Callable[[Call, Attrs], Value | list[Value]]
 
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 _MOST = 1 << 31
-_CAST: Attrs = {"saturate": 1, "round_mode": "up", "format": ""}
 
 
-def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | None]:
+def _windows(c: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | None]:
     """strides, dilations, pads and auto_pad as in the graph, and the number of spatial dimensions if known.
 
     `rank`: what the operands say about that number. ModelError when the attributes disagree with it or each
@@ -33,13 +31,13 @@ def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | N
     if attrs.get("pads"):
         found["pads"] = len(attrs["pads"]) / 2
     if len(set(found.values())) > 1:
-        call.fail(f"expected windows of one number of spatial dimensions, found {found}")
+        c.fail(f"expected windows of one number of spatial dimensions, found {found}")
     n = next(iter(found.values()), None)
     if n is not None and not 1 <= n <= 30:
-        call.fail(f"expected an input of batch, channels and spatial dimensions, found {n} of the last kind")
+        c.fail(f"expected an input of batch, channels and spatial dimensions, found {n} of the last kind")
     auto_pad = attrs["auto_pad"]
     if auto_pad not in _AUTO_PADS:
-        call.fail(f"expected auto_pad as one of {_AUTO_PADS}, found {auto_pad!r}")
+        c.fail(f"expected auto_pad as one of {_AUTO_PADS}, found {auto_pad!r}")
     count = int(n or 0)
     window = {
         "strides": attrs.get("strides") or (1,) * count,
@@ -49,78 +47,64 @@ def _windows(call: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | N
     }
     for name, low in (("strides", 1), ("dilations", 1), ("pads", 0)):
         if not all(low <= value < _MOST for value in window[name]):
-            call.fail(f"expected {name} from {low} on, found {window[name]}")
+            c.fail(f"expected {name} from {low} on, found {window[name]}")
+    if "group" in attrs:
+        if not 1 <= attrs["group"] < _MOST:
+            c.fail(f"expected a group count from 1 on, found {attrs['group']}")
+        window["groups"] = attrs["group"]
     return window, int(n) if n is not None else None
 
 
-def _spatial(call: Call, *values: tuple[Value, int]) -> int | None:
-    """Spatial dimensions by the ranks of (value, its other dimensions)."""
-    ranks = [rank - other for v, other in values if (rank := call.known_rank(v)) is not None]
+def _spatial(c: Call, *values: Value) -> int | None:
+    """Spatial dimensions by the ranks of an input and its weights."""
+    ranks = [rank - 2 for v in values if (rank := c.known_rank(v)) is not None]
     if ranks and min(ranks) != max(ranks):
-        call.fail(f"its input and its weights have {ranks[0]} and {ranks[1]} spatial dimensions")
+        c.fail(f"its input and its weights have {ranks[0]} and {ranks[1]} spatial dimensions")
     return ranks[0] if ranks else None
 
 
-def _weights(call: Call, attrs: Attrs, w: Value) -> Value:
-    """[O, C/g, k...] to [O, k..., C/g]."""
-    kernel = attrs["kernel_shape"]
-    if w.data is None:
-        return call.to_last(w)
-    if w.data.ndim < 3 or (kernel and kernel != w.data.shape[2:]):
-        call.fail(f"expected weights [out, in, *{list(kernel or '?')}], found shape {list(w.data.shape)}")
-    return call.const(np.moveaxis(w.data, 1, -1))
-
-
-def _groups(call: Call, attrs: Attrs) -> int:
-    if not 1 <= attrs["group"] < _MOST:
-        call.fail(f"expected a group count from 1 on, found {attrs['group']}")
-    return attrs["group"]
-
-
-def _convolution(op: str, weights_at: int) -> Rule:
-    return lambda call, attrs: convolution(call, attrs, op, call.inputs, weights_at)
+def _of_rank(c: Call, y: Value, spatial: int | None) -> Value:
+    """A result whose rank the attributes tell."""
+    if spatial is not None:
+        c.reader.ranks[y] = spatial + 2
+    return y
 
 
 def convolution(
-    call: Call, attrs: Attrs, op: str, inputs: Sequence[Value | None], weights_at: int, last: bool = False
+    c: Call, attrs: Attrs, op: str, inputs: Sequence[Value | None], weights_at: int, last: bool = False
 ) -> Value:
     """A convolution of `inputs`, x the first of them; `last`: the channels of x and the result are."""
     x, w = inputs[0], inputs[weights_at]
     assert x is not None and w is not None
-    window, n = _windows(call, attrs, _spatial(call, (x, 2), (w, 2)))
-    found = list(inputs)
-    found[0] = x if last else call.to_last(x)
-    found[weights_at] = _weights(call, attrs, w)
-    if attrs["kernel_shape"] and w.data is None:
-        window["kernel_shape"] = attrs["kernel_shape"]
-    y = call.add(op, found, groups=_groups(call, attrs), **window)
-    if n is not None:
-        call.reader.ranks[y] = n + 2
-    return y if last else call.to_first(y)
-
-
-def _conv_transpose(call: Call, attrs: Attrs) -> Value:
-    w = call.x(1)
-    window, n = _windows(call, attrs, _spatial(call, (call.x(0), 2), (w, 2)))
-    groups = _groups(call, attrs)
-    kernel = attrs["kernel_shape"]
+    window, n = _windows(c, attrs, _spatial(c, x, w))
+    found, kernel = list(inputs), attrs["kernel_shape"]
+    found[0] = x if last else c.to_last(x)
     if w.data is None:
-        weights = _flipped_nodes(call, w, groups, n)
+        found[weights_at] = c.to_last(w)
+        window |= {"kernel_shape": kernel} if kernel else {}
+    else:  # [O, C/g, k...] to [O, k..., C/g]
+        if w.data.ndim < 3 or (kernel and kernel != w.data.shape[2:]):
+            c.fail(f"expected weights [out, in, *{list(kernel or '?')}], found shape {list(w.data.shape)}")
+        found[weights_at] = c.const(np.moveaxis(w.data, 1, -1))
+    y = _of_rank(c, c(op, *found, **window), n)
+    return y if last else c.to_first(y)
+
+
+def _conv_transpose(c: Call, x: Value, w: Value, *_: Value | None, **attrs: Any) -> Value:
+    window, n = _windows(c, attrs, _spatial(c, x, w))
+    groups, kernel, output_shape = attrs["group"], attrs["kernel_shape"], attrs["output_shape"]
+    if w.data is None:
+        weights = _flipped_nodes(c, w, groups, n)
+        window |= {"kernel_shape": kernel} if kernel else {}
     else:
         if w.data.ndim < 3 or w.data.shape[0] % groups or (kernel and kernel != w.data.shape[2:]):
-            call.fail(f"expected weights [in, out/{groups}, *{list(kernel or '?')}], found {list(w.data.shape)}")
-        weights = call.const(_flipped(w.data, groups))
-    output_shape = attrs["output_shape"]
+            c.fail(f"expected weights [in, out/{groups}, *{list(kernel or '?')}], found {list(w.data.shape)}")
+        weights = c.const(_flipped(w.data, groups))
     if output_shape and n is not None and len(output_shape) == n + 2:
         output_shape = output_shape[2:]
-    window["output_padding"] = attrs["output_padding"] or (0,) * (n or 0)
-    window["output_shape"] = output_shape or None
-    if kernel and w.data is None:
-        window["kernel_shape"] = kernel
-    y = call.add("conv_transpose", [call.to_last(call.x(0)), weights, *call.inputs[2:]], groups=groups, **window)
-    if n is not None:
-        call.reader.ranks[y] = n + 2
-    return call.to_first(y)
+    window |= {"output_padding": attrs["output_padding"] or (0,) * (n or 0), "output_shape": output_shape or None}
+    y = c("conv_transpose", c.to_last(x), weights, *c.inputs[2:], **window)
+    return c.to_first(_of_rank(c, y, n))
 
 
 def _flipped(w: np.ndarray, groups: int) -> np.ndarray:
@@ -130,105 +114,86 @@ def _flipped(w: np.ndarray, groups: int) -> np.ndarray:
     return moved.reshape(moved.shape[0] * moved.shape[1], *moved.shape[2:])
 
 
-def _flipped_nodes(call: Call, w: Value, groups: int, n: int | None) -> Value:
+def _flipped_nodes(c: Call, w: Value, groups: int, n: int | None) -> Value:
     """The same for weights that are not constant."""
     if n is None:
-        call.unsupported("with computed weights of unknown rank")
-    shape = shape_of(call, w)
-    tail = call.add("slice", [shape, call.const([1]), call.const([_MOST]), call.const([0]), None])
-    split = call.add("reshape", [w, call.add("concat", [call.const([groups, -1]), tail], axis=0)], allowzero=0)
-    moved = call.add("transpose", [split], perm=(0, 2, *range(3, n + 3), 1))
-    rest = call.add("slice", [shape_of(call, moved), call.const([2]), call.const([_MOST]), call.const([0]), None])
-    return call.add("reshape", [moved, call.add("concat", [call.const([-1]), rest], axis=0)], allowzero=0)
+        c.unsupported("with computed weights of unknown rank")
+    moved = c.turn(c.reshape(w, groups, -1, c.extents(w, 1)), 0, 2, *range(3, n + 3), 1)
+    return c.reshape(moved, -1, c.extents(moved, 2))
+
+
+def pool(c: Call, attrs: Attrs, op: str, x: Value, outputs: int, *extra: str) -> list[Value]:
+    """A pool over x; `channels_last` among the attributes says that its channels are, and those of the results."""
+    window, _ = _windows(c, attrs, _spatial(c, x))
+    kernel = attrs["kernel_shape"]
+    if not kernel or not all(1 <= k < _MOST for k in kernel):
+        c.fail(f"expected kernel_shape from 1 on, found {kernel}")
+    window |= {name: attrs[name] for name in ("kernel_shape", "ceil_mode", *extra)}
+    last = attrs.get("channels_last")
+    found = c.several(op, outputs, x if last else c.to_last(x), **window)
+    return found if last else [c.to_first(y) for y in found]
 
 
 def _pool(op: str, *extra: str) -> Rule:
-    return lambda call, attrs: pool(call, attrs, op, call.x(0), len(call.outputs), *extra)
+    return lambda c, x, **attrs: pool(c, attrs, op, x, len(c.outputs), *extra)
 
 
-def pool(call: Call, attrs: Attrs, op: str, x: Value, outputs: int, *extra: str) -> list[Value]:
-    """A pool over x; `channels_last` among the attributes says that its channels are, and those of the results."""
-    window, n = _windows(call, attrs, _spatial(call, (x, 2)))
-    kernel = attrs["kernel_shape"]
-    if not kernel or not all(1 <= k < _MOST for k in kernel):
-        call.fail(f"expected kernel_shape from 1 on, found {kernel}")
-    window |= {name: attrs[name] for name in ("kernel_shape", "ceil_mode", *extra)}
-    last = attrs.get("channels_last")
-    found = call.add_many(op, [x if last else call.to_last(x)], window, outputs)
-    return found if last else [call.to_first(y) for y in found]
-
-
-def _global(op: str) -> Rule:
-    def rule(call: Call, attrs: Attrs) -> Value:
-        name = {1: "reduce_l1", 2: "reduce_l2"}.get(attrs["p"]) if "p" in attrs else op
-        if name is None:
-            return call.add("global_lp_pool", [call.x(0)], p=attrs["p"])
-        return global_pool(call, name, call.x(0))
-
-    return rule
-
-
-def global_pool(call: Call, op: str, x: Value, last: bool = False) -> Value:
+def global_pool(c: Call, op: str, x: Value, last: bool = False) -> Value:
     """A reduction over the spatial axes; `last`: the channels are."""
-    y = call.add(op, [x if last else call.to_last(x)], axes="spatial", keepdims=1, noop_with_empty_axes=0)
-    return y if last else call.to_first(y)
+    y = c(op, x if last else c.to_last(x), axes="spatial", keepdims=1, noop_with_empty_axes=0)
+    return y if last else c.to_first(y)
+
+
+def _global_lp_pool(c: Call, x: Value, p: int) -> Value:
+    return global_pool(c, f"reduce_l{p}", x) if p in (1, 2) else c("global_lp_pool", x, p=p)
 
 
 def _channelwise(op: str) -> Rule:
     """Operators of one output that are the same but for where the channels are."""
-
-    def rule(call: Call, attrs: Attrs) -> Value:
-        return call.to_first(call.add(op, [call.to_last(call.x(0)), *call.inputs[1:]], **attrs))
-
-    return rule
+    return lambda c, x, *others, **attrs: c.to_first(c(op, c.to_last(x), *others, **attrs))
 
 
-def _batch_normalization(call: Call, attrs: Attrs) -> list[Value]:
-    x, (scale, bias, mean, var) = call.to_last(call.x(0)), call.inputs[1:5]
-    epsilon = attrs["epsilon"]
-    if attrs["training_mode"] not in (0, 1):
-        call.fail(f"expected training_mode to be 0 or 1, found {attrs['training_mode']}")
-    if not attrs["training_mode"]:
-        if len(call.outputs) > 1:
-            call.fail("expected one output unless training_mode is set, found more")
-        return [call.to_first(call.add("batch_normalization", [x, scale, bias, mean, var], epsilon=epsilon))]
-    channels = call.add("shape", [call.x(0)], start=1, end=2)
-    rows = call.add("reshape", [x, call.add("concat", [call.const([-1]), channels], axis=0)], allowzero=0)
-    kept: Attrs = {"keepdims": 0, "noop_with_empty_axes": 0}
-    now_mean = call.add("reduce_mean", [rows, call.const([0])], **kept)
-    distance = call.add("sub", [rows, now_mean])
-    now_var = call.add("reduce_mean", [call.add("mul", [distance, distance]), call.const([0])], **kept)
-    y = call.to_first(call.add("batch_normalization", [x, scale, bias, now_mean, now_var], epsilon=epsilon))
-    results = [y]
-    for old, new in ((mean, now_mean), (var, now_var)):
-        if len(results) < len(call.outputs):
-            shares = (attrs["momentum"], 1 - attrs["momentum"])
-            like = [call.add("cast_like", [call.const(f, dtype=np.float32), old], **_CAST) for f in shares]
-            kept_old = call.add("reshape", [old, channels], allowzero=1)
-            results.append(call.add("add", [call.add("mul", [kept_old, like[0]]), call.add("mul", [new, like[1]])]))
-    return results
+def _batch_normalization(
+    c: Call, x: Value, scale: Value, bias: Value, mean: Value, var: Value, **attrs: Any
+) -> list[Value]:
+    """In training by the mean and variance of the batch, which become part of those that are kept."""
+    epsilon, momentum, training = attrs["epsilon"], attrs["momentum"], attrs["training_mode"]
+    if training not in (0, 1):
+        c.fail(f"expected training_mode to be 0 or 1, found {training}")
+    last = c.to_last(x)
+    if not training:
+        if len(c.outputs) > 1:
+            c.fail("expected one output unless training_mode is set, found more")
+        return [c.to_first(c("batch_normalization", last, scale, bias, mean, var, epsilon=epsilon))]
+    channels = c.extent(x, 1)
+    rows = c.reshape(last, -1, channels)
+    batch_mean = c.mean(rows, [0])
+    distance = rows - batch_mean
+    batch_var = c.mean(distance * distance, [0])
+    y = c("batch_normalization", last, scale, bias, batch_mean, batch_var, epsilon=epsilon)
+    pairs = ((mean, batch_mean), (var, batch_var))
+    kept = [c.reshape(old, channels, allowzero=1) * momentum + new * (1 - momentum) for old, new in pairs]
+    return [c.to_first(y), *kept]
 
 
-def _deform_conv(call: Call, attrs: Attrs) -> Value:
-    window, _ = _windows(call, {**attrs, "auto_pad": "NOTSET"}, _spatial(call, (call.x(0), 2), (call.x(1), 2)))
+def _deform_conv(c: Call, x: Value, w: Value, *_: Value | None, **attrs: Any) -> Value:
+    window, _n = _windows(c, {**attrs, "auto_pad": "NOTSET"}, _spatial(c, x, w))
     del window["auto_pad"]
-    if attrs["kernel_shape"]:
-        window["kernel_shape"] = attrs["kernel_shape"]
-    groups, offset_group = _groups(call, attrs), attrs["offset_group"]
-    return call.add("deform_conv", call.inputs, groups=groups, offset_group=offset_group, **window)
+    window |= {"kernel_shape": attrs["kernel_shape"]} if attrs["kernel_shape"] else {}
+    return c("deform_conv", *c.inputs, offset_group=attrs["offset_group"], **window)
 
 
 SPATIAL: dict[str, Rule] = {
-    "Conv": _convolution("conv", 1),
-    "ConvInteger": _convolution("conv_integer", 1),
+    "Conv": lambda c, *inputs, **attrs: convolution(c, attrs, "conv", inputs, 1),
+    "ConvInteger": lambda c, *inputs, **attrs: convolution(c, attrs, "conv_integer", inputs, 1),
     "ConvTranspose": _conv_transpose,
     "DeformConv": _deform_conv,
     "MaxPool": _pool("max_pool", "storage_order"),
     "AveragePool": _pool("average_pool", "count_include_pad"),
     "LpPool": _pool("lp_pool", "p"),
-    "GlobalAveragePool": _global("reduce_mean"),
-    "GlobalMaxPool": _global("reduce_max"),
-    "GlobalLpPool": _global("reduce_l2"),
+    "GlobalAveragePool": lambda c, x: global_pool(c, "reduce_mean", x),
+    "GlobalMaxPool": lambda c, x: global_pool(c, "reduce_max", x),
+    "GlobalLpPool": _global_lp_pool,
     "BatchNormalization": _batch_normalization,
     "InstanceNormalization": _channelwise("instance_normalization"),
     "LRN": _channelwise("lrn"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...limits import current
-from ..core.protobuf import varint
+from ..core.protobuf import fields, read_of
 from .wire import GRAPH
 
 LARGE = 4096
@@ -25,10 +25,6 @@ _INITIALIZER = 5
 _DATA = {4: "float_data", 9: "raw_data", 10: "double_data"}
 
 
-class _Odd(Exception):
-    """Not how a sound file is laid out."""
-
-
 def hold_back(data: memoryview) -> tuple[bytes | memoryview, Held]:
     """The file without the data of its large initializers, and that data by the initializer's position."""
     if len(data) < LARGE:
@@ -39,7 +35,7 @@ def hold_back(data: memoryview) -> tuple[bytes | memoryview, Held]:
             return data, {}
         _, start, first, end = graphs[0]
         graph, held = _graph(data, first, end)
-    except (_Odd, IndexError):
+    except ValueError:  # not how a sound file is laid out
         return data, {}
     if not held:
         return data, {}
@@ -69,36 +65,14 @@ def _graph(data: memoryview, first: int, end: int) -> tuple[bytes, Held]:
 
 def _fields(data: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """(number, start of its tag, start and end of its content) of every field of a message."""
-    most, count = current().limits.nodes, 0
-    while at < end:
-        start = at
-        tag, at = varint(data, at)
-        kind = tag & 7
-        count += 1
-        if tag < 8:
-            raise _Odd
-        if count > most:
+    most = current().limits.nodes
+    for count, (number, first, after) in enumerate(fields(read_of(data), at, end)):
+        if count == most:
             raise ModelError(f"ONNX model: a message of more than {most} fields: the file is damaged, or was made to "
                              "exhaust memory; if it can be trusted, load it with "
                              f"limits=fastgraph.Limits(nodes={10 * most})")  # fmt: skip
-        if kind == 2:
-            size, at = varint(data, at)
-            if at + size > end:
-                raise _Odd
-            yield tag >> 3, start, at, at + size
-            at += size
-        elif kind == 0:
-            inside = at
-            _, at = varint(data, at)
-            yield -1, start, inside, at
-        elif kind in (1, 5):
-            # an unpacked float or double: counted, so that a tensor that mixes both spellings is left alone
-            yield tag >> 3, start, at, at + (8 if kind == 1 else 4)
-            at += 8 if kind == 1 else 4
-        else:
-            raise _Odd
-        if at > end:
-            raise _Odd
+        yield number, at, first, after
+        at = after
 
 
 def _prefix(number: int, size: int) -> bytes:

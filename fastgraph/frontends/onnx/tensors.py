@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,7 @@ from ..core.elements import Element, decode, unpack, widen
 from .elements import FIELDS, element_of
 from .wire import Message
 
-_FIELD_TYPES = {
-    "float_data": np.float32,
-    "int32_data": np.int32,
-    "int64_data": np.int64,
-    "double_data": np.float64,
-    "uint64_data": np.uint64,
-}
+_FIELD_TYPES = {"float_data": "f4", "int32_data": "i4", "int64_data": "i8", "double_data": "f8", "uint64_data": "u8"}
 
 
 def to_array(
@@ -34,7 +29,7 @@ def to_array(
     Strings come as an object array of str; types that numpy lacks in the wider types that `elements` names.
     """
     element = element_of(tensor.data_type, where)
-    shape = _shape(tensor.dims, max(element.dtype.itemsize, 1), where)
+    shape = sound(tensor.dims, element.dtype.itemsize, where)
     count = prod(shape)
     if tensor.HasField("segment"):
         raise ModelError(f"{where}: it is split into segments, which no ONNX operator set defines; save it whole")
@@ -59,13 +54,15 @@ def to_array(
     return decode(raw, element, count).reshape(shape)
 
 
-def _shape(dims: Message, itemsize: int, where: str) -> tuple[int, ...]:
+def sound(dims: Iterable[Any], itemsize: int, where: str) -> tuple[Any, ...]:
+    """A shape, of numbers and what stands for others; ModelError where no tensor has it."""
     shape = tuple(dims)
-    if any(d < 0 for d in shape):
+    known = [d for d in shape if isinstance(d, int)]
+    if any(d < 0 for d in known):
         raise ModelError(f"{where}: expected extents of 0 and more, found shape {list(shape)}")
     if len(shape) > MAX_RANK:
         raise ModelError(f"{where}: its shape has {len(shape)} axes, at most {MAX_RANK} are possible")
-    if prod(d for d in shape if d) * itemsize >= 1 << 62:
+    if prod(d for d in known if d) * (itemsize or 1) >= 1 << 62:
         raise ModelError(f"{where}: its shape {str(list(shape))[:200]} is larger than any memory")
     return shape
 
@@ -110,7 +107,7 @@ def densify(sparse: Message, folder: str | None, where: str) -> np.ndarray:
     """A sparse tensor with its zeros written out."""
     values = to_array(sparse.values, folder, f"{where}: values")
     indices = to_array(sparse.indices, folder, f"{where}: indices")
-    shape = _shape(sparse.dims, max(values.dtype.itemsize, 1), where)
+    shape = sound(sparse.dims, values.dtype.itemsize, where)
     total = prod(shape)
     current().hold(total * values.dtype.itemsize, where)
     rank = len(shape)

@@ -1,8 +1,8 @@
-"""Values whose extents hang on data, planned at the greatest that they may have.
+"""Values whose extents depend on data, planned at the greatest that they may have.
 
-Such a value becomes one of a known shape, and a number for each axis that hangs on data: how many of the elements along
-it there are. What lies beyond is whatever came out, and nobody may be harmed by it: indices are cleaned before they are
-used, reductions and products leave it out, and what a run gives is cut to what there is.
+Such a value becomes one of a known shape, and a number for each axis that depends on data: how many of the elements
+along it there are. What lies beyond is whatever came out, and nobody may be harmed by it: indices are cleaned before
+they are used, reductions and products leave it out, and what a run gives is cut to what there is.
 
 Given ``y = relu(gather(x, non_zero(m)))`` of m: bool[8]; result ``p, n = bounded_non_zero(m); y = relu(gather(x, p))``,
 of which the first n rows are real. What no rule knows stays as it is, and reads what there is.
@@ -23,65 +23,66 @@ from .values import Bounded, Extent, Unbounded
 
 def bounded(graph: Graph) -> dict[Value, Bounded]:
     """Let nodes of known shapes stand for those of the graph, as far as it is known how; and what stands for values
-    whose shapes hang on data.
+    whose shapes depend on data.
     """
-    bounds = Bounds(graph)
-    for node in graph.nodes:
-        visit(bounds, node)
-    for value in graph.results():
-        bounds.written(value)
-    graph.nodes = bounds.nodes
-    graph.replace(bounds.instead)
-    return {v: found for v, found in bounds.known.items() if found.extents}
+    g = Bounds(graph)
+    with g:
+        for node in graph.nodes:
+            visit(g, node)
+        for value in graph.results():
+            g.written(value)
+    graph.nodes = g.nodes
+    graph.replace(g.instead)
+    return {v: found for v, found in g.known.items() if found.extents}
 
 
-def visit(bounds: Bounds, node: Node, keep: bool = True) -> bool:
+def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
     """Write what stands for a node; if it is not known what does, the node itself if it is to be kept."""
-    before = bounds.saved()
+    before, g.node = g.saved(), node
     reads = read_by(node)
-    fixed = all(bounds.is_ready(v) for v in reads)
+    fixed = all(g.is_ready(v) for v in reads)
     if fixed and all(v.type.concrete for v in node.outputs):
-        bounds.keep(node)
+        g.keep(node)
         return True
     try:
-        numbers = counted(bounds, node)
+        numbers = counted(g, node)
         if numbers is not None:
-            _hold(bounds, node.out, numbers)
+            _hold(g, node.out, numbers)
             return True
-        for old, new in zip(node.outputs, _followed(bounds, node), strict=False):
-            _stands(bounds, old, new)
+        for old, new in zip(node.outputs, _followed(g, node), strict=False):
+            _stands(g, old, new)
         return True
     except (Unbounded, ModelError, UnsupportedError):
-        bounds.restore(before)
+        g.restore(before)
     if keep:
-        bounds.keep(node, all([bounds.is_ready(bounds.written(v)) for v in reads]))
+        g.keep(node, all([g.is_ready(g.written(v)) for v in reads]))
     return False
 
 
-def _followed(bounds: Bounds, node: Node) -> list[Bounded]:
+def _followed(g: Bounds, node: Node) -> list[Bounded]:
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     plain = all(v.type.quant is None and v.type.dtype != object for v in values)
     if not plain or not OPS[node.op].pure:
         raise Unbounded
-    if not node.graphs and not any(v is not None and bounds.take(v).extents for v in node.inputs):
-        before = bounds.saved()
+    if not node.graphs and not any(v is not None and g.take(v).extents for v in node.inputs):
+        before = g.saved()
         try:
-            return [Bounded(v) for v in bounds.again(node, [v and bounds.written(v) for v in node.inputs])]
+            return [Bounded(v) for v in g.again(node, *(v and g.written(v) for v in node.inputs))]
         except Unbounded:
-            bounds.restore(before)
+            g.restore(before)
     rule = RULES.get(node.op)
-    return elementwise(bounds, node) if rule is None else rule(bounds, node)
+    return elementwise(g, node) if rule is None else rule(g, node)
 
 
-def _stands(bounds: Bounds, old: Value, new: Bounded) -> None:
-    if new.extents and new.value.type.nbytes > bounds.limit:
+def _stands(g: Bounds, old: Value, new: Bounded) -> None:
+    if new.extents and new.value.type.nbytes > g.limit:
         raise Unbounded
     if not new.extents:
-        bounds.instead[old] = new.value
-    bounds.known[new.value if not new.extents else old] = new
+        g.instead[old] = new.value
+    g.known[new.value if not new.extents else old] = new
 
 
-def _hold(bounds: Bounds, value: Value, numbers: np.ndarray) -> None:
-    bounds.numbers[value] = numbers
+def _hold(g: Bounds, value: Value, numbers: np.ndarray) -> None:
+    g.numbers[value] = numbers
     if not any(isinstance(n, Extent) for n in numbers.flat):
-        bounds.instead[value] = Value.constant(value.name, numbers.astype(value.type.dtype))
+        g.instead[value] = Value.constant(value.name, numbers.astype(value.type.dtype))

@@ -13,9 +13,7 @@ from .state import Bounds, follows
 from .values import Below, Bounded, Unbounded, same
 
 
-def indices_within(
-    bounds: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int], places: int | None = None
-) -> Value:
+def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int], places: int | None = None) -> Value:
     """Indices along `axes` of x, in range whatever is not real. `places`: the axis of the indices along which they
     belong to one axis of x after the other.
     """
@@ -30,14 +28,14 @@ def indices_within(
         limit = below.extents[i if below.axis is not None else 0]
         if not same(limit, x.extents[axis]):
             raise Unbounded
-    return indices.value if indices.clean else bounds.masked(indices, 0)
+    return indices.value if indices.clean else g.masked(indices, 0)
 
 
 @follows("gather")
-def gather(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, indices = bounds.take(node.x), bounds.take(node.inputs[1])
+def gather(g: Bounds, node: Node) -> list[Bounded]:
+    x, indices = g.take(node.x), g.take(node.inputs[1])
     axis, more = attr(node, "axis") % len(x.dims), len(indices.dims)
-    value = bounds.again(node, [x.value, indices_within(bounds, x, indices, [axis])])[0]
+    value = g.again(node, x.value, indices_within(g, x, indices, [axis]))[0]
     extents = {a if a < axis else a + more - 1: n for a, n in x.extents.items() if a != axis}
     extents |= {axis + a: n for a, n in indices.extents.items()}
     below = x.below
@@ -52,33 +50,33 @@ def gather(bounds: Bounds, node: Node) -> list[Bounded]:
 
 
 @follows("gather_elements")
-def gather_elements(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, indices = bounds.take(node.x), bounds.take(node.inputs[1])
+def gather_elements(g: Bounds, node: Node) -> list[Bounded]:
+    x, indices = g.take(node.x), g.take(node.inputs[1])
     axis = attr(node, "axis") % len(x.dims)
     for a, n in x.extents.items():
         if a != axis and not same(n, indices.extents.get(a)):
             raise Unbounded
-    value = bounds.again(node, [x.value, indices_within(bounds, x, indices, [axis])])[0]
+    value = g.again(node, x.value, indices_within(g, x, indices, [axis]))[0]
     return [Bounded(value, indices.extents, False, None)]
 
 
 @follows("gather_nd")
-def gather_nd(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, indices = bounds.take(node.x), bounds.take(node.inputs[1])
+def gather_nd(g: Bounds, node: Node) -> list[Bounded]:
+    x, indices = g.take(node.x), g.take(node.inputs[1])
     last = len(indices.dims) - 1
     if attr(node, "batch_dims") or last in indices.extents:
         raise Unbounded
     depth = indices.value.type.dims[last]
-    value = bounds.again(node, [x.value, indices_within(bounds, x, indices, range(depth), last)])[0]
+    value = g.again(node, x.value, indices_within(g, x, indices, range(depth), last))[0]
     extents = {a - depth + last: n for a, n in x.extents.items() if a >= depth} | dict(indices.extents)
     below = x.below if x.below is not None and x.below.axis is None else None
     return [Bounded(value, extents, False, below)]
 
 
 @follows("scatter_elements", "scatter_nd")
-def scatter(bounds: Bounds, node: Node) -> list[Bounded]:
+def scatter(g: Bounds, node: Node) -> list[Bounded]:
     """One more row takes what is not real."""
-    data, indices, updates = (bounds.take(v) for v in node.inputs)
+    data, indices, updates = (g.take(v) for v in node.inputs)
     each = node.op == "scatter_elements"
     last = len(indices.dims) - 1
     depth = 1 if each else indices.value.type.dims[last]
@@ -96,30 +94,25 @@ def scatter(bounds: Bounds, node: Node) -> list[Bounded]:
         if found is not wanted and not same(found, wanted):
             raise Unbounded
     if not indices.extents:
-        within = indices_within(bounds, data, indices, axes, last)
-        return [Bounded(bounds.again(node, [data.value, within, updates.value])[0], data.extents)]
-    safe = indices_within(bounds, data, indices, axes, None if each else last)
+        within = indices_within(g, data, indices, axes, last)
+        return [Bounded(g.again(node, data.value, within, updates.value)[0], data.extents)]
+    safe = indices_within(g, data, indices, axes, None if each else last)
     rows = data.value.type.dims[axis]
-    at = _not_below_zero(bounds, indices._replace(value=safe), [data.value.type.dims[a] for a in axes], node.out)
+    at = _not_below_zero(g, indices._replace(value=safe), [data.value.type.dims[a] for a in axes])
     beyond: Any = rows if each else [rows, *[0] * (depth - 1)]
-    at = bounds.masked(indices._replace(value=at), beyond)
+    at = g.masked(indices._replace(value=at), beyond)
     more = [n if a != axis else 1 for a, n in enumerate(data.value.type.dims)]
-    row = bounds.const(np.zeros(more, data.value.type.dtype), node.out)
-    wide = bounds.add("concat", [data.value, row], node.out, axis=axis)
-    if wide.type.nbytes > bounds.limit:
+    row = g.held(np.zeros(more, data.value.type.dtype))
+    wide = g.join([data.value, row], axis)
+    if wide.type.nbytes > g.limit:
         raise Unbounded
-    written = bounds.again(node, [wide, at, updates.value])[0]
-    ends = [bounds.whole([n], node.out) for n in (0, rows, axis, 1)]
-    return [Bounded(bounds.add("slice", [written, *ends], node.out), data.extents)]
+    written = g.again(node, wide, at, updates.value)[0]
+    return [Bounded(g.cut(written, axis, 0, rows), data.extents)]
 
 
-def _not_below_zero(bounds: Bounds, indices: Bounded, dims: Sequence[int], like: Value) -> Value:
+def _not_below_zero(g: Bounds, indices: Bounded, dims: Sequence[int]) -> Value:
     """Indices that count from the front."""
-    if indices.below is not None:
-        return indices.value
-    dtype = indices.value.type.dtype
-    if dtype is None or dtype.kind == "u":
-        return indices.value
-    zero, size = (bounds.const(np.asarray(n, dtype), like) for n in (0, dims if len(dims) > 1 else dims[0]))
-    back = bounds.add("less", [indices.value, zero], like)
-    return bounds.add("where", [back, bounds.add("add", [indices.value, size], like), indices.value], like)
+    x, dtype = indices.value, indices.value.type.dtype
+    if indices.below is not None or dtype is None or dtype.kind == "u":
+        return x
+    return g.choose(x < 0, x + np.asarray(dims if len(dims) > 1 else dims[0], dtype), x)

@@ -22,25 +22,25 @@ KINDS = ("int64", "int32", "float32", "float64")
 """What holds extents without rounding them, which are below 2 ** 24."""
 
 
-def counted(bounds: Bounds, node: Node) -> np.ndarray | None:
+def counted(g: Bounds, node: Node) -> np.ndarray | None:
     """What a node gives, if that is numbers and extents."""
     if node.op in ("shape", "size"):
-        dims = bounds.take(node.x).dims
+        dims = g.take(node.x).dims
         if node.op == "size":
-            return np.array(times(bounds, dims, node.out), object)
+            return np.array(times(g, dims), object)
         return np.array([None, *dims[slice(attr(node, "start"), attr(node, "end"))]], object)[1:]
-    if len(node.outputs) != 1 or not any(v in bounds.numbers for v in node.inputs if v is not None):
+    if len(node.outputs) != 1 or not any(v in g.numbers for v in node.inputs if v is not None):
         return None
     if node.out.type.dtype is None or node.out.type.dtype.name not in KINDS:
         return None
     try:
-        values = [None if v is None else bounds.numbers_of(v) for v in node.inputs]
+        values = [None if v is None else g.numbers_of(v) for v in node.inputs]
         if node.op == "cast":
             return values[0]
         if node.op in MOVES:
             return _moved(node, values)
         if node.op in BINARY or node.op in FOLDED:
-            return _computed(bounds, node, values)
+            return _computed(g, node, values)
     except Unbounded:
         pass
     return None
@@ -66,15 +66,15 @@ def _plain(numbers: np.ndarray | None) -> np.ndarray | None:
     return numbers.astype(np.int64)
 
 
-def _computed(bounds: Bounds, node: Node, values: list[Any]) -> np.ndarray:
+def _computed(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
     if node.op in BINARY:
         function = BINARY[node.op]
-        return reduce(lambda a, b: _each(lambda x, y: function(bounds, x, y, node.out), a, b), values)
+        return reduce(lambda a, b: _each(lambda x, y: function(g, x, y), a, b), values)
     (x, axes), function = (*values, None)[:2], FOLDED[node.op]
     if reduced_axes(node, x.ndim, None if axes is None else _plain(axes)) != (0,) or not x.size:
         raise Unbounded
     total = np.empty((), object)
-    total[()] = reduce(lambda a, b: function(bounds, a, b, node.out), x)
+    total[()] = reduce(lambda a, b: function(g, a, b), x)
     return total.reshape(1) if attr(node, "keepdims") else total
 
 
@@ -90,19 +90,18 @@ def _each(function: Callable[[Dim, Dim], Dim], a: np.ndarray, b: np.ndarray) -> 
 # -- arithmetic
 
 
-def computed(bounds: Bounds, op: str, operands: tuple[Dim, Dim], most: int, like: Value) -> Extent:
+def computed(g: Bounds, op: str, operands: tuple[Dim, Dim], most: int) -> Extent:
     """An extent that is computed of others."""
     if not 0 <= most < 1 << 24:
         raise Unbounded
-    inputs: list[Value | None] = [n.count if isinstance(n, Extent) else bounds.whole(n, like) for n in operands]
-    return Extent(bounds.add(op, inputs, like), most)
+    return Extent(g(op, *(n.count if isinstance(n, Extent) else g.ints(n) for n in operands)), most)
 
 
 def _whole(*numbers: Dim) -> bool:
     return not any(isinstance(n, float) and n != int(n) for n in numbers)
 
 
-def least(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+def least(g: Bounds, a: Dim, b: Dim) -> Dim:
     """The lesser of two extents."""
     if not isinstance(a, Extent):
         a, b = b, a
@@ -113,19 +112,19 @@ def least(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
     if isinstance(b, int | float):
         if b >= a.most:
             return a
-        found = computed(bounds, "min", (a, int(b)), int(b), like)
+        found = computed(g, "min", (a, int(b)), int(b))
     elif a.count is b.count:
         return a
     else:
-        found = computed(bounds, "min", (a, b), min(a.most, b.most), like)
+        found = computed(g, "min", (a, b), min(a.most, b.most))
     above = {n.count for n in (a, b) if isinstance(n, Extent)}
     for count in tuple(above):
-        above |= bounds.within.get(count, set())
-    bounds.within[found.count] = above
+        above |= g.within.get(count, set())
+    g.within[found.count] = above
     return found
 
 
-def greatest(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+def greatest(g: Bounds, a: Dim, b: Dim) -> Dim:
     """The greater of two."""
     if not isinstance(a, Extent):
         a, b = b, a
@@ -134,24 +133,24 @@ def greatest(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
     if not _whole(b):
         raise Unbounded
     if isinstance(b, int | float):
-        return a if b <= 0 else int(b) if b >= a.most else computed(bounds, "max", (a, int(b)), a.most, like)
-    return a if a.count is b.count else computed(bounds, "max", (a, b), max(a.most, b.most), like)
+        return a if b <= 0 else int(b) if b >= a.most else computed(g, "max", (a, int(b)), a.most)
+    return a if a.count is b.count else computed(g, "max", (a, b), max(a.most, b.most))
 
 
-def total(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+def total(g: Bounds, a: Dim, b: Dim) -> Dim:
     """The sum."""
     if not isinstance(a, Extent):
         a, b = b, a
     if not isinstance(a, Extent):
         return a + b  # type: ignore[operator]
     if isinstance(b, Extent):
-        return computed(bounds, "add", (a, b), a.most + b.most, like)
+        return computed(g, "add", (a, b), a.most + b.most)
     if b < 0 or not _whole(b):
         raise Unbounded
-    return a if b == 0 else computed(bounds, "add", (a, int(b)), a.most + int(b), like)
+    return a if b == 0 else computed(g, "add", (a, int(b)), a.most + int(b))
 
 
-def product(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+def product(g: Bounds, a: Dim, b: Dim) -> Dim:
     """The product; of two extents it is none that is known."""
     if not isinstance(a, Extent):
         a, b = b, a
@@ -161,13 +160,13 @@ def product(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
         raise Unbounded
     if b < 2:
         return a if b == 1 else 0
-    base, by = bounds.multiples.get(a.count, (a, 1))
-    found = computed(bounds, "mul", (base, by * int(b)), a.most * int(b), like)
-    bounds.multiples[found.count] = base, by * int(b)
+    base, by = g.multiples.get(a.count, (a, 1))
+    found = computed(g, "mul", (base, by * int(b)), a.most * int(b))
+    g.multiples[found.count] = base, by * int(b)
     return found
 
 
-def quotient(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
+def quotient(g: Bounds, a: Dim, b: Dim) -> Dim:
     """a / b where that leaves nothing."""
     if isinstance(b, Extent) or not _whole(a, b) or b < 1:
         raise Unbounded
@@ -175,21 +174,21 @@ def quotient(bounds: Bounds, a: Dim, b: Dim, like: Value) -> Dim:
         if a < 0 or a % b:
             raise Unbounded
         return a // int(b)
-    base, by = bounds.multiples.get(a.count, (a, 1))
+    base, by = g.multiples.get(a.count, (a, 1))
     if by % b:
         raise Unbounded
-    return product(bounds, base, by // int(b), like)
+    return product(g, base, by // int(b))
 
 
-def times(bounds: Bounds, dims: Any, like: Value) -> Dim:
+def times(g: Bounds, dims: Any) -> Dim:
     """The product of many."""
     y: Dim = 1
     for n in sorted(dims, key=lambda n: isinstance(n, Extent)):
-        y = product(bounds, y, n, like)
+        y = product(g, y, n)
     return y
 
 
-BINARY: dict[str, Callable[[Bounds, Dim, Dim, Value], Dim]] = {
+BINARY: dict[str, Callable[[Bounds, Dim, Dim], Dim]] = {
     "min": least, "max": greatest, "add": total, "mul": product, "div": quotient,
 }  # fmt: skip
 FOLDED = {"reduce_min": least, "reduce_max": greatest, "reduce_sum": total, "reduce_prod": product}

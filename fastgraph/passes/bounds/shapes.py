@@ -26,15 +26,15 @@ def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:
 
 
 @follows("transpose")
-def transpose(bounds: Bounds, node: Node) -> list[Bounded]:
-    x = bounds.take(node.x)
+def transpose(g: Bounds, node: Node) -> list[Bounded]:
+    x = g.take(node.x)
     perm = permutation(node, len(x.value.type.dims))
-    return [moved(x, bounds.again(node, [x.value])[0], {a: i for i, a in enumerate(perm)})]
+    return [moved(x, g.again(node, x.value)[0], {a: i for i, a in enumerate(perm)})]
 
 
 @follows("squeeze")
-def squeeze(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, given = bounds.take(node.x), bounds.ints_of(node, 1)
+def squeeze(g: Bounds, node: Node) -> list[Bounded]:
+    x, given = g.take(node.x), g.ints_of(node, 1)
     dims = x.value.type.dims
     if given is None:
         raise Unbounded
@@ -44,46 +44,46 @@ def squeeze(bounds: Bounds, node: Node) -> list[Bounded]:
     left = [a for a in range(len(dims)) if a not in gone]
     if any(dims[a] != 1 for a in gone):
         raise Unbounded
-    value = bounds.shaped(x.value, (dims[a] for a in left), node.out)
+    value = g.shape(x.value, *(dims[a] for a in left))
     return [moved(x, value, {a: i for i, a in enumerate(left)})]
 
 
 @follows("unsqueeze")
-def unsqueeze(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, given = bounds.take(node.x), bounds.ints_of(node, 1) or []
+def unsqueeze(g: Bounds, node: Node) -> list[Bounded]:
+    x, given = g.take(node.x), g.ints_of(node, 1) or []
     rank = len(x.value.type.dims) + len(given)
     new = axes_of(node, given, rank)
     left = [a for a in range(rank) if a not in new]
     dims = iter(x.value.type.dims)
-    value = bounds.shaped(x.value, (1 if a in new else next(dims) for a in range(rank)), node.out)
+    value = g.shape(x.value, *(1 if a in new else next(dims) for a in range(rank)))
     return [moved(x, value, dict(enumerate(left)))]
 
 
 @follows("flatten")
-def flatten(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, axis = bounds.take(node.x), attr(node, "axis")
+def flatten(g: Bounds, node: Node) -> list[Bounded]:
+    x, axis = g.take(node.x), attr(node, "axis")
     dims = x.dims
     axis = axis + len(dims) if axis < 0 else axis
-    sides = [times(bounds, side, node.out) for side in (dims[:axis], dims[axis:])]
-    return [_reshaped(bounds, node, x, sides)]
+    sides = [times(g, side) for side in (dims[:axis], dims[axis:])]
+    return [_reshaped(g, node, x, sides)]
 
 
 @follows("reshape")
-def reshape(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, target = bounds.take(node.x), list(bounds.numbers_of(node.inputs[1]).reshape(-1))
+def reshape(g: Bounds, node: Node) -> list[Bounded]:
+    x, target = g.take(node.x), list(g.numbers_of(node.inputs[1]).reshape(-1))
     if not attr(node, "allowzero"):
         if any(n == 0 and i >= len(x.dims) for i, n in enumerate(target)):
             raise Unbounded
         target = [x.dims[i] if n == 0 else n for i, n in enumerate(target)]
     if -1 in target:
         at = target.index(-1)
-        target[at] = _left(bounds, x.dims, [n for i, n in enumerate(target) if i != at], node.out)
+        target[at] = _left(g, x.dims, [n for i, n in enumerate(target) if i != at])
     if -1 in target:
         raise Unbounded
-    return [_reshaped(bounds, node, x, target)]
+    return [_reshaped(g, node, x, target)]
 
 
-def _left(bounds: Bounds, dims: Sequence[Dim], given: Sequence[Dim], like: Value) -> Dim:
+def _left(g: Bounds, dims: Sequence[Dim], given: Sequence[Dim]) -> Dim:
     """What -1 stands for beside the given extents."""
     dims, given = list(dims), list(given)
     for n in [n for n in given if isinstance(n, Extent)]:
@@ -92,18 +92,18 @@ def _left(bounds: Bounds, dims: Sequence[Dim], given: Sequence[Dim], like: Value
             raise Unbounded
         dims.pop(found)
         given.remove(n)
-    return quotient(bounds, times(bounds, dims, like), prod(given), like)  # type: ignore[arg-type]
+    return quotient(g, times(g, dims), prod(given))  # type: ignore[arg-type]
 
 
-def _reshaped(bounds: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
+def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
     """x in another shape whose extent, of the only axis that has one, follows as many elements as before."""
     if not x.extents:
         if any(isinstance(n, Extent) for n in target):
             raise Unbounded
-        return Bounded(bounds.shaped(x.value, (int(n) for n in target), node.out))  # type: ignore[arg-type]
+        return Bounded(g.shape(x.value, *(int(n) for n in target)))  # type: ignore[arg-type]
     ends = [a for a, n in enumerate(target) if isinstance(n, Extent)]
     if len(x.extents) != 1 or len(ends) != 1:
-        return _side_by_side(bounds, node, x, target)
+        return _side_by_side(g, node, x, target)
     (axis, extent), (end,) = *x.extents.items(), ends
     dims, size = x.value.type.dims, target[end]
     assert isinstance(size, Extent)
@@ -111,15 +111,15 @@ def _reshaped(bounds: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> 
     outer, inner, block = prod(dims[:axis]), prod(dims[axis + 1 :]), prod(plain[end + 1 :])
     if outer != prod(plain[:end]) or prod(plain) != prod(dims) or not prod(dims):
         raise Unbounded
-    if product(bounds, extent, inner, node.out) != product(bounds, size, block, node.out):
+    if product(g, extent, inner) != product(g, size, block):
         raise Unbounded
     below = x.below
     if below is not None and below.axis is not None:
         below = Below(None, below.extents) if len(below.extents) == 1 else None
-    return Bounded(bounds.shaped(x.value, plain, node.out), {end: size}, x.clean, below)
+    return Bounded(g.shape(x.value, *plain), {end: size}, x.clean, below)
 
 
-def _side_by_side(bounds: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
+def _side_by_side(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
     """A reshape that only puts axes of 1 in or out."""
     old = [(a, n) for a, n in enumerate(x.dims) if n != 1 or isinstance(n, Extent)]
     new = [(a, n) for a, n in enumerate(target) if n != 1 or isinstance(n, Extent)]
@@ -127,12 +127,12 @@ def _side_by_side(bounds: Bounds, node: Node, x: Bounded, target: Sequence[Dim])
         raise Unbounded
     plain = [n.most if isinstance(n, Extent) else int(n) for n in target]
     extents = {b: n for (a, _), (b, n) in zip(old, new, strict=True) if isinstance(n, Extent)}
-    return Bounded(bounds.shaped(x.value, plain, node.out), extents, x.clean)
+    return Bounded(g.shape(x.value, *plain), extents, x.clean)
 
 
 @follows("expand")
-def expand(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, target = bounds.take(node.x), list(bounds.numbers_of(node.inputs[1]).reshape(-1))
+def expand(g: Bounds, node: Node) -> list[Bounded]:
+    x, target = g.take(node.x), list(g.numbers_of(node.inputs[1]).reshape(-1))
     rank = max(len(x.dims), len(target))
     pairs = zip([1] * (rank - len(x.dims)) + [*x.dims], [1] * (rank - len(target)) + target, strict=True)
     dims: list[Dim] = []
@@ -147,7 +147,7 @@ def expand(bounds: Bounds, node: Node) -> list[Bounded]:
             raise Unbounded
         dims.append(want if have == 1 and not isinstance(have, Extent) else have)
     plain = [n.most if isinstance(n, Extent) else int(n) for n in dims]
-    value = bounds.add("expand", [x.value, bounds.whole(plain, node.out)], node.out)
+    value = g.spread(x.value, *plain)
     extents = {a: n for a, n in enumerate(dims) if isinstance(n, Extent)}
     below = x.below if x.below is not None and x.below.axis is None else None
     # Along new extents copies of real elements follow the last real one.
@@ -155,9 +155,9 @@ def expand(bounds: Bounds, node: Node) -> list[Bounded]:
 
 
 @follows("tile")
-def tile(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, repeats = bounds.take(node.x), bounds.ints_of(node, 1)
+def tile(g: Bounds, node: Node) -> list[Bounded]:
+    x, repeats = g.take(node.x), g.ints_of(node, 1)
     if repeats is None or any(repeats[a] != 1 for a in x.extents):
         raise Unbounded
-    value = bounds.again(node, [x.value, bounds.whole(repeats, node.out)])[0]
+    value = g.again(node, x.value, g.ints(repeats))[0]
     return [Bounded(value, x.extents, x.clean)]

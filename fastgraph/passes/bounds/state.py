@@ -1,4 +1,4 @@
-"""What a sweep over a graph whose shapes hang on data knows and writes, and the rules that go by it."""
+"""What a sweep over a graph whose shapes depend on data knows and writes, and the rules that go by it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...families import Families
-from ...ir import Graph, Node, Value
+from ...ir import Graph, Node, TensorType, Value
+from ...ir.build import Builder, Operand
 from ...ops.evaluate import infer_node
 from .values import Bounded, Extent, Unbounded
 
@@ -47,12 +48,14 @@ def follows(*ops: str) -> Callable[[Rule], Rule]:
     return add
 
 
-class Bounds:
+class Bounds(Builder):
     """What a sweep over a graph has written, and what it knows.
 
     `known`: of values, by the original. `numbers`: what integers are known to be, each a number or an extent.
-    `instead`: what stands for values whose shape turned out to be known.
+    `instead`: what stands for values whose shape turned out to be known. `node`: the node at hand.
     """
+
+    node: Node
 
     def __init__(self, graph: Graph) -> None:
         self.nodes: list[Node] = []
@@ -99,7 +102,8 @@ class Bounds:
         """The value, written where all that is known of it is its numbers."""
         numbers = self.numbers.get(value)
         if numbers is not None and value not in self.instead:
-            self.instead[value] = self.stacked(value, numbers)
+            assert value.type.dtype is not None
+            self.instead[value] = self.cast(self.stacked(numbers), value.type.dtype)
         return self.instead.get(value, value)
 
     def take(self, value: Value | None) -> Bounded:
@@ -117,7 +121,7 @@ class Bounds:
         return [None if v is None else self.take(v) for v in values]
 
     def fixed(self, value: Value | None) -> Value:
-        """An operand none of whose extents hang on data."""
+        """An operand none of whose extents depend on data."""
         found = self.take(value)
         if found.extents:
             raise Unbounded
@@ -144,59 +148,55 @@ class Bounds:
 
     # -- what rules write
 
-    def add_many(self, op: str, inputs: list[Value | None], like: Value, count: int, **attrs: Any) -> list[Value]:
-        """The outputs of a node, whose types are concrete. The same node of the same operands is written once, so that
-        what is equal in every run is one value.
-        """
-        key = op, count, *inputs, str(sorted(attrs.items()))
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        return self.node.name
+
+    def result(self, op: str, type: TensorType) -> Value:
+        return Value(f"{self.node.out.name}.{op}", type)
+
+    def held(self, data: np.ndarray) -> Value:
+        key = data.dtype, data.shape, data.tobytes()
         if key not in self.memo:
-            outputs = [Value(f"{like.name}.{op}") for _ in range(count)]
-            node = Node(op, inputs, outputs, attrs, like.name)
-            infer_node(node)
-            if not all(v.type.concrete for v in outputs):
-                raise Unbounded
-            self.keep(node)
-            self.memo[key] = outputs
-        found: list[Value] = self.memo[key]
-        return found
-
-    def add(self, op: str, inputs: list[Value | None], like: Value, **attrs: Any) -> Value:
-        return self.add_many(op, inputs, like, 1, **attrs)[0]
-
-    def again(self, node: Node, inputs: list[Value | None]) -> list[Value]:
-        """The outputs of the same node of other inputs."""
-        return self.add_many(node.op, inputs, node.out, len(node.outputs), **node.attrs)
-
-    def const(self, data: Any, like: Value) -> Value:
-        array = np.asarray(data)
-        key = array.dtype, array.shape, array.tobytes()
-        if key not in self.memo:
-            self.memo[key] = Value.constant(f"{like.name}.bound", array)
+            self.memo[key] = Value.constant(f"{self.node.out.name}.bound", data)
         found: Value = self.memo[key]
         return found
 
-    def whole(self, number: Any, like: Value) -> Value:
-        return self.const(np.asarray(number, np.int64), like)
+    def infer(self, node: Node) -> None:
+        infer_node(node)
+        if not all(v.type.concrete for v in node.outputs):
+            raise Unbounded
 
-    def shaped(self, value: Value, dims: Iterable[int], like: Value) -> Value:
-        target = tuple(dims)
-        if value.type.dims == target:
-            return value
-        return self.add("reshape", [value, self.whole(target, like)], like, allowzero=1)
+    def append(self, node: Node) -> None:
+        self.keep(node)
 
-    def stacked(self, like: Value, numbers: np.ndarray) -> Value:
-        """Numbers and extents as a value of the type of `like`."""
-        flat = [n.count if isinstance(n, Extent) else self.whole(int(n), like) for n in numbers.flat]
-        parts: list[Value | None] = [self.shaped(v, (1,), like) for v in flat]
-        y = parts[0] if len(parts) == 1 else self.add("concat", parts, like, axis=0)
-        assert y is not None and like.type.dtype is not None
-        y = self.shaped(y, numbers.shape, like)
-        return y if like.type.dtype == np.int64 else self.add("cast", [y], like, to=like.type.dtype.name)
+    def __call__(self, op: str, *operands: Operand, type: TensorType | None = None, **attrs: Any) -> Value:
+        return self.several(op, 1, *operands, **attrs)[0]
 
-    def real(self, extent: Extent, like: Value) -> Value:
+    def several(self, op: str, results: Any, /, *operands: Operand, **attrs: Any) -> list[Value]:
+        """The same node of the same operands is written once, so that what is equal in every run is one value."""
+        inputs = self._node(op, operands, [], attrs).inputs
+        key = op, results, *inputs, str(sorted(attrs.items()))
+        if key not in self.memo:
+            self.memo[key] = super().several(op, results, *inputs, **attrs)
+        found: list[Value] = self.memo[key]
+        return found
+
+    def again(self, node: Node, *inputs: Value | None) -> list[Value]:
+        """The results of the same node of other operands."""
+        return self.several(node.op, len(node.outputs), *inputs, **node.attrs)
+
+    def ints(self, numbers: Any) -> Value:
+        return self.held(np.asarray(numbers, np.int64))
+
+    def stacked(self, numbers: np.ndarray) -> Value:
+        """Numbers and extents as a value of int64."""
+        flat = [n.count if isinstance(n, Extent) else self.ints(int(n)) for n in numbers.flat]
+        return self.shape(self.join([self.shape(v, 1) for v in flat], axis=0), *numbers.shape)
+
+    def real(self, extent: Extent) -> Value:
         """Which of the places along an axis are real: bool [most]."""
-        places = self.whole(np.arange(extent.most), like)
-        return self.add("less", [places, extent.count], like)
+        return self("less", np.arange(extent.most), extent.count)
 
     def masked(self, x: Bounded, fill: Any, axes: Iterable[int] | None = None) -> Value:
         """The value, with `fill` where elements are not real along these axes, or any."""
@@ -204,13 +204,12 @@ class Bounds:
         for axis, extent in x.extents.items():
             if axes is None or axis in axes:
                 column = [extent.most if a == axis else 1 for a in range(rank)]
-                mask = self.shaped(self.real(extent, value), column, value)
-                value = self.add("where", [mask, value, self.const(np.asarray(fill, value.type.dtype), value)], value)
+                value = self.choose(self.shape(self.real(extent), *column), value, fill)
         return value
 
-    def found(self, x: Value, like: Value) -> tuple[Value, Extent]:
+    def found(self, x: Value) -> tuple[Value, Extent]:
         """The places of what is not 0, [rank, elements] with zeros behind, and how many there are."""
         if not x.type.size or 8 * x.type.size * len(x.type.dims) > self.limit:
             raise Unbounded
-        places, count = self.add_many("bounded_non_zero", [x], like, 2)
+        places, count = self.several("bounded_non_zero", 2, x)
         return places, Extent(count, x.type.size)

@@ -14,13 +14,13 @@ from .state import Bounds, follows
 from .values import Bounded, Dim, Extent, Unbounded, same
 
 
-def elementwise(bounds: Bounds, node: Node) -> list[Bounded]:
+def elementwise(g: Bounds, node: Node) -> list[Bounded]:
     """Of each element one. Operands meet along an axis if they have as many elements there in every run."""
     if OPS[node.op].layout is not Layout.EACH:
         raise Unbounded
-    parts = bounds.takes(node.inputs)
+    parts = g.takes(node.inputs)
     extents = broadcast([p for p in parts if p is not None])
-    values = bounds.again(node, [p and p.value for p in parts])
+    values = g.again(node, *(p and p.value for p in parts))
     if len(parts) == 1 and parts[0] is not None and node.op in ("cast", "identity"):
         dtype = values[0].type.dtype
         whole = dtype is not None and dtype.kind in "iu" and dtype.itemsize >= 4
@@ -62,75 +62,71 @@ def _fill(node: Node, dtype: np.dtype) -> float:
 
 
 @follows(*FILLS, "reduce_max", "reduce_min")
-def reduction(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, given = bounds.take(node.x), bounds.ints_of(node, 1)
+def reduction(g: Bounds, node: Node) -> list[Bounded]:
+    x, given = g.take(node.x), g.ints_of(node, 1)
     dtype, rank = x.value.type.dtype, len(x.dims)
     axes = reduced_axes(node, rank, given)
     if axes is None or dtype is None or node.op == "reduce_log_sum_exp" and dtype.kind != "f":
         raise Unbounded
     within = [a for a in axes if a in x.extents]
     mean = node.op == "reduce_mean" and within
-    value = bounds.masked(x, _fill(node, dtype), within)
-    at = bounds.whole(axes, node.out)
-    attrs = {"keepdims": attr(node, "keepdims"), "noop_with_empty_axes": 0}
-    y = bounds.add("reduce_sum" if mean else node.op, [value, at], node.out, **attrs)
-    if mean:
-        y = bounds.add("div", [y, _count(bounds, x, axes, node.out)], node.out)
-    keeps = attr(node, "keepdims")
+    value = g.masked(x, _fill(node, dtype), within)
+    keeps = bool(attr(node, "keepdims"))
+    y = g.reduce("reduce_sum" if mean else node.op, value, axes, keeps)
+    y = y / _count(g, x, axes) if mean else y
     left = [a for a in range(rank) if keeps or a not in axes]
     return [Bounded(y, {left.index(a): n for a, n in x.extents.items() if a not in axes})]
 
 
-def _count(bounds: Bounds, x: Bounded, axes: Sequence[int], like: Value) -> Value:
+def _count(g: Bounds, x: Bounded, axes: Sequence[int]) -> Value:
     """How many elements are reduced to one, as a number of x's type."""
     if x.value.type.dtype is None or x.value.type.dtype.kind != "f":
         raise Unbounded
-    y: Value = bounds.whole(np.prod([x.value.type.dims[a] for a in axes if a not in x.extents]), like)
+    y = g.ints(np.prod([x.value.type.dims[a] for a in axes if a not in x.extents]))
     for axis in axes:
-        if axis in x.extents:
-            y = bounds.add("mul", [y, x.extents[axis].count], like)
-    return bounds.add("cast", [y], like, to=x.value.type.dtype.name)
+        y = y * x.extents[axis].count if axis in x.extents else y
+    return g.cast(y, x.value.type.dtype)
 
 
 @follows("softmax", "log_softmax")
-def softmax(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, axis = bounds.take(node.x), attr(node, "axis")
-    value = bounds.masked(x, -np.inf, [axis % len(x.dims)])
-    return [Bounded(bounds.again(node, [value])[0], x.extents)]
+def softmax(g: Bounds, node: Node) -> list[Bounded]:
+    x, axis = g.take(node.x), attr(node, "axis")
+    value = g.masked(x, -np.inf, [axis % len(x.dims)])
+    return [Bounded(g.again(node, value)[0], x.extents)]
 
 
 @follows("arg_max", "arg_min")
-def arg_extreme(bounds: Bounds, node: Node) -> list[Bounded]:
-    x, rank = bounds.take(node.x), len(bounds.take(node.x).dims)
+def arg_extreme(g: Bounds, node: Node) -> list[Bounded]:
+    x, rank = g.take(node.x), len(g.take(node.x).dims)
     axis = attr(node, "axis") % rank
     if axis in x.extents:
         raise Unbounded
     left = [a for a in range(rank) if attr(node, "keepdims") or a != axis]
-    return [Bounded(bounds.again(node, [x.value])[0], {left.index(a): n for a, n in x.extents.items()})]
+    return [Bounded(g.again(node, x.value)[0], {left.index(a): n for a, n in x.extents.items()})]
 
 
 @follows("cum_sum", "cum_prod")
-def running(bounds: Bounds, node: Node) -> list[Bounded]:
+def running(g: Bounds, node: Node) -> list[Bounded]:
     """What comes later changes nothing before it."""
-    x, axis = bounds.take(node.x), bounds.ints_of(node, 1)
+    x, axis = g.take(node.x), g.ints_of(node, 1)
     if axis is None or attr(node, "reverse") and axis[0] % len(x.dims) in x.extents:
         raise Unbounded
-    return [Bounded(bounds.again(node, [x.value, bounds.whole(axis[0], node.out)])[0], x.extents)]
+    return [Bounded(g.again(node, x.value, g.ints(axis[0]))[0], x.extents)]
 
 
 @follows("layer_normalization")
-def layer_normalization(bounds: Bounds, node: Node) -> list[Bounded]:
-    x = bounds.take(node.x)
+def layer_normalization(g: Bounds, node: Node) -> list[Bounded]:
+    x = g.take(node.x)
     axis = attr(node, "axis") % len(x.dims)
     if any(a >= axis for a in x.extents):
         raise Unbounded
-    others = [None if v is None else bounds.fixed(v) for v in node.inputs[1:]]
-    return [Bounded(v, x.extents) for v in bounds.again(node, [x.value, *others])]
+    others = [None if v is None else g.fixed(v) for v in node.inputs[1:]]
+    return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
 
 
 @follows("matmul")
-def matmul(bounds: Bounds, node: Node) -> list[Bounded]:
-    a, b = (bounds.take(v) for v in node.inputs)
+def matmul(g: Bounds, node: Node) -> list[Bounded]:
+    a, b = (g.take(v) for v in node.inputs)
     if min(len(a.dims), len(b.dims)) < 2:
         raise Unbounded
     rank = max(len(a.dims), len(b.dims))
@@ -140,24 +136,24 @@ def matmul(bounds: Bounds, node: Node) -> list[Bounded]:
     if inner is not between and not same(inner, between):
         raise Unbounded
     extents |= {at: n for at, n in ((rank - 2, rows), (rank - 1, columns)) if n is not None}
-    values = [bounds.masked(a, 0, [len(a.dims) - 1]), bounds.masked(b, 0, [len(b.dims) - 2])]
-    return [Bounded(bounds.again(node, [*values])[0], extents)]
+    values = [g.masked(a, 0, [len(a.dims) - 1]), g.masked(b, 0, [len(b.dims) - 2])]
+    return [Bounded(g.again(node, *values)[0], extents)]
 
 
 @follows("gemm")
-def gemm(bounds: Bounds, node: Node) -> list[Bounded]:
+def gemm(g: Bounds, node: Node) -> list[Bounded]:
     """With as many rows as there are."""
-    a, others = bounds.take(node.x), [None if v is None else bounds.fixed(v) for v in node.inputs[1:]]
+    a, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
     bias = others[1] if len(others) > 1 else None
     if a.extents.keys() - {0} or attr(node, "trans_a") or bias is not None and bias.type.dims[:-1] not in ((), (1,)):
         raise Unbounded
-    return [Bounded(bounds.again(node, [a.value, *others])[0], a.extents)]
+    return [Bounded(g.again(node, a.value, *others)[0], a.extents)]
 
 
 @follows("einsum")
-def einsum(bounds: Bounds, node: Node) -> list[Bounded]:
+def einsum(g: Bounds, node: Node) -> list[Bounded]:
     """Axes of one name have as many elements; what is not real of those that the result lacks is left out."""
-    parts = [bounds.take(v) for v in node.inputs]
+    parts = [g.take(v) for v in node.inputs]
     terms, result = terms_of(node, len(parts))
     dims: dict[str, Dim] = {}
     for term, part in zip(terms, parts, strict=True):
@@ -168,9 +164,9 @@ def einsum(bounds: Bounds, node: Node) -> list[Bounded]:
             if isinstance(n, Extent) or isinstance(first, Extent):
                 if not (isinstance(n, Extent) and isinstance(first, Extent) and same(n, first)):
                     raise Unbounded
-    values: list[Value | None] = [
-        bounds.masked(part, 0, [axis for axis, name in enumerate(term) if name not in result])
+    values = [
+        g.masked(part, 0, [axis for axis, name in enumerate(term) if name not in result])
         for term, part in zip(terms, parts, strict=True)
     ]
     found = {axis: n for axis, name in enumerate(result) if isinstance(n := dims[name], Extent)}
-    return [Bounded(bounds.again(node, values)[0], found)]
+    return [Bounded(g.again(node, *values)[0], found)]

@@ -1,4 +1,4 @@
-"""What is known of a value whose extents hang on data."""
+"""What is known of a value whose extents depend on data."""
 
 from __future__ import annotations
 

@@ -8,22 +8,22 @@ from math import prod
 
 from ...ir import Node, Value
 from ...ops.matmul import terms_of
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .writing import Steps, known
 
 Axes = tuple[str, ...]
 
 
 @rule("rare", "einsum")
-def einsum(state: Sweep, node: Node) -> bool:
+def einsum(g: Sweep, node: Node) -> bool:
     """Given ``y = einsum(a, b) {equation="bij,bkj->bik"}``; result ``y = matmul(a, transpose(b))``: operand by operand,
     axes that nobody else has are summed, shared ones are the matrices' own or number them.
     """
     values = [v for v in node.inputs if v is not None]
     if not known(*values, node.out) or values[0].type.dtype is None or values[0].type.dtype.kind not in "iuf":
         return False
-    do, (names, result) = Steps(state, node), _named(node, values)
+    names, result = _named(node, values)
     pairs = [list(zip(axes, v.type.dims, strict=True)) for axes, v in zip(names, values, strict=True)]
     if any(axis.isdigit() and axis not in result for axes in names for axis in axes):
         return False
@@ -32,7 +32,7 @@ def einsum(state: Sweep, node: Node) -> bool:
     sizes: dict[str, int] = {}
     for axis, n in chain.from_iterable(pairs):
         sizes[axis] = max(n, sizes.get(axis, 1))
-    parts = [_plain(do, value, axes, sizes) for value, axes in zip(values, names, strict=True)]
+    parts = [_plain(g, value, axes, sizes) for value, axes in zip(values, names, strict=True)]
     y, own = parts.pop(0)
     while True:
         wanted = {*result, *(axis for _, axes in parts for axis in axes)}
@@ -40,14 +40,14 @@ def einsum(state: Sweep, node: Node) -> bool:
             break
         other, axes = parts.pop(0)
         later = {*result, *(axis for _, rest in parts for axis in rest)}
-        y, own = _summed(do, y, own, later | set(axes))
-        other, axes = _summed(do, other, axes, later | set(own))
-        y, own = _product(do, y, own, other, axes, later)
-    y, own = _summed(do, y, own, wanted)
+        y, own = _summed(g, y, own, later | set(axes))
+        other, axes = _summed(g, other, axes, later | set(own))
+        y, own = _product(g, y, own, other, axes, later)
+    y, own = _summed(g, y, own, wanted)
     kept = [axis for axis in result if axis in own]
-    y = do.turn(y, *(own.index(axis) for axis in kept))
-    y = do.shape(y, *(sizes[axis] if axis in own else 1 for axis in result))
-    return do.becomes(do.spread(y, *node.out.type.dims))
+    y = g.turn(y, *(own.index(axis) for axis in kept))
+    y = g.shape(y, *(sizes[axis] if axis in own else 1 for axis in result))
+    return g.becomes(g.spread(y, *node.out.type.dims))
 
 
 def _named(node: Node, values: Sequence[Value]) -> tuple[list[Axes], Axes]:
@@ -63,28 +63,28 @@ def _named(node: Node, values: Sequence[Value]) -> tuple[list[Axes], Axes]:
     return own, named(result, len(node.out.type.dims))
 
 
-def _plain(do: Steps, x: Value, axes: Axes, sizes: dict[str, int]) -> tuple[Value, Axes]:
+def _plain(g: Sweep, x: Value, axes: Axes, sizes: dict[str, int]) -> tuple[Value, Axes]:
     """x without axes of 1, and with the diagonal of those of one name."""
     kept = [(axis, n) for axis, n in zip(axes, x.type.dims, strict=True) if n > 1]
-    x, own = do.shape(x, *(n for _, n in kept)), [axis for axis, _ in kept]
+    x, own = g.shape(x, *(n for _, n in kept)), [axis for axis, _ in kept]
     while twice := next((axis for axis in own if own.count(axis) > 1), None):
         first = own.index(twice)
         second = own.index(twice, first + 1)
         n, rest = sizes[twice], [i for i in range(len(own)) if i not in (first, second)]
-        x = do.turn(x, *rest, first, second)
+        x = g.turn(x, *rest, first, second)
         dims = [sizes[own[i]] for i in rest]
-        x = do.cut(do.shape(x, *dims, n * n), len(dims), 0, n * n, n + 1)
+        x = g.cut(g.shape(x, *dims, n * n), len(dims), 0, n * n, n + 1)
         own = [*(own[i] for i in rest), twice]
     return x, tuple(own)
 
 
-def _summed(do: Steps, x: Value, axes: Axes, wanted: set[str]) -> tuple[Value, Axes]:
+def _summed(g: Sweep, x: Value, axes: Axes, wanted: set[str]) -> tuple[Value, Axes]:
     """x, summed over the axes that nobody wants."""
     gone = [i for i, axis in enumerate(axes) if axis not in wanted]
-    return do.reduce("reduce_sum", x, gone), tuple(axis for axis in axes if axis in wanted)
+    return g.sum(x, gone), tuple(axis for axis in axes if axis in wanted)
 
 
-def _product(do: Steps, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: set[str]) -> tuple[Value, Axes]:
+def _product(g: Sweep, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: set[str]) -> tuple[Value, Axes]:
     """The products of both, summed over what both have and nobody wants later."""
     shared = [axis for axis in a_axes if axis in b_axes]
     batch, inner = [axis for axis in shared if axis in later], [axis for axis in shared if axis not in later]
@@ -94,14 +94,14 @@ def _product(do: Steps, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: s
 
     if not inner:
         own = (*a_axes, *columns)
-        b = do.turn(b, *(b_axes.index(axis) for axis in own if axis in b_axes))
-        left = do.shape(a, *a.type.dims, *(1 for _ in columns))
-        return do("mul", left, do.shape(b, *(sizes[axis] if axis in b_axes else 1 for axis in own))), own
+        b = g.turn(b, *(b_axes.index(axis) for axis in own if axis in b_axes))
+        left = g.shape(a, *a.type.dims, *(1 for _ in columns))
+        return left * g.shape(b, *(sizes[axis] if axis in b_axes else 1 for axis in own)), own
 
     def grouped(x: Value, axes: Axes, *groups: list[str]) -> Value:
-        x = do.turn(x, *(axes.index(axis) for group in (batch, *groups) for axis in group))
-        return do.shape(x, *(sizes[axis] for axis in batch), *(prod(sizes[axis] for axis in group) for group in groups))
+        x = g.turn(x, *(axes.index(axis) for group in (batch, *groups) for axis in group))
+        return g.shape(x, *(sizes[axis] for axis in batch), *(prod(sizes[axis] for axis in group) for group in groups))
 
-    y = do("matmul", grouped(a, a_axes, rows, inner), grouped(b, b_axes, inner, columns))
+    y = grouped(a, a_axes, rows, inner) @ grouped(b, b_axes, inner, columns)
     own = (*batch, *rows, *columns)
-    return do.shape(y, *(sizes[axis] for axis in own)), own
+    return g.shape(y, *(sizes[axis] for axis in own)), own

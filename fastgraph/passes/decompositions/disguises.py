@@ -4,101 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
-from ...ir.build import constant
+from ...ir import Node, Value
 from ...ops.registry import attr
-from ...rules.moves import shaped, turn
+from ...rules.operands import known, real
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .writing import Steps, known, real
 
 
 @rule("common", "affine_grid")
-def affine_grid(state: Sweep, node: Node) -> bool:
+def affine_grid(g: Sweep, node: Node) -> bool:
     """Given ``y = affine_grid(theta, size)``; result ``theta @ places``, turned."""
     from ...ops.sample import affine_places
 
     size = node.const(1)
-    dtype = node.x.type.dtype
-    if size is None or not node.out.type.concrete or dtype not in (np.float32, np.float64) or not node.x.type.size:
+    if size is None or not node.out.type.concrete or not real(node.x.type.dtype) or not node.x.type.size:
         return False
-    places = affine_places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(dtype)
     n, rank, _ = node.x.type.dims
-    rows = shaped(state, node, node.x, (n * rank, rank + 1))
-    flat = rows.type.with_shape((n * rank, places.shape[1]))
-    both: list[Value | None] = [rows, constant(node.out, np.ascontiguousarray(places), "places")]
-    y = shaped(state, node, state.add("matmul", both, flat, node), (n, rank, places.shape[1]))
-    state.replace(node.out, shaped(state, node, turn(state, node, y, (0, 2, 1)), node.out.type.dims))
-    return True
-
-
-@rule("common", "svdf", quantized=True)
-def svdf(state: Sweep, node: Node) -> bool:
-    """What filters make of x is put behind what they remember; the sum of that times weights, over a unit's filters."""
-    x, memory, feature, time, bias = (*node.inputs, None)[:5]
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    real = TensorType(np.dtype(np.float32))
-    full = all(v.type.concrete and v.type.size and (v.type.quant or v.type.dtype == real.dtype) for v in values)
-    if not full or x is None or memory is None or feature is None or time is None or len(node.outputs) != 2:
-        return False
-    (batch, units), (filters, length) = node.out.type.dims, time.type.dims
-    newest = state.add("dense", [x, feature, None], memory.type.with_shape((batch, filters)), node)
-    kept = shaped(state, node, newest, (batch * filters, 1))
-    if length > 1:
-        lines = shaped(state, node, memory, (batch * filters, length))
-        at = [constant(node.out, np.array([n], np.int64), "at") for n in (1, length, 1)]
-        older = state.add("slice", [lines, *at], memory.type.with_shape((batch * filters, length - 1)), node)
-        kept = state.add("concat", [older, kept], lines.type, node, axis=1)
-    weighed = state.add("mul", [shaped(state, node, kept, (batch, filters, length)), time],
-                        real.with_shape((batch, filters, length)), node)  # fmt: skip
-    lines = shaped(state, node, weighed, (batch, units, filters // units * length))
-    axis = constant(node.out, np.array([2], np.int64), "axis")
-    y = state.add("reduce_sum", [lines, axis], real.with_shape((batch, units)), node, keepdims=0)
-    state.replace(node.out, state.add("add", [y, _bias(node, bias)], node.out.type, node))
-    state.replace(node.outputs[1], shaped(state, node, kept, node.outputs[1].type.dims))
-    return True
-
-
-def _bias(node: Node, bias: Value | None) -> Value:
-    """The bias, or one that changes nothing."""
-    return constant(node.out, np.zeros(1, np.float32), "bias") if bias is None else bias
+    places = affine_places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(node.x.type.dtype)
+    y = g.shape(node.x, n * rank, rank + 1) @ np.ascontiguousarray(places)
+    return g.becomes(g.turn(g.shape(y, n, rank, places.shape[1]), 0, 2, 1))
 
 
 @rule("common", "fake_quant")
-def fake_quant(state: Sweep, node: Node) -> bool:
+def fake_quant(g: Sweep, node: Node) -> bool:
     """The number of steps from the least number on, rounded; and back."""
     from ...ops.fake_quant import nudged
 
-    x = node.x.type
-    if not x.concrete or x.dtype != np.float32 or not x.size:
+    x = node.x
+    if not known(x) or not real(x.type.dtype):
         return False
     low, high, step = nudged(node)
-    y = node.x
-    for op, *numbers in (
-        ("clip", low, high), ("sub", low), ("mul", np.float32(1) / step), ("add", 0.5), ("floor",), ("mul", step),
-        ("add", low),
-    ):  # fmt: skip
-        operands = [constant(node.out, np.float32(n), op) for n in numbers]
-        y = state.add(op, [y, *operands], x, node)
-    state.replace(node.out, y)
-    return True
-
-
-@rule("common", "bucketize")
-def bucketize(state: Sweep, node: Node) -> bool:
-    """How many boundaries an element is not below; all of them for NaN."""
-    x, boundaries = node.x.type, attr(node, "boundaries")
-    if not x.concrete or x.dtype != np.float32 or not x.size or not len(boundaries):
-        return False
-    bits = TensorType(np.dtype(bool), (*x.dims, len(boundaries)))
-    limits = constant(node.out, np.asarray(boundaries, np.float32), "boundaries")
-    below = state.add("less", [shaped(state, node, node.x, (*x.dims, 1)), limits], bits, node)
-    others = state.add("not", [below], bits, node)
-    counted = TensorType(np.dtype(np.int32), bits.shape)
-    ones = state.add("cast", [others], counted, node, to=counted.dtype)
-    axis = constant(node.out, np.array([len(x.dims)], np.int64), "axis")
-    state.replace(node.out, state.add("reduce_sum", [ones, axis], node.out.type, node, keepdims=0))
-    return True
+    steps = g.floor((g.clip(x, low, high) - low) * (np.float32(1) / step) + 0.5)
+    return g.becomes(steps * step + low)
 
 
 @rule("rare", "swiglu")
@@ -119,36 +56,29 @@ def shrink(g: Sweep, node: Node) -> bool:
 
 
 @rule("rare", "det")
-def det(state: Sweep, node: Node) -> bool:
+def det(g: Sweep, node: Node) -> bool:
     """Given ``y = det(x)`` of matrices of up to 3 rows; result the sum of its products."""
     n = node.x.type.dims[-1] if known(node.x) and real(node.x.type.dtype) else 0
     if not 0 < n <= 3:
         return False
-    do = Steps(state, node)
-    flat = do.shape(node.x, *node.x.type.dims[:-2], n * n)
-    at = len(flat.type.dims) - 1
-    part = [do.cut(flat, at, i, i + 1) for i in range(n * n)]
+    flat = g.shape(node.x, *node.x.type.dims[:-2], n * n)
+    part = [g.cut(flat, len(flat.type.dims) - 1, i, i + 1) for i in range(n * n)]
 
     def minor(a: int, b: int, c: int, d: int) -> Value:
-        return do("sub", do("mul", part[a], part[d]), do("mul", part[b], part[c]))
+        return part[a] * part[d] - part[b] * part[c]
 
-    if n == 1:
-        return do.becomes(part[0])
-    if n == 2:
-        return do.becomes(minor(0, 1, 2, 3))
-    y = do("sub", do("mul", part[0], minor(4, 5, 7, 8)), do("mul", part[1], minor(3, 5, 6, 8)))
-    return do.becomes(do("add", y, do("mul", part[2], minor(3, 4, 6, 7))))
+    if n < 3:
+        return g.becomes(part[0] if n == 1 else minor(0, 1, 2, 3))
+    return g.becomes(part[0] * minor(4, 5, 7, 8) - part[1] * minor(3, 5, 6, 8) + part[2] * minor(3, 4, 6, 7))
 
 
 @rule("rare", "tensor_scatter")
-def circular_scatter(state: Sweep, node: Node) -> bool:
+def circular_scatter(g: Sweep, node: Node) -> bool:
     """Given ``y = tensor_scatter(cache, x, at)`` that goes round; result x scattered to ``(at + 0, 1, ..) % n``."""
     past, update, start = node.inputs
     if attr(node, "mode") != "circular" or update is None or start is None or not known(past, update, start):
         return False
-    do, dims, rank = Steps(state, node), update.type.dims, len(update.type.dims)
-    axis = attr(node, "axis") % rank
-    along = constant(node.out, np.arange(dims[axis]).reshape([-1 if a == axis else 1 for a in range(rank)]), "along")
-    at = do("add", do.shape(do.cast(start, np.int64), dims[0], *(1 for _ in dims[1:])), along)
-    at = do("mod", at, node.x.type.dims[axis], fmod=0)
-    return do.becomes(do("scatter_elements", node.x, do.spread(at, *dims), update, axis=axis, reduction="none"))
+    dims, axis = update.type.dims, attr(node, "axis") % len(update.type.dims)
+    along = np.arange(dims[axis]).reshape([-1 if a == axis else 1 for a in range(len(dims))])
+    at = (g.shape(g.cast(start, np.int64), dims[0], *(1 for _ in dims[1:])) + along) % node.x.type.dims[axis]
+    return g.becomes(g("scatter_elements", node.x, g.spread(at, *dims), update, axis=axis, reduction="none"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...ir import Node, TensorType, Value
 from ...ops.registry import OPS, Layout, attr
-from ...rules.moves import cast
 from ...rules.rule import Rule, rule
 from ...rules.sweep import Sweep
 
@@ -30,36 +31,34 @@ def halves() -> Rule:
     wide: dict[Value, Value] = {}
 
     @rule("", lambda op: op.name not in AS_HALVES and op.pure)
-    def half(state: Sweep, node: Node) -> bool:
+    def half(g: Sweep, node: Node) -> bool:
         op = OPS[node.op]
         moves = op.moves and op.layout not in (Layout.WINDOW, Layout.AXES)
         if moves or op.layout is Layout.ORDER or node.graphs:
             return False
         if not any(v is not None and v.type.dtype == F16 for v in node.inputs):
             return False
-        _through(state, node, F32, F16, wide)
-        return True
+        return _through(g, node, F32, F16, wide)
 
     return half
 
 
-def _through(state: Sweep, node: Node, other: np.dtype, own: np.dtype, known: dict[Value, Value] | None = None) -> None:
+def _through(
+    g: Sweep, node: Node, other: np.dtype, own: np.dtype, known: dict[Value, Value] | None = None, **attrs: Any
+) -> bool:
     """Write the node in another element type, between casts of what it has of its own."""
-    found = {} if known is None else known
+    cast = {} if known is None else known
     for value in node.inputs:
-        if value is not None and value.type.dtype == own and value not in found:
-            found[value] = cast(state, node, value, other)
-    inputs = [v if v is None else found.get(v, v) for v in node.inputs]
-    names = [Value(f"{v.name}.{other}", TensorType(other, v.type.shape)) for v in node.outputs]
-    outputs = [w if v.type.dtype == own else v for v, w in zip(node.outputs, names, strict=True)]
-    state.write(Node(node.op, inputs, outputs, node.attrs, node.name))
-    for value, made in zip(node.outputs, outputs, strict=True):
-        if made is not value:
-            state.write(Node("cast", [made], [value], {"to": own.name}, node.name))
+        if value is not None and value.type.dtype == own and value not in cast:
+            cast[value] = g.cast(value, other)
+    kinds = [TensorType(other, v.type.shape) if v.type.dtype == own else v.type for v in node.outputs]
+    inputs = [v if v is None else cast.get(v, v) for v in node.inputs]
+    results = g.several(node.op, kinds, *inputs, **{**node.attrs, **attrs})
+    return g.becomes(*(g.cast(y, v.type.dtype) for y, v in zip(results, node.outputs, strict=True)))
 
 
 @rule("exponents", "pow")
-def exponent(state: Sweep, node: Node) -> bool:
+def exponent(g: Sweep, node: Node) -> bool:
     """The exponent of a float is of its type; so is that of a whole number, where it fits."""
     x, n = node.x, node.inputs[1]
     assert n is not None
@@ -68,8 +67,7 @@ def exponent(state: Sweep, node: Node) -> bool:
         return False
     if base.kind != "f" and (own.kind == "f" and (n.data is None or (n.data < 0).any()) or not _fits(n, base)):
         return False
-    state.write(Node("pow", [x, cast(state, node, n, base)], node.outputs, node.attrs, node.name))
-    return True
+    return g.again(node, [x, g.cast(n, base)])
 
 
 def _fits(value: Value, dtype: np.dtype) -> bool:
@@ -81,7 +79,7 @@ def _fits(value: Value, dtype: np.dtype) -> bool:
 
 
 @rule("narrow_types", "reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul")
-def narrow(state: Sweep, node: Node) -> bool:
+def narrow(g: Sweep, node: Node) -> bool:
     """Whole numbers of one and two bytes in int32, whose low bits are theirs; their extremes as they are."""
     dtype = node.x.type.dtype
     if dtype is None or dtype.kind not in "iu" or dtype.itemsize > 2 or not node.x.type.size:
@@ -92,19 +90,13 @@ def narrow(state: Sweep, node: Node) -> bool:
     if bytes_have_own and not node.attrs.get("select_last_index"):
         return False
     kept = node.inputs[1:] if node.op != "matmul" else []
-    known = {v: v for v in kept if v is not None and v is not node.x}
-    _through(state, node, I32, dtype, known)
-    return True
+    return _through(g, node, I32, dtype, {v: v for v in kept if v is not None and v is not node.x})
 
 
 @rule("other_types", "scatter_elements scatter_nd scatter_slices")
-def scattered_bools(state: Sweep, node: Node) -> bool:
+def scattered_bools(g: Sweep, node: Node) -> bool:
     """Given ``y = scatter(x, places, updates)`` of bools that are added, which is or, or multiplied, which is and;
     result their greatest or least numbers in uint8.
     """
-    reduction = attr(node, "reduction")
-    if node.x.type.dtype != BOOL or reduction not in BOOLS:
-        return False
-    _through(state, Node(node.op, node.inputs, node.outputs, {**node.attrs, "reduction": BOOLS[reduction]}, node.name),
-             U8, BOOL)  # fmt: skip
-    return True
+    reduction = BOOLS.get(attr(node, "reduction"))
+    return node.x.type.dtype == BOOL and reduction is not None and _through(g, node, U8, BOOL, reduction=reduction)

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
-from ...ir.build import constant
+from ...ir import Node, Value
 from ...ops.registry import attr
-from ...rules.moves import shaped
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .writing import Steps, known
 
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+F32 = np.dtype(np.float32)
+FLOATS = (F32, np.dtype(np.float64))
 MOST_SHIFTS = 9
 """Up to how many neighbors are added one by one; more are a product with a matrix of ones and zeros."""
 
 
 @rule("common", "instance_normalization layer_normalization rms_normalization")
-def normalization(state: Sweep, node: Node) -> bool:
+def normalization(g: Sweep, node: Node) -> bool:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes of the operator; of
     rms_normalization without the mean.
     """
     x, rank = node.x, len(node.x.type.shape or ())
-    if not _real(x) or len(node.outputs) > 1 and node.op != "layer_normalization":
+    if not known(x, dtypes=FLOATS) or len(node.outputs) > 1 and node.op != "layer_normalization":
         return False
     first = 1 if node.op == "instance_normalization" else attr(node, "axis") % rank
     last = rank - 1 if node.op == "instance_normalization" else rank
@@ -34,190 +35,115 @@ def normalization(state: Sweep, node: Node) -> bool:
     own = x.type.dtype == np.float32 and node.op == "rms_normalization"
     if own and node.inputs[1].type.shape == x.type.dims[first:]:  # type: ignore[union-attr]
         return False  # a kernel's
-    mean, centered = None, x
-    if node.op != "rms_normalization":
-        mean = _mean(state, node, x, first, last)
-        centered = state.add("sub", [x, mean], x.type, node)
-    inverse = _inverse(state, node, _mean_square(state, node, centered, first, last))
-    if mean is not None and len(node.outputs) > 1:
-        for old, new in zip(node.outputs[1:], (mean, inverse), strict=False):
-            state.replace(old, new)
-    _affine(state, node, state.add("mul", [centered, inverse], x.type, node), node.inputs[1:3])
-    return True
+    axes = range(first, last)
+    mean = x if node.op == "rms_normalization" else g.mean(x, axes, keep=True)
+    centered = x if node.op == "rms_normalization" else x - mean
+    inverse = _inverse(g, node, g.mean(centered * centered, axes, keep=True))
+    return g.becomes(_affine(centered * inverse, node.inputs[1:3]), g.cast(mean, F32), g.cast(inverse, F32))
 
 
 @rule("common", "group_normalization")
-def group_normalization(state: Sweep, node: Node) -> bool:
+def group_normalization(g: Sweep, node: Node) -> bool:
     """The same over groups of channels: means over a channel first, then over the channels of each group."""
     x, groups = node.x, attr(node, "num_groups")
-    if not _real(x) or not all(v is not None and v.type.dtype == x.type.dtype for v in node.inputs[1:]):
+    if not known(x, dtypes=FLOATS) or not all(v is not None and v.type.dtype == x.type.dtype for v in node.inputs[1:]):
         return False
-    n, c, *space = x.type.dims
-    column = (c, *(1,) * len(space))
+    n, c, *spatial = x.type.dims
+    column, axes = (c, *(1 for _ in spatial)), range(2, len(x.type.dims))
 
     def within(mean: Value) -> Value:
         """The mean of the group for each of its channels, [N, groups, 1], of that of each channel."""
-        return _mean(state, node, shaped(state, node, mean, (n, groups, c // groups)), 2, 3)
+        return g.mean(g.shape(mean, n, groups, c // groups), [2], keep=True)
 
     def spread(mean: Value) -> Value:
-        dims = (n, groups, c // groups)
-        shape = constant(node.out, np.array(dims, np.int64), "shape")
-        wide = state.add("expand", [mean, shape], x.type.with_shape(dims), node)
-        return shaped(state, node, wide, (n, *column))
+        return g.shape(g.spread(mean, n, groups, c // groups), n, *column)
 
-    rank = len(x.type.dims)
-    mean = _mean(state, node, x, 2, rank)
-    centered = state.add("sub", [x, spread(within(mean))], x.type, node)
-    inverse = _inverse(state, node, within(_mean_square(state, node, centered, 2, rank)))
-    affine = [None if v is None else shaped(state, node, v, column) for v in node.inputs[1:3]]
-    _affine(state, node, state.add("mul", [centered, spread(inverse)], x.type, node), affine)
-    return True
+    centered = x - spread(within(g.mean(x, axes, keep=True)))
+    inverse = _inverse(g, node, within(g.mean(centered * centered, axes, keep=True)))
+    return g.becomes(_affine(centered * spread(inverse), [v and g.shape(v, *column) for v in node.inputs[1:3]]))
 
 
-def _real(x: Value) -> bool:
-    return x.type.concrete and x.type.dtype in FLOATS and x.type.size > 0
-
-
-def _mean(state: Sweep, node: Node, x: Value, first: int, last: int) -> Value:
-    """The mean of x along the axes from `first` up to `last`, which stay as 1."""
-    if first == last:
-        return x
-    axes = constant(node.out, np.arange(first, last, dtype=np.int64), "axes")
-    small = x.type.with_shape(tuple(1 if first <= i < last else d for i, d in enumerate(x.type.dims)))
-    return state.add("reduce_mean", [x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
-
-
-def _mean_square(state: Sweep, node: Node, x: Value, first: int, last: int) -> Value:
-    return _mean(state, node, state.add("mul", [x, x], x.type, node), first, last)
-
-
-def _inverse(state: Sweep, node: Node, variance: Value) -> Value:
+def _inverse(g: Sweep, node: Node, variance: Value) -> Value:
     """1 / the deviation: one division for many elements."""
-    epsilon = constant(node.out, np.array(attr(node, "epsilon"), variance.type.dtype), "epsilon")
-    y = state.add("add", [variance, epsilon], variance.type, node)
-    for op in ("sqrt", "reciprocal"):
-        y = state.add(op, [y], variance.type, node)
-    return y
+    return g.reciprocal(g.sqrt(variance + attr(node, "epsilon")))
 
 
-def _affine(state: Sweep, node: Node, y: Value, values: Sequence[Value | None]) -> None:
-    """y * scale + bias, as far as they change anything, stands for the node's result."""
-    for op, value, same in zip(("mul", "add"), values, (1, 0), strict=False):
-        if value is not None and (value.data is None or (value.data != same).any()):
-            y = state.add(op, [y, value], y.type, node)
-    state.replace(node.out, y)
+def _affine(y: Value, values: Sequence[Value | None]) -> Value:
+    """y * scale + bias, as far as they change anything."""
+    scale, bias = (*values, None)[:2]
+    if scale is not None and (scale.data is None or (scale.data != 1).any()):
+        y = y * scale
+    return y if bias is None or bias.data is not None and not bias.data.any() else y + bias
 
 
 def _onto(value: Value, x: Value) -> bool:
     """Whether a value is of x's element type and broadcasts to it."""
     dims, target = value.type.shape or (), x.type.dims
     pairs = zip(reversed(dims), reversed(target), strict=False)
-    return (
-        value.type.concrete
-        and value.type.dtype == x.type.dtype
-        and len(dims) <= len(target)
-        and all(a in (1, b) for a, b in pairs)
-    )
-
-
-def _whole(node: Node) -> bool:
-    """Whether operand and result are concrete, f32 or f64, and not empty."""
-    return _real(node.x) and node.out.type.concrete
+    same = value.type.concrete and value.type.dtype == x.type.dtype
+    return same and len(dims) <= len(target) and all(a in (1, b) for a, b in pairs)
 
 
 @rule("common", "lp_normalization")
-def lp_normalization(state: Sweep, node: Node) -> bool:
+def lp_normalization(g: Sweep, node: Node) -> bool:
     """Given ``y = lp_normalization(x)``; result ``x / max(norm, least)``, 0 where that is 0."""
-    if not _whole(node):
+    x, least = node.x, attr(node, "least")
+    if not known(x, dtypes=FLOATS):
         return False
-    x, axis, least = node.x.type, attr(node, "axis") % len(node.x.type.dims), attr(node, "least")
-    small = x.with_shape(tuple(1 if a == axis else n for a, n in enumerate(x.dims)))
-    axes = constant(node.out, np.array([axis], np.int64), "axes")
     op = "reduce_l1" if attr(node, "p") == 1 else "reduce_l2"
-    norm = state.add(op, [node.x, axes], small, node, keepdims=1, noop_with_empty_axes=0)
-    if least > 0:
-        norm = state.add("max", [norm, constant(node.out, np.array(least, x.dtype), "least")], small, node)
-        state.replace(node.out, state.add("div", [node.x, norm], x, node))
-        return True
-    zero = constant(node.out, np.zeros((), x.dtype), "zero")
-    none = state.add("equal", [norm, zero], TensorType(np.dtype(bool), small.shape), node)
-    one = constant(node.out, np.ones((), x.dtype), "one")
-    norm = state.add("where", [none, one, norm], small, node)
-    state.replace(node.out, state.add("div", [node.x, norm], x, node))
-    return True
+    norm = g.reduce(op, x, [attr(node, "axis") % len(x.type.dims)], keep=True)
+    return g.becomes(x / (g.max(norm, least) if least > 0 else g.choose(g.equal(norm, 0), 1, norm)))
 
 
 @rule("common", "lrn")
-def lrn(state: Sweep, node: Node) -> bool:
+def lrn(g: Sweep, node: Node) -> bool:
     """Given ``y = lrn(x)``; result ``x / (bias + alpha / size * sum of neighbors' squares) ** beta``."""
-    if not _whole(node):
-        return False
     x, size = node.x, attr(node, "size")
-    channels = x.type.dims[-1]
-    before, after = min((size - 1) // 2, channels), min(size // 2, channels)
-    squares = state.add("mul", [x, x], x.type, node)
+    if not known(x, dtypes=FLOATS):
+        return False
+    *lead, n = x.type.dims
+    before, after = min((size - 1) // 2, n), min(size // 2, n)
+    squares = x * x
     if before + after + 1 > MOST_SHIFTS:
-        place = np.arange(channels)
-        apart = place[:, None] - place[None, :]
-        near = constant(node.out, ((apart <= after) & (apart >= -before)).astype(x.type.dtype), "near")
-        total = state.add("matmul", [squares, near], x.type, node)
+        shift = np.arange(n)[:, None] - np.arange(n)
+        total = squares @ ((shift <= after) & (shift >= -before)).astype(x.type.dtype)
     else:
-        total = _neighbors(state, node, squares, before, after)
-    numbers = {"share": attr(node, "alpha") / size, "bias": attr(node, "bias"), "beta": attr(node, "beta")}
-    share, bias, beta = (constant(node.out, np.array(n, x.type.dtype), name) for name, n in numbers.items())
-    below = state.add("add", [state.add("mul", [total, share], x.type, node), bias], x.type, node)
-    below = state.add("pow", [below, beta], x.type, node)
-    state.replace(node.out, state.add("div", [x, below], x.type, node))
-    return True
-
-
-def _neighbors(state: Sweep, node: Node, squares: Value, before: int, after: int) -> Value:
-    """The sum along the last axis of so many elements before, the element, and so many after."""
-    dims, rank = squares.type.dims, len(squares.type.dims)
-    pads = [0] * (2 * rank)
-    pads[rank - 1], pads[-1] = before, after
-    wide = squares.type.with_shape((*dims[:-1], dims[-1] + before + after))
-    amounts = constant(node.out, np.array(pads, np.int64), "pads")
-    padded = state.add("pad", [squares, amounts], wide, node, mode="constant")
-    total: Value | None = None
-    for i in range(before + after + 1):
-        parts = zip(("starts", "ends", "axes"), (i, i + dims[-1], rank - 1), strict=True)
-        cut: list[Value | None] = [constant(node.out, np.array([v], np.int64), name) for name, v in parts]
-        part = state.add("slice", [padded, *cut], squares.type, node)
-        total = part if total is None else state.add("add", [total, part], squares.type, node)
-    assert total is not None
-    return total
+        padded = g.pad(squares, [*(0 for _ in lead), before], [*(0 for _ in lead), after])
+        total = reduce(operator.add, (g.cut(padded, len(lead), i, i + n) for i in range(before + after + 1)))
+    share, bias, beta = attr(node, "alpha") / size, attr(node, "bias"), attr(node, "beta")
+    return g.becomes(x / (total * share + bias) ** beta)
 
 
 @rule("rare", "batch_normalization")
-def open_batch_norm(state: Sweep, node: Node) -> bool:
+def open_batch_norm(g: Sweep, node: Node) -> bool:
     """Given ``y = batch_normalization(x, s, b, mean, var)`` of statistics that are computed, or of the batch's own;
     result ``(x - mean) * (s / sqrt(var + epsilon)) + b``.
     """
     x, scale, bias, mean, var = node.inputs
-    assert scale is not None and bias is not None and mean is not None and var is not None
-    if not known(x, scale, bias, mean, var) or not known(x, scale, bias, mean, var, dtypes=[np.float32]):
+    assert x is not None and scale is not None and bias is not None and mean is not None and var is not None
+    if not known(x, scale, bias, mean, var, dtypes=FLOATS):
         return False
-    do, running = Steps(state, node), [mean, var]
-    centered = None
+    scale, bias, mean, var = (g.cast(v, x.type.dtype) for v in (scale, bias, mean, var))
+    running = [mean, var]
     if attr(node, "training_mode"):
-        axes, keep = range(len(node.x.type.dims) - 1), attr(node, "momentum")
-        mean = do.reduce("reduce_mean", node.x, axes)
-        centered = do("sub", node.x, mean)
-        var = do.reduce("reduce_mean", do("mul", centered, centered), axes)
-        pairs = zip(running, (mean, var), strict=True)
-        running = [do("add", do("mul", old, keep), do("mul", new, 1 - keep)) for old, new in pairs]
-    factor = do("div", scale, do("sqrt", do("add", var, attr(node, "epsilon"))))
-    y = do("mul", do("sub", node.x, mean) if centered is None else centered, factor)
-    return do.becomes(do("add", y, bias), *running)
+        axes, keep = range(len(x.type.dims) - 1), attr(node, "momentum")
+        mean = g.mean(x, axes)
+        centered = x - mean
+        var = g.mean(centered * centered, axes)
+        running = [old * keep + new * (1 - keep) for old, new in zip(running, (mean, var), strict=True)]
+    else:
+        centered = x - mean
+    y = centered * (scale / g.sqrt(var + attr(node, "epsilon"))) + bias
+    return g.becomes(
+        y, *(g.cast(new, old.type.dtype) for new, old in zip(running, node.inputs[3:], strict=True) if old)
+    )
 
 
 @rule("rare", "mean_variance_normalization")
-def mean_variance(state: Sweep, node: Node) -> bool:
+def mean_variance(g: Sweep, node: Node) -> bool:
     """Given ``y = mean_variance_normalization(x)``; result ``(x - mean) / (deviation + 1e-9)``."""
-    if not known(node.x, dtypes=[np.float32]):
+    if not known(node.x, dtypes=FLOATS):
         return False
-    do, axes = Steps(state, node), sorted(a % len(node.x.type.dims) for a in attr(node, "axes"))
-    centered = do("sub", node.x, do.reduce("reduce_mean", node.x, axes, keep=True))
-    deviation = do("sqrt", do.reduce("reduce_mean", do("mul", centered, centered), axes, keep=True))
-    return do.becomes(do("div", centered, do("add", deviation, 1e-9)))
+    axes = sorted(a % len(node.x.type.dims) for a in attr(node, "axes"))
+    centered = node.x - g.mean(node.x, axes, keep=True)
+    return g.becomes(centered / (g.sqrt(g.mean(centered * centered, axes, keep=True)) + 1e-9))

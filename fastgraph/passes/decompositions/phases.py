@@ -13,7 +13,6 @@ from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.conv import transposed_window
 from ...ops.registry import OPS
-from ...rules.moves import shaped
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
@@ -53,7 +52,7 @@ def phase(first: int, size: int, kernel: int, stride: int, dilation: int, pad: i
 
 
 @rule("last_chains", "conv_transpose", quantized=True)
-def phases(state: Sweep, node: Node) -> bool:
+def phases(g: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w) {groups=8, strides=(2,)}``; result ``y = concat(conv(x, w0), conv(x, w1))``,
     whose rows are two pixels each.
     """
@@ -75,70 +74,43 @@ def phases(state: Sweep, node: Node) -> bool:
     if any(len(found) < s for found, s in zip(by_axis, strides, strict=True)):
         return False
     firsts = product(*map(range, strides))
-    parts = {f: _convolved(state, node, list(axes), counts) for f, axes in zip(firsts, product(*by_axis), strict=True)}
-    y = _interleaved(state, node, parts, counts, strides)
-    state.replace(node.out, _leading(state, node, y))
-    return True
+    parts = {f: _convolved(g, node, list(axes), counts) for f, axes in zip(firsts, product(*by_axis), strict=True)}
+    y = _interleaved(g, parts, counts, strides)
+    return g.becomes(g.slice(y, range(1, 1 + len(out)), [0] * len(out), out))
 
 
 def _part(data: np.ndarray, index: tuple[slice, ...]) -> np.ndarray:
     return np.ascontiguousarray(data[index])
 
 
-def _convolved(state: Sweep, node: Node, axes: list[Phase], counts: list[int]) -> Value:
+def _convolved(g: Sweep, node: Node, axes: list[Phase], counts: list[int]) -> Value:
     """The outputs of one phase, [N, counts..., O]."""
-    x, w = node.x, node.inputs[1]
+    w, spatial = node.inputs[1], range(1, 1 + len(axes))
     assert w is not None and w.data is not None
-    dims, data = x.type.dims, w.data
-    inner = tuple(p.end - p.start for p in axes)
-    if inner != dims[1:-1]:
-        x = _cut(state, node, x, [p.start for p in axes], [p.end for p in axes])
-    taps = once(_part, data, (slice(None), *(p.taps for p in axes), slice(None)))
+    x = g.slice(node.x, spatial, [p.start for p in axes], [p.end for p in axes])
+    taps = once(_part, w.data, (slice(None), *(p.taps for p in axes), slice(None)))
     attrs = {
         "strides": (1,) * len(axes), "dilations": tuple(p.dilation for p in axes),
         "pads": tuple(p.pads[end] for end in (0, 1) for p in axes), "groups": node.attrs["groups"],
         "auto_pad": "NOTSET", "kernel_shape": taps.shape[1:-1],
     }  # fmt: skip
     kept = {name: value for name, value in node.attrs.items() if name not in OWN}
-    shape = (dims[0], *counts, node.out.type.dims[-1])
-    inputs = [x, constant(w, taps, "taps", w.type.quant), *node.inputs[2:]]
-    return state.add("conv", inputs, node.out.type.with_shape(shape), node, **attrs, **kept)
+    kind = node.out.type.with_shape((node.x.type.dims[0], *counts, node.out.type.dims[-1]))
+    return g("conv", x, constant(w, taps, "taps", w.type.quant), *node.inputs[2:], type=kind, **attrs, **kept)
 
 
 OWN = {"strides", "dilations", "pads", "groups", "auto_pad", "kernel_shape", "output_padding", "output_shape"}
 
 
-def _cut(state: Sweep, node: Node, x: Value, starts: list[int], ends: list[int]) -> Value:
-    """x[:, start:end, ...] of the spatial axes."""
-    lists = {"starts": starts, "ends": ends, "axes": range(1, len(starts) + 1)}
-    at = [constant(node.out, np.array(v, np.int64), name) for name, v in lists.items()]
-    shape = (x.type.dims[0], *(e - s for s, e in zip(starts, ends, strict=True)), x.type.dims[-1])
-    return state.add("slice", [x, *at], x.type.with_shape(shape), node)
-
-
-def _interleaved(
-    state: Sweep, node: Node, parts: dict[tuple[int, ...], Value], counts: list[int], strides: tuple[int, ...]
-) -> Value:
+def _interleaved(g: Sweep, parts: dict[tuple[int, ...], Value], counts: list[int], strides: tuple[int, ...]) -> Value:
     """[N, counts * strides..., O] of the phases; every concatenation is of the last axis, whose rows get longer."""
-    n, channels = node.out.type.dims[0], node.out.type.dims[-1]
+    n, *_, channels = next(iter(parts.values())).type.dims
     row = channels
     for axis in reversed(range(len(counts))):
-        if strides[axis] > 1:
-            wide = (n, *counts[: axis + 1], row * strides[axis])
-            joined: dict[tuple[int, ...], Value] = {}
-            for lead in product(*map(range, strides[:axis])):
-                values = [shaped(state, node, parts[*lead, i], (*wide[:-1], row)) for i in range(strides[axis])]
-                type_ = node.out.type.with_shape(wide)
-                joined[lead] = state.add("concat", list(values), type_, node, axis=len(wide) - 1)
-            parts = joined
-        else:
-            parts = {first[:-1]: value for first, value in parts.items()}
+        dims = (n, *counts[: axis + 1], row)
+        leads = product(*map(range, strides[:axis]))
+        phases = {lead: [parts[*lead, i] for i in range(strides[axis])] for lead in leads}
+        parts = {lead: g.join([g.shape(v, *dims) for v in each] if len(each) > 1 else each, len(dims) - 1)
+                 for lead, each in phases.items()}  # fmt: skip
         row *= strides[axis] * counts[axis]
-    full = (n, *(c * s for c, s in zip(counts, strides, strict=True)), channels)
-    return shaped(state, node, parts[()], full)
-
-
-def _leading(state: Sweep, node: Node, y: Value) -> Value:
-    """As much of y as the node gives."""
-    dims = node.out.type.dims
-    return y if y.type.dims == dims else _cut(state, node, y, [0] * (len(dims) - 2), list(dims[1:-1]))
+    return g.shape(parts[()], n, *(c * s for c, s in zip(counts, strides, strict=True)), channels)

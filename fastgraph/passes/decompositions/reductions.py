@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...ir import Node, Value
-from ...ir.build import constant
 from ...ops.reduce import reduced_axes
-from ...rules.moves import shaped, turn
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
@@ -19,15 +15,14 @@ BEFORE = {"reduce_log_sum": "reduce_sum"}
 
 
 @rule("reductions", *AFTER, *BEFORE, quantized=True)
-def reduction(state: Sweep, node: Node) -> bool:
+def reduction(g: Sweep, node: Node) -> bool:
     """Over axes that do not lie side by side: one run of axes after the other; over none: nothing to do."""
     axes, x = node.const(1), node.x
     if x.type.quant is not None or node.out.type.quant is not None:
-        return _of_stored(state, node)
+        return _of_stored(g, node)
     known = x.type.concrete and "chain" not in node.attrs and not (axes is None and node.has(1))
     if known and reduced_axes(node, len(x.type.dims), axes) is None:
-        state.replace(node.out, _of_one(state, node))
-        return True
+        return g.becomes(_of_one(g, node))
     if axes is None:
         return False
     kinds = "f" if node.op in ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp") else "iuf"
@@ -38,16 +33,13 @@ def reduction(state: Sweep, node: Node) -> bool:
     runs = _runs(chosen)
     if len(runs) < 2 or not x.type.size:
         return False
-    y, left = x, list(dims)
+    y = x
     for op, run in zip(_several(node.op, len(runs)), runs, strict=True):
-        left = [1 if i in run else d for i, d in enumerate(left)]
-        at = constant(node.out, np.array(run, np.int64), "axes")
-        y = state.add(op, [y, at], x.type.with_shape(tuple(left)), node, keepdims=1, noop_with_empty_axes=0)
-    state.replace(node.out, shaped(state, node, y, node.out.type.dims))
-    return True
+        y = g.reduce(op, y, run, keep=True)
+    return g.becomes(y)
 
 
-def _of_stored(state: Sweep, node: Node) -> bool:
+def _of_stored(g: Sweep, node: Node) -> bool:
     """Stored numbers, which are rounded once: axes that do not lie side by side are brought to the end."""
     axes, x = node.const(1), node.x
     if axes is None or not x.type.concrete or not x.type.size or x.type.quant is None or x.type.quant.axis is not None:
@@ -57,12 +49,9 @@ def _of_stored(state: Sweep, node: Node) -> bool:
     if len(_runs([a for a in gone if dims[a] != 1])) < 2:
         return False
     left = [a for a in range(len(dims)) if a not in gone]
-    turned = turn(state, node, x, (*left, *gone))
-    at = constant(node.out, np.arange(len(left), len(dims), dtype=np.int64), "axes")
-    attrs = {**node.attrs, "keepdims": 0}
-    y = state.add(node.op, [turned, at], node.out.type.with_shape(tuple(dims[a] for a in left)), node, **attrs)
-    state.replace(node.out, shaped(state, node, y, node.out.type.dims))
-    return True
+    kind = node.out.type.with_shape(tuple(dims[a] for a in left))
+    at = g.vector(*range(len(left), len(dims)))
+    return g.becomes(g(node.op, g.turn(x, *left, *gone), at, type=kind, **{**node.attrs, "keepdims": 0}))
 
 
 def _several(op: str, count: int) -> list[str]:
@@ -70,14 +59,13 @@ def _several(op: str, count: int) -> list[str]:
     return [BEFORE[op]] * (count - 1) + [op] if op in BEFORE else [op] + [AFTER[op]] * (count - 1)
 
 
-def _of_one(state: Sweep, node: Node) -> Value:
+def _of_one(g: Sweep, node: Node) -> Value:
     """What each element alone is reduced to."""
-    x = node.x
     if node.op in ("reduce_l1", "reduce_l2"):
-        return state.add("abs", [x], x.type, node)
+        return abs(node.x)
     if node.op == "reduce_log_sum":
-        return state.add("log", [x], x.type, node)
-    return state.add("mul", [x, x], x.type, node) if node.op == "reduce_sum_square" else x
+        return g.log(node.x)
+    return node.x * node.x if node.op == "reduce_sum_square" else node.x
 
 
 def _runs(axes: list[int]) -> list[list[int]]:

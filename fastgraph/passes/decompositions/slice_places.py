@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ...ir import Node, TensorType, Value
-from ...ir.build import constant
+from ...ir import Node, Value
 from ...ops.registry import attr
-from ...rules.moves import shaped
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
@@ -15,7 +15,7 @@ NOWHERE = -1
 
 
 @rule("early", "slice_update")
-def slice_update(state: Sweep, node: Node) -> bool:
+def slice_update(g: Sweep, node: Node) -> bool:
     """Given ``y = slice_update(x, u, begin, end, 1)`` with a begin or an end that is read at run time; result
     ``dynamic_update_slice(x, u, where(end - begin == extents of u, begin, -1))``, checked.
     """
@@ -24,32 +24,21 @@ def slice_update(state: Sweep, node: Node) -> bool:
         return False
     x, update, begin, end, _ = node.inputs
     assert x is not None and update is not None and begin is not None and end is not None
-    extents, whole = np.array(x.type.dims), TensorType(begin.type.dtype, begin.type.shape)
-    flags = TensorType(np.dtype(bool), begin.type.shape)
-
-    def number(what: object) -> Value:
-        return constant(node.out, np.broadcast_to(np.asarray(what, begin.type.dtype), extents.shape).copy())
-
-    def each(op: str, *operands: Value, kind: TensorType = whole) -> Value:
-        return state.add(op, list(operands), kind, node)
+    extents = np.array(x.type.dims, begin.type.dtype)
 
     def from_start(place: Value) -> Value:
         """Where negative numbers count from the end."""
-        return each("where", each("less", place, number(0), kind=flags), each("add", place, number(extents)), place)
+        return g.choose(place < 0, place + extents, place)
 
-    def chosen(mask: str, those: Value, others: Value) -> Value:
-        bits = constant(node.out, _bits(node, mask))
-        return each("where", bits, those, others) if bits.data.any() else others  # type: ignore[union-attr]
+    def chosen(mask: str, those: Any, others: Value) -> Value:
+        bits = _bits(node, mask)
+        return g.choose(bits, those, others) if bits.any() else others
 
-    first, last = from_start(begin), each("min", from_start(end), number(extents))
-    start = chosen("begin_mask", number(0), chosen("shrink_axis_mask", first, each("max", first, number(0))))
-    stop = chosen("end_mask", number(extents), last)
-    stop = chosen("shrink_axis_mask", each("add", start, number(1)), stop)
-    fits = each("equal", each("sub", stop, start), number(sizes), kind=flags)
-    place = each("where", fits, start, number(NOWHERE))
-    full = shaped(state, node, update, sizes)
-    state.write(Node("dynamic_update_slice", [x, full, place], node.outputs, {"checked": 1}, node.name))
-    return True
+    first, last = from_start(begin), g.min(from_start(end), extents)
+    start = chosen("begin_mask", 0, chosen("shrink_axis_mask", first, g.max(first, 0)))
+    stop = chosen("shrink_axis_mask", start + 1, chosen("end_mask", extents, last))
+    place = g.choose(g.equal(stop - start, np.array(sizes, extents.dtype)), start, NOWHERE)
+    return g.becomes(g("dynamic_update_slice", x, g.shape(update, *sizes), place, type=node.out.type, checked=1))
 
 
 def _bits(node: Node, mask: str) -> np.ndarray:
@@ -67,9 +56,9 @@ def _sizes(node: Node) -> tuple[int, ...] | None:
         return None
     if not dims or begin.type.dtype != end.type.dtype or not update.type.concrete or update.type.quant != x.type.quant:
         return None
-    if any(v.type.shape != (len(dims),) for v in (begin, end)) or attr(node, "ellipsis_mask") | attr(
-        node, "new_axis_mask"
-    ):
+    if any(v.type.shape != (len(dims),) for v in (begin, end)):
+        return None
+    if attr(node, "ellipsis_mask") or attr(node, "new_axis_mask"):
         return None
     gone, left = _bits(node, "shrink_axis_mask"), list(update.type.dims)
     if len(left) != len(dims) - gone.sum():

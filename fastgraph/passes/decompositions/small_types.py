@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ...ir import Node
-from ...ir.build import constant
+from ...ir import Node, Value
 from ...ops.narrow import INTEGERS, is_narrow
 from ...ops.registry import attr
-from ...rules.moves import cast
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32
-from .writing import Steps, known
 
 
 @rule("early", "cast")
-def formatted(state: Sweep, node: Node) -> bool:
+def formatted(g: Sweep, node: Node) -> bool:
     """Rounding to floats of few bits begins with f32; whole numbers of few bits are the low ones of a byte."""
-    x, out, kind = node.x, node.out, attr(node, "format")
+    x, byte, kind = node.x, node.out.type.dtype, attr(node, "format")
     if kind == "float8e8m0":
-        return _power_of_two(Steps(state, node))
-    if x.type.dtype is None or out.type.dtype is None or x.type.dtype.kind not in "biuf" or not is_narrow(kind):
+        return _power_of_two(g, node)
+    if x.type.dtype is None or byte is None or x.type.dtype.kind not in "biuf" or not is_narrow(kind):
         return False
     if kind not in INTEGERS:
-        if x.type.dtype == F32 or x.type.dtype.itemsize > 2:
-            return False
-        state.write(Node("cast", [cast(state, node, x, F32)], node.outputs, node.attrs, node.name))
-        return True
-    bits, byte = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}[kind], out.type.dtype
+        return x.type.dtype != F32 and x.type.dtype.itemsize <= 2 and g.again(node, [g.cast(x, F32)])
+    bits = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}[kind]
     if byte.kind not in "iu" or byte.itemsize != 1:
         return False
-    y = state.add("cast", [x], out.type, node, to=byte.name) if x.type.dtype != byte else x
+    y = g.cast(x, byte)
     if kind[0] == "u":
-        y = state.add("bitwise_and", [y, constant(out, np.array((1 << bits) - 1, byte), "mask")], out.type, node)
-    else:
-        far = constant(out, np.array(8 - bits, byte), "shift")
-        for direction in ("LEFT", "RIGHT"):
-            y = state.add("bit_shift", [y, far], out.type, node, direction=direction)
-    state.replace(out, y)
-    return True
+        return g.becomes(g("bitwise_and", y, (1 << bits) - 1))
+    return g.becomes(_shifted(g, _shifted(g, y, 8 - bits, "LEFT"), 8 - bits, "RIGHT"))
+
+
+def _shifted(g: Sweep, x: Value, bits: int, direction: str) -> Value:
+    return g("bit_shift", x, bits, direction=direction)
 
 
 UP = {"up": (0x7FFFFF, 0x400001), "nearest": (0x400000, 0x600000), "down": (0, 0x800000)}
@@ -47,20 +43,17 @@ UP = {"up": (0x7FFFFF, 0x400001), "nearest": (0x400000, 0x600000), "down": (0, 0
 normal one."""
 
 
-def _power_of_two(do: Steps) -> bool:
+def _power_of_two(g: Sweep, node: Node) -> bool:
     """x rounded to a power of two: to its exponent. The least, 2**-127, is a subnormal number."""
-    x, wide = do.node.x, do.node.x.type.dtype in (F32, np.float16)
-    if not wide or not known(x, dtypes=[x.type.dtype]) or do.node.out.type.dtype != F32:
+    x, (part, least) = node.x, UP[attr(node, "round_mode")]
+    if not known(x, dtypes=[F32, np.float16]) or node.out.type.dtype != F32:
         return False
-    saturate, (part, least) = attr(do.node, "saturate"), UP[attr(do.node, "round_mode")]
-    cast, number = {"to": "int32", "format": "", "from_format": "", "resize": 0}, do.cast(x, F32)
-    size = do("bitwise_and", do("bit_cast", number, **cast), 0x7FFFFFFF)
-    power = do("bit_shift", do("add", size, part), 23, direction="RIGHT")
-    power = do.where(do("less", size, 1 << 23), do.cast(do("greater_or_equal", size, least), np.int32), power)
-    shifted = do("bit_shift", do("min", power, 254), 23, direction="LEFT")
-    bits = do.where(do("less", power, 1), 1 << 22, shifted)
-    none = do("greater", size, 0x7F800000)
-    if not saturate:
-        none = do("or", none, do("or", do("equal", size, 0), do("greater", power, 254)))
-    bits = do.where(none, 0x7FC00000, bits)
-    return do.becomes(do("bit_cast", bits, **{**cast, "to": "float32"}))
+    cast: Any = {"format": "", "from_format": "", "resize": 0}
+    size = g("bitwise_and", g("bit_cast", g.cast(x, F32), to="int32", **cast), 0x7FFFFFFF)
+    power = _shifted(g, size + part, 23, "RIGHT")
+    power = g.choose(size < 1 << 23, g.cast(size >= least, np.int32), power)
+    bits = g.choose(power < 1, 1 << 22, _shifted(g, g.min(power, 254), 23, "LEFT"))
+    none = size > 0x7F800000
+    if not attr(node, "saturate"):
+        none = none | (g.equal(size, 0) | (power > 254))
+    return g.becomes(g("bit_cast", g.choose(none, 0x7FC00000, bits), to="float32", **cast))

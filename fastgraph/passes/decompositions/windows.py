@@ -2,112 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from functools import reduce
 from itertools import product
 from math import prod
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
-from ...ir.build import constant
+from ...ir import Node, Value
 from ...ops.common import ints
-from ...ops.detection import unpooled
 from ...ops.pool import counts
 from ...ops.registry import attr
 from ...ops.window import reach, resolve_pads, window_attrs
-from ...rules.moves import shaped, turn
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32, F64
-from .open_weights import cut_out, padded_around
+from .open_weights import cut_out
 
 MOST_TAPS = 64
 """Larger windows stay what they are."""
 
 
 @rule("rare", "lp_pool")
-def lp_pool(state: Sweep, node: Node) -> bool:
+def lp_pool(g: Sweep, node: Node) -> bool:
     """The root of sums of |x|**p: of any p, by the pool that sums sizes."""
-    x, p, out = node.x, attr(node, "p"), node.out
-    if x.type.dtype not in (F32, F64) or not x.type.concrete or (x.type.dtype == F32 and p in (1, 2)) or p == 1:
+    x, p = node.x, attr(node, "p")
+    if p == 1 or not known(x, dtypes=[F64] if p == 2 else [F32, F64]) or not node.out.type.concrete:
         return False
-    if not out.type.concrete or not x.type.size:
-        return False
-    number, share = (constant(out, np.array(n, x.type.dtype), "number") for n in (p, 1 / p))
-    power = state.add("pow", [state.add("abs", [x], x.type, node), number], x.type, node)
-    total = state.add("lp_pool", [power], out.type, node, **{**node.attrs, "p": 1})
-    state.replace(out, state.add("pow", [total, share], out.type, node))
-    return True
+    return g.becomes(g("lp_pool", abs(x) ** p, **{**node.attrs, "p": 1}) ** (1 / p))
 
 
 @rule("f64_rest", "max_pool average_pool lp_pool")
-def pool(state: Sweep, node: Node) -> bool:
+def pool(g: Sweep, node: Node) -> bool:
     """Pools of f64: the greatest element of each window, or the sum."""
-    x, out = node.x, node.out
-    if x.type.dtype != F64 or len(node.outputs) > 1:
+    x, greatest = node.x, node.op == "max_pool"
+    if x.type.dtype != F64 or len(node.outputs) > 1 or node.op == "lp_pool" and attr(node, "p") != 1:
         return False
-    greatest = node.op == "max_pool"
-    taps = _taps(state, node, -np.inf if greatest else 0.0)
-    if taps is None or (node.op == "lp_pool" and attr(node, "p") != 1):
+    taps = _taps(g, node, -np.inf if greatest else 0.0)
+    if taps is None:
         return False
-    if node.op == "lp_pool":
-        taps = [state.add("abs", [tap], tap.type, node) for tap in taps]
-    y = constant(out, np.array(-np.inf), "least") if greatest else taps[0]
-    truth = TensorType(np.dtype(np.bool_), out.type.shape)
-    for tap in taps if greatest else taps[1:]:
-        if greatest:
-            y = state.add("where", [state.add("greater", [tap, y], truth, node), tap, y], out.type, node)
-        else:
-            y = state.add("add", [y, tap], out.type, node)
-    if node.op == "average_pool":
-        number = np.maximum(counts(node, x.type.dims[1:-1]), 1)
-        y = state.add("div", [y, constant(out, number.astype(F64), "counts")], out.type, node)
-    state.replace(out, y)
-    return True
+    if greatest:
+        return g.becomes(reduce(lambda y, tap: g.choose(tap > y, tap, y), taps, g.number(-np.inf, x)))
+    y = reduce(operator.add, map(abs, taps) if node.op == "lp_pool" else taps)
+    return g.becomes(y / np.maximum(counts(node, x.type.dims[1:-1]), 1).astype(F64) if node.op == "average_pool" else y)
 
 
-def _window(node: Node, spatial: Sequence[int]) -> tuple[Sequence[int], Sequence[int], dict[str, tuple[int, ...]]]:
-    kernel = tuple(attr(node, "kernel_shape"))
-    a = window_attrs(node, len(spatial), kernel)
-    begin, end = resolve_pads(spatial, kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
-    return begin, end, a
-
-
-def _taps(state: Sweep, node: Node, fill: float) -> list[Value] | None:
+def _taps(g: Sweep, node: Node, fill: float) -> list[Value] | None:
     """The elements of the windows [N, out..., C], one value for each place in them; None where those are many."""
     x, out, kernel = node.x, node.out, tuple(attr(node, "kernel_shape"))
-    if not x.type.concrete or not out.type.concrete or not x.type.size or not out.type.size:
+    if not known(x, out) or prod(kernel) > MOST_TAPS:
         return None
-    if prod(kernel) > MOST_TAPS:
-        return None
-    begin, _, a = _window(node, x.type.dims[1:-1])
-    counts = out.type.dims[1:-1]
-    whole = reach(counts, kernel, a["strides"], a["dilations"])
-    after = [w - n - b for w, n, b in zip(whole, x.type.dims[1:-1], begin, strict=True)]
-    wide = padded_around(state, node, x, [0, *begin, 0], [0, *after, 0], fill)
-    starts = [[k * d for k, d in zip(at, a["dilations"], strict=True)] for at in product(*map(range, kernel))]
-    return [cut_out(state, node, wide, start, counts, a["strides"], 1) for start in starts]
-
-
-@rule("rare", "max_unpool")
-def max_unpool(state: Sweep, node: Node) -> bool:
-    """Into a larger shape: into that which was pooled, with zeros behind."""
-    target, out = node.const(2), node.out
-    if target is None or not node.x.type.concrete or not out.type.concrete:
-        return False
-    shape = tuple(n for n in unpooled(node, node.x.type.dims) if n is not None)
-    y = state.add("max_unpool", [*node.inputs[:2], None], out.type.with_shape(shape), node, **node.attrs)
-    after = [m - n for m, n in zip(out.type.dims, shape, strict=True)]
-    state.replace(out, padded_around(state, node, y, [0] * len(shape), after))
-    return True
+    spatial, number = x.type.dims[1:-1], out.type.dims[1:-1]
+    a = window_attrs(node, len(spatial), kernel)
+    strides, dilations = a["strides"], a["dilations"]
+    begin, _ = resolve_pads(spatial, kernel, strides, dilations, a["auto_pad"], a["pads"])
+    whole = reach(number, kernel, strides, dilations)
+    after = [w - n - b for w, n, b in zip(whole, spatial, begin, strict=True)]
+    wide = g.pad(x, [0, *begin, 0], [0, *after, 0], fill)
+    starts = [[k * d for k, d in zip(at, dilations, strict=True)] for at in product(*map(range, kernel))]
+    return [cut_out(g, wide, start, number, strides) for start in starts]
 
 
 @rule("rare", "col2im")
-def col2im(state: Sweep, node: Node) -> bool:
+def col2im(g: Sweep, node: Node) -> bool:
     """The sum of images, each of the elements of a block that do not lie over one another: a stride of neighbors, or
     one where they are dilated.
     """
-    x, out, image, block = node.x, node.out, node.const(1), node.const(2)
+    x, image, block = node.x, node.const(1), node.const(2)
     numbers = x.type.dtype is not None and x.type.dtype.kind in "iuf"
     if image is None or block is None or not numbers or not x.type.concrete or not x.type.size:
         return False
@@ -123,20 +85,17 @@ def col2im(state: Sweep, node: Node) -> bool:
     if prod(map(len, runs)) > MOST_TAPS:
         return False
     lead = x.type.size // (prod(kernel) * prod(counts))
-    columns = shaped(state, node, x, (lead, *kernel, *counts))
-    total: Value | None = None
+    columns, blank, total = g.shape(x, lead, *kernel, *counts), [0] * rank, None
     for pieces in product(*runs):
         starts, many = [p[0] for p in pieces], [p[1] for p in pieces]
-        part = cut_out(state, node, columns, starts, many, [1] * rank, 1)
+        part = cut_out(g, columns, starts, many)
         missing = [s - n for s, n in zip(strides, many, strict=True)]
-        part = padded_around(state, node, part, [0] * (1 + 2 * rank), [0, *missing, *[0] * rank])
-        part = turn(state, node, part, (0, *(axis for i in range(rank) for axis in (1 + rank + i, 1 + i))))
+        part = g.pad(part, [0, *blank, *blank], [0, *missing, *blank])
+        part = g.turn(part, 0, *(axis for i in range(rank) for axis in (1 + rank + i, 1 + i)))
         dense = [n * s for n, s in zip(counts, strides, strict=True)]
-        part = shaped(state, node, part, (lead, *dense))
         before = [p[2] - b for p, b in zip(pieces, begin, strict=True)]
         after = [n - f - m for n, f, m in zip(spatial, before, dense, strict=True)]
-        part = padded_around(state, node, part, [0, *before], [0, *after])
-        total = part if total is None else state.add("add", [total, part], part.type, node)
+        part = g.pad(g.shape(part, lead, *dense), [0, *before], [0, *after])
+        total = part if total is None else total + part
     assert total is not None
-    state.replace(out, shaped(state, node, total, out.type.dims))
-    return True
+    return g.becomes(total)

@@ -16,7 +16,7 @@ BITS = (2, 4, 8)
 
 
 @rule("block_weights", "matmul gemm")
-def block_layer(state: Sweep, node: Node) -> bool:
+def block_layer(g: Sweep, node: Node) -> bool:
     """A product by what blocks of stored integers stand for.
 
     Given ``y = matmul(x, dequantize_linear(w, s, z) {axis=0, block_size=32})``, w, s and z constants; result
@@ -24,10 +24,10 @@ def block_layer(state: Sweep, node: Node) -> bool:
     """
     if len(node.inputs) < 2 or not node.out.type.concrete or node.out.type.dtype != F32 or not _plain(node):
         return False
-    real = state.maker.get(node.inputs[1])  # type: ignore[arg-type]
+    real = g.maker.get(node.inputs[1])  # type: ignore[arg-type]
     across = node.op == "gemm" and bool(attr(node, "trans_b"))
     if real is not None and real.op == "transpose":
-        real, across = state.maker.get(real.x), not across
+        real, across = g.maker.get(real.x), not across
     if real is None or real.op != "dequantize_linear":
         return False
     stored, scale, zero, block = real.const(0), real.const(1), real.const(2), attr(real, "block_size")
@@ -43,11 +43,8 @@ def block_layer(state: Sweep, node: Node) -> bool:
         middle = 0 if stored.dtype == np.uint8 else 1 << (bits - 1)
         numbers.append(once(_zero_points, np.zeros_like(scale) if zero is None else zero, across, middle))
     inputs = [constant(node.inputs[1], data, "codes") for data in numbers]  # type: ignore[arg-type]
-    y = state.add("block_dense", [node.x, *inputs], TensorType(F32, node.out.type.shape), node, bits=bits, block=block)
-    if node.has(2):
-        y = state.add("add", [y, node.inputs[2]], y.type, node)
-    state.replace(node.out, y)
-    return True
+    y = g("block_dense", node.x, *inputs, type=TensorType(F32, node.out.type.shape), bits=bits, block=block)
+    return g.becomes(y + node.inputs[2] if node.has(2) else y)
 
 
 def _by_row(numbers: np.ndarray, across: bool) -> np.ndarray:

@@ -20,32 +20,28 @@ ELEMENTWISE = frozenset({"fused", "requantize"})
 
 
 @rule("signs", *ELEMENTWISE, "dense", quantized=True)
-def reads_signed(state: Sweep, node: Node) -> bool:
+def reads_signed(g: Sweep, node: Node) -> bool:
     """Given ``y = dense(requantize(x), w)`` of one row, x int8 and its twin uint8; result ``y = dense(x, w)``."""
     places = range(len(node.inputs)) if node.op in ELEMENTWISE else range(1) if _is_row(node) else ()
     inputs = list(node.inputs)
     for i in places:
         value = inputs[i]
-        maker = None if value is None else state.maker.get(value)
+        maker = None if value is None else g.maker.get(value)
         if maker is not None and maker.op == "requantize" and maker.out.type.dtype == np.uint8:
             inputs[i] = maker.x if flips(maker.x.type, maker.out.type) else value
-    if all(old is new for old, new in zip(node.inputs, inputs, strict=True)):
-        return False
-    state.write(Node(node.op, inputs, node.outputs, node.attrs, node.name))
-    return True
+    return any(old is not new for old, new in zip(node.inputs, inputs, strict=True)) and g.again(node, inputs)
 
 
 @rule("signs", "requantize", quantized=True)
-def writes_signed(state: Sweep, node: Node) -> bool:
+def writes_signed(g: Sweep, node: Node) -> bool:
     """Given ``y = requantize(dense(x, w))``, y int8 and its twin uint8; result ``y = dense(x, w)``, int8."""
     if node.out.type.dtype != np.int8 or not flips(node.x.type, node.out.type):
         return False
-    maker = state.sole_maker(node.x)
+    maker = g.sole_maker(node.x)
     if maker is None or not _writes_signed(maker):
         return False
-    state.drop(maker)
-    state.write(Node(maker.op, maker.inputs, node.outputs, maker.attrs, maker.name))
-    return True
+    g.drop(maker)
+    return g.again(maker)
 
 
 def _is_row(node: Node) -> bool:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, TensorType, Value
-from ...ir.build import constant
 from ...ir.weights import once
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from ..explicit_quantization import requantized
 from .block_layer import codes_of
 
 F32 = np.dtype(np.float32)
@@ -18,13 +16,13 @@ FEW, MANY = 8, 1 << 16
 
 
 @rule("coded_layers", "matmul dense", quantized=True)
-def coded_layer(state: Sweep, node: Node) -> bool:
+def coded_layer(g: Sweep, node: Node) -> bool:
     """A product of few rows reads the bytes of its weights, and not the reals that they stand for.
 
     Given ``y = matmul(x, requantize(w))``, w a constant of bytes, x f32 or int16; result ``y = block_dense(x, codes,
     s)`` on the reals of x.
     """
-    w = _bytes_of(state, node.inputs[1])
+    w = _bytes_of(g, node.inputs[1])
     if w is None or w.data is None or w.type.quant is None or "chain" in node.attrs or not node.out.type.concrete:
         return False
     along = 1 if node.op == "dense" else 0
@@ -41,18 +39,13 @@ def coded_layer(state: Sweep, node: Node) -> bool:
     numbers = [codes, once(_column, quant.scale, n)]
     points = tuple(z + middle for z in quant.zero_point)
     numbers += [once(_column, points, n)] if set(points) != {128} else []
-    inputs = [constant(node.out, a, "codes") for a in numbers]
-    x = node.x
-    if x.type.quant is not None:
-        x = state.add("requantize", [x], TensorType(F32, x.type.shape), node)
-    y = state.add("block_dense", [x, *inputs], TensorType(F32, node.out.type.shape), node, bits=8, block=k)
-    if bias is not None:
-        real = bias if bias.type.quant is None else requantized(state, bias, TensorType(F32, bias.type.shape), node)
-        y = state.add("add", [y, real], y.type, node)
-    if node.out.type.quant is not None:
-        y = state.add("requantize", [y], node.out.type, node)
-    state.replace(node.out, y)
-    return True
+    y = g("block_dense", _real(g, node.x), *numbers, type=TensorType(F32, node.out.type.shape), bits=8, block=k)
+    y = y if bias is None else y + _real(g, bias)
+    return g.becomes(y if node.out.type.quant is None else g("requantize", y, type=node.out.type))
+
+
+def _real(g: Sweep, value: Value) -> Value:
+    return value if value.type.quant is None else g.requantize(value, TensorType(F32, value.type.shape))
 
 
 def _column(values: tuple[float, ...], n: int) -> np.ndarray:
@@ -60,9 +53,9 @@ def _column(values: tuple[float, ...], n: int) -> np.ndarray:
     return np.broadcast_to(np.array(values, F32), n).reshape(n, 1).copy()
 
 
-def _bytes_of(state: Sweep, w: Value | None) -> Value | None:
+def _bytes_of(g: Sweep, w: Value | None) -> Value | None:
     """The stored matrix of bytes whose reals, or which itself, a value is."""
-    maker = None if w is None else state.maker.get(w)
+    maker = None if w is None else g.maker.get(w)
     if maker is not None and maker.op == "requantize" and w is not None and w.type.quant is None:
         w = maker.x
     return w if w is not None and w.type.dtype in (np.int8, np.uint8) and len(w.type.dims) == 2 else None

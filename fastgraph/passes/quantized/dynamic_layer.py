@@ -13,14 +13,14 @@ DYNAMIC = {"conv": "dynamic_conv", "dense": "dynamic_dense"}
 
 
 @rule("dynamic_layers", "conv dense", quantized=True)
-def dynamic_layer(state: Sweep, node: Node) -> bool:
+def dynamic_layer(g: Sweep, node: Node) -> bool:
     """A layer of rounded activations rounds them itself.
 
     Given ``y = conv(dynamic_round(x), w)``, w constant of 8 bits; result ``y = dynamic_conv(x, w)``.
     """
     if "chain" in node.attrs or node.out.type.dtype != np.float32:
         return False
-    rounding = state.maker.get(node.x)
+    rounding = g.maker.get(node.x)
     w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
     if rounding is None or rounding.op != "dynamic_round" or w is None or not _plain(w, rounding.attrs["per"]):
         return False
@@ -31,8 +31,7 @@ def dynamic_layer(state: Sweep, node: Node) -> bool:
         if not _convolves(node, attrs["per"]):
             return False
         attrs["per"] = "batch" if node.x.type.dims[0] == 1 else attrs["per"]
-    state.write(Node(DYNAMIC[node.op], [rounding.x, w, b], node.outputs, attrs, node.name))
-    return True
+    return g.becomes(g(DYNAMIC[node.op], rounding.x, w, b, type=node.out.type, **attrs))
 
 
 def _plain(w: Value, per: str) -> bool:

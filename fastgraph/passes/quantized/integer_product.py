@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, Quantization, TensorType, Value
-from ...ir.build import constant
 from ...ops.shape import permutation
 from ...ops.window import resolve_pads, window_attrs
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from ..decompositions.open_scales import SUMMED
-from ..decompositions.writing import Steps
 from ..explicit_quantization import BYTES, WHOLE
 
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
@@ -22,11 +20,10 @@ F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 PLAIN: dict[str, Any] = {"saturate": 1, "round_mode": "up", "format": ""}
 EXACT = 1 << 24
 """The sums that f32 holds without rounding are below."""
-ONE = TensorType(F32, ())
 
 
 @rule("scaled_products", "mul")
-def integer_product(state: Sweep, node: Node) -> bool:
+def integer_product(g: Sweep, node: Node) -> bool:
     """What onnxruntime's quantize_dynamic writes for a product.
 
     Given ``q, s, z = dynamic_quantize_linear(x)``, ``y = mul(cast(matmul_integer(q, w, z)), mul(s, c))``, w and c
@@ -36,13 +33,13 @@ def integer_product(state: Sweep, node: Node) -> bool:
     """
     if len(node.inputs) != 2 or node.out.type.dtype != F32:
         return False
-    factors = _factors(state, node)
+    factors = _factors(g, node)
     for real in factors:
-        cast = _maker(state, real, "cast")
-        after, product = _behind_transposes(state, None if cast is None else cast.x)
+        cast = _maker(g, real, "cast")
+        after, product = _behind_transposes(g, None if cast is None else cast.x)
         if product is None or product.op not in REAL:
             continue
-        before, rounding = _behind_transposes(state, product.x)
+        before, rounding = _behind_transposes(g, product.x)
         if rounding is None or rounding.op != "dynamic_quantize_linear" or len(rounding.outputs) != 3:
             continue
         rest = [v for v in factors if v is not real]
@@ -52,50 +49,41 @@ def integer_product(state: Sweep, node: Node) -> bool:
         w = _weights(product, found.data, _turned_last(after, len(product.out.type.shape or ())))
         if w is None or product.inputs[2:3] != [rounding.outputs[2]] or not product.out.type.concrete:
             continue
-        y = _layer(state, product, rounding, before, after, w)
-        if y is None or y.type.shape != node.out.type.shape:
-            return False
-        state.replace(node.out, y)
-        return True
+        y = _layer(g, product, rounding, before, after, w)
+        return y is not None and y.type.shape == node.out.type.shape and g.becomes(y)
     return False
 
 
-def _layer(
-    state: Sweep, product: Node, rounding: Node, before: list[Node], after: list[Node], w: Value
-) -> Value | None:
+def _layer(g: Sweep, product: Node, rounding: Node, before: list[Node], after: list[Node], w: Value) -> Value | None:
     """The product of what is rounded, between its transposes; None where neither bytes nor f32 sum it exactly."""
     grid: dict[str, Any] = {"per": "tensor", "grid": "onnx"}
-    x, type_ = _turned(state, rounding.x, before), TensorType(F32, product.out.type.shape)
+    x = _turned(g, rounding.x, before)
     assert w.data is not None and w.type.quant is not None
     if product.op == "matmul_integer" or not _is_depthwise(product, w.data):
-        if len(type_.dims) > 4:
+        if len(product.out.type.dims) > 4:
             return None  # the layers of bytes have no volumes, and in f32 Winograd's transforms would round
-        x = state.add("dynamic_round", [x], x.type, rounding, **grid)
-        return _turned(state, state.add(REAL[product.op], [x, w], type_, product, **product.attrs), after)
+        y = g(REAL[product.op], g("dynamic_round", x, **grid), w, **product.attrs)
+        return _turned(g, y, after)
     away = _away(w.data, w.type.quant.zero_point, 0)
     if 255 * np.abs(away).reshape(len(away), -1).sum(1).max(initial=0) >= EXACT:
         return None
-    whole, step = (Value(f"{rounding.x.name}.{name}", kind) for name, kind in (("whole", x.type), ("step", ONE)))
-    state.write(Node("dynamic_round", [x], [whole, step], grid, rounding.name))
-    weights = constant(w, away.astype(np.float32), "whole")
+    whole, step = g.several("dynamic_round", 2, x, **grid)
     scales = np.array(w.type.quant.scale, np.float32)
-    factor = constant(w, scales if len(scales) > 1 else scales.reshape(()), "scales")
-    scale = state.add("mul", [step, factor], factor.type, product)
-    y = state.add("conv", [whole, weights], type_, product, **product.attrs)
-    return _turned(state, state.add("mul", [y, scale], type_, product), after)
+    scale = step * (scales if len(scales) > 1 else scales.reshape(()))
+    return _turned(g, g("conv", whole, away.astype(np.float32), **product.attrs) * scale, after)
 
 
-def _factors(state: Sweep, node: Node) -> list[Value]:
+def _factors(g: Sweep, node: Node) -> list[Value]:
     """What is multiplied, where products are factors of products."""
     found: list[Value] = []
     for value in node.inputs:
-        inner = _maker(state, value, "mul")
-        found += [value] if inner is None else _factors(state, inner)  # type: ignore[list-item]
+        inner = _maker(g, value, "mul")
+        found += [value] if inner is None else _factors(g, inner)  # type: ignore[list-item]
     return found
 
 
 @rule("whole_products", "matmul_integer conv_integer")
-def whole_product(state: Sweep, node: Node) -> bool:
+def whole_product(g: Sweep, node: Node) -> bool:
     """A product of stored numbers, whose sums int32 holds, as that of the reals that they stand for.
 
     Given ``y = matmul_integer(x, w, z)``, w constant; result ``y = matmul(x, w)``, all three in steps of 1. A zero
@@ -116,31 +104,29 @@ def whole_product(state: Sweep, node: Node) -> bool:
     at = 0 if zero is None or zero.data is None else int(zero.data.reshape(()))
     attrs = node.attrs
     if computed is not None and not matrices:
-        x, attrs = _bordered(Steps(state, node), x, computed)
-    reals = state.add("reinterpret", [x], TensorType(x.type.dtype, x.type.shape, Quantization((1.0,), (at,))), node)
+        x, attrs = _bordered(g, node, x, computed)
+    reals = g("reinterpret", x, type=TensorType(x.type.dtype, x.type.shape, Quantization((1.0,), (at,))))
     steps = Quantization((1.0,) * len(points), points, axis if len(points) > 1 else None)
     weights = Value.constant(w.name, w.data, steps)
-    y = state.add(REAL[node.op], [reals, weights], TensorType(I32, node.out.type.shape, WHOLE), node, **attrs)
-    y = state.add("reinterpret", [y], node.out.type, node)
+    y = g(REAL[node.op], reals, weights, type=TensorType(I32, node.out.type.shape, WHOLE), **attrs)
+    y = g("reinterpret", y, type=node.out.type)
     if computed is not None:
         others = tuple(i for i in range(w.data.ndim) if i != axis)
-        sums = constant(node.out, _away(w.data, points, axis).sum(others).astype(np.int32), "sums")
-        off = state.add("cast", [computed], TensorType(I32, computed.type.shape), node, to=I32, **PLAIN)
-        y = state.add("sub", [y, state.add("mul", [off, sums], sums.type, node)], node.out.type, node)
-    state.replace(node.out, y)
-    return True
+        sums = _away(w.data, points, axis).sum(others).astype(np.int32)
+        y = y - g("cast", computed, to=I32, **PLAIN) * sums
+    return g.becomes(y)
 
 
-def _bordered(do: Steps, x: Value, zero: Value) -> tuple[Value, dict[str, Any]]:
+def _bordered(g: Sweep, node: Node, x: Value, zero: Value) -> tuple[Value, dict[str, Any]]:
     """A convolution's map with a computed zero point for its padding, and the attributes of one that has it."""
-    kernel = do.node.inputs[1].type.dims[1:-1]  # type: ignore[union-attr]
-    a = window_attrs(do.node, len(kernel), kernel)
+    kernel = node.inputs[1].type.dims[1:-1]  # type: ignore[union-attr]
+    a = window_attrs(node, len(kernel), kernel)
     begin, end = resolve_pads(x.type.dims[1:-1], kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
     for axis, (first, last) in enumerate(zip(begin, end, strict=True), 1):
         around = [(*x.type.dims[:axis], max(count, 0), *x.type.dims[axis + 1 :]) for count in (first, last)]
-        above, below = ([do.spread(do.shape(zero), *dims)] * (dims[axis] > 0) for dims in around)
-        x = do("concat", *above, x, *below, axis=axis) if above or below else x
-    return x, {**do.node.attrs, "auto_pad": "NOTSET", "pads": tuple(min(n, 0) for n in (*begin, *end))}
+        above, below = ([g.spread(g.shape(zero), *dims)] * (dims[axis] > 0) for dims in around)
+        x = g.join([*above, x, *below], axis)
+    return x, {**node.attrs, "auto_pad": "NOTSET", "pads": tuple(min(n, 0) for n in (*begin, *end))}
 
 
 def _points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
@@ -152,24 +138,24 @@ def _points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
     return tuple(int(z) for z in zero.data.reshape(-1))
 
 
-def _maker(state: Sweep, value: Value | None, op: str) -> Node | None:
-    node = None if value is None else state.maker.get(value)
+def _maker(g: Sweep, value: Value | None, op: str) -> Node | None:
+    node = None if value is None else g.maker.get(value)
     return node if node is not None and node.op == op else None
 
 
-def _behind_transposes(state: Sweep, value: Value | None) -> tuple[list[Node], Node | None]:
+def _behind_transposes(g: Sweep, value: Value | None) -> tuple[list[Node], Node | None]:
     """(the transposes that a value went through, in order; what makes what they begin with)."""
     found: list[Node] = []
-    while (turned := _maker(state, value, "transpose")) is not None:
+    while (turned := _maker(g, value, "transpose")) is not None:
         found.insert(0, turned)
         value = turned.x
-    return found, None if value is None else state.maker.get(value)
+    return found, None if value is None else g.maker.get(value)
 
 
-def _turned(state: Sweep, x: Value, like: list[Node]) -> Value:
+def _turned(g: Sweep, x: Value, like: list[Node]) -> Value:
     """x through the same transposes."""
     for node in like:
-        x = state.add("transpose", [x], x.type.with_shape(node.out.type.shape), node, **node.attrs)
+        x = g("transpose", x, **node.attrs)
     return x
 
 
@@ -209,41 +195,26 @@ def _weights(product: Node, factor: Any, channels: int) -> Value | None:
     return Value.constant(product.inputs[1].name, w, quant)  # type: ignore[union-attr]
 
 
-@rule("whole_products", "dynamic_quantize_linear")
-def rounded_by_range(state: Sweep, node: Node) -> bool:
+@rule("whole_products reference", "dynamic_quantize_linear")
+def rounded_by_range(g: Sweep, node: Node) -> bool:
     """[x rounded to 256 steps from its least to its greatest number, or 0; the step; the number of 0], step by step.
 
     Where a layer that rounds for itself takes x, nobody reads these any more.
     """
     x = node.x
-    if not x.type.concrete or x.type.dtype != F32 or not x.type.size or not x.type.dims:
+    if not x.type.concrete or x.type.dtype != F32:
         return False
-    axes = constant(node.out, np.arange(len(x.type.dims), dtype=np.int64), "axes")
-    kept: Any = {"keepdims": 0, "noop_with_empty_axes": 0}
-
-    def add(op: str, *inputs: Value, type_: TensorType = ONE, **attrs: Any) -> Value:
-        return state.add(op, list(inputs), type_, node, **attrs)
-
-    def number(value: float) -> Value:
-        return constant(node.out, np.float32(value), "number")
-
-    least = add("min", add("reduce_min", x, axes, **kept), number(0))
-    most = add("max", add("reduce_max", x, axes, **kept), number(0))
-    step = add("div", add("sub", most, least), number(255))
-    flat = add("equal", step, number(0), type_=TensorType(np.dtype(bool), ()))
-    step = add("where", flat, number(1), step)
-    zero = add("round", add("clip", add("div", add("neg", least), step), number(0), number(255)))
-    whole = add("add", add("round", add("div", x, step, type_=x.type), type_=x.type), zero, type_=x.type)
-    held = add("clip", whole, number(0), number(255), type_=x.type)
-    outs = (_byte(state, node, held), step, _byte(state, node, zero))
-    for old, new in zip(node.outputs, outs, strict=False):
-        state.replace(old, new)
-    return True
+    axes = range(len(x.type.dims))
+    least, most = g.min(g.smallest(x, axes), 0), g.max(g.largest(x, axes), 0)
+    step = (most - least) / 255
+    step = g.choose(g.equal(step, 0), 1, step)
+    zero = g("round", g.clip(-least / step, 0, 255))
+    whole = g.clip(g("round", x / step) + zero, 0, 255)
+    return g.becomes(_byte(g, whole), step, _byte(g, zero))
 
 
-def _byte(state: Sweep, node: Node, x: Value) -> Value:
+def _byte(g: Sweep, x: Value) -> Value:
     """uint8 of whole numbers from 0 to 255."""
-    kinds = (np.dtype(np.int32), np.dtype(np.uint8))
-    for kind in kinds:
-        x = state.add("cast", [x], TensorType(kind, x.type.shape), node, to=kind, **PLAIN)
+    for kind in (np.int32, np.uint8):
+        x = g("cast", x, to=np.dtype(kind), **PLAIN)
     return x

@@ -12,41 +12,40 @@ from ..explicit_quantization import BYTES
 
 
 @rule("tables", lambda op: op.step is not None, "requantize", quantized=True)
-def tabulate(state: Sweep, node: Node) -> bool:
+def tabulate(g: Sweep, node: Node) -> bool:
     """An elementwise function of one value of 8 bits is a table of 256 results.
 
     Given ``y = mul(x, sigmoid(x))``, all uint8; result ``y = table(x)``. A table is indexed by the byte that is stored.
     """
-    if node.op == "requantize" and not state.made_by(node.x, "table"):
+    if node.op == "requantize" and not g.made_by(node.x, "table"):
         return False
     if len(node.outputs) != 1 or node.out.type.dtype not in BYTES:
         return False
     if node.out.type.quant is None or node.out.type.quant.axis is not None:
         return False
-    roots = [_function(state, v) for v in node.inputs if v is not None and v.data is None]
+    roots = [_function(g, v) for v in node.inputs if v is not None and v.data is None]
     numbers = all(v.data.size == 1 for v in node.inputs if v is not None and v.data is not None)
     if not roots or not numbers or any(r is None or r[0] is not roots[0][0] for r in roots):  # type: ignore[index]
         return False
     x = roots[0][0]  # type: ignore[index]
     if x.type.shape != node.out.type.shape:
         return False
-    state.replace(node.out, state.add("table", [x], node.out.type, node, values=_results(state, node)))
-    return True
+    return g.becomes(g("table", x, type=node.out.type, values=_results(g, node)))
 
 
-def _function(state: Sweep, value: Value, further: bool = True) -> tuple[Value, np.ndarray] | None:
+def _function(g: Sweep, value: Value, further: bool = True) -> tuple[Value, np.ndarray] | None:
     """(x, the 256 stored numbers of `value` for those of x) when `value` is a function of a value of 8 bits.
 
     `further`: look through a change of quantization, but through no second one, of which there may be very many.
     """
-    maker = state.maker.get(value)
+    maker = g.maker.get(value)
     if maker is not None and maker.op == "table":
         return maker.x, maker.attrs["values"]
     quant = value.type.quant
     if value.type.dtype not in BYTES or quant is None or quant.axis is not None:
         return None
     if further and maker is not None and maker.op == "requantize" and maker.x.type.dtype in BYTES:
-        before = _function(state, maker.x, False)
+        before = _function(g, maker.x, False)
         if before is not None:
             return before[0], run_node(Node("requantize", [_line(maker.x)], [_line(value)]), [before[1]])[0]
     assert value.type.dtype is not None
@@ -58,7 +57,7 @@ def _line(value: Value) -> Value:
     return Value(value.name, value.type.with_shape((256,)))
 
 
-def _results(state: Sweep, node: Node) -> np.ndarray:
+def _results(g: Sweep, node: Node) -> np.ndarray:
     """What an elementwise node stores for each number that the value it is a function of can have."""
     arrays, inputs = [], []
     for value in node.inputs:
@@ -66,7 +65,7 @@ def _results(state: Sweep, node: Node) -> np.ndarray:
             inputs.append(value)
             arrays.append(None if value is None else value.data)
             continue
-        function = _function(state, value)
+        function = _function(g, value)
         assert function is not None
         inputs.append(_line(value))
         arrays.append(function[1])

@@ -9,7 +9,6 @@ from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.registry import OPS, Quant
 from ...rules.sweep import Sweep, note
-from ..explicit_quantization import requantized
 
 
 def unsigned(graph: Graph) -> None:
@@ -17,32 +16,33 @@ def unsigned(graph: Graph) -> None:
 
     Inputs and results of the graph, and of operators that look at stored numbers, stay what they are.
     """
-    state = Sweep(graph)
+    g = Sweep(graph)
     now: dict[Value, Value] = {}
 
-    def read(value: Value | None, node: Node) -> Value | None:
+    def read(value: Value | None) -> Value | None:
         if value is None or value not in now and not _signed_activation(value):
             return value
         if value not in now:
-            now[value] = requantized(state, value, _shifted(value.type, 128, np.uint8), node)
+            now[value] = g.requantize(value, _shifted(value.type, 128, np.uint8))
         return now[value]
 
     for node in graph.nodes:
+        g.node = node
         if OPS[node.op].quant is Quant.STORED or node.graphs:
-            state.keep(node)
+            g.keep(node)
             continue
         inputs: list[Value | None] = []
         weights = OPS[node.op].weights if OPS[node.op].quant is Quant.INTEGERS else None
         for i, value in enumerate(node.inputs):
-            inputs.append(_weights(value) if i == weights else read(value, node))
+            inputs.append(_weights(value) if i == weights else read(value))
         outputs = [Value(v.name, _shifted(v.type, 128, np.uint8)) if _signed_activation(v) else v for v in node.outputs]
-        state.write(Node(node.op, inputs, outputs, node.attrs, node.name))
+        g.write(Node(node.op, inputs, outputs, node.attrs, node.name))
         for old, new in zip(node.outputs, outputs, strict=True):
             if old is not new:
                 now[old] = new
                 note(old, new, lambda array: (array ^ np.uint8(128)).view(np.int8))
-                state.write(Node("requantize", [new], [old], {}, node.name))
-    graph.nodes = state.written()
+                g.write(Node("requantize", [new], [old], {}, node.name))
+    graph.nodes = g.written()
     graph.prune()
 
 

@@ -1,6 +1,9 @@
 """Which file lowers which operators. Written by `python -m docs.catalog`."""
 
 CATALOG = {
+    "extras.lstm_kernel": "lstm_sequence",
+    "extras.random_words": "random_words",
+    "extras.unpool": "max_unpool",
     "plan.lower.attention.attention": "attention",
     "plan.lower.custom": "custom",
     "plan.lower.flow.branch": "if",
@@ -16,8 +19,8 @@ CATALOG = {
     "plan.lower.move.non_zero": "bounded_non_zero",
     "plan.lower.move.places": "gather_slices gather_batches gather_nd gather_elements gather reverse_sequence",
     "plan.lower.move.resize": "resize",
-    "plan.lower.move.sample": "grid_sample resample crop_resize sample_boxes",
-    "plan.lower.move.scatter": "scatter_slices scatter_nd scatter_elements tensor_scatter dynamic_update_slice max_unpool one_hot hardmax",
+    "plan.lower.move.sample": "grid_sample resample sample_boxes",
+    "plan.lower.move.scatter": "scatter_slices scatter_nd scatter_elements tensor_scatter dynamic_update_slice one_hot hardmax",
     "plan.lower.move.slice_update": "slice_update",
     "plan.lower.move.suppress": "non_max_suppression box_suppression",
     "plan.lower.move.top_k": "top_k",
@@ -27,7 +30,6 @@ CATALOG = {
     "plan.lower.pointwise.exact": "cast add sub mul div floor_div copysign min max neg sign floor ceil round sqrt reciprocal pow prelu and or xor equal less less_or_equal is_nan exp expm1 log log1p atan sin cos erf greater greater_or_equal bitwise_and bitwise_or bitwise_xor bitwise_not mod bit_shift is_inf not abs where clip relu",
     "plan.lower.pointwise.norm": "layer_normalization rms_normalization",
     "plan.lower.pointwise.product": "matmul",
-    "plan.lower.pointwise.random": "random_words",
     "plan.lower.pointwise.reduce": "reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp",
     "plan.lower.pointwise.requantize": "requantize",
     "plan.lower.pointwise.running": "cum_sum cum_prod",
@@ -35,6 +37,5 @@ CATALOG = {
     "plan.lower.pointwise.softmax": "softmax log_softmax",
     "plan.lower.pointwise.table": "table",
     "plan.lower.recurrent.recurrent": "rnn gru lstm",
-    "plan.lower.recurrent.sequence": "lstm_sequence",
     "plan.lower.window.pool": "reduce_mean reduce_sum max_pool average_pool lp_pool",
 }

@@ -86,7 +86,7 @@ def _are_numbers(*operands: Any) -> bool:
 
 
 def _needed(steps: Steps, inputs: int) -> Steps:
-    """The steps that the last one hangs on, renumbered."""
+    """The steps that the last one depends on, renumbered."""
     needed = {inputs + len(steps) - 1}
     for i in reversed(range(len(steps))):
         if inputs + i in needed:

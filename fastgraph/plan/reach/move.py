@@ -118,7 +118,7 @@ def _places(c: Call) -> tuple[Numbers, int, list[tuple[int, int]], list[tuple[in
 
     No bytes where there are no places.
     """
-    r = c.record("signed component run count outside", "depth apart", "s i d")
+    r = c.record("signed component run count outside", "depth parts", "s i d")
     need(r.index_size in WORDS, f"index_size is {r.index_size}, expected one of {WORDS}")
     need(r.depth <= DEPTH, f"depth is {r.depth}, expected at most {DEPTH}")
     need(r.outside in (REPORTED, MOVED, LEFT_OUT), f"outside is {r.outside}")
@@ -128,7 +128,7 @@ def _places(c: Call) -> tuple[Numbers, int, list[tuple[int, int]], list[tuple[in
     need(all(extent > 0 for extent, _ in components), "an index can say no place")
     loops = [(r.count, r.s, r.i, r.d), *((n, s, i, d) for n, s, i, d in c.outer("n s i d"))]
     total = prod(n for n, *_ in loops)
-    need(total % r.apart == 0, f"{total} places in {r.apart} parts")
+    need(total % r.parts == 0, f"{total} places in {r.parts} parts")
     return r, r.run if total else 0, components, loops
 
 
@@ -152,7 +152,7 @@ def scatter(c: Call) -> Iterator[Reach]:
     yield read("src", run, *((n, s) for n, s, _, _ in loops))
     steps = [*components, *((n, d) for n, _, _, d in loops)]
     several = any(i for n, _, i, _ in loops if n > 1)  # else all is offset by the same
-    _share(r.apart, run, components if several else [], [(n, d) for n, _, _, d in loops])
+    _share(r.parts, run, components if several else [], [(n, d) for n, _, _, d in loops])
     if c.kernel == "scatter_reduce":
         known = 0 <= r.kind < len(NUMBERS) and 0 <= r.operation < len(OPERATIONS)
         need(known, f"kind is {r.kind}, operation {r.operation}")

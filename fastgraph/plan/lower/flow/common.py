@@ -1,6 +1,6 @@
 """Control flow: the steps of bodies among those of the program, with jumps between them.
 
-A node of it is taken when kernels do many nodes of its bodies, and no type hangs on how the run goes. What NumPy does
+A node of it is taken when kernels do many nodes of its bodies, and no type depends on how the run goes. What NumPy does
 in a body is done between native calls, and so are then the jumps.
 """
 

@@ -1,4 +1,4 @@
-"""Sampling images at coordinates: grid_sample, resample, crop_resize, sample_boxes."""
+"""Sampling images at coordinates: grid_sample, resample, sample_boxes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....kernels.move.rows import BORDER, CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLED, ZEROS
-from ....ops.crop import boxes_places
 from ....ops.registry import attr
 from ...program import ERROR
 from ..registry import F32, Emit, lowers
@@ -118,28 +117,6 @@ def resample(e: Emit, node: Node, _: Any) -> None:
     fold, pad = int(padding in ("reflection", "symmetric")), _f32(attr(node, "pad_value"))
     outside = ZEROS if padding == "constant" else BORDER
     _sample(e, node, _read(e, where), axes, attr(node, "mode"), outside, fold=fold, pad=pad)
-
-
-def _known_boxes(node: Node) -> bool:
-    """Where the boxes are known, and so are the images, the coordinates are."""
-    return _samples(node) and node.const(1) is not None and (not node.has(2) or node.const(2) is not None)
-
-
-@lowers("crop_resize", match=_known_boxes)
-def crop_resize(e: Emit, node: Node, _: Any) -> None:
-    """Rows and columns of each box, and the image of each, or all of them."""
-    x, boxes, (height, width) = node.x.type.dims, node.const(1), attr(node, "size")
-    assert boxes is not None
-    rows, columns = boxes_places(node, boxes, *x[2:])
-    count, which = len(boxes), node.const(2)
-    images = np.arange(count) if which is None else which.reshape(-1)
-    share = x[0] if attr(node, "every") else 1
-    if attr(node, "every"):
-        images = np.tile(np.arange(x[0]), count)
-    grid = {"grid": e.constant(np.concatenate([rows, columns], 1)), "grid_size": 8, "grid_item": 8 * (height + width)}
-    axes = [Axis(0, 8, 0), Axis(8 * height, 0, 8)]
-    _sample(e, node, grid, axes, "linear", PADDED, images=images, items=count * share, share=share, rows=height,
-            columns=width, pad=_f32(attr(node, "pad_value")))  # fmt: skip
 
 
 def _at_places(node: Node) -> bool:

@@ -1,4 +1,4 @@
-"""Writing at places that are known at run time only: scatters, one_hot, max_unpool."""
+"""Writing at places that are known at run time only: scatters, one_hot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from ....ir import Node, Value
 from ....kernels.move.copy_plan import dense
 from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, scattered
 from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS, REPORTED
-from ....ops.detection import unpooled
 from ....ops.registry import attr
 from ...program import ERROR
 from ..pointwise.along import axis as along
@@ -143,33 +142,8 @@ def dynamic_update_slice(e: Emit, node: Node, plan: Plan) -> None:
     _write_over(e, node, update, start, plan)
 
 
-def _max_unpool(node: Node) -> Plan | None:
-    """The places in x as it was before pooling are flat; a given shape must be that."""
-    if not _all_known(node) or not node.x.type.size:
-        return None
-    indices = node.inputs[1]
-    assert indices is not None
-    if list(node.out.type.dims) != unpooled(node, node.x.type.dims):
-        return None
-    loops: Loops = [(node.x.type.size, 0, 0, None, False)]
-    return fitting(node, node.x, indices, Plan(loops, [0], wraps=False))
-
-
 def _all_known(node: Node) -> bool:
     return movable(node) and all(v is None or v.type.concrete for v in node.inputs)
-
-
-@lowers("max_unpool", match=_max_unpool)
-def max_unpool(e: Emit, node: Node, plan: Plan) -> None:
-    """Zeros, then the elements at their places."""
-    indices, out, item = node.inputs[1], node.out.type, node.x.type.itemsize
-    assert indices is not None and indices.type.dtype is not None and out.dtype is not None
-    zero = e.constant(np.zeros(1, out.dtype)), [0]
-    emit_copy(e, (out.size,), item, zero, (e.address(node.out), [item]))
-    loops = loops_of(plan, [item], [indices.type.itemsize], ())
-    move = scattered(loops, [Component(out.size, item, 0)], indices_of(plan, indices, ()), item)
-    assert move is not None
-    emit_move(e, move, e.address(node.x), e.address(node.out), **asked(e, indices, plan))
 
 
 # -- one_hot

@@ -69,6 +69,8 @@ def _match(node: Node) -> tuple[str, str] | None:
     values = inputs_of(node)
     if not all(map(_exact, (*values, node.out))) or len(values) < len(node.inputs) or not fits(node):
         return None
+    if node.op in ("min", "max") and len(values) != 2:
+        return None
     operands = values[1:] if node.op == "where" else values
     dtype = operands[0].type.dtype
     assert dtype is not None

@@ -1,0 +1,33 @@
+"""Numbers by the range that they lie in. Semantics: tflite/kernels/bucketize.cc."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir import Node, TensorType
+from ..ops.common import FLOAT32, FLOAT64, INT32, NUMBER, Types, need_kind
+from ..ops.registry import REQUIRED, attr, define
+from ..rules.operands import known
+from ..rules.rule import rule
+from ..rules.sweep import Sweep
+
+
+def _infer(node: Node, types: Types) -> list[TensorType]:
+    need_kind(node, types[0], NUMBER)
+    return [TensorType(INT32, types[0].shape)]
+
+
+define("bucketize", _infer, inputs=(1, 1), attrs={"boundaries": REQUIRED})
+
+
+@rule("common", "bucketize")
+def bucketize(g: Sweep, node: Node) -> bool:
+    """How many boundaries an element is not below; all of them for NaN."""
+    x, boundaries = node.x, attr(node, "boundaries")
+    if not known(x):
+        return False
+    if not len(boundaries):
+        return g.becomes(g.number(np.zeros(x.type.dims, INT32)))
+    wide = FLOAT32 if x.type.dtype == FLOAT32 else FLOAT64
+    below = g.shape(g.cast(x, wide), *x.type.dims, 1) < np.asarray(boundaries, wide)
+    return g.becomes(g.sum(g.cast(~below, INT32), [len(x.type.dims)]))

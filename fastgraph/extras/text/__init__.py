@@ -1,0 +1,1 @@
+"""Strings: their operators, regular expressions, n-grams, tables and hashes."""
