@@ -1,6 +1,6 @@
 """What passes and plans may do but need not: tests take these freedoms away and compare the results.
 
-Freedoms are the stages of `compile.py` and the rules of the catalog by name; in `plan/`: "bands" (lower/), the
+Freedoms are the stages of `compile.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" (lower/), the
 candidates of choose.py by name ("winograd", "depthwise", ...) while others suit, "views" and "in_place" (storage.py),
 "reuse" (of the memory of dead values, build.py). Without "control", a stage, NumPy runs all control flow.
 """

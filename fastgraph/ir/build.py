@@ -212,6 +212,19 @@ class Builder:
         return self("gather", x, places, axis=axis)
 
 
+class Rewriter(Builder):
+    """Writes nodes in the place of `node`, after whose first result theirs are named."""
+
+    node: Node
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        return self.node.name
+
+    def result(self, op: str, type: TensorType) -> Value:
+        return Value(f"{self.node.out.name}.{op}", type)
+
+
 def _operator(op: str, turned: bool = False) -> Callable[[Value, Any], Any]:
     def write(x: Value, y: Any) -> Any:
         if not isinstance(y, Value | np.ndarray | float | int | np.generic):

@@ -1,6 +1,6 @@
 """Take constants, padding and elementwise work into the operators that make the values.
 
-After `fuse`, elementwise work stands in `chain` attributes (see kernels/chain.py for their form): value 0 is what the
+After `fuse`, elementwise work stands in `chain` attributes (see `kernels.pointwise.chain`): value 0 is what the
 operator computes, values 1.. are the node's inputs from `extras_at` on. A chain of its own is a `fused` node, whose
 values are its inputs.
 """

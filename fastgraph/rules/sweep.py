@@ -13,7 +13,7 @@ import numpy as np
 
 from ..freedoms import free
 from ..ir import Graph, Node, TensorType, Value, read_by
-from ..ir.build import Builder, constant
+from ..ir.build import Rewriter, constant
 from ..ir.weights import once
 from ..limits import current
 from ..ops.evaluate import computes_reals, fold, infer_node, only_result
@@ -23,15 +23,13 @@ from .moves import converted, only_moves_ones, turned_data, turned_quant
 from .rule import Rule, applies, rules_of, sees
 
 
-class Sweep(Builder):
+class Sweep(Rewriter):
     """State of one sweep: the nodes written so far, who made a value, how many nodes read each value. It builds what
     stands in the place of the node at hand.
 
     A rule gets `(sweep, node)` and returns False to keep the node, or True after it wrote its own nodes and said with
     `becomes` or `again` what stands for the node's outputs. `turned`: the transposes of constants that were made.
     """
-
-    node: Node
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -53,13 +51,6 @@ class Sweep(Builder):
         while value in self._instead:
             value = self._instead[value]
         return value
-
-    @property
-    def label(self) -> str:  # type: ignore[override]
-        return self.node.name
-
-    def result(self, op: str, type: TensorType) -> Value:
-        return Value(f"{self.node.out.name}.{op}", type)
 
     def held(self, data: np.ndarray) -> Value:
         return constant(self.node.out, data, "held")

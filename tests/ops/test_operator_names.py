@@ -22,7 +22,7 @@ ROOT = Path(fastgraph.__file__).parent
 FIRST = {"add", "add_many", "write", "finish", "activate", "Node", "moved", "made_by", "_maker", "_finish",
          "_convolution", "_pool", "_global", "_channelwise", "several", "c", "g"}  # fmt: skip
 """Functions whose first argument that is a string names an operator."""
-ALL = {"lowers", "sees"}
+ALL = {"lowers"}
 """Those whose arguments do that are strings."""
 OWNERS = {"state", "call", "c", "self", ""}
 """Whose methods they are, if they are any: sets have an `add` too."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...families import Families
 from ...ir import Graph, Node, TensorType, Value
-from ...ir.build import Builder, Operand
+from ...ir.build import Operand, Rewriter
 from ...ops.evaluate import infer_node
 from .values import Bounded, Extent, Unbounded
 
@@ -48,14 +48,12 @@ def follows(*ops: str) -> Callable[[Rule], Rule]:
     return add
 
 
-class Bounds(Builder):
+class Bounds(Rewriter):
     """What a sweep over a graph has written, and what it knows.
 
     `known`: of values, by the original. `numbers`: what integers are known to be, each a number or an extent.
     `instead`: what stands for values whose shape turned out to be known. `node`: the node at hand.
     """
-
-    node: Node
 
     def __init__(self, graph: Graph) -> None:
         self.nodes: list[Node] = []
@@ -147,13 +145,6 @@ class Bounds(Builder):
         return [int(n) for n in found]
 
     # -- what rules write
-
-    @property
-    def label(self) -> str:  # type: ignore[override]
-        return self.node.name
-
-    def result(self, op: str, type: TensorType) -> Value:
-        return Value(f"{self.node.out.name}.{op}", type)
 
     def held(self, data: np.ndarray) -> Value:
         key = data.dtype, data.shape, data.tobytes()
