@@ -13,8 +13,8 @@ from ..ops.common import FLOAT, WHOLE, Types, fail, fits, inside, ints, need_kin
 from ..ops.registry import REQUIRED, attr, define
 from ..ops.window import window_attrs
 from ..ops.work import squares
-from ..plan.lower.move.emit import emit_copy, emit_move, movable
 from ..plan.lower.move.places import Loops, Plan, asked, fitting, indices_of, loops_of
+from ..plan.lower.moves import emit_copy, emit_move, movable
 from ..plan.lower.registry import Emit, lowers
 from ..rules.rule import rule
 from ..rules.sweep import Sweep

@@ -13,7 +13,8 @@ from ..kernels.gemm.pack import Arrangement, arranged
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
 from ..kernels.isa.tiers import Tier
 from ..kernels.window.pick import Window
-from .chain_operands import chain_of, extra_values
+from ..ops.chain import Chain, extra_kind
+from ..ops.registry import OPS
 from .quantized import (
     LARGE,
     TINY,
@@ -347,3 +348,16 @@ def _sums_themselves(node: Node, layer: Integers) -> bool:
 def _read_by_kernels(node: Node) -> bool:
     row = node.op == "dense" and node.out.type.concrete and row_count(node.out) == 1
     return per_tensor(node.x, np.uint8, np.int8) if row else per_tensor(node.x, np.uint8)
+
+
+def extra_values(node: Node) -> list[Value]:
+    """The operands of a node's chain."""
+    start = OPS[node.op].extras_at
+    return [] if start is None else [v for v in node.inputs[start:] if v is not None]
+
+
+def chain_of(node: Node) -> tuple[Chain, tuple[str, ...]]:
+    """A node's chain, and how each of its operands is spread over the output: a kernel's `chain` and `extras`."""
+    kinds = [extra_kind(v, node.out) for v in extra_values(node)]
+    assert all(kinds)
+    return node.attrs.get("chain", ()), tuple(str(kind) for kind in kinds)

@@ -38,6 +38,9 @@ class Ref(NamedTuple):
     base: Value | Scratch | int
     offset: int = 0
 
+    def plus(self, nbytes: int) -> Ref:
+        return Ref(self.base, self.offset + nbytes)
+
 
 ERROR = Ref(-1)
 """The cell that a kernel writes a code into when what it reads at run time is out of range."""

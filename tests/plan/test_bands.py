@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.lower.window import depth_first
+from fastgraph.plan.lower import depth_first
 from tests.blocks import conv
 from tests.nets import F32, Net, assert_close, by_onnxruntime, feeds_for
 from tests.plan.step_by_step import check_steps, poison

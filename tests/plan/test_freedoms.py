@@ -8,7 +8,7 @@ import pytest
 import fastgraph as fg
 from fastgraph.compile import STAGES
 from fastgraph.freedoms import free, without
-from fastgraph.plan.lower.window import depth_first
+from fastgraph.plan.lower import depth_first
 from tests.blocks import conv
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 

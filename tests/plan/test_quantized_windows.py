@@ -10,8 +10,8 @@ import pytest
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
+from fastgraph.plan.lower import depth_first
 from fastgraph.plan.lower.registry import matched
-from fastgraph.plan.lower.window import depth_first
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import compile_graph
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastgraph as fg
-from fastgraph.plan.lower.window import depth_first
+from fastgraph.plan.lower import depth_first
 from tests.blocks import conv
 from tests.nets import F32, I64, Net, by_onnxruntime, feeds_for
 from tests.plan.step_by_step import poison

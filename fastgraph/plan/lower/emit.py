@@ -22,6 +22,10 @@ BRIEF = 1 << 12
 """Bytes up to which an array of a single plan is known by what it holds: a load doesn't read all weights for that."""
 
 
+Slot = Arg | Value | np.ndarray | None
+"""What fills a slot of a record; values and constants stand for their addresses, None for 0."""
+
+
 class Rows(NamedTuple):
     """Some rows of a node's result, from row `start` on: where they are read (of a convolution: its first pixel), and
     written.
@@ -58,7 +62,7 @@ class Emit:
         """Where the value begins, plus `offset` bytes."""
         if value.data is not None:
             base = self.packed(in_order, value.data)
-            return Ref(base.base, base.offset + offset)
+            return base.plus(offset)
         where = self.storage(value)
         return Ref(where.root, where.offset + offset)
 
@@ -70,6 +74,10 @@ class Emit:
         """Byte strides of the value's axes where it lies."""
         assert value.type.dtype is not None
         return byte_strides(value.type.dims, value.type.dtype.itemsize, self.stride(value))
+
+    def place(self, value: Value) -> tuple[Ref, tuple[int, ...]]:
+        """Address and byte strides."""
+        return self.address(value), self.strides(value)
 
     def dense(self, value: Value) -> bool:
         return value.data is not None or self.views.dense(value)
@@ -133,7 +141,7 @@ class Emit:
         self,
         name: str,
         params: Mapping[str, Any],
-        args: Mapping[str, Arg],
+        args: Mapping[str, Slot],
         more: Sequence[Arg] = (),
         share: float = 1.0,
     ) -> None:
@@ -144,8 +152,13 @@ class Emit:
         """
         assert self.node is not None
         record = *row(name).args.filled(**args), *more
-        slots = tuple([slot if type(slot) in _WORDS else int(slot) for slot in record])
+        slots = tuple([slot if type(slot) in _WORDS else self._word(slot) for slot in record])
         self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share))
+
+    def _word(self, slot: Any) -> Arg:
+        if isinstance(slot, Value):
+            return self.address(slot)
+        return self.constant(slot) if isinstance(slot, np.ndarray) else int(slot or 0)
 
     def within(self, body: Graph, match: Matched, placed: Mapping[Value, Storage]) -> Emit:
         """What writes the steps of a body into the same program. `placed`: as of Views."""

@@ -15,7 +15,7 @@ from ..layer import F32, is_f32
 from ..program import Arg
 from ..storage import Abilities, last, row_count
 from .catalog import CATALOG
-from .emit import Emit
+from .emit import Emit, Slot
 
 Match = Callable[[Node], Any]
 """Gives what a lowering must know of a node to write its steps, its plan: True when there is nothing to know, None or
@@ -97,4 +97,4 @@ class Matches:
         return found[0].abilities if found else Abilities(strided_in=True, strided_out=True)
 
 
-__all__ = ["F32", "Arg", "Emit", "Lowering", "Matches", "is_f32", "last", "lowers", "matched", "row_count"]
+__all__ = ["F32", "Arg", "Emit", "Lowering", "Matches", "Slot", "is_f32", "last", "lowers", "matched", "row_count"]

@@ -65,7 +65,7 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
     reads = [read for read in operands if read is not None]
     if form.numbers:
         held = e.packed(_words, form.numbers)
-        reads += [Read(Ref(held.base, held.offset + 4 * i)) for i in range(len(form.numbers))]
+        reads += [Read(held.plus(4 * i)) for i in range(len(form.numbers))]
     words: list[Any] = [*form.head]
     for r in reads:
         words += READ.filled(

@@ -9,7 +9,7 @@ from ....ir import Node
 from ....ops.control import BRANCHES, REFUSED
 from ...program import ERROR, Jump
 from ..graph import emit_copies, emit_graph
-from ..move.emit import emit_copy
+from ..moves import emit_copy
 from ..registry import Emit, Matches, lowers
 from .common import BOOL, CARRY, alike, around, finish, is_one, native
 

@@ -21,8 +21,8 @@ def emit_amx(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     choice = pick_amx(g, e.threads, layer.numbers.out)
     packed = e.packed(_panels, layer.numbers, how, layer.zero, choice.runs, choice.length, choice.nt)
     args = amx_args(
-        choice, layer.zero, x=rows.x, w=packed, y=rows.y, ldy=layer.ldy, table=e.constant(choice.table),
-        config=e.constant(choice.config), scratch=e.scratch(choice.scratch * e.threads), **layer.numbers.stored,
+        choice, layer.zero, x=rows.x, w=packed, y=rows.y, ldy=layer.ldy, table=choice.table,
+        config=choice.config, scratch=e.scratch(choice.scratch * e.threads), **layer.numbers.stored,
     )  # fmt: skip
     e.kernel("amx_conv", choice.params, args, share=part_of(node, layer))
 

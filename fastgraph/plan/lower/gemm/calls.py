@@ -13,10 +13,10 @@ from ....kernels.gemm.pick_conv import ConvPiece, conv_args
 from ....kernels.gemm.pick_dot import DotPiece, dot_args
 from ....kernels.isa.tiers import Tier
 from ...layer import Integers, Layer, RowPart
-from ...program import Arg, Ref
+from ...program import Ref
 from ...quantized import folded_bias
 from ..emit import Rows
-from ..registry import Emit, row_count
+from ..registry import Emit, Slot, row_count
 
 
 class Columns(NamedTuple):
@@ -46,7 +46,7 @@ def part_of(node: Node, layer: Layer[Any]) -> float:
 
 
 def dot_calls(
-    e: Emit, kernel: str, pieces: Iterable[DotPiece], rows: Rows, pack: Pack, n: int, part: float, **slots: Arg
+    e: Emit, kernel: str, pieces: Iterable[DotPiece], rows: Rows, pack: Pack, n: int, part: float, **slots: Slot
 ) -> None:
     """Products of rows by n columns. part: of the node's result."""
     for piece in pieces:
@@ -55,13 +55,20 @@ def dot_calls(
 
 
 def conv_calls(
-    e: Emit, kernel: str, pieces: Iterable[ConvPiece], part: RowPart, rows: Rows, pack: Pack, share: float, **slots: Arg
+    e: Emit,
+    kernel: str,
+    pieces: Iterable[ConvPiece],
+    part: RowPart,
+    rows: Rows,
+    pack: Pack,
+    share: float,
+    **slots: Slot,
 ) -> None:
     """A convolution, or the part of it that is some outputs of each row. share: of the node's result."""
     for piece in pieces:
         packed = pack(columns_of(piece))
         args = conv_args(
-            piece, x=rows.x, w=packed, y=rows.y, taps=e.constant(piece.table),
+            piece, x=rows.x, w=packed, y=rows.y, taps=piece.table,
             scratch=e.scratch(piece.scratch * e.threads), **slots,
         )  # fmt: skip
         e.kernel(kernel, piece.params, args, share=share * piece.columns / part.g.n)

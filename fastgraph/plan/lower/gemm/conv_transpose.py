@@ -46,12 +46,12 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
     for piece in pick_products(e.tier, g, e.threads):
         packed = e.packed(_panels, weights, g.groups, columns_of(piece), e.tier.lanes)
         args = products_args(
-            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=packed, b_stride=e.array(packed)[0].size, c=products,
+            piece, g, a=node.x, lda=lda, k=g.c, b=packed, b_stride=e.array(packed)[0].size, c=products,
             **NO_EPILOGUE,
         )  # fmt: skip
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
     args = col2im_args(
-        g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
+        g, t=products, y=node.out, ldy=e.stride(node.out),
         bias=e.constant(np.zeros(last(node.out), np.float32) if bias is None else bias),
         scratch=e.scratch(g.scratch * e.threads), **epilogue(e, node),
     )  # fmt: skip
@@ -76,13 +76,13 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Integers]) 
     for piece in pick_dot_int8(e.tier, g.product, "words", layer.rowsum, e.threads):
         packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups)
         args = products_args(
-            piece, g, a=e.address(node.x), lda=e.stride(node.x), k=-(-g.c // 4), b=packed,
+            piece, g, a=node.x, lda=e.stride(node.x), k=-(-g.c // 4), b=packed,
             b_stride=e.array(packed)[0].size // 4, c=products, **stored,
         )  # fmt: skip
         e.kernel("dot_int8", piece.params, args, share=piece.columns / g.columns)
     args = col2im_args(
-        g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
-        bias=e.constant(layer.bias.astype(np.int32)), multipliers=e.constant(layer.multipliers),
+        g, t=products, y=node.out, ldy=e.stride(node.out),
+        bias=e.constant(layer.bias.astype(np.int32)), multipliers=layer.multipliers,
         scratch=e.scratch(g.scratch * e.threads), **layer.stored,
     )  # fmt: skip
     e.kernel("col2im_int8", {"out": layer.out}, args)

@@ -17,11 +17,11 @@ from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
 from ....kernels.isa.tiers import Tier
 from ...choose import Candidate, choose
 from ...layer import Layer, Ranged, RowPart, is_near, ranged_layer, window
-from ...program import Arg, Ref
+from ...program import Ref
 from ..emit import Rows
 from ..epilogue import epilogue
-from ..move.emit import emit_copy
-from ..registry import Emit, is_f32, lowers
+from ..moves import emit_copy
+from ..registry import Emit, Slot, is_f32, lowers
 from .calls import Columns, conv_calls, dot_calls
 
 
@@ -62,7 +62,7 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     count = node.x.type.size // own
     parts = parts_of(own, count, e.threads)
     extremes, ranges = e.scratch(8 * parts * own), e.scratch(RANGE_BYTES * own)
-    both: dict[str, Arg] = {"x": e.address(node.x), "parts": parts, "extremes": extremes}
+    both: dict[str, Slot] = {"x": node.x, "parts": parts, "extremes": extremes}
     e.kernel("extremes", {}, {**both, "images": own, "count": count}, share=share)
     pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
     numbers = {"grid": GRIDS.index(node.attrs["grid"]), "rows": of.rows, "run": of.run, "images": of.images, **pads}

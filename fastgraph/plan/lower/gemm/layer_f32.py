@@ -15,10 +15,10 @@ from ....kernels.gemm.pick_winograd import GAIN, best_winograd, pick_winograd, r
 from ....kernels.isa.tiers import Tier
 from ...choose import Candidate
 from ...layer import Layer, Reals, together
-from ...program import Arg, Ref
+from ...program import Ref
 from ..emit import Rows
 from ..epilogue import epilogue
-from ..registry import Emit
+from ..registry import Emit, Slot
 from ..window.depthwise import DEPTHWISE
 from .calls import Columns, conv_calls, dot_calls, part_of
 
@@ -75,7 +75,7 @@ def _conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
 
 
 def _further(place: Ref, elements: int) -> Ref:
-    return Ref(place.base, place.offset + 4 * elements)
+    return place.plus(4 * elements)
 
 
 def _panels(
@@ -106,7 +106,7 @@ def _winograd(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     choice = pick_winograd(e.tier, form, m, e.threads)
     shape = g.n, *form.g.kernel, g.c
     packed = e.packed(_winograd_panels, layer.numbers, how, shape, m, form.tall, choice.nv, e.tier.lanes)
-    args: dict[str, Arg] = {
+    args: dict[str, Slot] = {
         **choice.fields, "x": rows.x, "w": packed, "y": rows.y, "ldy": layer.ldy,
         "scratch": e.scratch(choice.scratch * e.threads), **epilogue(e, node),
     }  # fmt: skip

@@ -20,9 +20,9 @@ from ....kernels.gemm.pick_int8 import (
 from ....kernels.isa.tiers import Tier
 from ...choose import Candidate
 from ...layer import Integers, Layer, together
-from ...program import Arg, Ref
+from ...program import Ref
 from ..emit import Rows
-from ..registry import Emit
+from ..registry import Emit, Slot
 from ..window.depthwise_int8 import DEPTHWISE
 from .calls import Columns, columns_of, conv_calls, dot_calls, panels, part_of
 
@@ -59,7 +59,7 @@ def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     product = Product(1, layer.n, k, 1, layer.ldx)
     for piece in pick_dot_int8(e.tier, product, numbers.out, numbers.rowsum, e.threads, row=True):
         packed = e.packed(panels, e.tier, numbers, zero, columns_of(piece), k, 1, chains(piece.nv))
-        args: dict[str, Arg] = {
+        args: dict[str, Slot] = {
             **row_args(piece, k, layer.signed),
             "a": rows.x,
             "b": packed,

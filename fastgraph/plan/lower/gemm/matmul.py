@@ -11,11 +11,10 @@ from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
 from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
-from ...chain_operands import chain_of, extra_values
-from ...layer import out_kind, stored_as
+from ...layer import chain_of, extra_values, out_kind, stored_as
 from ...quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from ..epilogue import epilogue
-from ..registry import Arg, Emit, is_f32, lowers, row_count
+from ..registry import Emit, Slot, is_f32, lowers, row_count
 
 
 def multiplies(node: Node) -> bool:
@@ -39,8 +38,8 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
     m = row_count(x) // batch
     ending = epilogue(e, node, images=batch)
     if y.data is None and (m <= FEW or n == 1):
-        args: dict[str, Arg] = {
-            "a": e.address(x), "b": e.address(y), "c": e.address(out), "m": m, "n": n, "k": k, "batch": batch,
+        args: dict[str, Slot] = {
+            "a": x, "b": y, "c": out, "m": m, "n": n, "k": k, "batch": batch,
             "a_stride": m * k, "b_stride": k * n if matrices > 1 else 0, "c_stride": m * n,
             "block": few_block(e.tier, n, batch, e.threads), **ending,
         }  # fmt: skip
@@ -53,13 +52,13 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
             packed = e.packed(_panels, weights, piece.nv, lanes)
         else:
             packed = e.scratch(4 * matrices * panels)
-            pack: dict[str, Arg] = {
+            pack: dict[str, Slot] = {
                 "b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
                 "batch": matrices, "b_stride": k * n,
             }  # fmt: skip
             e.kernel("pack_b", {"nv": piece.nv}, pack)
         args = dot_args(
-            piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
+            piece, a=x, lda=k, b=packed, c=out, ldc=n, m=m, k=k, batch=batch,
             a_stride=m * k, b_stride=panels if matrices > 1 else 0, c_stride=m * n,
             **ending,
         )  # fmt: skip
@@ -97,14 +96,14 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     packed = e.scratch(batch * panels)
     # Packing takes 128 from the bytes of y, and so from its zero point.
     zx, zy = zero_point(x), zero_point(y) - 128
-    pack: dict[str, Arg] = {
-        "b": e.address(y), "ldb": n, "packed": packed, "n": n, "k": k, "batch": batch, "b_stride": k * n,
+    pack: dict[str, Slot] = {
+        "b": y, "ldb": n, "packed": packed, "n": n, "k": k, "batch": batch, "b_stride": k * n,
         "minus_zero_a": -zx, "start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0]),
         "minus_zero_b": -zy,
     }  # fmt: skip
     e.kernel("pack_b_int8", {}, pack)
     args = dot_args(
-        piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=-(-k // 4), batch=batch,
+        piece, a=x, lda=k, b=packed, c=out, ldc=n, m=m, k=-(-k // 4), batch=batch,
         a_stride=m * k, b_stride=panels // 4, c_stride=m * n, **stored_as(node),
     )  # fmt: skip
     e.kernel("dot_int8", piece.params, args)

@@ -8,8 +8,8 @@ from ....ir import Node
 from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
 from ....ops.index import places, slices
 from ....ops.shape import permutation
+from ..moves import emit_copy, emit_move, movable, movable_by_constants
 from ..registry import Emit, last, lowers, row_count
-from .emit import emit_copy, emit_move, movable, movable_by_constants
 
 
 def _reshapes(node: Node) -> bool:
@@ -26,7 +26,7 @@ def reshape(e: Emit, node: Node, _: Any) -> None:
     x, out = node.x, node.out
     if e.address(x) == e.address(out):
         return
-    size, source, target = x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out))
+    size, source, target = x.type.itemsize, e.place(x), e.place(out)
     if e.dense(x):
         emit_copy(e, out.type.dims, size, (source[0], dense(out.type.dims, size)), target)
     elif e.dense(out):
@@ -51,7 +51,7 @@ def concat(e: Emit, node: Node, _: Any) -> None:
         place = e.address(out, at * strides[axis])
         at += value.type.dims[axis]
         if value.data is not None or e.address(value) != place:
-            emit_copy(e, value.type.dims, out.type.itemsize, (e.address(value), e.strides(value)), (place, strides))
+            emit_copy(e, value.type.dims, out.type.itemsize, e.place(value), (place, strides))
 
 
 @lowers("split", match=movable, strided_in=True, strided_out=True)
@@ -64,7 +64,7 @@ def split(e: Emit, node: Node, _: Any) -> None:
         place = e.address(x, at * strides[axis])
         at += value.type.dims[axis]
         if e.address(value) != place:
-            emit_copy(e, value.type.dims, x.type.itemsize, (place, strides), (e.address(value), e.strides(value)))
+            emit_copy(e, value.type.dims, x.type.itemsize, (place, strides), e.place(value))
 
 
 def _slice(node: Node) -> list[range] | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.move.rows import WORDS
-from ..registry import Emit, lowers
+from ..registry import Emit, Slot, lowers
 
 
 def _plain(node: Node) -> bool:
@@ -21,8 +21,6 @@ def _plain(node: Node) -> bool:
 def bounded_non_zero(e: Emit, node: Node, _: Any) -> None:
     x, (places, count) = node.x.type, node.outputs
     assert x.dtype is not None
-    e.kernel("non_zero", {}, {
-        "places": e.address(places), "count": e.address(count), "x": e.address(node.x),
-        "dims": e.constant(np.array(x.dims, np.int64)), "rank": len(x.dims), "n": x.size, "size": x.itemsize,
-        "real": int(x.dtype.kind == "f"),
-    })  # fmt: skip
+    ends: dict[str, Slot] = {"places": places, "count": count, "x": node.x, "dims": np.array(x.dims, np.int64)}
+    how = {"rank": len(x.dims), "n": x.size, "size": x.itemsize, "real": int(x.dtype.kind == "f")}
+    e.kernel("non_zero", {}, {**ends, **how})

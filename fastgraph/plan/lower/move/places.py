@@ -12,8 +12,8 @@ from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, gathe
 from ....kernels.move.rows import DEPTH, MOVED, OUTER, REPORTED
 from ....ops.registry import attr
 from ...program import ERROR
+from ..moves import emit_move, movable
 from ..registry import Emit, lowers
-from .emit import emit_move, movable
 
 WORD = 8
 """The widest elements that are moved so."""
@@ -69,7 +69,7 @@ def indices_of(plan: Plan, value: Value, strides: Sequence[int]) -> Indices:
 
 def asked(e: Emit, indices: Value, plan: Plan) -> dict[str, Any]:
     """The record's addresses that are not those of a move."""
-    return {"index": e.address(indices), "error": ERROR if plan.outside == REPORTED else 0}
+    return {"index": indices, "error": ERROR if plan.outside == REPORTED else 0}
 
 
 # -- gathers
@@ -211,10 +211,8 @@ def reverse_sequence(e: Emit, node: Node, plan: Plan) -> None:
     assert dtype is not None
     count, steps = lengths.type.size, x.type.dims[time]
     places = e.scratch(8 * count * steps)
-    e.kernel("backwards", {}, {
-        "places": places, "lengths": e.address(lengths), "index_size": dtype.itemsize,
-        "signed": int(dtype.kind == "i"), "count": count, "steps": steps,
-    })  # fmt: skip
+    sizes = {"index_size": dtype.itemsize, "signed": int(dtype.kind == "i"), "count": count, "steps": steps}
+    e.kernel("backwards", {}, {"places": places, "lengths": lengths, **sizes})
     s, d = e.strides(x), e.strides(node.out)
     loops, components = loops_of(plan, s, (8 * steps, 8), d), components_of(plan, x.type.dims, s)
     move = gathered(loops, components, Indices(np.dtype(np.int64)), x.type.itemsize)

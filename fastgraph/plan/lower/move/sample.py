@@ -11,7 +11,7 @@ from ....ir import Node, Value
 from ....kernels.move.rows import BORDER, CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLED, ZEROS
 from ....ops.registry import attr
 from ...program import ERROR
-from ..registry import F32, Emit, lowers
+from ..registry import F32, Emit, Slot, lowers
 
 MODES = {"nearest": NEAREST, "linear": LINEAR, "cubic": CUBIC}
 
@@ -52,29 +52,24 @@ def _sample(e: Emit, node: Node, grid: dict[str, Any], axes: list[Axis], mode: s
     x, out = node.x.type.dims, node.out.type.dims
     images, spatial = x[0], x[2:]
     points = prod(out[-len(spatial) :])
-    fields: dict[str, Any] = {
-        "images": np.arange(images), "items": images, "share": 1, "rows": 1, "columns": points, "fold": 0, "pad": 0,
-        **more,
-    }  # fmt: skip
-    if isinstance(fields["images"], np.ndarray):
-        fields["images"] = e.constant(np.asarray(fields["images"], np.int64))
+    fields: dict[str, Any] = {"images": np.arange(images), "items": images, "share": 1}
+    fields |= {"rows": 1, "columns": points, "fold": 0, "pad": 0, **more}
+    fields |= {"src_image": 4 * prod(x[1:]), "src_channel": 4 * prod(spatial)}
+    fields |= {"dst_item": 4 * x[1] * points, "dst_channel": 4 * points}
     every = [*axes, *[Axis(0, 0, 0)] * (SAMPLED - len(axes))]
     for k, axis in enumerate(every):
         size = spatial[k] if k < len(spatial) else 0
         values = axis._asdict() | {"size": size, "stride": 4 * prod(spatial[k + 1 :])}
         fields |= {f"{name}{k}": _f64(v) if isinstance(v, float) else v for name, v in values.items() if name in POINT}
-    e.kernel("sample", {}, {
-        "dst": e.address(node.out), "src": e.address(node.x), **grid, "image_count": images, "error": ERROR,
-        "channels": x[1], "src_image": 4 * prod(x[1:]), "src_channel": 4 * prod(spatial),
-        "dst_item": 4 * x[1] * points, "dst_channel": 4 * points, "mode": MODES[mode], "outside": outside,
-        "axes": len(spatial), **fields,
-    })  # fmt: skip
+    how = {"mode": MODES[mode], "outside": outside, "axes": len(spatial), "channels": x[1]}
+    ends: dict[str, Slot] = {"dst": node.out, "src": node.x, "image_count": images, "error": ERROR}
+    e.kernel("sample", {}, {**ends, **grid, **how, **fields})
 
 
-def _read(e: Emit, where: Value) -> dict[str, Any]:
+def _read(where: Value) -> dict[str, Any]:
     """The slots of a dense grid [images, points ..., axes]."""
     size = where.type.itemsize
-    return {"grid": e.address(where), "grid_size": size, "grid_item": size * prod(where.type.dims[1:])}
+    return {"grid": where, "grid_size": size, "grid_item": size * prod(where.type.dims[1:])}
 
 
 def _at_grid(node: Node) -> bool:
@@ -105,7 +100,7 @@ def grid_sample(e: Emit, node: Node, _: Any) -> None:
     assert where is not None
     axes = _pixels(node, "normalized_minus_one_to_one", corners, 0.0 if corners else 0.5)
     outside = {"zeros": ZEROS, "border": BORDER, "reflection": REFLECTED}[attr(node, "padding_mode")]
-    _sample(e, node, _read(e, where), axes, attr(node, "mode"), outside)
+    _sample(e, node, _read(where), axes, attr(node, "mode"), outside)
 
 
 @lowers("resample", match=_at_grid)
@@ -116,7 +111,7 @@ def resample(e: Emit, node: Node, _: Any) -> None:
     axes = _pixels(node, attr(node, "units"), bool(attr(node, "corners")), 0.5 * (padding == "symmetric"))
     fold, pad = int(padding in ("reflection", "symmetric")), _f32(attr(node, "pad_value"))
     outside = ZEROS if padding == "constant" else BORDER
-    _sample(e, node, _read(e, where), axes, attr(node, "mode"), outside, fold=fold, pad=pad)
+    _sample(e, node, _read(where), axes, attr(node, "mode"), outside, fold=fold, pad=pad)
 
 
 def _at_places(node: Node) -> bool:
@@ -132,10 +127,10 @@ def sample_boxes(e: Emit, node: Node, _: Any) -> None:
     (places, images), (height, width) = node.inputs[1:3], attr(node, "size")
     assert places is not None and images is not None
     count, share, size = places.type.dims[0], node.x.type.dims[0], places.type.itemsize
-    more: dict[str, Any] = {"images": e.address(images), "items": count, "share": 1}
+    more: dict[str, Any] = {"images": images, "items": count, "share": 1}
     if attr(node, "every"):
         more = {"images": np.tile(np.arange(share), count), "items": count * share, "share": share}
     axes = [Axis(0, size, 0), Axis(size * height, 0, size)]
     outside = PADDED if attr(node, "outside") == "padded" else BORDER
-    _sample(e, node, _read(e, places), axes, attr(node, "mode"), outside, rows=height, columns=width,
-            pad=_f32(attr(node, "pad_value")), **more)  # fmt: skip
+    more |= {"rows": height, "columns": width, "pad": _f32(attr(node, "pad_value"))}
+    _sample(e, node, _read(places), axes, attr(node, "mode"), outside, **more)

@@ -10,10 +10,10 @@ from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, scatt
 from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS, REPORTED
 from ....ops.registry import attr
 from ...program import ERROR
+from ..moves import emit_copy, emit_move, emit_old, movable
 from ..pointwise.along import axis as along
 from ..pointwise.along import call_along, element, signed
-from ..registry import Arg, Emit, lowers
-from .emit import emit_copy, emit_move, emit_old, movable
+from ..registry import Emit, Slot, lowers
 from .places import Loops, Plan, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
 
 
@@ -192,7 +192,7 @@ def hardmax(e: Emit, node: Node, _: bool) -> None:
     at = attr(node, "axis") % len(out.dims)
     outer, n, inner = along(out.dims, at, at + 1)
     best = e.scratch(8 * outer * inner)
-    found: dict[str, Arg] = {"y": best, "signed": signed(node.x), "least": 0, "last": 0}
+    found: dict[str, Slot] = {"y": best, "signed": signed(node.x), "least": 0, "last": 0}
     call_along(e, node, "arg_extreme", {"element": element(node.x)}, (outer, n, inner), **found)
     zero, one = (e.constant(np.full(1, number, out.dtype)) for number in (0, 1))
     emit_copy(e, (out.size,), item, (zero, [0]), (e.address(node.out), [item]))

@@ -10,8 +10,8 @@ from ....ir import Node
 from ....kernels.move.copy_plan import dense
 from ....ops.blocks import index_of
 from ....ops.common import ints
+from ..moves import emit_copy, emit_old, movable
 from ..registry import Emit, lowers
-from .emit import emit_copy, emit_old, movable
 
 
 class Part(NamedTuple):
@@ -52,5 +52,5 @@ def at_known_places(e: Emit, node: Node, part: Part) -> None:
     update, item = node.inputs[1], node.x.type.itemsize
     assert update is not None
     emit_old(e, node)
-    emit_copy(e, part.dims, item, (e.address(update), dense(part.dims, item)),
-              (e.address(node.out, part.offset), part.strides))  # fmt: skip
+    target = e.address(node.out, part.offset), part.strides
+    emit_copy(e, part.dims, item, (e.address(update), dense(part.dims, item)), target)

@@ -9,7 +9,7 @@ import numpy as np
 from ....ir import Node, Value
 from ....kernels.move.rows import BOX
 from ....ops.registry import attr
-from ..registry import F32, Emit, lowers
+from ..registry import F32, Emit, Slot, lowers
 
 COUNT = 5
 """The input of non_max_suppression that says how many boxes there are; of box_suppression it is sigma, a constant."""
@@ -37,13 +37,11 @@ def _suppress(e: Emit, node: Node, items: int, share: int, counts: Value, **more
     n, most = scores.type.dims[-1], node.out.type.dims[-1]
     kept = -(-(most + e.tier.lanes) // e.tier.lanes) * e.tier.lanes
     room = 8 * n + 4 * BOX * kept
-    e.kernel("suppress", {}, {
-        "places": e.address(node.out), "counts": e.address(counts), "found": 0, "boxes": e.address(boxes),
-        "scores": e.address(scores), "limit": e.constant(np.zeros(1, F32)) if limit is None else e.address(limit),
-        "least": 0 if least is None else e.address(least), "items": items, "share": share, "n": n, "most": most,
-        "count": 0, "wanted": 0, "empty": -1, "centered": 0, "strict": 0, "reaches": 0,
-        "scratch": e.scratch(e.threads * room), "scratch_bytes": room, **more,
-    })  # fmt: skip
+    given = {"boxes": boxes, "scores": scores, "limit": np.zeros(1, F32) if limit is None else limit, "least": least}
+    sizes = {"items": items, "share": share, "n": n, "most": most, "scratch_bytes": room}
+    usual = {"found": 0, "count": 0, "wanted": 0, "empty": -1, "centered": 0, "strict": 0, "reaches": 0}
+    made: dict[str, Slot] = {"places": node.out, "counts": counts, "scratch": e.scratch(e.threads * room)}
+    e.kernel("suppress", {}, {**given, **sizes, **usual, **made, **more})
 
 
 def _wanted(node: Node) -> bool:
@@ -57,13 +55,11 @@ def non_max_suppression(e: Emit, node: Node, _: Any) -> None:
     batch, classes, _most = node.out.type.dims
     count = node.inputs[COUNT] if len(node.inputs) > COUNT else None
     wanted = None if attr(node, "most") is None else node.inputs[2]
-    _suppress(
-        e, node, batch * classes, classes, node.outputs[1], centered=attr(node, "center_point_box"),
-        count=0 if count is None else e.address(count), wanted=0 if wanted is None else e.address(wanted),
-    )  # fmt: skip
+    more = {"centered": attr(node, "center_point_box"), "count": count, "wanted": wanted}
+    _suppress(e, node, batch * classes, classes, node.outputs[1], **more)
 
 
 @lowers("box_suppression", match=_hard)
 def box_suppression(e: Emit, node: Node, _: Any) -> None:
     _, scores, count = node.outputs
-    _suppress(e, node, 1, 1, count, found=e.address(scores), empty=0, strict=1)
+    _suppress(e, node, 1, 1, count, found=scores, empty=0, strict=1)

@@ -32,11 +32,9 @@ def top_k(e: Emit, node: Node, kind: str) -> None:
     room = -(-k * entry_bytes(wide) // 64) * 64
     values, places = node.outputs
     wanted, count = (*node.inputs[1:], None)[:2]
-    e.kernel("top_k", {"wide": wide}, {
-        "values": e.address(values), "places": e.address(places), "x": e.address(node.x),
-        "outer": prod(x.dims[:axis]), "n": x.dims[axis], "inner": prod(x.dims[axis + 1 :]), "k": k,
-        "count": 0 if count is None else e.address(count),
-        "wanted": 0 if wanted is None or wanted.data is not None else e.address(wanted),
-        "kind": NUMBERS.index(kind), "size": x.itemsize, "least": int(not attr(node, "largest")),
-        "scratch": e.scratch(e.threads * room), "scratch_bytes": room,
-    })  # fmt: skip
+    at_run_time = {"count": count, "wanted": None if wanted is None or wanted.data is not None else wanted}
+    extents = {"outer": prod(x.dims[:axis]), "n": x.dims[axis], "inner": prod(x.dims[axis + 1 :]), "k": k}
+    how = {"kind": NUMBERS.index(kind), "size": x.itemsize, "least": int(not attr(node, "largest"))}
+    ends = {"values": values, "places": places, "x": node.x}
+    scratch = {"scratch": e.scratch(e.threads * room), "scratch_bytes": room}
+    e.kernel("top_k", {"wide": wide}, {**ends, **at_run_time, **extents, **how, **scratch})

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ....ir import Node, TensorType, Value
-from ..registry import Arg, Emit
+from ..registry import Emit, Slot
 from .cast import number
 
 Axis = tuple[int, int, int]
@@ -35,8 +35,8 @@ def signed(value: Value) -> int:
     return int(value.type.dtype is not None and value.type.dtype.kind == "i")
 
 
-def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, **more: Arg) -> None:
+def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, **more: Slot) -> None:
     """Call a kernel whose record is AXIS, and `more`."""
     outer, n, inner = along
-    args: dict[str, Arg] = {"y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner}
+    args: dict[str, Slot] = {"y": node.out, "x": node.x, "outer": outer, "n": n, "inner": inner}
     e.kernel(kernel, params, args | more)

@@ -12,8 +12,8 @@ from ....kernels.pointwise.chain import Chain
 from ....kernels.pointwise.elementwise_shape import Loops, broadcast, loops, strides_of
 from ...program import Ref
 from ..elements import Operand, dtype_of
-from ..move.emit import emit_copy
-from ..registry import Arg, Emit, last
+from ..moves import emit_copy
+from ..registry import Arg, Emit, Slot, last
 from ..walk import SIZES, Out, Read, table, walker
 
 LONG_ROW = 2048
@@ -130,7 +130,7 @@ def call_walk(
 ) -> None:
     """Call the kernel for a chain over operands that lie as the loops say; its result as `out` says is at y."""
     reads = [_read(place, strides) for place, strides in zip(xs, loops.xs, strict=True)]
-    args: dict[str, Arg] = {"item": SIZES[out.element], "walk": walker(e), "table": table(e, chain, reads, out)}
+    args: dict[str, Slot] = {"item": SIZES[out.element], "walk": walker(e), "table": table(e, chain, reads, out)}
     e.kernel("elementwise", {}, {**loops.args(y), **args})
 
 

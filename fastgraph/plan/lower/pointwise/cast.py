@@ -7,7 +7,7 @@ import numpy as np
 from ....ir import Node
 from ....kernels.pointwise.rows import TARGETS
 from ....ops.registry import attr
-from ..move.emit import SIZES, emit_copy
+from ..moves import SIZES, emit_copy
 from ..registry import Emit, lowers
 from .calls import call_of_one, fits
 
@@ -40,7 +40,7 @@ def cast(e: Emit, node: Node, pair: tuple[str, str]) -> None:
     x, out = node.x, node.out
     assert x.type.dtype is not None
     if source == target:
-        emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out)))
+        emit_copy(e, x.type.dims, x.type.itemsize, e.place(x), e.place(out))
     else:
         call_of_one(e, node, "cast", {"source": source}, [TARGETS.index(target), x.type.dtype.kind == "i"])
 

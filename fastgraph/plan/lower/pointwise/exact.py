@@ -11,7 +11,7 @@ from ....kernels.core.table import row
 from ....kernels.pointwise.exact_names import ROUNDED, arity, is_truth, operations
 from ....ops.registry import attr
 from ..elements import Operand, dtype_of
-from ..registry import Arg, Emit, lowers
+from ..registry import Emit, Slot, lowers
 from .calls import fits, inputs_of, joined_loops
 from .cast import number
 
@@ -102,14 +102,14 @@ def call(e: Emit, node: Node, found: tuple[str, str], values: Sequence[Operand])
     element, operation = found
     tensors = list(values[: arity(operation)]) + list(values[2:])
     loops, addresses = joined_loops(e, node, tensors)
-    places: dict[str, Arg] = dict.fromkeys(row("exact").args, 0)
+    places: dict[str, Slot] = dict.fromkeys(row("exact").args, 0)
     names = "abc" if operation == "where" else "ab"
     for name, address, strides, tensor in zip(names, addresses, loops.xs, tensors, strict=False):
         size = dtype_of(tensor).itemsize
         places[name] = address
         places |= {f"{name}_{dim}": size * step for dim, step in zip(DIMS, strides, strict=True)}
     item = 1 if is_truth(operation) else dtype_of(node.out).itemsize
-    own: dict[str, Arg] = {"operation": operations(element).index(operation), "item": item}
+    own: dict[str, Slot] = {"operation": operations(element).index(operation), "item": item}
     e.kernel("exact", {"element": element}, {**places, **loops.args(e.address(node.out)), **own})
 
 

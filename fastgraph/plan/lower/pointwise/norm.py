@@ -33,20 +33,7 @@ def norm(e: Emit, node: Node, n: int) -> None:
     x, scale, bias = node.x, node.inputs[1], node.inputs[2] if node.has(2) else None
     assert scale is not None
     whole = n == last(x)
-    e.kernel(
-        "norm",
-        {},
-        {
-            "y": e.address(node.out),
-            "x": e.address(x),
-            "scale": e.address(scale),
-            "bias": 0 if bias is None else e.address(bias),
-            "rows": x.type.size // n,
-            "n": n,
-            "y_row": 4 * (e.stride(node.out) if whole else n),
-            "x_row": 4 * (e.stride(x) if whole else n),
-            "inverse": f32_bits(float(np.float32(1 / n))),
-            "epsilon": f32_bits(attr(node, "epsilon")),
-            "centered": node.op == "layer_normalization",
-        },
-    )
+    strides = {"y_row": 4 * (e.stride(node.out) if whole else n), "x_row": 4 * (e.stride(x) if whole else n)}
+    numbers = {"inverse": f32_bits(float(np.float32(1 / n))), "epsilon": f32_bits(attr(node, "epsilon"))}
+    how = {**strides, **numbers, "rows": x.type.size // n, "n": n, "centered": node.op == "layer_normalization"}
+    e.kernel("norm", {}, {"y": node.out, "x": x, "scale": scale, "bias": bias, **how})

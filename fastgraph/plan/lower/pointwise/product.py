@@ -51,7 +51,5 @@ def _match(node: Node) -> Matrices | None:
 def product(e: Emit, node: Node, found: Matrices) -> None:
     y, dtype = node.inputs[1], node.x.type.dtype
     assert y is not None and dtype is not None
-    args = found._asdict()
-    args |= {name: dtype.itemsize * args[name] for name in ("a_batch", "b_batch")}
-    places = {"a": e.address(node.x), "b": e.address(y), "y": e.address(node.out)}
-    e.kernel("product", {"element": number(dtype)}, {**places, **args})
+    steps = {"a_batch": dtype.itemsize * found.a_batch, "b_batch": dtype.itemsize * found.b_batch}
+    e.kernel("product", {"element": number(dtype)}, {"a": node.x, "b": y, "y": node.out, **found._asdict(), **steps})

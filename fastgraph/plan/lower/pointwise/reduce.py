@@ -9,12 +9,12 @@ import numpy as np
 from ....ir import Node
 from ....ops.reduce import reduced_axes
 from ...quantized import per_tensor
-from ..registry import Arg, Emit, lowers
+from ..registry import Emit, Slot, lowers
 from ..walk import f32_bits, table, walker
 from .along import Axis, axis, call_along, element, is_wide, signed
 
 Chain = tuple[tuple[Any, ...], ...]
-NO_WALK: dict[str, Arg] = {"walk": 0, "table": 0}
+NO_WALK: dict[str, Slot] = {"walk": 0, "table": 0}
 
 REDUCTIONS: dict[str, tuple[str, Chain]] = {
     "reduce_mean": ("sum", ()), "reduce_sum": ("sum", ()), "reduce_max": ("max", ()), "reduce_min": ("min", ()),
@@ -49,11 +49,11 @@ def _match(node: Node) -> Axis | None:
 def reduce(e: Emit, node: Node, along: Axis) -> None:
     op, chain = REDUCTIONS[node.op]
     joined = join(chain, node.attrs.get("chain", ()))
-    walk: dict[str, Arg] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else NO_WALK
+    walk: dict[str, Slot] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else NO_WALK
     _call(e, node, along, op, divisor=f32_bits(along[1] if node.op == "reduce_mean" else 1), **walk)
 
 
-def _call(e: Emit, node: Node, along: Axis, op: str, **more: Arg) -> None:
+def _call(e: Emit, node: Node, along: Axis, op: str, **more: Slot) -> None:
     call_along(e, node, "reduce", {"element": element(node.x), "op": op}, along, signed=signed(node.x), **more)
 
 

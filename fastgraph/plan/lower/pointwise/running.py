@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....ir import Node
 from ....kernels.pointwise.rows import RUNS
 from ....ops.registry import attr
-from ..registry import Arg, Emit, lowers
+from ..registry import Emit, Slot, lowers
 from .along import Axis, axis, call_along, element, is_wide
 
 
@@ -19,5 +19,5 @@ def _match(node: Node) -> Axis | None:
 
 @lowers("cum_sum", "cum_prod", match=_match)
 def running(e: Emit, node: Node, along: Axis) -> None:
-    flags: dict[str, Arg] = {name: int(attr(node, name)) for name in ("exclusive", "reverse")}
+    flags: dict[str, Slot] = {name: int(attr(node, name)) for name in ("exclusive", "reverse")}
     call_along(e, node, "running", {"element": element(node.x)}, along, operation=RUNS.index(node.op[4:]), **flags)

@@ -14,7 +14,7 @@ from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....kernels.recurrent.pack_recurrent import blocks
 from ....kernels.recurrent.rows import ACTIVATIONS, INFO, PLACES, STATES, USUAL
 from ...program import ERROR, Ref
-from ..registry import Arg, Emit
+from ..registry import Emit, Slot
 from ..walk import f32_bits
 from .weights import Panels, Place, width
 
@@ -95,7 +95,7 @@ def emit_layer(e: Emit, layer: Layer, panels: Panels, places: Places) -> None:
     n = layer.directions * columns
     parts = _parts(layer, places, 4 * layer.batch * n)
     projected = e.scratch(4 * layer.batch * n * max(count for _, count in parts))
-    common: dict[str, Arg] = {
+    common: dict[str, Slot] = {
         **_strides("y", places.y, "step", "direction", "row"), **panels.slots,
         **_numbers(e, layer, panels.slots["peepholes"] != 0), "projected": projected,
         "projected_direction": 4 * columns,
@@ -108,7 +108,7 @@ def emit_layer(e: Emit, layer: Layer, panels: Panels, places: Places) -> None:
         last = start + count == layer.steps
         e.kernel("recurrent", {"cell": layer.cell}, {
             **common, **_states(places, start == 0, last), "start": start, "steps": count,
-            "y": Ref(places.y.at.base, places.y.at.offset + time * places.y.strides[0]),
+            "y": places.y.at.plus(time * places.y.strides[0]),
             "projected_step": 4 * n * (1 if places.batch_first else layer.batch),
             "projected_row": 4 * n * (count if places.batch_first else 1),
         }, share=count / layer.steps - share)  # fmt: skip
@@ -135,19 +135,19 @@ def _project(
     m, first = layer.batch * count // matrices, time * (1 if places.batch_first else layer.batch)
     for piece in panels.pieces(m, matrices, ldx):
         args = dot_args(
-            piece, a=Ref(places.x.base, places.x.offset + 4 * first * ldx), lda=ldx, b=panels.inputs(piece), c=out,
+            piece, a=places.x.plus(4 * first * ldx), lda=ldx, b=panels.inputs(piece), c=out,
             ldc=n, m=m, k=layer.inputs, **NO_EPILOGUE,
         ) | {"batch": matrices, "a_stride": layer.steps * ldx, "c_stride": m * n}  # fmt: skip
         e.kernel("dot", piece.params, args, share=share * piece.columns / n)
 
 
-def _strides(name: str, place: Place, *axes: str) -> dict[str, Arg]:
+def _strides(name: str, place: Place, *axes: str) -> dict[str, Slot]:
     return {f"{name}_{axis}": stride for axis, stride in zip(axes, place.strides, strict=True)}
 
 
-def _states(places: Places, begins: bool, ends: bool) -> dict[str, Arg]:
+def _states(places: Places, begins: bool, ends: bool) -> dict[str, Slot]:
     """The slots of initial states, for the part that begins, and of last ones, for that which ends."""
-    found: dict[str, Arg] = {}
+    found: dict[str, Slot] = {}
     for name, wanted in {"first": begins, "first_cell": begins, "last": ends, "last_cell": ends}.items():
         place = getattr(places, name) if wanted else None
         found[name] = 0 if place is None else place.at
@@ -155,12 +155,12 @@ def _states(places: Places, begins: bool, ends: bool) -> dict[str, Arg]:
     return found
 
 
-def _grid(name: str, found: Grid | None) -> dict[str, Arg]:
+def _grid(name: str, found: Grid | None) -> dict[str, Slot]:
     numbers = (0.0, 0.0, 0.0) if found is None else found
     return {f"{name}_{slot}": f32_bits(x) for slot, x in zip(("scale", "least", "most"), numbers, strict=True)}
 
 
-def _numbers(e: Emit, layer: Layer, peepholes: bool) -> dict[str, Arg]:
+def _numbers(e: Emit, layer: Layer, peepholes: bool) -> dict[str, Slot]:
     """Sizes and attributes."""
     table = np.zeros((layer.directions, PLACES, 3), np.int64)
     for d, each in enumerate(layer.activations):
@@ -168,7 +168,7 @@ def _numbers(e: Emit, layer: Layer, peepholes: bool) -> dict[str, Arg]:
             table[d, place] = ACTIVATIONS.index(name), f32_bits(alpha), f32_bits(beta)
     row = 4 * STATES * blocks(layer.hidden, e.tier.lanes) * e.tier.lanes + 8 * len(INFO)
     return {
-        "activations": e.constant(table), "scratch": e.scratch(layer.directions * layer.batch * row), "row_bytes": row,
+        "activations": table, "scratch": e.scratch(layer.directions * layer.batch * row), "row_bytes": row,
         "total": layer.steps, "directions": layer.directions, "batch": layer.batch, "hidden": layer.hidden,
         "reverse": sum(1 << d for d, backwards in enumerate(layer.reverse) if backwards),
         "low": f32_bits(-layer.clip), "high": f32_bits(layer.clip), "cell_low": f32_bits(-layer.cell_clip),

@@ -15,7 +15,7 @@ from ....kernels.gemm.pick_dot import F32_COSTS, DotPiece, Product, dot_pieces, 
 from ....kernels.recurrent.pack_recurrent import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
 from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
 from ...program import Ref
-from ..registry import Arg, Emit
+from ..registry import Emit, Slot
 
 
 class Place(NamedTuple):
@@ -59,7 +59,7 @@ class Panels(NamedTuple):
 
     pieces: Callable[[int, int, int], Sequence[DotPiece]]
     inputs: Callable[[DotPiece], Ref]
-    slots: dict[str, Arg]
+    slots: dict[str, Slot]
 
 
 def reals(value: Value) -> np.ndarray:
@@ -115,7 +115,7 @@ def constant(e: Emit, cell: str, c: Constants) -> Panels:
     def of_inputs(piece: DotPiece) -> Ref:
         return e.packed(_input_panels, c.w, c.bias, gates, piece.start, piece.columns, piece.nv, lanes)
 
-    slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
+    slots: dict[str, Slot] = {"second": 0, "peepholes": 0}
     for slot, start, end in products(cell):
         part, count = slice(start * hidden, end * hidden), end - start
         if c.scales is None:
@@ -150,13 +150,13 @@ def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Give
         """Gates from `first` on. skip: bytes before their bias; more: that of the state is added."""
         out, own = e.scratch(count * (1 + lines) * (to - first) * line), 4 * first * hidden + skip
         base = Ref(0) if bias is None else bias.at
-        args: dict[str, Arg] = {
-            "weights": 0 if place is None else Ref(place.at.base, place.at.offset + first * hidden * place.strides[1]),
+        args: dict[str, Slot] = {
+            "weights": 0 if place is None else place.at.plus(first * hidden * place.strides[1]),
             "weights_direction": 0 if place is None else place.strides[0],
             "weights_row": 0 if place is None else place.strides[1],
-            "bias": 0 if bias is None else Ref(base.base, base.offset + own),
+            "bias": 0 if bias is None else base.plus(own),
             "bias_direction": 0 if bias is None else bias.strides[0],
-            "more": Ref(base.base, base.offset + own + 4 * rows) if more and bias is not None else 0,
+            "more": base.plus(own + 4 * rows) if more and bias is not None else 0,
             "packed": out, "directions": directions, "gates": to - first, "hidden": hidden, "k": k, "lines": lines,
             "summed": gates - apart if more and bias is not None else 0,
         }  # fmt: skip
@@ -164,7 +164,7 @@ def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Give
         return out
 
     lines = -(-hidden // UNROLL) * UNROLL
-    slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
+    slots: dict[str, Slot] = {"second": 0, "peepholes": 0}
     for slot, start, end in products(cell):
         slots[slot] = packed(g.r, start, end, hidden, lines, g.bias if apart else None, skip=4 * rows)
     if g.peepholes is not None:

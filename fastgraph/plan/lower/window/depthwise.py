@@ -11,10 +11,9 @@ from ....kernels.isa.tiers import Tier
 from ....kernels.window.pick import depthwise_any, depthwise_cycles, depthwise_tiles, window_args
 from ...choose import Candidate
 from ...layer import Layer, Reals, by_tap
-from ...program import Arg
 from ..emit import Rows, in_order
 from ..epilogue import epilogue
-from ..registry import Emit, row_count
+from ..registry import Emit, Slot, row_count
 
 
 def _in_tiles(layer: Layer[Reals], tier: Tier) -> dict[str, Any] | None:
@@ -35,11 +34,11 @@ def _any(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
 
 
 def _depthwise(
-    e: Emit, node: Node, layer: Layer[Reals], rows: Rows, kernel: str, params: dict[str, Any], **own: Arg
+    e: Emit, node: Node, layer: Layer[Reals], rows: Rows, kernel: str, params: dict[str, Any], **own: Slot
 ) -> None:  # fmt: skip
     weights, bias = layer.numbers
     end = epilogue(e, node, rows.start, apart=True, long=True)
-    args: dict[str, Arg] = {
+    args: dict[str, Slot] = {
         **window_args(e.tier, kernel, params, layer.window, e.threads, walked=end["walk"] != 0), **end, **own,
         "x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy, "weights": e.packed(by_tap, weights),
         "bias": e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias),

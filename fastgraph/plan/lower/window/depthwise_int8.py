@@ -21,10 +21,10 @@ from ....kernels.window.pick_depthwise_int8 import (
 )
 from ...choose import Candidate
 from ...layer import Integers, Layer, by_tap
-from ...program import Arg, Ref
+from ...program import Ref
 from ...quantized import folded_bias
 from ..emit import Rows, in_order
-from ..registry import Emit, row_count
+from ..registry import Emit, Slot, row_count
 
 
 def _wide(layer: Layer[Integers], tier: Tier) -> bool:
@@ -91,13 +91,13 @@ def _filled(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, part: Part)
     _call(e, node, layer, rows, part, packed=packed, fill=e.packed(_blank, blank, layer.zero))
 
 
-def _call(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, part: Part, **own: Arg) -> None:
+def _call(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, part: Part, **own: Slot) -> None:
     """One kernel's part of the channels."""
     where = layer.window._replace(channels=part.channels)
     shapes = depthwise_int8_args(e.tier, part.name, part.params, where, e.threads)
     if "scratch_bytes" in shapes:
         own["scratch"] = e.scratch(shapes["scratch_bytes"] * e.threads)
-    args: dict[str, Arg] = {
+    args: dict[str, Slot] = {
         **shapes, "x": _further(rows.x, part.start), "ldx": layer.ldx, "y": _further(rows.y, part.start),
         "ldy": layer.ldy, **layer.numbers.stored, **own,
     }  # fmt: skip
@@ -132,7 +132,7 @@ def _blank(count: int, number: int) -> np.ndarray:
 
 
 def _further(place: Ref, nbytes: int) -> Ref:
-    return Ref(place.base, place.offset + nbytes)
+    return place.plus(nbytes)
 
 
 DEPTHWISE: tuple[Candidate[Layer[Integers]], ...] = (

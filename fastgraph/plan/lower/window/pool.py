@@ -10,11 +10,10 @@ from ....ir import Node
 from ....kernels.window.pick import Window, plan_pool, window_args
 from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from ...layer import is_near, window
-from ...program import Arg
 from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..epilogue import epilogue
 from ..pointwise.reduce import reduced
-from ..registry import Emit, is_f32, lowers
+from ..registry import Emit, Slot, is_f32, lowers
 
 OPS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp", "reduce_mean": "average", "reduce_sum": "sum"}
 
@@ -32,9 +31,9 @@ def _f32(node: Node) -> Window | None:
 def pool(e: Emit, node: Node, where: Window) -> None:
     op = OPS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
     name, params = plan_pool(e.tier, where, op)
-    args: dict[str, Arg] = {
+    args: dict[str, Slot] = {
         **window_args(e.tier, name, params, where, e.threads),
-        "x": e.address(node.x), "ldx": e.stride(node.x), "y": e.address(node.out), "ldy": e.stride(node.out),
+        "x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out),
         "include_pad": int(bool(node.attrs.get("count_include_pad", 0))), **epilogue(e, node, apart=True),
     }  # fmt: skip
     e.kernel(name, params, args)
@@ -90,9 +89,9 @@ def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
         zeros = (zeros[0] + round(ties / quant(node.x).scale[0]),) * 2
         ratio = 1 + 2.0**-22
     low, high = bounds(node)
-    args: dict[str, Arg] = {
+    args: dict[str, Slot] = {
         **pool_int8_args(e.tier, OPS[node.op], where, ratio, bool(node.attrs.get("count_include_pad", 0))),
-        "x": e.address(node.x), "ldx": ldx, "y": e.address(node.out), "ldy": ldy,
+        "x": node.x, "ldx": ldx, "y": node.out, "ldy": ldy,
         "zero_x": zeros[0], "zero_point": zeros[1], "low": low, "high": high,
     }  # fmt: skip
     e.kernel(name, params, args)

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ....freedoms import free
-from ....ir import Graph, Node, Value
-from ....kernels.gemm.pick_dot import L2
-from ....kernels.window.pick import Window
-from ...chain_operands import chain_of
-from ...layer import Layer
-from ...program import Ref, Step
-from ...storage import Views, same_form
-from ..emit import Matched, Rows
-from ..move.emit import emit_copy
-from ..registry import Emit, last
+from ...freedoms import free
+from ...ir import Graph, Node, Value
+from ...kernels.gemm.pick_dot import L2
+from ...kernels.window.pick import Window
+from ..layer import Layer, chain_of
+from ..program import Ref, Step
+from ..storage import Views, same_form
+from .emit import Matched, Rows
+from .moves import emit_copy
+from .registry import Emit, last
 
 WORTH = L2 // 2
 """Middle maps of fewer bytes stay in the cache anyhow."""
@@ -200,7 +199,7 @@ def _going_on(first: Sequence[Any], second: Sequence[Any], count: int) -> list[S
         for step, moves in found:
             args = list(step.args)
             for i, ref, by in moves:
-                args[i] = Ref(ref.base, ref.offset + k * by)
+                args[i] = ref.plus(k * by)
             steps.append(Step(step.kernel, tuple(args), step.node, step.share))
     return steps
 
