@@ -48,8 +48,7 @@ def emit_copies(e: Emit, moved: Mapping[Value, Value], op: str) -> None:
                     e.storage(value)
             e.host()
             continue
-        emit_copy(e, source.type.dims, source.type.itemsize, e.place(source),
-                  e.place(target))  # fmt: skip
+        emit_copy(e, source.type.dims, source.type.itemsize, e.place(source), e.place(target))
 
 
 def _place(e: Emit, value: Value) -> object:

@@ -36,14 +36,11 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
     batch = out.type.dims[0] if "image" in chain_of(node)[1] else matrices
     assert matrices in (1, batch)
     m = row_count(x) // batch
-    ending = epilogue(e, node, images=batch)
+    ends: dict[str, Slot] = {"a": x, "c": out, "m": m, "k": k, "batch": batch, "a_stride": m * k, "c_stride": m * n}
+    ends |= epilogue(e, node, images=batch)
     if y.data is None and (m <= FEW or n == 1):
-        args: dict[str, Slot] = {
-            "a": x, "b": y, "c": out, "m": m, "n": n, "k": k, "batch": batch,
-            "a_stride": m * k, "b_stride": k * n if matrices > 1 else 0, "c_stride": m * n,
-            "block": few_block(e.tier, n, batch, e.threads), **ending,
-        }  # fmt: skip
-        e.kernel("dot_few", {}, args)
+        own: dict[str, Slot] = {"b": y, "n": n, "b_stride": k * n if matrices > 1 else 0}
+        e.kernel("dot_few", {}, {**ends, **own, "block": few_block(e.tier, n, batch, e.threads)})
         return
     for piece in pick_dot(e.tier, Product(m, n, k, batch), e.threads):
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
@@ -52,16 +49,10 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
             packed = e.packed(_panels, weights, piece.nv, lanes)
         else:
             packed = e.scratch(4 * matrices * panels)
-            pack: dict[str, Slot] = {
-                "b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
-                "batch": matrices, "b_stride": k * n,
-            }  # fmt: skip
-            e.kernel("pack_b", {"nv": piece.nv}, pack)
-        args = dot_args(
-            piece, a=x, lda=k, b=packed, c=out, ldc=n, m=m, k=k, batch=batch,
-            a_stride=m * k, b_stride=panels if matrices > 1 else 0, c_stride=m * n,
-            **ending,
-        )  # fmt: skip
+            source: dict[str, Slot] = {"b": e.address(y, 4 * piece.start), "ldb": n, "b_stride": k * n}
+            sizes = {"n": piece.columns, "k": k, "batch": matrices}
+            e.kernel("pack_b", {"nv": piece.nv}, {**source, **sizes, "packed": packed})
+        args = dot_args(piece, lda=k, b=packed, ldc=n, b_stride=panels if matrices > 1 else 0, **ends)
         e.kernel("dot", piece.params, args, share=piece.columns / n)
 
 
@@ -96,14 +87,10 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     packed = e.scratch(batch * panels)
     # Packing takes 128 from the bytes of y, and so from its zero point.
     zx, zy = zero_point(x), zero_point(y) - 128
-    pack: dict[str, Slot] = {
-        "b": y, "ldb": n, "packed": packed, "n": n, "k": k, "batch": batch, "b_stride": k * n,
-        "minus_zero_a": -zx, "start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0]),
-        "minus_zero_b": -zy,
-    }  # fmt: skip
-    e.kernel("pack_b_int8", {}, pack)
-    args = dot_args(
-        piece, a=x, lda=k, b=packed, c=out, ldc=n, m=m, k=-(-k // 4), batch=batch,
-        a_stride=m * k, b_stride=panels // 4, c_stride=m * n, **stored_as(node),
-    )  # fmt: skip
+    head = {"start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0])}
+    head |= {"minus_zero_a": -zx, "minus_zero_b": -zy}
+    source: dict[str, Slot] = {"b": y, "ldb": n, "b_stride": k * n, "n": n, "k": k, "batch": batch}
+    e.kernel("pack_b_int8", {}, {**source, **head, "packed": packed})
+    strides = {"lda": k, "ldc": n, "a_stride": m * k, "b_stride": panels // 4, "c_stride": m * n}
+    args = dot_args(piece, a=x, b=packed, c=out, m=m, k=-(-k // 4), batch=batch, **strides, **stored_as(node))
     e.kernel("dot_int8", piece.params, args)

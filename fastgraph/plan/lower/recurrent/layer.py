@@ -95,23 +95,20 @@ def emit_layer(e: Emit, layer: Layer, panels: Panels, places: Places) -> None:
     n = layer.directions * columns
     parts = _parts(layer, places, 4 * layer.batch * n)
     projected = e.scratch(4 * layer.batch * n * max(count for _, count in parts))
-    common: dict[str, Slot] = {
-        **_strides("y", places.y, "step", "direction", "row"), **panels.slots,
-        **_numbers(e, layer, panels.slots["peepholes"] != 0), "projected": projected,
-        "projected_direction": 4 * columns,
-        "lengths": 0 if places.lengths is None else places.lengths, "error": 0 if places.lengths is None else ERROR,
-    }  # fmt: skip
+    common = {**_strides("y", places.y, "step", "direction", "row"), **panels.slots}
+    common |= _numbers(e, layer, panels.slots["peepholes"] != 0)
+    common |= {"projected": projected, "projected_direction": 4 * columns}
+    common |= {"lengths": places.lengths, "error": 0 if places.lengths is None else ERROR}
     for start, count in parts:
         share = count / layer.steps * layer.inputs / (layer.inputs + layer.hidden)
         time = layer.steps - start - count if layer.reverse[0] and layer.directions == 1 else start
         _project(e, layer, panels, places, projected, time, count, share)
         last = start + count == layer.steps
-        e.kernel("recurrent", {"cell": layer.cell}, {
-            **common, **_states(places, start == 0, last), "start": start, "steps": count,
-            "y": places.y.at.plus(time * places.y.strides[0]),
-            "projected_step": 4 * n * (1 if places.batch_first else layer.batch),
-            "projected_row": 4 * n * (count if places.batch_first else 1),
-        }, share=count / layer.steps - share)  # fmt: skip
+        own: dict[str, Slot] = {"start": start, "steps": count, "y": places.y.at.plus(time * places.y.strides[0])}
+        own["projected_step"] = 4 * n * (1 if places.batch_first else layer.batch)
+        own["projected_row"] = 4 * n * (count if places.batch_first else 1)
+        record = {**common, **_states(places, start == 0, last), **own}
+        e.kernel("recurrent", {"cell": layer.cell}, record, share=count / layer.steps - share)
 
 
 def _parts(layer: Layer, places: Places, step: int) -> list[tuple[int, int]]:
@@ -134,10 +131,9 @@ def _project(
     matrices = layer.batch if places.batch_first and count < layer.steps else 1
     m, first = layer.batch * count // matrices, time * (1 if places.batch_first else layer.batch)
     for piece in panels.pieces(m, matrices, ldx):
-        args = dot_args(
-            piece, a=places.x.plus(4 * first * ldx), lda=ldx, b=panels.inputs(piece), c=out,
-            ldc=n, m=m, k=layer.inputs, **NO_EPILOGUE,
-        ) | {"batch": matrices, "a_stride": layer.steps * ldx, "c_stride": m * n}  # fmt: skip
+        sizes = {"m": m, "k": layer.inputs, "batch": matrices, "a_stride": layer.steps * ldx, "c_stride": m * n}
+        a = places.x.plus(4 * first * ldx)
+        args = dot_args(piece, a=a, lda=ldx, b=panels.inputs(piece), c=out, ldc=n, **sizes, **NO_EPILOGUE)
         e.kernel("dot", piece.params, args, share=share * piece.columns / n)
 
 
@@ -167,11 +163,11 @@ def _numbers(e: Emit, layer: Layer, peepholes: bool) -> dict[str, Slot]:
         for place, (name, alpha, beta) in enumerate(each):
             table[d, place] = ACTIVATIONS.index(name), f32_bits(alpha), f32_bits(beta)
     row = 4 * STATES * blocks(layer.hidden, e.tier.lanes) * e.tier.lanes + 8 * len(INFO)
-    return {
-        "activations": table, "scratch": e.scratch(layer.directions * layer.batch * row), "row_bytes": row,
-        "total": layer.steps, "directions": layer.directions, "batch": layer.batch, "hidden": layer.hidden,
-        "reverse": sum(1 << d for d, backwards in enumerate(layer.reverse) if backwards),
-        "low": f32_bits(-layer.clip), "high": f32_bits(layer.clip), "cell_low": f32_bits(-layer.cell_clip),
-        "cell_high": f32_bits(layer.cell_clip), "coupled": layer.coupled, **_grid("cell", layer.cell_grid),
-        **_grid("state", layer.state_grid), "plain": int(layer.plain and not peepholes),
-    }  # fmt: skip
+    reverse = sum(1 << d for d, backwards in enumerate(layer.reverse) if backwards)
+    scratch: dict[str, Slot] = {"scratch": e.scratch(layer.directions * layer.batch * row), "row_bytes": row}
+    sizes = {"total": layer.steps, "directions": layer.directions, "batch": layer.batch, "hidden": layer.hidden}
+    clips = {"low": -layer.clip, "high": layer.clip, "cell_low": -layer.cell_clip, "cell_high": layer.cell_clip}
+    how = {"reverse": reverse, "coupled": layer.coupled, "plain": int(layer.plain and not peepholes)}
+    grids = {**_grid("cell", layer.cell_grid), **_grid("state", layer.state_grid)}
+    bounds = {name: f32_bits(bound) for name, bound in clips.items()}
+    return {"activations": table, **scratch, **sizes, **how, **bounds, **grids}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -43,12 +44,11 @@ def _layer(node: Node) -> Layer | None:
     direction, clip = attr(node, "direction"), attr(node, "clip")
     cell_clip = attr(node, "cell_clip") if node.op == "lstm" else None
     found, each = activations(node), len(USUAL[cell])
-    return Layer(
-        cell, steps, batch, dims[2], r.type.dims[2],
-        (direction == "reverse",) if DIRECTIONS[direction] == 1 else (False, True),
-        tuple(tuple(found[d * each : (d + 1) * each]) for d in range(DIRECTIONS[direction])),
-        inf if clip is None else clip, cell_clip or inf, int(node.op == "lstm" and attr(node, "input_forget")),
-    )  # fmt: skip
+    reverse = (direction == "reverse",) if DIRECTIONS[direction] == 1 else (False, True)
+    by_direction = tuple(tuple(found[d * each : (d + 1) * each]) for d in range(len(reverse)))
+    layer = Layer(cell, steps, batch, dims[2], r.type.dims[2], reverse, by_direction)
+    coupled = int(node.op == "lstm" and attr(node, "input_forget"))
+    return replace(layer, clip=inf if clip is None else clip, cell_clip=cell_clip or inf, coupled=coupled)
 
 
 @lowers("rnn", "gru", "lstm", match=_layer, strided_in=True, strided_out=True)
@@ -62,12 +62,10 @@ def recurrent(e: Emit, node: Node, layer: Layer) -> None:
         return Place(e.address(value), (direction, batch))
 
     y = e.strides(node.out)
-    places = Places(
-        x=e.address(node.x), ldx=e.stride(node.x), batch_first=bool(batch_first),
-        y=Place(e.address(node.out), (y[1], y[2], y[0]) if batch_first else y[:3]),
-        first=state(_at(node, H)), last=state(node.outputs[1] if len(node.outputs) > 1 else None),
-        lengths=None if lengths is None else e.address(lengths),
-    )  # fmt: skip
+    result = Place(e.address(node.out), (y[1], y[2], y[0]) if batch_first else y[:3])
+    places = Places(e.address(node.x), e.stride(node.x), bool(batch_first), result, first=state(_at(node, H)))
+    places.last = state(node.outputs[1] if len(node.outputs) > 1 else None)
+    places.lengths = None if lengths is None else e.address(lengths)
     if node.op == "lstm":
         places.first_cell = state(_at(node, C))
         places.last_cell = state(node.outputs[2] if len(node.outputs) > 2 else None)

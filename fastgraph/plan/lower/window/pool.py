@@ -31,12 +31,10 @@ def _f32(node: Node) -> Window | None:
 def pool(e: Emit, node: Node, where: Window) -> None:
     op = OPS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
     name, params = plan_pool(e.tier, where, op)
-    args: dict[str, Slot] = {
-        **window_args(e.tier, name, params, where, e.threads),
-        "x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out),
-        "include_pad": int(bool(node.attrs.get("count_include_pad", 0))), **epilogue(e, node, apart=True),
-    }  # fmt: skip
-    e.kernel(name, params, args)
+    ends: dict[str, Slot] = {"x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out)}
+    ends["include_pad"] = int(bool(node.attrs.get("count_include_pad", 0)))
+    shape = window_args(e.tier, name, params, where, e.threads)
+    e.kernel(name, params, {**shape, **ends, **epilogue(e, node, apart=True)})
 
 
 def _bytes(node: Node) -> bool:
@@ -89,9 +87,6 @@ def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
         zeros = (zeros[0] + round(ties / quant(node.x).scale[0]),) * 2
         ratio = 1 + 2.0**-22
     low, high = bounds(node)
-    args: dict[str, Slot] = {
-        **pool_int8_args(e.tier, OPS[node.op], where, ratio, bool(node.attrs.get("count_include_pad", 0))),
-        "x": node.x, "ldx": ldx, "y": node.out, "ldy": ldy,
-        "zero_x": zeros[0], "zero_point": zeros[1], "low": low, "high": high,
-    }  # fmt: skip
-    e.kernel(name, params, args)
+    shape = pool_int8_args(e.tier, OPS[node.op], where, ratio, bool(node.attrs.get("count_include_pad", 0)))
+    ends: dict[str, Slot] = {"x": node.x, "ldx": ldx, "y": node.out, "ldy": ldy, "low": low, "high": high}
+    e.kernel(name, params, {**shape, **ends, "zero_x": zeros[0], "zero_point": zeros[1]})
