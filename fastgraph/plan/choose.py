@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..freedoms import free
-from ..kernels.gemm.pick_dot import beats
 from ..kernels.isa.tiers import Tier
 
 Work = TypeVar("Work")
@@ -14,14 +13,13 @@ Work = TypeVar("Work")
 
 class Candidate(NamedTuple, Generic[Work]):
     """A way to compute a layer. times: cycles on one thread, and on two where the model says so; `emit(e, node, layer,
-    rows)` writes the steps; gain: how many times faster it must be than those before it.
+    rows)` writes the steps.
     """
 
     name: str
     suits: Callable[[Work, Tier], bool]
     times: Callable[[Work, Tier], Sequence[float]]
     emit: Callable[..., None]
-    gain: float = 1.0
 
 
 def suiting(candidates: Sequence[Candidate[Work]], layer: Work, tier: Tier) -> list[Candidate[Work]]:
@@ -37,6 +35,6 @@ def choose(candidates: Sequence[Candidate[Work]], layer: Work, tier: Tier) -> Ca
         least = best.times(layer, tier)
         for other in others:
             times = other.times(layer, tier)
-            if beats(times, least, other.gain):
+            if all(x < y for x, y in zip(times, least, strict=True)):
                 best, least = other, times
     return best

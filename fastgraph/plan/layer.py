@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Generic, NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from .quantized import (
     fits_int32,
     multipliers,
     per_tensor,
+    quant,
     real_bounds,
     scales,
     stored_bias,
@@ -46,14 +47,17 @@ class Reals(NamedTuple):
 class Integers(NamedTuple):
     """Constants of a quantized layer: s8 weights [n, k..., c], zero points of weights int64 [n], bias in units of the
     sums int64 [n], f32 multipliers [n]; `out` and `stored`: what is stored (one of rows.STORES) and how (rows.STORED).
+
+    ranged: x is rounded by the range that it turns out to have; the bias is f32, multipliers are the weights' scales.
     """
 
     weights: np.ndarray
     zeros: np.ndarray
     bias: np.ndarray
     multipliers: np.ndarray
-    out: str
-    stored: dict[str, int]
+    out: str = "words"
+    stored: Mapping[str, int] = {}
+    ranged: bool = False
 
     @property
     def rowsum(self) -> bool:
@@ -67,23 +71,7 @@ class Integers(NamedTuple):
         return self._replace(weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)
 
 
-class Ranged(NamedTuple):
-    """Constants of a layer of integers whose x is rounded by its range: s8 weights [n, k..., c], their zero points
-    int64 [n] and scales f32 [n], f32 bias [n].
-    """
-
-    weights: np.ndarray
-    zeros: np.ndarray
-    scales: np.ndarray
-    bias: np.ndarray
-
-    @property
-    def rowsum(self) -> bool:
-        """As of Integers."""
-        return bool(np.any(self.zeros))
-
-
-Numbers = TypeVar("Numbers", bound=Reals | Integers | Ranged)
+Numbers = TypeVar("Numbers", bound=Reals | Integers)
 
 
 class Layer(NamedTuple, Generic[Numbers]):
@@ -146,6 +134,10 @@ class RowPart(NamedTuple):
     x: int = 0
     y: int = 0
 
+    @property
+    def outputs(self) -> int:
+        return self.g.images * prod(self.g.out) * self.how.together
+
 
 def together(g: Geometry, how: Arrangement, count: int) -> Iterator[RowPart]:
     """A convolution with `count` outputs of a row as one of as many times the channels; what that leaves over."""
@@ -186,30 +178,23 @@ def integer_layer(node: Node) -> Layer[Integers] | None:
     return _layer(node, form, numbers) if form and numbers else None
 
 
-def ranged_layer(node: Node) -> Layer[Ranged] | None:
+def ranged_layer(node: Node) -> Layer[Integers] | None:
     """The layer of a node that rounds x by its range: s8 weights and bias are constant, all else is f32.
 
     That no sum leaves int32, the pass that makes these nodes has seen to.
     """
-    w, b, *extras = (*node.inputs[1:3], *node.inputs[3:])
-    if w is None or w.data is None or w.type.dtype != np.int8 or w.type.quant is None:
+    found, form = _constants(node), form_of(node)
+    others = [v for v in (node.x, node.out, *node.inputs[2:]) if v is not None]
+    if found is None or form is None or any(not v.type.concrete or v.type.dtype != F32 for v in others):
         return None
-    if any(w.type.quant.zero_point) and node.attrs["per"] == "row":
+    w, b, zeros = found
+    if not _filled(node) or (node.attrs["per"] == "row" and zeros.any()):
         return None
-    values = [node.x, node.out, *(v for v in (b, *extras) if v is not None)]
-    if (
-        any(not v.type.concrete or v.type.dtype != F32 for v in values)
-        or not node.x.type.size
-        or not node.out.type.size
-    ):
-        return None
-    form, n = form_of(node), len(w.data)
-    if form is None or (b is not None and b.data is None):
-        return None
-    bias = np.zeros(n, np.float32) if b is None else b.data
-    assert bias is not None
-    zeros = np.broadcast_to(np.array(w.type.quant.zero_point, np.int64), n)
-    return _layer(node, form, Ranged(w.data, zeros, scales(w, n).astype(np.float32), bias))
+    n = len(zeros)
+    bias = np.zeros(n, np.float32) if b is None or b.data is None else b.data
+    multipliers = scales(w, n).astype(np.float32)
+    assert w.data is not None
+    return _layer(node, form, Integers(w.data, zeros, bias, multipliers, ranged=True))
 
 
 def _layer(node: Node, form: str, numbers: Numbers) -> Layer[Numbers]:
@@ -278,11 +263,9 @@ def window(node: Node) -> Window:
     a, x, out = node.attrs, node.x.type.dims, node.out.type.dims
     kernel = a["kernel_shape"] if "pool" in node.op else node.inputs[1].type.dims[1:-1]  # type: ignore[union-attr]
     rank = len(x) - 2
-    return Window(
-        images=x[0], channels=out[-1], size=three(x[1:-1]), kernel=three(kernel), out=three(out[1:-1]),
-        strides=three(a["strides"]), dilations=three(a.get("dilations", (1,) * rank)),
-        pads=three(a["pads"][:rank], 0), ends=three(a["pads"][rank:], 0),
-    )  # fmt: skip
+    size, taps, outer, strides = map(three, (x[1:-1], kernel, out[1:-1], a["strides"]))
+    pads, ends = three(a["pads"][:rank], 0), three(a["pads"][rank:], 0)
+    return Window(x[0], out[-1], size, taps, outer, strides, three(a.get("dilations", (1,) * rank)), pads, ends)
 
 
 def out_kind(value: Value) -> str | None:
@@ -310,33 +293,45 @@ def integers(node: Node, channel_axis: int = 0) -> Integers | None:
     x must be u8 (s8 will do for a dense layer of one row), the weights constant s8 with scales per tensor or output
     channel, the bias constant; the chain must only clamp, and no sum may leave int32 but where it is the result.
     """
-    w, bias = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 and node.op != "matmul" else None
-    if w is None or w.data is None or w.type.quant is None or w.type.dtype != np.int8:
+    found, kind = _constants(node, channel_axis), out_kind(node.out)
+    if found is None or kind is None or not _read_by_kernels(node) or not clamps_only(node) or extra_values(node):
         return None
-    if bias is not None and (bias.data is None or bias.type.dtype not in (np.int32, np.float32)):
+    w, b, zeros = found
+    if not _filled(node) or (b is not None and b.type.dtype not in (np.int32, np.float32)):
         return None
-    kind = out_kind(node.out)
-    if kind is None or not _read_by_kernels(node) or not clamps_only(node) or extra_values(node):
-        return None
-    if node.x.type.size == 0 or node.out.type.size == 0:
-        return None
-    weights, q = np.moveaxis(w.data, channel_axis, 0), w.type.quant
-    n = len(weights)
-    if len(q.scale) not in (1, n) or len(q.zero_point) not in (1, n):
-        return None
-    if max(len(q.scale), len(q.zero_point)) > 1 and (q.axis is None or (q.axis - channel_axis) % w.data.ndim):
-        return None
-    if bias is not None and bias.type.quant is None and 0 in q.scale:
+    if b is not None and b.type.quant is None and 0 in quant(w).scale:
         return None  # no multiple of 0 is the bias
-    layer = Integers(
-        weights, np.broadcast_to(np.array(q.zero_point, np.int64), (n,)), stored_bias(node.x, w, bias, n),
-        multipliers(node.x, w, node.out, n), kind, stored_as(node),
-    )  # fmt: skip
+    n = len(zeros)
+    assert w.data is not None
+    weights, bias = np.moveaxis(w.data, channel_axis, 0), stored_bias(node.x, w, b, n)
+    factors = multipliers(node.x, w, node.out, n)
+    layer = Integers(weights, zeros, bias, factors, kind, stored_as(node))
     if node.out.type.dtype == np.int32:
         return layer if _sums_themselves(node, layer) else None
     if kind == "words" and not ((layer.multipliers >= TINY) & (layer.multipliers < LARGE)).all():
         return None
     return layer if fits_int32(weights.reshape(n, -1), layer.bias, layer.zeros) else None
+
+
+def _constants(node: Node, axis: int = 0) -> tuple[Value, Value | None, np.ndarray] | None:
+    """s8 weights with a scale for each place along the axis of output channels, or one; the bias; the weights' zero
+    points int64 [n].
+    """
+    w, bias = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 and node.op != "matmul" else None
+    if w is None or w.data is None or w.type.quant is None or w.type.dtype != np.int8:
+        return None
+    if bias is not None and bias.data is None:
+        return None
+    q, n = w.type.quant, w.data.shape[axis]
+    if len(q.scale) not in (1, n) or len(q.zero_point) not in (1, n):
+        return None
+    if max(len(q.scale), len(q.zero_point)) > 1 and (q.axis is None or (q.axis - axis) % w.data.ndim):
+        return None
+    return w, bias, np.broadcast_to(np.array(q.zero_point, np.int64), (n,))
+
+
+def _filled(node: Node) -> bool:
+    return node.x.type.size > 0 and node.out.type.size > 0
 
 
 def _sums_themselves(node: Node, layer: Integers) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....ir import Node
+from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pack_int8 import Head, pack_int8
 from ....kernels.gemm.pick_conv import ConvPiece, conv_args
 from ....kernels.gemm.pick_dot import DotPiece, dot_args
@@ -40,47 +40,54 @@ def columns_of(piece: DotPiece | ConvPiece) -> Columns:
     return Columns(piece.start, piece.columns, piece.nv)
 
 
-def part_of(node: Node, layer: Layer[Any]) -> float:
-    """Which part of the node's result the layer is."""
-    return layer.pixels / row_count(node.out)
+def part_of(e: Emit, pixels: int) -> float:
+    """Which part of the node's result so many pixels are."""
+    assert e.node is not None
+    return pixels / row_count(e.node.out)
 
 
 def dot_calls(
-    e: Emit, kernel: str, pieces: Iterable[DotPiece], rows: Rows, pack: Pack, n: int, part: float, **slots: Slot
+    e: Emit, layer: Layer[Any], rows: Rows, kernel: str, pieces: Iterable[DotPiece], pack: Pack, **slots: Slot
 ) -> None:
-    """Products of rows by n columns. part: of the node's result."""
+    """A dense layer."""
+    own = {"a": rows.x, "lda": layer.ldx, "c": rows.y, "ldc": layer.ldy, **slots}
     for piece in pieces:
-        args = dot_args(piece, a=rows.x, b=pack(columns_of(piece)), c=rows.y, **slots)
-        e.kernel(kernel, piece.params, args, share=part * piece.columns / n)
+        args = dot_args(piece, b=pack(columns_of(piece)), **own)
+        e.kernel(kernel, piece.params, args, share=part_of(e, layer.pixels) * piece.columns / layer.n)
 
 
 def conv_calls(
     e: Emit,
+    layer: Layer[Any],
+    rows: Rows,
     kernel: str,
     pieces: Iterable[ConvPiece],
     part: RowPart,
-    rows: Rows,
     pack: Pack,
-    share: float,
     **slots: Slot,
 ) -> None:
-    """A convolution, or the part of it that is some outputs of each row. share: of the node's result."""
+    """A convolution, or the part of it that is some outputs of each row."""
+    own = {"x": rows.x.plus(4 * part.x), "y": rows.y.plus(4 * part.y), "ldy": layer.ldy * part.how.together, **slots}
     for piece in pieces:
-        packed = pack(columns_of(piece))
-        args = conv_args(
-            piece, x=rows.x, w=packed, y=rows.y, taps=piece.table,
-            scratch=e.scratch(piece.scratch * e.threads), **slots,
-        )  # fmt: skip
-        e.kernel(kernel, piece.params, args, share=share * piece.columns / part.g.n)
+        scratch = e.scratch(piece.scratch * e.threads)
+        args = conv_args(piece, w=pack(columns_of(piece)), taps=piece.table, scratch=scratch, **own)
+        e.kernel(kernel, piece.params, args, share=part_of(e, part.outputs) * piece.columns / part.g.n)
 
 
-def panels(tier: Tier, layer: Integers, zero: int, columns: Columns, run: int, groups: int, chains: int) -> np.ndarray:
+def panels(
+    tier: Tier, layer: Integers, how: Arrangement, zero: int, columns: Columns, run: int, chains: int
+) -> np.ndarray:
     """A quantized layer's weights for these columns of each group, packed. zero: the u8 that stands for 0.0 in x;
     run, chains: as of pack_int8.
     """
-    part = columns.part
-    weights = layer.weights.reshape(groups, len(layer.weights) // groups, -1)[:, part]
-    bias, multipliers, zeros = (v.reshape(groups, -1)[:, part] for v in (layer.bias, layer.multipliers, layer.zeros))
-    start = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, bias, zeros, strict=True)])
+    layer, part = layer.arranged(how), columns.part
+    weights = layer.weights.reshape(how.merged, len(layer.weights) // how.merged, -1)[:, part]
+    bias, multipliers, zeros = (
+        v.reshape(how.merged, -1)[:, part] for v in (layer.bias, layer.multipliers, layer.zeros)
+    )
+    # Kernels that learn the zero point of x when they run want the sum of the weights, and the bias in f32.
+    start, zero = (0 * bias, -1) if layer.ranged else (bias, zero)
+    sums = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, start, zeros, strict=True)])
     minus = -zeros.astype(np.int32) if layer.rowsum else None
-    return pack_int8(tier, weights, Head(start, multipliers, minus), columns.nv, run, layer.out, chains)
+    head = Head(sums, multipliers, minus, bias if layer.ranged else None)
+    return pack_int8(tier, weights, head, columns.nv, run, layer.out, chains)

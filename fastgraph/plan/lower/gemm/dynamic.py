@@ -5,24 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from ....ir import Node
-from ....kernels.gemm.pack import Arrangement, arranged
-from ....kernels.gemm.pack_int8 import Head, pack_int8
+from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
-from ....kernels.gemm.pick_int8 import vector_cycles
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
-from ....kernels.isa.tiers import Tier
 from ...choose import Candidate, choose
-from ...layer import Layer, Ranged, RowPart, is_near, ranged_layer, window
+from ...layer import Integers, Layer, RowPart, is_near, ranged_layer, window
 from ...program import Ref
 from ..emit import Rows
 from ..epilogue import epilogue
 from ..moves import emit_copy
 from ..registry import Emit, Slot, is_f32, lowers
-from .calls import Columns, conv_calls, dot_calls
+from .calls import conv_calls, dot_calls
+from .layer_int8 import cycles, packed
 
 
 @dataclass(frozen=True)
@@ -83,18 +79,18 @@ def dynamic_round(e: Emit, node: Node, of: Images) -> None:
 
 
 @lowers("dynamic_dense", match=ranged_layer, strided_out=True)
-def dense(e: Emit, node: Node, layer: Layer[Ranged]) -> None:
+def dense(e: Emit, node: Node, layer: Layer[Integers]) -> None:
     _multiply(e, node, layer, images_of(node))
 
 
-def _convolution(node: Node) -> Layer[Ranged] | None:
+def _convolution(node: Node) -> Layer[Integers] | None:
     """In up to two dimensions, and not by rows."""
     layer = ranged_layer(node) if node.attrs["per"] != "row" and is_near(node) else None
     return layer if layer and layer.form != "depthwise" and len(node.x.type.dims) in (3, 4) else None
 
 
 @lowers("dynamic_conv", match=_convolution, strided_out=True)
-def conv(e: Emit, node: Node, layer: Layer[Ranged]) -> None:
+def conv(e: Emit, node: Node, layer: Layer[Integers]) -> None:
     """The map is rounded into one with its padding around it."""
     where, c = window(node), layer.inputs
     (_, h, w), (_, top, left), (_, bottom, right) = where.size, where.pads, where.ends
@@ -105,7 +101,7 @@ def conv(e: Emit, node: Node, layer: Layer[Ranged]) -> None:
     _multiply(e, node, layer, images)
 
 
-def _multiply(e: Emit, node: Node, layer: Layer[Ranged], of: Images) -> None:
+def _multiply(e: Emit, node: Node, layer: Layer[Integers], of: Images) -> None:
     """The steps of a layer of bytes that are x rounded."""
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, "u8", stored, 0.0)
@@ -113,53 +109,27 @@ def _multiply(e: Emit, node: Node, layer: Layer[Ranged], of: Images) -> None:
     choose(CANDIDATES, layer, e.tier).emit(e, node, layer, Rows(stored, e.address(node.out)), ranges)
 
 
-def _dot(e: Emit, node: Node, layer: Layer[Ranged], rows: Rows, ranges: Ref) -> None:
-    images, k, n, per = layer.window.images, layer.inputs, layer.n, node.attrs["per"]
+def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
+    images, k, per = layer.window.images, layer.inputs, node.attrs["per"]
     if node.op == "dynamic_conv":
         images = node.x.type.dims[0]
     m = layer.pixels // images
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[per]
-
-    def pack(columns: Columns) -> Ref:
-        return e.packed(_panels, e.tier, layer.numbers, columns, k, Arrangement())
-
-    ending = epilogue(e, node)
-    pieces = pick_dot_dynamic(e.tier, Product(m, n, k, images), e.threads, per == "row", layer.numbers.rowsum)
-    dot_calls(
-        e, "dot_dynamic", pieces, rows, pack, n, 1.0, lda=k, ldc=layer.ldy, m=m, k=-(-k // 4), batch=images,
-        a_stride=m * k, c_stride=m * layer.ldy, ranges=ranges, per_image=each, per_row=int(per == "row"), **ending,
-    )  # fmt: skip
+    pieces = pick_dot_dynamic(e.tier, Product(m, layer.n, k, images), e.threads, per == "row", layer.numbers.rowsum)
+    sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * k, "c_stride": m * layer.ldy}
+    how = {"ranges": ranges, "per_image": each, "per_row": int(per == "row"), **epilogue(e, node)}
+    dot_calls(e, layer, rows, "dot_dynamic", pieces, packed(e, layer, Arrangement(), k), **sizes, **how)
 
 
-def _conv(e: Emit, node: Node, layer: Layer[Ranged], rows: Rows, ranges: Ref) -> None:
+def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
     g, how = layer.merged(e.tier)
     g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum)
-
-    def pack(columns: Columns) -> Ref:
-        return e.packed(_panels, e.tier, layer.numbers, columns, g.run, how)
-
-    conv_calls(
-        e, "conv_dynamic", pieces, RowPart(g, how), rows, pack, 1.0, ldy=layer.ldy, ranges=ranges,
-        per_image=int(node.attrs["per"] != "tensor"), per_row=0, **epilogue(e, node),
-    )  # fmt: skip
-
-
-def _panels(tier: Tier, numbers: Ranged, columns: Columns, run: int, how: Arrangement) -> np.ndarray:
-    """Panels of some of the output channels of each group."""
-    n, part = len(numbers.weights), columns.part
-    own = arranged(numbers.weights, how, numbers.zeros).reshape(how.merged, n // how.merged, -1)[:, part]
-    zeros, factors, biases = (v.reshape(how.merged, -1)[:, part] for v in (numbers.zeros, numbers.scales, numbers.bias))
-    sums = (own.astype(np.int64).sum(axis=2) - zeros * own.shape[2]).astype(np.int32)
-    minus = -zeros.astype(np.int32) if numbers.rowsum else None
-    return pack_int8(tier, own, Head(sums, factors, minus, biases), columns.nv, run, "words")
-
-
-def _cycles(layer: Layer[Ranged], tier: Tier) -> list[float]:
-    return [vector_cycles(layer.merged(tier)[0])]
+    own = {"ranges": ranges, "per_image": int(node.attrs["per"] != "tensor"), "per_row": 0, **epilogue(e, node)}
+    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, g.run), **own)
 
 
 CANDIDATES = (
-    Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", _cycles, _dot),
-    Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", _cycles, _conv),
+    Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", cycles, _dot),
+    Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", cycles, _conv),
 )
