@@ -22,15 +22,10 @@ class Candidate(NamedTuple, Generic[Work]):
     emit: Callable[..., None]
 
 
-def suiting(candidates: Sequence[Candidate[Work]], layer: Work, tier: Tier) -> list[Candidate[Work]]:
-    """The candidates that suit, without those that tests took away while there are others."""
-    found = [candidate for candidate in candidates if candidate.suits(layer, tier)]
-    return [candidate for candidate in found if free(candidate.name)] or found
-
-
 def choose(candidates: Sequence[Candidate[Work]], layer: Work, tier: Tier) -> Candidate[Any]:
     """The cheapest of the candidates that suit; one at least must. Threads don't matter: the choice changes results."""
-    best, *others = suiting(candidates, layer, tier)
+    suiting = [candidate for candidate in candidates if candidate.suits(layer, tier)]
+    best, *others = [candidate for candidate in suiting if free(candidate.name)] or suiting
     if others:
         least = best.times(layer, tier)
         for other in others:

@@ -229,8 +229,7 @@ def is_depthwise(node: Node) -> bool:
 
 def is_dense(node: Node) -> bool:
     """Whether a convolution is a dense layer of every pixel."""
-    a, w = node.attrs, node.inputs[1]
-    assert w is not None
+    a, w = node.attrs, node.y
     ones = all(v == 1 for v in (*w.type.dims[1:-1], *a["strides"], a["groups"]))
     return ones and not any(a["pads"])
 
@@ -261,7 +260,7 @@ def three(values: Sequence[int], fill: int = 1) -> Triple:
 def window(node: Node) -> Window:
     """The window of a convolution or a pool in three dimensions, leading ones added."""
     a, x, out = node.attrs, node.x.type.dims, node.out.type.dims
-    kernel = a["kernel_shape"] if "pool" in node.op else node.inputs[1].type.dims[1:-1]  # type: ignore[union-attr]
+    kernel = a["kernel_shape"] if "pool" in node.op else node.y.type.dims[1:-1]
     rank = len(x) - 2
     size, taps, outer, strides = map(three, (x[1:-1], kernel, out[1:-1], a["strides"]))
     pads, ends = three(a["pads"][:rank], 0), three(a["pads"][rank:], 0)

@@ -26,6 +26,13 @@ Slot = Arg | Value | np.ndarray | None
 """What fills a slot of a record; values and constants stand for their addresses, None for 0."""
 
 
+class Strided(NamedTuple):
+    """Where a tensor lies: byte strides by axis, in the order that its user says."""
+
+    address: Ref
+    strides: Sequence[int]
+
+
 class Rows(NamedTuple):
     """Some rows of a node's result, from row `start` on: where they are read (of a convolution: its first pixel), and
     written.
@@ -75,9 +82,8 @@ class Emit:
         assert value.type.dtype is not None
         return byte_strides(value.type.dims, value.type.dtype.itemsize, self.stride(value))
 
-    def place(self, value: Value) -> tuple[Ref, tuple[int, ...]]:
-        """Address and byte strides."""
-        return self.address(value), self.strides(value)
+    def strided(self, value: Value) -> Strided:
+        return Strided(self.address(value), self.strides(value))
 
     def dense(self, value: Value) -> bool:
         return value.data is not None or self.views.dense(value)

@@ -48,7 +48,7 @@ def emit_copies(e: Emit, moved: Mapping[Value, Value], op: str) -> None:
                     e.storage(value)
             e.host()
             continue
-        emit_copy(e, source.type.dims, source.type.itemsize, e.place(source), e.place(target))
+        emit_copy(e, source.type.dims, source.type.itemsize, e.strided(source), e.strided(target))
 
 
 def _place(e: Emit, value: Value) -> object:

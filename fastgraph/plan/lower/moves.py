@@ -16,9 +16,6 @@ from .registry import Emit
 SIZES = (1, 2, 4, 8, 16)
 """Bytes of the elements that kernels move."""
 
-Place = tuple[Ref, Sequence[int]]
-"""Where a tensor lies: its address and byte strides."""
-
 
 def movable(node: Node) -> bool:
     """Whether the node moves elements of a plain type between concrete shapes, and the numbers keep their meaning."""
@@ -38,7 +35,9 @@ def emit_move(e: Emit, move: Move, src: Ref, dst: Ref, **more: Slot) -> None:
     e.kernel(move.kernel, move.params, {**move.args, **ends, **more})
 
 
-def emit_copy(e: Emit, shape: Sequence[int], itemsize: int, src: Place, dst: Place) -> None:
+def emit_copy(
+    e: Emit, shape: Sequence[int], itemsize: int, src: tuple[Ref, Sequence[int]], dst: tuple[Ref, Sequence[int]]
+) -> None:
     """Copy elements of `itemsize` bytes; nothing where the shape has none."""
     if 0 not in shape:
         emit_move(e, copied(shape, src[1], dst[1], itemsize), src[0], dst[0])
@@ -48,7 +47,7 @@ def emit_old(e: Emit, node: Node) -> None:
     """Copy the first operand to where the result lies, unless that is over it."""
     x, out, size = node.x, node.out, node.x.type.itemsize
     if not (e.dense(x) and e.address(x) == e.address(out)):
-        emit_copy(e, x.type.dims, size, e.place(x), (e.address(out), dense(out.type.dims, size)))
+        emit_copy(e, x.type.dims, size, e.strided(x), (e.address(out), dense(out.type.dims, size)))
 
 
 def bits(element: np.ndarray) -> int:

@@ -20,8 +20,7 @@ from .calls import Columns, columns_of, panels
 
 def transposed(node: Node) -> Transposed | None:
     """The convolution in three dimensions, leading ones added; None when it has more, or large numbers."""
-    x, out, groups, weights = node.x.type.dims, node.out.type.dims, node.attrs["groups"], node.inputs[1]
-    assert weights is not None
+    x, out, groups, weights = node.x.type.dims, node.out.type.dims, node.attrs["groups"], node.y
     if len(x) > 5 or not is_near(node):
         return None
     kernel = weights.type.dims[1:-1]

@@ -1,8 +1,9 @@
-"""Products of two activations, each a matrix or as many matrices as the other."""
+"""Products of two activations."""
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_do
 from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ...layer import chain_of, extra_values, out_kind, stored_as
 from ...quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
+from ..elements import number
 from ..epilogue import epilogue
 from ..registry import Emit, Slot, is_f32, lowers, row_count
 
@@ -21,15 +23,14 @@ def multiplies(node: Node) -> bool:
     """Both operands are matrices or equally many matrices; or the second is one matrix for all rows of the first."""
     if node.out.type.size == 0 or node.x.type.size == 0:
         return False
-    a, b = node.x.type.dims, node.inputs[1].type.dims  # type: ignore[union-attr]
+    a, b = node.x.type.dims, node.y.type.dims
     return len(a) >= 2 and len(b) >= 2 and (a[:-2] == b[:-2] or len(b) == 2)
 
 
 @lowers("matmul", match=lambda node: is_f32(node) and multiplies(node))
 def matmul(e: Emit, node: Node, _: Any) -> None:
     """Packs the second operand, at build time when it is constant, then multiplies; few rows by what lies there."""
-    x, y, out = node.x, node.inputs[1], node.out
-    assert y is not None
+    x, y, out = node.x, node.y, node.out
     k, n = y.type.dims[-2:]
     matrices = y.type.size // (k * n)
     lanes = e.tier.lanes
@@ -77,8 +78,7 @@ def _bytes(node: Node) -> bool:
 @lowers("matmul", match=_bytes)
 def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     """Packs the second operand, then multiplies."""
-    x, y, out = node.x, node.inputs[1], node.out
-    assert y is not None
+    x, y, out = node.x, node.y, node.out
     k, n = y.type.dims[-2:]
     batch = y.type.size // (k * n)
     m = row_count(x) // batch
@@ -94,3 +94,46 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     strides = {"lda": k, "ldc": n, "a_stride": m * k, "b_stride": panels // 4, "c_stride": m * n}
     args = dot_args(piece, a=x, b=packed, c=out, m=m, k=-(-k // 4), batch=batch, **strides, **stored_as(node))
     e.kernel("dot_int8", piece.params, args)
+
+
+TYPES = ("int32", "uint32", "int64", "uint64", "float32", "float64")
+
+
+class Matrices(NamedTuple):
+    """Extents of a product, and the elements from one A, and one B, to the next."""
+
+    batch: int
+    m: int
+    k: int
+    n: int
+    a_batch: int
+    b_batch: int
+
+
+def _matrices(node: Node) -> Matrices | None:
+    """Operands of one type whose matrices are as many as the results, or one for all."""
+    if len(node.inputs) != 2 or "chain" in node.attrs:
+        return None
+    x, y = (v.type for v in node.inputs if v is not None)
+    out = node.out.type
+    if not x.concrete or not y.concrete or x.quant or y.quant or x.dtype != y.dtype or out.dtype != x.dtype:
+        return None
+    if np.dtype(x.dtype).name not in TYPES or not x.size or not y.size or not x.dims or not y.dims:
+        return None
+    a, b = x.dims if len(x.dims) > 1 else (1, *x.dims), y.dims if len(y.dims) > 1 else (*y.dims, 1)
+    if x.dtype == np.float32 and multiplies(node):
+        return None
+    m, k, n = a[-2], a[-1], b[-1]
+    batch = out.size // (m * n)
+    sizes = [prod(a[:-2]), prod(b[:-2])]
+    if any(size not in (1, batch) for size in sizes):
+        return None
+    return Matrices(batch, m, k, n, m * k * (sizes[0] > 1), k * n * (sizes[1] > 1))
+
+
+@lowers("matmul", match=_matrices)
+def product(e: Emit, node: Node, found: Matrices) -> None:
+    y, dtype = node.y, node.x.type.dtype
+    assert dtype is not None
+    steps = {"a_batch": dtype.itemsize * found.a_batch, "b_batch": dtype.itemsize * found.b_batch}
+    e.kernel("product", {"element": number(dtype)}, {"a": node.x, "b": y, "y": node.out, **found._asdict(), **steps})

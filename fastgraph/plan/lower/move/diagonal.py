@@ -71,8 +71,7 @@ def matrix_diag(e: Emit, node: Node, _: Any) -> None:
 @lowers("matrix_set_diag", match=_plain)
 def matrix_set_diag(e: Emit, node: Node, _: Any) -> None:
     """A copy, then the vectors."""
-    (*outer, rows, columns), diagonal, out = node.x.type.dims, node.inputs[1], node.out
-    assert diagonal is not None
+    (*outer, rows, columns), diagonal, out = node.x.type.dims, node.y, node.out
     item, n = node.x.type.itemsize, min(rows, columns)
     strides = dense(out.type.dims, item)
     emit_copy(e, out.type.dims, item, (e.address(node.x), strides), (e.address(out), strides))
@@ -82,8 +81,7 @@ def matrix_set_diag(e: Emit, node: Node, _: Any) -> None:
 
 def _checked(node: Node) -> list[int] | None:
     """The extents that the indices have to stay below: those along the last axis count along an axis each."""
-    indices, x = node.x.type, node.inputs[1]
-    assert x is not None
+    indices, x = node.x.type, node.y
     whole = indices.concrete and indices.size > 0 and indices.dtype is not None and indices.dtype.kind in "iu"
     if not whole or not x.type.concrete or not x.type.size:
         return None

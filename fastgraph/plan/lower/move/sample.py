@@ -41,8 +41,7 @@ def _f32(x: float) -> int:
 
 def _samples(node: Node) -> bool:
     """f32 images of up to three axes at coordinates that are floats, something of both."""
-    x, where = node.x.type, node.inputs[1]
-    assert where is not None
+    x, where = node.x.type, node.y
     if not x.concrete or not where.type.concrete or not node.out.type.concrete or not node.out.type.size or not x.size:
         return False
     return x.dtype == node.out.type.dtype == F32 and 0 < len(x.dims) - 2 <= SAMPLED
@@ -73,16 +72,14 @@ def _read(where: Value) -> dict[str, Any]:
 
 
 def _at_grid(node: Node) -> bool:
-    where = node.inputs[1]
-    assert where is not None
+    where = node.y
     floats = where.type.dtype in (np.float32, np.float64)
     return _samples(node) and floats
 
 
 def _pixels(node: Node, units: str, corners: bool, edge: float) -> list[Axis]:
     """The axes of a grid whose coordinates are the innermost axis, the last one's first."""
-    where, spatial = node.inputs[1], node.x.type.dims[2:]
-    assert where is not None
+    where, spatial = node.y, node.x.type.dims[2:]
     item, rank, axes = where.type.itemsize, len(spatial), []
     for k, n in enumerate(spatial):
         place = Axis(item * (rank - 1 - k), 0, item * rank, low=-edge, high=n - 1 + edge)
@@ -96,8 +93,7 @@ def _pixels(node: Node, units: str, corners: bool, edge: float) -> list[Axis]:
 
 @lowers("grid_sample", match=_at_grid)
 def grid_sample(e: Emit, node: Node, _: Any) -> None:
-    where, corners = node.inputs[1], bool(attr(node, "align_corners"))
-    assert where is not None
+    where, corners = node.y, bool(attr(node, "align_corners"))
     axes = _pixels(node, "normalized_minus_one_to_one", corners, 0.0 if corners else 0.5)
     outside = {"zeros": ZEROS, "border": BORDER, "reflection": REFLECTED}[attr(node, "padding_mode")]
     _sample(e, node, _read(where), axes, attr(node, "mode"), outside)
@@ -106,8 +102,7 @@ def grid_sample(e: Emit, node: Node, _: Any) -> None:
 @lowers("resample", match=_at_grid)
 def resample(e: Emit, node: Node, _: Any) -> None:
     """Coordinates outside are reflected before the image is sampled."""
-    where, padding = node.inputs[1], attr(node, "padding")
-    assert where is not None
+    where, padding = node.y, attr(node, "padding")
     axes = _pixels(node, attr(node, "units"), bool(attr(node, "corners")), 0.5 * (padding == "symmetric"))
     fold, pad = int(padding in ("reflection", "symmetric")), _f32(attr(node, "pad_value"))
     outside = ZEROS if padding == "constant" else BORDER
@@ -115,8 +110,7 @@ def resample(e: Emit, node: Node, _: Any) -> None:
 
 
 def _at_places(node: Node) -> bool:
-    places, images = node.inputs[1:3]
-    assert places is not None and images is not None
+    places, images = node.operands[1:3]
     floats = places.type.dtype in (np.float32, np.float64)
     return _samples(node) and floats and images.type.concrete and images.type.dtype == np.int64
 

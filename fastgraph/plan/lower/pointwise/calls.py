@@ -20,11 +20,6 @@ LONG_ROW = 2048
 """Elements of a row from which on joining rows gains nothing."""
 
 
-def inputs_of(node: Node) -> list[Value]:
-    """The inputs that are there."""
-    return [v for v in node.inputs if v is not None]
-
-
 def _data(value: Operand) -> np.ndarray | None:
     """What a constant holds."""
     return value if isinstance(value, np.ndarray) else value.data
@@ -52,7 +47,7 @@ def _loops(e: Emit | None, node: Node, tensors: Sequence[Operand]) -> Loops | No
 def fits(node: Node, *more: Operand) -> bool:
     """Whether the kernel has enough loops for the node's broadcast, even if the rows of all operands lie apart. more:
     operands beside the node's."""
-    return _loops(None, node, [*inputs_of(node), *more]) is not None
+    return _loops(None, node, [*node.operands, *more]) is not None
 
 
 def loops_of(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, list[Ref]]:
@@ -116,7 +111,7 @@ def call_of_one(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], mor
     e.kernel(kernel, params, found.args(e.address(node.out)), [*found.operands(xs), *more])
 
 
-Place = tuple[str, Ref]
+Source = tuple[str, Ref]
 """Element type and address of a tensor."""
 
 
@@ -125,16 +120,16 @@ def call_walk(
     chain: Chain,
     loops: Loops,
     y: Ref,
-    xs: Sequence[Place],
+    xs: Sequence[Source],
     out: Out = Out(),  # noqa: B008
 ) -> None:
     """Call the kernel for a chain over operands that lie as the loops say; its result as `out` says is at y."""
-    reads = [_read(place, strides) for place, strides in zip(xs, loops.xs, strict=True)]
+    reads = [_read(source, strides) for source, strides in zip(xs, loops.xs, strict=True)]
     args: dict[str, Slot] = {"item": SIZES[out.element], "walk": walker(e), "table": table(e, chain, reads, out)}
     e.kernel("elementwise", {}, {**loops.args(y), **args})
 
 
-def _read(place: Place, strides: Sequence[int]) -> Read:
-    name, address = place
+def _read(source: Source, strides: Sequence[int]) -> Read:
+    name, address = source
     d0, d1, d2, row, column = (SIZES[name] * step for step in strides)
     return Read(address, d0, d1, d2, row, column, name)

@@ -16,14 +16,8 @@ from ....kernels.gemm.pick_dot import F32_COSTS, DotPiece, Product, dot_pieces, 
 from ....kernels.recurrent.pack_recurrent import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
 from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
 from ...program import Ref
+from ..emit import Strided
 from ..registry import Emit, Slot
-
-
-class Place(NamedTuple):
-    """Where something lies: byte strides by axis, in the order that its user says."""
-
-    at: Ref
-    strides: tuple[int, ...]
 
 
 class Constants(NamedTuple):
@@ -47,10 +41,10 @@ class Given(NamedTuple):
     [direction].
     """
 
-    w: Place
-    r: Place
-    bias: Place | None
-    peepholes: Place | None
+    w: Strided
+    r: Strided
+    bias: Strided | None
+    peepholes: Strided | None
 
 
 class Panels(NamedTuple):
@@ -146,7 +140,7 @@ def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Give
     apart = 1 if cell == "gru_after" else 0
     count, line = directions * blocks(hidden, e.tier.lanes), 4 * e.tier.lanes
 
-    def packed(w: Place | None, first: int, to: int, lines: int, bias: Place | None, skip: int = 0) -> Ref:
+    def packed(w: Strided | None, first: int, to: int, lines: int, bias: Strided | None, skip: int = 0) -> Ref:
         """Gates from `first` on, of weights and biases; those of the input (g.w) with the biases of the state, too.
         skip: bytes before their bias.
         """
@@ -155,12 +149,12 @@ def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Give
         args: dict[str, Slot] = dict.fromkeys(row("pack_gates").args, 0)
         args |= {"packed": out, "directions": directions, "gates": to - first, "hidden": hidden, "k": k, "lines": lines}
         if w is not None:
-            args |= {"weights": w.at.plus(first * hidden * w.strides[1]), "weights_direction": w.strides[0]}
+            args |= {"weights": w.address.plus(first * hidden * w.strides[1]), "weights_direction": w.strides[0]}
             args["weights_row"] = w.strides[1]
         if bias is not None:
-            args |= {"bias": bias.at.plus(own), "bias_direction": bias.strides[0]}
+            args |= {"bias": bias.address.plus(own), "bias_direction": bias.strides[0]}
         if bias is not None and w is g.w:
-            args |= {"more": bias.at.plus(own + 4 * rows), "summed": gates - apart}
+            args |= {"more": bias.address.plus(own + 4 * rows), "summed": gates - apart}
         e.kernel("pack_gates", {}, args, share=0)
         return out
 

@@ -12,7 +12,7 @@ from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from ...layer import is_near, window
 from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..epilogue import epilogue
-from ..pointwise.reduce import reduced
+from ..pointwise.along import reduced
 from ..registry import Emit, Slot, is_f32, lowers
 
 OPS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp", "reduce_mean": "average", "reduce_sum": "sum"}
