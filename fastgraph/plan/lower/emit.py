@@ -143,21 +143,14 @@ class Emit:
         assert self.node is not None
         return Ref(Scratch(f"{self.node.out.name}.scratch", max(nbytes, 64)))
 
-    def kernel(
-        self,
-        name: str,
-        params: Mapping[str, Any],
-        args: Mapping[str, Slot],
-        more: Sequence[Arg] = (),
-        share: float = 1.0,
-    ) -> None:
-        """Call a kernel: compile-time parameters and the slots of its record by name, `more` slots after those.
+    def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Slot], share: float = 1.0) -> None:
+        """Call a kernel: compile-time parameters and the slots of its record by name.
 
         share: the part of the node's work that this call is. TypeError when the table has no kernel with these
         parameters.
         """
         assert self.node is not None
-        record = *row(name).args.filled(**args), *more
+        record = row(name).args.filled(**args)
         slots = tuple([slot if type(slot) in _WORDS else self._word(slot) for slot in record])
         self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share))
 
