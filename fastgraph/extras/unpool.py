@@ -13,8 +13,8 @@ from ..ops.common import FLOAT, WHOLE, Types, fail, fits, inside, ints, need_kin
 from ..ops.registry import REQUIRED, attr, define
 from ..ops.window import window_attrs
 from ..ops.work import squares
-from ..plan.lower.move.emit import emit_copy, emit_move, movable
-from ..plan.lower.move.places import Loops, Plan, asked, fitting, indices_of, loops_of
+from ..plan.lower.move.places import Indexing, Loops, asked, fitting, indices_of, loops_of
+from ..plan.lower.moves import emit_copy, emit_move, movable
 from ..plan.lower.registry import Emit, lowers
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
@@ -90,20 +90,19 @@ def max_unpool(g: Sweep, node: Node) -> bool:
     return g.becomes(y)
 
 
-def _scatters(node: Node) -> Plan | None:
+def _scatters(node: Node) -> Indexing | None:
     """The places in x as it was before pooling are flat; a given shape must be that."""
     if not movable(node) or not all(v is None or v.type.concrete for v in node.inputs) or not node.x.type.size:
         return None
-    indices = node.inputs[1]
-    assert indices is not None
+    indices = node.y
     if list(node.out.type.dims) != unpooled(node, node.x.type.dims):
         return None
     loops: Loops = [(node.x.type.size, 0, 0, None, False)]
-    return fitting(node, node.x, indices, Plan(loops, [0], wraps=False))
+    return fitting(node, node.x, indices, Indexing(loops, [0], wraps=False))
 
 
 @lowers("max_unpool", match=_scatters)
-def scattered_back(e: Emit, node: Node, plan: Plan) -> None:
+def scattered_back(e: Emit, node: Node, plan: Indexing) -> None:
     """Zeros, then the elements at their places."""
     indices, out, item = node.inputs[1], node.out.type, node.x.type.itemsize
     assert indices is not None and indices.type.dtype is not None and out.dtype is not None

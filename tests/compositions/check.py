@@ -16,7 +16,7 @@ from fastgraph.frontends import read
 from fastgraph.ir import Node
 from fastgraph.passes.quantized import coded_layer
 from fastgraph.passes.specialize import specialize
-from fastgraph.plan.lower.window import depth_first
+from fastgraph.plan.lower import depth_first
 from fastgraph.runtime import bind
 from tests.nets import by_reference
 from tests.plan.step_by_step import poison

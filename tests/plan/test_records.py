@@ -22,7 +22,7 @@ from fastgraph.frontends import read
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import rows
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
-from fastgraph.plan.lower.window import depth_first
+from fastgraph.plan.lower import depth_first
 from fastgraph.plan.program import Ref, Step
 from fastgraph.plan.reach import NO_STEPS, RULES
 from fastgraph.plan.records import verify_records

@@ -18,8 +18,8 @@ from fastgraph.extras import doubles
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.passes.decompositions import rare_functions
+from fastgraph.plan.lower import depth_first
 from fastgraph.plan.lower.registry import LOWERINGS, Lowering
-from fastgraph.plan.lower.window import depth_first
 from fastgraph.runtime import stepwise
 from fastgraph.runtime.model import Model
 from fastgraph.tools import verify
