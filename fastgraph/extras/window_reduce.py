@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import Types, at_least, fail, need_kind, need_one, one_dtype, one_of
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import Types
 from ..ops.slices import REDUCTIONS
 from ..ops.work import squares
 
@@ -27,14 +28,14 @@ def _pads(node: Node, rank: int) -> list[tuple[int, int, int]]:
     parts = [tuple(attr(node, name)) for name in ("low", "high", "interior")]
     if any(len(part) != rank for part in parts):
         fail(node, f"low, high and interior must have {rank} numbers each, found {parts}")
-    at_least(node, "interior", min(parts[2], default=0), 0)
+    check.at_least(node, "interior", min(parts[2], default=0), 0)
     return list(zip(*parts, strict=True))
 
 
 def _infer_pad(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
-    need_one(node, types[1], "the padding", "biufc")
-    one_dtype(node, types)
+    check.one(node, types[1], "the padding", "biufc")
+    check.one_dtype(node, types)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     shape = [_spread(d, *p) for d, p in zip(x.shape, _pads(node, len(x.shape)), strict=True)]
@@ -72,10 +73,10 @@ def _window(node: Node, rank: int) -> tuple[tuple[int, ...], ...]:
 
 def _infer_window(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
-    one_of(node, "reduction", attr(node, "reduction"), REDUCTIONS)
-    need_kind(node, x, "b" if attr(node, "reduction") in ("and", "or") else "biuf")
-    need_one(node, types[1], "the initial value", "biuf")
-    one_dtype(node, types)
+    check.one_of(node, "reduction", attr(node, "reduction"), REDUCTIONS)
+    check.kind(node, x, "b" if attr(node, "reduction") in ("and", "or") else "biuf")
+    check.one(node, types[1], "the initial value", "biuf")
+    check.one_dtype(node, types)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     rank = len(x.shape)

@@ -9,7 +9,7 @@ import numpy as np
 from ....ir import Node
 from ....kernels.move.copy_plan import dense
 from ....ops.blocks import index_of
-from ....ops.common import ints
+from ....ops.shapes import ints
 from ..registry import Emit, lowers
 from .emit import emit_copy, emit_old, movable
 
