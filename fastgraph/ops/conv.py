@@ -43,10 +43,7 @@ def conv_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None = 
     begin, end = resolve_pads(shape[1:-1], kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
     out = output_size(shape[1:-1], kernel, a["strides"], a["dilations"], begin, end)
     if any(n is not None and n < 1 for n in out) and 0 not in shape[1:-1]:
-        fail(
-            node,
-            f"kernel {shown(kernel)} with dilations {a['dilations']} exceeds the padded input {shown(shape)}",
-        )
+        fail(node, f"kernel {shown(kernel)} with dilations {a['dilations']} exceeds the padded input {shown(shape)}")
     return (shape[0], *out, w.shape[0])
 
 
@@ -58,10 +55,7 @@ def _check_channels(node: Node, channels: Dim, weight: TensorType, b: TensorType
     if groups < 1 or (isinstance(w[0], int) and w[0] % groups):
         fail(node, f"groups {groups} must divide the output channels {w[0]}")
     if isinstance(channels, int) and isinstance(w[-1], int) and channels != w[-1] * groups:
-        fail(
-            node,
-            f"weight {shown(w)} with groups {groups} needs {w[-1] * groups} channels, found {channels}",
-        )
+        fail(node, f"weight {shown(w)} with groups {groups} needs {w[-1] * groups} channels, found {channels}")
     check.shape(node, b, "bias", w[0])
 
 

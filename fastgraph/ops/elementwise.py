@@ -90,11 +90,7 @@ def _prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 BINARY: dict[str, Callable[..., Any]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": divide}
 """Functions that can be steps of a chain."""
-RARE_BINARY: dict[str, Callable[..., Any]] = {
-    "floor_div": np.floor_divide,
-    "atan2": _atan2,
-    "copysign": np.copysign,
-}
+RARE_BINARY: dict[str, Callable[..., Any]] = {"floor_div": np.floor_divide, "atan2": _atan2, "copysign": np.copysign}
 BITWISE = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
 COMPARE: dict[str, Callable[..., Any]] = {
     "equal": np.equal, "less": np.less, "less_or_equal": np.less_equal, "greater": np.greater,

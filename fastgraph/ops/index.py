@@ -18,10 +18,7 @@ def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any)
     where = axes_of(node, range(len(first)) if axes is None else ints(axes), rank)
     by = [1] * len(first) if steps is None else ints(steps)
     if not len(first) == len(last) == len(where) == len(by):
-        fail(
-            node,
-            f"starts, ends, axes, steps differ in length: {[*map(len, (first, last, where, by))]}",
-        )
+        fail(node, f"starts, ends, axes, steps differ in length: {[*map(len, (first, last, where, by))]}")
     if 0 in by:
         fail(node, "steps must not be 0")
     return {a: slice(s, e, b) for a, s, e, b in zip(where, first, last, by, strict=True)}

@@ -43,10 +43,7 @@ def infer_pool(node: Node, types: Types) -> list[TensorType]:
     shape = x.shape if x.shape is not None else (None,) * (rank + 2)
     _, _, out, a = _window(node, shape[1:-1])
     if any(n is not None and n < 1 for n in out) and 0 not in shape[1:-1]:
-        fail(
-            node,
-            f"window {a['kernel']} with dilations {a['dilations']} exceeds the padded input {shown(shape)}",
-        )
+        fail(node, f"window {a['kernel']} with dilations {a['dilations']} exceeds the padded input {shown(shape)}")
     y = (shape[0], *out, shape[-1])
     return [TensorType(x.dtype, y), TensorType(INT64, y)]
 

@@ -38,10 +38,7 @@ def resized(node: Node, shape: Any, scales: Any, sizes: Any) -> tuple[list[Dim],
     if _present(scales) == _present(sizes):
         fail(node, "needs one of scales and sizes")
     if given.size != len(axes):
-        fail(
-            node,
-            f"scales or sizes must have {len(axes)} numbers, found {given.tolist()}",
-        )
+        fail(node, f"scales or sizes must have {len(axes)} numbers, found {given.tolist()}")
     if (given < 0).any() or (given is scales and not (np.isfinite(given).all() and (given > 0).all())):
         fail(node, f"scales and sizes must be positive, found {given.tolist()}")
     if given is scales:
