@@ -9,8 +9,9 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..kernels.move.gather_scatter_plan import Component, scattered
-from ..ops.common import FLOAT, WHOLE, Types, fail, fits, inside, ints, need_kind, need_rank, need_vector, product
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT, WHOLE, Types, ints, product
 from ..ops.window import window_attrs
 from ..ops.work import squares
 from ..plan.lower.move.places import Indexing, Loops, asked, fitting, indices_of, loops_of
@@ -24,7 +25,7 @@ def unpooled(node: Node, shape: Any) -> list[int | None]:
     """The extents before pooling, from those after it."""
     kernel = attr(node, "kernel_shape")
     rank = len(kernel)
-    need_rank(node, TensorType(None, tuple(shape)), rank + 2, rank + 2)
+    check.rank(node, TensorType(None, tuple(shape)), rank + 2, rank + 2)
     a = window_attrs(node, rank, kernel)
     out: list[int | None] = []
     for i, n in enumerate(shape[2:]):
@@ -36,15 +37,15 @@ def unpooled(node: Node, shape: Any) -> list[int | None]:
 def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
     x, indices, _ = types
     target = node.const(2)
-    need_kind(node, x, FLOAT)
-    need_kind(node, indices, WHOLE, "indices")
-    need_vector(node, types[2], "output_shape")
+    check.kind(node, x, FLOAT)
+    check.kind(node, indices, WHOLE, "indices")
+    check.vector(node, types[2], "output_shape")
     if x.shape is None:
         return [TensorType(x.dtype, None if target is None else tuple(ints(target)))]
-    fits(node, indices, "indices", *x.shape)
+    check.shape(node, indices, "indices", *x.shape)
     shape = tuple(unpooled(node, x.shape))
-    inside(node, "indices", node.const(1), 0, product(shape))
-    fits(node, types[2], "output_shape", len(x.shape))
+    check.inside(node, "indices", node.const(1), 0, product(shape))
+    check.shape(node, types[2], "output_shape", len(x.shape))
     if types[2] is None:
         return [TensorType(x.dtype, shape)]
     if target is None:
@@ -53,7 +54,7 @@ def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
     for a, b in zip(shape, whole_shape, strict=True):
         if isinstance(a, int) and a > b:
             fail(node, f"output_shape {list(whole_shape)} is smaller than what was pooled, {list(shape)}")
-    fits(node, TensorType(None, shape[:2]), "batch and channels", *whole_shape[:2])
+    check.shape(node, TensorType(None, shape[:2]), "batch and channels", *whole_shape[:2])
     return [TensorType(x.dtype, whole_shape)]
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from ....ir import Node
 from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
 from ....ops.blocks import index_of
-from ....ops.common import ints
 from ....ops.index import places, slices
 from ....ops.shape import permutation
+from ....ops.shapes import ints
 from ..moves import emit_copy, emit_move, emit_old, movable, movable_by_constants
 from ..registry import Emit, last, lowers, row_count
 
