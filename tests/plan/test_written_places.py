@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from fastgraph.errors import InputError, ModelError
 from fastgraph.ir import Graph, Node, TensorType, Value
-from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.plan.program import HostStep
 from fastgraph.runtime.executable import compile_graph
+from tests.plan.computed import ENDS
 
 SOME = settings(max_examples=30, deadline=None)
 RNG = np.random.default_rng(3)
@@ -29,7 +29,7 @@ def plans(op: str, inputs: list[Any], known: tuple[int, ...], count: int, attrs:
 
     values = [None if a is None else value(i, a) for i, a in enumerate(inputs)]
     feeds = {v.name: inputs[i] for i, v in enumerate(values) if v is not None and v.data is None}
-    for tier, threads in ((tiers.usable()[0], 1), (tiers.usable()[-1], 3)):
+    for tier, threads in zip(ENDS, (1, 3), strict=True):
         graph = Graph("one", [v for v in values if v is not None and v.data is None])
         graph.nodes = [Node(op, list(values), [Value(f"y{i}", TensorType(None, None)) for i in range(count)], attrs)]
         graph.outputs = list(graph.nodes[0].outputs)
