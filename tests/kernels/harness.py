@@ -103,6 +103,15 @@ def run(
     return [copies[id(a)][1] for a in args if isinstance(a, np.ndarray)]
 
 
+def calling(body: Callable) -> Callable[[int, int, int], None]:
+    """A kernel that calls a traced function with its record in each thread."""
+
+    def kernel(args: int, thread: int, threads: int) -> None:
+        body(args)
+
+    return kernel
+
+
 def guarded(array: np.ndarray, offset: int = 4) -> tuple[np.ndarray, np.ndarray]:
     """(bytes, view): a copy of `array` inside a larger block of 0xFF bytes."""
     memory = np.full(array.nbytes + 2 * GUARD + 64 + offset, 0xFF, np.uint8)
