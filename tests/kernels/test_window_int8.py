@@ -158,6 +158,10 @@ def test_any_depthwise(tier: Any, pick: Random) -> None:
     layer = Layer(case, multiplier, pick.choice((False, True)))
     layer.check(tier, layer.general())
     if multiplier == 1:
+        # More than a block of channels, too.
+        g = case.window
+        case = replace(case, window=g._replace(channels=g.channels + 4 * tier.lanes * pick.randint(0, 1)))
+        layer = Layer(case, 1, not layer.bytewise)
         wide = not (tier.byte_dot and layer.bytewise)
         layer.check(tier, [Part(0, case.window.channels, WINDOW, {"wide": wide})])
 
