@@ -44,7 +44,7 @@ ATTENTION = Record(
     scale="f32 bits: what products of queries and keys are multiplied by",
     cap="f32 bits: c in c * tanh(score / c), 0 for scores as they are",
     mask=reads(
-        "what says more of the scores, or 0; bools are read in whole vectors",
+        "the mask, or 0; bools are read in whole vectors",
         "(4 if kind == 1 else 1) * t",
         "batch: mask_image, heads: mask_head, s: mask_row",
         over="0 if kind == 1 else lanes - 1",
@@ -60,22 +60,13 @@ ATTENTION = Record(
     valid=reads("[batch] int64: how many keys of an image there are, or 0: all", "8 * batch", optional=True),
     follows="whether the queries of an image are its last valid keys; then `place` means nothing",
     blind=number("BLIND: what becomes of queries that see no key", f"in range({len(BLIND)})"),
-    rows=number(
-        "queries of a block; of `few`, all that share a head of keys", "> 0 and (not few or rows == s * share)"
-    ),
+    rows=number("queries of a block; of `few`, all of a head of keys", "> 0 and (not few or rows == s * share)"),
     keys=number("keys of a block, whole panels", "> 0 and keys % panel == 0"),
     scratch=works("scratch_bytes for each thread, 64-byte aligned; it begins with packed keys", "scratch_bytes"),
     scratch_bytes=number("bytes", f">= state_at + {4 * len(STATE)} * ceil_div(rows, lanes) * lanes"),
-    values_at=number(
-        "bytes to the packed values (`few` packs nothing)", ">= (0 if few else 4 * ceil_div(t, panel) * panel * d)"
-    ),
-    scores_at=number(
-        "bytes to the scores of a block, rows of keys + a vector", ">= values_at + (0 if few else 4 * t * columns)"
-    ),
-    sums_at=number(
-        "bytes to a block's products with values, rows of whole panels (`few`: one of whole vectors)",
-        ">= scores_at + 4 * rows * (keys + lanes)",
-    ),
+    values_at=number("bytes to packed values; `few` has none", ">= (0 if few else 4 * ceil_div(t, panel) * panel * d)"),
+    scores_at=number("bytes to scores, rows of keys + a vector", ">= values_at + (0 if few else 4 * t * columns)"),
+    sums_at=number("bytes to products with values, rows of whole panels", ">= scores_at + 4 * rows * (keys + lanes)"),
     state_at=number("bytes to STATE of each query of a block", ">= sums_at + 4 * columns * (1 if few else rows)"),
 )
 """y = softmax(scale * q x k + mask) x v for each image and head. A query's place is its number plus that of the first.

@@ -12,13 +12,14 @@ from ..pointwise.rows import ending
 from .pick_blocks import BITS, NV
 
 _PANELS = "panels(n, k)"
+_PIXELS = "out_d * out_h * out_w"
 _HEIGHT = "in range(1, most_rows + 1)"
 DOT = Record(
     a=reads("A [batch, m, k]", "4 * k - (4 - item)", "batch: item * a_stride, m: item * lda", over="4 - item"),
     lda="elements from row to row of A",
     b=reads("packed panels [batch, panels, ...], those of this call's n columns", _PANELS, "batch: 4 * b_stride"),
     c=writes(
-        "C [batch, m, n0 + n or more], of which columns n0.. are written",
+        "C, of which columns n0.. are written",
         "stored * n",
         "batch: stored * c_stride, m: stored * ldc",
         start="stored * n0",
@@ -54,9 +55,7 @@ DOT_FEW = Record(
 DOT_BLOCKS = Record(
     a=reads("A [batch, m, k]", "4 * k", "batch * m: 4 * lda"),
     lda="elements from row to row of A",
-    b=reads(
-        "groups of columns, as pick_blocks.pack_blocks makes them", "group_bytes", f"ceil_div(n, {NV} * lanes): group"
-    ),
+    b=reads("what pick_blocks.pack_blocks makes", "group_bytes", f"ceil_div(n, {NV} * lanes): group"),
     c=writes("C [batch, m, n]", "4 * n", "batch * m: 4 * ldc"),
     ldc="elements from row to row of C",
     m="rows of A and C",
@@ -69,8 +68,7 @@ DOT_BLOCKS = Record(
     height=number("rows of a tile", _HEIGHT),
     few="whether products are summed while codes are read; else a group is decoded first",
     scratch=works(
-        "scratch_bytes for each thread: [1 + k, columns of a group] f32, unless `few`",
-        f"0 if few else {4 * NV} * (1 + k) * lanes",
+        "[1 + k, columns of a group] f32 for each thread, unless `few`", f"0 if few else {4 * NV} * (1 + k) * lanes"
     ),
     scratch_bytes=number("bytes", ">= 0"),
 ) + ending("batch", "m")
@@ -79,9 +77,9 @@ CONV = Record(
     x="address of the input [images, d, h, w, sets * channels]",
     w=reads("packed panels [sets, panels, ...], those of this call's channels", f"sets * {_PANELS}"),
     y=writes(
-        "the result [images, out_d, out_h, out_w, channels], whole",
+        "the result, whole",
         "stored * n",
-        "images * out_d * out_h * out_w: stored * ldy, sets: stored * n_set",
+        f"images * {_PIXELS}: stored * ldy, sets: stored * n_set",
         start="stored * n0",
     ),
     taps=reads("[k / length] int64: bytes from a pixel to where each run begins", "8 * (k // length)"),
@@ -142,14 +140,8 @@ PACK = Record(
 )
 
 OVERLAPS = Record(
-    t=reads(
-        "the products [sets, images, d, h, w, taps, n], f32", "4 * sets * images * d * h * w * k_d * k_h * k_w * n"
-    ),
-    y=writes(
-        "the result [images, out_d, out_h, out_w, sets * n]",
-        "stored * sets * n",
-        "images * out_d * out_h * out_w: stored * ldy",
-    ),
+    t=reads("the products", "4 * sets * images * d * h * w * k_d * k_h * k_w * n"),
+    y=writes("the result", "stored * sets * n", f"images * {_PIXELS}: stored * ldy"),
     ldy="elements from pixel to pixel of y",
     bias=reads("[sets * n] f32", "4 * sets * n"),
     scratch=works("scratch_bytes for each thread", "4 * out_w * n"),
@@ -177,7 +169,7 @@ OVERLAPS = Record(
     pad_x="pixels",
 )
 
-COL2IM = OVERLAPS + ending("images", "out_d * out_h * out_w", "sets * n")
+COL2IM = OVERLAPS + ending("images", _PIXELS, "sets * n")
 
 WINOGRAD = Record(
     x="address of the input [images, d, h, w, channels]",
@@ -186,9 +178,7 @@ WINOGRAD = Record(
         "4 * (winograd_places * (k + 1) + 1) * ceil_div(n, nv * lanes) * nv * lanes",
     ),
     y="address of the result [images, out_d * outputs, n]",
-    scratch=works(
-        "scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums, outputs", "scratch_bytes"
-    ),
+    scratch=works("a band, its transform, sums, outputs, 64-byte aligned", "scratch_bytes"),
     scratch_bytes="bytes",
     images="how many",
     out_d="slices of the result",
@@ -267,9 +257,7 @@ ROW_INT8 = (
 PACK_INT8 = Record(
     b=reads("B [batch, k, n] u8", "n", "batch: b_stride, k: ldb", over="short(n, vector)"),
     ldb="bytes from row to row of B",
-    packed=writes(
-        "the panels that pack_int8 makes of B - 128 for nv = 4 and `rowsum`", "batch * panels(n, ceil_div(k, 4))"
-    ),
+    packed=writes("what pack_int8 makes of B - 128 with `rowsum`", "batch * panels(n, ceil_div(k, 4))"),
     n="columns",
     k=number("rows of B", "> 0"),
     batch="matrices",
@@ -290,10 +278,7 @@ EXTREMES = Record(
     images="how many",
     count="numbers of an image",
     parts=number("of an image, whose extremes are found separately", "> 0"),
-    extremes=writes(
-        "[images, parts, 2] f32: the least and greatest number or 0.0, both NaN where one isn't finite",
-        "8 * images * parts",
-    ),
+    extremes=writes("the least and greatest f32 of each or 0.0, both NaN where one isn't finite", "8 * images * parts"),
 )
 
 _RANGES = "(images if per_image else min(images, 1))"
@@ -331,7 +316,6 @@ def _ranges(images: str, rows: str) -> Record:
 
 RANGES = _ranges("batch", "m")
 _DOT_ENDING = ending("batch", "m", start="4 * n0")
-_PIXELS = "out_d * out_h * out_w"
 _CONV_ENDING = ending("images", _PIXELS, columns="sets: 4 * n_set", start="4 * n0")
 DOT_DYNAMIC = DOT + RANGES + _DOT_ENDING
 CONV_DYNAMIC = CONV + _ranges("images", _PIXELS) + _CONV_ENDING

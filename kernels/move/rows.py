@@ -65,8 +65,7 @@ COPY = _moved(
         f"**each(rank, 'n', 's'), rows: row_s, ({_STEPS}): step_s",
     ),
     itemsize=number(
-        "bytes of an element: 1, 2, 4 or 8; 1 in mode run, where all counts in bytes",
-        f"in ((1,) if mode == 'run' else {WORDS})",
+        "bytes of an element; 1 in mode run, where all counts in bytes", f"in ((1,) if mode == 'run' else {WORDS})"
     ),
     count="elements of a row",
     step_s=number("from one to the next in src", "== (mode == 'run') or mode == 'step'"),
@@ -161,12 +160,9 @@ def _places(dst: str, components: str, fates: Sequence[int]) -> Record:
         signed=flag("1 where indices have a sign, else 0"),
         component=number("from one index of a place to the next", ">= 0"),
         depth=number("indices that say a place, 1 or more", f"in range(1, {DEPTH + 1})"),
-        outside=number(
-            "what becomes of indices out of range: REPORTED 0, MOVED 1, LEFT_OUT 2 (not by a gather)", f"in {fates}"
-        ),
+        outside=number("what becomes of indices out of range: REPORTED 0, MOVED 1, LEFT_OUT 2", f"in {fates}"),
         error=writes(
-            "an int64 that becomes 1 when an index is out of range, where that is REPORTED",
-            f"8 * (outside == {REPORTED} and places > 0)",
+            "an int64 that becomes 1 when an index is REPORTED", f"8 * (outside == {REPORTED} and places > 0)"
         ),
         parts=number(
             "equal parts that threads may share: those of the outermost loops that never write the same bytes",
@@ -222,9 +218,7 @@ TAKE = _moved(
     f"address of {_DST}",
     f"address of {_SRC}",
     fill="the bits of what lies outside, repeated to 8 bytes",
-    itemsize=number(
-        "bytes of an element: 1, 2, 4 or 8, where those are no `runs`", f"in {WORDS} or runs and itemsize >= 0"
-    ),
+    itemsize=number("bytes of an element, where those are no `runs`", f"in {WORDS} or runs and itemsize >= 0"),
     rows="entries of the innermost table",
     table="its address: int64 offsets in src, or (offset in dst, offset in src, bytes) of runs",
     d="from element to element of the innermost axis in dst",
@@ -380,9 +374,7 @@ TOP_K = Record(
     inner="",
     k=number("how many are wanted, 1 to n", "in range(1, n + 1)"),
     count=reads("an int64: how many of the n elements there are, or 0: all", "8", optional=True),
-    wanted=reads(
-        "an int64: how many are wanted, if that is less than `k`; or 0. Zeros stand behind them", "8", optional=True
-    ),
+    wanted=reads("an int64: how many are wanted, or 0: k. Zeros stand behind them", "8", optional=True),
     kind=number("the place of the element type in NUMBERS", _KIND),
     size=number("its bytes", f"== {_KIND_BYTES} and (size == 8) == wide"),
     least=flag("1 where the smallest are the best, else 0"),
@@ -391,9 +383,7 @@ TOP_K = Record(
 )
 
 NON_ZERO = Record(
-    places=writes(
-        "int64 [rank, n]: the place along each axis of each element that is not 0, in their order", "8 * rank * n"
-    ),
+    places=writes("int64 [rank, n]: the place along each axis of each element that is not 0", "8 * rank * n"),
     count=writes("an int64: how many that are; zeros stand behind their places", "8"),
     x=reads("the input", "n * size"),
     dims=reads("its extents, int64 [rank]", "8 * rank"),

@@ -50,11 +50,7 @@ def _state(moves: Callable[..., Slot], name: str, meaning: str, when: str = "1")
 
 
 WALK = Record(
-    y=writes(
-        "the result [steps, directions, batch, hidden] f32, in the order that the strides say",
-        "4 * hidden",
-        "steps: y_step, directions: y_direction, batch: y_row",
-    ),
+    y=writes("the result in f32", "4 * hidden", "steps: y_step, directions: y_direction, batch: y_row"),
     y_step="from step to step",
     y_direction="",
     y_row="",
@@ -71,33 +67,24 @@ WALK = Record(
     first_cell_direction="",
     first_cell_row="",
     projected=reads(
-        "inputs times weights plus bias, each row [directions, blocks, gates, lanes] f32",
+        "inputs times weights plus bias: each row [blocks, gates, lanes] f32",
         f"ceil_div(hidden, lanes) * {GATES}[cell] * vector",
         "steps: projected_step, directions: projected_direction, batch: projected_row",
     ),
     projected_step="",
     projected_row="",
     projected_direction="",
-    weights=reads(
-        "recurrent weights as pack_recurrent.py packs them, for the first product of the cell",
-        "directions * weight_bytes(hidden, 0)",
-    ),
+    weights=reads("what pack_recurrent.py makes, for the first product", "directions * weight_bytes(hidden, 0)"),
     second=reads("those for the second", "directions * weight_bytes(hidden, 1)", when=f"len({CELLS}[cell]) > 1"),
     lengths="address of [batch] int32, the steps of each sequence; 0: all have `total`",
     error="address of an int64 that is set to 1 when a length is none of 0 to `total`",
     peepholes=reads(
-        "[directions, blocks, 3, lanes] f32, for the gates input, output, forget; 0: none",
+        "those of the gates input, output, forget, or 0",
         f"directions * ceil_div(hidden, lanes) * {PEEPHOLES} * vector",
         optional=True,
     ),
-    activations=reads(
-        "[directions, 3, 3] int64: place in ACTIVATIONS, f32 bits of alpha and beta", f"{24 * PLACES} * directions"
-    ),
-    scratch=works(
-        "[directions * batch] rows of row_bytes: STATES vectors of a state, then INFO",
-        "row_bytes",
-        "directions * batch: row_bytes",
-    ),
+    activations=reads("int64: place in ACTIVATIONS, f32 bits of alpha and beta", f"{24 * PLACES} * directions"),
+    scratch=works("rows of STATES vectors of a state, then INFO", "row_bytes", "directions * batch: row_bytes"),
     row_bytes=number("", f"== {STATES} * ceil_div(hidden, lanes) * vector + {8 * len(INFO)}"),
     start=number("steps that calls before this one made, with the same scratch", ">= 0"),
     steps="that this call makes; projected and y begin with the first of them in time",
@@ -121,28 +108,20 @@ WALK = Record(
 )
 
 PACK = Record(
-    weights=reads(
-        "[directions, gates * hidden, k] f32", "4 * k", "directions: weights_direction, gates * hidden: weights_row"
-    ),
+    weights=reads("f32", "4 * k", "directions: weights_direction, gates * hidden: weights_row"),
     weights_direction="from direction to direction",
     weights_row="from row to row",
     bias=reads(
-        "[directions, gates * hidden] f32 that panels begin with, 0: zeros",
-        "4 * gates * hidden",
-        "directions: bias_direction",
-        optional=True,
+        "f32 that panels begin with, 0: zeros", "4 * gates * hidden", "directions: bias_direction", optional=True
     ),
     bias_direction="",
     more=reads(
-        "[directions, gates * hidden] f32 that are added to that, of the first `summed` gates",
+        "f32 that are added to that, of the first `summed` gates",
         "4 * min(summed, gates) * hidden",
         "directions: bias_direction",
         when="summed",
     ),
-    packed=writes(
-        "the panels [directions, blocks, 1 + lines, gates, lanes] f32",
-        "directions * ceil_div(hidden, lanes) * (1 + lines) * gates * vector",
-    ),
+    packed=writes("the panels", "directions * ceil_div(hidden, lanes) * (1 + lines) * gates * vector"),
     directions="",
     gates=number("", "> 0"),
     hidden=number("", "> 0"),

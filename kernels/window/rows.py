@@ -83,31 +83,34 @@ POOL_ANY = _windows(_F32) + _COUNTED + ending(**_ENDING)
 """f32 kernels. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
 
 ZERO_X = Record(zero_x="the zero point of x")
-PACKED = Record(
-    packed=reads(
-        "the constants that pick_depthwise_int8.pack_depthwise_int8 makes",
-        f"packed_vectors * (2 + terms) * {PARTS} * vector",
-    )
-)
+PACKED = Record(packed=reads("what pack_depthwise_int8 makes", f"packed_vectors * (2 + terms) * {PARTS} * vector"))
 DEPTHWISE_INT8 = (
     _windows(_maps("1", "1", "max(piece - c, 0)"), "== 1", block="== vector")
     + Record(fill=reads("zero points of x, read beside it", "piece", "blank: ldx"))
     + PACKED
     + STORED
 )
-DEPTHWISE_INT8_ACROSS = _maps("1", "1", "0", deep=False) + PADS + ZERO_X + PACKED + STORED + Record(
-    scratch=works(
-        "scratch of all threads",
-        "max(lines * line, (lines - 1) * line + tap + ceil_div(out_w * c, vector) * vector)"),
-    scratch_bytes="bytes of it that each thread has",
-    line=number("bytes from padded line to line in scratch", ">= max(stride * plane, tap + out_w * c)"),
-    plane=number(
-        "bytes of a plane of a line: there is one for each remainder of columns by the stride",
-        ">= pad_x * c and plane % c == 0",
-    ),
-    lines=number("lines that are kept", "> scheme.lines[-1]"),
-    period=number("vectors of y after which the packed constants repeat", "> 0"),
-)  # fmt: skip
+DEPTHWISE_INT8_ACROSS = (
+    _maps("1", "1", "0", deep=False)
+    + PADS
+    + ZERO_X
+    + PACKED
+    + STORED
+    + Record(
+        scratch=works(
+            "scratch of all threads",
+            "max(lines * line, (lines - 1) * line + tap + ceil_div(out_w * c, vector) * vector)",
+        ),
+        scratch_bytes="bytes of it that each thread has",
+        line=number("bytes from padded line to line in scratch", ">= max(stride * plane, tap + out_w * c)"),
+        plane=number(
+            "bytes of a plane of a line: one for each remainder of columns by the stride",
+            ">= pad_x * c and plane % c == 0",
+        ),
+        lines=number("lines that are kept", "> scheme.lines[-1]"),
+        period=number("vectors of y after which the packed constants repeat", "> 0"),
+    )
+)
 DEPTHWISE_INT8_ANY = _windows(_maps("1", f"{STORES}[out]", _LAST)) + PARAMETERS + REPEATED + ZERO_X + Record(
     multipliers=_of_channels("[c] f32")
 ) + STORED  # fmt: skip
