@@ -13,7 +13,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..ops import check
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT32, Types
+from ..ops.shapes import FLOAT32, Types, lowest
 from ..ops.work import window
 
 WIDEST = 1 << 15
@@ -49,7 +49,7 @@ def _pool(node: Node, inputs: list[Any]) -> list[Any]:
     _, height, width, depth = x.shape
     (rows, top), (columns, left) = _extents(node, x.shape)
     (kh, kw), (sh, sw) = attr(node, "kernel_shape"), attr(node, "strides")
-    low = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    low = lowest(x.dtype)
     grown = ((0, 0), (top, max((rows - 1) * sh + kh - height - top, 0)),
              (left, max((columns - 1) * sw + kw - width - left, 0)), (0, 0))  # fmt: skip
     views = np.lib.stride_tricks.sliding_window_view(np.pad(x, grown, constant_values=low), (kh, kw), axis=(1, 2))

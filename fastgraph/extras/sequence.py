@@ -10,7 +10,7 @@ from ..ir import UNKNOWN, Node, TensorType
 from ..ops import check
 from ..ops.index import split_sizes
 from ..ops.registry import attr, define, fail
-from ..ops.shapes import BOOL, INT64, WHOLE, Types, axis_of, ints
+from ..ops.shapes import BOOL, INT64, WHOLE, Types, axis_of, ints, same_type
 
 
 def _host(node: Node, types: Types) -> list[TensorType]:
@@ -88,10 +88,6 @@ def _has_element(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(inputs[0] is not None)]
 
 
-def _infer_get(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(types[0].dtype, types[0].shape)]
-
-
 def _copied(node: Node, inputs: list[Any]) -> list[Any]:
     return [inputs[0]]
 
@@ -108,5 +104,5 @@ define(
 define("concat_from_sequence", _host, _concat, inputs=(1, 1), attrs={"axis": 0, "new_axis": 0})
 define("split_to_sequence", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "keepdims": 1})
 define("optional", _host, _copied, inputs=(0, 1), attrs={"type": None})
-define("optional_get_element", _infer_get, _get_element, inputs=(1, 1))
+define("optional_get_element", same_type, _get_element, inputs=(1, 1))
 define("optional_has_element", lambda node, types: [TensorType(BOOL, ())], _has_element, inputs=(0, 1))

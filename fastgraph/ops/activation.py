@@ -12,7 +12,7 @@ from ..ir import Node, TensorType
 from . import check
 from .chain import step
 from .elementwise import erfc, infer_broadcast
-from .registry import Layout, attr, define, fail
+from .registry import Layout, attr, define
 from .shapes import NUMBER, Types, axis_of, in_float32, same_type
 
 
@@ -108,8 +108,7 @@ def _along(function: Callable[..., Any]) -> Callable[[Node, list[Any]], list[Any
 
 
 def _infer_gelu(node: Node, types: Types) -> list[TensorType]:
-    if attr(node, "approximate") not in ("none", "tanh"):
-        fail(node, f"approximate must be none or tanh, found {attr(node, 'approximate')}")
+    check.one_of(node, "approximate", attr(node, "approximate"), ("none", "tanh"))
     return same_type(node, types)
 
 

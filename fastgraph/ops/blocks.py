@@ -122,9 +122,7 @@ def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     if not 0 <= batch <= min(axis, len(indices.shape)):
         fail(node, f"batch_dims {batch} must be from 0 to axis {axis} and the indices' rank {len(indices.shape)}")
     check.shape(node, TensorType(None, indices.shape[:batch]), "the batch of indices", *x.shape[:batch])
-    extent = x.shape[axis]
-    if isinstance(extent, int):
-        check.inside(node, "indices", node.const(1), -extent, extent)
+    check.indices(node, x.shape[axis], node.const(1))
     return [TensorType(x.dtype, (*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]))]
 
 

@@ -120,6 +120,15 @@ def at_least(node: Node, name: str, value: Any, least: float) -> None:
         fail(node, f"{name} must be {least} or more, found {value}")
 
 
+def indices(node: Node, extent: Dim, array: np.ndarray | None) -> None:
+    """ModelError unless all numbers are places of an axis, counted from its start or its end."""
+    if array is None or array.size == 0 or not isinstance(extent, int):
+        return
+    if array.min() < -extent or array.max() >= extent:
+        wrong = array.min() if array.min() < -extent else array.max()
+        fail(node, f"index {wrong} is outside extent {extent}: indices must be from {-extent} to {extent - 1}")
+
+
 def inside(node: Node, what: str, array: np.ndarray | None, low: int, high: Dim) -> None:
     """ModelError unless all numbers are from `low` up to, but not, `high`; either may not be known yet."""
     if array is not None and array.size and isinstance(high, int) and not (array.min() >= low and array.max() < high):

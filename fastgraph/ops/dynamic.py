@@ -61,10 +61,8 @@ def steps(x: np.ndarray, per: str, grid: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _checked(node: Node, x: TensorType) -> TensorType:
-    if attr(node, "per") not in PER:
-        fail(node, f"per must be one of {', '.join(PER)}, found {attr(node, 'per')!r}")
-    if attr(node, "grid") not in GRIDS:
-        fail(node, f"grid must be one of {', '.join(GRIDS)}, found {attr(node, 'grid')!r}")
+    check.one_of(node, "per", attr(node, "per"), PER)
+    check.one_of(node, "grid", attr(node, "grid"), GRIDS)
     if x.dtype is not None and x.dtype != FLOAT32:
         fail(node, f"expected float32, found {x}")
     if x.shape == ():

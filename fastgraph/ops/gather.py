@@ -32,16 +32,13 @@ def _check_elements(node: Node, x: TensorType, indices: TensorType) -> None:
     pairs = zip(indices.shape or (), x.shape, strict=False)
     if any(isinstance(a, int) and isinstance(b, int) and a > b for i, (a, b) in enumerate(pairs) if i != axis):
         fail(node, f"indices {shown(indices.shape)} exceed data {shown(x.shape)}")
-    extent = x.shape[axis]
-    if isinstance(extent, int):
-        check.inside(node, "indices", node.const(1), -extent, extent)
+    check.indices(node, x.shape[axis], node.const(1))
 
 
 def _check_places(node: Node, shape: Any, indices: np.ndarray | None) -> None:
     """ModelError unless the indices along the last axis are places of a tensor of that shape."""
     for i, extent in enumerate(shape if indices is not None else ()):
-        if isinstance(extent, int):
-            check.inside(node, "indices", indices[..., i], -extent, extent)  # type: ignore[index]
+        check.indices(node, extent, indices[..., i])  # type: ignore[index]
 
 
 def grid(indices: np.ndarray, axis: int) -> tuple[Any, ...]:

@@ -196,16 +196,8 @@ def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     if x is None:
         return [TensorType(types[0].dtype, None)]
     axis = axis_of(node, attr(node, "axis"), len(x))
-    _check_indices(node, x[axis], node.const(1))
+    check.indices(node, x[axis], node.const(1))
     return [TensorType(types[0].dtype, None if indices is None else (*x[:axis], *indices, *x[axis + 1 :]))]
-
-
-def _check_indices(node: Node, extent: Dim, indices: Any) -> None:
-    if indices is None or indices.size == 0 or not isinstance(extent, int):
-        return
-    if indices.min() < -extent or indices.max() >= extent:
-        wrong = indices.min() if indices.min() < -extent else indices.max()
-        fail(node, f"index {wrong} is outside extent {extent}")
 
 
 def _gather(node: Node, inputs: list[Any]) -> list[Any]:

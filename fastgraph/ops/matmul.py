@@ -11,7 +11,7 @@ import numpy as np
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
 from .registry import REQUIRED, Quant, attr, define, fail
-from .shapes import FLOAT, INT32, NUMBER, WHOLE, Types, broadcast, in_float32, join, shown
+from .shapes import FLOAT, INT32, NUMBER, WHOLE, Types, broadcast, in_float32, join, same_type, shown
 from .work import einsum, products
 
 
@@ -167,7 +167,7 @@ def _infer_det(node: Node, types: Types) -> list[TensorType]:
 
 def _infer_inverse(node: Node, types: Types) -> list[TensorType]:
     _infer_det(node, types)
-    return [TensorType(types[0].dtype, types[0].shape)]
+    return same_type(node, types)
 
 
 def _inverse(x: np.ndarray) -> np.ndarray:

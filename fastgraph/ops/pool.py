@@ -9,7 +9,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .registry import REQUIRED, Layout, Quant, attr, define, fail
-from .shapes import INT64, Types, shown
+from .shapes import INT64, Types, lowest, shown
 from .window import output_size, padded, reach, resolve_pads, tap, window_attrs
 from .work import window
 
@@ -48,10 +48,6 @@ def infer_pool(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, y), TensorType(INT64, y)]
 
 
-def _lowest(dtype: np.dtype) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
-
-
 def _meeting(node: Node, spatial: Any) -> tuple[Any, Any, dict[str, Any]]:
     """(begin, output extents, window attributes) of the part of the window that meets data at some position.
 
@@ -71,8 +67,8 @@ def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
     x = inputs[0]
     begin, out, a = _meeting(node, x.shape[1:-1])
     extents = reach(out, a["kernel"], a["strides"], a["dilations"])
-    wide = padded(x, begin, extents, _lowest(x.dtype))
-    y = np.full((x.shape[0], *out, x.shape[-1]), _lowest(x.dtype), x.dtype)
+    wide = padded(x, begin, extents, lowest(x.dtype))
+    y = np.full((x.shape[0], *out, x.shape[-1]), lowest(x.dtype), x.dtype)
     if len(node.outputs) == 1:
         for index in np.ndindex(*a["kernel"]):
             np.fmax(y, wide[tap(index, out, a["strides"], a["dilations"])], out=y)

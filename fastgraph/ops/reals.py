@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir import Node, Quantization, TensorType
 from .registry import Layout, Quant, define, fail
-from .shapes import FLOAT32, Types
+from .shapes import FLOAT32, Types, same_type
 
 
 def flips(x: TensorType, out: TensorType) -> bool:
@@ -39,12 +39,8 @@ def _requantize(node: Node, inputs: list[Any]) -> list[Any]:
         return [inputs[0] if node.out.type.quant is not None else inputs[0].astype(dtype)]
 
 
-def _infer_reinterpret(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(types[0].dtype, types[0].shape)]
-
-
 define("requantize", _declared, _requantize, inputs=(1, 1), layout=Layout.EACH)
 define(
-    "reinterpret", _infer_reinterpret, lambda node, inputs: [inputs[0]],
+    "reinterpret", same_type, lambda node, inputs: [inputs[0]],
     inputs=(1, 1), layout=Layout.EACH, quant=Quant.STORED,
 )  # fmt: skip

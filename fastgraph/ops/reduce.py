@@ -12,7 +12,7 @@ from ..ir import Node, TensorType
 from . import check
 from .elementwise import divide
 from .registry import Layout, Quant, attr, define, fail
-from .shapes import ARITHMETIC, BOOL, INT64, NUMBER, WHOLE, Types, average, axes_of, axis_of, ints, same_type
+from .shapes import ARITHMETIC, BOOL, INT64, NUMBER, WHOLE, Types, average, axes_of, axis_of, ints, lowest, same_type
 
 
 def _log_sum_exp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
@@ -20,10 +20,6 @@ def _log_sum_exp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.exp(x - top).sum(axis=axis, keepdims=True)) + top
     return total if keepdims else np.squeeze(total, axis)
-
-
-def _lowest(x: np.ndarray) -> Any:
-    return False if x.dtype == BOOL else -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
 
 
 def _highest(x: np.ndarray) -> Any:
@@ -41,7 +37,7 @@ def _mean(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "reduce_sum": lambda x, axis, keepdims: x.sum(axis=axis, keepdims=keepdims),
     "reduce_mean": _mean,
-    "reduce_max": lambda x, axis, keepdims: x.max(axis=axis, keepdims=keepdims, initial=_lowest(x)),
+    "reduce_max": lambda x, axis, keepdims: x.max(axis=axis, keepdims=keepdims, initial=lowest(x.dtype)),
     "reduce_min": lambda x, axis, keepdims: x.min(axis=axis, keepdims=keepdims, initial=_highest(x)),
     "reduce_prod": lambda x, axis, keepdims: x.prod(axis=axis, keepdims=keepdims),
     "reduce_l1": lambda x, axis, keepdims: np.abs(x).sum(axis=axis, keepdims=keepdims),

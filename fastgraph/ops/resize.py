@@ -75,8 +75,7 @@ def _infer_resize(node: Node, types: Types) -> list[TensorType]:
         ("coordinate_transformation_mode", COORDINATES),
         ("keep_aspect_ratio_policy", POLICIES),
     ):
-        if attr(node, name) not in allowed:
-            fail(node, f"{name} must be one of {', '.join(allowed)}, found {attr(node, name)}")
+        check.one_of(node, name, attr(node, name), allowed)
     for index, what in ((1, "roi"), (2, "scales"), (3, "sizes")):
         check.vector(node, types[index], what, WHOLE if what == "sizes" else FLOAT)
     if attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize":

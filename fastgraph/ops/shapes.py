@@ -112,6 +112,11 @@ def unknown_dims(t: TensorType | None) -> Shape | None:
     return None if n is None else (None,) * n
 
 
+def lowest(dtype: np.dtype) -> Any:
+    """The least number of an element type: what a maximum of nothing is."""
+    return False if dtype == BOOL else -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
 def average(x: np.ndarray, axes: tuple[int, ...], keepdims: bool = True) -> np.ndarray:
     """The mean of floating point numbers over axes, summed in f64; NaN of none, where NumPy's own warns."""
     total = x.sum(axis=axes, keepdims=keepdims, dtype=np.promote_types(x.dtype, np.float64))

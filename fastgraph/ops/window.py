@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node
+from . import check
 from .registry import fail
 
 AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
@@ -22,8 +23,7 @@ def window_attrs(node: Node, rank: int, kernel: Sequence[int]) -> dict[str, Any]
     }
     found["pads"] = _filled(a.get("pads"), 2 * rank, 0)
     found["auto_pad"] = a.get("auto_pad") or "NOTSET"
-    if found["auto_pad"] not in AUTO_PADS:
-        fail(node, f"auto_pad must be one of {', '.join(AUTO_PADS)}, found {found['auto_pad']}")
+    check.one_of(node, "auto_pad", found["auto_pad"], AUTO_PADS)
     for name, values in (("kernel_shape", kernel), ("strides", found["strides"]), ("dilations", found["dilations"])):
         if len(values) != rank or min([v for v in values if isinstance(v, int)], default=1) < 1:
             fail(node, f"{name} must be {rank} positive numbers, found {tuple(values)}")
