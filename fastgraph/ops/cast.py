@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..ir import Node, TensorType
-from .common import STRING, Types, fail
+from .common import STRING, Types, fail, one_of
 from .narrow import is_narrow, rounded
 from .registry import REQUIRED, Layout, attr, define
 
@@ -59,6 +59,8 @@ def _target(node: Node) -> np.dtype:
 
 
 def _infer_cast(node: Node, types: Types) -> list[TensorType]:
+    if attr(node, "format") == "float8e8m0":
+        one_of(node, "round_mode", attr(node, "round_mode"), ("up", "nearest", "down"))
     return [TensorType(_target(node), types[0].shape)]
 
 
