@@ -109,8 +109,10 @@ class Builder:
         return outs
 
     def _node(self, op: str, operands: Sequence[Operand], outs: list[Value], attrs: dict[str, Any]) -> Node:
-        like = next((v for v in operands if isinstance(v, Value)), None)
-        inputs = [v if v is None or isinstance(v, Value) else self.number(v, like) for v in operands]
+        inputs = list(operands)
+        for i, operand in enumerate(inputs):
+            if operand is not None and not isinstance(operand, Value):
+                inputs[i] = self.number(operand, next((v for v in operands if isinstance(v, Value)), None))
         return Node(op, inputs, outs, attrs, self.label)
 
     label = ""

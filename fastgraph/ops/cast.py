@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..ir import Node, TensorType
+from . import check
 from .narrow import is_narrow, rounded
 from .registry import REQUIRED, Layout, attr, define, fail
 from .shapes import STRING, Types
@@ -59,6 +60,8 @@ def _target(node: Node) -> np.dtype:
 
 
 def _infer_cast(node: Node, types: Types) -> list[TensorType]:
+    if attr(node, "format") == "float8e8m0":
+        check.one_of(node, "round_mode", attr(node, "round_mode"), ("up", "nearest", "down"))
     return [TensorType(_target(node), types[0].shape)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.errors import InputError
+from fastgraph.errors import InputError, ModelError
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.plan.program import HostStep
@@ -281,3 +281,19 @@ def test_indices_of_nothing_are_looked_at() -> None:
     x, at = np.zeros((3, 0), F32), np.array([7])
     with pytest.raises(InputError):
         Model(one("gather", [x, at], attrs={"axis": 0}), choose(), 1).run({"x0": x, "x1": at})
+
+
+def test_a_cache_that_goes_round() -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((3, 2, 5, 4)), rng.standard_normal((3, 2, 3, 4)), np.array([0, 4, 3], I64)]
+    arrays[:2] = [a.astype(F32) for a in arrays[:2]]
+    agrees(one("tensor_scatter", arrays, attrs={"axis": -2, "mode": "circular"}), arrays, choose())
+    without = one("tensor_scatter", arrays[:2], attrs={"axis": -2, "mode": "circular"})  # it begins at 0
+    feeds = {"x0": arrays[0], "x1": arrays[1]}
+    np.testing.assert_array_equal(Model(without, choose(), 1).run(feeds)["y"], evaluate(without, feeds)[0])
+
+
+def test_rounding_of_no_known_kind_is_refused() -> None:
+    attrs = {"to": "float32", "format": "float8e8m0", "round_mode": "sum"}
+    with pytest.raises(ModelError, match="cast.*round_mode must be one of up, nearest, down, found 'sum'"):
+        Model(one("cast", [np.ones(3, F32)], attrs=attrs), choose(), 1)

@@ -11,7 +11,7 @@ the operands and attributes that stand there, and gives what the operator makes,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,13 @@ ITSELF = Quantization((1.0,), (0,))
 
 ACTIVATED = ("fused", "wraps", "clamped", "activated")
 """Results after which the fused activation comes."""
+
+
+@cache
+def _kinds(results: tuple[str, ...], count: int) -> list[str]:
+    """The kinds of so many outputs, as a signature has them."""
+    kinds = [kind.rstrip("?*+") for kind in results] or ["any"]
+    return kinds + kinds[-1:] * (count - len(kinds))
 
 
 def _whole(type: TensorType) -> bool:
@@ -131,17 +138,22 @@ class Call(call.Call):
         """Write a node that makes all of the operator's outputs (of all of its inputs, unless told), as its signature
         says that they are.
         """
-        kinds = [kind.rstrip("?*+") for kind in self.results_are] or ["any"]
-        kinds += kinds[-1:] * (len(self.outputs) - len(kinds))
+        kinds = _kinds(tuple(self.results_are), len(self.outputs))
         self.settle(kinds, op, list(self.inputs if inputs is None else inputs), self.outputs, **attrs)
 
     def give(self, value: Value) -> None:
         """Let the operator's outputs be those of the node that makes `value`: the last one that was written."""
-        if self.nodes and self.nodes[-1].out is value:
-            node = self.nodes.pop()
-            self.write(node.op, node.inputs, **node.attrs)
-        else:
+        if not self.nodes or self.nodes[-1].out is not value:
             self.write("identity", [value])
+            return
+        node, out = self.nodes[-1], self.outputs[0] if len(self.outputs) == 1 else None
+        if out is not None and len(node.outputs) == 1 and value.type.quant is None and out.type.quant is None:
+            kind = _kinds(tuple(self.results_are), 1)[0]
+            if kind != "rounded" and self._settled(kind, node.inputs, out) is None:
+                node.outputs, out.type = [out], call.known(value.type, out.type)
+                return
+        self.nodes.pop()
+        self.write(node.op, node.inputs, **node.attrs)
 
     def settle(self, kinds: Sequence[str], op: str, inputs: list[Value | None], outs: Sequence[Value],
                **attrs: Any) -> None:  # fmt: skip

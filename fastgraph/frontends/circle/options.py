@@ -5,17 +5,21 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from ..core.signatures import entries
 from .tensors import dtype_of
 from .wire import Table, Wire
 
-_ELSEWHERE = {
-    "AVERAGE_POOL_2D": "Pool2DOptions", "MAX_POOL_2D": "Pool2DOptions", "L2_POOL_2D": "Pool2DOptions",
-    "L2_NORMALIZATION": "L2NormOptions", "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions",
-    "MAXIMUM": "MaximumMinimumOptions", "MINIMUM": "MaximumMinimumOptions", "CONV_3D_TRANSPOSE": "Conv3DOptions",
-    "RANDOM_STANDARD_NORMAL": "RandomOptions", "RANDOM_UNIFORM": "RandomOptions", "MULTINOMIAL": "RandomOptions",
-    **dict.fromkeys(("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"),
-                    "ReducerOptions"),
-}  # fmt: skip
+_TABLES = """
+Pool2DOptions: AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D
+L2NormOptions: L2_NORMALIZATION
+SequenceRNNOptions: UNIDIRECTIONAL_SEQUENCE_RNN
+MaximumMinimumOptions: MAXIMUM MINIMUM
+Conv3DOptions: CONV_3D_TRANSPOSE
+RandomOptions: RANDOM_STANDARD_NORMAL RANDOM_UNIFORM MULTINOMIAL
+ReducerOptions: MEAN SUM REDUCE_PROD REDUCE_MAX REDUCE_MIN REDUCE_ANY REDUCE_ALL
+"""
+_ELSEWHERE = {op: table for table, ops in entries(_TABLES).items() for op in ops.split()}
+"""Tables that are not called as their operators."""
 
 _ALIASES = {"adj_x": "adjoint_lhs", "adj_y": "adjoint_rhs"}
 """TensorFlow Lite's names of fields that Circle calls otherwise."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...ir import Value
 from ..core.common import BOOL, axis_in
+from ..core.common import floor_div as floor_div  # the table names it
 from .call import Call
 from .common import computed, same_dtype
 
@@ -25,12 +26,6 @@ def square(c: Call, x: Value) -> Value:
 def squared_difference(c: Call, x: Value, y: Value) -> Value:
     difference = x - y
     return difference * difference
-
-
-def floor_div(c: Call, x: Value, y: Value) -> Value:
-    if x.type.quant is None and x.type.dtype is not None and x.type.dtype.kind in "iu":
-        return c("floor_div", x, y)
-    return c.floor(x / y)
 
 
 def zeros_like(c: Call, x: Value) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...ir import TensorType, Value
 from ..core.common import FLOAT32, INT64, axis_in
+from ..core.common import band as band  # the table names it
 from .call import Call
 from .common import stored
 
@@ -64,10 +65,3 @@ def unique(c: Call, x: Value) -> None:
 def non_max_suppression(c: Call, *inputs: Value) -> None:
     outs = [c.outputs[0], c.fresh(TensorType(FLOAT32)), c.outputs[1]]
     c.settle(["declared", "any", "declared"], "box_suppression", [*inputs], outs)
-
-
-def band(c: Call, x: Value, lower: int, upper: int) -> Value:
-    """Zero further than `lower` below and `upper` above the diagonal; a negative number keeps all."""
-    if lower >= 0:
-        x = c("trilu", x, c.number(-lower, None), upper=1)
-    return x if upper < 0 else c("trilu", x, c.number(upper, None), upper=0)

@@ -20,8 +20,14 @@ _COMPARED = ("", "kept", "like")
 """Kinds of inputs whose element types are compared."""
 
 
+Source = Callable[[Call, dict[str, Any]], Any]
+"""An attribute's value, by the call and the operands that are numbers."""
+
+
 class Signature(NamedTuple):
-    """An entry of the table. `inputs`: (name, kind); `attributes`: (name, source, default, conversion)."""
+    """An entry of the table. `inputs`: (name, kind); `attributes`: (name, source, default, conversion), and how each
+    is computed.
+    """
 
     operator: str
     refused: str = ""
@@ -29,6 +35,7 @@ class Signature(NamedTuple):
     results: tuple[str, ...] = ()
     rule: str = ""
     attributes: tuple[tuple[str, str | None, str | None, str | None], ...] = ()
+    sources: tuple[tuple[str, Source], ...] = ()
 
 
 @cache
@@ -54,14 +61,13 @@ def _parsed(name: str, table: dict[str, tuple[str, str]]) -> Signature | None:
     if text.startswith(" refused "):
         return Signature(operator, text.removeprefix(" refused "))
     head, _, attributes = text.partition("|")
-    inputs, _, results = head.partition("->")
-    results, _, rule = results.partition("by ")
-    parts = [re.fullmatch(r"(\w+)(?::(\w+))?([?*+]?)", word).groups("") for word in inputs.split()]  # type: ignore[union-attr]
-    told = [_ATTRIBUTE.fullmatch(word).groups() for word in attributes.split()]  # type: ignore[union-attr]
-    return Signature(
-        operator, "", tuple((n + mark, kind) for n, kind, mark in parts), tuple(results.split()), rule.strip(),
-        tuple(told),  # type: ignore[arg-type]
-    )  # fmt: skip
+    taken, _, given = head.partition("->")
+    given, _, rule = given.partition("by ")
+    parts = [re.fullmatch(r"(\w+)(?::(\w+))?([?*+]?)", word).groups("") for word in taken.split()]  # type: ignore[union-attr]
+    inputs, results = tuple((n + mark, kind) for n, kind, mark in parts), tuple(given.split())
+    told: list[Any] = [_ATTRIBUTE.fullmatch(word).groups() for word in attributes.split()]  # type: ignore[union-attr]
+    sources = tuple((how[0], _attribute(*how)) for how in told)
+    return Signature(operator, "", inputs, results, rule.strip(), tuple(told), sources)
 
 
 def _canonical(name: str) -> str:
@@ -78,10 +84,9 @@ def translate(c: Call, told: Signature) -> None:
     operands = _operands(c, told)
     _compare(c, told, operands)
     numbers = {n: v for (n, kind), v in zip(told.inputs, operands, strict=False) if kind.startswith("number")}
-    attributes = {name: _attribute(c, numbers, name, *how) for name, *how in told.attributes}
+    attributes = {name: source(c, numbers) for name, source in told.sources}
     if told.rule:
-        file, _, name = told.rule.partition(".")
-        result = getattr(import_module(f".rules_{file}", __package__), name)(c, *operands, **attributes)
+        result = _rule(told.rule)(c, *operands, **attributes)
         if result is not None:
             c.give(result)
         return
@@ -89,6 +94,13 @@ def translate(c: Call, told: Signature) -> None:
     while values and values[-1] is None:
         values.pop()
     c.write(told.operator, values, **attributes)
+
+
+@cache
+def _rule(name: str) -> Callable[..., Value | None]:
+    file, _, function = name.partition(".")
+    found: Callable[..., Value | None] = getattr(import_module(f".rules_{file}", __package__), function)
+    return found
 
 
 # operands
@@ -144,26 +156,31 @@ def _compare(c: Call, told: Signature, operands: list[Any]) -> None:
 # attributes
 
 
-def _attribute(c: Call, given: dict[str, Any], name: str, source: str | None, default: str | None,
-               conversion: str | None) -> Any:  # fmt: skip
-    value = None if source == "" else _sourced(c, given, name if source is None else source, default)
-    if conversion is not None:
-        value = CONVERSIONS[conversion](c, value)
-    if isinstance(value, list):
-        value = tuple(value)
-    return int(value) if isinstance(value, bool) else value
+def _attribute(name: str, source: str | None, default: str | None, conversion: str | None) -> Source:
+    value = _source(name if source is None else source, None if default is None else int(default))
+    convert = None if conversion is None else CONVERSIONS[conversion]
+
+    def attribute(c: Call, given: dict[str, Any]) -> Any:
+        found = value(c, given)
+        if convert is not None:
+            found = convert(c, found)
+        if isinstance(found, list):
+            return tuple(found)
+        return int(found) if isinstance(found, bool) else found
+
+    return attribute
 
 
-def _sourced(c: Call, given: dict[str, Any], source: str, default: str | None) -> Any:
-    if "," in source:
-        return tuple(_sourced(c, given, part, default) for part in source.split(","))
-    if source[0] == "'":
-        return source.strip("'")
-    if source[0].isdigit() or source[0] == "-":
-        return float(source) if "." in source or "e" in source else int(source)
-    if source in given:
-        return given[source]
-    return c.option(source, None if default is None else int(default))
+def _source(text: str, default: int | None) -> Source:
+    if "," in text:
+        parts = [_source(part, default) for part in text.split(",")]
+        return lambda c, given: tuple([part(c, given) for part in parts])
+    if not text or text[0] == "'":
+        return lambda c, given: text.strip("'") or None
+    if text[0].isdigit() or text[0] == "-":
+        number = float(text) if "." in text or "e" in text else int(text)
+        return lambda c, given: number
+    return lambda c, given: given[text] if text in given else c.option(text, default)
 
 
 def _positive(c: Call, number: int) -> int:

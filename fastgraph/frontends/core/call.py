@@ -119,7 +119,7 @@ class Call(Builder):
         except ModelError as error:
             self.fail(str(error).removeprefix(f"node {node.name}: "))
         for value, hint in zip(node.outputs, declared, strict=True):
-            value.type = _known(value.type, hint)
+            value.type = known(value.type, hint)
 
     def to_last(self, x: Value) -> Value:
         """[N, C, spatial...] to [N, spatial..., C]: how the graph has it. The passes cancel such pairs."""
@@ -130,7 +130,7 @@ class Call(Builder):
         return self.add("transpose", [x], perm="to_first")
 
 
-def _known(inferred: TensorType, hint: TensorType) -> TensorType:
+def known(inferred: TensorType, hint: TensorType) -> TensorType:
     """An inferred type, with the hint's number of axes where that is open, and the element type likewise."""
     shape = inferred.shape
     if shape is None and hint.shape is not None:

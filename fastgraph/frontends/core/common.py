@@ -40,3 +40,16 @@ def extents(c: Call, x: Value) -> Value:
     if shape is not None and all(isinstance(d, int) for d in shape):
         return ints(c, shape)  # type: ignore[arg-type]
     return c.add("shape", [x])
+
+
+def floor_div(c: Call, x: Value, y: Value) -> Value:
+    if x.type.quant is None and x.type.dtype is not None and x.type.dtype.kind in "iu":
+        return c("floor_div", x, y)
+    return c.floor(x / y)
+
+
+def band(c: Call, x: Value, lower: int, upper: int) -> Value:
+    """Zero further than `lower` below and `upper` above the diagonal; a negative number keeps all."""
+    if lower >= 0:
+        x = c("trilu", x, c.number(-lower, None), upper=1)
+    return x if upper < 0 else c("trilu", x, c.number(upper, None), upper=0)

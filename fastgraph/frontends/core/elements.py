@@ -33,22 +33,25 @@ class Element(NamedTuple):
         return -(-count * self.bits // 8)
 
 
-_HELD = {
-    "BOOL": "bool", "STRING": "object", "FLOAT16": "f2", "FLOAT32": "f4", "FLOAT64": "f8",
-    "COMPLEX64": "c8", "COMPLEX128": "c16", "INT8": "i1", "INT16": "i2", "INT32": "i4", "INT64": "i8",
-    "UINT8": "u1", "UINT16": "u2", "UINT32": "u4", "UINT64": "u8",
-}  # fmt: skip
-_WIDENED = {
-    "BFLOAT16": ("f4", 16), "FLOAT8E4M3FN": ("f4", 8), "FLOAT8E4M3FNUZ": ("f4", 8), "FLOAT8E5M2": ("f4", 8),
-    "FLOAT8E5M2FNUZ": ("f4", 8), "FLOAT8E8M0": ("f4", 8), "FLOAT6E2M3": ("f4", 6), "FLOAT6E3M2": ("f4", 6),
-    "FLOAT4E2M1": ("f4", 4), "INT4": ("i1", 4), "INT2": ("i1", 2), "UINT6": ("u1", 6), "UINT4": ("u1", 4),
-    "UINT3": ("u1", 3), "UINT2": ("u1", 2), "UINT1": ("u1", 1),
-}  # fmt: skip
+_HELD = """
+BOOL=bool STRING=object FLOAT16=f2 FLOAT32=f4 FLOAT64=f8 COMPLEX64=c8 COMPLEX128=c16 INT8=i1 INT16=i2 INT32=i4 INT64=i8
+UINT8=u1 UINT16=u2 UINT32=u4 UINT64=u8
+"""
+_WIDENED = """
+BFLOAT16=f4/16 FLOAT8E4M3FN=f4/8 FLOAT8E4M3FNUZ=f4/8 FLOAT8E5M2=f4/8 FLOAT8E5M2FNUZ=f4/8 FLOAT8E8M0=f4/8 FLOAT6E2M3=f4/6
+FLOAT6E3M2=f4/6 FLOAT4E2M1=f4/4 INT4=i1/4 INT2=i1/2 UINT6=u1/6 UINT4=u1/4 UINT3=u1/3 UINT2=u1/2 UINT1=u1/1
+"""
+"""What NumPy lacks: the type that holds it, and its bits."""
 
-ELEMENTS: dict[str, Element] = {
-    **{name: Element(name, np.dtype(held), 8 * np.dtype(held).itemsize) for name, held in _HELD.items()},
-    **{name: Element(name, np.dtype(held), bits, name.lower()) for name, (held, bits) in _WIDENED.items()},
-}
+
+def _element(text: str) -> Element:
+    name, _, how = text.partition("=")
+    held, _, bits = how.partition("/")
+    dtype = np.dtype(held)
+    return Element(name, dtype, int(bits), name.lower()) if bits else Element(name, dtype, 8 * dtype.itemsize)
+
+
+ELEMENTS = {element.name: element for element in map(_element, [*_HELD.split(), *_WIDENED.split()])}
 """By name."""
 
 # bits of the exponent and of the mantissa, bias, and what the highest exponent is for:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 
 from ...errors import ModelError
+from .signatures import entries
 
 DAMAGED = "check that the file was written and copied completely"
 
@@ -65,15 +66,29 @@ _MAGIC = (
     (0, b"{", "json"), (0, b"import ", "text"), (0, b"#", "text"),
 )  # fmt: skip
 
-_NAMES = {
-    ".pt": "torch", ".pth": "torch", ".pt2": "torch", ".ckpt": "torch", ".pkl": "pickle", ".pickle": "pickle",
-    ".joblib": "pickle", ".safetensors": "safetensors", ".gguf": "gguf", ".h5": "hdf5", ".hdf5": "hdf5",
-    ".keras": "keras", ".pb": "tensorflow", ".pbtxt": "tensorflow", ".engine": "tensorrt", ".trt": "tensorrt",
-    ".plan": "tensorrt", ".param": "ncnn", ".ort": "ort", ".pte": "executorch", ".pdmodel": "paddle",
-    ".pdiparams": "paddle", ".caffemodel": "caffe", ".prototxt": "caffe", ".jpg": "image", ".jpeg": "image",
-    ".png": "image", ".gif": "image", ".bmp": "image", ".webp": "image", ".npy": "array", ".npz": "array",
-    ".xml": "openvino", ".json": "json", ".txt": "text", ".html": "html", ".py": "text", ".mlmodelc": "mlmodelc",
-}  # fmt: skip
+_ENDS = """
+torch: .pt .pth .pt2 .ckpt
+pickle: .pkl .pickle .joblib
+safetensors: .safetensors
+gguf: .gguf
+hdf5: .h5 .hdf5
+keras: .keras
+tensorflow: .pb .pbtxt
+tensorrt: .engine .trt .plan
+ncnn: .param
+ort: .ort
+executorch: .pte
+paddle: .pdmodel .pdiparams
+caffe: .caffemodel .prototxt
+image: .jpg .jpeg .png .gif .bmp .webp
+array: .npy .npz
+openvino: .xml
+json: .json
+text: .txt .py
+html: .html
+mlmodelc: .mlmodelc
+"""
+_NAMES = {end: kind for kind, ends in entries(_ENDS).items() for end in ends.split()}
 
 _INSIDE = (
     ("keras", ("model.weights.h5",)), ("torch", ("data.pkl", "constants.pkl", "serialized_exported_program")),

@@ -62,6 +62,8 @@ def _files(data: bytes) -> list[bytes]:
 
 def varint(data: Any, at: int) -> tuple[int, int]:
     """The variable-length number at `at` of bytes, and the place behind it. IndexError when they end before it does."""
+    if data[at] < 128:
+        return data[at], at + 1
     number, shift = 0, 0
     while True:
         byte = data[at]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 
 def entries(table: str) -> dict[str, str]:
@@ -16,5 +17,10 @@ def entries(table: str) -> dict[str, str]:
 
 def arity(parameters: Sequence[str]) -> tuple[int, float]:
     """The fewest and the most values for parameters, of which optional ones end in `?`, variadic ones in `*` or `+`."""
+    return _arity(tuple(parameters))
+
+
+@cache
+def _arity(parameters: tuple[str, ...]) -> tuple[int, float]:
     needed = [i + 1 for i, name in enumerate(parameters) if name[-1] not in "?*"]
     return max(needed, default=0), float("inf") if parameters and parameters[-1][-1] in "*+" else len(parameters)

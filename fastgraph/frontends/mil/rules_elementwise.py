@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from ...ir import Value
+from ..core.common import floor_div
 from .call import Call
 from .common import alike, axes_in
 from .signatures import Formulas, formulas, rule
@@ -43,6 +44,7 @@ def _behind(alpha: float) -> float:
 FORMULAS: Formulas = {
     "clamped_relu: x alpha:float beta:float": lambda c, x, alpha, beta: c.min(c("leaky_relu", x, alpha=alpha), beta),
     "exp2: x": lambda c, x: c("pow", c.number(2, x), x),
+    "floor_div: x:Alike y:Alike": floor_div,
     "gelu: x mode:Gelu=exact": lambda c, x, mode: (
         c("swish", x, alpha=1.702) if mode == "sigmoid" else c("gelu", x, approximate=mode)
     ),
@@ -59,12 +61,6 @@ FORMULAS: Formulas = {
     "thresholded_relu: x alpha:float": lambda c, x, alpha: c("thresholded_relu", x, alpha=_behind(alpha)),
 }
 formulas(FORMULAS)
-
-
-@rule("floor_div: x:Alike y:Alike")
-def floor_div(c: Call, x: Value, y: Value) -> Value:
-    whole = x.type.dtype is not None and x.type.dtype.kind in "iu"
-    return c("floor_div", x, y) if whole else c.floor(x / y)
 
 
 @rule("log: x epsilon:float?")

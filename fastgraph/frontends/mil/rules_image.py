@@ -21,9 +21,12 @@ from .common import extents
 from .signatures import Formulas, formulas, rule
 
 SAMPLING = {
-    "strict_align_corners": "tf_align_corners", "align_corners": "tf_align_corners", "default": "tf_asymmetric",
-    "unalign_corners": "tf_half_pixel", "offset_corners": "tf_crop_and_resize",
-}  # fmt: skip
+    "strict_align_corners": "tf_align_corners",
+    "align_corners": "tf_align_corners",
+    "default": "tf_asymmetric",
+    "unalign_corners": "tf_half_pixel",
+    "offset_corners": "tf_crop_and_resize",
+}
 SIZE_LIMIT = 1 << 24
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
-from ..core.common import FARTHEST, extents, scalar
+from ..core.common import FARTHEST, band, extents, scalar
 from .call import Call
 from .common import axes_in
 from .signatures import Formulas, formulas, rule
@@ -71,19 +71,12 @@ def pad(c: Call, x: Value, pad: Value, mode: str, constant_val: Any) -> Value:
     return c("pad", x, pads, fill, axes, mode=mode)
 
 
-@rule("band_part: x lower:int=-1 upper:int=-1")
-def band_part(c: Call, x: Value, lower: int, upper: int) -> Value:
-    """Matrices with zeros outside a band around the diagonal; a negative number leaves its side whole."""
-    if lower >= 0:
-        x = c("trilu", x, c.number(np.array(-lower)), upper=1)
-    return c("trilu", x, c.number(np.array(upper)), upper=0) if upper >= 0 else x
-
-
 def _filled(c: Call, shape: Value, value: Any) -> Value:
     return c("expand", np.asarray(value).astype(c.declared[0].held.dtype), shape)
 
 
 FORMULAS: Formulas = {
+    "band_part: x lower:int=-1 upper:int=-1": band,
     "slice_by_index: x begin:Int64 end:Int64": lambda c, x, begin, end: _sliced(c, "strided_slice", [x], begin, end),
     # x with `update` written over what slice_by_index would take
     "slice_update: x:Alike update:Alike begin:Int64 end:Int64": lambda c, x, update, begin, end: _sliced(

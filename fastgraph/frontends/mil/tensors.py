@@ -25,10 +25,10 @@ DEPTH_LIMIT = 32
 
 RECORD = 64
 SENTINEL = 0xDEADBEEF
-TYPES = {
-    1: "FLOAT16", 2: "FLOAT32", 3: "UINT8", 4: "INT8", 5: "BFLOAT16", 6: "INT16", 7: "UINT16", 8: "INT4", 9: "UINT1",
-    10: "UINT2", 11: "UINT4", 12: "UINT3", 13: "UINT6", 14: "INT32", 15: "UINT32", 16: "FLOAT8E4M3FN", 17: "FLOAT8E5M2",
-}  # fmt: skip
+_TYPES = """
+FLOAT16 FLOAT32 UINT8 INT8 BFLOAT16 INT16 UINT16 INT4 UINT1 UINT2 UINT4 UINT3 UINT6 INT32 UINT32 FLOAT8E4M3FN FLOAT8E5M2
+"""
+TYPES = dict(enumerate(_TYPES.split(), 1))
 
 
 class Constants:
@@ -126,9 +126,7 @@ def _immediate(tensor: Message, kind: MilType, where: str) -> np.ndarray:
     return _narrowed(array, element, where).reshape(dims)
 
 
-_FIELDS = {
-    "floats": "f", "doubles": "f", "ints": "i", "longInts": "i", "bools": "b", "strings": "s",
-}  # fmt: skip
+_FIELDS = {"floats": "f", "doubles": "f", "ints": "i", "longInts": "i", "bools": "b", "strings": "s"}
 
 
 def _family(element: str) -> str:

@@ -13,8 +13,7 @@ from .wire import Message
 GRAPH, GRAPHS = 5, 10
 LISTS = (6, 7, 8, 9, 10, 12, 14)
 
-_FIELDS = ("", "f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs",
-           "sparse_tensor", "sparse_tensors", "tp", "type_protos")  # fmt: skip
+_FIELDS = " f i s t g floats ints strings tensors graphs sparse_tensor sparse_tensors tp type_protos".split(" ")
 """The content field of every AttributeType, by its number."""
 
 

@@ -23,13 +23,13 @@ from .rewrites import REWRITES
 from .signatures import Signature, signature
 from .spatial import SPATIAL
 
-_SPELLED = {
-    "MatMul": "matmul", "MatMulInteger": "matmul_integer", "QLinearConv": "qlinear_conv",
-    "QLinearMatMul": "qlinear_matmul", "PRelu": "prelu", "IsNaN": "is_nan", "GatherND": "gather_nd",
-    "ScatterND": "scatter_nd", "SwiGLU": "swiglu", "ReduceL1": "reduce_l1", "ReduceL2": "reduce_l2",
-    "Col2Im": "col2im", "RMSNormalization": "rms_normalization",
-    "SimplifiedLayerNormalization": "rms_normalization",  # as onnxruntime calls it in graphs that it optimized
-}  # fmt: skip
+_WORDS = """
+MatMul=matmul MatMulInteger=matmul_integer QLinearConv=qlinear_conv QLinearMatMul=qlinear_matmul PRelu=prelu
+IsNaN=is_nan GatherND=gather_nd ScatterND=scatter_nd SwiGLU=swiglu ReduceL1=reduce_l1 ReduceL2=reduce_l2 Col2Im=col2im
+RMSNormalization=rms_normalization SimplifiedLayerNormalization=rms_normalization
+"""
+_SPELLED = dict(pair.split("=") for pair in _WORDS.split())
+"""Names that no rule of spelling gives; the last one is onnxruntime's, in graphs that it optimized."""
 
 _RULES = {**SPATIAL, **LINEAR, **REWRITES}
 
