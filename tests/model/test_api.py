@@ -13,15 +13,8 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.kernels.isa import tiers
+from tests.model.test_plans import scaled
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
-
-
-def scaled(*shape: Any, name: str = "x") -> Net:
-    """y = 2 x + 1"""
-    net = Net()
-    x = net.input(name, shape)
-    net.output(net("Add", net("Mul", x, net.const(np.array(2, F32))), net.const(np.array(1, F32))))
-    return net
 
 
 def two_inputs() -> Net:

@@ -265,7 +265,7 @@ def test_operands_can_not_be_written() -> None:
 
 def test_results_are_written_not_returned() -> None:
     register("Given", lambda x, y: x + 1)
-    with pytest.raises(fg.CompilerError, match="numba says"):
+    with pytest.raises(fg.CompilerError, match="(?s)it returns array.*: it is to write into its last parameters"):
         single("Given", (4,)).load()
     with pytest.raises(fg.InputError, match="returned a ndarray: it is to write"):
         single("Given", (4,)).load(isa="numpy")(numbers(4))
@@ -532,14 +532,3 @@ def test_a_generator_is_no_kernel() -> None:
 
     with pytest.raises(fg.InputError, match="yields"):
         fg.register_custom_op(DOMAIN, "Yields", infer=lambda types, attrs: [types[0]], kernel=kernel)
-
-
-def test_a_kernel_that_returns_its_result_is_told_where_to_put_it() -> None:
-    def kernel(x, y):
-        return x + 1
-
-    fg.register_custom_op(DOMAIN, "Returns", infer=lambda types, attrs: [types[0]], kernel=kernel)
-    net = Net()
-    net.output(net("Returns", net.input("x", (4,)), domain=DOMAIN))
-    with pytest.raises(fg.CompilerError, match="it returns array.*: it is to write into its last parameters"):
-        net.load()(np.zeros(4, np.float32))
