@@ -57,6 +57,7 @@ def rounds_of(seconds: float) -> int:
     return int(rounds * seconds / (time.perf_counter() - began))
 
 
+@pytest.mark.slow
 def test_the_interpreter_goes_on_meanwhile() -> None:
     register("Slow", slow)
     model = slow_net(rounds_of(0.5)).load()
@@ -75,6 +76,7 @@ def test_the_interpreter_goes_on_meanwhile() -> None:
     assert turns > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [True, False], ids=["not the last", "the last"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_timeout_is_noticed_after_the_step(threads: int, after: bool) -> None:
@@ -164,6 +166,7 @@ def test_an_exception_of_a_kernel_is_the_run_s() -> None:
         net.load(isa="numpy")(-fine)
 
 
+@pytest.mark.slow
 def test_a_failed_run_leaves_variables_alone() -> None:
     def checked(x, y, rounds=1):
         if x[0] < 0:
@@ -491,6 +494,7 @@ def test_what_a_helper_writes_counts_too() -> None:
         net.load()(np.zeros(4, np.float32))
 
 
+@pytest.mark.slow
 def test_kernels_behind_one_that_raised_are_not_called() -> None:
     def refuses(x, y):
         if x[0] <= 0:
