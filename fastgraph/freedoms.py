@@ -1,17 +1,23 @@
 """What passes and plans may do but need not: tests take these freedoms away and compare the results.
 
-Freedoms are the stages of `compile.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" and "winograd"
+Thresholds are numbers that plans go by, which tests set to reach with small networks what large ones reach:
+"bands_worth" and "bands_budget" (lower/window), "steps_large" and "steps_part" (lower/recurrent), "arena_pairs" and
+"arena_many" (arena.py).
+
+Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" and "winograd"
 (lower/), "views" and "in_place" (storage.py), "reuse" (of the memory of dead values, build.py). Without "control", a
 stage, NumPy runs all control flow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 
 _gone: ContextVar[frozenset[str]] = ContextVar("gone", default=frozenset())
+_thresholds: ContextVar[Mapping[str, int]] = ContextVar("thresholds", default=MappingProxyType({}))
 
 
 def free(name: str) -> bool:
@@ -27,3 +33,18 @@ def without(*names: str) -> Iterator[None]:
         yield
     finally:
         _gone.reset(token)
+
+
+def threshold(name: str, usual: int) -> int:
+    """A threshold of plans made now: the usual one where a test set no other."""
+    return _thresholds.get().get(name, usual)
+
+
+@contextmanager
+def thresholds(**numbers: int) -> Iterator[None]:
+    """Plans made inside go by these."""
+    token = _thresholds.set({**_thresholds.get(), **numbers})
+    try:
+        yield
+    finally:
+        _thresholds.reset(token)

@@ -44,9 +44,9 @@ TIER = "ISA tier "
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Kernels on the generic tier belong to the slow part: it shares all but its width with the others."""
+    """The generic tier belongs to the slow part: it shares all but its width with the others."""
     for item in items:
-        if "kernels" in item.path.parts and "generic" in item.name:
+        if {"kernels", "plan"} & set(item.path.parts) and "generic" in item.name:
             item.add_marker(pytest.mark.slow)
 
 

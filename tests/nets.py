@@ -15,6 +15,7 @@ from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, check
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.specialize import specialize
+from fastgraph.plan.program import HostStep
 from tests.exact_products import exact_products
 
 F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
@@ -79,6 +80,22 @@ class Net:
     def load(self, **options: Any) -> fg.Model:
         return fg.load(self.bytes(), **{"threads": 1, **options})
 
+    def agrees(self, rtol: float = 1e-4, feeds: Mapping[str, Any] | None = None, **options: Any) -> fg.Model:
+        """The model, whose results are onnxruntime's, for random feeds where none are given."""
+        model = self.load(**options)
+        feeds = feeds_for(model) if feeds is None else feeds
+        assert_close(list(model.run(feeds).values()), by_onnxruntime(self.bytes(), feeds), rtol)
+        return model
+
+    def agrees_on_threads(self, rtol: float = 1e-5, counts: Sequence[int] = (1, 2, 3), **options: Any) -> fg.Model:
+        """The same with each of these numbers of threads, to the bit."""
+        found = []
+        for threads in counts:
+            model = self.agrees(rtol, threads=threads, **options)
+            found.append([y.tobytes() for y in model.run(feeds_for(model)).values()])
+        assert all(each == found[0] for each in found)
+        return model
+
 
 def graph_of(source: bytes, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
     """The imported graph, made concrete."""
@@ -111,6 +128,11 @@ def feeds_for(model: fg.Model, seed: int = 0) -> dict[str, np.ndarray]:
     """Random feeds for a model whose input shapes are known."""
     rng = np.random.default_rng(seed)
     return {s.name: rng.standard_normal(s.shape).astype(s.dtype) for s in model.inputs}
+
+
+def numpy_steps(model: fg.Model) -> list[str]:
+    """The operators of the steps that NumPy computes."""
+    return [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
 
 
 def assert_close(actual: Sequence[Any], expected: Sequence[Any], rtol: float = 1e-4, what: str = "") -> None:

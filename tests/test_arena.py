@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.instances import CAPACITY, CUTS, NETWORKS, cut, minimalloc, network
-from fastgraph.plan import arena
+from fastgraph.freedoms import thresholds
 from fastgraph.plan.arena import Buffer, Plan, draw, lower_bound, plan
 from fastgraph.plan.verify import PlanError, verify
 
@@ -169,9 +169,7 @@ def test_networks_need_no_more_than_their_bound(name: str) -> None:
 @given(buffer_lists((1, 64)), st.sampled_from([0, 5, 1000]), st.sampled_from([0, 5]))
 def test_plans_of_many_buffers_are_safe(buffers: list[Buffer], pairs: int, many: int) -> None:
     """Best fit alone, and beside first fit."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arena, "PAIRS", pairs)
-        patch.setattr(arena, "MANY", many)
+    with thresholds(arena_pairs=pairs, arena_many=many):
         result = plan(buffers, target=1.0)
         assert result == plan(list(buffers), target=1.0)
     verify(buffers, result.offsets, result.size)

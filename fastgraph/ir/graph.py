@@ -104,6 +104,22 @@ class Node:
         """The first output."""
         return self.outputs[0]
 
+    def with_(
+        self,
+        inputs: list[Value | None] | None = None,
+        outputs: list[Value] | None = None,
+        op: str | None = None,
+        attrs: dict[str, Any] | None = None,
+    ) -> Node:
+        """A node of the same name, which differs in what is given."""
+        return Node(
+            self.op if op is None else op,
+            self.inputs if inputs is None else inputs,
+            self.outputs if outputs is None else outputs,
+            self.attrs if attrs is None else attrs,
+            self.name,
+        )
+
     def const(self, index: int) -> np.ndarray | None:
         """The array of input `index` when it is present and constant, else None."""
         value = self.inputs[index] if index < len(self.inputs) else None

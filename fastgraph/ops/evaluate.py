@@ -97,7 +97,7 @@ def _types(node: Node, arrays: list[Any]) -> list[TensorType]:
         return [v.type for v in node.outputs]
     values = [None if v is None else _holding(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
     types = [None if v is None else v.type for v in values]
-    return op_of(node).infer(Node(node.op, values, node.outputs, node.attrs, node.name), types)
+    return op_of(node).infer(node.with_(values), types)
 
 
 def _holding(value: Value, array: Any) -> Value:

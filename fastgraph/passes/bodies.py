@@ -43,7 +43,7 @@ def inner(node: Node) -> Node | None:
     if node.op not in ("if", "loop", "scan"):
         return None
     attrs = {key: copy(item) if isinstance(item, Graph) else item for key, item in node.attrs.items()}
-    found = Node(node.op, list(node.inputs), node.outputs, attrs, node.name)
+    found = node.with_(list(node.inputs), attrs=attrs)
     if node.op != "if":
         lead = 2 if node.op == "loop" else 0
         _take_in(attrs["body"], found, lead)

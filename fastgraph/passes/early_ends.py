@@ -40,11 +40,11 @@ def _with_room(node: Node) -> list[Node]:
     count = Value(f"{out.name}.rounds", TensorType(INT64, (1,)))
     _write_rounds(node, body, count, rooms)
     first = [Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in (count, *rooms)]
-    loop = Node("loop", [*node.inputs, *first], [*node.outputs[:own], count, *rooms], {"body": body}, node.name)
+    loop = node.with_([*node.inputs, *first], [*node.outputs[:own], count, *rooms], attrs={"body": body})
     infer_node(loop)
     begin = Value.constant("begin", np.zeros(1, np.int64))
-    return [loop, *(Node("slice", [room, begin, count, begin], [whole], {}, node.name)
-                    for room, whole in zip(rooms, wholes, strict=True))]  # fmt: skip
+    pairs = zip(rooms, wholes, strict=True)
+    return [loop, *(node.with_([room, begin, count, begin], [whole], "slice", {}) for room, whole in pairs)]
 
 
 def _all_known(body: Graph) -> bool:

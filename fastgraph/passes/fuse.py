@@ -145,7 +145,7 @@ def as_chain(g: Sweep, node: Node) -> bool:
         return False
     inputs: list[Value | None] = []
     chain = _append((), inputs, step)
-    joined = Node("fused", inputs, node.outputs, {"chain": chain}, node.name)
+    joined = node.with_(inputs, op="fused", attrs={"chain": chain})
     while (before := _chain_before(g, joined, node)) is not None:
         g.drop(before)
         joined = _take_chain(joined, before.out, before)
@@ -219,7 +219,7 @@ def _take_chain(node: Node, value: Value, before: Node) -> Node:
     at = len(inputs) + len(head) - 1
     places = [at if v is value else inputs.index(v) for v in node.inputs]
     tail = _renumber(node.attrs["chain"], places, len(inputs) + len(head))
-    return Node("fused", inputs, node.outputs, {"chain": head + tail}, node.name)
+    return node.with_(inputs, attrs={"chain": head + tail})
 
 
 def _renumber(chain: Chain, places: list[int], first: int) -> Chain:
@@ -274,4 +274,4 @@ def _end_with(maker: Node, value: Value, node: Node) -> Node:
     result = len(extras) + len(head) if head else 0
     places = [result if v is value else 1 + extras.index(v) for v in node.inputs]
     tail = _renumber(node.attrs["chain"], places, 1 + len(extras) + len(head))
-    return Node(maker.op, base + extras, node.outputs, {**maker.attrs, "chain": head + tail}, maker.name)
+    return maker.with_(base + extras, node.outputs, attrs={**maker.attrs, "chain": head + tail})

@@ -50,6 +50,6 @@ def _alone(node: Node, arrays: list[Any]) -> Node:
             inputs.append(Value.constant(f"x{i}", np.asarray(array)))
         else:
             inputs.append(Value(f"x{i}", TensorType.of(np.asarray(array))))
-    alone = Node(node.op, inputs, [Value(v.name) for v in node.outputs], node.attrs, node.name)
+    alone = node.with_(inputs, [Value(v.name) for v in node.outputs])
     infer_node(alone)
     return alone

@@ -46,7 +46,7 @@ def _part(node: Node, makers: dict[Value, Node], own: set[Value], number: Value,
         "offset_dims": tuple(range(len(dims))), "collapsed_dims": (), "start_map": (axis,), "index_vector_dim": 0,
         "slice_sizes": tuple(dims),
     }  # fmt: skip
-    return Node("gather_slices", [node.x, start], node.outputs, kind, node.name)
+    return node.with_([node.x, start], op="gather_slices", attrs=kind)
 
 
 def _number(value: Value, makers: dict[Value, Node]) -> tuple[Value, int]:

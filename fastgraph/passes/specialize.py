@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from ..errors import FastgraphError, InputError, ModelError, UnsupportedError
-from ..ir import MAX_RANK, Graph, Node, Shape, TensorType, Value, copy, read_by
+from ..ir import MAX_RANK, Graph, Node, Shape, State, TensorType, Value, copy, read_by
 from ..limits import current
 from ..ops.control import REFUSED
 from ..ops.evaluate import fold, infer_node
@@ -106,7 +106,7 @@ def _with_bodies(node: Node) -> Node:
                 if node.op != "if":
                     raise
                 attrs[REFUSED] = {**attrs.get(REFUSED, {}), key: str(error)}
-    found = Node(node.op, node.inputs, node.outputs, attrs, node.name)
+    found = node.with_(attrs=attrs)
     infer_node(found)
     return found
 
@@ -166,6 +166,17 @@ def sizes_suit(graph: Graph, declared: Graph) -> None:
         if OPS[node.op].layout is Layout.WINDOW and node.x.type.concrete and 0 in node.x.type.dims[1:-1]:
             shape = f"input {empty[0].name!r} has shape {empty[0].type.dims}"
             raise InputError(f"{shape}, so that node {node.name} ({node.op}) has no pixels: feed some")
+
+
+def states_fit(graph: Graph, states: Sequence[State], finals: Sequence[Value]) -> None:
+    """ModelError unless the next value of each state has its type."""
+    for state, final in zip(states, finals, strict=True):
+        same = (final.type.dtype, final.type.shape) == (state.input.type.dtype, state.input.type.shape)
+        if not same or not final.type.concrete or final.type.dtype == object:
+            raise ModelError(
+                f"{graph.source or graph.name}: the state {state.input.name!r} is {state.input.type}, but its next "
+                f"value is {final.type}: a state keeps its type, and its shape must be known before the run"
+            )
 
 
 def missing_dims(graph: Graph) -> dict[str, TensorType]:

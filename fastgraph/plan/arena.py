@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from ..freedoms import threshold
 from .packing import Best, Problem, best_fit, greedy
 
 TARGET = 1.02
@@ -100,12 +101,12 @@ def plan(buffers: Sequence[Buffer], *, target: float = TARGET, rounds: int = ROU
 
 def _pack(best: Best, rounds: int) -> None:
     p = best.problem
-    crowded = p.pairs > PAIRS
-    if crowded or p.count > MANY:
+    crowded, many = p.pairs > threshold("arena_pairs", PAIRS), p.count > threshold("arena_many", MANY)
+    if crowded or many:
         best.offer(best_fit(p), "best fit")
     if not best.done and not crowded:
         greedy(best)
-    if not best.done and not crowded and p.count <= MANY:
+    if not best.done and not crowded and not many:
         from .search import improve
 
         improve(best, rounds)

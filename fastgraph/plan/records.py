@@ -18,8 +18,8 @@ from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..kernels.pointwise.rows import WALK
 from .constants import SLACK
-from .program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table, UserKernel
-from .reach import NO_STEPS, RULES, Call, Misfit, Reach, custom
+from .program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
+from .reach import Call, Misfit, Reach, reaches_of
 from .reach.regions import Region, fill, holds, meet, region
 from .storage import Storage, last, row_count
 
@@ -116,20 +116,16 @@ class _Check:
             self._made(str(value), self.program.storage[value].root, self._own(value))
 
     def step(self, step: Step) -> None:
-        rule = custom if isinstance(step.kernel, UserKernel) else RULES.get(step.kernel.name)
-        if rule is None:
-            why = "runs other kernels" if step.kernel.name in NO_STEPS else "has no rule in fastgraph/plan/reach"
-            raise Misfit(f"the kernel {why}")
         call = Call(step, self.tier, self.threads, self.program.constants)
-        reached = list(rule(call))
-        if call.left:
-            raise Misfit(f"the record has {call.left} slots too many")
+        reached = reaches_of(call)
         known = {reach.slot for reach in reached}
         for name, arg in call.slots.items():
             if isinstance(arg, Ref) and name not in known:
                 raise Misfit(f"{name} holds an address, expected a number")
             if isinstance(arg, Kernel | Table) and name not in WALK:
                 raise Misfit(f"{name} holds {arg}, expected a number or an address of memory")
+        if all(reach.empty for reach in reached if reach.kind == "write"):
+            return
         real = [(reach, self._place(step.node, reach, call.slots[reach.slot])) for reach in reached if not reach.empty]
         self._apart(real)
         for reach, (base, found) in real:

@@ -110,7 +110,9 @@ class Sweep(Rewriter):
             return self("requantize", x, type=type)
         out = Value(f"{x.name}.requantized", type)
         current().hold(type.nbytes, out.name)
-        return Value.constant(out.name, once(only_result, Node("requantize", [x], [out]), (x.data,)), type.quant)
+        return Value.constant(
+            out.name, once(only_result, self._node("requantize", [x], [out], {}), (x.data,)), type.quant
+        )
 
     # -- what stands for a node
 
@@ -127,8 +129,12 @@ class Sweep(Rewriter):
         rule to give.
         """
         operands = like.inputs if inputs is None else list(inputs)
-        self.write(Node(like.op, operands, self.node.outputs, {**like.attrs, **attrs}, like.name))
+        self.write(like.with_(operands, self.node.outputs, attrs={**like.attrs, **attrs}))
         return True
+
+    def into(self, out: Value, op: str, *operands: Value | None) -> None:
+        """Write an operator whose result is `out`."""
+        self.write(self._node(op, operands, [out], {}))
 
     def append(self, node: Node) -> None:
         self.write(node)

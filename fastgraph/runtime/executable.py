@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compile import Compiled, Shapes, Shared, Values, compiled
+from ..compile import Compiled, Values, compiled
 from ..errors import FastgraphError, ModelError, UnknownNameError
 from ..ir import Graph, TensorType, Value
 from ..kernels.core.kernel import Kernel
@@ -17,6 +17,7 @@ from ..ops.evaluate import evaluate
 from ..plan.describe import program_text
 from ..plan.program import Step
 from ..room import LARGE, need
+from ..shared import Shapes, Shared
 from .allocate import Allocation
 from .bind import bind, fed
 from .feeds import without_overlap

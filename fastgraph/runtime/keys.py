@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compile import Shared, Values, deciders, share
+from ..compile import Values
 from ..errors import GraphError, InputError, ModelError
 from ..ir import Graph
 from ..locks import undisturbed
+from ..shared import Shared, deciders, share
 
 Shapes = tuple[tuple[int, ...], ...]
 """The shapes of all inputs, in order; () for an input without one."""

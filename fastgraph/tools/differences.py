@@ -31,7 +31,7 @@ def magnitude(node: Node, given: Sequence[Any]) -> float:
     if op.sums and all(v is None or v.type.quant is None for v in node.inputs):
         own = len(given) if op.extras_at is None else op.extras_at
         attrs = {k: v for k, v in node.attrs.items() if k != "chain"}
-        plain = Node(node.op, node.inputs[:own], node.outputs[:1], attrs)
+        plain = node.with_(node.inputs[:own], node.outputs[:1], attrs=attrs)
         absolute = [np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in given[:own]]
         return largest(run_node(plain, absolute)[0])
     added = {node.op, *(step[0] for step in node.attrs.get("chain", ()))} & {"add", "sub", "sum"}

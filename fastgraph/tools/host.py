@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..compile import Compiled, deciders, planned, share
+from ..compile import Compiled, planned
 from ..errors import FastgraphError, GraphError
 from ..frontends import read
 from ..ir import Graph, Node
 from ..kernels.isa.tiers import Tier
 from ..plan.program import HostStep
 from ..runtime.model import declared
+from ..shared import deciders, share
 from ..text import shorten, table
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")

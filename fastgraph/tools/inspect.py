@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..compile import stages
 from ..errors import InputError
 from ..frontends import kind_of
 from ..frontends.circle import MAGIC
@@ -19,9 +18,11 @@ from ..ir import Graph, TensorType, check, copy
 from ..passes.bounds import bounded
 from ..passes.dynamic import cut_dynamic, is_dynamic
 from ..passes.specialize import missing_dims, specialize
+from ..passes.stages import stages
 from ..plan.arena import draw
 from ..plan.build import lifetimes
 from ..plan.describe import kernel_counts, steps
+from ..plan.lower import Matches
 from ..rules.rule import watching
 from ..runtime.model import Model, TensorSpec
 from ..text import bytes_text, table
@@ -112,7 +113,7 @@ def stages_text(graph: Graph, shapes: Shapes) -> str:
         graph.prune()
         applied = Counter[str]()
         with watching(lambda rule, node: applied.update([rule.__name__])):
-            for name, after in stages(graph):
+            for name, after in stages(graph, Matches()):
                 rules = ", ".join(f"{count} {rule}" for rule, count in applied.items())
                 parts.append((f"{name}: {rules}" if rules else name, str(after)))
                 applied.clear()

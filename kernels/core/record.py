@@ -7,6 +7,66 @@ from functools import cache
 from typing import Any
 
 
+class Slot(str):
+    """The meaning of a slot, and what the verifier (`fastgraph/plan/reach`) holds a record against.
+
+    kind: "number", or of an address what the kernel does there: "read", "write", "work" (memory that a call itself
+    fills and reads) or "chain". The rest is text: Python expressions over names of the record's slots, the kernel's
+    parameters, `tier`, `lanes` (f32 of a vector), `vector` (its bytes), `threads`, and what families add. A number that
+    `run` or the counts of `loops` name, but for conditions, is 0 or more.
+    """
+
+    kind = "number"
+    where = ""
+    """What holds of a number: an expression that begins with its name, which is left out."""
+    run = loops = ""
+    """Bytes that are touched as one, at all combinations of the loops' offsets: "count: stride in bytes, ..."; `**f()`
+    stands for those of a list.
+    """
+    dims = ""
+    """Of a chain: extents of its operands' loops; `loops` then are those of a row, and `run` its bytes as f32."""
+    start = over = "0"
+    """Bytes from the address to where they begin; bytes behind a run that are touched without meaning."""
+    here = "0"
+    """Whether it is read at the very place that is about to be written, so that both may be one."""
+    when = "1"
+    """Whether there is an address; else the slot holds 0."""
+    optional = False
+    """Whether 0 stands for nothing."""
+
+    def __new__(cls, meaning: str, **facts: Any) -> Slot:
+        slot = super().__new__(cls, meaning)
+        if unknown := [name for name in facts if not hasattr(cls, name)]:
+            raise TypeError(f"a slot has no {', '.join(unknown)}")
+        slot.__dict__.update(facts)
+        return slot
+
+
+def number(meaning: str, where: str) -> Slot:
+    """A number; `where` goes on behind its name, as "> 0" or "<= n"."""
+    return Slot(meaning, where=where)
+
+
+def reads(meaning: str, run: str, loops: str = "", **facts: Any) -> Slot:
+    """The address of `meaning`, which is read."""
+    return Slot(f"address of {meaning}", kind="read", run=run, loops=loops, **facts)
+
+
+def writes(meaning: str, run: str, loops: str = "", **facts: Any) -> Slot:
+    """The address of `meaning`, which is written."""
+    return Slot(f"address of {meaning}", kind="write", run=run, loops=loops, **facts)
+
+
+def works(meaning: str, run: str, loops: str = "threads: scratch_bytes", **facts: Any) -> Slot:
+    """The address of scratch memory: each thread has scratch_bytes of it, unless loops say."""
+    return Slot(f"address of {meaning}", kind="work", run=run, loops=loops, **facts)
+
+
+def chain(meaning: str, dims: str, run: str, loops: str = "", **facts: Any) -> Slot:
+    """The address of a chain's table, which a kernel walks."""
+    return Slot(f"address of {meaning}", kind="chain", dims=dims, run=run, loops=loops, **facts)
+
+
 class Record(dict[str, str]):
     """The slots of a kernel's record in order: each name with its meaning and unit.
 

@@ -71,7 +71,7 @@ class WinogradChoice(NamedTuple):
         return self.fields["scratch_bytes"]
 
 
-def winograd_form(g: Geometry) -> WinogradForm | None:
+def winograd_form(g: Geometry, wide: int = WIDE) -> WinogradForm | None:
     """The convolution in the kernel's form; None unless it has stride 1, one group, and several taps down and across
     without dilation, or along one axis.
     """
@@ -89,13 +89,13 @@ def winograd_form(g: Geometry) -> WinogradForm | None:
     whole = g.strides[0] == g.dilations[0] == 1 and g.out[1:] == (h, w) and g.x_strides[2] == w * g.x_strides[3]
     if depth == 1 or not whole or any(g.pads[1:]):
         return None
-    return _along_slices(g)
+    return _along_slices(g, wide)
 
 
-def _along_slices(g: Geometry) -> WinogradForm:
+def _along_slices(g: Geometry, wide: int) -> WinogradForm:
     """Slices as rows of as many pixels as stay in the cache; the rest of a slice's pixels are other slices."""
     (d, h, w), (image, z, _, x), out_d = g.size, g.x_strides, g.out[0]
-    part = max(n for n in range(1, WIDE + 1) if h * w % n == 0)
+    part = max(n for n in range(1, wide + 1) if h * w % n == 0)
     size, out = (h * w // part, d, part), (h * w // part, out_d, part)
     strides, kernel, pads = (image, part * x, z, x), (1, g.kernel[0], 1), (0, g.pads[0], 0)
     upright = g._replace(size=size, kernel=kernel, out=out, x_strides=strides, dilations=(1, 1, 1), pads=pads)

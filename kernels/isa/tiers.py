@@ -109,20 +109,20 @@ def _linux_flags() -> frozenset[str]:
     return frozenset(_LINUX_NAMES.get(flag, flag) for flag in line.partition(":")[2].split())
 
 
-def usable(flags: frozenset[str] | None = None) -> tuple[Tier, ...]:
-    """The tiers that a CPU with these flags can run, narrowest first.
+def usable(flags: frozenset[str] | None = None, allowed: bool | None = None) -> tuple[Tier, ...]:
+    """The tiers that a CPU with these flags can run, narrowest first; without flags, those of this CPU.
 
-    Without flags: those that this process can run here, which asks the system for permission to use AMX.
+    allowed: whether the system permits tile registers; it is asked for permission where that is not given.
     """
     if not _X86:
         return TIERS[:1]
     found = tuple(tier for tier in TIERS if (cpu_flags() if flags is None else flags).issuperset(tier.needs))
-    return tuple(tier for tier in found if flags is not None or not tier.tiles or permitted())
+    return tuple(tier for tier in found if not tier.tiles or (permitted() if allowed is None else allowed))
 
 
-def choose(name: str | None = None) -> Tier:
+def choose(name: str | None = None, flags: frozenset[str] | None = None, allowed: bool | None = None) -> Tier:
     """The widest usable tier, or the tier called `name`; ValueError when there is none of that name here."""
-    tiers = usable()
+    tiers = usable(flags, allowed)
     if name is None:
         return tiers[-1]
     if isinstance(name, str):
@@ -133,6 +133,6 @@ def choose(name: str | None = None) -> Tier:
     if not isinstance(name, str) or name not in BY_NAME:
         names = ", ".join((*BY_NAME, NUMPY.name))
         raise ValueError(f"isa={name!r} is none of {names}; here {known} can run, or None for the widest")
-    refused = name in BY_NAME and BY_NAME[name] in usable(cpu_flags())
+    refused = name in BY_NAME and BY_NAME[name] in usable(flags, True)
     where = "in this process, which the system gives no tile registers" if refused else "on this CPU"
     raise ValueError(f"isa={name!r} can't run {where}: choose one of {known}, or None for the widest")

@@ -6,10 +6,10 @@ slot says otherwise. copy_plan.py, take_plan.py, gather_scatter_plan.py and resi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.record import Record
+from ..core.record import Record, number, reads, works, writes
 from ..core.table import Row
 from ..isa.tiers import Tier
 
@@ -28,7 +28,8 @@ def outer_loops(loop: Record) -> Record:
     1 ...
     """
     each = {f"{name}{k}": f"{meaning}, in outer loop {k}" for k in range(OUTER) for name, meaning in loop.items()}
-    return Record(rank="how many outer loops there are; the others' slots have no meaning") + Record(each)
+    rank = number("how many outer loops there are; the others' slots have no meaning", f"in range({OUTER + 1})")
+    return Record(rank=rank) + Record(each)
 
 
 LOOP = Record(n="places", s="from one to the next in src", d="from one to the next in dst")
@@ -42,52 +43,77 @@ PAD_LOOP = Record(
 )
 
 TAKE_LOOP = Record(
-    n="places",
-    table="address of their int64 offsets in src; negative: outside of it",
-    d="from one to the next in dst",
+    n="places", table="address of their int64 offsets in src; negative: outside of it", d="from one to the next in dst"
 )
 
-_ENDS = Record(dst="address of the destination", src="address of the source")
+_DST, _SRC = "the destination", "the source"
 
 
-def _moved(loop: Record, **slots: str) -> Record:
+def _moved(loop: Record, dst: str, src: str, **slots: str) -> Record:
     """The record of a move: source and destination, its own slots, its outer loops."""
-    return _ENDS + Record(**slots) + outer_loops(loop)
+    return Record(dst=dst, src=src, **slots) + outer_loops(loop)
 
 
+_STEPS = "count if mode == 'step' else 1"
+_RUN = "itemsize * (1 if mode == 'step' else {})"
 COPY = _moved(
     LOOP,
-    itemsize="bytes of an element: 1, 2, 4 or 8; 1 in mode run, where all counts in bytes",
+    writes(_DST, _RUN.format("count"), f"**each(rank, 'n', 'd'), rows: row_d, ({_STEPS}): step_d"),
+    reads(
+        _SRC,
+        _RUN.format("min(count, 1) if mode == 'fill' else count"),
+        f"**each(rank, 'n', 's'), rows: row_s, ({_STEPS}): step_s",
+    ),
+    itemsize=number(
+        "bytes of an element: 1, 2, 4 or 8; 1 in mode run, where all counts in bytes",
+        f"in ((1,) if mode == 'run' else {WORDS})",
+    ),
     count="elements of a row",
-    step_s="from one to the next in src",
-    step_d="from one to the next in dst",
+    step_s=number("from one to the next in src", "== (mode == 'run') or mode == 'step'"),
+    step_d=number("from one to the next in dst", "== itemsize or mode == 'step'"),
     rows="how many rows: the innermost loop around them",
     row_s="from row to row of src",
     row_d="from row to row of dst",
 )
 
+_TILE = "{1: 16, 2: 8, 4: lanes, 8: max(2, lanes // 2)}[itemsize]"
+"""Rows and columns of a transpose's tile. Only those that lack some read on behind a row."""
 TRANSPOSE = _moved(
     LOOP,
-    rows="rows of dst, elements in a row of src",
-    row_d="from row to row of dst",
-    cols="elements in a row of dst, rows of src",
-    col_s="from row to row of src",
-    few="if narrow is 1: cols, where rows of dst are dense; if -1: minus rows, where those of src are; else 0",
-    high="rows of dst that are done together; if narrow: places of either side",
-    wide="columns of dst that are done together",
+    writes(_DST, "itemsize * cols", "**each(rank, 'n', 'd'), rows: row_d"),
+    reads(
+        _SRC,
+        "itemsize * rows",
+        "**each(rank, 'n', 's'), cols: col_s",
+        over=f"0 if narrow or min(rows, cols) >= {_TILE} else short(rows, {_TILE}) * itemsize",
+    ),
+    rows=number("rows of dst, elements in a row of src", f">= ({_TILE} if narrow > 0 else 0)"),
+    row_d=number("from row to row of dst", "== few * itemsize or narrow <= 0"),
+    cols=number("elements in a row of dst, rows of src", f">= ({_TILE} if narrow < 0 else 0)"),
+    col_s=number("from row to row of src", "== -few * itemsize or narrow >= 0"),
+    few=number(
+        "if narrow is 1: cols, where rows of dst are dense; if -1: minus rows, where those of src are; else 0",
+        f"== narrow * (cols if narrow > 0 else rows) and few * narrow in range(2 * abs(narrow), {NARROW + 1})",
+    ),
+    high=number("rows of dst that are done together; if narrow: places of either side", f"> 0 and high % {_TILE} == 0"),
+    wide=number("columns of dst that are done together", "> 0"),
 )
 
 PAD = _moved(
     PAD_LOOP,
+    writes(_DST, "left + run + right", "**each(rank, 'n', 'd')"),
+    f"address of {_SRC}",
     fill="an element's bits, repeated to 8 bytes",
     left="bytes of fill before a run",
     run="bytes of a run, 0 or more",
     right="bytes of fill after a run",
 )
 
-SLICE = _ENDS + Record(
-    turn="address of an int64, 0 to turns - 1: which slice is copied",
-    turns="how many slices there are",
+SLICE = Record(
+    dst=writes(_DST, "run", "(turns if turn_d else 1): turn_d, rows: row_d"),
+    src=reads(_SRC, "run", "(turns if turn_s else 1): turn_s, rows: row_s"),
+    turn=reads("an int64, 0 to turns - 1: which slice is copied", "8"),
+    turns=number("how many slices there are", "> 0"),
     turn_s="from slice to slice of src",
     turn_d="from slice to slice of dst",
     rows="rows of a slice",
@@ -97,10 +123,10 @@ SLICE = _ENDS + Record(
 )
 
 ROUND = Record(
-    go="address of the byte that becomes 1 when another round begins, else 0",
-    turn="address of the int64 that becomes its number",
-    limit="address of an int64: how many rounds there are at most",
-    test="address of the byte that says whether there is another below that",
+    go=writes("the byte that becomes 1 when another round begins, else 0", "1"),
+    turn=writes("the int64 that becomes its number", "8"),
+    limit=reads("an int64: how many rounds there are at most", "8"),
+    test=reads("the byte that says whether there is another below that", "1"),
     first="1 before the first round: `turn` becomes 0; then 0: it becomes one more",
 )
 
@@ -120,31 +146,65 @@ DEPTH = 6
 REPORTED, MOVED, LEFT_OUT = range(3)
 """What becomes of indices out of range: an error; the nearest place instead; nothing is written."""
 
-PLACES = _moved(
-    PLACE_LOOP,
-    index="address of the indices, whole numbers",
-    index_size="bytes of an index: 1, 2, 4 or 8",
-    signed="1 where indices have a sign, else 0",
-    component="from one index of a place to the next",
-    depth="indices that say a place, 1 or more",
-    outside="what becomes of indices out of range: REPORTED 0, MOVED 1, LEFT_OUT 2 (not by a gather)",
-    error="address of an int64 that becomes 1 when an index is out of range, where that is REPORTED",
-    parts="equal parts that threads may share: those of the outermost loops that never write the same bytes",
-    word="bytes of what is moved at once: 1, 2, 4, 8, or 0, where that are runs; means nothing to scatter_reduce",
-    run="bytes of what lies at a place",
-    count="places of the innermost loop",
-    s="from one to the next in src",
-    i="from one to the next in the indices",
-    d="from one to the next in dst",
-    **{f"{name}{k}": f"{what}, of index {k} of a place" for k in range(DEPTH) for name, what in COMPONENT.items()},
+
+def _places(dst: str, components: str, fates: Sequence[int]) -> Record:
+    """The record of a gather or a scatter; `components`: the loops over all places of src that indices say; `fates`:
+    what may become of indices out of range.
+    """
+    each = {name: f"{meaning}, of index {{}} of a place" for name, meaning in COMPONENT.items()}
+    return _moved(
+        PLACE_LOOP,
+        dst,
+        reads(_SRC, "run", f"count: s, **each(rank, 'n', 's'), {components}"),
+        index=reads("the indices, whole numbers", "index_size", "depth: component, count: i, **each(rank, 'n', 'i')"),
+        index_size=number("bytes of an index: 1, 2, 4 or 8", f"in {WORDS}"),
+        signed=number("1 where indices have a sign, else 0", "in (0, 1)"),
+        component=number("from one index of a place to the next", ">= 0"),
+        depth=number("indices that say a place, 1 or more", f"in range(1, {DEPTH + 1})"),
+        outside=number(
+            "what becomes of indices out of range: REPORTED 0, MOVED 1, LEFT_OUT 2 (not by a gather)", f"in {fates}"
+        ),
+        error=writes(
+            "an int64 that becomes 1 when an index is out of range, where that is REPORTED",
+            f"8 * (outside == {REPORTED} and places > 0)",
+        ),
+        parts=number(
+            "equal parts that threads may share: those of the outermost loops that never write the same bytes",
+            "> 0 and places % parts == 0",
+        ),
+        word=number(
+            "bytes of what is moved at once: 1, 2, 4, 8, or 0, where that are runs; means nothing to scatter_reduce",
+            f"in (0, run) and word in {(0, *WORDS)}",
+        ),
+        run="bytes of what lies at a place",
+        count="places of the innermost loop",
+        s="from one to the next in src",
+        i="from one to the next in the indices",
+        d="from one to the next in dst",
+        **{
+            f"{name}{k}": number(meaning.format(k), f"> 0 or {k} >= depth") if name == "extent" else meaning.format(k)
+            for k in range(DEPTH)
+            for name, meaning in each.items()
+        },
+    )
+
+
+PLACES = _places(
+    writes(_DST, "run", "count: d, **each(rank, 'n', 'd')"), "**each(depth, 'extent', 'stride')", (REPORTED, MOVED)
 )
+SCATTERED = _places(f"address of {_DST}", "", (REPORTED, MOVED, LEFT_OUT))
 """Of src in a gather, of dst in a scatter, the places are offset by index * stride."""
 
 NUMBERS = ("f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 """Element types that kernels compare and reduce, by their place here."""
 OPERATIONS = ("add", "mul", "min", "max", "div")
 """What a scatter makes of what is there and what comes; whole numbers wrap around, and are not divided."""
-REDUCED = Record(kind="the place of the element type in NUMBERS", operation="the place in OPERATIONS")
+_KIND = f"in range({len(NUMBERS)})"
+_KIND_BYTES = f"bytes_of({NUMBERS}[kind])"
+REDUCED = Record(
+    kind=number("the place of the element type in NUMBERS", f"{_KIND} and run % {_KIND_BYTES} == 0"),
+    operation=number("the place in OPERATIONS", f"in range({len(OPERATIONS)})"),
+)
 
 
 def size_of(kind: str) -> int:
@@ -159,8 +219,12 @@ def entry_bytes(wide: bool) -> int:
 
 TAKE = _moved(
     TAKE_LOOP,
+    f"address of {_DST}",
+    f"address of {_SRC}",
     fill="the bits of what lies outside, repeated to 8 bytes",
-    itemsize="bytes of an element: 1, 2, 4 or 8, where those are no `runs`",
+    itemsize=number(
+        "bytes of an element: 1, 2, 4 or 8, where those are no `runs`", f"in {WORDS} or runs and itemsize >= 0"
+    ),
     rows="entries of the innermost table",
     table="its address: int64 offsets in src, or (offset in dst, offset in src, bytes) of runs",
     d="from element to element of the innermost axis in dst",
@@ -173,11 +237,19 @@ _OUTER_IMAGE = Record(
 )
 
 _ZERO = Record(zero="zero point of a result that is stored in a byte, else 0")
+_PIXEL = "run * bytes_of({})"
 
-RESIZE = _ENDS + Record(
-    offset="address of int64 [n, taps], offsets in src",
-    weight="address of f32 [n, taps]",
-    bias="address of f32 [n], what a sum begins with",
+RESIZE = Record(
+    dst=writes(_DST, _PIXEL.format("target"), "outer: outer_d, n: d"),
+    src=reads(
+        _SRC,
+        _PIXEL.format("source"),
+        "outer: outer_s, **at('offset', n * taps)",
+        over=f"0 if run <= {SHORT} else short(run, lanes) * bytes_of(source)",
+    ),
+    offset=reads("int64 [n, taps], offsets in src", "8 * n * taps"),
+    weight=reads("f32 [n, taps]", "4 * n * taps"),
+    bias=reads("f32 [n], what a sum begins with", "4 * n"),
     taps="terms of a sum",
 ) + _OUTER_IMAGE + Record(
     n="places of the axis in dst",
@@ -185,11 +257,18 @@ RESIZE = _ENDS + Record(
     run="elements that lie together at a place",
 ) + _ZERO  # fmt: skip
 
-BILINEAR = _ENDS + Record(
-    offset_y="address of int64 [height, 2], offsets in src",
-    weight_y="address of f32 [height, 2]",
-    offset_x="address of int64 [width, 2], offsets in src",
-    weight_x="address of f32 [width, 2]",
+BILINEAR = Record(
+    dst=writes(_DST, _PIXEL.format("target"), "outer: outer_d, height: dy, width: dx"),
+    src=reads(
+        _SRC,
+        _PIXEL.format("source"),
+        "outer: outer_s, **at('offset_y', 2 * height), **at('offset_x', 2 * width)",
+        over="short(run, lanes) * bytes_of(source)",
+    ),
+    offset_y=reads("int64 [height, 2], offsets in src", "16 * height"),
+    weight_y=reads("f32 [height, 2]", "8 * height"),
+    offset_x=reads("int64 [width, 2], offsets in src", "16 * width"),
+    weight_x=reads("f32 [width, 2]", "8 * width"),
 ) + _OUTER_IMAGE + Record(
     height="rows of dst",
     dy="from row to row of dst",
@@ -199,21 +278,23 @@ BILINEAR = _ENDS + Record(
 ) + _ZERO  # fmt: skip
 
 BACKWARDS = Record(
-    places="address of int64 [count, steps]",
-    lengths="address of the lengths, whole numbers",
-    index_size="bytes of a length: 1, 2, 4 or 8",
-    signed="1 where lengths have a sign, else 0",
+    places=writes("int64 [count, steps]", "8 * count * steps"),
+    lengths=reads("the lengths, whole numbers", "count * index_size"),
+    index_size=number("bytes of a length: 1, 2, 4 or 8", f"in {WORDS}"),
+    signed=number("1 where lengths have a sign, else 0", "in (0, 1)"),
     count="sequences",
     steps="of each",
 )
 
-TRIANGLE = _ENDS + Record(
-    k="address of an int64: the diagonal up to which columns count, 0 the main one, above 0 those to its right",
+TRIANGLE = Record(
+    dst=writes(_DST, "matrices * rows * columns * size"),
+    src=reads(_SRC, "matrices * rows * columns * size"),
+    k=reads("an int64: the diagonal up to which columns count, 0 the main one, above 0 those right of it", "8"),
     matrices="",
     rows="of a matrix",
     columns="of a matrix; rows are dense",
-    size="bytes of an element",
-    upper="1 where what lies on the diagonal and to its right is kept; 0: on it and to its left",
+    size=number("bytes of an element", f"in {WORDS}"),
+    upper=number("1 where what lies on the diagonal and to its right is kept; 0: on it and to its left", "in (0, 1)"),
 )
 
 POINT = Record(
@@ -236,85 +317,90 @@ NEAREST, LINEAR, CUBIC = range(3)
 ZEROS, BORDER, REFLECTED, PADDED = range(4)
 """What lies outside: zeros (`pad`), the border's pixels, the image in a mirror; or a sample outside is `pad` itself."""
 
-SAMPLE = (
-    _ENDS
-    + Record(
-        grid="address of the coordinates",
-        grid_size="bytes of one: 4 (f32) or 8 (f64)",
-        grid_item="from item to item of them",
-        share="items that have the same, one after the other",
-        images="address of an int64 for each item: which image it samples",
-        image_count="images there are",
-        error="address of an int64 that becomes 1 when there is no such image",
-        items="",
-        rows="rows of points of an item",
-        columns="points of a row",
-        channels="",
-        src_image="from image to image of src",
-        src_channel="from channel to channel",
-        dst_item="from item to item of dst",
-        dst_channel="from channel to channel; points lie together",
-        mode="NEAREST 0, LINEAR 1, CUBIC 2",
-        outside="ZEROS 0, BORDER 1, REFLECTED 2, PADDED 3",
-        fold="1 where coordinates are reflected before they are rounded, else 0",
-        pad="bits of an f32",
-        axes="how many are sampled, 1 or more",
-    )
-    + Record({f"{name}{k}": f"{meaning}, of axis {k}" for k in range(SAMPLED) for name, meaning in POINT.items()})
-)
-"""f32 in and out."""
-
-SUPPRESS = Record(
-    places="address of int64 [items, most]: the boxes that are kept, best first",
-    counts="address of int64 [items]: how many that are",
-    found="address of f32 [items, most]: their scores; or 0",
-    boxes="address of f32 [items / share, n, 4]",
-    scores="address of f32 [items, n]",
-    limit="address of an f32: the overlap up to which a box is kept",
-    least="address of an f32: scores count that are above it, or 0: all do",
+SAMPLE = Record(
+    dst=writes(_DST, "4 * rows * columns", "items: dst_item, channels: dst_channel"),
+    src=reads(_SRC, "4", "image_count: src_image, channels: src_channel, **each(axes, 'size', 'stride')"),
+    grid="address of the coordinates",
+    grid_size=number("bytes of one: 4 (f32) or 8 (f64)", "in (4, 8)"),
+    grid_item="from item to item of them",
+    share=number("items that have the same, one after the other", "> 0"),
+    images=reads("an int64 for each item: which image it samples", "8 * items"),
+    image_count=number("images there are", "> 0"),
+    error=writes("an int64 that becomes 1 when there is no such image", "8 * (items > 0)"),
     items="",
-    share="items that have the same boxes, one after the other",
-    n="boxes",
-    most="how many are kept at most",
-    count="address of an int64: how many of the n boxes there are, or 0: all",
-    wanted="address of an int64: how many are kept at most, if that is less than `most`; or 0",
-    empty="what stands behind the kept ones in `places`",
-    centered="1 where boxes are (x, y, width, height) of their middles; 0: opposite corners",
-    strict="1 where an overlap of `limit` is too much already, else 0",
-    reaches="1 where a score of `least` counts, else 0",
-    scratch="address of memory for each thread",
-    scratch_bytes="bytes of it: 8 for each of n, and 4 * 5 for each of most, rounded up to whole vectors",
-)
+    rows=number("rows of points of an item", "> 0"),
+    columns=number("points of a row", "> 0"),
+    channels="",
+    src_image="from image to image of src",
+    src_channel="from channel to channel",
+    dst_item="from item to item of dst",
+    dst_channel="from channel to channel; points lie together",
+    mode=number("NEAREST 0, LINEAR 1, CUBIC 2", "in range(3)"),
+    outside=number("ZEROS 0, BORDER 1, REFLECTED 2, PADDED 3", "in range(4)"),
+    fold=number("1 where coordinates are reflected before they are rounded, else 0", "in (0, 1)"),
+    pad="bits of an f32",
+    axes=number("how many are sampled, 1 or more", f"in range(1, {SAMPLED + 1})"),
+) + Record({f"{name}{k}": f"{meaning}, of axis {k}" for k in range(SAMPLED) for name, meaning in POINT.items()})
+"""f32 in and out."""
 
 BOX = 5
 """f32 that `suppress` keeps of a box: low y, low x, high y, high x, area; each in an array of its own."""
 
+SUPPRESS = Record(
+    places=writes("int64 [items, most]: the boxes that are kept, best first", "8 * most * items"),
+    counts=writes("int64 [items]: how many that are", "8 * items"),
+    found=writes("f32 [items, most]: their scores; or 0", "4 * most * items", optional=True),
+    boxes=reads("f32 [items / share, n, 4]", "16 * n * ceil_div(items, share)"),
+    scores=reads("f32 [items, n]", "4 * n * items"),
+    limit=reads("an f32: the overlap up to which a box is kept", "4"),
+    least=reads("an f32: scores count that are above it, or 0: all do", "4", optional=True),
+    items="",
+    share=number("items that have the same boxes, one after the other", "> 0"),
+    n=number("boxes", "< 1 << 32"),
+    most="how many are kept at most",
+    count=reads("an int64: how many of the n boxes there are, or 0: all", "8", optional=True),
+    wanted=reads("an int64: how many are kept at most, if that is less than `most`; or 0", "8", optional=True),
+    empty="what stands behind the kept ones in `places`",
+    centered=number("1 where boxes are (x, y, width, height) of their middles; 0: opposite corners", "in (0, 1)"),
+    strict=number("1 where an overlap of `limit` is too much already, else 0", "in (0, 1)"),
+    reaches=number("1 where a score of `least` counts, else 0", "in (0, 1)"),
+    scratch=works("memory for each thread", "scratch_bytes"),
+    scratch_bytes=number(
+        "bytes of it: 8 for each of n, and 4 * 5 for each of most, rounded up to whole vectors",
+        f">= 8 * n + {4 * BOX} * ceil_div(most + lanes, lanes) * lanes and (scratch_bytes - 8 * n) % {4 * BOX} == 0",
+    ),
+)
+
 TOP_K = Record(
-    values="address of the best [outer, k, inner]",
-    places="address of their places along the axis, int64 [outer, k, inner]",
-    x="address of the input [outer, n, inner]",
+    values=writes("the best [outer, k, inner]", "outer * k * inner * size"),
+    places=writes("their places along the axis, int64 [outer, k, inner]", "8 * outer * k * inner"),
+    x=reads("the input [outer, n, inner]", "outer * n * inner * size"),
     outer="",
-    n="elements along the axis",
+    n=number("elements along the axis", "in range(1, 1 << 32)"),
     inner="",
-    k="how many are wanted, 1 to n",
-    count="address of an int64: how many of the n elements there are, or 0: all",
-    wanted="address of an int64: how many are wanted, if that is less than `k`; or 0. Zeros stand behind them",
-    kind="the place of the element type in NUMBERS",
-    size="its bytes",
-    least="1 where the smallest are the best, else 0",
-    scratch="address of memory for each thread",
+    k=number("how many are wanted, 1 to n", "in range(1, n + 1)"),
+    count=reads("an int64: how many of the n elements there are, or 0: all", "8", optional=True),
+    wanted=reads(
+        "an int64: how many are wanted, if that is less than `k`; or 0. Zeros stand behind them", "8", optional=True
+    ),
+    kind=number("the place of the element type in NUMBERS", _KIND),
+    size=number("its bytes", f"== {_KIND_BYTES} and (size == 8) == wide"),
+    least=number("1 where the smallest are the best, else 0", "in (0, 1)"),
+    scratch=works("memory for each thread", "k * (16 if wide else 8)"),
     scratch_bytes="bytes of it: 8 for each of k, or 16 where elements have 8 bytes",
 )
 
 NON_ZERO = Record(
-    places="address of int64 [rank, n]: the place along each axis of each element that is not 0, in their order",
-    count="address of an int64: how many that are; zeros stand behind their places",
-    x="address of the input",
-    dims="address of its extents, int64 [rank]",
-    rank="1 or more",
-    n="its elements",
-    size="bytes of one: 1, 2, 4 or 8",
-    real="1 where they are floats, of which -0 is 0, else 0",
+    places=writes(
+        "int64 [rank, n]: the place along each axis of each element that is not 0, in their order", "8 * rank * n"
+    ),
+    count=writes("an int64: how many that are; zeros stand behind their places", "8"),
+    x=reads("the input", "n * size"),
+    dims=reads("its extents, int64 [rank]", "8 * rank"),
+    rank=number("1 or more", "> 0"),
+    n=number("its elements", "== prod(table('dims', rank)) and min(table('dims', rank)) > 0"),
+    size=number("bytes of one: 1, 2, 4 or 8", f"in {WORDS}"),
+    real=number("1 where they are floats, of which -0 is 0, else 0", "in (0, 1)"),
 )
 
 RESIZED = ("f32", "u8", "s8")
@@ -333,8 +419,8 @@ ROWS = (
     Row("round", "move.rounds", "round_", ROUND),
     Row("pad", "move.pad", "pad", PAD),
     Row("gather", "move.gather_scatter", "gather", PLACES),
-    Row("scatter", "move.gather_scatter", "scatter", PLACES),
-    Row("scatter_reduce", "move.gather_scatter", "scatter_reduce", PLACES + REDUCED),
+    Row("scatter", "move.gather_scatter", "scatter", SCATTERED),
+    Row("scatter_reduce", "move.gather_scatter", "scatter_reduce", SCATTERED + REDUCED),
     Row("backwards", "move.gather_scatter", "backwards", BACKWARDS),
     Row("top_k", "move.top_k", "top_k", TOP_K, {"wide": _FLAG}),
     Row("triangle", "move.triangle", "triangle", TRIANGLE),

@@ -1,7 +1,4 @@
-"""Kernels that change the element type: cast, and the exchange of signed and unsigned bytes.
-
-The record is that of an elementwise kernel with one input; that of a cast goes on with CAST.
-"""
+"""Kernels that change the element type: cast, and the exchange of signed and unsigned bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ from ..lang import (
     whole,
 )  # fmt: skip
 from .elementwise import Row, over_planes, over_rows
-from .rows import CAST, LOOPS, OPERAND, TARGETS
+from .rows import CONVERT, TARGETS
 
 
 def held(kind: Type) -> Type:
@@ -54,16 +51,16 @@ def products(places: Sequence[Value], strides: Sequence[Value]) -> list[Value]:
 def flip(tier: Tier) -> Callable[..., None]:
     """The kernel that turns the high bit of each byte: u8 with zero point z becomes s8 with z - 128, and back."""
 
-    def row(xs: list[Value], y: Value, left: Value, right: Value) -> None:
+    def row(x: Value, y: Value, left: Value, right: Value) -> None:
         def turn(u8: Type, i: Value, rest: Value | None = None) -> None:
-            store_first(u8[xs[0] + i] ^ 0x80, y + i, rest)
+            store_first(u8[x + i] ^ 0x80, y + i, rest)
 
         cover(U8.vector(tier.lanes), left, right, tier.masks, turn)
 
     def prepare(_: Any) -> Row:
         return row
 
-    return over_rows(tier, [U8, U8], prepare)
+    return over_rows(U8, U8, prepare)
 
 
 def cast(tier: Tier, source: str) -> Callable[..., None]:
@@ -74,28 +71,27 @@ def cast(tier: Tier, source: str) -> Callable[..., None]:
 
     @traced
     def plane(args: Value, outer: Any, lines: Any, columns: Any) -> None:
-        out, x = fields(args, LOOPS), fields(args, OPERAND, len(LOOPS))
-        how = fields(args, CAST, len(LOOPS) + len(OPERAND))
+        r = fields(args, CONVERT)
         (row, count), (left, right) = lines, columns
-        first = reduce(add, products((*outer, row), (out.y_d0, out.y_d1, out.y_d2, out.y_row)))
-        start = reduce(add, products((*outer, row), (x.d0, x.d1, x.d2, x.row)))
+        first = reduce(add, products((*outer, row), (r.y_d0, r.y_d1, r.y_d2, r.y_row)))
+        start = reduce(add, products((*outer, row), (r.x_d0, r.x_d1, r.x_d2, r.x_row)))
 
         def rows(kind: Type, target: Type) -> None:
-            y, xs = held(target).at(out.y) + first, held(kind).at(x.x) + start
+            y, xs = held(target).at(r.y) + first, held(kind).at(r.x) + start
             for i in over(count):
-                to, at = y + i * out.y_row, xs + i * x.row
+                to, at = y + i * r.y_row, xs + i * r.x_row
                 _cast_row(tier, kind, target, at, to, left, right)
 
         def to(target: Type) -> None:
             if not _sign_matters(given, target):
                 rows(given, target)
                 return
-            with either(how.signed != 0) as branches:
+            with either(r.signed != 0) as branches:
                 for branch, kind in zip(branches, (given, integer(given.bits, signed=False)), strict=True):
                     with branch:
                         rows(kind, target)
 
-        cases(how.target, {i: partial(to, named(target)) for i, target in enumerate(TARGETS)})
+        cases(r.target, {i: partial(to, named(target)) for i, target in enumerate(TARGETS)})
 
     return over_planes(plane)
 

@@ -7,16 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from ..core.record import Record, fields, reader
+from ..core.record import fields, reader
 from ..isa.tiers import Tier
 from ..lang import Type, Value, div_rem, over, smaller, thread_block, traced
 from .epilogue import Area, Lines, walk
-from .rows import ELEMENTWISE, LOOPS, OPERAND
+from .rows import ELEMENTWISE, LOOPS, UNARY
 
-Row = Callable[[list[Value], Value, Value, Value], None]
-"""Writes columns left..right of one row: row(pointers to the inputs, pointer to y, left, right)."""
-Prepare = Callable[[Callable[[Record], Any]], Row]
-"""What is done before the rows; gets a function that loads a record from behind the inputs."""
+Row = Callable[[Value, Value, Value, Value], None]
+"""Writes columns left..right of one row: row(pointer to x, pointer to y, left, right)."""
 
 
 def make(tier: Tier) -> Callable[..., None]:
@@ -52,9 +50,8 @@ def over_planes(plane: Any) -> Callable[..., None]:
     return elementwise
 
 
-def over_rows(tier: Tier, elements: Sequence[Type], prepare: Prepare) -> Callable[..., None]:
-    """The kernel that walks rows; `elements` are the types of y's elements and of each input's."""
-    behind = [len(LOOPS) + len(OPERAND) * i for i in range(len(elements))]
+def over_rows(kind: Type, x_kind: Type, prepare: Callable[[Value], Row]) -> Callable[..., None]:
+    """The kernel that walks rows of an input and of y; their elements' types. prepare(record): what is done before."""
 
     @traced
     def block(args: Value, outer: Any, rows: Any, columns: Any) -> None:
@@ -64,13 +61,10 @@ def over_rows(tier: Tier, elements: Sequence[Type], prepare: Prepare) -> Callabl
             offsets = [i * step for i, step in zip((row, i2, i1, i0), steps, strict=True)]
             return element.at(address) + reduce(operator.add, offsets)
 
-        write = prepare(lambda record: fields(args, record, behind[-1]))
-        out = fields(args, LOOPS)
-        y = start(out.y, (out.y_row, out.y_d2, out.y_d1, out.y_d0), elements[0])
-        operands = [fields(args, OPERAND, first) for first in behind[:-1]]
-        xs = [start(o.x, (o.row, o.d2, o.d1, o.d0), kind) for o, kind in zip(operands, elements[1:], strict=True)]
-        for r in over(count):
-            at = [x + r * o.row for x, o in zip(xs, operands, strict=True)]
-            write(at, y + r * out.y_row, left, right)
+        write, r = prepare(args), fields(args, UNARY)
+        y = start(r.y, (r.y_row, r.y_d2, r.y_d1, r.y_d0), kind)
+        x = start(r.x, (r.x_row, r.x_d2, r.x_d1, r.x_d0), x_kind)
+        for i in over(count):
+            write(x + i * r.x_row, y + i * r.y_row, left, right)
 
     return over_planes(block)

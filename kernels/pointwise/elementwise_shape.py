@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .rows import OPERAND
-
 RANK = 5
 """Loop dimensions of the kernel, after merging: three outer ones, rows, columns."""
 
@@ -29,12 +27,9 @@ class Loops(NamedTuple):
         steps = zip(("y_d0", "y_d1", "y_d2", "y_row"), self.y[:-1], strict=True)
         return {"y": y, **dict(sizes), **dict(steps)}
 
-    def operands(self, xs: Sequence[Any]) -> list[Any]:
-        """What the record goes on with: OPERAND for each of the inputs at these addresses."""
-        slots: list[Any] = []
-        for x, strides in zip(xs, self.xs, strict=True):
-            slots += OPERAND.filled(x=x, **dict(zip(("d0", "d1", "d2", "row"), strides[:-1], strict=True)))
-        return slots
+    def operand(self, x: Any) -> dict[str, Any]:
+        """The slots of the one input, at address x."""
+        return {"x": x, **dict(zip(("x_d0", "x_d1", "x_d2", "x_row"), self.xs[0][:-1], strict=True))}
 
 
 def strides_of(shape: Sequence[int], row: int | None = None) -> Strides:

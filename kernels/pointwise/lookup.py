@@ -1,21 +1,17 @@
-"""The table kernel: y = table[x], where the bits of x, as an unsigned number, are the index.
-
-The record is that of an elementwise kernel with one input, then TABLE.
-"""
+"""The table kernel: y = table[x], where the bits of x, as an unsigned number, are the index."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from ..core.record import Record
+from ..core.record import fields
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import I8, I64, Type, Value, choose, each_vector, intrinsic, over, shuffle, whole, word
 from ..lang import tier as at_hand
 from .elementwise import Row, over_rows
-from .rows import TABLE
+from .rows import LOOKUP
 
 UNROLL = 4
 Look = Callable[[Value], Value]
@@ -28,32 +24,32 @@ def make(tier: Tier, index: int, value: int, vbmi: bool) -> Callable[..., None]:
     """
     i8 = I8.vector(4 * tier.lanes)
 
-    def prepare(behind: Callable[[Record], Any]) -> Row:
-        table = word(value).at(behind(TABLE).table)
+    def prepare(args: Value) -> Row:
+        table = word(value).at(fields(args, LOOKUP).table)
         if index == value == 1 and tier.byte_shuffle:
             return partial(_vectors, i8, (_permuted if vbmi else _shuffled)(i8, table))
         return partial(_one_by_one, table)
 
-    kernel = over_rows(tier, [word(value), word(index)], prepare)
+    kernel = over_rows(word(value), word(index), prepare)
     if vbmi:
         kernel.needs = ("avx512vbmi",)  # type: ignore[attr-defined]
     return kernel
 
 
-def _one_by_one(table: Value, xs: list[Value], y: Value, left: Value, right: Value) -> None:
+def _one_by_one(table: Value, x: Value, y: Value, left: Value, right: Value) -> None:
     end = left + whole(right - left, UNROLL)
     for i in over(left, end, UNROLL):
         for k in range(UNROLL):
-            y[i + k] = table[xs[0][i + k].to(I64)]
+            y[i + k] = table[x[i + k].to(I64)]
     for i in over(end, right):
-        y[i] = table[xs[0][i].to(I64)]
+        y[i] = table[x[i].to(I64)]
 
 
-def _vectors(i8: Type, look: Look, xs: list[Value], y: Value, left: Value, right: Value) -> None:
+def _vectors(i8: Type, look: Look, x: Value, y: Value, left: Value, right: Value) -> None:
     """Reads whole vectors, over the end."""
 
     def apply(kind: Type, i: Value, rest: Value | None = None) -> None:
-        store_first(look(kind[xs[0] + i]), y + i, rest)
+        store_first(look(kind[x + i]), y + i, rest)
 
     each_vector(i8, left, right, apply)
 

@@ -5,52 +5,85 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record
+from ..core.record import Record, chain, number, reads, writes
 from ..core.table import Row
 from ..isa.tiers import Tier
 from .steps import STEPS
 
-LOOPS = Record(
-    y="address of the result; its rows are dense",
-    cols="elements of a row",
-    rows="rows of a plane",
-    d2="planes, and so on outwards",
-    d1="",
-    d0="the outermost loop",
-    y_row="from row to row of y",
-    y_d2="from plane to plane of y, and so on outwards",
-    y_d1="",
-    y_d0="",
-)
-"""What elementwise kernels loop over, and where the result lies. `elementwise_shape.loops` makes it from shapes."""
 
-OPERAND = Record(
-    x="address of an input",
-    row="from row to row, 0 where all are the same",
-    d2="from plane to plane, and so on outwards",
-    d1="",
-    d0="",
-)
-"""Records of LOOPS go on with this for each input: those of kind "vector" have dense rows, a "scalar" one number."""
+def _loops(item: str) -> Record:
+    """What elementwise kernels loop over, and where the result lies, of elements of `item` bytes."""
+    return Record(
+        y=writes("the result; its rows are dense", f"{item} * cols", _steps("y", item)),
+        cols="elements of a row",
+        rows="rows of a plane",
+        d2="planes, and so on outwards",
+        d1="",
+        d0="the outermost loop",
+        y_row="from row to row of y",
+        y_d2="from plane to plane of y, and so on outwards",
+        y_d1="",
+        y_d0="",
+    )
 
-TABLE = Record(table="address of the 256 or 65536 entries, of y's type")
+
+def _steps(name: str, item: str) -> str:
+    """The loops over rows of y or of an operand, whose strides are in elements of `item` bytes."""
+    return ", ".join(f"{n}: {item} * {name}_{step}" for n, step in zip(("d0", "d1", "d2", "rows"), _DIMS, strict=True))
+
+
+_DIMS = ("d0", "d1", "d2", "row")
+LOOPS = _loops("item")
+"""`elementwise_shape.loops` makes it from shapes."""
+
+
+def _operand(item: str, y_item: str, over: str = "0") -> Record:
+    """An input of elements of `item` bytes, with dense rows; it goes on behind LOOPS. over: in elements."""
+    here = f"({item}) == ({y_item})"
+    return Record(
+        x=reads("an input", f"{item} * cols", _steps("x", item), over=f"{item} * ({over})", here=here),
+        x_row="from row to row, 0 where all are the same",
+        x_d2="from plane to plane, and so on outwards",
+        x_d1="",
+        x_d0="",
+    )
+
+
+UNARY = LOOPS + _operand("item", "item")
+"""What elementwise kernels of one input begin with."""
+_VECTORS = "short(cols, 4 * lanes) if index == value == 1 and tier.byte_shuffle else 0"
+"""Elements that a table of bytes is asked for over the end."""
+TABLE = Record(table=reads("the 256 or 65536 entries, of y's type", "value << 8 * index"))
+LOOKUP = _loops("value") + _operand("index", "value", _VECTORS) + TABLE
+_COVERED = "short(cols, (4 if tier.masks and cols % (4 * lanes) > lanes else 1) * lanes)"
+"""Bytes that a walk by whole vectors touches behind the end: more than a vector is a block of four."""
+FLIP = _loops("1") + _operand("1", "1", _COVERED)
+
 TARGETS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64", "bool", "u32", "u64")
 """What floats and whole numbers become; u32 and u64 are others than i32 and i64 where they come from floats."""
+_BYTES = tuple(1 if kind == "bool" else int(kind[1:]) // 8 for kind in TARGETS)
 CAST = Record(
-    target="what is made of x: its place in TARGETS",
+    target=number("what is made of x: its place in TARGETS", f"in range({len(TARGETS)})"),
     signed="1 where whole numbers of x have a sign, else 0; which means nothing for other x",
 )
-"""Behind LOOPS and the one OPERAND, as TABLE."""
+CONVERT = _loops(f"{_BYTES}[target]") + _operand("bytes_of(source)", f"{_BYTES}[target]") + CAST
 
-AXIS = Record(
-    y="address of the result, dense: [outer, n, inner] of softmax and running sums, else [outer, inner]",
-    x="address of the input [outer, n, inner], dense",
-    outer="",
-    n="elements along the axis",
-    inner="",
+
+def _axis(item: str, y: str, over: str = "0", here: str = "0", least: int = 0) -> Record:
+    """Of kernels that go along an axis, of elements of `item` bytes; `y`: bytes of the result."""
+    return Record(
+        y=writes("the result, dense: [outer, n, inner] of softmax and running sums, else [outer, inner]", y),
+        x=reads("the input [outer, n, inner], dense", f"{item} * outer * n * inner", over=over, here=here),
+        outer="",
+        n=number("elements along the axis", f">= {least}"),
+        inner="",
+    )
+
+
+AXIS = _axis("4", "4 * outer * n * inner", here="1")
+_SIGNED = Record(
+    signed=number("1 where whole numbers have a sign, else 0; which means nothing for floats", "in (0, 1)")
 )
-"""Of kernels that go along an axis."""
-SIGNED = AXIS + Record(signed="1 where whole numbers have a sign, else 0; which means nothing for floats")
 
 CALL = Record(
     table="address of the chain's table: CHAIN, READ for each operand, then the steps",
@@ -99,10 +132,9 @@ def value(number: int) -> int:
     return 16 + 8 * len(VALUE) * number
 
 
-WALK = Record(
-    walk="address of the kernel `chain`, or 0: there is none",
-    table="address of the chain's table, or 0",
-)
+_WALK = "address of the kernel `chain`, or 0: there is none"
+_TABLE = "the chain's table, or 0"
+WALK = Record(walk=_WALK, table=f"address of {_TABLE}")
 EPILOGUE = (
     Record(
         form="what is made of sums: the place of an operation in FORMS",
@@ -123,7 +155,7 @@ LONG_FORMS = ("sigmoid_mul", "swish")
 NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
 """The slots where sums are the results."""
 
-ELEMENTWISE = LOOPS + Record(item="bytes of an element of y") + WALK
+ELEMENTWISE = LOOPS + Record(item=number("bytes of an element of y", "> 0")) + WALK
 
 NUMBERS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64")
 """What numbers are in memory: whole ones with or without a sign, and floats."""
@@ -151,45 +183,60 @@ EXACT = LOOPS + Record(
 
 WIDE = ("i32", "i64", "f32", "f64")
 """Elements of sums and products; narrower ones are cast to these before."""
-ARG = SIGNED + Record(
-    least="1 where the smallest is looked for, 0 for the largest",
-    last="1 where the last of several is looked for, 0 for the first",
+_BYTES_OVER = "(short(n, vector) if inner == 1 else short(inner, {})) if element == 'i8' else 0"
+ARG = (
+    _axis("bytes_of(element)", "8 * outer * inner", over=_BYTES_OVER.format("lanes"), least=1)
+    + _SIGNED
+    + Record(
+        least=number("1 where the smallest is looked for, 0 for the largest", "in (0, 1)"),
+        last="1 where the last of several is looked for, 0 for the first",
+    )
 )
 RUNS = ("sum", "prod")
-RUNNING = AXIS + Record(
-    operation="its place in RUNS; y is like x", exclusive="1 where an element is not in its own sum, else 0",
+RUNNING = _axis("bytes_of(element)", "bytes_of(element) * outer * n * inner", here="1", least=1) + Record(
+    operation=number("its place in RUNS; y is like x", f"in range({len(RUNS)})"),
+    exclusive="1 where an element is not in its own sum, else 0",
     reverse="1 where it begins at the end, else 0",
-)  # fmt: skip
+)
 
+_ITEM = "bytes_of(element)"
 PRODUCT = Record(
-    a="address of A [batch, m, k]",
-    b="address of B [batch, k, n]",
-    y="address of the result [batch, m, n]",
+    a=reads("A [batch, m, k]", f"{_ITEM} * m * k", "batch: a_batch"),
+    b=reads("B [batch, k, n]", f"{_ITEM} * k * n", "batch: b_batch"),
+    y=writes("the result [batch, m, n]", f"{_ITEM} * batch * m * n"),
     m="", k="", n="", batch="how many products",
     a_batch="bytes from one A to the next, 0 where it is the same",
     b_batch="alike, of B",
 )  # fmt: skip
 
 RANDOM = Record(
-    y="address of the words: blocks of 4 u32, of 2 where `threefry`",
-    key="address of a u64",
-    high="address of a u64: the upper half of the counters; means nothing to Threefry",
-    counter="address of a u64: the first counter's lower half",
+    y=writes("the words: blocks of 4 u32, of 2 where `threefry`", "(8 if threefry else 16) * blocks"),
+    key=reads("a u64", "8"),
+    high=reads("a u64: the upper half of the counters; means nothing to Threefry", "8"),
+    counter=reads("a u64: the first counter's lower half", "8"),
     blocks="",
-    threefry="1: Threefry; 0: Philox",
-    fresh="1 where the time is added to `high`, so that no two calls give the same words; else 0",
+    threefry=number("1: Threefry; 0: Philox", "in (0, 1)"),
+    fresh=number("1 where the time is added to `high`, so that no two calls give the same words; else 0", "in (0, 1)"),
 )
 
 _FLAG = (False, True)
-REDUCE = SIGNED + Record(divisor="f32 bits: what sums of f32 are divided by: n for a mean, else 1") + WALK
+REDUCE = (
+    _axis("bytes_of(element)", "bytes_of(element) * outer * inner", over=_BYTES_OVER.format("vector"))
+    + _SIGNED
+    + Record(
+        divisor="f32 bits: what sums of f32 are divided by: n for a mean, else 1",
+        walk=_WALK,
+        table=chain(_TABLE, "1, 1, 1, outer", "4 * inner"),
+    )
+)
 """A chain is walked over results that are f32."""
 NORM = Record(
-    y="address of the result, rows of n f32",
-    x="address of the input, alike",
-    scale="address of n f32",
-    bias="address of n f32, or 0",
+    y=writes("the result, rows of n f32", "4 * n", "rows: y_row"),
+    x=reads("the input, alike", "4 * n", "rows: x_row", here="1"),
+    scale=reads("n f32", "4 * n"),
+    bias=reads("n f32, or 0", "4 * n", optional=True),
     rows="how many",
-    n="elements of a row",
+    n=number("elements of a row", "> 0"),
     y_row="bytes from row to row of y",
     x_row="bytes from row to row of x",
     inverse="f32 bits: 1 / n",
@@ -212,9 +259,9 @@ ROWS: tuple[Row, ...] = (
     Row("chain", "pointwise.walk", "make", CALL),
     Row("vector_op", "pointwise.vector_op", "make", Record(), {"op": tuple(STEPS)}),
     Row("elementwise", "pointwise.elementwise", "make", ELEMENTWISE),
-    Row("table", "pointwise.lookup", "make", LOOPS, {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}, _looks_up),
-    Row("flip", "pointwise.convert", "flip", LOOPS),
-    Row("cast", "pointwise.convert", "cast", LOOPS, {"source": NUMBERS}),
+    Row("table", "pointwise.lookup", "make", LOOKUP, {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}, _looks_up),
+    Row("flip", "pointwise.convert", "flip", FLIP),
+    Row("cast", "pointwise.convert", "cast", CONVERT, {"source": NUMBERS}),
     Row("exact", "pointwise.exact", "make", EXACT, {"element": NUMBERS}),
     Row("product", "pointwise.product", "make", PRODUCT, {"element": WIDE}, product=True),
     Row("random", "pointwise.random", "make", RANDOM),

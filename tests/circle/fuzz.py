@@ -22,6 +22,7 @@ from tests.circle.circle_models import SHARED
 from tests.circle.write import Model
 from tests.compositions.draw import draw
 from tests.compositions.forms import Declined, flat
+from tests.damage import NUMBERS, REALS, mangled
 
 BIGGEST_SEED = 64 << 10
 BIGGEST_COMPOSED = 16 << 10
@@ -46,10 +47,9 @@ def own_seeds() -> list[bytes]:
         m.op("MUL", [b, b], [v])
         found.append(m.bytes([b]))
         m = Model(schema)
-        sparsity = {"traversal_order": [0, 1], "dim_metadata": [
-            {"format": "DENSE", "dense_size": 2},
-            {"format": "SPARSE_CSR", "array_segments": ("Int32Vector", {"values": [0, 1, 2]}),
-             "array_indices": ("Uint8Vector", {"values": [1, 3]})}]}  # fmt: skip
+        rows = ("Int32Vector", {"values": [0, 1, 2]})
+        csr = {"format": "SPARSE_CSR", "array_segments": rows, "array_indices": ("Uint8Vector", {"values": [1, 3]})}
+        sparsity = {"traversal_order": [0, 1], "dim_metadata": [{"format": "DENSE", "dense_size": 2}, csr]}
         m.buffers.append({"data": np.frombuffer(np.float32([1, 2]).tobytes(), np.uint8)})
         s = m.tensor((2, 4), buffer=1, sparsity=sparsity)
         m.buffers.append({"data": np.uint8([0x21, 0x43])})
@@ -102,12 +102,11 @@ def damaged(place: int) -> bytes:
             for at, code, most in rng.sample(wires(source), min(len(wires(source)), rng.choice((1, 1, 2)))):
                 pack_into("<" + code, data, at, max(rng.randrange(-1, most), -(code == "i")))
         return bytes(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
-        if len(data) < 16:
-            break
-        rng.choices((flip, other, word, half, retarget, cut, double, splice), (4, 12, 2, 1, 3, 1, 1, 1))[0](
-            rng, data, sources
-        )
+    if rng.random() < 0.3:
+        data = bytearray(mangled(source, rng))
+    else:
+        for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
+            rng.choices((other, word, half, retarget), (12, 2, 1, 3))[0](rng, data)
     if rng.random() < 0.95:
         data[4:8] = name
     return bytes(data)
@@ -170,9 +169,8 @@ def wires(source: bytes) -> list[tuple[int, str, int]]:
         for table, field in lists:
             start, count = table._extent(field, 4)
             found += [(start + 4 * i, "i", len(graph.tensors)) for i in range(count)]
-        for tables, field, most in (
-            (graph.operators, "opcode_index", len(model.operator_codes)), (graph.tensors, "buffer", len(model.buffers)),
-        ):  # fmt: skip
+        codes, buffers = len(model.operator_codes), len(model.buffers)
+        for tables, field, most in ((graph.operators, "opcode_index", codes), (graph.tensors, "buffer", buffers)):
             for table in tables:
                 at = table._place(table.fields[field][0], field, 4)
                 found += [(at, "I", most)] if at else []
@@ -182,72 +180,42 @@ def wires(source: bytes) -> list[tuple[int, str, int]]:
 def value(rng: random.Random, code: str) -> int | float:
     """A number that a field of that kind can hold, and more often than not one that some file may hold."""
     if code in "fd":
-        return rng.choice((0.0, 1.0, -1.0, 1e-30, 1e30, float("nan"), float("inf"), rng.random()))
+        return rng.choice(REALS)
     if code == "?":
         return rng.randrange(2)
-    bits, signed = 8 * SIZES[code], code in "bhiq"
-    if rng.random() < 0.1:
-        return rng.getrandbits(bits - signed)
-    if signed and rng.random() < 0.25:
-        return rng.choice((-1, -2, -3, -100))
-    most = (1 << (bits - signed)) - 1
-    return min(most, rng.choice((0, 1, 2, 3, 4, 5, 6, 7, 9, 16, 17, 32, 64, 100, 200, 1000, 4096, 65535, 1 << 30)))
+    signed = code in "bhiq"
+    bits = 8 * SIZES[code] - signed
+    number = rng.getrandbits(bits) if rng.random() < 0.1 else rng.choice(NUMBERS)
+    return max(-(signed << bits), min(number, (1 << bits) - 1))
 
 
-def flip(rng: random.Random, data: bytearray, sources: list[bytes]) -> None:
-    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-
-
-def word(rng: random.Random, data: bytearray, sources: list[bytes]) -> None:
+def word(rng: random.Random, data: bytearray) -> None:
     at = rng.randrange(0, len(data) - 3, 4)
-    value = rng.choice((0, 1, 2, 4, 127, 128, 255, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, len(data) - at,
-                        len(data), rng.getrandbits(32), rng.randrange(len(data)), rng.randrange(64)))  # fmt: skip
-    pack_into("<I", data, at, value)
+    value = rng.choice((*NUMBERS, len(data) - at, len(data), rng.getrandbits(32), rng.randrange(len(data))))
+    pack_into("<I", data, at, value % (1 << 32))
 
 
-def other(rng: random.Random, data: bytearray, sources: list[bytes]) -> None:
+def other(rng: random.Random, data: bytearray) -> None:
     """A word that is no offset becomes another number of the kind that sizes, indices and enums are."""
     words = np.frombuffer(bytes(data), "<i4", len(data) // 4)
     places = np.flatnonzero((words > -256) & (words < 4)) * 4
     at = rng.choice(places[places >= 8].tolist() or [8])
-    pack_into("<i", data, at, rng.choice((-1, 0, 1, 2, 3, 5, 7, 16, 64, 127, 255, 1000, 65535, 1 << 20, 1 << 30, -2)))
+    pack_into("<i", data, at, value(rng, "i"))
 
 
-def half(rng: random.Random, data: bytearray, sources: list[bytes]) -> None:
+def half(rng: random.Random, data: bytearray) -> None:
     pack_into("<H", data, rng.randrange(0, len(data) - 1, 2), rng.choice((0, 2, 4, 5, 6, 8, 12, 40, 65535)))
 
 
-def offsets(data: bytearray) -> list[int]:
-    """Places that hold what may be offsets: words that point ahead into the file."""
+def retarget(rng: random.Random, data: bytearray) -> None:
+    """One offset leads where another one leads: offsets may be all words that point ahead into the file."""
     words = np.frombuffer(bytes(data), "<u4", len(data) // 4)
     places = np.arange(len(words)) * 4
-    return places[(words >= 4) & (words < len(data) - places)].tolist()
-
-
-def retarget(rng: random.Random, data: bytearray, sources: list[bytes]) -> None:
-    """One offset leads where another one leads."""
-    places = offsets(data)
+    places = places[(words >= 4) & (words < len(data) - places)].tolist()
     if len(places) > 1:
         at, other = sorted(rng.sample(places, 2))
         target = other + unpack_from("<I", data, other)[0]
         pack_into("<I", data, at, target - at)
-
-
-def cut(rng: random.Random, data: bytearray, sources: list[bytes]) -> None:
-    at = rng.randrange(8, len(data))
-    del data[at : at + rng.choice((1, 4, 16, len(data)))]
-
-
-def double(rng: random.Random, data: bytearray, sources: list[bytes]) -> None:
-    at = rng.randrange(8, len(data))
-    data[at:at] = data[at : at + rng.choice((4, 8, 64))]
-
-
-def splice(rng: random.Random, data: bytearray, sources: list[bytes]) -> None:
-    other = rng.choice(sources)
-    start, at = rng.randrange(len(other)) & ~3, rng.randrange(8, len(data)) & ~3
-    piece = other[start : start + rng.choice((4, 16, 64, 256))]
-    data[at : at + len(piece)] = piece
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fastgraph.errors import ModelError, UnsupportedError
-from tests.circle.circle_models import SHARED
 from tests.circle.write import Model, litert, ours
 
 F32 = np.float32
@@ -130,25 +129,8 @@ def test_shuffled_bytes(batch: int, rng: np.random.Generator) -> None:
     q = (1 / 128, 128)
     inputs = [m.input(x.shape, np.uint8, q), m.const(stored, quant=q)]
     inputs.append(m.const(rng.integers(-999, 999, 8).astype(np.int32), quant=(1 / 128**2, 0)))
-    outs = m.op("FULLY_CONNECTED", inputs, [((batch, 8), np.int16, (1 / 4096, 0)), ((batch, 32), np.uint8, q)],
-                weights_format="SHUFFLED4x16INT8", version=2)  # fmt: skip
+    made = [((batch, 8), np.int16, (1 / 4096, 0)), ((batch, 32), np.uint8, q)]
+    outs = m.op("FULLY_CONNECTED", inputs, made, weights_format="SHUFFLED4x16INT8", version=2)
     data = m.bytes(outs[:1])
     (found,), (wanted,) = ours(data, [[x]])[0], litert(data, [[x]], reference=False)[0]
     assert np.abs(found.astype(int) - wanted).max() <= 1
-
-
-@pytest.mark.parametrize("name, key", [
-    ("gru__FloatGRUKernel__gru_float", "gru_float"), ("svdf__FloatSVDFKernel__svdf_float", "svdf_float"),
-    ("while__WhileKernel__while_kernel", "while_kernel"),
-])  # fmt: skip
-def test_onert_micro_s_models(name: str, key: str) -> None:
-    path = SHARED / "circle" / f"om__test_models__{name}.circle"
-    if not path.exists():
-        pytest.skip("no shared/models/circle beside the repository")
-    with np.load(str(path).rpartition("__")[0] + ".npz") as arrays:
-        x, wanted = arrays[f"{key}.input_data"], arrays[f"{key}.reference_output_data"]
-    from fastgraph.frontends.circle import read
-
-    shape = read(str(path)).inputs[0].type.dims
-    ((found,),) = ours(path.read_bytes(), [[x.reshape(shape)]])
-    np.testing.assert_allclose(found.reshape(-1), wanted, rtol=1e-5, atol=1e-6)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.compile import optimize
 from fastgraph.errors import ModelError
 from fastgraph.frontends.circle import read
 from fastgraph.ir import check
@@ -17,7 +17,11 @@ from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.dynamic import cut_dynamic
 from fastgraph.passes.specialize import specialize
+from fastgraph.passes.stages import optimize
+from fastgraph.plan.lower import Matches
+from tests.circle import write
 from tests.circle.write import TYPES, Const, Fed, Model, at, build, litert, ours, vec
+from tests.tables import entries
 
 pytest.importorskip("ai_edge_litert.interpreter")
 
@@ -47,7 +51,7 @@ def as_planned(data: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
     specialize(graph, {})
     check(graph)
     tail, wanted = cut_dynamic(graph), list(graph.outputs)
-    optimize(graph)
+    optimize(graph, Matches())
     ready = dict(zip(wanted, evaluate(graph, dict(zip(names, feeds, strict=True))), strict=True))
     if tail is None:
         return list(ready.values())
@@ -91,64 +95,81 @@ def kinds(*dtypes: str, plain: bool = True) -> Iterator[tuple[str, Any]]:
             yield dtype, QUANT[dtype]
 
 
+MOVED = """
+RESHAPE | a, vec(4, 6) | (4, 6) | new_shape=[4, 6]
+TRANSPOSE | a, vec(2, 0, 1) | (4, 2, 3)
+PACK | a, a | (2, 2, 3, 4) | values_count=2, axis=1
+UNPACK | a, | *[(2, 4)] * 3 | num=3, axis=1
+GATHER | a, vec(1, 0, 2) | (2, 3, 4) | axis=1
+SQUEEZE | some(2, 1, 3), | (2, 3) | squeeze_dims=[1]
+REVERSE_V2 | a, vec(1) | (2, 3, 4)
+SLICE | a, vec(0, 1, 1), vec(2, -1, 2) | (2, 2, 2)
+TILE | a, vec(1, 2, 1) | (2, 6, 4)
+SPACE_TO_DEPTH | image, | (2, 2, 2, 16) | block_size=2
+DEPTH_TO_SPACE | image, | (2, 8, 8, 1) | block_size=2
+EXPAND_DIMS | a, at(1) | (2, 1, 3, 4)
+"""
+"""Operator, inputs, shapes of outputs, options; of any element type."""
+MOVED_WITH = """
+SLICE | a, vec(0, 1, 1, dtype=ids), vec(2, -1, 2, dtype=ids) | (2, 2, 2)
+PAD | a, pads | (3, 4, 8)
+PADV2 | a, pads, held() | (3, 4, 8)
+MIRROR_PAD | a, pads | (3, 4, 8) | mode='REFLECT'
+GATHER_ND | a, Fed(np.array([[0, 1], [1, 2]], ids)) | (2, 4)
+TILE | a, vec(1, 2, 1, dtype=ids) | (2, 6, 4)
+BROADCAST_TO | a, vec(2, 2, 3, 4, dtype=ids) | (2, 2, 3, 4)
+FILL | vec(2, 3, dtype=ids), some() | (2, 3)
+REVERSE_SEQUENCE | a, vec(1, 3, dtype=ids) | (2, 3, 4) | seq_dim=1, batch_dim=0
+SCATTER_ND | Fed(np.array([[0], [2], [0]], ids)), some(3, 4), vec(4, 4, dtype=ids) | (4, 4)
+SPARSE_TO_DENSE | Const(np.array([[0, 1], [1, 2]], ids)), vec(3, 4, dtype=ids), held(2), held() | (3, 4)
+ONE_HOT | Fed(np.array([0, 2, 1], ids)), at(4), held(), held() | (3, 4) | axis=-1
+DYNAMIC_UPDATE_SLICE | a, some(1, 2, 2), Fed(np.array([1, 0, 1], ids)) | (2, 3, 4)
+"""
+"""The same, with indices of several types."""
+OF_ONE_SCALE = """
+TRANSPOSE | some(2, 1, 3, 2, 2, 2), vec(2, 0, 1, 5, 4, 3) | (3, 2, 1, 2, 2, 2)
+CONCATENATION | a, a | (2, 6, 4) | axis=1
+SPLIT | at(2), a | *[(2, 3, 2)] * 2 | num_splits=2
+SPLIT_V | a, vec(1, 3), at(2) | (2, 3, 1), (2, 3, 3) | num_splits=2
+GATHER | a, Fed(np.array([1, 0, 2], np.int16)) | (2, 3, 4) | axis=1
+GATHER | a, Fed(np.array([1, 0, 2], np.int32)) | (2, 3, 4) | axis=1
+GATHER | a, Fed(np.array([1, 0, 2], np.int64)) | (2, 3, 4) | axis=1
+STRIDED_SLICE | a, vec(0, 2, 0), vec(2, 0, 4), vec(1, -1, 2) | (2, 2, 2)
+STRIDED_SLICE | some(2, 3, 2, 2, 3), vec(0, 2, 0, 0, 0), vec(2, 0, 2, 2, 3), vec(1, -1, 1, 1, 2) | (2, 2, 2, 2, 2)
+STRIDED_SLICE | a, vec(0, 0, 1, 0), vec(2, 1, 2, 4), vec(1, 1, 1, 1) | (2, 1, 4) | new_axis_mask=2, shrink_axis_mask=4
+SPACE_TO_BATCH_ND | image, vec(2, 2), Const(np.array([[0, 0], [2, 0]], np.int32)) | (8, 2, 3, 4)
+BATCH_TO_SPACE_ND | some(4, 2, 2, 3), vec(2, 2), Const(np.array([[0, 0], [1, 0]], np.int32)) | (1, 4, 3, 3)
+ZEROS_LIKE | a, | (2, 3, 4)
+EMBEDDING_LOOKUP | Fed(np.array([1, 0, 1], np.int32)), held(3, 4) | (3, 4)
+SELECT | truth, a, some(2, 3, 4) | (2, 3, 4)
+SELECT_V2 | truth, a, some(2, 1, 4) | (2, 3, 4)
+"""
+DIAGONALS = """
+MATRIX_DIAG | some(2, 3), | (2, 3, 3)
+MATRIX_SET_DIAG | some(2, 3, 3), some(2, 3) | (2, 3, 3)
+"""
+COPIED = ("float32", "int8", "uint8", "int16", "int32", "int64")
+"""LiteRT copies diagonals of others as if they were these."""
+
+
+def told(table: str, t: str, q: Any, **names: Any) -> Iterator[tuple[Any, ...]]:
+    """(op, inputs, outputs, options) of a table, whose results are all of one element type."""
+    known: dict[str, Any] = vars(write) | {"np": np, "truth": Fed(some("bool", 2, 3, 4, high=2))} | names
+    known["some"] = lambda *shape: Fed(some(t, *shape), names["given"])
+    known["held"] = lambda *shape: Const(some(t, *shape), names["given"])
+    known |= {"a": known["some"](2, 3, 4), "image": known["some"](2, 4, 4, 4)}
+    for op, inputs, shapes, *options in entries(table):
+        made = [(shape, t, q) for shape in eval(f"[{shapes}]")]
+        yield op, list(eval(f"({inputs})", known)), made, eval(f"dict({''.join(options)})")
+
+
 def moves(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
     """Operators that move elements: (op, inputs, outputs, options)."""
-    a, image, other = Fed(some(t, 2, 3, 4), q), Fed(some(t, 2, 4, 4, 4), q), None if q is None else (q[0] * 2, q[1])
-    for again in dict.fromkeys((q, other)):  # a file may name another quantization for what is only moved
-        yield "RESHAPE", [a, vec(4, 6)], [((4, 6), t, again)], {"new_shape": [4, 6]}
-        yield "TRANSPOSE", [a, vec(2, 0, 1)], [((4, 2, 3), t, again)], {}
-        yield "PACK", [a, a], [((2, 2, 3, 4), t, again)], {"values_count": 2, "axis": 1}
-        yield "UNPACK", [a], [((2, 4), t, again)] * 3, {"num": 3, "axis": 1}
-        yield "GATHER", [a, vec(1, 0, 2)], [((2, 3, 4), t, again)], {"axis": 1}
-        yield "SQUEEZE", [Fed(some(t, 2, 1, 3), q)], [((2, 3), t, again)], {"squeeze_dims": [1]}
-        yield "REVERSE_V2", [a, vec(1)], [((2, 3, 4), t, again)], {}
-        yield "SLICE", [a, vec(0, 1, 1), vec(2, -1, 2)], [((2, 2, 2), t, again)], {}
-        yield "TILE", [a, vec(1, 2, 1)], [((2, 6, 4), t, again)], {}
-        yield "SPACE_TO_DEPTH", [image], [((2, 2, 2, 16), t, again)], {"block_size": 2}
-        yield "DEPTH_TO_SPACE", [image], [((2, 8, 8, 1), t, again)], {"block_size": 2}
-        yield "EXPAND_DIMS", [a, at(1)], [((2, 1, 3, 4), t, again)], {}
-    yield "TRANSPOSE", [Fed(some(t, 2, 1, 3, 2, 2, 2), q), vec(2, 0, 1, 5, 4, 3)], [((3, 2, 1, 2, 2, 2), t, q)], {}
-    yield "CONCATENATION", [a, a], [((2, 6, 4), t, q)], {"axis": 1}
-    yield "SPLIT", [at(2), a], [((2, 3, 2), t, q)] * 2, {"num_splits": 2}
-    yield "SPLIT_V", [a, vec(1, 3), at(2)], [((2, 3, 1), t, q), ((2, 3, 3), t, q)], {"num_splits": 2}
+    for again in dict.fromkeys((q, q and (q[0] * 2, q[1]))):  # a file may name another quantization of what is moved
+        yield from told(MOVED, t, again, given=q)
     for ids in IDS.values():
-        pads = Const(np.array([[0, 1], [1, 0], [2, 2]], ids))
-        yield "SLICE", [a, vec(0, 1, 1, dtype=ids), vec(2, -1, 2, dtype=ids)], [((2, 2, 2), t, q)], {}
-        yield "PAD", [a, pads], [((3, 4, 8), t, q)], {}
-        yield "PADV2", [a, pads, Const(some(t), q)], [((3, 4, 8), t, q)], {}
-        yield "MIRROR_PAD", [a, pads], [((3, 4, 8), t, q)], {"mode": "REFLECT"}
-        yield "GATHER_ND", [a, Fed(np.array([[0, 1], [1, 2]], ids))], [((2, 4), t, q)], {}
-        yield "TILE", [a, vec(1, 2, 1, dtype=ids)], [((2, 6, 4), t, q)], {}
-        yield "BROADCAST_TO", [a, vec(2, 2, 3, 4, dtype=ids)], [((2, 2, 3, 4), t, q)], {}
-        yield "FILL", [vec(2, 3, dtype=ids), Fed(some(t), q)], [((2, 3), t, q)], {}
-        yield "REVERSE_SEQUENCE", [a, vec(1, 3, dtype=ids)], [((2, 3, 4), t, q)], {"seq_dim": 1, "batch_dim": 0}
-        yield "SCATTER_ND", [Fed(np.array([[0], [2], [0]], ids)), Fed(some(t, 3, 4), q), vec(4, 4, dtype=ids)], \
-            [((4, 4), t, q)], {}  # fmt: skip
-        yield "SPARSE_TO_DENSE", [Const(np.array([[0, 1], [1, 2]], ids)), vec(3, 4, dtype=ids), Const(some(t, 2), q),
-                                  Const(some(t), q)], [((3, 4), t, q)], {}  # fmt: skip
-        yield "ONE_HOT", [Fed(np.array([0, 2, 1], ids)), at(4), Const(some(t), q), Const(some(t), q)], \
-            [((3, 4), t, q)], {"axis": -1}  # fmt: skip
-        yield "DYNAMIC_UPDATE_SLICE", [a, Fed(some(t, 1, 2, 2), q), Fed(np.array([1, 0, 1], ids))], \
-            [((2, 3, 4), t, q)], {}  # fmt: skip
-    for ids in (np.int16, np.int32, np.int64):
-        yield "GATHER", [a, Fed(np.array([1, 0, 2], ids))], [((2, 3, 4), t, q)], {"axis": 1}
-    yield "STRIDED_SLICE", [a, vec(0, 2, 0), vec(2, 0, 4), vec(1, -1, 2)], [((2, 2, 2), t, q)], {}
-    yield "STRIDED_SLICE", [Fed(some(t, 2, 3, 2, 2, 3), q), vec(0, 2, 0, 0, 0), vec(2, 0, 2, 2, 3),
-                            vec(1, -1, 1, 1, 2)], [((2, 2, 2, 2, 2), t, q)], {}  # fmt: skip
-    yield "STRIDED_SLICE", [a, vec(0, 0, 1, 0), vec(2, 1, 2, 4), vec(1, 1, 1, 1)], [((2, 1, 4), t, q)], \
-        {"new_axis_mask": 2, "shrink_axis_mask": 4}  # fmt: skip
-    yield "SPACE_TO_BATCH_ND", [image, vec(2, 2), Const(np.array([[0, 0], [2, 0]], np.int32))], \
-        [((8, 2, 3, 4), t, q)], {}  # fmt: skip
-    yield "BATCH_TO_SPACE_ND", [Fed(some(t, 4, 2, 2, 3), q), vec(2, 2), Const(np.array([[0, 0], [1, 0]], np.int32))], \
-        [((1, 4, 3, 3), t, q)], {}  # fmt: skip
-    yield "ZEROS_LIKE", [a], [((2, 3, 4), t, q)], {}
-    yield "EMBEDDING_LOOKUP", [Fed(np.array([1, 0, 1], np.int32)), Const(some(t, 3, 4), q)], [((3, 4), t, q)], {}
-    truth = Fed(some("bool", 2, 3, 4, high=2))
-    yield "SELECT", [truth, a, Fed(some(t, 2, 3, 4), q)], [((2, 3, 4), t, q)], {}
-    yield "SELECT_V2", [truth, a, Fed(some(t, 2, 1, 4), q)], [((2, 3, 4), t, q)], {}
-    if t in ("float32", "int8", "uint8", "int16", "int32", "int64"):  # LiteRT copies others as if they were these
-        yield "MATRIX_DIAG", [Fed(some(t, 2, 3), q)], [((2, 3, 3), t, q)], {}
-        yield "MATRIX_SET_DIAG", [Fed(some(t, 2, 3, 3), q), Fed(some(t, 2, 3), q)], [((2, 3, 3), t, q)], {}
+        yield from told(MOVED_WITH, t, q, given=q, ids=ids, pads=Const(np.array([[0, 1], [1, 0], [2, 2]], ids)))
+    yield from told(OF_ONE_SCALE + (DIAGONALS if t in COPIED else ""), t, q, given=q)
 
 
 def questions(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
@@ -162,9 +183,8 @@ def questions(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
         yield "SHAPE", [a], [((3,), ids)], {"out_type": TYPES[name]}
     yield "RANK", [a], [((), np.int32)], {}
     yield "WHERE", [a], [((1, 3), np.int64)], {}
-    for places in (np.int16, np.int32):
-        for k in (np.int16, np.int32):
-            yield "TOPK_V2", [a, at(2, k)], [((2, 3, 2), t, q), ((2, 3, 2), places)], {}
+    for places, k in product((np.int16, np.int32), repeat=2):
+        yield "TOPK_V2", [a, at(2, k)], [((2, 3, 2), t, q), ((2, 3, 2), places)], {}
     # Of int16 LiteRT compares something else; of plain bytes it divides by a scale of 0.
     if t != "int16" and (q is not None or t not in QUANT):
         for op in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"):
@@ -182,40 +202,41 @@ def casts(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
             yield "BITCAST", [a], [(shape, to)], {}
 
 
-PLAIN_MATH = ("ABS", "NEG", "SIGN", "SQUARE", "FLOOR", "CEIL", "ROUND", "EXP", "SIN", "COS", "TANH", "LOGISTIC", "ELU",
-              "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "HARD_SWISH", "GELU", "LEAKY_RELU", "SOFTMAX",
-              "LOG_SOFTMAX", "L2_NORMALIZATION")  # fmt: skip
-PAIRS = ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW", "FLOOR_DIV", "FLOOR_MOD",
-         "ATAN2", "BITWISE_XOR", "RIGHT_SHIFT")  # fmt: skip
+PLAIN_MATH = """ABS NEG SIGN SQUARE FLOOR CEIL ROUND EXP SIN COS TANH LOGISTIC ELU RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1
+  HARD_SWISH GELU LEAKY_RELU SOFTMAX LOG_SOFTMAX L2_NORMALIZATION""".split()
+PAIRS = (
+    "ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE POW FLOOR_DIV FLOOR_MOD ATAN2 BITWISE_XOR RIGHT_SHIFT".split()
+)
+RANGES = {"SOFTMAX": PROBABILITY, "LOGISTIC": PROBABILITY, "TANH": SIGNED_UNIT, "L2_NORMALIZATION": SIGNED_UNIT}
+RANGES["LOG_SOFTMAX"] = {"int8": (1 / 16, 127), "uint8": (1 / 16, 255), "int16": (1 / 16, 255)}
+WINDOW = {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2, "padding": "VALID"}
+
+
+def plain_bytes(t: str) -> Iterator[tuple[Any, ...]]:
+    """Bytes and int16 without a scale."""
+    if t == "int16":  # they wrap
+        for op in ("ADD", "MUL"):
+            yield op, [Fed(some(t, 2, 3, low=-9, high=32000)), Fed(some(t, 3, high=32000))], [((2, 3), t)], {}
+    for op in ("MAX_POOL_2D", "AVERAGE_POOL_2D"):
+        image = Fed(some(t, 1, 4, 4, 3, low=-9 if t != "uint8" else 0, high=100))
+        yield op, [image], [((1, 2, 2, 3), t)], WINDOW
+    yield from resizes(t, None)
+    for op in ("MAXIMUM", "MINIMUM", "BITWISE_XOR", "RIGHT_SHIFT"):
+        yield op, [Fed(some(t, 2, 3, 4)), Fed(some(t, 3, 1))], [((2, 3, 4), t)], {}
 
 
 def arithmetic(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
     """On floats, wide integers, and quantized bytes and int16: where LiteRT computes what the operator means."""
     if q is None and t in QUANT:
-        if t == "int16":  # as plain numbers, that wrap
-            for op in ("ADD", "MUL"):
-                yield op, [Fed(some(t, 2, 3, low=-9, high=32000)), Fed(some(t, 3, high=32000))], [((2, 3), t)], {}
-        for op in ("MAX_POOL_2D", "AVERAGE_POOL_2D"):
-            image = Fed(some(t, 1, 4, 4, 3, low=-9 if t != "uint8" else 0, high=100))
-            yield op, [image], [((1, 2, 2, 3), t)], \
-                {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2, "padding": "VALID"}  # fmt: skip
-        yield from resizes(t, q)
-        for op in ("MAXIMUM", "MINIMUM", "BITWISE_XOR", "RIGHT_SHIFT"):
-            yield op, [Fed(some(t, 2, 3, 4)), Fed(some(t, 3, 1))], [((2, 3, 4), t)], {}
+        yield from plain_bytes(t)
         return
     a, b = Fed(some(t, 2, 3, 4), q), Fed(some(t, 3, 1, low=1), q)
     exact = q is None or t != "int16"  # LiteRT's tables of int16 are coarse, and it ignores scales here and there
     for op in PLAIN_MATH:
-        made = q
-        if q is not None:
-            made = {"SOFTMAX": PROBABILITY, "LOGISTIC": PROBABILITY, "TANH": SIGNED_UNIT,
-                    "L2_NORMALIZATION": SIGNED_UNIT}.get(op, QUANT)[t]  # fmt: skip
-            if op == "LOG_SOFTMAX":
-                made = (1 / 16, 127 if t == "int8" else 255)
-        if exact or op not in ("EXP", "GELU"):
-            if q is None or op != "NEG" or not q[1]:  # LiteRT negates what is stored
-                options = {"SOFTMAX": {"beta": 1.5}, "LEAKY_RELU": {"alpha": 0.3}}.get(op, {})
-                yield op, [a], [((2, 3, 4), t, made)], options
+        made = q if q is None else RANGES.get(op, QUANT)[t]
+        # LiteRT negates what is stored
+        if (exact or op not in ("EXP", "GELU")) and (q is None or op != "NEG" or not q[1]):
+            yield op, [a], [((2, 3, 4), t, made)], {"SOFTMAX": {"beta": 1.5}, "LEAKY_RELU": {"alpha": 0.3}}.get(op, {})
     for op in PAIRS:
         if q is None or op not in ("FLOOR_DIV", "FLOOR_MOD"):
             yield op, [a, b], [((2, 3, 4), t, q)], {}
@@ -228,9 +249,8 @@ def arithmetic(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
             yield op, [a, vec(-1)], [((2, 3, 1), t, q)], {"keep_dims": True}
     for op in ("MAX", "MIN", "SUM", "PROD"):
         yield f"UNSORTED_SEGMENT_{op}", [a, Fed(np.int32([1, 1])), at(3)], [((3, 3, 4), t, q)], {}
-    window = {"stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2, "padding": "VALID"}
     for op in ("MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"):
-        yield op, [Fed(some(t, 2, 4, 4, 3), q)], [((2, 2, 2, 3), t, q)], window
+        yield op, [Fed(some(t, 2, 4, 4, 3), q)], [((2, 2, 2, 3), t, q)], WINDOW
     yield from resizes(t, q)
 
 
@@ -254,32 +274,33 @@ def conversions(t: str, q: Any) -> Iterator[tuple[Any, ...]]:
     if q is not None:
         for of in (Fed, Const):
             yield "DEQUANTIZE", [of(a.array, channels)], [((2, 3, 4), "float32")], {}
-        yield "EMBEDDING_LOOKUP", [Fed(np.array([1, 0, 1], np.int32)), Const(some("int8", 3, 4), (0.1, 0))], \
-            [((3, 4), "float32")], {}  # fmt: skip
+        rows = [Fed(np.array([1, 0, 1], np.int32)), Const(some("int8", 3, 4), (0.1, 0))]
+        yield "EMBEDDING_LOOKUP", rows, [((3, 4), "float32")], {}
     if q is not None and t != "int16":
         yield "SOFTMAX", [a], [((2, 3, 4), "int16", (1 / 65536, -32768))], {"beta": 1.0}
         yield "SOFTMAX", [a], [((2, 3, 4), "int16", (1 / 65536, -32768))], {"beta": 0.7}
 
 
-FAMILIES = {
-    moves: (EVERY, 650), questions: (EVERY, 200), casts: (EVERY, 290), arithmetic: ((*FLOATS, *WHOLE), 250),
-    conversions: (("float32", "float16", *QUANT), 24),
-}  # fmt: skip
+FAMILIES = {moves: (EVERY, 650), questions: (EVERY, 200), casts: (EVERY, 290), arithmetic: ((*FLOATS, *WHOLE), 250)}
+FAMILIES[conversions] = (("float32", "float16", *QUANT), 24)
+
+
+def all_agree(cases: Iterator[tuple[Any, ...]], least: int) -> None:
+    """Everything that LiteRT takes is taken, and gives the same; `least` of the combinations are such."""
+    taken, wrong = 0, []
+    for op, inputs, outputs, options in cases:
+        try:
+            taken += agrees(op, inputs, outputs, **options)
+        except (AssertionError, fg.FastgraphError) as error:
+            wrong.append(f"{op} -> {outputs}: {' '.join(str(error).split())[:300]}")
+    assert not wrong, "\n".join(wrong)
+    assert taken >= least
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
 def test_element_types(family: Any) -> None:
-    """Everything that LiteRT takes is taken, and gives the same; `least` of the combinations are such."""
     dtypes, least = FAMILIES[family]
-    taken, wrong = 0, []
-    for t, q in kinds(*dtypes):
-        for op, inputs, outputs, options in family(t, q):
-            try:
-                taken += agrees(op, inputs, outputs, **options)
-            except (AssertionError, fg.FastgraphError) as error:
-                wrong.append(f"{op} {t} {q} -> {outputs}: {' '.join(str(error).split())[:300]}")
-    assert not wrong, "\n".join(wrong)
-    assert taken >= least
+    all_agree((case for t, q in kinds(*dtypes) for case in family(t, q)), least)
 
 
 @pytest.mark.slow
@@ -313,14 +334,7 @@ def unlike(t: str) -> Iterator[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("t", QUANT)
 def test_results_keep_stored_numbers_that_have_no_scale(t: str) -> None:
-    taken, wrong = 0, []
-    for op, inputs, outputs, options in unlike(t):
-        try:
-            taken += agrees(op, inputs, outputs, **options)
-        except (AssertionError, fg.FastgraphError) as error:
-            wrong.append(f"{op} {t} -> {outputs}: {' '.join(str(error).split())[:300]}")
-    assert not wrong, "\n".join(wrong)
-    assert taken >= 65
+    all_agree(unlike(t), 65)
 
 
 @pytest.mark.parametrize("schema", ["tflite", "circle"])
@@ -471,51 +485,44 @@ def test_layers_of_four_bits(op: str, t: str) -> None:
     assert agrees(kind, inputs, outputs, **options)
 
 
-@pytest.mark.parametrize("op", LAYERS)
-@pytest.mark.parametrize("t, bias", [("float32", "float32"), ("int8", "int32")])
-def test_dead_channels_in_kernels(op: str, t: str, bias: str) -> None:
-    kind, inputs, outputs, options = layer(op, t, DEAD["one"], bias)
-    data, feeds = build(kind, inputs, outputs, 3 if op == "TRANSPOSE_CONV" else 1, options)
-    ((wanted,),) = litert(data, [feeds])
-    found = fg.load(data, threads=1)(*feeds)
-    if t == "float32":
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=0.01 * np.abs(wanted).max())
-        np.testing.assert_array_equal(found[..., 1], np.broadcast_to(inputs[-1].array[1], found[..., 1].shape))
-    else:
-        close(found, wanted, 1)
-        assert (found[..., 1] == IN[t][1]).all()
+BATCHED = """
+float32 | None | float32 | None
+float32 | None | int8 | (0.05, 0)
+int8 | (0.05, -3) | int8 | (0.04, 0)
+int8 | (0.05, -3) | int8 | (0.04, 2)
+int16 | (0.002, 0) | int16 | (0.003, 0)
+"""
 
 
-@pytest.mark.parametrize("x, y, out", [
-    (("float32", None), ("float32", None), ("float32", None)),
-    (("float32", None), ("int8", (0.05, 0)), ("float32", None)),
-    (("int8", (0.05, -3)), ("int8", (0.04, 0)), ("int8", (0.05, -3))),
-    (("int8", (0.05, -3)), ("int8", (0.04, 2)), ("int8", (0.05, -3))),
-    (("int16", (0.002, 0)), ("int16", (0.003, 0)), ("int16", (0.002, 0))),
-])  # fmt: skip
+@pytest.mark.parametrize("x, x_quant, y, y_quant", entries(BATCHED))
 @pytest.mark.parametrize("of", [Fed, Const])
-def test_batched_products(x: Any, y: Any, out: Any, of: Any) -> None:
-    a = Fed(some(x[0], 2, 3, 4, low=-9, high=9), x[1])
-    assert agrees("BATCH_MATMUL", [a, of(some(y[0], 2, 4, 5, low=-9, high=9), y[1])], [((2, 3, 5), *out)])
+def test_batched_products(x: str, x_quant: str, y: str, y_quant: str, of: Any) -> None:
+    """Of what the first operand is the result is, too."""
+    a = Fed(some(x, 2, 3, 4, low=-9, high=9), eval(x_quant))
+    b = of(some(y, 2, 4, 5, low=-9, high=9), eval(y_quant))
+    assert agrees("BATCH_MATMUL", [a, b], [((2, 3, 5), x, a.quant)])
 
 
 @pytest.mark.parametrize("t", ["float32", "int32"])
 def test_nothing_at_all(t: str) -> None:
     """Tensors without elements."""
     z, a = Fed(some(t, 0, 4)), Fed(some(t, 3, 4))
-    cases: list[tuple[Any, ...]] = [
-        ("ABS", [z], [((0, 4), t)], {}), ("ADD", [z, Fed(some(t, 4))], [((0, 4), t)], {}),
-        ("SUM", [z, vec(0)], [((4,), t)], {}), ("CONCATENATION", [z, a], [((3, 4), t)], {"axis": 0}),
-        ("RESHAPE", [z, vec(0, 2, 2)], [((0, 2, 2), t)], {"new_shape": [0, 2, 2]}),
-        ("FULLY_CONNECTED", [z, Const(some(t, 3, 4)), None], [((0, 3), t)], {}),
-        ("SLICE", [a, vec(1, 0), vec(0, 4)], [((0, 4), t)], {}), ("TRANSPOSE", [z, vec(1, 0)], [((4, 0), t)], {}),
-        ("PAD", [z, Const(np.int32([[1, 1], [0, 0]]))], [((2, 4), t)], {}),
-        ("TILE", [a, vec(0, 1)], [((0, 4), t)], {}), ("SOFTMAX", [z], [((0, 4), t)], {"beta": 1.0}),
-        ("ARG_MAX", [z, at(1)], [((0,), np.int32)], {"output_type": "INT32"}),
-        ("BATCH_MATMUL", [Fed(some(t, 2, 3, 0)), Fed(some(t, 2, 0, 4))], [((2, 3, 4), t)], {}),
-        ("GATHER", [a, Fed(np.zeros(0, np.int32))], [((0, 4), t)], {"axis": 0}),
-    ]  # fmt: skip
-    assert sum(agrees(op, inputs, outputs, **options) for op, inputs, outputs, options in cases) >= 10
+    for case in (
+        ("ABS", [z], (0, 4), {}),
+        ("ADD", [z, Fed(some(t, 4))], (0, 4), {}),
+        ("SUM", [z, vec(0)], (4,), {}),
+        ("CONCATENATION", [z, a], (3, 4), {"axis": 0}),
+        ("RESHAPE", [z, vec(0, 2, 2)], (0, 2, 2), {"new_shape": [0, 2, 2]}),
+        ("SLICE", [a, vec(1, 0), vec(0, 4)], (0, 4), {}),
+        ("TRANSPOSE", [z, vec(1, 0)], (4, 0), {}),
+        ("PAD", [z, Const(np.int32([[1, 1], [0, 0]]))], (2, 4), {}),
+        ("TILE", [a, vec(0, 1)], (0, 4), {}),
+        ("BATCH_MATMUL", [Fed(some(t, 2, 3, 0)), Fed(some(t, 2, 0, 4))], (2, 3, 4), {}),
+        ("GATHER", [a, Fed(np.zeros(0, np.int32))], (0, 4), {"axis": 0}),
+    ):
+        op, inputs, shape, options = case
+        agrees(op, inputs, [(shape, t)], **options)
+    assert agrees("ARG_MAX", [z, at(1)], [((0,), np.int32)], output_type="INT32")
 
 
 def test_a_scale_of_0_is_for_weights() -> None:

@@ -50,8 +50,9 @@ def running_sum(n: int, next_after: int = 1, first_sizes: int = -1) -> bytes:
     inputs = [m.input((), I32), m.input((n, 1, 3))]
     kinds = [((), I32), (n, 1, 3), (n, 1, 3), (1, 3)]
     start_list, nothing = m.const(np.full((n, 1, 3), 7, F32)), m.const(np.zeros((1, 3), F32))
-    results = m.op("WHILE", [*inputs, start_list, nothing], kinds, cond_subgraph_index=condition,
-                   body_subgraph_index=body)  # fmt: skip
+    results = m.op(
+        "WHILE", [*inputs, start_list, nothing], kinds, cond_subgraph_index=condition, body_subgraph_index=body
+    )
     m.now["outputs"] = [results[2], results[3]]
     return end(m)
 

@@ -43,14 +43,15 @@ def test_quantization():
     assert quant("INT32", scale=np.float32([0])) is None
     assert quant(scale=np.float32([0]), zero_point=[0]) is None
     for fields, message in (
-        ({"scale": np.float32([-1])}, "finite scales above 0"), ({"scale": np.float32([np.nan])}, "finite scales"),
+        ({"scale": np.float32([-1])}, "finite scales above 0"),
+        ({"scale": np.float32([np.nan])}, "finite scales"),
         ({"scale": np.float32([1, 0, 1]), "zero_point": [0]}, "finite scales above 0"),
         ({"scale": np.float32([1, 2]), "zero_point": [1, 2, 3]}, "a zero point for each of 2 scales"),
         ({"scale": np.float32([1])}, "a zero point for each of 1 scales, found 0"),
         ({"scale": np.float32([1, 2]), "zero_point": [0], "quantized_dimension": 5}, "quantized_dimension within"),
         ({"scale": np.float32([1, 2]), "zero_point": [0], "quantized_dimension": 1}, "expected 3 scales along axis"),
         ({"scale": np.float32([1]), "zero_point": [1 << 40]}, "zero points of 32 bits"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ModelError, match=message):
             quant(**fields)
 
@@ -256,8 +257,8 @@ def test_a_reshape_to_more_dimensions_than_there_can_be():
 
 def test_a_window_of_more_channels_than_there_are():
     m = Model()
-    (y,) = m.op("LOCAL_RESPONSE_NORMALIZATION", [m.input((1, 1, 1, 3), name="x")], [(1, 1, 1, 3)],
-                radius=1 << 30, bias=1.0, alpha=1.0, beta=1.0)  # fmt: skip
+    x, told = m.input((1, 1, 1, 3), name="x"), {"radius": 1 << 30, "bias": 1.0, "alpha": 1.0, "beta": 1.0}
+    (y,) = m.op("LOCAL_RESPONSE_NORMALIZATION", [x], [(1, 1, 1, 3)], **told)
     graph = read(m.bytes([y]))
     infer_graph(graph)
     x = np.float32([1, 2, 3]).reshape(1, 1, 1, 3)

@@ -1,40 +1,20 @@
-"""What lives from run to run, and sub-graphs: which take it as inputs and give it back as outputs."""
+"""What lives from run to run: variables and seeded numbers; and sub-graphs."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fastgraph as fg
 from fastgraph.errors import ModelError, UnsupportedError
-from fastgraph.frontends.circle import read, rules_control
-from fastgraph.ir import Value, check
+from fastgraph.frontends.circle import read
 from fastgraph.limits import Limits, spending
-from tests.circle.write import Model
+from tests.circle.test_control import begin, end, one_op, variable
+from tests.circle.write import Model, litert, ours
 
-
-def counter():
-    """A model that adds its input to a variable, and gives the sum."""
-    m = Model()
-    v = m.variable((2,))
-    m.op("ADD", [m.input((2,), name="x"), v], [v])
-    return m.bytes(m.op("RELU", [v], [(2,)]))
-
-
-def test_a_variable_tensor_is_a_state():
-    graph = read(counter())
-    check(graph)
-    (state,) = graph.states
-    assert state.initial.tolist() == [0, 0] and state.input.type.shape == (2,)
-    assert state.output is graph.nodes[0].out and graph.nodes[1].x is state.output
-
-
-def test_the_model_keeps_and_resets_it():
-    model = fg.load(counter(), threads=1)
-    for total in (1, 2, 3):
-        assert model(np.ones(2, np.float32)).tolist() == [total, total]
-    model.reset_states()
-    assert model(np.ones(2, np.float32)).tolist() == [1, 1]
+F32 = np.float32
 
 
 def test_an_int8_variable_begins_at_its_zero_point():
@@ -53,10 +33,12 @@ def test_a_variable_that_nobody_writes_is_a_constant():
     assert not graph.states and graph.nodes[0].inputs[1].data.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("fields,message", [
-    ({"shape": [1 << 30]}, "at most"), ({"shape": [1], "shape_signature": [-1]}, "expected a shape"),
-    ({"buffer": 1}, "expected no stored numbers"),
-])  # fmt: skip
+HUGE, OPEN, STORED = {"shape": [1 << 30]}, {"shape": [1], "shape_signature": [-1]}, {"buffer": 1}
+
+
+@pytest.mark.parametrize(
+    "fields,message", [(HUGE, "at most"), (OPEN, "expected a shape"), (STORED, "expected no stored numbers")]
+)
 def test_variables_that_can_not_be(fields, message):
     m = Model()
     v = m.variable((2,))
@@ -67,60 +49,7 @@ def test_variables_that_can_not_be(fields, message):
         read(m.bytes([v]))
 
 
-@pytest.fixture
-def calls(monkeypatch):
-    """Sub-graphs stay sub-graphs where they are called."""
-
-    def call(c, *args, index):
-        keys = c.touched(index, args=args)
-        body = c.subgraph(index, args, keys)
-        after = [Value(c.unique(f"{key} after")) for key in keys]
-        c.add("call", [*args, *map(c.scope.present, keys)], [*c.outputs, *after], body=body)
-        for key, value in zip(keys, after, strict=True):
-            c.scope.assign(key, value)
-
-    monkeypatch.setattr(rules_control, "call", call)
-
-
-def test_sub_graphs_take_and_give_what_they_touch(calls):
-    m = Model()
-    x = m.input((2,), name="x")
-    (y,) = m.op("CALL", [x], [(2,)], subgraph=1)
-    (y,) = m.op("CALL", [y], [(2,)], subgraph=1)
-    m.now["outputs"] = [y]
-    m.graph()
-    a, v = m.input((2,)), m.variable((2,))
-    m.op("ADD", [a, v], [v])
-    graph = read(m.bytes([v]))
-    check(graph)
-    first, second = graph.nodes
-    (state,) = graph.states
-    assert first.inputs[1] is state.input and second.inputs[1] is first.outputs[1]
-    assert state.output is second.outputs[1] and state.initial.tolist() == [0, 0]
-    body = first.attrs["body"]
-    assert len(body.inputs) == len(body.outputs) == 2 and body is not second.attrs["body"]
-    assert body.outputs[0] is body.outputs[1] is body.nodes[0].out and body.nodes[0].inputs == body.inputs
-
-
-def test_handles_are_known_within_sub_graphs(calls):
-    m = Model()
-    (h,) = m.op("VAR_HANDLE", [], [((), "resource")], container="c", shared_name="v")
-    x = m.input((2,), name="x")
-    m.op("ASSIGN_VARIABLE", [h, x], [])
-    (y,) = m.op("CALL", [h], [(2,)], subgraph=1)
-    m.now["outputs"] = [y]
-    m.graph()
-    inner = m.tensor((), "resource")
-    m.now["inputs"].append(inner)
-    (z,) = m.op("READ_VARIABLE", [inner], [(2,)])
-    graph = read(m.bytes([z]))
-    check(graph)
-    call = graph.nodes[-1]
-    assert call.inputs[1] is graph.inputs[0]
-    assert call.attrs["body"].nodes[0].x is call.attrs["body"].inputs[1]
-
-
-def test_a_variable_is_read_before_it_has_a_value(calls):
+def test_a_variable_is_read_before_it_has_a_value():
     m = Model()
     (h,) = m.op("VAR_HANDLE", [], [((), "resource")], container="", shared_name="v")
     (y,) = m.op("READ_VARIABLE", [h], [(2,)])
@@ -128,7 +57,7 @@ def test_a_variable_is_read_before_it_has_a_value(calls):
         read(m.bytes([y]))
 
 
-def test_recursion_is_refused(calls):
+def test_recursion_is_refused():
     m = Model()
     (y,) = m.op("CALL", [m.input((2,))], [(2,)], subgraph=1)
     m.now["outputs"] = [y]
@@ -143,7 +72,7 @@ def test_recursion_is_refused(calls):
         read(m.bytes())
 
 
-def test_what_is_unsupported_in_sub_graphs_is_named_too(calls):
+def test_what_is_unsupported_in_sub_graphs_is_named_too():
     m = Model()
     x = m.input((2,))
     made = [m.op("CALL", [x], [(2,)], subgraph=i)[0] for i in (1, 1, 2)]
@@ -160,7 +89,7 @@ def test_what_is_unsupported_in_sub_graphs_is_named_too(calls):
 
 
 @pytest.mark.slow
-def test_calls_that_would_double_without_end_are_refused(calls):
+def test_calls_that_would_double_without_end_are_refused():
     m = Model()
     for level in range(40):
         if level:
@@ -189,3 +118,64 @@ def test_what_runs_at_load_is_limited():
     read(data)
     with pytest.raises(UnsupportedError, match=r"computes more than Limits\(work=100\)"), spending(Limits(work=100)):
         read(data)
+
+
+def runs_of(model: Any, runs: list[list[Any]]) -> list[list[np.ndarray]]:
+    names = [spec.name for spec in model.inputs]
+    return [list(model.run(dict(zip(names, feeds, strict=True))).values()) for feeds in runs]
+
+
+def counter() -> tuple[bytes, list[list[np.ndarray]]]:
+    """A variable, initialized to 10, to which a branch adds x or takes 1 from."""
+    m = Model()
+    start = m.graph()
+    m.op("ASSIGN_VARIABLE", [variable(m), m.const(np.array([10], F32))], [])
+    less = one_op(m, "SUB", 1, (1,))
+    more = one_op(m, "ADD", 5, (1,))
+    begin(m)
+    flag = m.input((), bool)
+    m.op("CALL_ONCE", [], [], init_subgraph_index=start)
+    handle = variable(m)
+    (before,) = m.op("READ_VARIABLE", [handle], [(1,)])
+    (after,) = m.op("IF", [flag, before], [(1,)], then_subgraph_index=more, else_subgraph_index=less)
+    m.op("ASSIGN_VARIABLE", [handle, after], [])
+    m.now["outputs"] = [after]
+    return end(m), [[np.array(b)] for b in (True, False, False, True)]
+
+
+def test_a_variable_tensor_lives_on_until_it_is_reset():
+    m = Model()
+    v = m.variable((2,))
+    m.op("ADD", [m.input((2,)), v], [v])
+    data, x = m.bytes(m.op("RELU", [v], [(2,)])), np.ones(2, np.float32)
+    model = fg.load(data, threads=1)
+    assert [model(x).tolist() for _ in range(3)] == [[1, 1], [2, 2], [3, 3]]
+    model.reset_states()
+    assert model(x).tolist() == [1, 1]
+
+
+def test_seeded_numbers_are_litert_s_and_begin_anew_after_a_reset():
+    for op in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
+        m = Model()
+        data = m.bytes(m.op(op, [m.const(np.array([3, 7], np.int32))], [(3, 7)], seed=123, seed2=-45))
+        model = fg.load(data, threads=1)
+        found, wanted = runs_of(model, [[]] * 3), litert(data, [[]] * 3)
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-6)
+        model.reset_states()
+        np.testing.assert_array_equal(runs_of(model, [[]])[0], found[0])
+
+
+def test_unseeded_numbers_differ_and_lie_where_they_should():
+    m = Model()
+    m.now["outputs"] = m.op("RANDOM_UNIFORM", [m.const(np.array([1000], np.int32))], [(1000,)])
+    (a,), (b,) = ours(m.bytes(), [[], []])
+    assert not np.array_equal(a, b) and 0 <= a.min() and a.max() < 1 and abs(a.mean() - 0.5) < 0.1
+
+
+def test_variables_live_on_until_they_are_reset():
+    data, runs = counter()
+    model = fg.load(data, threads=1)
+    first = runs_of(model, runs)
+    np.testing.assert_array_equal(first, litert(data, runs))
+    model.reset_states()
+    np.testing.assert_array_equal(runs_of(model, runs), first)

@@ -15,19 +15,10 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
-TYPES = {
-    "float32": "FLOAT32", "float16": "FLOAT16", "float64": "FLOAT64", "int8": "INT8", "int16": "INT16",
-    "int32": "INT32", "int64": "INT64", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64",
-    "bool": "BOOL", "complex64": "COMPLEX64", "complex128": "COMPLEX128", "object": "STRING", "resource": "RESOURCE",
-}  # fmt: skip
-SCALARS = {
-    "?": "Bool", "b": "Int8", "B": "Uint8", "h": "Int16", "H": "Uint16", "i": "Int32", "I": "Uint32", "q": "Int64",
-    "Q": "Uint64", "f": "Float32", "d": "Float64",
-}  # fmt: skip
-ARRAYS = {
-    "?": np.bool_, "b": np.int8, "B": np.uint8, "H": np.uint16, "i": np.int32, "I": np.uint32, "q": np.int64,
-    "f": np.float32,
-}  # fmt: skip
+NUMBERS = "float32 float16 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128".split()
+TYPES = {name: name.upper() for name in NUMBERS} | {"object": "STRING", "resource": "RESOURCE"}
+PREPEND = "Bool Int8 Uint8 Int16 Uint16 Int32 Uint32 Int64 Uint64 Float32 Float64".split()
+SCALARS = dict(zip("?bBhHiIqQfd", PREPEND, strict=True))
 
 
 class Writer:
@@ -94,7 +85,7 @@ class Writer:
         scalar = self.number(inner, 0)[0]
         if isinstance(numbers, bytes | bytearray):
             numbers = np.frombuffer(numbers, np.uint8)
-        return self.builder.CreateNumpyVector(np.ascontiguousarray(numbers, ARRAYS[scalar]).reshape(-1))
+        return self.builder.CreateNumpyVector(np.ascontiguousarray(numbers, scalar).reshape(-1))
 
 
 def packed_strings(texts: Any) -> np.ndarray:
@@ -151,32 +142,31 @@ class Model:
     def variable(self, shape: Any, dtype: Any = np.float32, quant: Any = None) -> int:
         return self.tensor(shape, dtype, quant, is_variable=True)
 
-    def op(
-        self, name: str, inputs: list[int | None], outputs: list[Any], /, custom: bytes | None = None,
-        table: str | None = None, intermediates: list[int] | None = None, version: int = 1, **options: Any,
-    ) -> list[int]:  # fmt: skip
-        """The outputs: each entry is a tensor index, a shape, or (shape, dtype[, quant])."""
+    def op(self, name: str, inputs: list[int | None], outputs: list[Any], /, **options: Any) -> list[int]:
+        """The outputs: each entry is a tensor index, a shape, or (shape, dtype[, quant]).
+
+        `custom`: options as bytes; `table`: that of the options; `intermediates`: tensors; `version`.
+        """
         from fastgraph.frontends.circle.options import table_of
         from fastgraph.frontends.circle.wire import Wire
 
+        custom, table = options.pop("custom", None), options.pop("table", None)
         writer = Writer(self.schema)
         number = {n: k for k, n in writer.schema.ENUMS["BuiltinOperator"][1].items()}
         if custom is None and name in number:
             code: dict[str, Any] = {"deprecated_builtin_code": min(number[name], 127), "builtin_code": number[name]}
         else:
             code = {"deprecated_builtin_code": 32, "builtin_code": 32, "custom_code": name}
-        code["version"] = version
+        code["version"] = options.pop("version", 1)
         if code not in self.codes:
             self.codes.append(code)
         made = [
             o if isinstance(o, int) else self.tensor(*o) if o and isinstance(o[0], tuple | list) else self.tensor(o)
             for o in outputs
         ]
-        entry: dict[str, Any] = {
-            "opcode_index": self.codes.index(code), "inputs": [-1 if i is None else i for i in inputs],
-            "outputs": list(made),
-            "intermediates": intermediates,
-        }  # fmt: skip
+        entry: dict[str, Any] = {"opcode_index": self.codes.index(code), "outputs": list(made)}
+        entry["inputs"] = [-1 if i is None else i for i in inputs]
+        entry["intermediates"] = options.pop("intermediates", None)
         if custom is not None:
             entry["custom_options"] = np.frombuffer(custom, np.uint8)
         else:
@@ -191,11 +181,9 @@ class Model:
         """The file, after noting the outputs of the sub-graph at hand."""
         if outputs is not None:
             self.now["outputs"] = outputs
-        fields = {
-            "version": 3 if self.schema == "tflite" else 0, "operator_codes": self.codes, "subgraphs": self.graphs,
-            "buffers": self.buffers, "description": "test",
-        }  # fmt: skip
-        return Writer(self.schema).file("Model", fields, b"TFL3" if self.schema == "tflite" else b"CIR0")
+        version, name = (3, b"TFL3") if self.schema == "tflite" else (0, b"CIR0")
+        fields = {"version": version, "operator_codes": self.codes, "subgraphs": self.graphs, "buffers": self.buffers}
+        return Writer(self.schema).file("Model", fields | {"description": "test"}, name)
 
 
 class Const:

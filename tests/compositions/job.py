@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from fastgraph.compile import STAGES
 from fastgraph.freedoms import without
 from fastgraph.kernels.isa.tiers import usable
+from fastgraph.passes.stages import STAGES
 
 from .afford import Banded
 from .check import Differs, check, small_networks_count

@@ -1,8 +1,7 @@
-"""Functions, norms and activations of f64 by kernels, on every tier: within few of NumPy's last bits."""
+"""Norms and rare functions of f64 by kernels; tests/functions has all others, on every tier."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from fastgraph.kernels.isa.tiers import usable
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.runtime.model import Model
 from tests.element_types import one
-from tests.kernels.harness import each_tier
 from tests.passes.native import host_operators
 
 RNG = np.random.default_rng(7)
@@ -25,71 +23,7 @@ def run(op: str, arrays: Any, tier: Any, constants: Any = (), **attrs: Any) -> n
     return next(iter(model.run({f"x{i}": array for i, array in enumerate(arrays)}).values()))
 
 
-def within(found: np.ndarray, right: np.ndarray, ulps: float) -> None:
-    """By so many units in the last place, where the result is a normal number; and the same infinities, NaNs, signs."""
-    small = np.abs(right) < 2.0**-1020
-    assert (np.abs(found[small]) < 2.0**-1020).all()
-    exact = ~np.isfinite(right)
-    np.testing.assert_array_equal(found[exact], right[exact])
-    assert (np.signbit(found) == np.signbit(right))[~np.isnan(right)].all()
-    rest = ~(small | exact)
-    assert (np.abs(found - right)[rest] <= ulps * np.spacing(np.abs(right[rest]))).all()
-
-
 ENDS = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0])
-FAR = np.concatenate([10.0 ** RNG.uniform(0, 308, 500) * RNG.choice([-1, 1], 500), [2.0**20, 2.0**1023]])
-
-
-@each_tier
-def test_sines_of_all_numbers(tier: Any) -> None:
-    """Near and at multiples of pi / 2, beyond 2**20, up to the greatest."""
-    near = RNG.uniform(-10, 10, 999), RNG.uniform(-2e6, 2e6, 999), np.arange(-99, 99) * np.pi / 2
-    x = np.concatenate([*near, FAR, ENDS])
-    with np.errstate(all="ignore"):
-        within(run("sin", [x], tier), np.sin(x), 2)
-        within(run("cos", [x], tier), np.cos(x), 2)
-
-
-@each_tier
-def test_error_function(tier: Any) -> None:
-    x = np.concatenate([RNG.uniform(-7, 7, 2000), 10.0 ** RNG.uniform(-200, 3, 200), [1.0, -1.0, 6.0], ENDS])
-    within(run("erf", [x], tier), np.vectorize(math.erf)(x), 2)
-
-
-@each_tier
-def test_powers(tier: Any) -> None:
-    """With exponents that raise what the logarithm loses, and all pairs of special numbers."""
-    base = np.concatenate([10.0 ** RNG.uniform(-5, 5, 2000), RNG.uniform(0.8, 1.2, 2000)])
-    exponent = np.concatenate([RNG.uniform(-60, 60, 2000), RNG.uniform(-3000, 3000, 2000)])
-    special = np.array([0.0, -0.0, 1, -1, 2, -2, 0.5, 3, -3, np.inf, -np.inf, np.nan, 1e300, -1e300, 2.5, -2.5, 1e-300])
-    pairs = [v.ravel() for v in np.meshgrid(special, special)]
-    x, y = np.concatenate([base, pairs[0]]), np.concatenate([exponent, pairs[1]])
-    with np.errstate(all="ignore"):
-        right = x**y
-    found = run("pow", [x, y], tier)
-    most = np.abs(right) < 1e308
-    within(found[most], right[most], 2)
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(right))
-
-
-ACTIVATIONS: dict[str, dict[str, Any]] = {
-    "sigmoid": {}, "tanh": {}, "softplus": {}, "softsign": {}, "mish": {}, "hard_swish": {}, "tan": {},
-    "hard_sigmoid": {"alpha": 0.3, "beta": 0.4}, "swish": {"alpha": 1.5}, "leaky_relu": {"alpha": 0.1},
-    "thresholded_relu": {"alpha": 0.7}, "elu": {"alpha": 1.3}, "celu": {"alpha": 0.8}, "selu": {}, "gelu": {},
-    "shrink": {"lambd": 0.6, "bias": 0.2},
-}  # fmt: skip
-
-
-@each_tier
-@pytest.mark.parametrize("op", [*ACTIVATIONS, "gelu_tanh"])
-def test_activations(tier: Any, op: str) -> None:
-    """To some roundings of the terms that they add."""
-    x = np.concatenate([RNG.standard_normal(500) * 4, RNG.standard_normal(100) * 1e-9, RNG.uniform(-800, 800, 99)])
-    attrs = {"approximate": "tanh"} if op == "gelu_tanh" else ACTIVATIONS[op]
-    op = op.removesuffix("_tanh") if op == "gelu_tanh" else op
-    with np.errstate(all="ignore"):
-        (right,) = evaluate(one(op, [x], (), attrs), {"x0": x})
-    np.testing.assert_allclose(run(op, [x], tier, **attrs), right, 4e-15, 1e-15)
 
 
 def test_extremes_of_activations() -> None:

@@ -17,9 +17,12 @@ from tests.nets import F32
 STEPS, BATCH, FEATURES, UNITS = 4, 3, 5, 6
 
 
-def layer(fed: set[int], diagonal: int = 0, narrow: int = 0, single: int = 0, norm: int = 0, peephole: int = 0,
-          cifg: int = 0, bias: int = 1, **attrs: Any) -> tuple[Graph, list[np.ndarray]]:  # fmt: skip
+LACKING = {"diagonal": 0, "narrow": 0, "single": 0, "norm": 0, "peephole": 0, "cifg": 0, "bias": 1}
+
+
+def layer(fed: set[int], **attrs: Any) -> tuple[Graph, list[np.ndarray]]:
     """A graph of one node, and what its inputs are: x, the states, and those whose places are `fed`."""
+    diagonal, narrow, single, norm, peephole, cifg, bias = [attrs.pop(name, value) for name, value in LACKING.items()]
     rng, width, gates = np.random.default_rng(1), narrow or UNITS, range(cifg, 4)
     lead = (BATCH,) if single else (STEPS, BATCH) if attrs.get("time_major") else (BATCH, STEPS)
     shapes: dict[int, tuple[int, ...]] = {0: (*lead, FEATURES), H: (BATCH, width), C: (BATCH, UNITS)}
@@ -45,22 +48,32 @@ def layer(fed: set[int], diagonal: int = 0, narrow: int = 0, single: int = 0, no
     return graph, arrays
 
 
-@pytest.mark.parametrize("parts", [
-    {"diagonal": 1}, {"diagonal": 1, "cifg": 1, "single": 1}, {"diagonal": 1, "norm": 4, "peephole": 1, "reverse": 1},
-    {"narrow": 4, "reverse": 1, "time_major": 1, "bias": 0}, {"norm": 4, "bias": 0}, {"norm": 2, "peephole": 1},
+PARTS: list[dict[str, Any]] = [
+    {"diagonal": 1},
+    {"diagonal": 1, "cifg": 1, "single": 1},
+    {"diagonal": 1, "norm": 4, "peephole": 1, "reverse": 1},
+    {"narrow": 4, "reverse": 1, "time_major": 1, "bias": 0},
+    {"norm": 4, "bias": 0},
+    {"norm": 2, "peephole": 1},
     {"narrow": 9, "cifg": 1, "cell_clip": 0.2, "proj_clip": 0.1},
     *({"narrow": 4, "activation": name} for name in ACTIVATIONS),
-], ids=str)  # fmt: skip
+]
+
+
+@pytest.mark.parametrize("parts", PARTS, ids=str)
 def test_parts(parts: dict[str, Any]) -> None:
     """`norm` 2: the gates but that one have them."""
     graph, arrays = layer(set(), **parts)
     agrees(graph, arrays, choose(), 1e-5)
 
 
-@pytest.mark.parametrize("fed", [range(W, R), range(R, PEEPHOLE), range(PEEPHOLE, BIAS), range(BIAS, PROJECTION),
-                                 range(PROJECTION, NORM), range(NORM, NORM + 4), range(W, NORM + 4), [R]])  # fmt: skip
-@pytest.mark.parametrize("parts", [{"norm": 4, "narrow": 4, "peephole": 1}, {"peephole": 1}, {"dynamic": 1},
-                                   {"diagonal": 1, "cifg": 1}], ids=str)  # fmt: skip
+GROUPS = [W, R, PEEPHOLE, BIAS, PROJECTION, NORM, NORM + 4]
+FED = [*map(range, GROUPS, GROUPS[1:]), range(W, NORM + 4), [R]]
+OTHERS = [{"norm": 4, "narrow": 4, "peephole": 1}, {"peephole": 1}, {"dynamic": 1}, {"diagonal": 1, "cifg": 1}]
+
+
+@pytest.mark.parametrize("fed", FED)
+@pytest.mark.parametrize("parts", OTHERS, ids=str)
 def test_parameters_that_are_fed(parts: dict[str, Any], fed: Any) -> None:
     graph, arrays = layer(set(fed), **parts)
     agrees(graph, arrays, choose(), 1e-5)

@@ -46,8 +46,9 @@ def test_words(blocks: int, tier: Any) -> None:
     """To the bit, for counters that overflow 64 bits on the way."""
     key, high, first = (np.array(n, U64) for n in (0x123456789ABCDEF0, 0xFEDCBA9876543210, 2**64 - 3))
     for fry in (0, 1):
-        ((found,), _) = both(graph_of("random_words", [key, high, first], blocks=blocks, threefry=fry),
-                             [key, high, first], tier)  # fmt: skip
+        ((found,), _) = both(
+            graph_of("random_words", [key, high, first], blocks=blocks, threefry=fry), [key, high, first], tier
+        )
         np.testing.assert_array_equal(found, words(int(key), int(high), int(first), blocks, bool(fry)))
 
 
@@ -78,8 +79,9 @@ def test_classes_of_a_stream() -> None:
 @pytest.mark.parametrize("algorithm, state", [("PHILOX", [3, 2**64 - 1]), ("PHILOX", [3, 4, 5]), ("THREEFRY", [9, 7])])
 def test_bits_of_a_state(algorithm: str, state: list[int], dtype: Any) -> None:
     x = np.array(state, U64)
-    found, wanted = both(graph_of("random_bits", [x], (), 2, algorithm=algorithm, dtype=np.dtype(dtype), shape=(5, 7)),
-                         [x])  # fmt: skip
+    found, wanted = both(
+        graph_of("random_bits", [x], (), 2, algorithm=algorithm, dtype=np.dtype(dtype), shape=(5, 7)), [x]
+    )
     for a, b in zip(found, wanted, strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
@@ -94,8 +96,9 @@ NODES: list[tuple[str, dict[str, Any], float, float]] = [
 @pytest.mark.parametrize("dtype", [1, 10, 11])
 @pytest.mark.parametrize("op, attrs, mean, deviation", NODES)
 @pytest.mark.parametrize("like", [False, True])
-def test_numbers_without_a_seed(like: bool, op: str, attrs: dict[str, Any], mean: float, deviation: float,
-                                dtype: int) -> None:  # fmt: skip
+def test_numbers_without_a_seed(
+    like: bool, op: str, attrs: dict[str, Any], mean: float, deviation: float, dtype: int
+) -> None:
     """Others in each run, with the moments of the distribution: 5 deviations of theirs are off once in a million."""
     net, count = Net(17), 200_001
     x = net.input("x", (count,))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,34 +17,7 @@ from onnx import TensorProto, helper
 import fastgraph as fg
 from fastgraph.extras.text.regex import automaton
 
-TEXTS = [
-    "", "a", "b", "ab", "aab", "abc", "aaaa", "abab", "A", "AB", "Ab", "k", "K", "K", "s", "S", "ſ", "ß", "ẞ", "ı",
-    "I", "i", "İ", "é", "É", "Σ", "σ", "ς", "0", "9", "٣", "12", "a1", "_", "-", "]", "^", "a-b", "a b", " ", "\t",
-    "\n", "\v", "a\n", "\na", "a\nb", "\u00a0", "日", "日本", "😀", ".", "x.y", "user@example.com", "foo bar", "(a)",
-    "a{2}", "{", "\\", "a{,2}", "Z", "z", "0x1F", "ǅ", "ǆ", "µ", "Μ", "\x00", "\x7f", "\u200b", "½", "₂",
-]  # fmt: skip
-PATTERNS = [
-    "", "a", "ab|a", "a*", "(a+)+", "(a+)+$", "(a|ab)(c|bcd)*", "a?b", "a{2}", "a{2,}", "a{0,2}b", "a{0}", "a{,2}",
-    "{", "a{", "(ab){2}", "a*?b", "a+?", "a??b", "a{1,3}?", ".", ".*", "(?s).*", "(?s:.)", "(?i)ab", "(?i:a)b",
-    "(?i)k", "(?i)s", "(?i)ß", "(?i)i", "(?i)σ", "(?i)[a-z]", "(?i)[^a-z]", "(?i)é", "(?i)\\w", "(?i)[[:lower:]]",
-    "(?i)\\p{Lu}", "(?i)\\P{Lu}", "(?i)ǅ", "(?i)µ", "a(?i)b", "(a(?i)b)b|B", "(?-i)a", "(?U)a+", "(?m)^a$\\n^b$",
-    "(?m)a$\\n", "^a$", "a$\\n", "\\Aa\\z", "^*a", "\\ba\\b", "a\\b.b", "a\\Bb", "\\B", "\\b", "$^", "[abc]+",
-    "[^abc]", "[a-c]*", "[]a]", "[^]a]", "[a-]", "[-a]", "[\\d]", "[\\w-]+", "[^\\d\\s]", "[[:alpha:]]+",
-    "[[:^alpha:]]", "[^[:digit:]]", "[[:space:]]", "[[:word:]_-]*", "[[:punct:]]", "[[:blank:]]", "[[:cntrl:]]",
-    "[[:xdigit:]]+", "\\d+", "\\D", "\\s", "\\S+", "\\w+", "\\W", "\\pL", "\\p{L}+", "\\PL", "\\p{^L}", "\\P{^L}",
-    "\\p{Lu}", "\\pN", "\\p{Nd}", "\\p{No}", "[\\pL\\d]+", "[^\\pL]", "\\p{Zs}", "\\p{Any}", "\\x41", "\\x{65e5}",
-    "\\x{1F600}", "\\101", "\\0", "\\012", "\\n", "\\t", "\\v", "\\.", "x\\.y", "\\Qa{2}\\E", "\\Q(a)", "\\Qa\\E+",
-    "\\\\", "\\-", "_", "(?P<n>a)b", "(?<n>a)", "(?:a|b)+", "()", "(|a)+", "(a*)*", "(a*)+b", "((a?)?)*", "日.?",
-    "[日-本]+", "[^\n]", "(\\W|^)[\\w.\\-]{0,25}@(example)\\.com(\\W|$)", "a||b", "|", "(a|)(b|)", "x*y*z*",
-    "(?i)(a(?-i)b)B?", "[a\\]]", "[\\x41-\\x43]", "[[:upper:][:digit:]]", "a{1000}", "(?i)[K]", "[\\n]", "(?:(?:a))",
-    "[.]", "[a-c-]",
-]  # fmt: skip
-WRONG = [
-    "(", ")", "a)", "(a", "[", "[a", "[b-a]", "*", "+a", "a**", "a+*", "a{2}{3}", "a{1001}", "a{2,1}", "\\", "\\1",
-    "\\8", "(a)\\1", "\\Z", "\\y", "\\é", "(?=a)", "(?!a)", "(?<=a)", "(?<!a)", "(?>a)", "a*+", "(?P=n)", "(?z)",
-    "(?P<a", "[[:foo:]]", "\\x{110000}", "\\xg1", "\\x4", "((a{1000}){1000}){1000}", "(?",
-    "((((){1000}){1000}){1000}){1000}",
-]  # fmt: skip
+TEXTS, PATTERNS, WRONG = json.loads(Path(__file__).with_name("regex.json").read_text()).values()
 
 
 def network(pattern: str, count: int) -> bytes:

@@ -17,6 +17,17 @@ from tests.passes.native import host_operators
 
 F32, I64 = np.float32, np.int64
 RNG = np.random.default_rng(3)
+ROIS = """3 4 40 30  0 0 59 39  -9 -5 10 9  50 30 90 70  200 200 300 300  7 7 7 7  8.4 3.3 9.1 3.9"""
+DEFORMED = [{}, {"group": 2}, {"offset_group": 2}, {"strides": [2, 1], "pads": [1, 2, 0, 1]}]
+DEFORMED += [{"dilations": [2, 1], "group": 4}]
+
+
+def as_onnxruntime(net: Net, feeds: dict[str, np.ndarray]) -> None:
+    model = net.load()
+    assert host_operators(model) == []
+    (wanted,) = onnxruntime.InferenceSession(net.bytes()).run(None, feeds)
+    (found,) = model.run(feeds).values()
+    np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
@@ -26,23 +37,15 @@ def test_roi_align(ratio: int, size: tuple[int, int], pixels: str, mode: str) ->
     """Regions within, beyond and far outside of the image, of no extent, and turned round."""
     net = Net(16)
     x = RNG.standard_normal((2, 5, 20, 30)).astype(F32)
-    rois = np.array([[3, 4, 40, 30], [0, 0, 59, 39], [-9, -5, 10, 9], [50, 30, 90, 70], [200, 200, 300, 300],
-                     [7, 7, 7, 7], [8.4, 3.3, 9.1, 3.9]], F32)  # fmt: skip
+    rois = np.array(ROIS.split(), F32).reshape(-1, 4)
     batch = np.array([0, 1, 1, 0, 1, 0, 1], I64)
     operands = [net.input("x", x.shape), net.input("rois", rois.shape), net.input("batch", batch.shape, I64)]
-    net.output(net("RoiAlign", *operands, mode=mode, coordinate_transformation_mode=pixels, sampling_ratio=ratio,
-                   output_height=size[0], output_width=size[1], spatial_scale=0.5))  # fmt: skip
-    feeds = {"x": x, "rois": rois, "batch": batch}
-    model = net.load()
-    assert host_operators(model) == []
-    (wanted,) = onnxruntime.InferenceSession(net.bytes()).run(None, feeds)
-    (found,) = model.run(feeds).values()
-    np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
+    told = {"output_height": size[0], "output_width": size[1], "sampling_ratio": ratio, "spatial_scale": 0.5}
+    net.output(net("RoiAlign", *operands, mode=mode, coordinate_transformation_mode=pixels, **told))
+    as_onnxruntime(net, {"x": x, "rois": rois, "batch": batch})
 
 
-@pytest.mark.parametrize("case", [
-    {}, {"group": 2}, {"offset_group": 2}, {"strides": [2, 1], "pads": [1, 2, 0, 1]}, {"dilations": [2, 1], "group": 4},
-])  # fmt: skip
+@pytest.mark.parametrize("case", DEFORMED)
 @pytest.mark.parametrize("masked", [False, True])
 def test_deform_conv(masked: bool, case: dict[str, Any]) -> None:
     """Offsets that lead out of the image, too; with a bias."""
@@ -57,12 +60,7 @@ def test_deform_conv(masked: bool, case: dict[str, Any]) -> None:
     operands = [net.input("x", x.shape), w, net.input("offset", offset.shape), net.weight(8)]
     operands += [net.input("mask", mask.shape)] if masked else []
     net.output(net("DeformConv", *operands, **case))
-    feeds = {"x": x, "offset": offset, **({"mask": mask} if masked else {})}
-    model = net.load()
-    assert host_operators(model) == []
-    (wanted,) = onnxruntime.InferenceSession(net.bytes()).run(None, feeds)
-    (found,) = model.run(feeds).values()
-    np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
+    as_onnxruntime(net, {"x": x, "offset": offset, **({"mask": mask} if masked else {})})
 
 
 BOXES = ("corners_height_first", "corners_width_first", "center_size_height_first", "center_size_width_first")
@@ -78,8 +76,8 @@ def test_boxes_that_are_made_at_run_time(size: tuple[int, int], boxes: str, samp
     where = np.concatenate([RNG.uniform(-0.2, 1.2, (5, 4)), [[0.1, 0.2, 0.8, 0.9], [0.0, 0.0, 1.0, 1.0]]]).astype(F32)
     for normalized in (0, 1):
         for every, images in ((0, np.array([1, 0, 1, 1, 0, 0, 1], I64)), (1, None)):
-            attrs = {"size": size, "boxes": boxes, "sampling": sampling, "normalized": normalized, "every": every,
-                     "pad_value": 2.5, "scale": 1.0 if normalized else 14.0}  # fmt: skip
+            attrs = {"size": size, "boxes": boxes, "sampling": sampling, "normalized": normalized, "every": every}
+            attrs |= {"pad_value": 2.5, "scale": 1.0 if normalized else 14.0}
             _like_reference([x, where, *([] if images is None else [images])], attrs)
 
 

@@ -1,7 +1,9 @@
-"""What formats call functions, and those that they are composed of, on float32 of every exponent."""
+"""Functions that formats have and the graph composes of others, on float32 of every exponent."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,22 +13,11 @@ import fastgraph as fg
 from tests.circle.write import Model as Tflite
 from tests.functions import exact
 from tests.functions.numbers import errors, every_exponent, flushed
-from tests.functions.test_functions import bounds
 from tests.mil.mil_write import Program
-from tests.nets import F32, Net
+from tests.tables import entries
 
 X = every_exponent("float32", 4)
 Y = np.random.default_rng(3).permutation(X)
-ONNX: dict[str, Any] = {
-    **{name: name.lower() for name in (
-        "Abs Neg Ceil Floor Round Sign Sqrt Reciprocal Exp Log Erf Tanh Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh "
-        "Acosh Atanh Relu Sigmoid Softplus Softsign Mish").split()},
-    "HardSwish": "hard_swish",
-}  # fmt: skip
-ATTRS = {
-    "LeakyRelu": "leaky_relu", "ThresholdedRelu": "thresholded_relu", "Elu": "elu", "Celu": "celu", "Selu": "selu",
-    "HardSigmoid": "hard_sigmoid", "Shrink": "shrink", "Swish": "swish", "Gelu": "gelu",
-}  # fmt: skip
 
 
 def assert_near(found: Any, function: Any, units: float, least: float = 0.0, name: str = "", count: int = 1) -> None:
@@ -40,20 +31,6 @@ def assert_near(found: Any, function: Any, units: float, least: float = 0.0, nam
     assert not len(bad), (name, len(bad), [(X[i], Y[i], found.reshape(-1)[i]) for i in bad[:5]])
 
 
-def test_onnx() -> None:
-    net = Net(opset=24)
-    x = net.input("x", X.shape)
-    wanted = {}
-    for op, name in ONNX.items():
-        wanted[net(op, x)] = name
-    for op, name in ATTRS.items():
-        wanted[net(op, x, **exact.FUNCTIONS[name].attrs)] = name
-    wanted[net("Gelu", x, approximate="tanh")] = "gelu_tanh"
-    net.output(*wanted)
-    for (_, y), name in zip(net.load().run({"x": X}).items(), wanted.values(), strict=True):
-        assert_near(y, exact.FUNCTIONS[name].wide, bounds()[name]["float32"], bounds()[name]["least"], name)
-
-
 def f32(x: float) -> float:
     return float(np.float32(x))
 
@@ -62,56 +39,61 @@ def single(x: Any) -> Any:
     return np.asarray(x).astype(np.float32)
 
 
-LITERT: dict[str, tuple[Any, float]] = {
-    "RSQRT": (lambda x: 1 / np.sqrt(x), 1.5), "LOGISTIC": (exact.sigmoid, 2.5), "SQUARE": (np.square, 0.51),
-    "ELU": (lambda x: np.where(x < 0, np.expm1(x), x), 2), "HARD_SWISH": (exact.FUNCTIONS["hard_swish"].wide, 2.5),
-    "RELU_N1_TO_1": (lambda x: np.clip(x, -1, 1), 0), "RELU6": (lambda x: np.clip(x, 0, 6), 0),
-}  # fmt: skip
-LITERT_OF_TWO: dict[str, tuple[Any, float]] = {
-    "SQUARED_DIFFERENCE": (lambda x, y: single(x - y).astype(np.float64) ** 2, 0.51),
-    "FLOOR_DIV": (lambda x, y: np.floor(flushed(single(x / y))), 0), "ATAN2": (np.arctan2, 2), "POW": (np.power, 2),
-    "MAXIMUM": (np.maximum, 0), "MINIMUM": (np.minimum, 0),
-}  # fmt: skip
+NAMES = vars(exact) | {"np": np, "f32": f32, "f64": lambda x: single(x).astype(np.float64), "flushed": flushed}
+LITERT = """
+RSQRT | 1 / np.sqrt(x) | 1.5
+LOGISTIC | sigmoid(x) | 2.5
+SQUARE | np.square(x) | 0.51
+ELU | np.where(x < 0, np.expm1(x), x) | 2
+HARD_SWISH | FUNCTIONS["hard_swish"].wide(x) | 2.5
+RELU_N1_TO_1 | np.clip(x, -1, 1) | 0
+RELU6 | np.clip(x, 0, 6) | 0
+SQUARED_DIFFERENCE | f64(x - y) ** 2 | 0.51
+FLOOR_DIV | np.floor(flushed(f64(x / y).astype(np.float32))) | 0
+ATAN2 | np.arctan2(x, y) | 2
+POW | np.power(x, y) | 2
+MAXIMUM | np.maximum(x, y) | 0
+MINIMUM | np.minimum(x, y) | 0
+"""
+"""Operator, formula, units in the last place."""
+MIL = """
+exp2 | np.exp2(x) | 2
+erf | erf(x) | 3
+atanh | np.arctanh(x) | 0.51
+inverse | 1 / f64(x + f32(1e-4)) | 0.51 | epsilon=1e-4
+rsqrt | 1 / np.sqrt(f64(x + f32(1e-12))) | 1.5 | epsilon=1e-12
+log | np.maximum(np.log(x), np.log(f32(1e-45))) | 1 | epsilon=1e-45
+clamped_relu | np.minimum(np.where(x < 0, f32(0.3) * x, x), 6) | 0.51 | alpha=0.3, beta=6
+scaled_tanh | f32(1.7) * np.tanh(x / 2) | 4 | alpha=1.7, beta=0.5
+sigmoid_hard | np.clip(f32(0.2) * x + 0.5, 0, 1) | 1 | alpha=0.2, beta=0.5 | 1
+thresholded_relu | np.where(x >= 1, x, 0) | 0 | alpha=1
+silu | x * sigmoid(x) | 3
+gelu | x * sigmoid(1.702 * x) | 3 | mode="SIGMOID_APPROXIMATION" | 0.25
+softplus_parametric | softplus(f64(2 * x)) / 2 | 4 | alpha=[0.5], beta=[2]
+"""
+"""The same; parameters; the number whose unit counts at least."""
 
 
-@pytest.mark.parametrize("name", [*LITERT, *LITERT_OF_TWO])
-def test_tflite(name: str) -> None:
-    function, units = (LITERT | LITERT_OF_TWO)[name]
-    m = Tflite()
-    inputs = [m.input(X.shape, name=f"i{k}") for k in range(2 if name in LITERT_OF_TWO else 1)]
+def formula(text: str) -> Callable[..., Any]:
+    return lambda *given: eval(text, NAMES | dict(zip("xy", given, strict=False)))
+
+
+@pytest.mark.parametrize("name, text, units", entries(LITERT))
+def test_tflite(name: str, text: str, units: str) -> None:
+    m, count = Tflite(), 2 if re.search(r"\by\b", text) else 1
+    inputs = [m.input(X.shape, name=f"i{k}") for k in range(count)]
     (y,) = m.op(name, inputs, [X.shape])
-    model = fg.load(m.bytes([y]), threads=1)
-    found = model.run({f"i{k}": a for k, a in zip(range(len(inputs)), (X, Y), strict=False)})
-    assert_near(next(iter(found.values())), function, units, 0.0, name, len(inputs))
+    found = fg.load(m.bytes([y]), threads=1).run({f"i{k}": a for k, a in zip(range(count), (X, Y), strict=False)})
+    assert_near(next(iter(found.values())), formula(text), float(units), 0.0, name, count)
 
 
-EPSILON = f32(1e-12)
-MIL: dict[str, tuple[dict[str, Any], Any, float, float]] = {
-    "exp2": ({}, np.exp2, 2, 0),
-    "erf": ({}, exact.erf, 3, 0),
-    "atanh": ({}, np.arctanh, 0.51, 0),
-    "inverse": ({"epsilon": F32.type(1e-4)}, lambda x: 1 / np.float32(x + f32(1e-4)).astype(float), 0.51, 0),
-    "rsqrt": ({"epsilon": F32.type(1e-12)}, lambda x: 1 / np.sqrt(np.float32(x + EPSILON).astype(float)), 1.5, 0),
-    "log": ({"epsilon": F32.type(1e-45)}, lambda x: np.maximum(np.log(x), np.log(f32(1e-45))), 1, 0),
-    "clamped_relu": ({"alpha": F32.type(0.3), "beta": F32.type(6)},
-                     lambda x: np.minimum(np.where(x < 0, f32(0.3) * x, x), 6), 0.51, 0),
-    "scaled_tanh": ({"alpha": F32.type(1.7), "beta": F32.type(0.5)}, lambda x: f32(1.7) * np.tanh(x / 2), 4, 0),
-    "sigmoid_hard": ({"alpha": F32.type(0.2), "beta": F32.type(0.5)},
-                     lambda x: np.clip(f32(0.2) * x + 0.5, 0, 1), 1, 1),
-    "thresholded_relu": ({"alpha": F32.type(1)}, lambda x: np.where(x >= 1, x, 0), 0, 0),
-    "silu": ({}, lambda x: x * exact.sigmoid(x), 3, 0),
-    "gelu": ({"mode": "SIGMOID_APPROXIMATION"}, lambda x: x * exact.sigmoid(1.702 * x), 3, 0.25),
-    "softplus_parametric": ({"alpha": np.float32([0.5]), "beta": np.float32([2])},
-                            lambda x: exact.softplus(single(2 * x).astype(np.float64)) / 2, 4, 0),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", MIL)
-def test_mil(name: str) -> None:
-    params, function, units, least = MIL[name]
+@pytest.mark.parametrize("row", entries(MIL), ids=lambda row: row[0])
+def test_mil(row: list[str]) -> None:
+    name, text, units, params, least = row + [""] * (5 - len(row))
     p, shape = Program(), (1, 1, X.size)
     p.input("x", shape)
-    consts = {key: p.const(value) if isinstance(value, str) else value for key, value in params.items()}
+    told = eval(f"dict({params})")
+    consts = {key: p.const(v) if isinstance(v, str) else np.float32(v) for key, v in told.items()}
     p.output(p.op(name, "y", ("FLOAT32", shape), x="x", **consts))
     found = fg.load(p.zip(), threads=1).run({"x": X.reshape(shape)})["y"]
-    assert_near(found, function, units, least, name)
+    assert_near(found, formula(text), float(units), float(least or 0), name)

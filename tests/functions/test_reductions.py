@@ -23,11 +23,11 @@ TYPES = ("float16", "float32")
 def rows(dtype: str) -> np.ndarray:
     most = float(np.finfo(dtype).max)
     mid, inf = 1.5 * most**0.5, np.inf
-    x = [[1, 2, 3, 4], [most / 2] * 4, [most, -most, most, -most], [most] * 4, [mid, mid, -mid, mid], [mid, 1, 2, 3],
-         [-most] * 4, [inf, 1, 2, 3], [-inf, 1, 2, 3], [-inf] * 4, [inf, inf, 1, 1], [inf, -inf, 1, 2],
-         [np.nan, 1, 2, 3], [1 / mid] * 4, [most, 0, 0, 0], [100, 0, -100, 50], [1000, 999, 1000, -1000],
-         [-1000, -999, -1000, -5000], [0] * 4, [most / 2, most / 4, 0, 1], [1e-3 / mid, 2e-3 / mid, 0, 0],
-         [-inf, -inf, 1, 2], [1000, 1001, 1000, 1000]]  # fmt: skip
+    x = [[most / 2] * 4, [most, -most, most, -most], [most] * 4, [most, 0, 0, 0], [most / 2, most / 4, 0, 1]]
+    x += [[mid, mid, -mid, mid], [mid, 1, 2, 3], [-most] * 4, [1 / mid] * 4, [1e-3 / mid, 2e-3 / mid, 0, 0]]
+    x += [[inf, 1, 2, 3], [-inf, 1, 2, 3], [-inf] * 4, [inf, inf, 1, 1], [inf, -inf, 1, 2], [-inf, -inf, 1, 2]]
+    x += [[np.nan, 1, 2, 3], [1, 2, 3, 4], [0] * 4, [100, 0, -100, 50], [1000, 999, 1000, -1000]]
+    x += [[-1000, -999, -1000, -5000], [1000, 1001, 1000, 1000]]
     return np.array(x).astype(dtype)
 
 
@@ -57,12 +57,14 @@ def _deviation(x: np.ndarray) -> np.ndarray:
 
 SHIFTED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
     "softmax": ({"axis": 1}, _softmax),
-    "log_softmax": ({"axis": 1}, lambda x: (x - x.max(1, keepdims=True)) - np.log(
-        np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True))),
+    "log_softmax": (
+        {"axis": 1},
+        lambda x: (x - x.max(1, keepdims=True)) - np.log(np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)),
+    ),
     "reduce_log_sum_exp": ({}, _log_sum_exp),
     "reduce_max": ({}, lambda x: x.max(1, keepdims=True)),
     "reduce_min": ({}, lambda x: x.min(1, keepdims=True)),
-}  # fmt: skip
+}
 SUMMED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
     "reduce_sum": ({}, lambda x: x.sum(1, keepdims=True)),
     "reduce_mean": ({}, lambda x: x.mean(1, keepdims=True)),
@@ -78,9 +80,11 @@ SQUARED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
     "lp_normalization": ({"p": 2, "axis": 1}, lambda x: _over(x, np.sqrt((x * x).sum(1, keepdims=True)))),
     "mean_variance_normalization": ({"axes": (1,)}, _deviation),
     "layer_normalization": ({"axis": 1, "epsilon": EPSILON}, lambda x: _standard(x, EPSILON)),
-    "rms_normalization": ({"axis": 1, "epsilon": EPSILON},
-                          lambda x: x / np.sqrt((x * x).mean(1, keepdims=True) + EPSILON)),
-}  # fmt: skip
+    "rms_normalization": (
+        {"axis": 1, "epsilon": EPSILON},
+        lambda x: x / np.sqrt((x * x).mean(1, keepdims=True) + EPSILON),
+    ),
+}
 TABLES = {"shifted": SHIFTED, "summed": SUMMED, "squared": SQUARED}
 CASES = [(name, kind, *case) for kind, table in TABLES.items() for name, case in table.items()]
 
@@ -88,9 +92,9 @@ CASES = [(name, kind, *case) for kind, table in TABLES.items() for name, case in
 def compute(x: np.ndarray, tier: Any) -> list[np.ndarray]:
     value, nodes = Value("x", TensorType.of(x)), []
     for k, (name, _, attrs, _) in enumerate(CASES):
-        extra = {"cum_sum": [np.array(1)], "layer_normalization": [np.ones(4, x.dtype), np.zeros(4, x.dtype)],
-                 "rms_normalization": [np.ones(4, x.dtype)]}.get(name, [])  # fmt: skip
-        extra = [np.array([1])] if name.startswith("reduce") else extra
+        scale = {"layer_normalization": [np.ones(4, x.dtype), np.zeros(4, x.dtype)], "cum_sum": [np.array(1)]}
+        scale["rms_normalization"] = [np.ones(4, x.dtype)]
+        extra = [np.array([1])] if name.startswith("reduce") else scale.get(name, [])
         inputs = [value, *(Value.constant(f"c{k}{i}", array) for i, array in enumerate(extra))]
         outs = [Value(f"y{k}")] + [Value(f"y{k}{i}") for i in range(2 * (name == "layer_normalization"))]
         nodes.append(Node(name, list(inputs), outs, dict(attrs), f"n{k}"))

@@ -12,12 +12,15 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.core.kernel import canonical
 from fastgraph.kernels.core.table import Row
 from fastgraph.kernels.isa import tiers
 from fastgraph.objects import store
+from tests.random_nets import examples
 
 GUARD = 256
 """Bytes before and after each array that nobody may write; they read as NaN."""
@@ -41,6 +44,16 @@ each_integer_tier = pytest.mark.parametrize(
     "tier", tier_params(tuple(tiers.BY_NAME), slow=("avxvnni", "avx512", "amx"))
 )
 """Runs a test once for every tier. Two do for the quick part: one that sums bytes and one that sums pairs."""
+
+
+def drawn(count: int) -> Callable[[Callable], Callable]:
+    """Runs a test so many times, with numbers that its argument `pick`, a random.Random, draws."""
+    return lambda test: examples(count)(given(pick=st.randoms(use_true_random=False))(test))
+
+
+def noise(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape, np.float32)
+
 
 Params = tuple[tuple[str, Any], ...]
 Native = Callable[[int, int, int], None]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fastgraph.kernels.gemm.pack_int8 import Head, pack_int8
+from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.gemm.pick_dot import DotPiece
 from fastgraph.kernels.isa.tiers import Tier
+from tests.kernels.geometries import reference
 from tests.kernels.harness import f32_bits
 
 DTYPES = {"u8": np.uint8, "s8": np.int8, "f32": np.float32, "i32": np.int32}
@@ -67,6 +69,19 @@ class Layer:
         if self.out == "f32":
             return np.clip(scaled, np.float32(low), np.float32(high))
         return np.clip(np.rint(scaled).astype(np.int64) + zero, low, high).astype(DTYPES[self.out])
+
+    def convolved(self, x: np.ndarray, zero: int, g: Geometry) -> np.ndarray:
+        """What is stored for windows of x, bytes [images, d, h, w, channels]; padding is its zero point."""
+        seen, outputs = x[..., : g.groups * g.c].astype(np.int64) - zero, g.groups * g.n
+        weights = self.weights.reshape(outputs, *g.kernel, g.c)
+
+        def sums(w: np.ndarray) -> np.ndarray:
+            whole = w.reshape(outputs, -1).sum(axis=1, dtype=np.int64)
+            return np.rint(reference(seen, w, g)).astype(np.int64)[None] + zero * whole
+
+        flat = [None if a is None else a.reshape(1, -1) for a in (self.start, self.multipliers, self.minus)]
+        wide = replace(self, start=flat[0], multipliers=flat[1], minus=flat[2])
+        return wide.results(sums(weights), sums(np.ones_like(weights)))[0]
 
 
 def draw_layer(seed: int, batch: int, n: int, k: int, out: str, rowsum: bool) -> Layer:

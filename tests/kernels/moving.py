@@ -21,14 +21,20 @@ def perform(
     offset: int = 0,
     **pointers: np.ndarray,
 ) -> np.ndarray:
-    """The array of shape `out` that the move writes, reading x; `pointers` are arrays for the record's other
-    pointers.
+    """The array of shape `out` that the move writes, reading x; `pointers`: arrays of the record's other pointers.
 
-    Fails when a byte outside of the result was written. Pointer arrays are passed as they are, so the
-    kernel's writes to them are seen.
+    Fails when a byte outside of the result was written. Pointer arrays are passed as they are, so the kernel's writes
+    to them are seen.
     """
+    return written(move, x, np.zeros(out, x.dtype), tier, threads, offset, **pointers)
+
+
+def written(
+    move: Move, x: np.ndarray, over: np.ndarray, tier: Any, threads: int = 1, offset: int = 0, **pointers: np.ndarray
+) -> np.ndarray:
+    """The same, over a copy of an array."""
     table = row(move.kernel)
-    memory, y = guarded(np.zeros(out, x.dtype), offset)
+    memory, y = guarded(over, offset)
     before = memory.copy()
     _, source = guarded(x, offset)
     keep = {name: np.ascontiguousarray(value) for name, value in move.args.items() if isinstance(value, np.ndarray)}
@@ -50,11 +56,8 @@ def numbered(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     count = int(np.prod(shape))
     if np.dtype(dtype).kind == "c":
         return (np.arange(count) + 1j).astype(dtype).reshape(shape)
-    return (
-        (np.arange(1, count + 1) % 251 if np.dtype(dtype).itemsize == 1 else np.arange(1, count + 1))
-        .astype(dtype)
-        .reshape(shape)
-    )
+    numbers = np.arange(1, count + 1)
+    return (numbers % 251 if np.dtype(dtype).itemsize == 1 else numbers).astype(dtype).reshape(shape)
 
 
 def weighted(x: np.ndarray, axis: int, table: ResizeTable, extrapolation: float = 0.0) -> np.ndarray:

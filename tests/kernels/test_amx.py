@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fastgraph.kernels.amx.pack_amx import configuration, numbering, pack_amx, panel_bytes
-from fastgraph.kernels.amx.pick_amx import AmxChoice, amx_args, dense, pick_amx, tiles, worth_tiles
+from fastgraph.kernels.amx.pick_amx import amx_args, dense, pick_amx, tiles, worth_tiles
 from fastgraph.kernels.amx.rows import BLOCKS, ROWS
 from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry
@@ -20,88 +19,46 @@ from fastgraph.kernels.isa.amx import permitted
 from fastgraph.kernels.lang import traced
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
-from tests.kernels.harness import compiled, f32_bits, run
-from tests.kernels.int8 import DTYPES, stored, stores
-from tests.kernels.test_conv import reference, square
+from tests.kernels.geometries import random_geometry, square, strided
+from tests.kernels.harness import compiled, drawn, run
+from tests.kernels.int8 import DTYPES, draw_bytes, draw_layer, stores
 
 KERNEL = ROWS[0]
 
 
-def check(
-    g: Geometry,
-    choice: AmxChoice,
-    threads: int = 1,
-    slack: int = 0,
-    seed: int = 0,
-    extreme: bool = False,
-    out: str = "u8",
-) -> np.ndarray:
-    """Run it on random data in rows `slack` longer than dense, demand equality, return y."""
-    rng = np.random.default_rng(seed)
-    outputs, pixel = g.groups * g.n, g.x_strides[3]
-    x = rng.integers(0, 256, (g.images, *g.size, pixel), np.uint8)
-    w = rng.integers(-128, 128, (outputs, *g.kernel, g.c), np.int8)
+def check(g: Geometry, choices: Any, seed: int = 0, extreme: bool = False, out: str = "u8") -> None:
+    """Demand equality on random data, of all choices, by the number of threads, in rows longer than dense."""
+    outputs = g.groups * g.n
+    layer, x = draw_layer(seed, g.groups, g.n, g.k, out, False), draw_bytes(seed, g.images, *g.size, g.x_strides[3])
     if extreme:
-        x[...], w[...] = 255, rng.choice([-128, 127], (outputs, 1, 1, 1, 1))
-    bias = rng.integers(-(1 << 16), 1 << 16, outputs).astype(np.int32)
-    multipliers = (rng.uniform(0.2, 3, outputs) / (150 * g.k**0.5)).astype(np.float32)
-    least = -128 if out == "s8" else 0
-    x_zero, zero_point = int(rng.integers(0, 256)), least + int(rng.integers(0, 256))
-    low, high = sorted(least + int(b) for b in rng.integers(0, 256, 2))
-    limits = (f32_bits(low - 99), f32_bits(high + 0.5)) if out == "f32" else (low, high)
-    flat = w.reshape(g.groups, g.n, choice.runs, choice.length)
-    folded = bias - x_zero * w.reshape(outputs, -1).sum(1, dtype=np.int32)
-    packed = pack_amx(flat, folded.reshape(g.groups, -1), multipliers.reshape(g.groups, -1), choice.nt)
-    y = np.full((g.images, *g.out, outputs + slack), 77, DTYPES[out])
-    args = amx_args(
-        choice, x_zero, x=x, w=packed, y=y, ldy=outputs + slack, table=choice.table, config=choice.config,
-        scratch=np.zeros(choice.scratch * threads, np.uint8), **stored(out, zero_point, *limits),
-    )  # fmt: skip
-    with tile_registers() as products:
-        y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
-        assert products()
-    sums = reference(x[..., : g.groups * g.c].astype(np.int64) - x_zero, w, g).astype(np.int64) + bias
-    scaled = sums.astype(np.float32) * multipliers
-    expected = np.clip(scaled, np.float32(low - 99), np.float32(high + 0.5))
-    if out != "f32":
-        expected = sums if out == "i32" else np.clip(np.rint(scaled) + zero_point, low, high)
-    np.testing.assert_array_equal(y[..., :outputs], expected)
-    assert (y[..., outputs:] == 77).all()
-    return y
+        x[...], layer.weights[...] = 255, np.random.default_rng(0).choice([-128, 127], (g.groups, g.n, 1))
+    zero = 37 * seed % 256
+    expected = layer.convolved(x, zero, g)
+    for threads, choice in choices.items():
+        flat = layer.weights.reshape(g.groups, g.n, choice.runs, choice.length)
+        packed = pack_amx(flat, layer.start, layer.multipliers, choice.nt)
+        y, scratch = np.full((g.images, *g.out, outputs + 2), 77, DTYPES[out]), np.zeros(choice.scratch * threads, "u1")
+        memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch}
+        args = amx_args(choice, zero, table=choice.table, config=choice.config, **memory, **layer.stored)
+        with tile_registers() as products:
+            y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
+            assert products()
+        np.testing.assert_array_equal(y[..., :outputs], expected)
+        assert (y[..., outputs:] == 77).all()
 
 
-@st.composite
-def geometries(draw: Any) -> Geometry:
+def geometry(pick: Random) -> Geometry:
     """Up to three dimensions, with strides, dilations, padding, groups, and pixels that lie apart."""
-    small, depth = st.integers(1, 3), draw(st.sampled_from([1, 1, 2]))
-    c, groups = draw(st.sampled_from([1, 3, 16, 24, 64, 70])), draw(st.sampled_from([1, 1, 2]))
-    out = (depth, draw(st.integers(1, 5)), draw(st.sampled_from([1, 7, 15, 16, 17, 35])))
-    kernel, strides, dilations = ((draw(small) if depth > 1 else 1, draw(small), draw(small)) for _ in range(3))
-    size, pads = [], []
-    for o, k, s, d in zip(out, kernel, strides, dilations, strict=True):
-        span = (o - 1) * s + (k - 1) * d + 1
-        size.append(draw(st.integers(max(1, span - 5), span + 2)))
-        pads.append(draw(st.integers(0, max(0, span - size[-1]))))
-    n, images, gap = draw(st.integers(1, 70)), draw(st.integers(1, 2)), draw(st.sampled_from([0, 5]))
-    g = Geometry(images, groups, c, n, tuple(size), kernel, out, (0, 0, 0, 0), strides, dilations, tuple(pads))
-    return strided(g, gap)
-
-
-def strided(g: Geometry, gap: int = 0) -> Geometry:
-    """The geometry with x in rows of bytes, `gap` more than channels in each pixel."""
-    pixel = g.groups * g.c + gap
-    row, plane = g.size[2] * pixel, g.size[1] * g.size[2] * pixel
-    return g._replace(item=1, x_strides=(g.size[0] * plane, plane, row, pixel))
+    out = (pick.choice((1, 1, 2)), pick.randint(1, 5), pick.choice((1, 7, 15, 16, 17, 35)))
+    c, groups = pick.choice((1, 3, 16, 24, 64, 70)), pick.choice((1, 1, 2))
+    return strided(random_geometry(pick, out, c, pick.randint(1, 70), groups), pick.choice((0, 5)), 1)
 
 
 @needs_amx
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_any_geometry(data: Any) -> None:
-    g, threads = data.draw(geometries()), data.draw(st.integers(1, 3))
-    l2 = data.draw(st.sampled_from([1, 4000, 1 << 20]))
-    choice = pick_amx(g, threads, "bytes", l2)
-    check(g, choice, threads, data.draw(st.integers(0, 2)), data.draw(st.integers(0, 99)))
+@drawn(40)
+def test_any_geometry(pick: Random) -> None:
+    g, threads, l2 = geometry(pick), pick.randint(1, 3), pick.choice((1, 4000, 1 << 20))
+    check(g, {threads: pick_amx(g, threads, "bytes", l2)}, pick.randint(0, 99))
 
 
 @needs_amx
@@ -113,31 +70,29 @@ def test_dense(blocks: tuple[int, int], out: str, m: int) -> None:
         g = dense(m, n, k, k + 3)
         choice = pick_amx(g, threads, stores(out), 20000, (blocks,))
         assert (choice.params["mt"], choice.params["nt"]) == blocks
-        check(g, choice, threads, seed=m, out=out)
+        check(g, {threads: choice}, m, out=out)
+
+
+LAYERS = {
+    "first layer": square(3, 32, 31, 3, 2, 1),
+    "narrow": square(16, 16, 14, 3, 1, 1),
+    "late layer": square(64, 40, 7, 3, 1, 1),
+    "strided 1x1": square(96, 33, 14, 1, 2),
+}
 
 
 @needs_amx
-@pytest.mark.parametrize(
-    "g",
-    [square(3, 32, 31, 3, 2, 1), square(16, 16, 14, 3, 1, 1), square(64, 40, 7, 3, 1, 1), square(96, 33, 14, 1, 2)],
-    ids=["first layer", "narrow", "late layer", "strided 1x1"],
-)
-def test_layers(g: Geometry) -> None:
-    check(strided(g), pick_amx(strided(g), 2), 2)
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_on_any_number_of_threads(name: str) -> None:
+    g = strided(LAYERS[name], item=1)
+    check(g, {n: pick_amx(g, n, "bytes", 4000) for n in (1, 2, 5)})
 
 
 @needs_amx
 def test_largest_sums() -> None:
     """Neither bytes nor their sums saturate."""
     g = dense(20, 40, 4096, 4096)
-    check(g, pick_amx(g), extreme=True)
-
-
-@needs_amx
-def test_same_bits_for_any_threads() -> None:
-    g = strided(square(20, 40, 9, 3, 1, 1))
-    results = {check(g, pick_amx(g, n, "bytes", 4000), n).tobytes() for n in (1, 2, 5)}
-    assert len(results) == 1
+    check(g, {1: pick_amx(g, 1, "words")}, extreme=True, out="i32")
 
 
 @pytest.mark.skipif(not EMULATES, reason="the CPU itself refuses")
@@ -184,8 +139,9 @@ def test_tiles_have_registers_of_their_own(blocks: tuple[int, int]) -> None:
     assert set(config[16:32:2]) == {64} and not config[17:33:2].any() and config[0] == 1
 
 
-@given(g=geometries(), mt=st.sampled_from([1, 2, 4]))
-def test_tiles_cover_a_row(g: Geometry, mt: int) -> None:
+@drawn(100)
+def test_tiles_cover_a_row(pick: Random) -> None:
+    g, mt = geometry(pick), pick.choice((1, 2, 4))
     rows, across = tiles(g, mt)
     assert 1 <= rows <= min(16, g.out[2])
     assert (across - 1) * rows < g.out[2] <= across * rows
@@ -193,10 +149,10 @@ def test_tiles_cover_a_row(g: Geometry, mt: int) -> None:
 
 def test_where_tiles_pay() -> None:
     """They don't where one row of A meets each weight, or where a depthwise layer would fill a corner of them."""
-    assert worth_tiles(strided(square(64, 64, 56, 3, 1, 1)))
+    assert worth_tiles(strided(square(64, 64, 56, 3, 1, 1), item=1))
     assert worth_tiles(dense(49, 1280, 320, 320))
     assert not worth_tiles(dense(1, 1000, 1280, 1280))
-    assert not worth_tiles(strided(square(1, 1, 14, 3, 1, 1, groups=96)))
+    assert not worth_tiles(strided(square(1, 1, 14, 3, 1, 1, groups=96), item=1))
 
 
 def test_panels_end_with_zeros() -> None:
@@ -208,14 +164,11 @@ def test_panels_end_with_zeros() -> None:
     assert (packed[0, 0, :128].view(np.int32) == [1] * 20 + [0] * 12).all()
 
 
-def test_the_tier_takes_the_systems_permission(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers, "cpu_flags", lambda: frozenset(AMX.needs))
-    monkeypatch.setattr(tiers, "permitted", lambda: False)
-    assert tiers.choose().name == "avx512vnni"
+def test_the_tier_takes_the_systems_permission() -> None:
+    flags = frozenset(AMX.needs)
+    assert tiers.choose(None, flags, False).name == "avx512vnni" and tiers.choose(None, flags, True) == AMX
     with pytest.raises(ValueError, match="gives no tile registers: choose one of .*avx512vnni, or"):
-        tiers.choose("amx")
-    monkeypatch.setattr(tiers, "permitted", lambda: True)
-    assert tiers.choose() == AMX
+        tiers.choose("amx", flags, False)
 
 
 def test_permission_is_refused_without_tiles() -> None:

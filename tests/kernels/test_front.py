@@ -220,79 +220,46 @@ def test_records_tuples_and_what_is_traced() -> None:
     assert native(kernel)(words.ctypes.data, 2, 1) == 5 * 100 + 3 * 10 + 7 + 5 + 5
 
 
-def of_lists(x: int, y: int, z: int) -> int:
-    return sum([x, y])
-
-
-def of_floats(x: int, y: int, z: int) -> float:
-    y = x + 1.5  # type: ignore[assignment]
-    return y
-
-
-def of_quotients(x: int, y: int, z: int) -> float:
-    return x / y
-
-
-def of_unpacking(x: int, y: int, z: int) -> int:
-    a, b = swapped(x, y) if x else (x, y, z)
-    return a + b
-
-
-def of_too_much(x: int, y: int, z: int) -> int:
-    return sign(x, y)  # type: ignore[call-arg]
-
-
-def of_names(x: int, y: int, z: int) -> int:
-    return x + nothing  # type: ignore[name-defined]  # noqa: F821
-
-
-def of_itself(x: int, y: int, z: int) -> int:
-    return of_itself(x, y, z) if x else y
-
-
-def of_text(x: int, y: int, z: int) -> str:
-    return "x"
-
-
-def of_attributes(x: int, y: int, z: int) -> int:
-    return x.size  # type: ignore[attr-defined]
-
-
 def maybe(x: int) -> Any:
     if x:
         return x
 
 
-def sometimes(x: int, y: int, z: int) -> int:
-    y = x + maybe(z)
-    return y
+REFUSED = {
+    "return sum([x, y])": "kernel code has no sum",
+    "y = x + 1.5; return y": "kernel code computes with int64s and with values of lang, a number like 1.5 is neither",
+    "return x / y": "kernel code has no truediv",
+    "a, b = swapped(x, y) if x else (x, y, z); return a": "Cannot unify UniTuple(int64 x 2) and UniTuple(int64 x 3)",
+    "return sign(x, y)": "sign(x) is called with 2 values",
+    "return x + nothing": "the name 'nothing' is not defined",
+    "return wrong(x, y, z) if x else y": "wrong calls itself",
+    'return "x"': "No conversion from Literal[str](x) to int64",
+    "return x.size": "Unknown attribute 'size' of type int64",
+}
+"""What kernels cannot be written in, and what is said of it."""
 
 
-@pytest.mark.parametrize(
-    ("function", "place", "said"),
-    [
-        (of_lists, "of_lists", "kernel code has no sum"),
-        (
-            of_floats,
-            "of_floats",
-            "kernel code computes with int64s and with values of lang, a number like 1.5 is neither",
-        ),
-        (of_quotients, "of_quotients", "kernel code has no truediv"),
-        (of_unpacking, "of_unpacking", "Cannot unify UniTuple(int64 x 2) and UniTuple(int64 x 3)"),
-        (of_too_much, "of_too_much", "sign(x) is called with 2 values"),
-        (of_names, "of_names", "the name 'nothing' is not defined"),
-        (of_itself, "of_itself", "of_itself calls itself"),
-        (of_text, "of_text", "No conversion from Literal[str](x) to int64"),
-        (of_attributes, "of_attributes", "Unknown attribute 'size' of type int64"),
-        (sometimes, "maybe", "it returns a value in one place, and nothing in another"),
-    ],
-)
-def test_what_kernels_cannot_be_written_in_is_refused_with_the_place(
-    function: Callable[..., Any], place: str, said: str
-) -> None:
-    with pytest.raises(TypeError, match=rf"test_front.py:\d+: in {place}: {re.escape(said)}") as error:
-        native(function)
-    assert str(error.value).count("test_front.py:") == 1
+@pytest.mark.parametrize("code", REFUSED)
+def test_what_is_refused_has_its_place(code: str) -> None:
+    helpers = f"from {__name__} import sign, swapped\n"
+    wrong = from_file(f"{helpers}def wrong(x, y, z):\n    {code}\n")["wrong"]
+    with pytest.raises(TypeError, match=rf"written.py:\d+: in wrong: {re.escape(REFUSED[code])}") as error:
+        native(wrong)
+    assert str(error.value).count("written.py:") == 1
+
+
+def test_what_a_called_function_does_wrong_has_its_place() -> None:
+    def sometimes(x: int, y: int, z: int) -> int:
+        y = x + maybe(z)
+        return y
+
+    said = "it returns a value in one place, and nothing in another"
+    with pytest.raises(TypeError, match=rf"test_front.py:\d+: in maybe: {said}"):
+        native(sometimes)
+
+
+def of_itself(x: int, y: int, z: int) -> int:
+    return of_itself(x, y, z) if x else y
 
 
 def test_errors_of_traced_code_have_its_place() -> None:

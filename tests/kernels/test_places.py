@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.move.copy_plan import Move, dense
+from fastgraph.kernels.move.copy_plan import dense
 from fastgraph.kernels.move.gather_scatter_plan import Component, Indices, Loop, gathered, scattered
 from fastgraph.kernels.move.rows import LEFT_OUT, MOVED, NUMBERS, REPORTED
-from tests.kernels.harness import compiled, each_tier, guarded
-from tests.kernels.moving import numbered
+from tests.kernels.harness import drawn, each_tier, guarded
+from tests.kernels.moving import numbered, written
 
-SOME = settings(max_examples=80, deadline=None)
 INDICES = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64]
 
 
-def moved(move: Move, x: np.ndarray, y: np.ndarray, index: np.ndarray, tier: Any, threads: int = 1) -> tuple[Any, int]:
-    """(y after the move, the error cell); fails when a byte outside of y was written."""
-    memory, out = guarded(y, 0)
-    source, places = guarded(x, 0)[1], guarded(index, 0)[1]
+def moved(move: Any, x: np.ndarray, y: np.ndarray, index: np.ndarray, tier: Any, threads: int = 1) -> tuple[Any, int]:
+    """(y after the move, the error cell)."""
     error = np.zeros(1, np.int64)
-    pointers = {"dst": out, "src": source, "index": places, "error": error}
-    values = {name: array.ctypes.data for name, array in pointers.items()}
-    record = np.array(row(move.kernel).args.filled(**{**move.args, **values}), np.int64)
-    before = memory.copy()
-    for thread in range(threads):
-        compiled(row(move.kernel).make(), (), tier)(record.ctypes.data, thread, threads)
-    start = out.ctypes.data - memory.ctypes.data
-    for part in (slice(0, start), slice(start + out.nbytes, None)):
-        assert (memory[part] == before[part]).all(), "the kernel wrote outside of its result"
-    return out, int(error[0])
+    return written(move, x, y, tier, threads, index=guarded(index, 0)[1], error=error), int(error[0])
 
 
 def along(x: np.ndarray, index: np.ndarray, axis: int, outside: int = REPORTED) -> tuple[Any, ...]:
@@ -45,15 +31,16 @@ def along(x: np.ndarray, index: np.ndarray, axis: int, outside: int = REPORTED) 
     return loops, [Component(x.shape[axis], s[axis], x.shape[axis])], Indices(index.dtype, 0, outside)
 
 
-@given(st.data(), st.sampled_from(tiers.usable()), st.sampled_from(INDICES), st.sampled_from(["u1", "i2", "f4", "i8"]))
-@SOME
-def test_gathers_and_scatters_along_an_axis(data, tier, kind, dtype):
-    shape = tuple(data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)))
-    axis = data.draw(st.integers(0, len(shape) - 1))
-    taken = tuple(data.draw(st.integers(1, 9 if a == axis else n)) for a, n in enumerate(shape))
-    n, seed = shape[axis], np.random.default_rng(data.draw(st.integers(0, 99)))
-    index = seed.integers(-n if np.dtype(kind).kind == "i" else 0, n, taken).astype(kind)
-    x, threads = numbered(shape, dtype), data.draw(st.integers(1, 3))
+@each_tier
+@drawn(40)
+def test_gathers_and_scatters_along_an_axis(tier: Any, pick: Random) -> None:
+    shape, kind = tuple(pick.randint(1, 6) for _ in range(pick.randint(1, 4))), pick.choice(INDICES)
+    dtype, threads = pick.choice(("u1", "i2", "f4", "i8")), pick.randint(1, 3)
+    axis = pick.randint(0, len(shape) - 1)
+    taken = tuple(pick.randint(1, 9 if a == axis else n) for a, n in enumerate(shape))
+    n, rng = shape[axis], np.random.default_rng(pick.randint(0, 99))
+    index = rng.integers(-n if np.dtype(kind).kind == "i" else 0, n, taken).astype(kind)
+    x = numbered(shape, dtype)
     loops, components, indices = along(x, index, axis)
     at: list[Any] = list(np.ogrid[tuple(slice(k) for k in taken)])
     at[axis] = index.astype(np.int64)
@@ -68,16 +55,16 @@ def test_gathers_and_scatters_along_an_axis(data, tier, kind, dtype):
     assert (error, wrong) == (0, 0)
 
 
-@given(st.data(), st.sampled_from(tiers.usable()), st.sampled_from(NUMBERS))
-@SOME
-def test_reductions(data, tier, kind):
-    operation, (ufunc, low) = data.draw(st.sampled_from(list(UFUNCS.items())))
-    dtype = np.dtype(f"{kind[0]}{int(kind[1:]) // 8}")
+@each_tier
+@drawn(60)
+def test_reductions(tier: Any, pick: Random) -> None:
+    kind, operation, width = pick.choice(NUMBERS), pick.choice(sorted(UFUNCS)), pick.choice((1, 3, 8))
+    (ufunc, low), dtype = UFUNCS[operation], np.dtype(f"{kind[0]}{int(kind[1:]) // 8}")
     if operation == "div" and dtype.kind != "f":
         return
-    seed, width = np.random.default_rng(data.draw(st.integers(0, 99))), data.draw(st.sampled_from([1, 3, 8]))
-    x, updates = seed.integers(low, 9, (7, width)).astype(dtype), seed.integers(low, 9, (12, width)).astype(dtype)
-    index, item = seed.integers(-7, 7, 12), dtype.itemsize
+    rng, item = np.random.default_rng(pick.randint(0, 99)), dtype.itemsize
+    x, updates = rng.integers(low, 9, (7, width)).astype(dtype), rng.integers(low, 9, (12, width)).astype(dtype)
+    index = rng.integers(-7, 7, 12)
     if dtype.kind == "f" and operation in ("min", "max"):
         updates[3] = np.nan
     loops = [Loop(12, item * width, 8, 0, False), Loop(width, item, 0, item)]

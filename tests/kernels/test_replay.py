@@ -130,14 +130,14 @@ def test_what_cannot_be_built_says_why() -> None:
         "--against HEAD --jobs many", "--against HEAD --ir", "--against --strict",
     ),
 )  # fmt: skip
-def test_wrong_use_exits_with_2(args: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "HEAD" in args:
-        monkeypatch.setattr(trees, "commit", lambda name: "0" * 40)
+def test_wrong_use_exits_with_2(args: str) -> None:
+    history = trees.History(lambda name: "0" * 40) if "HEAD" in args else trees.History()
     with pytest.raises(SystemExit) as exit:
-        main(args.split())
+        main(args.split(), history)
     assert exit.value.code == 2
 
 
+@pytest.mark.slow
 def test_a_tree_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     exported = []
 
@@ -157,12 +157,10 @@ def test_a_tree_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         path.write_text(new, encoding="utf-8")
 
     def run(ref: str, *args: str) -> tuple[int, str]:
-        code = main(["--against", ref, "--tier", "generic", *args])
+        code = main(["--against", ref, "--tier", "generic", *args], trees.History(str, export))
         return code, capsys.readouterr().out
 
     monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(trees, "commit", str)
-    monkeypatch.setattr(trees, "_export", export)
     assert run("0", "--kernels", "flip(", "round(") == (0, "generic: 2 kernels, 2 same IR\n")
     assert run("1", "--kernels", "flip(") == (1, "generic: 1 kernels, 1 differs: flip()\n")
     for more in [], ["--ir"]:
@@ -183,14 +181,13 @@ def test_all_of_a_tier_is_kept_for_a_commit(tmp_path: Path, monkeypatch: pytest.
             file.writestr("a()", f"text of {tier}")
 
     monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(trees, "_export", lambda hash, to: None)
-    monkeypatch.setattr(trees, "_collect", collect)
+    history = trees.History(str, lambda hash, to: None, collect)
     for prefixes in ["a"], [], [], ["a"]:
-        with trees.there("0", "avx2", prefixes) as texts:
+        with trees.there("0", "avx2", prefixes, history) as texts:
             assert dict(texts) == {"a()": "text of avx2"}
     assert collected == [("avx2", "a"), ("avx2",)]
     for number in range(12):
-        with trees.there(str(number), "generic", []):
+        with trees.there(str(number), "generic", [], history):
             pass
     (place,) = tmp_path.iterdir()
     assert len(list(place.iterdir())) == 8

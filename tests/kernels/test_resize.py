@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
 
+from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.move.coordinates import nearest_indices
 from fastgraph.kernels.move.resize_plan import resized
 from fastgraph.kernels.move.resize_tables import Axis, ResizeTable, resize_table
 from fastgraph.kernels.move.take_plan import taken
-from tests.kernels.harness import each_tier
+from tests.kernels.harness import drawn, each_tier, noise
 from tests.kernels.moving import perform, weighted
+from tests.nets import Net, by_onnxruntime, session
 
-MODES = [
-    "half_pixel",
-    "half_pixel_symmetric",
-    "pytorch_half_pixel",
-    "align_corners",
-    "asymmetric",
-    "tf_crop_and_resize",
+WIDEST = tiers.usable()[-1]
+
+MODES = "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric tf_crop_and_resize".split()
+ROUNDINGS = "round_prefer_floor round_prefer_ceil floor ceil".split()
+VARIANTS: list[dict[str, Any]] = [
+    {"mode": "linear"},
+    {"mode": "linear", "antialias": 1},
+    {"mode": "cubic"},
+    {"mode": "cubic", "cubic_coeff_a": -0.5},
+    {"mode": "cubic", "antialias": 1},
+    {"mode": "cubic", "exclude_outside": 1},
+    {"mode": "linear", "antialias": 1, "exclude_outside": 1},
 ]
 SIZES = [((7, 5), (14, 15)), ((7, 5), (3, 4)), ((6, 10), (10, 3)), ((9, 8), (2, 1))]
 ROI = ((0.1, 0.8), (-0.2, 1.2))
-
-
-def noise(shape: tuple[int, ...]) -> np.ndarray:
-    return np.random.default_rng(sum(shape)).standard_normal(shape, np.float32)
 
 
 def through_kernels(x, axes: dict[int, ResizeTable], tier, threads: int = 1, extrapolation: float = 0.0) -> np.ndarray:
@@ -36,41 +42,20 @@ def through_kernels(x, axes: dict[int, ResizeTable], tier, threads: int = 1, ext
     return x
 
 
-def by_onnx(x, out, **attributes) -> tuple[np.ndarray, np.ndarray | None]:
+def by_onnx(x: np.ndarray, out: tuple[int, int], **attributes: Any) -> tuple[np.ndarray, np.ndarray]:
     """(onnxruntime's, the ONNX reference's) Resize of the two last axes of x to `out`."""
-    import onnx
-    import onnxruntime
-    from onnx import helper
-    from onnx.reference import ReferenceEvaluator
-
-    roi = [0.0, 0.0, ROI[0][0], ROI[1][0], 1.0, 1.0, ROI[0][1], ROI[1][1]]
-    constants = [("roi", np.array(roi, np.float32)), ("sizes", np.array([*x.shape[:2], *out], np.int64))]
-    node = helper.make_node("Resize", ["x", "roi", "", "sizes"], ["y"], extrapolation_value=3.5, **attributes)
-    kind = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in "xy"]
-    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in constants]
-    graph = helper.make_graph([node], "resize", kind[:1], kind[1:], tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": x})[0], ReferenceEvaluator(model).run(None, {"x": x})[0]
+    net, whole = Net(19), [0.0, 0.0, ROI[0][0], ROI[1][0], 1.0, 1.0, ROI[0][1], ROI[1][1]]
+    sizes = net.const(np.array([*x.shape[:2], *out]))
+    attributes["extrapolation_value"] = 3.5
+    net.output(net("Resize", net.input("x", x.shape), net.const(whole), "", sizes, **attributes))
+    return by_onnxruntime(net.bytes(), {"x": x})[0], ReferenceEvaluator(net.model()).run(None, {"x": x})[0]
 
 
 @pytest.mark.parametrize("coordinates", MODES)
-@pytest.mark.parametrize(
-    "variant",
-    [
-        {"mode": "linear"},
-        {"mode": "linear", "antialias": 1},
-        {"mode": "cubic"},
-        {"mode": "cubic", "cubic_coeff_a": -0.5},
-        {"mode": "cubic", "antialias": 1},
-        {"mode": "cubic", "exclude_outside": 1},
-        {"mode": "linear", "antialias": 1, "exclude_outside": 1},
-    ],
-    ids=lambda v: "-".join(map(str, v.values())),
-)
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "-".join(map(str, v.values())))
 def test_tables_agree_with_onnx(coordinates, variant):
     for shape, out in SIZES:
-        x = noise((1, 2, *shape))
+        x = noise(1, 2, *shape)
         runtime, reference = by_onnx(x, out, coordinate_transformation_mode=coordinates, **variant)
         y = x
         for k in range(2):
@@ -83,41 +68,38 @@ def test_tables_agree_with_onnx(coordinates, variant):
 
 
 @pytest.mark.parametrize("coordinates", MODES)
-@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_nearest_agrees_with_onnxruntime(coordinates, rounding):
     attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding, "mode": "nearest"}
     for shape, out in SIZES:
-        x = noise((1, 2, *shape))
+        x = noise(1, 2, *shape)
         places = [nearest_indices(shape[k], out[k], coordinates, rounding, roi=ROI[k]) for k in range(2)]
         plan = taken(x.shape, [None, None, *places], 4, fill=int(np.float32(3.5).view(np.int32)))
         expected, _ = by_onnx(x, out, **attributes)
-        np.testing.assert_array_equal(perform(plan, x, expected.shape, _tier()), expected)
+        np.testing.assert_array_equal(perform(plan, x, expected.shape, WIDEST), expected)
 
 
-def _tier():
-    from fastgraph.kernels.isa import tiers
-
-    return tiers.usable()[-1]
+KERNEL_CASES = [
+    ((2, 5, 6, 37), {1: 10, 2: 12}, {}),
+    ((1, 9, 8, 64), {1: 4, 2: 5}, {}),
+    ((1, 5, 6, 3), {1: 9, 2: 11}, {}),
+    ((2, 3, 5, 6), {2: 7, 3: 13}, {}),
+    ((2, 5, 7, 18), {2: 9, 3: 31}, {"mode": "cubic"}),
+    ((1, 4, 5, 6, 40), {1: 7, 2: 10, 3: 9}, {}),
+    ((1, 5, 6, 21), {1: 10, 2: 12}, {"mode": "cubic"}),
+    ((1, 17, 14, 3), {1: 5, 2: 4}, {"mode": "cubic", "antialias": True}),
+    ((1, 17, 14, 70), {1: 5}, {"antialias": True}),
+]
 
 
 @each_tier
-@pytest.mark.parametrize(
-    "shape, axes, mode, extra",
-    [
-        ((2, 5, 6, 37), {1: 10, 2: 12}, "linear", {}),
-        ((1, 9, 8, 64), {1: 4, 2: 5}, "linear", {}),
-        ((1, 5, 6, 3), {1: 9, 2: 11}, "linear", {}),
-        ((2, 3, 5, 6), {2: 7, 3: 13}, "linear", {}),
-        ((2, 5, 7, 18), {2: 9, 3: 31}, "cubic", {}),
-        ((1, 4, 5, 6, 40), {1: 7, 2: 10, 3: 9}, "linear", {}),
-        ((1, 5, 6, 21), {1: 10, 2: 12}, "cubic", {}),
-        ((1, 17, 14, 3), {1: 5, 2: 4}, "cubic", {"antialias": True}),
-        ((1, 17, 14, 70), {1: 5}, "linear", {"antialias": True}),
-    ],
-)
-def test_kernels_do_what_the_tables_say(tier, shape, axes, mode, extra):
-    x = noise(shape)
-    tables = {axis: resize_table(Axis(shape[axis], n), mode, "half_pixel", **extra) for axis, n in axes.items()}
+@pytest.mark.parametrize("shape, axes, how", KERNEL_CASES)
+def test_kernels_do_what_the_tables_say(tier: Any, shape: Any, axes: dict[int, int], how: dict[str, Any]) -> None:
+    x = noise(*shape)
+    tables = {
+        axis: resize_table(Axis(shape[axis], n), coordinate_mode="half_pixel", **{"mode": "linear", **how})
+        for axis, n in axes.items()
+    }
     expected = x
     for axis, table in tables.items():
         expected = weighted(expected, axis, table)
@@ -127,22 +109,19 @@ def test_kernels_do_what_the_tables_say(tier, shape, axes, mode, extra):
         np.testing.assert_array_equal(through_kernels(x, tables, tier, threads), y)
 
 
-@given(st.data())
-@settings(max_examples=40, deadline=None)
-def test_crops_with_extrapolation(data):
-    shape = (data.draw(st.integers(1, 3)), data.draw(st.integers(2, 8)), data.draw(st.integers(1, 20)))
-    roi = (data.draw(st.floats(-0.5, 0.5)), data.draw(st.floats(0.6, 1.5)))
-    axis = Axis(shape[1], data.draw(st.integers(1, 12)), roi=roi)
-    table = resize_table(axis, "linear", "tf_crop_and_resize")
-    x = noise(shape)
-    y = through_kernels(x, {1: table}, _tier(), 2, extrapolation=-7.0)
+@drawn(40)
+def test_crops_with_extrapolation(pick: Random) -> None:
+    x = noise(pick.randint(1, 3), pick.randint(2, 8), pick.randint(1, 20))
+    roi = (pick.uniform(-0.5, 0.5), pick.uniform(0.6, 1.5))
+    table = resize_table(Axis(x.shape[1], pick.randint(1, 12), roi=roi), "linear", "tf_crop_and_resize")
+    y = through_kernels(x, {1: table}, WIDEST, 2, extrapolation=-7.0)
     np.testing.assert_allclose(y, weighted(x, 1, table, -7.0), atol=2e-6)
     assert (y[:, table.outside] == -7).all()
 
 
 def test_an_axis_that_keeps_its_size_is_copied():
     table = resize_table(Axis(6, 6), "cubic", "half_pixel")
-    x = noise((6,))
+    x = noise(6)
     np.testing.assert_array_equal(weighted(x, 0, table), x)
 
 
@@ -153,31 +132,24 @@ def test_unknown_modes_are_named():
         resize_table(Axis(4, 8), "area", "half_pixel")
 
 
-def runtime_nearest(coordinates: str, rounding: str, given: str):
+def runtime_nearest(coordinates: str, rounding: str, given: str) -> Callable[..., np.ndarray]:
     """onnxruntime's nearest Resize of one axis: places(n_in, number of sizes or scales, roi)."""
-    import onnxruntime
-    from onnx import TensorProto, helper
-
-    reads = ["x", "roi", "", "n"] if given == "sizes" else ["x", "roi", "n"]
-    node = helper.make_node("Resize", reads, ["y"], mode="nearest", nearest_mode=rounding, extrapolation_value=-1.0,
-                            coordinate_transformation_mode=coordinates)  # fmt: skip
-    counts = TensorProto.INT64 if given == "sizes" else TensorProto.FLOAT
-    kinds = [("x", TensorProto.FLOAT, [None]), ("roi", TensorProto.FLOAT, [2]), ("n", counts, [1])]
-    entries = [helper.make_tensor_value_info(*kind) for kind in kinds]
-    graph = helper.make_graph([node], "g", entries, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    net, counts = Net(19), np.dtype(np.int64 if given == "sizes" else np.float32)
+    x, roi, n = net.input("x", [None]), net.input("roi", [2]), net.input("n", [1], counts)
+    attributes = {"nearest_mode": rounding, "coordinate_transformation_mode": coordinates, "extrapolation_value": -1.0}
+    net.output(net("Resize", *([x, roi, "", n] if given == "sizes" else [x, roi, n]), mode="nearest", **attributes))
+    runtime = session(net.bytes())
 
     def places(n_in: int, number: float, roi: tuple[float, float]) -> np.ndarray:
-        count = np.array([number], np.int64 if given == "sizes" else np.float32)
-        feeds = {"x": np.arange(n_in, dtype=np.float32), "roi": np.float32(roi), "n": count}
-        return session.run(None, feeds)[0]
+        feeds = {"x": np.arange(n_in, dtype=np.float32), "roi": np.float32(roi), "n": np.array([number], counts)}
+        found: np.ndarray = runtime.run(None, feeds)[0]
+        return found
 
     return places
 
 
 @pytest.mark.parametrize("given", ["sizes", "scales"])
-@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("coordinates", MODES)
 def test_nearest_indices_of_many_sizes_are_onnxruntimes(coordinates, rounding, given):
     """Ties fall to the same side in all of them, whatever f32 makes of the quotients."""

@@ -18,6 +18,7 @@ from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
 from fastgraph.kernels.pointwise.steps import COMPOSED, NUMBERS, pattern
 from fastgraph.plan.lower.emit import _kernel
+from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.steps import steps_of
 from fastgraph.plan.lower.walk import Out, _form, _spelled, f32_bits
 from tests.kernels.harness import each_tier, run
@@ -176,3 +177,19 @@ def test_kernels_are_those_of_the_table() -> None:
 def test_bits_are_those_of_the_nearest_f32(x: float) -> None:
     with np.errstate(all="ignore"):
         assert f32_bits(x) == int(np.float32(x).view(np.int32))
+
+
+def test_which_chains_need_no_table() -> None:
+    inf = np.inf
+    assert ending((), 0) == (None, -inf, inf, "clip")
+    assert ending((("add", 1, 0), ("relu", 2)), 1) == (1, 0, inf, "clip")
+    assert ending((("min", 6.0, 0), ("max", 1, -1.0)), 0) == (None, -1, 6, "clip")
+    assert ending((("clip", 0, 5.0, 3.0),), 0) == (None, 3, 3, "clip")
+    assert ending((("add", 0, 2.0), ("clip", 1, -1.0, 1.0)), 0) == (2, -1, 1, "clip")
+    assert ending((("hard_sigmoid", 0, 0.2, 0.5), ("mul", 1, 0)), 0) == (None, 0.2, 0.5, "hard_sigmoid_mul")
+    assert ending((("leaky_relu", 0, 0.1),), 0) == (None, 0.1, 0, "leaky_relu")
+    for chain in [
+        (("add", 0, 0),), (("clip", 0, float("nan"), 1.0),), (("relu", 0), ("add", 2, 1)), (("max", 0, 1),),
+        (("relu", 0), ("relu", 0)), (("add", 0, 1), ("relu", 0)), (("mul", 0, 2.0),),
+    ]:  # fmt: skip
+        assert ending(chain, 1) is None

@@ -2,82 +2,54 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume
 
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.gemm import pick_winograd as module
 from fastgraph.kernels.gemm.pack_winograd import pack_winograd, transforms
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.gemm.pick_winograd import (
     MOST_CHANNELS,
+    WIDE,
     best_winograd,
     pick_winograd,
     winograd_form,
 )
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pointwise.chain import eval_chain
-from tests.kernels.harness import each_tier, run
-from tests.kernels.test_conv import noise, reference, square
-from tests.kernels.walking import Constants, ended
+from tests.kernels.geometries import reference, square, strided
+from tests.kernels.harness import drawn, each_tier, noise, run
+from tests.kernels.walking import Ending
 from tests.nets import Net, assert_close, by_onnxruntime
 
-pytestmark = pytest.mark.slow
-
 WINOGRAD = row("winograd")
-CHAINS: dict[tuple[str, ...], Any] = {
-    (): (("max", 0, 0.0),),
-    ("full",): (("add", 1, 0), ("clip", 2, -1.0, 1.0)),
-    ("full", "image", "channel", "scalar"): (("mul", 0, 2), ("add", 5, 1), ("add", 6, 3), ("max", 7, 4)),
-}
 
 
-def check(
-    tier: Any,
-    g: Geometry,
-    m: int,
-    threads: int = 1,
-    kinds: tuple[str, ...] = (),
-    slack: int = 0,
-    l2: int = 1 << 20,
-    biased: bool = True,
-) -> tuple[float, bytes]:
-    """Run on random data; the largest error as a part of the largest sum of magnitudes, and the output's bytes."""
-    x, w, bias = noise(g.images, *g.size, g.x_strides[3]), noise(g.n, *g.kernel, g.c), noise(g.n) * biased
-    form = winograd_form(g)
+def check(tier: Any, g: Geometry, m: int, end: str = "bounds", l2: int = 1 << 20, wide: int = WIDE) -> float:
+    """The largest error as a part of the largest sum of magnitudes, on random data, with or without a bias."""
+    bias = noise(g.n) if end != "plain" else None
+    x, w = noise(g.images, *g.size, g.x_strides[3]), noise(g.n, *g.kernel, g.c)
+    form = winograd_form(g, wide)
     assert form is not None
-    choice = pick_winograd(tier, form, m, threads, l2)
-    shapes = {
-        "full": (g.images, prod(g.out), g.n), "image": (g.images, 1, g.n), "channel": (1, 1, g.n),
-        "scalar": (1, 1, 1),
-    }  # fmt: skip
-    operands = [noise(*shapes[kind]) for kind in kinds]
-    constants = Constants(tier)
-    weights = w.reshape(g.n, *form.g.kernel, g.c)
-    packed = pack_winograd(weights, bias if biased else None, m, form.tall, choice.nv, tier.lanes)
-    y = np.full((g.images, *g.out, g.n + slack), 7, np.float32)
-    scratch = np.full(choice.scratch * threads // 4, np.nan, np.float32)
-    record = WINOGRAD.args.filled(
-        **choice.fields,
-        x=x,
-        w=packed,
-        y=y,
-        ldy=g.n + slack,
-        scratch=scratch,
-        **ended(constants, CHAINS[kinds], operands),
-    )
-    y = run(WINOGRAD, choice.params, record, tier, threads)[2]
-    sums = (reference(x[..., : g.c], w, g) + bias).reshape(g.images, -1, g.n)
-    expected = eval_chain(CHAINS[kinds], [sums, *(x.astype(np.float64) for x in operands)])
-    expected = expected.reshape(g.images, *g.out, g.n)
-    assert (y[..., g.n :] == 7).all()
+    ending, results = Ending(tier, end, (g.images, prod(g.out), g.n)), []
+    for threads in (1, 2, 3):
+        choice = pick_winograd(tier, form, m, threads, l2)
+        packed = pack_winograd(w.reshape(g.n, *form.g.kernel, g.c), bias, m, form.tall, choice.nv, tier.lanes)
+        y = np.full((g.images, *g.out, g.n + 2), 7, np.float32)
+        scratch = np.full(choice.scratch * threads // 4, np.nan, np.float32)
+        memory = {"x": x, "w": packed, "y": y, "ldy": g.n + 2, "scratch": scratch}
+        record = WINOGRAD.args.filled(**choice.fields, **memory, **ending.slots)
+        results.append(run(WINOGRAD, choice.params, record, tier, threads)[2])
+    y = results[0]
+    assert len({each.tobytes() for each in results}) == 1 and (y[..., g.n :] == 7).all()
+    expected = ending.of(reference(x[..., : g.c], w, g) + (0 if bias is None else bias))
     magnitude = reference(abs(x[..., : g.c]), abs(w), g).max()
-    return float(abs(y[..., : g.n] - expected).max() / magnitude), y.tobytes()
+    return float(abs(y[..., : g.n] - expected).max() / magnitude)
 
 
 KINDS = {
@@ -87,51 +59,38 @@ KINDS = {
 """The least and the greatest extent of a kernel, by the axes that it has."""
 
 
-@st.composite
-def geometries(draw: Any, n: int, kind: str) -> Geometry:
-    c, images = draw(st.integers(1, 20)), draw(st.integers(1, 3))
-    kernel = tuple(draw(st.integers(*ends)) for ends in KINDS[kind])
-    dilations = (draw(st.integers(1, 2)), 1, draw(st.integers(1, 4))) if kind == "row" else (1, 1, 1)
-    strides = (draw(st.integers(1, 2)) if kernel[1] > 1 else 1, 1, 1)
+def geometry(pick: Random, n: int, kind: str) -> Geometry:
+    c, images = pick.randint(1, 20), pick.randint(1, 3)
+    deep, high, wide = (pick.randint(*ends) for ends in KINDS[kind])
+    dilations = (pick.randint(1, 2), 1, pick.randint(1, 4)) if kind == "row" else (1, 1, 1)
+    strides = (pick.randint(1, 2) if high > 1 else 1, 1, 1)
     size, out, pads = [], [], []
-    for axis, (k, dilation, stride) in enumerate(zip(kernel, dilations, strides, strict=True)):
-        reach = (k - 1) * dilation
-        pad = dilation * draw(st.integers(0, k - 1))
-        after = draw(st.integers(0, reach))
-        least = max(1, reach + 1 - pad - after)
+    for axis, (k, dilation, stride) in enumerate(zip((deep, high, wide), dilations, strides, strict=True)):
+        span = (k - 1) * dilation
+        pad, after = dilation * pick.randint(0, k - 1), pick.randint(0, span)
+        least = max(1, span + 1 - pad - after)
         most = {"row": 40, "slices": 6}.get(kind, 11) if axis == 2 else 11 if axis else 4 + 7 * (kind == "slices")
-        extent = 1 if (kind == "row" and axis < 2) else draw(st.integers(least, max(least, most)))
+        extent = 1 if (kind == "row" and axis < 2) else pick.randint(least, max(least, most))
         size.append(extent)
         pads.append(pad)
-        out.append((extent + pad + after - reach - 1) // stride + 1)
-    pixel = c + (0 if kind == "row" and size[2] % dilations[2] else draw(st.integers(0, 2)))
-    line, plane = size[2] * pixel, size[1] * size[2] * pixel
-    return Geometry(
-        images, 1, c, n, (size[0], size[1], size[2]), kernel, (out[0], out[1], out[2]),
-        (size[0] * plane, plane, line, pixel), strides, dilations, (pads[0], pads[1], pads[2]),
-    )  # fmt: skip
+        out.append((extent + pad + after - span - 1) // stride + 1)
+    sizes, kernel = (images, 1, c, n), (deep, high, wide)
+    where = [(d, h, w) for d, h, w in (size, out, pads)]
+    g = Geometry(*sizes, where[0], kernel, where[1], (0, 0, 0, 0), strides, dilations, where[2])
+    return strided(g, 0 if kind == "row" and size[2] % dilations[2] else pick.randint(0, 2))
+
+
+SLOW = [pytest.param(*case, marks=pytest.mark.slow) for case in product(KINDS, (2, 4)) if case != ("any", 4)]
 
 
 @each_tier
-@pytest.mark.parametrize(("kind", "m"), [("square", 2), ("any", 2), *((kind, 4) for kind in KINDS)])
-@pytest.mark.parametrize(("n", "kinds"), list(zip((3, 18, 18), CHAINS, strict=True)))
-@settings(max_examples=8, deadline=None)
-@given(
-    data=st.data(),
-    threads=st.integers(1, 2),
-    slack=st.integers(0, 2),
-    l2=st.sampled_from([1, 1 << 20]),
-    biased=st.booleans(),
-)
-def test_any_map(
-    tier: Any, kind: str, m: int, n: int, kinds: tuple[str, ...], data: Any, threads: int, slack: int, l2: int,
-    biased: bool,
-) -> None:  # fmt: skip
-    g = data.draw(geometries(n, kind))
-    assume(winograd_form(g) is not None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "WIDE", 6)
-        error, _ = check(tier, g, m, threads, kinds, slack, l2, biased)
+@pytest.mark.parametrize(("kind", "m"), [("any", 4), *SLOW])
+@drawn(20)
+def test_any_map(tier: Any, kind: str, m: int, pick: Random) -> None:
+    n, end = pick.choice(((3, "plain"), (18, "bounds"), (18, "addend"), (18, "all")))
+    g = geometry(pick, n, kind)
+    assume(winograd_form(g, 6) is not None)
+    error = check(tier, g, m, end, pick.choice((1, 1 << 20)), 6)
     assert error < (1e-6 if m == 2 else 4e-6)  # of 300 random maps the worst made 2.6e-7 and 1.3e-6
 
 
@@ -151,30 +110,13 @@ def test_what_it_can_compute() -> None:
     assert winograd_form(row._replace(pads=(0, 0, 5))) is None
 
 
-@each_tier
-@pytest.mark.parametrize("m", [2, 4])
-def test_same_bits_for_any_threads(tier: Any, m: int) -> None:
-    results = [check(tier, square(40, 50, 12, 3, 1, 1), m, threads) for threads in (1, 2, 3)]
-    assert max(error for error, _ in results) < 1e-6
-    assert len({output for _, output in results}) == 1
-
-
+@pytest.mark.slow
 def test_error_in_relation_to_the_largest_output() -> None:
     tier, g = tiers.usable()[-1], square(MOST_CHANNELS, 32, 14, 3, 1, 1)
     x, w = noise(g.images, *g.size, g.c), noise(g.n, 1, 3, 3, g.c)
-    expected = reference(x, w, g)
-    form = winograd_form(g)
-    assert form is not None
+    ratio = reference(abs(x), abs(w), g).max() / abs(reference(x, w, g)).max()
     for m, limit in ((2, 1.5e-6), (4, 5e-6)):
-        choice = pick_winograd(tier, form, m)
-        y = np.empty((g.images, *g.out, g.n), np.float32)
-        scratch = np.empty(choice.scratch // 4, np.float32)
-        packed = pack_winograd(w, None, m, False, choice.nv, tier.lanes)
-        record = WINOGRAD.args.filled(
-            **choice.fields, x=x, w=packed, y=y, ldy=g.n, scratch=scratch, **ended(Constants(tier), (), [])
-        )
-        y = run(WINOGRAD, choice.params, record, tier)[2]
-        assert abs(y - expected).max() < limit * abs(expected).max()
+        assert check(tier, g, m, "plain") * ratio < limit
 
 
 @pytest.mark.parametrize("m", [2, 4])
@@ -190,23 +132,17 @@ def test_transforms(m: int) -> None:
 
 
 def test_chosen_where_it_saves_time() -> None:
+    """The larger m has more weights to read: with few tiles to share them it is the slower one."""
     wide = tiers.BY_NAME["avx512"]
-    assert best_winograd(wide, square(64, 64, 56, 3, 1, 1)) == 4
+    best = {(64, 64, 56): 4, (3, 64, 56): None, (64, 64, 1): None, (512, 512, 7): 2, (512, 512, 3): None}
+    for (c, n, size), m in {**best, (MOST_CHANNELS + 1, 256, 56): 2}.items():
+        assert best_winograd(wide, square(c, n, size, 3, 1, 1)) == m
     assert best_winograd(wide, square(64, 64, 56, 3, 1, 1), largest=2) == 2
-    assert best_winograd(wide, square(3, 64, 56, 3, 1, 1)) is None
-    assert best_winograd(wide, square(64, 64, 1, 3, 1, 1)) is None
     assert best_winograd(tiers.BY_NAME["generic"], square(64, 64, 56, 3, 1, 1)) == 4
     assert best_winograd(wide, square(32, 32, 56, 5, 1, 2)) == 4
 
 
-def test_weights_from_memory_count() -> None:
-    """The larger m has more weights to read: with few tiles to share them it is the slower one."""
-    wide = tiers.BY_NAME["avx512"]
-    assert best_winograd(wide, square(512, 512, 7, 3, 1, 1)) == 2
-    assert best_winograd(wide, square(512, 512, 3, 3, 1, 1)) is None
-    assert best_winograd(wide, square(MOST_CHANNELS + 1, 256, 56, 3, 1, 1)) == 2
-
-
+@pytest.mark.slow
 def test_groups_computed_as_one() -> None:
     """Two groups of few output channels become one with zeros among its weights, which winograd then computes."""
     net = Net()
@@ -229,6 +165,7 @@ NETS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 def test_in_networks(name: str) -> None:
     """With an operand for each result after it, and a value for each channel of an image."""

@@ -10,13 +10,14 @@ import numpy as np
 
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import row
+from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import Loops
-from fastgraph.kernels.pointwise.rows import FORMS
+from fastgraph.kernels.pointwise.rows import FORMS, NO_EPILOGUE
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.registry import Emit
 from fastgraph.plan.lower.walk import Out, Read, f32_bits, table
 from fastgraph.plan.program import Ref
-from tests.kernels.harness import compiled, run
+from tests.kernels.harness import compiled, noise, run
 
 ROW = row("elementwise")
 TYPES = {"f32": np.float32, "u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16, "i32": np.int32,
@@ -87,27 +88,55 @@ def strided(constants: Constants, array: np.ndarray, broadcast: Sequence[str] = 
     return Read(constants.add(array), **steps)
 
 
-def ended(constants: Constants, chain: tuple, operands: Sequence[np.ndarray]) -> dict[str, Any]:
+def ended(
+    constants: Constants, chain: tuple, operands: Sequence[np.ndarray], forms: Sequence[str] = FORMS
+) -> dict[str, Any]:
     """The slots of EPILOGUE for a chain over sums and operands [image, row, column], 1 where all are the same."""
     found = ending(chain, len(operands))
-    if found is None or found.form not in FORMS:
+    if found is None or found.form not in forms:
         names = ("image", "row", "column")
         reads = [
             strided(constants, x, [name for name, size in zip(names, x.shape, strict=True) if size == 1])
             for x in operands
         ]
         words = table_of(constants, chain, [None, *reads])
-        walk = {"walk": kernel_address(Kernel("chain"), constants.tier), "table": words}
-        return {**_plain(-np.inf, np.inf), **walk}
-    slots = {**_plain(found.low, found.high), "form": FORMS.index(found.form)}
+        return {**NO_EPILOGUE, "walk": kernel_address(Kernel("chain"), constants.tier), "table": words}
+    slots = {"form": forms.index(found.form), "low": f32_bits(found.low), "high": f32_bits(found.high)}
     if found.addend is None:
-        return slots
+        return {**NO_EPILOGUE, **slots}
     assert isinstance(found.addend, int)
     x = operands[found.addend - 1]
     image, row, _ = (size // 4 * (n > 1) for size, n in zip(x.strides, x.shape, strict=True))
-    return {**slots, "addend": x, "addend_image": image, "addend_row": row}
+    return {**NO_EPILOGUE, **slots, "addend": x, "addend_image": image, "addend_row": row}
 
 
-def _plain(low: float, high: float) -> dict[str, Any]:
-    none = dict.fromkeys(("form", "addend", "addend_image", "addend_row", "walk", "table"), 0)
-    return {**none, "low": f32_bits(low), "high": f32_bits(high)}
+ENDINGS: dict[str, tuple[tuple[str, ...], tuple]] = {
+    "plain": ((), ()),
+    "bounds": ((), (("clip", 0, -0.5, 1.0),)),
+    "addend": (("full",), (("add", 1, 0), ("clip", 2, -0.5, 6.0))),
+    "scale and shift": (("channel", "scalar"), (("mul", 0, 1), ("add", 3, 2))),
+    "leaky": ((), (("leaky_relu", 0, 0.3),)),
+    "hard swish": ((), (("hard_sigmoid", 0, 0.3, 0.4), ("mul", 0, 1))),
+    "gate": (("full", "image"), (("sigmoid", 0), ("mul", 3, 2), ("add", 4, 1))),
+    "all": (("full", "image", "channel", "scalar"), (("mul", 0, 2), ("add", 5, 1), ("add", 6, 3), ("max", 7, 4))),
+    "sigmoid_mul": ((), (("sigmoid", 0), ("mul", 0, 1))),
+    "swish": ((), (("swish", 0, 0.7),)),
+}
+"""Kinds of operands, and a chain over sums and them."""
+SHORT = ("plain", "bounds", "addend", "leaky", "hard swish", "scale and shift", "gate", "all")
+
+
+class Ending:
+    """How a kernel ends: `slots` of its record, and what becomes of sums [images, rows, columns]."""
+
+    def __init__(self, tier: Any, name: str, shape: tuple[int, int, int], forms: Sequence[str] = FORMS) -> None:
+        kinds, self.chain = ENDINGS[name]
+        images, rows, columns = self.shape = shape
+        shapes = {"full": shape, "channel": (1, 1, columns), "image": (images, 1, columns), "scalar": (1, 1, 1)}
+        self.operands, self.constants = [noise(*shapes[kind]) for kind in kinds], Constants(tier)
+        self.slots = ended(self.constants, self.chain, self.operands, forms)
+
+    def of(self, sums: np.ndarray) -> np.ndarray:
+        """In f64, in the shape of the sums."""
+        values = [sums.reshape(self.shape), *(x.astype(np.float64) for x in self.operands)]
+        return np.asarray(eval_chain(self.chain, values)).reshape(sums.shape)

@@ -1,21 +1,16 @@
-"""Sliding windows for tests: shapes drawn by hypothesis, and every tap of a window as a plain array."""
+"""Sliding windows for tests: random shapes, and every tap of a window as a plain array."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
-from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.gemm.pick_conv import Triple
-from fastgraph.kernels.pointwise import rows
-from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from fastgraph.kernels.window.pick import Window
-from tests.kernels.harness import f32_bits
-from tests.kernels.walking import Constants, kernel_address, strided, table_of
 
 
 @dataclass(frozen=True)
@@ -30,94 +25,39 @@ class Case:
     general: bool = False
 
 
-@st.composite
-def cases(
-    draw: Any,
-    lanes: int,
-    kernel: Triple | None = None,
-    strides: Triple | None = None,
-    dilation: int = 1,
-    multiplier: int = 1,
-    ceil: bool = False,
+def random_case(
+    pick: Random, lanes: int, window: Any = None, dilation: int = 1, multiplier: int = 1, ceil: bool = False
 ) -> Case:
     """Windows over small images: any padding short of the window, channels up to two vectors and one.
 
-    Flat ones of the given kernel, strides and dilation, or of any three. With `ceil` the last windows may
-    reach beyond the padding.
+    `window`: (kernel, strides), with which it is flat, or any. With `ceil` the last windows may go beyond the padding.
     """
-    flat = kernel is not None
-    dilations = (1, dilation, dilation) if flat else tuple(draw(st.integers(1, 3)) for _ in range(3))
-    kernel = kernel or (draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 5)))
-    strides = strides or (draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    flat = window is not None
+    dilations = (1, dilation, dilation) if flat else tuple(pick.randint(1, 3) for _ in range(3))
+    some = (pick.randint(1, 2), pick.randint(1, 4), pick.randint(1, 5))
+    kernel, strides = window or (some, (pick.randint(1, 2), pick.randint(1, 3), pick.randint(1, 3)))
     size, out, pads, ends = [], [], [], []
     for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations, strict=True)):
-        reach = (k - 1) * d + 1
-        before, after = draw(st.integers(0, k - 1)), draw(st.integers(0, k - 1))
-        least = max(1, reach - before - after)
-        most = 1 if flat and axis == 0 else 30 if flat and axis == 2 else 9
-        n = draw(st.integers(least, max(least, most)))
-        room = n + before + after - reach
+        span, before, after = (k - 1) * d + 1, pick.randint(0, k - 1), pick.randint(0, k - 1)
+        least, most = max(1, span - before - after), 1 if flat and axis == 0 else 30 if flat and axis == 2 else 9
+        n = pick.randint(least, max(least, most))
+        room = n + before + after - span
         count = room // s + 1
         if ceil and room % s and count * s < n + before:
-            count += draw(st.integers(0, 1))
+            count += pick.randint(0, 1)
         size.append(n)
         out.append(count)
         pads.append(before)
         ends.append(after)
-    channels = draw(st.integers(1, 2 * lanes + 1) | st.just(4 * lanes - 3)) * multiplier
+    channels = pick.choice((pick.randint(1, 2 * lanes + 1), 4 * lanes - 3)) * multiplier
     shape = (tuple(size), kernel, tuple(out), strides, dilations, tuple(pads), tuple(ends))
-    window = Window(draw(st.integers(1, 2)), channels, *shape)
-    return Case(window, draw(st.sampled_from([0, 3])), draw(st.integers(0, 99)), not flat)
+    window = Window(pick.randint(1, 2), channels, *shape)
+    return Case(window, pick.choice((0, 3)), pick.randint(0, 99), not flat)
 
 
-KEPT: list[Any] = []
-"""What tables refer to."""
-
-FORMS = (*rows.FORMS, *rows.LONG_FORMS)
-GATED = (("sigmoid", 0), ("mul", 0, 1))
-BOUNDS = (("clip", 0, -0.5, 1.0),)
-CHAIN = (("mul", 0, 1), ("sigmoid", 3), ("mul", 0, 4), ("add", 5, 2))
-
-
-def endings(tier: Any, g: Window, rng: np.random.Generator) -> dict[str, tuple[Any, list[Any], dict[str, Any]]]:
-    """Ways to end by name: (what it means as a chain, its operands as they broadcast to y, slots of EPILOGUE)."""
-    c, area = g.channels, int(np.prod(g.out))
-    full = rng.standard_normal((g.images, *g.out, c + 3)).astype(np.float32)
-    image = rng.standard_normal((g.images, 1, 1, 1, c)).astype(np.float32)
-    added = {"addend": full, "addend_image": area * (c + 3), "addend_row": c + 3}
-    bounds = {"low": f32_bits(-0.5), "high": f32_bits(1.0)}
-    constants = Constants(tier)
-    reads = [
-        strided(constants, image.reshape(g.images, 1, c), ("row",)),
-        strided(constants, np.ascontiguousarray(full[..., :c]).reshape(g.images, area, c)),
-    ]
-    words = table_of(constants, CHAIN, [None, *reads])
-    KEPT.append((constants, words))
-    walk = {"walk": kernel_address(Kernel("chain"), tier), "table": words}
-    return {
-        "none": ((), [], NO_EPILOGUE),
-        "bounds": (BOUNDS, [], NO_EPILOGUE | bounds),
-        "addend": ((("add", 0, 1), ("clip", 2, -0.5, 1.0)), [full[..., :c]], NO_EPILOGUE | bounds | added),
-        "sigmoid_mul": (GATED, [], NO_EPILOGUE | {"form": FORMS.index("sigmoid_mul")}),
-        "swish": ((("swish", 0, 0.7),), [], NO_EPILOGUE | {"form": FORMS.index("swish"), "low": f32_bits(0.7)}),
-        "chain": (CHAIN, [image, full[..., :c]], NO_EPILOGUE | walk),
-    }
-
-
-def draws(case: Case, channels: int) -> tuple[np.random.Generator, Any]:
-    """A generator of numbers, and x [images, d, h, w, channels]."""
-    rng = np.random.default_rng(case.seed)
-    return rng, rng.standard_normal((case.window.images, *case.window.size, channels)).astype(np.float32)
-
-
-def pixels(x: Any, gap: int) -> Any:
-    """x with `gap` NaN after every pixel's channels."""
-    return np.concatenate([x, np.full((*x.shape[:-1], gap), np.nan, np.float32)], -1)
-
-
-def outputs(g: Window, gap: int) -> Any:
-    """Where y goes: all sevens, `gap` f32 after every pixel."""
-    return np.full((g.images, *g.out, g.channels + gap), 7, np.float32)
+def pixels(x: Any, gap: int, fill: Any) -> Any:
+    """x with `gap` more elements after every pixel's channels."""
+    return np.concatenate([x, np.full((*x.shape[:-1], gap), fill, x.dtype)], -1)
 
 
 def padded_taps(case: Case, x: Any) -> Iterator[tuple[Triple, Any, Any]]:

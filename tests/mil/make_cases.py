@@ -1,10 +1,14 @@
-"""Small programs, a few for each operator, made with coremltools; what they must give comes from NumPy and PyTorch.
+"""Adds programs that coremltools writes to cases.tar.xz, and lists the operators that it defines.
 
-    python -m tests.mil.make_cases        needs coremltools and torch; writes beside this file
+    python -m tests.mil.make_cases [FILE.py]        needs coremltools; writes beside this file
 
-cases.tar.xz holds, for each program, NAME/model.mlpackage and NAME/io.npz with in:INPUT and out:OUTPUT. operators.csv
-lists the operators that coremltools defines, the operator sets in which it (re)defines each, and whether fastgraph has
-them: "done", or why not.
+FILE.py has a list CASES of Case, for example
+
+    CASES = [Case("clip", {"x": X}, lambda mb, x: mb.clip(x=x, alpha=-0.5, beta=0.75), lambda x: x.clip(-0.5, 0.75))]
+
+The archive holds, for each program, NAME/model.mlpackage and NAME/io.npz with in:INPUT and out:OUTPUT; names begin with
+the operator's. What its programs give was computed by NumPy and PyTorch. operators.csv lists the operators that
+coremltools defines, the operator sets in which it (re)defines each, and whether fastgraph has them: "done", or why not.
 """
 
 from __future__ import annotations
@@ -12,22 +16,21 @@ from __future__ import annotations
 import csv
 import io
 import re
+import runpy
+import sys
 import tarfile
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tests.mil.case_tables import FOUND, Case, activations, binary, unary
-from tests.mil.case_tables_layers import convolutions, normalizations, pools, reductions
-from tests.mil.case_tables_shapes import fills, joins, narrow, shapes, slices
-
 HERE = Path(__file__).parent
 SETS = ("iOS15", "iOS16", "iOS17", "iOS18")
-TABLES = (unary, binary, activations, convolutions, pools, normalizations, reductions, shapes, joins, slices, fills,
-          narrow)  # fmt: skip
+KINDS = {"f4": "fp32", "f2": "fp16", "i4": "int32", "i2": "int16", "u2": "uint16", "i1": "int8", "u1": "uint8"}
 REASONS = {
     "_const_symbolic": "coremltools' own while it converts: never in a file",
     "complex": "coremltools' own while it converts: it writes pairs of real tensors",
@@ -35,72 +38,67 @@ REASONS = {
 """Operators that fastgraph has no rule for, by how their names begin."""
 
 
-def package(case: Case, folder: Path) -> Path:
+@dataclass(frozen=True)
+class Case:
+    """`build(mb, *inputs)` gives the outputs; `expect(*arrays)` their values."""
+
+    name: str
+    inputs: dict[str, np.ndarray]
+    build: Callable[..., Any]
+    expect: Callable[..., Any]
+    opset: str = "iOS15"
+
+
+def listed(made: Any) -> list[Any]:
+    return list(made) if isinstance(made, tuple | list) else [made]
+
+
+def package(case: Case, folder: Path) -> None:
     """The case's program as a package in `folder`, converted without any of coremltools' passes."""
     import coremltools as ct
     from coremltools.converters.mil import Builder as mb
     from coremltools.converters.mil.mil import Function, Program, types
 
-    kinds = {"f4": types.fp32, "f2": types.fp16, "i4": types.int32, "i2": types.int16, "u2": types.uint16,
-             "i1": types.int8, "u1": types.uint8, "b1": types.bool}  # fmt: skip
-    specs = {name: mb.placeholder(shape=array.shape, dtype=kinds[array.dtype.str[1:]])
-             for name, array in case.inputs.items()}  # fmt: skip
+    def placeholder(array: np.ndarray) -> Any:
+        return mb.placeholder(shape=array.shape, dtype=getattr(types, KINDS.get(array.dtype.str[1:], "bool")))
+
     target = getattr(ct.target, case.opset)
-    program = Program()
-    with Function(specs, opset_version=target) as function:
-        made = case.build(mb, *function.inputs.values())
-        made = list(made) if isinstance(made, tuple | list) else [made]
+    with Function({name: placeholder(array) for name, array in case.inputs.items()}, opset_version=target) as function:
+        made = listed(case.build(mb, *function.inputs.values()))
         function.set_outputs([mb.identity(x=v, name=f"y{i}") for i, v in enumerate(made)])
+    program = Program()
     program.add_function("main", function)
-    model = ct.convert(
-        program, convert_to="mlprogram", skip_model_load=True, pass_pipeline=ct.PassPipeline.EMPTY,
-        minimum_deployment_target=target, compute_precision=ct.precision.FLOAT32,
-    )  # fmt: skip
-    path = folder / "model.mlpackage"
-    model.save(str(path))
-    manifest = path / "Manifest.json"
-    names = dict.fromkeys(re.findall(r"[0-9A-F-]{36}", manifest.read_text()))
-    for i, name in enumerate(names):
+    told = {"minimum_deployment_target": target, "compute_precision": ct.precision.FLOAT32, "skip_model_load": True}
+    model = ct.convert(program, convert_to="mlprogram", pass_pipeline=ct.PassPipeline.EMPTY, **told)
+    model.save(str(folder / "model.mlpackage"))
+    manifest = folder / "model.mlpackage" / "Manifest.json"
+    for i, name in enumerate(dict.fromkeys(re.findall(r"[0-9A-F-]{36}", manifest.read_text()))):
         manifest.write_text(manifest.read_text().replace(name, f"{i:08}-0000-0000-0000-000000000000"))
-    return path
 
 
-def arrays(case: Case) -> bytes:
-    """io.npz: inputs, and what the program must give."""
-    expected = case.expect(*case.inputs.values())
-    outputs = expected if isinstance(expected, tuple | list) else [expected]
-    buffer = io.BytesIO()
+def files(case: Case) -> dict[str, bytes]:
+    """The package's, and io.npz: inputs, and what the program must give."""
     given = {f"in:{name}": array for name, array in case.inputs.items()}
-    np.savez(buffer, **given, **{f"out:y{i}": np.asarray(array) for i, array in enumerate(outputs)})
-    return buffer.getvalue()
-
-
-def files(case: Case) -> Iterator[tuple[str, bytes]]:
+    wanted = {f"out:y{i}": np.asarray(y) for i, y in enumerate(listed(case.expect(*case.inputs.values())))}
     with tempfile.TemporaryDirectory() as folder:
-        path = package(case, Path(folder))
-        for file in sorted(p for p in path.rglob("*") if p.is_file()):
-            yield str(file.relative_to(folder)), file.read_bytes()
-    yield "io.npz", arrays(case)
+        package(case, Path(folder))
+        np.savez(Path(folder, "io.npz"), **given, **wanted)
+        paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        return {f"{case.name.replace('/', '.')}/{path.relative_to(folder)}": path.read_bytes() for path in paths}
 
 
-def write_cases(path: Path) -> None:
-    for table in TABLES:
-        table()
-    failures = []
-    with tarfile.open(path, "w:xz") as archive:
-        for case in FOUND:
-            try:
-                found = list(files(case))
-            except Exception as error:
-                failures.append(f"{case.name}: {type(error).__name__}: {error}")
-                continue
-            for name, data in found:
-                info = tarfile.TarInfo(f"{case.name.replace('/', '.')}/{name}")
-                info.size = len(data)
-                archive.addfile(info, io.BytesIO(data))
-    if failures:
-        path.unlink()
-        raise SystemExit("\n".join(failures))
+def add_cases(archive: Path, cases: list[Case]) -> None:
+    """Add cases to an archive; one that is called the same is replaced."""
+    made = [files(case) for case in cases]
+    names = {name.partition("/")[0] for found in made for name in found}
+    with tarfile.open(archive) as before:
+        members = {entry.name: before.extractfile(entry).read() for entry in before}  # type: ignore[union-attr]
+    kept = {name: data for name, data in members.items() if name.partition("/")[0] not in names}
+    with tarfile.open(archive, "w:xz", preset=9) as after:
+        for name, data in [*kept.items(), *(item for found in made for item in found.items())]:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            after.addfile(info, io.BytesIO(data))
 
 
 def write_operators(path: Path) -> None:
@@ -118,5 +116,6 @@ def write_operators(path: Path) -> None:
 
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
-    write_cases(HERE / "cases.tar.xz")
+    if sys.argv[1:]:
+        add_cases(HERE / "cases.tar.xz", runpy.run_path(sys.argv[1])["CASES"])
     write_operators(HERE / "operators.csv")

@@ -13,20 +13,21 @@ from fastgraph.ops.evaluate import evaluate
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"
 FOLDER = SHARED / "mil"
+ARCHIVE = Path(__file__).with_name("cases.tar.xz")
 
 Arrays = Mapping[str, np.ndarray]
 
 
-def archived(archive: Path) -> list[str]:
-    """The names of the cases in an archive of make_cases.py."""
-    with tarfile.open(archive) as opened:
+def archived() -> list[str]:
+    """The names of the cases of make_cases.py."""
+    with tarfile.open(ARCHIVE) as opened:
         return list(dict.fromkeys(name.split("/")[0] for name in opened.getnames()))
 
 
-def archived_files(archive: str) -> list[dict[str, bytes]]:
-    """The files of the packages in an archive of make_cases.py."""
+def archived_files() -> list[dict[str, bytes]]:
+    """The files of their packages."""
     found: dict[str, dict[str, bytes]] = {}
-    with tarfile.open(Path(__file__).with_name(archive)) as opened:
+    with tarfile.open(ARCHIVE) as opened:
         for entry in opened:
             case, _, name = entry.name.partition("/model.mlpackage/")
             file = opened.extractfile(entry)
@@ -35,8 +36,8 @@ def archived_files(archive: str) -> list[dict[str, bytes]]:
     return list(found.values())
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    with tarfile.open(archive) as opened:
+def unpack(folder: Path) -> None:
+    with tarfile.open(ARCHIVE) as opened:
         opened.extractall(folder, filter="data")
 
 

@@ -25,13 +25,12 @@ from fastgraph.frontends.mil.tensors import TYPES
 from fastgraph.frontends.mil.wire import message
 
 ELEMENTS = {
-    "bool": "BOOL", "object": "STRING", "float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64",
-    "int8": "INT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "uint8": "UINT8", "uint16": "UINT16",
-    "uint32": "UINT32", "uint64": "UINT64",
-}  # fmt: skip
+    name: name.upper()
+    for name in "bool float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+} | {"object": "STRING"}
 ARRAY_TYPES = {"FLOAT32": 65568, "FLOAT16": 65552, "INT32": 131104, "INT8": 131080, "FLOAT64": 65600}
-FIELDS = {"FLOAT32": "floats", "FLOAT64": "doubles", "BOOL": "bools", "STRING": "strings", "INT32": "ints",
-          "INT16": "ints", "UINT16": "ints", "UINT32": "ints", "INT64": "longInts", "UINT64": "longInts"}  # fmt: skip
+FIELDS = {"FLOAT32": "floats", "FLOAT64": "doubles", "BOOL": "bools", "STRING": "strings"}
+FIELDS |= dict.fromkeys(("INT32", "INT16", "UINT16", "UINT32"), "ints") | dict.fromkeys(("INT64", "UINT64"), "longInts")
 BITS = {"INT4": 4, "UINT1": 1, "UINT2": 2, "UINT3": 3, "UINT4": 4, "UINT6": 6}
 MANIFEST = {
     "fileFormatVersion": "1.0.0",

@@ -12,6 +12,7 @@ from fastgraph.errors import InputError, ModelError, UnsupportedError
 from fastgraph.frontends import read
 from fastgraph.tools.cli import main
 from tests.mil.mil_write import Program, list_value, message
+from tests.tables import entries
 
 
 def identity(shape, element="FLOAT32", **more) -> Program:
@@ -80,21 +81,24 @@ def test_the_description_fixes_what_the_program_leaves_open():
     assert read(identity((None, 4), default=(2, 4)).zip()).inputs[0].type.shape == (2, 4)
 
 
-@pytest.mark.parametrize("edit, match", [
-    (lambda a: a.shape.__setitem__(slice(None), [1, 5]), r"allows \[1, 5\], the program says float32\[1,4\]"),
-    (lambda a: a.shape.append(1), "has 3 dimensions, the program says"),
-    (lambda a: a.shape.__setitem__(slice(None), [1, -4]), "extents that some memory can hold"),
-    (lambda a: a.shape.__setitem__(slice(None), [1 << 40, 1 << 40]), "extents that some memory can hold"),
-    (lambda a: a.shapeRange.sizeRanges.add(lowerBound=5, upperBound=2), "a range of extents, found 5 to 2"),
-    (lambda a: a.shapeRange.sizeRanges.add(lowerBound=1, upperBound=2), "has 1 dimensions"),
-    (lambda a: [a.shapeRange.sizeRanges.add(lowerBound=5, upperBound=9) for _ in "ab"], r"allows \[5..9, 5..9\]"),
-    (lambda a: [a.enumeratedShapes.shapes.add(shape=[1] * n) for n in (1, 2)], "one number of dimensions"),
-    (lambda a: setattr(a, "dataType", 131104), "its description says int32, the program float32"),
-    (lambda a: setattr(a, "dataType", 5), "one of Core ML's array types, found number 5"),
-])  # fmt: skip
+CONTRADICTED = r"""
+a.shape[:] = [1, 5] | allows \[1, 5\], the program says float32\[1,4\]
+a.shape.append(1) | has 3 dimensions, the program says
+a.shape[:] = [1, -4] | extents that some memory can hold
+a.shape[:] = [1 << 40, 1 << 40] | extents that some memory can hold
+sizes.add(lowerBound=5, upperBound=2) | a range of extents, found 5 to 2
+sizes.add(lowerBound=1, upperBound=2) | has 1 dimensions
+[sizes.add(lowerBound=5, upperBound=9) for _ in "ab"] | allows \[5..9, 5..9\]
+[a.enumeratedShapes.shapes.add(shape=[1] * n) for n in (1, 2)] | one number of dimensions
+a.dataType = 131104 | its description says int32, the program float32
+a.dataType = 5 | one of Core ML's array types, found number 5
+"""
+
+
+@pytest.mark.parametrize("edit, match", entries(CONTRADICTED))
 def test_descriptions_that_the_program_contradicts(edit, match):
     p = identity((1, 4))
-    edit(array_type(p))
+    exec(edit, {"a": array_type(p), "sizes": array_type(p).shapeRange.sizeRanges})
     refused(p, match)
 
 
@@ -259,9 +263,9 @@ def test_damaged_images():
 # -- labels
 
 
-def classifier(labels) -> Program:
+def classifier(labels, probabilities=None) -> Program:
     p = Program()
-    probabilities = p.op("softmax", "p", x=p.input("x", (1, 3)), axis=np.int32(-1))
+    p.op("softmax", "p", x=p.input("x", (1, 3)), axis=np.int32(-1))
     classes = list_value(labels)
     element = "STRING" if isinstance(labels[0], str) else "INT64"
     table = message("MILSpec.ValueType")()
@@ -269,8 +273,9 @@ def classifier(labels) -> Program:
     table.dictionaryType.valueType.CopyFrom(p.types["p"])
     table.dictionaryType.valueType.tensorType.ClearField("dimensions")
     table.dictionaryType.valueType.tensorType.rank = 0
-    p.op("classify", ["classLabel", "classLabel_probs"], [(element, ()), table], direct=("classes",),
-         probabilities=probabilities, classes=classes)  # fmt: skip
+    given = "p" if probabilities is None else p.const(probabilities)
+    names, types = ["classLabel", "classLabel_probs"], [(element, ()), table]
+    p.op("classify", names, types, direct=("classes",), probabilities=given, classes=classes)
     p.output("classLabel", "classLabel_probs")
     p.model.description.predictedFeatureName = "classLabel"
     return p
@@ -293,6 +298,11 @@ def test_labels_are_not_read_by_operators():
     refused(p, "operators that read 'classLabel', which is no tensor", UnsupportedError)
 
 
+def test_classes_of_what_is_no_number():
+    """A fuzzer's."""
+    refused(classifier(["a"], np.array("a", object)), "expected probabilities of a float type")
+
+
 # -- what people see
 
 
@@ -309,8 +319,8 @@ def test_inspect_shows_functions_and_descriptions(tmp_path, capsys):
     folder = str(described().save(tmp_path / "m.mlpackage"))
     assert main(["inspect", folder]) == 0
     shown = capsys.readouterr().out
-    for part in ("Core ML", "functions main (CoreML7)", "What it does, in short.", "Somebody", "com.example.key",
-                 "four numbers", "input   x  float32[1,4]"):  # fmt: skip
+    parts = "Core ML|functions main (CoreML7)|What it does, in short.|Somebody|com.example.key|four numbers"
+    for part in [*parts.split("|"), "input   x  float32[1,4]"]:
         assert part in shown
     assert main(["inspect", folder, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -18,8 +18,7 @@ HERE = Path(__file__).parent
 with (HERE / "operators.csv").open(newline="") as _file:
     OPERATORS = {row["operator"]: row["state"] for row in csv.DictReader(_file)}
 """All that coremltools defines: "done", or the reason why not."""
-ARCHIVES = (HERE / "cases.tar.xz", HERE / "rare_cases.tar.xz")
-CASES = [name for archive in ARCHIVES for name in archived(archive)]
+CASES = archived()
 
 ELSEWHERE = {
     "classify": "test_description.py",
@@ -34,8 +33,7 @@ ELSEWHERE = {
 @pytest.fixture(scope="session")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
-    for archive in ARCHIVES:
-        unpack(archive, folder)
+    unpack(folder)
     return folder
 
 

@@ -12,6 +12,7 @@ from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends import read
 from tests.mil.mil_models import by_references
 from tests.mil.mil_write import Program
+from tests.tables import entries
 
 RNG = np.random.default_rng(6)
 
@@ -43,8 +44,8 @@ def run(data: bytes, **arrays: np.ndarray) -> np.ndarray:
 def test_conv_quantized() -> None:
     x, w = normal(1, 2, 5, 5), RNG.integers(0, 255, (3, 2, 3, 3)).astype(np.uint8)
     scale, shift = np.float32([0.1, 0.2, 0.3]), np.float32([-1, -2, -3])
-    data = model("conv_quantized", {"x": x.shape}, (1, 3, 3, 3), x="x", weight=w, quantization_type="linear",
-                 quant_scale=scale, quant_bias=shift, pad_type="valid")  # fmt: skip
+    told = {"quantization_type": "linear", "quant_scale": scale, "quant_bias": shift, "pad_type": "valid"}
+    data = model("conv_quantized", {"x": x.shape}, (1, 3, 3, 3), x="x", weight=w, **told)
     reals = (w * scale[:, None, None, None] + shift[:, None, None, None]).astype(np.float32)
     plain = model("conv", {"x": x.shape}, (1, 3, 3, 3), x="x", weight=reals, pad_type="valid")
     np.testing.assert_allclose(run(data, x=x), run(plain, x=x), rtol=1e-5)
@@ -58,34 +59,33 @@ def test_conv_transpose_with_computed_weights() -> None:
     np.testing.assert_allclose(run(computed, x=x, w=w), run(constant, x=x), rtol=1e-5)
 
 
-OPEN: list[tuple[str, Any, Any, dict[str, Any], Any]] = [
-    ("reshape", (None, 3, 4), (None, 12), {"shape": np.int32([-1, 12])}, lambda x: x.reshape(-1, 12)),
-    ("reshape", (None, 3, 4), (None, 3, 2, 2), {"shape": np.int32([-1, 3, 2, 2])}, lambda x: x.reshape(-1, 3, 2, 2)),
-    ("reshape", (3, None), (1, 3, None), {"shape": np.int32([1, -1, 0])}, lambda x: x[None]),
-    ("layer_norm", (None, None, 4), None, {"axes": np.int32([-1]), "epsilon": np.float32(0.1)},
-     lambda x: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(0.1))),
-    ("squeeze", (None, 1, 4), (None, 4), {"axes": np.int32([1])}, lambda x: x[:, 0]),
-    ("flatten2d", (None, 3, 4), (None, 12), {"axis": np.int32(1)}, lambda x: x.reshape(-1, 12)),
-    ("reverse", (None, 3), None, {"axes": np.int32([0])}, lambda x: x[::-1]),
-    ("slice_by_index", (None, 3), (None, 2), {"begin": np.int32([0, 1]), "end": np.int32([-1, 3])},
-     lambda x: x[:-1, 1:3]),
-    ("slice_by_size", (None, 3), (None, 2), {"begin": np.int32([1, 1]), "size": np.int32([-1, 2])},
-     lambda x: x[1:, 1:]),
-    ("pad", (None, 3), (None, 6), {"pad": np.int32([1, 2])}, lambda x: np.pad(x, ((0, 0), (1, 2)))),
-    ("tile", (None, 3), (None, 6), {"reps": np.int32([2, 2])}, lambda x: np.tile(x, (2, 2))),
-    ("reduce_mean", (None, None, 4), (4,), {"axes": np.int32([0, 1])}, lambda x: x.mean((0, 1))),
-    ("l2_norm", (None, 2, 3, 4), None, {"epsilon": np.float32(0.1)},
-     lambda x: x / np.sqrt((x * x).sum((1, 2, 3), keepdims=True) + np.float32(0.1))),
-]  # fmt: skip
+NORM = np.float32(0.1)
+OPEN = """
+reshape | (None, 3, 4) | (None, 12) | dict(shape=i([-1, 12])) | x.reshape(-1, 12)
+reshape | (None, 3, 4) | (None, 3, 2, 2) | dict(shape=i([-1, 3, 2, 2])) | x.reshape(-1, 3, 2, 2)
+reshape | (3, None) | (1, 3, None) | dict(shape=i([1, -1, 0])) | x[None]
+layer_norm | (None, None, 4) | | dict(axes=i([-1]), epsilon=NORM) |
+  (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + NORM)
+squeeze | (None, 1, 4) | (None, 4) | dict(axes=i([1])) | x[:, 0]
+flatten2d | (None, 3, 4) | (None, 12) | dict(axis=i(1)) | x.reshape(-1, 12)
+reverse | (None, 3) | | dict(axes=i([0])) | x[::-1]
+slice_by_index | (None, 3) | (None, 2) | dict(begin=i([0, 1]), end=i([-1, 3])) | x[:-1, 1:3]
+slice_by_size | (None, 3) | (None, 2) | dict(begin=i([1, 1]), size=i([-1, 2])) | x[1:, 1:]
+pad | (None, 3) | (None, 6) | dict(pad=i([1, 2])) | np.pad(x, ((0, 0), (1, 2)))
+tile | (None, 3) | (None, 6) | dict(reps=i([2, 2])) | np.tile(x, (2, 2))
+reduce_mean | (None, None, 4) | (4,) | dict(axes=i([0, 1])) | x.mean((0, 1))
+l2_norm | (None, 2, 3, 4) | | dict(epsilon=NORM) | x / np.sqrt((x * x).sum((1, 2, 3), keepdims=True) + NORM)
+"""
+NAMES = globals() | {"i": np.int32, "f": np.float32}
 
 
-@pytest.mark.parametrize("case", OPEN, ids=lambda c: f"{c[0]}{c[1]}")
-def test_open_extents(case: Any) -> None:
-    kind, shape, made, params, expect = case
-    data = model(kind, {"x": shape}, shape if made is None else made, x="x", **params)
+@pytest.mark.parametrize("kind, shape, made, params, wanted", entries(OPEN))
+def test_open_extents(kind: str, shape: Any, made: str, params: str, wanted: str) -> None:
+    shape = eval(shape)
+    data = model(kind, {"x": shape}, eval(made or "shape"), x="x", **eval(params, NAMES))
     for n in (2, 5):
         x = normal(*(n if d is None else d for d in shape))
-        np.testing.assert_allclose(run(data, x=x), expect(x), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(run(data, x=x), eval(wanted, NAMES | {"x": x}), rtol=1e-5, atol=1e-6)
 
 
 def test_interleaving_open_extents() -> None:
@@ -117,37 +117,37 @@ def test_slices_within_what_is_fed_are_updated() -> None:
     np.testing.assert_array_equal(found, np.concatenate((given[:2], row, given[3:])))
 
 
-@pytest.mark.parametrize(
-    "kind, params, match",
-    [
-        ("conv", {"weight": normal(3, 2, 3, 3), "pad_type": "sane"}, "expected its parameter 'pad_type' as 'valid' or"),
-        ("conv", {"weight": normal(3, 2, 3, 3), "strides": np.int32([1, 0])}, "'strides' as 2 numbers from 1 on"),
-        ("conv", {"weight": normal(3, 2, 3)}, "expected weights of rank 4"),
-        ("conv", {"weight": normal(3, 5, 3, 3)}, "needs 5 channels, found 2"),
-        ("conv_transpose", {"weight": normal(2, 3, 2, 2), "groups": 0}, "'groups' to be a number from 1 on"),
-        ("max_pool", {"kernel_sizes": np.int32([9, 9]), "pad_type": "valid"}, "exceeds the padded input"),
-        ("reduce_sum", {"axes": np.int32([0, 4])}, "expected an axis of a tensor of rank 4, found axis 4"),
-        ("reduce_sum", {"axes": np.int32([1, -3])}, "expected distinct axes"),
-        ("reshape", {"shape": np.int32([7, 7])}, "cannot reshape"),
-        ("split", {"axis": np.int32(1), "num_splits": np.int32(3)}, "expected 3 outputs"),
-        ("cast", {"dtype": "int3"}, "expected its parameter 'dtype' as one of"),
-        ("pad", {"pad": np.int32([1, 2, 3])}, "up to 4 pairs, found 3 numbers"),
-        ("slice_by_index", {"begin": np.int32([0]), "end": np.int32([1])}, "'begin' as 4 numbers"),
-        ("transpose", {"perm": np.int32([0, 1, 1, 2])}, "expected distinct axes"),
-        ("batch_norm", {"mean": normal(3), "variance": normal(3)}, "must have shape"),
-        ("softmax", {"axis": np.int32(4)}, "axis 4 does not exist"),
-        ("space_to_batch", {"block_shape": np.int32([2]), "paddings": np.int32([[0, 0]])}, "2 and 2 x 2 numbers"),
-    ],
-)  # fmt: skip
-def test_bad_parameters_are_named(kind: str, params: dict[str, Any], match: str) -> None:
+BAD = """
+conv | dict(weight=normal(3, 2, 3, 3), pad_type="sane") | expected its parameter 'pad_type' as 'valid' or
+conv | dict(weight=normal(3, 2, 3, 3), strides=i([1, 0])) | 'strides' as 2 numbers from 1 on
+conv | dict(weight=normal(3, 2, 3)) | expected weights of rank 4
+conv | dict(weight=normal(3, 5, 3, 3)) | needs 5 channels, found 2
+conv_transpose | dict(weight=normal(2, 3, 2, 2), groups=0) | 'groups' to be a number from 1 on
+max_pool | dict(kernel_sizes=i([9, 9]), pad_type="valid") | exceeds the padded input
+reduce_sum | dict(axes=i([0, 4])) | expected an axis of a tensor of rank 4, found axis 4
+reduce_sum | dict(axes=i([1, -3])) | expected distinct axes
+reshape | dict(shape=i([7, 7])) | cannot reshape
+split | dict(axis=i(1), num_splits=i(3)) | expected 3 outputs
+cast | dict(dtype="int3") | expected its parameter 'dtype' as one of
+pad | dict(pad=i([1, 2, 3])) | up to 4 pairs, found 3 numbers
+slice_by_index | dict(begin=i([0]), end=i([1])) | 'begin' as 4 numbers
+transpose | dict(perm=i([0, 1, 1, 2])) | expected distinct axes
+batch_norm | dict(mean=normal(3), variance=normal(3)) | must have shape
+softmax | dict(axis=i(4)) | axis 4 does not exist
+space_to_batch | dict(block_shape=i([2]), paddings=i([[0, 0]])) | 2 and 2 x 2 numbers
+"""
+
+
+@pytest.mark.parametrize("kind, params, match", entries(BAD))
+def test_bad_parameters_are_named(kind: str, params: str, match: str) -> None:
     with pytest.raises(ModelError, match=match):
-        read(model(kind, {"x": (1, 2, 6, 6)}, None, x="x", **params))
+        read(model(kind, {"x": (1, 2, 6, 6)}, None, x="x", **eval(params, NAMES)))
 
 
 def test_tables_of_conv_quantized_are_unsupported() -> None:
     w = np.zeros((3, 2, 3, 3), np.uint8)
-    data = model("conv_quantized", {"x": (1, 2, 6, 6)}, (1, 3, 4, 4), x="x", weight=w, quantization_type="lut",
-                 quant_scale=normal(1), quant_bias=normal(1))  # fmt: skip
+    told = {"quantization_type": "lut", "quant_scale": normal(1), "quant_bias": normal(1)}
+    data = model("conv_quantized", {"x": (1, 2, 6, 6)}, (1, 3, 4, 4), x="x", weight=w, **told)
     with pytest.raises(UnsupportedError, match="conv_quantized with a look-up table"):
         read(data)
 
@@ -159,7 +159,7 @@ def test_tables_of_conv_quantized_are_unsupported() -> None:
         ("random_normal", {"mean": np.float32(2), "stddev": np.float32(0.5)}, 2, 0.5),
         ("random_bernoulli", {"prob": np.float32(0.25)}, 0.25, (0.25 * 0.75) ** 0.5),
     ],
-)  # fmt: skip
+)
 def test_random_numbers(kind: str, params: dict[str, Any], mean: float, deviation: float) -> None:
     def drawn(seed: int) -> np.ndarray:
         data = model(kind, {}, (50, 200), shape=np.int32([50, 200]), seed=np.int32(seed), **params)
@@ -175,8 +175,9 @@ def test_random_numbers(kind: str, params: dict[str, Any], mean: float, deviatio
 @pytest.mark.parametrize("mode", ["logits", "probs"])
 def test_random_classes(mode: str) -> None:
     shares = np.float32([[0.5, 0.25, 0.25], [0, 0, 1]])
-    data = model("random_categorical", {"x": (2, 3)}, (2, 1000), x="x", mode=mode, size=np.int32(1000),
-                 seed=np.int32(1))  # fmt: skip
+    data = model(
+        "random_categorical", {"x": (2, 3)}, (2, 1000), x="x", mode=mode, size=np.int32(1000), seed=np.int32(1)
+    )
     with np.errstate(divide="ignore"):
         found = fg.load(data, threads=1).run({"x": np.log(shares) if mode == "logits" else shares})["y"]
     counts = [[np.count_nonzero(row == c) / 1000 for c in range(3)] for row in found]

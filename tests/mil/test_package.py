@@ -92,10 +92,11 @@ def test_manifest_may_not_lead_out_of_the_package(path):
         read(zipped({**files, "Manifest.json": json.dumps(manifest).encode()}))
 
 
-@pytest.mark.parametrize(
-    "name", ["@model_path/../weights.bin", "@model_path//etc/passwd", "/etc/passwd", "weight.bin", "@model_path/",
-             "@model_path/a\\..\\..\\b", "@model_path/C:x", "@model_path/\0"],
-)  # fmt: skip
+OUTSIDE = ["@model_path/../weights.bin", "@model_path//etc/passwd", "/etc/passwd", "weight.bin", "@model_path/"]
+OUTSIDE += ["@model_path/a\\..\\..\\b", "@model_path/C:x", "@model_path/\0"]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
 def test_programs_may_not_name_files_elsewhere(name, tmp_path):
     p = weighted()
     p.now.operations[0].attributes["val"].blobFileValue.fileName = name
@@ -128,9 +129,13 @@ def test_missing_weights_and_models_are_named(tmp_path):
         read(tmp_path / "none.mlpackage")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"fileFormatVersion": "1.0.0"}', "[" * 100_000, "null", "\xff",
-                                  json.dumps({**MANIFEST, "rootModelIdentifier": ["A"]}),
-                                  json.dumps({**MANIFEST, "fileFormatVersion": "2.0.0"})])  # fmt: skip
+MANIFESTS = ["", "[]", "{", '{"fileFormatVersion": "1.0.0"}', "[" * 100_000, "null", "\xff"]
+MANIFESTS += [
+    json.dumps(MANIFEST | change) for change in ({"rootModelIdentifier": ["A"]}, {"fileFormatVersion": "2.0"})
+]
+
+
+@pytest.mark.parametrize("text", MANIFESTS)
 def test_damaged_manifests(text):
     with pytest.raises(ModelError, match="Manifest.json does not say|format version"):
         read(zipped({**weighted().files(), "Manifest.json": text.encode("latin-1")}))
@@ -206,8 +211,10 @@ def test_archives_may_not_hold_more_than_their_bytes_can_become():
     """A megabyte of zeros in a few thousand bytes: as weights, as the model, as the manifest."""
     files = weighted().files()
     for name in (WEIGHTS, MODEL, "Manifest.json"):
-        refused_by_limits(squeezed({**files, name: files.get(name, b"") + bytes(1 << 20)}),
-                          f"{name}: constants of .* of a file that stores")  # fmt: skip
+        refused_by_limits(
+            squeezed({**files, name: files.get(name, b"") + bytes(1 << 20)}),
+            f"{name}: constants of .* of a file that stores",
+        )
 
 
 def test_entries_count_together():

@@ -12,7 +12,8 @@ from fastgraph.errors import InputError, ModelError, UnsupportedError
 from fastgraph.frontends import read
 from fastgraph.plan.program import HostStep
 from tests.mil.mil_write import Program
-from tests.mil.test_mil_rules import model, normal, run
+from tests.mil.test_mil_rules import NAMES, model, normal, run
+from tests.tables import entries
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -70,35 +71,34 @@ def _list(p: Program, length: int) -> str:
     kind.listType.type.tensorType.rank = 1
     kind.listType.type.tensorType.dimensions.add().constant.size = 2
     kind.listType.length.constant.size = length
-    return p.op("make_list", "ls", kind, init_length=np.int32(length), elem_shape=[np.int32(2)],
-                dynamic_length=np.bool_(False), dtype=p.const("fp32"))  # fmt: skip
+    told = {"init_length": np.int32(length), "elem_shape": [np.int32(2)], "dynamic_length": np.bool_(False)}
+    return p.op("make_list", "ls", kind, dtype=p.const("fp32"), **told)
 
 
 # -- open extents
 
 
 def test_open_images_are_resized() -> None:
-    x = normal(1, 2, 5, 7)
+    x, shape = normal(1, 2, 5, 7), (1, 2, None, None)
     for kind, factor in (("upsample_nearest_neighbor", 2.0), ("upsample_bilinear", 3.0)):
-        found = run(model(kind, {"x": (1, 2, None, None)}, (1, 2, None, None), x="x",
-                          scale_factor_height=np.float32(factor), scale_factor_width=np.float32(1.5)), x=x)  # fmt: skip
-        assert found.shape == (1, 2, int(5 * factor), 10)
-    found = run(model("resize", {"x": (1, 2, None, None)}, (1, 2, 3, None), x="x", shape=np.int32([3, 0]),
-                      resized_dims=np.uint32(2), interpolation_mode="NEAREST_NEIGHBOR"), x=x)  # fmt: skip
+        told = {"scale_factor_height": np.float32(factor), "scale_factor_width": np.float32(1.5)}
+        assert run(model(kind, {"x": shape}, shape, x="x", **told), x=x).shape == (1, 2, int(5 * factor), 10)
+    told = {"shape": np.int32([3, 0]), "resized_dims": np.uint32(2), "interpolation_mode": "NEAREST_NEIGHBOR"}
+    found = run(model("resize", {"x": shape}, (1, 2, 3, None), x="x", **told), x=x)
     np.testing.assert_array_equal(found, x[:, :, [0, 2, 4]])
 
 
 def test_open_sequences() -> None:
-    x = normal(2, 9, 3)
-    found = run(model("sliding_windows", {"x": (2, None, 3)}, (2, None, 4, 3), x="x", axis=np.int32(1),
-                      size=np.int32(4), stride=np.int32(2)), x=x)  # fmt: skip
+    x, shape = normal(2, 9, 3), (2, None, 3)
+    told = {"axis": np.int32(1), "size": np.int32(4), "stride": np.int32(2)}
+    found = run(model("sliding_windows", {"x": shape}, (2, None, 4, 3), x="x", **told), x=x)
     np.testing.assert_array_equal(found, np.stack([x[:, i : i + 4] for i in (0, 2, 4)], 1))
-    found = run(model("scaled_dot_product_attention", {"x": (2, None, 3)}, (2, None, 3), "CoreML8", query="x", key="x",
-                      value="x"), x=x)  # fmt: skip
+    told = dict.fromkeys(("query", "key", "value"), "x")
+    found = run(model("scaled_dot_product_attention", {"x": shape}, shape, "CoreML8", **told), x=x)
     scores = np.exp(x @ x.transpose(0, 2, 1) / np.sqrt(3))
     np.testing.assert_allclose(found, scores / scores.sum(-1, keepdims=True) @ x, rtol=1e-4, atol=1e-5)
-    lstm = {"weight_ih": normal(8, 3), "weight_hh": normal(8, 2), "initial_h": np.zeros((9, 2), "f4"),
-            "initial_c": np.zeros((9, 2), "f4")}  # fmt: skip
+    lstm = dict.fromkeys(("initial_h", "initial_c"), np.zeros((9, 2), "f4"))
+    lstm |= {"weight_ih": normal(8, 3), "weight_hh": normal(8, 2)}
     assert run(model("lstm", {"x": (None, 9, 3)}, (1, 9, 2), x="x", **lstm), x=x).shape == (1, 9, 2)
 
 
@@ -116,8 +116,9 @@ def test_a_quantized_convolution_runs_on_integers() -> None:
     p = Program("CoreML8")
     p.input("x", (1, 16, 12, 12))
     x = _quantized(p, "xq", "x", (1, 16, 12, 12), 0.05)
-    weight = p.op("constexpr_blockwise_shift_scale", "w", ("FLOAT32", w.shape), data=w,
-                  scale=np.full((16, 1, 1, 1), 0.01, "f4"))  # fmt: skip
+    weight = p.op(
+        "constexpr_blockwise_shift_scale", "w", ("FLOAT32", w.shape), data=w, scale=np.full((16, 1, 1, 1), 0.01, "f4")
+    )
     y = p.op("conv", "c", ("FLOAT32", (1, 16, 10, 10)), x=x, weight=weight, pad_type=p.const("valid"))
     p.output(_quantized(p, "y", y, (1, 16, 10, 10), 0.5))
     found = fg.load(p.zip(), threads=1)
@@ -141,8 +142,8 @@ def test_integer_weights_stay_integers_in_the_graph() -> None:
     p = Program("CoreML6")
     p.input("x", (2, 5))
     zero = np.arange(6, dtype=np.uint8)
-    weight = p.op("constexpr_affine_dequantize", "w", ("FLOAT32", (6, 5)), quantized_data=w, zero_point=zero,
-                  scale=np.float32(0.5), axis=np.int32(0))  # fmt: skip
+    told = {"quantized_data": w, "zero_point": zero, "scale": np.float32(0.5), "axis": np.int32(0)}
+    weight = p.op("constexpr_affine_dequantize", "w", ("FLOAT32", (6, 5)), **told)
     p.output(p.op("linear", "y", ("FLOAT32", (2, 6)), x="x", weight=weight))
     graph = read(p.zip())
     kept = [v for node in graph.nodes for v in node.inputs if v is not None and v.type.quant is not None]
@@ -155,38 +156,33 @@ def test_integer_weights_stay_integers_in_the_graph() -> None:
 # -- what is wrong
 
 
-@pytest.mark.parametrize(
-    "kind, given, params, match",
-    [
-        ("resize_bilinear", {"x": (1, 2, 3, 3)}, {"target_size_height": np.int32(0)}, "sizes from 1"),
-        ("crop", {"x": (1, 2, 3, 3)}, {"crop_height": np.int32([0, -1]), "crop_width": np.int32([0, 0])}, "from 0 on"),
-        ("upsample_bilinear", {"x": (1, 2, 3, 3)}, {"scale_factor_height": np.float32(-1)}, "above 0"),
-        ("topk", {"x": (1, 2)}, {"k": np.int32(3)}, "k 3 must be"),
-        ("sliding_windows", {"x": (1, 9)}, {"axis": np.int32(1), "size": np.int32(10)}, "found 10"),
-        ("einsum", {"x": (1, 9)}, {"values": ["x"], "equation": "ab->"}, None),
-        ("gather", {"x": (4, 5)}, {"indices": np.int32([4]), "axis": np.int32(0)}, "4 is outside"),
-        ("rnn", {"x": (1, 1, 2)}, {"initial_h": np.zeros((1, 2), "f4"), "weight_ih": np.zeros((3, 2), "f4"),
-                                   "weight_hh": np.zeros((2, 2), "f4")}, "parts for 2 states"),
-        ("lstm", {"x": (1, 1, 2)}, {"weight_hh": np.float32([1])}, "weight_hh"),
-        ("quantize", {"x": (1, 2)}, {"input": "x", "scale": np.float32([1, 2, 3]), "axis": np.int32(1),
-                                     "output_dtype": "int8"}, "2 places"),
-        ("constexpr_lut_to_dense", {}, {"indices": np.uint8([1]), "lut": np.zeros(3, "f4"),
-                                        "shape": np.uint32([4])}, "palette"),
-        ("constexpr_lut_to_dense", {}, {"indices": np.uint8([9]), "lut": np.zeros((1, 4, 1), "f4")}, "found 9"),
-        ("constexpr_sparse_to_dense", {}, {"nonzero_data": np.zeros(3, "f4"), "mask": np.uint8([1, 0])},
-         "for each of 1"),
-        ("constexpr_blockwise_shift_scale", {}, {"data": np.zeros((4, 4), "i1"), "scale": np.ones((3, 1), "f4")},
-         "blocks"),
-        ("non_maximum_suppression", {"x": (1, 4, 4)}, {"boxes": "x", "scores": "x", "max_boxes": np.int32(-1),
-                                                       "iou_threshold": np.float32(0)}, "max_boxes"),
-    ],
-)  # fmt: skip
-def test_bad_parameters_are_named(kind: str, given: dict[str, Any], params: dict[str, Any], match: str | None) -> None:
-    bound = {"x": "x", **params} if given else params
-    made = (1,) if match else ()
-    data = model(kind, given, made, "CoreML7", **bound)
-    if match is None:
-        assert run(data, x=np.ones((1, 9), "f4")) == 9
-        return
+BAD = """
+resize_bilinear | (1, 2, 3, 3) | dict(target_size_height=i(0)) | sizes from 1
+crop | (1, 2, 3, 3) | dict(crop_height=i([0, -1]), crop_width=i([0, 0])) | from 0 on
+upsample_bilinear | (1, 2, 3, 3) | dict(scale_factor_height=f(-1)) | above 0
+topk | (1, 2) | dict(k=i(3)) | k 3 must be
+sliding_windows | (1, 9) | dict(axis=i(1), size=i(10)) | found 10
+gather | (4, 5) | dict(indices=i([4]), axis=i(0)) | 4 is outside
+rnn | (1, 1, 2) | dict(initial_h=f([[0, 0]]), weight_ih=np.zeros((3, 2), "f4"), weight_hh=np.zeros((2, 2), "f4")) |
+  parts for 2 states
+lstm | (1, 1, 2) | dict(weight_hh=f([1])) | weight_hh
+quantize | (1, 2) | dict(input="x", scale=f([1, 2, 3]), axis=i(1), output_dtype="int8") | 2 places
+constexpr_lut_to_dense | | dict(indices=np.uint8([1]), lut=np.zeros(3, "f4"), shape=np.uint32([4])) | palette
+constexpr_lut_to_dense | | dict(indices=np.uint8([9]), lut=np.zeros((1, 4, 1), "f4")) | found 9
+constexpr_sparse_to_dense | | dict(nonzero_data=np.zeros(3, "f4"), mask=np.uint8([1, 0])) | for each of 1
+constexpr_blockwise_shift_scale | | dict(data=np.zeros((4, 4), "i1"), scale=np.ones((3, 1), "f4")) | blocks
+non_maximum_suppression | (1, 4, 4) | dict(boxes="x", scores="x", max_boxes=i(-1), iou_threshold=f(0)) | max_boxes
+"""
+
+
+@pytest.mark.parametrize("kind, shape, params, match", entries(BAD))
+def test_bad_parameters_are_named(kind: str, shape: str, params: str, match: str) -> None:
+    given = {"x": eval(shape)} if shape else {}
+    data = model(kind, given, (1,), "CoreML7", **{key: key for key in given}, **eval(params, NAMES))
     with pytest.raises((ModelError, UnsupportedError), match=match):
         read(data)
+
+
+def test_an_einsum_of_one_operand() -> None:
+    data = model("einsum", {"x": (1, 9)}, (), values=["x"], equation="ab->")
+    assert run(data, x=np.ones((1, 9), "f4")) == 9

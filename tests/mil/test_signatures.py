@@ -25,11 +25,10 @@ find("")  # imports all files of rules
 def _operations() -> dict[str, tuple[Any, dict[str, bytes]]]:
     """For each operator a stored program that has it, parsed, and the program's files."""
     found: dict[str, tuple[Any, dict[str, bytes]]] = {}
-    for archive in ("cases.tar.xz", "rare_cases.tar.xz"):
-        for files in archived_files(archive):
-            model = message("Model").FromString(files[MODEL])
-            for operation in _block(model).operations:
-                found.setdefault(operation.type, (model, files))
+    for files in archived_files():
+        model = message("Model").FromString(files[MODEL])
+        for operation in _block(model).operations:
+            found.setdefault(operation.type, (model, files))
     return found
 
 

@@ -44,11 +44,13 @@ OF_CONV: list[tuple[str, list[float]]] = [
     ("HardSigmoid", [0.3, 0.4]),
 ]  # fmt: skip
 PRODUCTS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
-    ((2, 3, 5, 6), (2, 3, 6, 4), {"alpha": 0.25}), ((2, 3, 6, 5), (2, 3, 4, 6), {"transA": 1, "transB": 1}),
-    ((5, 2, 3, 6), (2, 3, 6, 4), {"transBatchA": 1}), ((2, 5, 6), (6, 4), {}),
+    ((2, 3, 5, 6), (2, 3, 6, 4), {"alpha": 0.25}),
+    ((2, 3, 6, 5), (2, 3, 4, 6), {"transA": 1, "transB": 1}),
+    ((5, 2, 3, 6), (2, 3, 6, 4), {"transBatchA": 1}),
+    ((2, 5, 6), (6, 4), {}),
     ((6, 2, 3, 5), (4, 2, 3, 6), {"transBatchA": 1, "transA": 1, "transBatchB": 1, "transB": 1}),
     ((6, 5), (4, 6), {"transA": 1, "transB": 1, "alpha": -1.5}),
-]  # fmt: skip
+]
 ROWS = (3, 5, 16)
 
 REALS: list[Case] = [

@@ -10,8 +10,10 @@ import pytest
 
 import fastgraph as fg
 from tests.nets import F32, I64, Net
-from tests.onnx.contrib import MS, S8, U8, Operand, absent, agree, const, fed, given, known, net_of, numbers
-from tests.onnx.test_contrib import ML, SCALES, linear, weights
+from tests.onnx import contrib
+from tests.onnx.contrib import MS, S8, U8, Operand, agree, const, fed, given, known, net_of, numbers
+from tests.onnx.test_contrib import SCALES, linear, weights
+from tests.tables import entries
 
 BYTES = pytest.mark.parametrize("dtype", [U8, S8], ids=str)
 
@@ -125,46 +127,50 @@ def test_matrices_without_an_inverse() -> None:
 IMAGE, CODES = [fed(1, 4, 7, 6), const(8, 4, 3, 3)], [known(np.float32(0.1))] * 7
 NBITS = {"K": 64, "N": 10, "bits": 4, "block_size": 32}
 PACKED = [fed(3, 64), known(np.zeros((10, 2, 16), U8)), known(np.ones(20, F32))]
-ATTENTION = [fed(2, 5, 24), const(24, 192)]
+THREE = [PACKED[0], known(np.zeros((10, 2, 24), U8)), PACKED[2]]
+QKV = [fed(2, 5, 24), const(24, 192)]
 LABELS = [given(np.float32([1]))]
-REFUSED: list[tuple[str, list[Operand], dict[str, Any], str]] = [
-    ("FusedConv", IMAGE, {"activation": "Clip"}, "expected 2 activation_params for 'Clip', found 0"),
-    ("FusedConv", IMAGE, {"activation": "Swish"}, "expected activation as one of .* found 'Swish'"),
-    ("FusedConv", IMAGE, {"activation": "Relu", "activation_params": [1.0]}, "expected 0 activation_params"),
-    ("QLinearAdd", [fed(2, 4, dtype=U8), *CODES[:5]], {}, "its input 'C_scale'|expected inputs"),
-    ("QLinearAdd", [fed(2, 4, dtype=U8), *CODES[:6]], {"axis": 1}, "expected attributes .*found 'axis'"),
-    ("QLinearSoftmax", [fed(2, 4, dtype=U8), *CODES[:4]], {}, "its attribute 'opset' .*is required and absent"),
-    ("QLinearConcat", [fed(2, 4, dtype=U8), *CODES[:3]], {"axis": 0}, "a zero point for each operand, found 4 inputs"),
-    ("QGemm", [fed(2, 4, dtype=U8), *CODES], {}, "y_scale and y_zero_point together"),
-    ("MatMulNBits", PACKED, NBITS | {"block_size": 24}, "block_size of 16, 32"),
-    ("MatMulNBits", PACKED, NBITS | {"N": 11}, "expected B of shape"),
-    ("MatMulNBits", [PACKED[0], known(np.zeros((10, 2, 24), U8)), PACKED[2]],
-     NBITS | {"bits": 3, "K": 85, "block_size": 64}, "with 3 bits"),
-    ("Attention", ATTENTION, {"num_heads": 0}, "num_heads from 1 on"),
-    ("Attention", ATTENTION, {"num_heads": 4, "qkv_hidden_sizes": [32, 32]}, "qkv_hidden_sizes of three numbers"),
-    ("Attention", ATTENTION, {"num_heads": 4, "do_rotary": 1}, "do_rotary, which onnxruntime has on GPUs only"),
-    # without an end a sequence would have no keys
-    *[("Attention", [fed(2, 5, 64), const(64, 192), absent, known(np.ones(n, np.int32))], {"num_heads": 4},
-       f"Attention.*expected a mask of 2 ends.*found {n} numbers") for n in (3, 8)],
-    ("MultiHeadAttention", [fed(2, 5, 64)] * 3 + [absent, known(np.ones(1, np.int32))], {"num_heads": 4},
-     "MultiHeadAttention.*expected a mask of 2 ends.*found 1 numbers"),
-    ("GroupQueryAttention",
-     [fed(2, 5, 192), fed(2, 5, 64), absent, absent, absent, known([4, 4], np.int32), known(5, np.int32)],
-     {"num_heads": 4, "kv_num_heads": 4}, "expected key and value together"),
-    ("LabelEncoder", LABELS, {"domain": ML, "keys_floats": [float("nan")], "values_int64s": [1]}, "a key that is NaN"),
-    ("LabelEncoder", LABELS, {"domain": ML, "keys_floats": [1.0], "values_int64s": [1, 2]}, "a value for each key"),
-    ("LabelEncoder", LABELS, {"domain": ML, "keys_floats": [1.0]}, "expected exactly one of values_floats.*found 0"),
-    ("LabelEncoder", LABELS, {"domain": ML, "keys_floats": [1.0], "keys_int64s": [1], "values_int64s": [1]},
-     "expected exactly one of keys_floats.*found 2"),
-    ("BeamSearch", [fed(2, 3)], {}, r"com\.microsoft\.BeamSearch"),
-    ("Conv", [fed(2, 3)], {"domain": "com.microsoft.nchwc"}, r"com\.microsoft\.nchwc\.Conv"),
-]  # fmt: skip
+REFUSED = """
+FusedConv | IMAGE | activation="Clip" | expected 2 activation_params for 'Clip', found 0
+FusedConv | IMAGE | activation="Swish" | expected activation as one of .* found 'Swish'
+FusedConv | IMAGE | activation="Relu", activation_params=[1.0] | expected 0 activation_params
+QLinearAdd | [fed(2, 4, dtype=U8), *CODES[:5]] | | its input 'C_scale'|expected inputs
+QLinearAdd | [fed(2, 4, dtype=U8), *CODES[:6]] | axis=1 | expected attributes .*found 'axis'
+QLinearSoftmax | [fed(2, 4, dtype=U8), *CODES[:4]] | | its attribute 'opset' .*is required and absent
+QLinearConcat | [fed(2, 4, dtype=U8), *CODES[:3]] | axis=0 | a zero point for each operand, found 4 inputs
+QGemm | [fed(2, 4, dtype=U8), *CODES] | | y_scale and y_zero_point together
+MatMulNBits | PACKED | **dict(NBITS, block_size=24) | block_size of 16, 32
+MatMulNBits | PACKED | **dict(NBITS, N=11) | expected B of shape
+MatMulNBits | THREE | **dict(NBITS, bits=3, K=85, block_size=64) | with 3 bits
+Attention | QKV | num_heads=0 | num_heads from 1 on
+Attention | QKV | num_heads=4, qkv_hidden_sizes=[32, 32] | qkv_hidden_sizes of three numbers
+Attention | QKV | num_heads=4, do_rotary=1 | do_rotary, which onnxruntime has on GPUs only
+Attention | [fed(2, 5, 64), const(64, 192), absent, ends(3)] | num_heads=4 |
+  Attention.*expected a mask of 2 ends.*found 3 numbers
+Attention | [fed(2, 5, 64), const(64, 192), absent, ends(8)] | num_heads=4 |
+  Attention.*expected a mask of 2 ends.*found 8 numbers
+MultiHeadAttention | [fed(2, 5, 64)] * 3 + [absent, ends(1)] | num_heads=4 |
+  MultiHeadAttention.*expected a mask of 2 ends.*found 1 numbers
+GroupQueryAttention | [fed(2, 5, 192), fed(2, 5, 64), absent, absent, absent, known([4, 4], "i4"), known(5, "i4")] |
+  num_heads=4, kv_num_heads=4 | expected key and value together
+LabelEncoder | LABELS | domain=ML, keys_floats=[float("nan")], values_int64s=[1] | a key that is NaN
+LabelEncoder | LABELS | domain=ML, keys_floats=[1.0], values_int64s=[1, 2] | a value for each key
+LabelEncoder | LABELS | domain=ML, keys_floats=[1.0] | expected exactly one of values_floats.*found 0
+LabelEncoder | LABELS | domain=ML, keys_floats=[1.0], keys_int64s=[1], values_int64s=[1] |
+  expected exactly one of keys_floats.*found 2
+BeamSearch | [fed(2, 3)] | | com\\.microsoft\\.BeamSearch
+Conv | [fed(2, 3)] | domain="com.microsoft.nchwc" | com\\.microsoft\\.nchwc\\.Conv
+"""
 
 
-@pytest.mark.parametrize("op, made, attrs, error", REFUSED)
-def test_what_is_malformed_or_not_there_is_named(
-    op: str, made: list[Operand], attrs: dict[str, Any], error: str
-) -> None:
-    net, _ = net_of(op, made, **attrs)
+def ends(count: int) -> Operand:
+    """Of a mask: without an end a sequence would have no keys."""
+    return known(np.ones(count, np.int32))
+
+
+@pytest.mark.parametrize("op, made, attrs, error", entries(REFUSED))
+def test_what_is_malformed_or_not_there_is_named(op: str, made: str, attrs: str, error: str) -> None:
+    names = vars(contrib) | globals() | {"ML": "ai.onnx.ml"}
+    net, _ = net_of(op, eval(made, names), **eval(f"dict({attrs})", names))
     with pytest.raises(fg.FastgraphError, match=error):
         net.load()

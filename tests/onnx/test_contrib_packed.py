@@ -96,12 +96,13 @@ def narrow(net: Net, kind: int, array: np.ndarray) -> str:
     return name
 
 
+GATHERED = [((9, 64), 0, 1, 16), ((9, 40), 0, 1, 16), ((5, 3, 32), 0, 2, 32), ((6, 32, 5), 0, 1, 16)]
+GATHERED += [((48, 6), 0, 0, 16), ((6, 32), -1, 1, 16), ((6, 48, 4), 2, 1, 16)]
+
+
 @pytest.mark.parametrize("kind", [onnx.TensorProto.UINT4, onnx.TensorProto.INT4, onnx.TensorProto.UINT8])
 @pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("shape, gather, blocked, block", [
-    ((9, 64), 0, 1, 16), ((9, 40), 0, 1, 16), ((5, 3, 32), 0, 2, 32), ((6, 32, 5), 0, 1, 16), ((48, 6), 0, 0, 16),
-    ((6, 32), -1, 1, 16), ((6, 48, 4), 2, 1, 16),
-])  # fmt: skip
+@pytest.mark.parametrize("shape, gather, blocked, block", GATHERED)
 @pytest.mark.parametrize("indices", [(3,), (2, 2)])
 def test_gather_block_quantized(
     kind: int, zeros: bool, shape: tuple[int, ...], gather: int, blocked: int, block: int, indices: tuple[int, ...]

@@ -26,8 +26,8 @@ def test_dynamic_quantize_lstm(stored: Any, zero: int, columns: bool, ways: int)
     zeros = [net.const(np.full(shape, zero, stored)) for _ in weights]
     more = [net.weight(ways, 32 * 2), "", net.weight(ways, BATCH, HIDDEN), net.weight(ways, BATCH, HIDDEN), ""]
     parameters = [scales[0], zeros[0], scales[1], zeros[1]]
-    net.output(*net("DynamicQuantizeLSTM", x, *weights, *more, *parameters, outputs=3, domain=MS, hidden_size=HIDDEN,
-                    direction="bidirectional" if ways == 2 else "forward"))  # fmt: skip
+    told = {"hidden_size": HIDDEN, "direction": "bidirectional" if ways == 2 else "forward"}
+    net.output(*net("DynamicQuantizeLSTM", x, *weights, *more, *parameters, outputs=3, domain=MS, **told))
     feeds = {"x": numbers(net.rng, (STEPS, BATCH, INPUTS), F32)}
     model = net.load()
     for want, have in zip(by_onnxruntime(net.bytes(), feeds), model.run(feeds).values(), strict=True):

@@ -131,8 +131,7 @@ def test_function_with_an_attribute(default, given, alpha):
 def test_functions_in_functions_and_in_their_branches():
     branch = graph_of([node("Scale", ["v"], ["o"], domain="f")], [], ["o"])
     branch.node[0].attribute.add(name="k", ref_attr_name="k", type=AttributeProto.FLOAT)
-    outer = scaled("Outer", None, body=[
-        node("If", ["w"], ["r"], then_branch=branch, else_branch=branch)])  # fmt: skip
+    outer = scaled("Outer", None, body=[node("If", ["w"], ["r"], then_branch=branch, else_branch=branch)])
     outer.opset_import.append(helper.make_opsetid("f", 1))
     nodes = [node("Outer", ["x", "c"], ["y"], domain="f", k=0.5)]
     inputs = ["x", info("c", [], BOOL)]

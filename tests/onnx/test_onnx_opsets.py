@@ -149,9 +149,8 @@ def test_batch_normalization_of_old_forms():
 
 def test_scan_of_opset_8_runs_every_member_of_the_batch():
     body = graph_of(
-        [node("Add", ["s", "v"], ["t"]), node("Identity", ["t"], ["u"])],
-        [info("s", [2]), info("v", [2])], ["t", "u"],
-    )  # fmt: skip
+        [node("Add", ["s", "v"], ["t"]), node("Identity", ["t"], ["u"])], [info("s", [2]), info("v", [2])], ["t", "u"]
+    )
     model = one("Scan", ["", info("s0", [3, 2]), info("xs", [3, 4, 2])], 8, {}, 2, body=body, num_scan_inputs=1)
     start, steps = np.ones((3, 2), np.float32), np.arange(24, dtype=np.float32).reshape(3, 4, 2)
     final, stacked = run(model, start, steps)

@@ -15,7 +15,7 @@ from fastgraph.ops import OPS
 from fastgraph.ops.evaluate import evaluate, fold, infer_node
 from fastgraph.ops.registry import REQUIRED
 
-F32 = np.dtype(np.float32)
+F32, F16 = np.dtype(np.float32), np.float16
 
 
 def tensor(*shape: Any, dtype: Any = F32) -> Value:
@@ -26,7 +26,7 @@ def const(*numbers: Any, dtype: Any = np.int64) -> Value:
     return Value.constant("c", np.array(numbers, dtype))
 
 
-BAD = [
+WRONG = [
     ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 2)], {}, "channels"),
     ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3)], {}, "same rank"),
     ("conv", [tensor(1, 2, 2, 3), tensor(4, 3, 3, 3)], {}, "exceeds"),
@@ -61,12 +61,8 @@ BAD = [
     ("top_k", [tensor(4), const(5)], {}, "k 5"),
     ("resize", [tensor(1, 4), None, const(1, dtype=F32)], {}, "2 numbers"),
     ("resize", [tensor(4), None, const(2, dtype=F32)], {"mode": "area"}, "mode"),
-    (
-        "resize",
-        [tensor(1, 4), const(1, dtype=F32), const(2, dtype=F32)],
-        {"coordinate_transformation_mode": "tf_crop_and_resize"},
-        "roi",
-    ),
+    ("resize", [tensor(1, 4), const(1, dtype=F32), const(2, dtype=F32)],
+     {"coordinate_transformation_mode": "tf_crop_and_resize"}, "roi"),
     ("tile", [tensor(2**20, 2**20), const(2**20, 1)], {}, "elements"),
     ("expand", [tensor(1), const(2**50)], {}, "elements"),
     ("constant_of_shape", [const(-1)], {}, "negative extent"),
@@ -81,14 +77,65 @@ BAD = [
     ("average_pool", [tensor(1, 4, 4, 3)], {"kernel_shape": (2, 2), "pads": (0, 2, 0, 0)}, "pads must be less"),
     ("range", [const(0), const(5), const(0)], {}, "delta"),
     ("lstm", [tensor(5, 1, 3), tensor(1, 7, 3), tensor(1, 8, 2)], {}, r"W must have shape \[1, 8, 3\]"),
-]
+    ("layer_normalization", [tensor(2, 16), tensor(2)], {}, "does not broadcast"),
+    ("layer_normalization", [tensor(2, 8), tensor(5, 2, 8)], {}, "does not broadcast"),
+    ("layer_normalization", [tensor(2, 8), tensor(8, dtype=F16)], {}, "one element type"),
+    ("rms_normalization", [tensor(2, 8), tensor(7)], {}, "does not broadcast"),
+    ("instance_normalization", [tensor(1, 4, 3), tensor(3), tensor(2)], {}, "one entry per channel"),
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3)], {"kernel_shape": (5, 5)}, "weight must have shape"),
+    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3)], {"pads": (-1, 0, 0, 0)}, "pads"),
+    ("conv", [tensor(1, 8, 8, 3, dtype=np.int32), tensor(4, 3, 3, 3, dtype=np.int32)], {}, "must be float"),
+    ("conv_integer", [tensor(1, 8, 1, dtype=np.uint8), tensor(4, 3, 1, dtype=np.uint8), None,
+                      tensor(3, dtype=np.uint8)], {}, "zero point must have shape"),
+    ("conv_transpose", [tensor(1, 4, 3), tensor(4, 3, 3)], {"output_padding": (1,)}, "output_padding"),
+    ("matmul_integer", [tensor(2, 3, dtype=np.int8), tensor(3, 4, dtype=np.int8), None, tensor(3, dtype=np.int8)], {},
+     "zero point must have shape"),
+    ("einsum", [tensor(2, 3)], {"equation": "ij->ik"}, "letters of the operands"),
+    ("lstm", [tensor(5, 1, 3), tensor(1, 8, 3), tensor(1, 8, 2)], {"hidden_size": 3}, "hidden_size"),
+    ("gru", [tensor(5, 1, 3), tensor(1, 6, 3), tensor(1, 6, 2), None, const(6)], {}, "sequence_lens"),
+    ("rnn", [tensor(5, 1, 3), tensor(1, 2, 3), tensor(1, 2, 2), tensor(1, 5)], {}, "B must have shape"),
+    ("top_k", [tensor(4), const(-1)], {}, "k -1"),
+    ("top_k", [tensor(4), const(1, 1)], {}, "one element"),
+    ("roi_align", [tensor(1, 1, 4, 4), tensor(1, 4), const(-1)], {}, "batch_indices"),
+    ("roi_align", [tensor(1, 1, 4, 4), tensor(1, 4), const(0)], {"output_height": -1}, "output_height"),
+    ("max_unpool", [tensor(1, 1, 1, 1), const(-1).data.reshape(1, 1, 1, 1)], {"kernel_shape": (2, 2)}, "indices"),
+    ("gather_nd", [tensor(4), const(4)], {}, "indices"),
+    ("scatter_elements", [tensor(2, 3), const(0, 1), tensor(2)], {}, "rank 2"),
+    ("tensor_scatter", [tensor(1, 1, 4, 2), tensor(1, 1, 5, 2)], {}, "does not fit a cache"),
+    ("one_hot", [tensor(3), const(-2), tensor(2)], {}, "depth"),
+    ("compress", [tensor(3), tensor(4, dtype=bool)], {"axis": 0}, "exceeds axis 0"),
+    ("reverse_sequence", [tensor(4, 2), const(5, 1)], {}, "sequence_lens"),
+    ("center_crop_pad", [tensor(4, 2), const(1, 1)], {"axes": (0, 0)}, "twice"),
+    ("pad", [tensor(3), const(-(2**62), 2**62)], {}, "crop more"),
+    ("pad", [tensor(3), const(0, 3)], {"mode": "reflect"}, "can't pad"),
+    ("split", [tensor(5)], {}, "does not divide"),
+    ("split", [tensor(5), const(2, 3)], {"num_outputs": 2}, "both split and num_outputs"),
+    ("range", [const(0.0, dtype=F32), const(np.inf, dtype=F32), const(1.0, dtype=F32)], {}, "finite"),
+    ("reshape", [tensor(2), tensor(0, dtype=np.int64)], {}, "cannot reshape"),
+    ("tile", [tensor(2, 3), const(2)], {}, "repeats"),
+    ("depth_to_space", [tensor(1, 2, 2, 4)], {"blocksize": 2, "mode": "XYZ"}, "mode"),
+    ("grid_sample", [tensor(1, 1, 4, 4), tensor(1, 2, 2, 3)], {}, "grid must have shape"),
+    ("deform_conv", [tensor(1, 1, 3, 3), tensor(1, 1, 2, 2), tensor(1, 8, 3, 3)], {}, "offset must have shape"),
+    ("col2im", [tensor(1, 4, 5), const(4, 4), const(2, 2)], {}, "disagree"),
+    ("attention", [tensor(1, 2, 3, 4), tensor(1, 2, 5, 6), tensor(1, 2, 5, 4)], {}, "disagree"),
+    ("attention", [tensor(1, 2, 3, 4), tensor(1, 2, 5, 4), tensor(1, 2, 5, 4), tensor(7, 5)], {}, "the mask"),
+    ("rotary_embedding", [tensor(1, 1, 2, 4), tensor(2, 3), tensor(2, 3), tensor(1, 2, dtype=np.int64)], {},
+     "cos_cache"),
+    ("dequantize_linear", [tensor(2, 3, dtype=np.int8), tensor(2)], {}, "the scale must have shape"),
+    ("quantize_linear", [tensor(4, 6), tensor(4, 2)], {"block_size": 2}, "the scale must have shape"),
+    ("dft", [tensor(1, 5, 1), const(0)], {}, "dft_length"),
+    ("softmax_cross_entropy_loss", [tensor(2, 3), const(0, 3)], {}, "the target must be classes"),
+    ("random_normal", [], {"shape": (2,), "scale": -1.0}, "distribution"),
+    ("reduce_sum", [tensor(2, 3)], {"keepdims": 7}, "keepdims must be 0 or 1"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "inputs", "attrs", "says"), BAD, ids=[f"{b[0]}-{b[3]}" for b in BAD])
+@pytest.mark.parametrize(("op", "inputs", "attrs", "says"), WRONG, ids=[f"{b[0]}-{b[3]}" for b in WRONG])
 def test_senseless_nodes_are_refused(op: str, inputs: list[Any], attrs: dict[str, Any], says: str) -> None:
+    values = [Value.constant("c", v) if isinstance(v, np.ndarray) else v for v in inputs]
     outputs = [Value("y")] if op != "split" else [Value("a"), Value("b")]
     with pytest.raises(ModelError, match=rf"^node n: {op}: .*{says}"):
-        infer_node(Node(op, inputs, outputs, attrs, "n"))
+        infer_node(Node(op, values, outputs, attrs, "n"))
 
 
 def test_missing_operator_and_feed() -> None:
@@ -160,70 +207,8 @@ def test_what_is_folded() -> None:
     assert fold(node("if", const(True, dtype=bool), then_branch=branch, else_branch=branch)) is None
 
 
-F16 = np.float16
-WRONG = [
-    ("layer_normalization", [tensor(2, 16), tensor(2)], {}, "does not broadcast"),
-    ("layer_normalization", [tensor(2, 8), tensor(5, 2, 8)], {}, "does not broadcast"),
-    ("layer_normalization", [tensor(2, 8), tensor(8, dtype=F16)], {}, "one element type"),
-    ("rms_normalization", [tensor(2, 8), tensor(7)], {}, "does not broadcast"),
-    ("instance_normalization", [tensor(1, 4, 3), tensor(3), tensor(2)], {}, "one entry per channel"),
-    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3)], {"kernel_shape": (5, 5)}, "weight must have shape"),
-    ("conv", [tensor(1, 8, 8, 3), tensor(4, 3, 3, 3)], {"pads": (-1, 0, 0, 0)}, "pads"),
-    ("conv", [tensor(1, 8, 8, 3, dtype=np.int32), tensor(4, 3, 3, 3, dtype=np.int32)], {}, "must be float"),
-    ("conv_integer", [tensor(1, 8, 1, dtype=np.uint8), tensor(4, 3, 1, dtype=np.uint8), None,
-                      tensor(3, dtype=np.uint8)], {}, "zero point must have shape"),
-    ("conv_transpose", [tensor(1, 4, 3), tensor(4, 3, 3)], {"output_padding": (1,)}, "output_padding"),
-    ("matmul_integer", [tensor(2, 3, dtype=np.int8), tensor(3, 4, dtype=np.int8), None, tensor(3, dtype=np.int8)], {},
-     "zero point must have shape"),
-    ("einsum", [tensor(2, 3)], {"equation": "ij->ik"}, "letters of the operands"),
-    ("lstm", [tensor(5, 1, 3), tensor(1, 8, 3), tensor(1, 8, 2)], {"hidden_size": 3}, "hidden_size"),
-    ("gru", [tensor(5, 1, 3), tensor(1, 6, 3), tensor(1, 6, 2), None, const(6)], {}, "sequence_lens"),
-    ("rnn", [tensor(5, 1, 3), tensor(1, 2, 3), tensor(1, 2, 2), tensor(1, 5)], {}, "B must have shape"),
-    ("top_k", [tensor(4), const(-1)], {}, "k -1"),
-    ("top_k", [tensor(4), const(1, 1)], {}, "one element"),
-    ("roi_align", [tensor(1, 1, 4, 4), tensor(1, 4), const(-1)], {}, "batch_indices"),
-    ("roi_align", [tensor(1, 1, 4, 4), tensor(1, 4), const(0)], {"output_height": -1}, "output_height"),
-    ("max_unpool", [tensor(1, 1, 1, 1), const(-1).data.reshape(1, 1, 1, 1)], {"kernel_shape": (2, 2)}, "indices"),
-    ("gather_nd", [tensor(4), const(4)], {}, "indices"),
-    ("scatter_elements", [tensor(2, 3), const(0, 1), tensor(2)], {}, "rank 2"),
-    ("tensor_scatter", [tensor(1, 1, 4, 2), tensor(1, 1, 5, 2)], {}, "does not fit a cache"),
-    ("one_hot", [tensor(3), const(-2), tensor(2)], {}, "depth"),
-    ("compress", [tensor(3), tensor(4, dtype=bool)], {"axis": 0}, "exceeds axis 0"),
-    ("reverse_sequence", [tensor(4, 2), const(5, 1)], {}, "sequence_lens"),
-    ("center_crop_pad", [tensor(4, 2), const(1, 1)], {"axes": (0, 0)}, "twice"),
-    ("pad", [tensor(3), const(-(2**62), 2**62)], {}, "crop more"),
-    ("pad", [tensor(3), const(0, 3)], {"mode": "reflect"}, "can't pad"),
-    ("split", [tensor(5)], {}, "does not divide"),
-    ("split", [tensor(5), const(2, 3)], {"num_outputs": 2}, "both split and num_outputs"),
-    ("range", [const(0.0, dtype=F32), const(np.inf, dtype=F32), const(1.0, dtype=F32)], {}, "finite"),
-    ("reshape", [tensor(2), tensor(0, dtype=np.int64)], {}, "cannot reshape"),
-    ("tile", [tensor(2, 3), const(2)], {}, "repeats"),
-    ("depth_to_space", [tensor(1, 2, 2, 4)], {"blocksize": 2, "mode": "XYZ"}, "mode"),
-    ("grid_sample", [tensor(1, 1, 4, 4), tensor(1, 2, 2, 3)], {}, "grid must have shape"),
-    ("deform_conv", [tensor(1, 1, 3, 3), tensor(1, 1, 2, 2), tensor(1, 8, 3, 3)], {}, "offset must have shape"),
-    ("col2im", [tensor(1, 4, 5), const(4, 4), const(2, 2)], {}, "disagree"),
-    ("attention", [tensor(1, 2, 3, 4), tensor(1, 2, 5, 6), tensor(1, 2, 5, 4)], {}, "disagree"),
-    ("attention", [tensor(1, 2, 3, 4), tensor(1, 2, 5, 4), tensor(1, 2, 5, 4), tensor(7, 5)], {}, "the mask"),
-    ("rotary_embedding", [tensor(1, 1, 2, 4), tensor(2, 3), tensor(2, 3), tensor(1, 2, dtype=np.int64)], {},
-     "cos_cache"),
-    ("dequantize_linear", [tensor(2, 3, dtype=np.int8), tensor(2)], {}, "the scale must have shape"),
-    ("quantize_linear", [tensor(4, 6), tensor(4, 2)], {"block_size": 2}, "the scale must have shape"),
-    ("dft", [tensor(1, 5, 1), const(0)], {}, "dft_length"),
-    ("softmax_cross_entropy_loss", [tensor(2, 3), const(0, 3)], {}, "the target must be classes"),
-    ("random_normal", [], {"shape": (2,), "scale": -1.0}, "distribution"),
-    ("reduce_sum", [tensor(2, 3)], {"keepdims": 7}, "keepdims must be 0 or 1"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("op", "inputs", "attrs", "says"), WRONG, ids=[f"{w[0]}-{w[3]}" for w in WRONG])
-def test_operands_that_do_not_fit_are_refused(op: str, inputs: list[Any], attrs: dict[str, Any], says: str) -> None:
-    values = [Value.constant("c", v) if isinstance(v, np.ndarray) else v for v in inputs]
-    outputs = [Value("y")] if op != "split" else [Value("a"), Value("b")]
-    with pytest.raises(ModelError, match=rf"^node n: {op}: .*{says}"):
-        infer_node(Node(op, values, outputs, attrs, "n"))
-
-
 FED = [w for w in WRONG if any(isinstance(v, np.ndarray) or v is not None and v.data is not None for v in w[1])]
+FED = [w for w in FED if w[0] != "tile"]  # whose operand no memory holds
 
 
 @pytest.mark.parametrize(("op", "inputs", "attrs", "says"), FED, ids=[f"{w[0]}-{w[3]}" for w in FED])

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.compile import STAGES
 from fastgraph.errors import FastgraphError
 from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, copy
 from fastgraph.ops.evaluate import evaluate, pure
 from fastgraph.passes import decompose
 from fastgraph.passes.specialize import specialize
+from fastgraph.passes.stages import STAGES
 from fastgraph.rules.catalog import CATALOG
 from fastgraph.rules.rule import watching
 from tests.blocks import groups_by_reshapes

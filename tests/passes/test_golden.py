@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.compile import stages
 from fastgraph.frontends.circle.load import load
 from fastgraph.ir import Graph, Node, TensorType, Value, check
 from fastgraph.passes.specialize import specialize
+from fastgraph.passes.stages import stages
+from fastgraph.plan.lower import Matches
 from tests.blocks import BLOCKS, NEWEST, RARE
 from tests.circle.write import Model, litert
 from tests.compositions.coverage import Coverage, known_rules, watching
@@ -36,7 +37,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, Graph, Check], None
     def compare(name: str, graph: Graph, check: Check) -> None:
         graph.source = ""
         texts, last = [f"-- import\n{graph}\n"], str(graph)
-        for stage, after in stages(graph):
+        for stage, after in stages(graph, Matches()):
             check(after, stage)
             if str(after) != last:
                 texts.append(f"-- {stage}\n{after}\n")
@@ -155,14 +156,14 @@ def test_every_rule_applies_in_one_of_them() -> None:
     with watching(seen):
         for build in TFLITE.values():
             m = Model()
-            list(stages(tflite_graph(m.bytes(build(m)))))
+            list(stages(tflite_graph(m.bytes(build(m))), Matches()))
         for write in (*FLOATS.values(), *NEWEST.values(), *QDQ.values()):
             net = Net()
             write(net)
-            list(stages(graph_of(net.bytes())))
-        list(stages(written_slice()))
+            list(stages(graph_of(net.bytes()), Matches()))
+        list(stages(written_slice(), Matches()))
         for make in GRAPHS.values():
-            list(stages(make()))
+            list(stages(make(), Matches()))
     assert not known_rules() - set(seen.rules)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.compile import optimize
+from fastgraph.passes.stages import optimize
+from fastgraph.plan.lower import Matches
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
 
 
@@ -46,7 +47,7 @@ def test_any_form(seed: int) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(F32)
     expected = by_onnxruntime(net.bytes(), {"x": x})
     graph = graph_of(net.bytes())
-    optimize(graph)
+    optimize(graph, Matches())
     assert_close(by_reference(graph, {"x": x}), expected, 1e-5)
     assert_close(list(net.load().run({"x": x}).values()), expected, 1e-5)
 
@@ -59,7 +60,7 @@ def test_no_matrix_product_is_left(dims: tuple[int, ...]) -> None:
     net, shape = Net(), (1, 8, *dims)
     net.output(net("Relu", layer(net, shape, attrs, net.input("x", shape))))
     graph = graph_of(net.bytes())
-    optimize(graph)
+    optimize(graph, Matches())
     ops = Counter(node.op for node in graph.nodes)
     assert ops["conv"] == 2**n and not ops["conv_transpose"] and not ops["fused"]
 
@@ -94,7 +95,7 @@ def test_quantized(groups: int, signed: bool, per_channel: bool) -> None:
     net.output(through(net("Relu", y), 0.05))
     feeds = {"x": rng.standard_normal((2, 8, 5, 6)).astype(F32)}
     graph = graph_of(net.bytes())
-    optimize(graph)
+    optimize(graph, Matches())
     convs = [node for node in graph.nodes if node.op == "conv"]
     assert len(convs) == 4 and all(node.out.type.quant is not None for node in convs)
     (expected,), (found,) = by_onnxruntime(net.bytes(), feeds), net.load().run(feeds).values()

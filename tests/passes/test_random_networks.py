@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from fastgraph.compile import STAGES, stages
 from fastgraph.ir import copy
 from fastgraph.passes.dynamic import cut_dynamic
+from fastgraph.passes.stages import STAGES, stages
+from fastgraph.plan.lower import Matches
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
 from tests.random_nets import Case, examples, networks
 
@@ -48,7 +49,7 @@ def test_stages_keep_the_meaning(case: Case) -> None:
     types = [(v.type.dtype, v.type.shape) for v in graph.outputs]
     assert cut_dynamic(graph) is None
     seen = []
-    for name, after in stages(graph):
+    for name, after in stages(graph, Matches()):
         assert_close(by_reference(after, feeds), expected, rtol, name)
         assert [(v.type.dtype, v.type.shape) for v in after.outputs] == types, name
         for value in (v for node in after.nodes for v in node.outputs):
@@ -63,9 +64,9 @@ def test_stages_keep_the_meaning(case: Case) -> None:
 def test_a_second_round_changes_nothing_but_form(case: Case) -> None:
     source, feeds = case.source, case.feeds
     graph = graph_of(source)
-    for _ in stages(graph):
+    for _ in stages(graph, Matches()):
         pass
     before = by_reference(copy(graph), feeds)
-    for _ in stages(graph):
+    for _ in stages(graph, Matches()):
         pass
     assert_close(by_reference(graph, feeds), before, 2e-5 * case.scale)

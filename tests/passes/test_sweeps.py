@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from fastgraph.compile import STAGES
 from fastgraph.ir import Graph, Quantization, TensorType, copy
 from fastgraph.ops import OPS
 from fastgraph.passes.canonicalize import canonicalize
 from fastgraph.passes.layout import apart, layout, share, sunk
+from fastgraph.passes.stages import STAGES
 from fastgraph.rules.catalog import CATALOG
 from fastgraph.rules.rule import ANY, rule, rules_of
 from fastgraph.rules.sweep import Sweep, sweep

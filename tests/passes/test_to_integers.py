@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.compile import optimize
 from fastgraph.freedoms import without
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value, check, copy
 from fastgraph.ops.evaluate import evaluate, infer_graph
+from fastgraph.passes.stages import optimize
+from fastgraph.plan.lower import Matches
 
 F32, I8, U8 = np.dtype(np.float32), np.dtype(np.int8), np.dtype(np.uint8)
 RNG = np.random.default_rng(7)
@@ -62,7 +63,7 @@ def same_after(graph: Graph) -> Graph:
     """The graph after all stages but the last, which gives what it gave before, for random stored numbers."""
     after = copy(graph)
     with without("widen"):
-        optimize(after)
+        optimize(after, Matches())
     feeds = {}
     for value in graph.inputs:
         limits = {F32: (-3, 3), I8: (-128, 128), U8: (0, 256)}[value.type.dtype]

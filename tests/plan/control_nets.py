@@ -1,4 +1,4 @@
-"""ONNX networks with control flow: by hand, and random ones."""
+"""ONNX networks with control flow: what random ones do not have, by hand, and these."""
 
 from __future__ import annotations
 
@@ -55,24 +55,6 @@ def until() -> Net:
     return net
 
 
-def counted() -> Net:
-    """A loop of five rounds that takes and gives slices, within another one."""
-    net = Net()
-    x, rows = net.input("x", SHAPE), net.input("rows", (5, *SHAPE))
-    outer = body("o", True, ("s", SHAPE))
-    inner = body("b", True, ("t", SHAPE))
-    row = inner("Gather", rows, "bi", axis=0)
-    t = inner("Tanh", inner("Add", inner("MatMul", "t", inner.weight(8, 8)), row))
-    inner.output(inner("Identity", "bgo"), dtype=BOOL)
-    inner.output(t, inner("Relu", t), inner("ReduceMax", t, axes=[1], keepdims=0))
-    t, kept, most = outer("Loop", outer.const(np.array(5)), "", "s", outputs=3, body=inner.graph())
-    outer.output(outer("Identity", "ogo"), dtype=BOOL)
-    outer.output(outer("Mul", t, outer.const(0.5)), outer("ReduceMean", kept, axes=[0], keepdims=0), most)
-    names = net("Loop", net.const(np.array(3)), net.const(np.array(True)), x, outputs=3, body=outer.graph())
-    net.output(*names)
-    return net
-
-
 def scanned() -> Net:
     """Slices along different axes, from the front and from the back."""
     net = Net()
@@ -80,44 +62,13 @@ def scanned() -> Net:
     inner = body("b", False, ("s", SHAPE), ("r", SHAPE), ("w", SHAPE))
     t = inner("Tanh", inner("Sub", inner("Add", inner("MatMul", "s", inner.weight(8, 8)), "r"), "w"))
     inner.output(t, inner("Relu", t), inner("Exp", t), inner("Identity", "r"))
-    net.output(
-        *net(
-            "Scan",
-            x,
-            one,
-            other,
-            outputs=4,
-            body=inner.graph(),
-            num_scan_inputs=2,
-            scan_input_axes=[0, 1],
-            scan_input_directions=[0, 1],
-            scan_output_axes=[1, -1, 0],
-            scan_output_directions=[1, 0, 1],
-        )
-    )
+    along = {"scan_input_axes": [0, 1], "scan_output_axes": [1, -1, 0]}
+    ways = {"scan_input_directions": [0, 1], "scan_output_directions": [1, 0, 1]}
+    net.output(*net("Scan", x, one, other, outputs=4, body=inner.graph(), num_scan_inputs=2, **along, **ways))
     return net
 
 
-def nested() -> Net:
-    """A loop in a branch, in a loop, which go by computed conditions."""
-    net = Net()
-    x = net.input("x", SHAPE)
-    outer = body("o", True, ("s", SHAPE))
-    positive = outer("Greater", outer("ReduceSum", "s", keepdims=0), outer.const(np.float32(0)))
-    then, other = body("then"), body("else")
-    inner = body("b", True, ("t", SHAPE))
-    down = inner("Sub", "t", inner.const(0.75))
-    inner.output(inner("Greater", inner("ReduceMax", down, keepdims=0), inner.const(np.float32(0))), dtype=BOOL)
-    inner.output(inner("Add", inner("Mul", down, inner.const(0.9)), inner("Mul", "s", inner.const(0.01))))
-    then.output(then("Loop", "", "", "s", body=inner.graph()))
-    other.output(other("Add", other("Abs", "s"), other("Abs", x)))
-    outer.output(outer("Identity", "ogo"), dtype=BOOL)
-    outer.output(outer("If", positive, then_branch=then.graph(), else_branch=other.graph()))
-    net.output(net("Loop", net.input("most", (), I64), "", x, body=outer.graph()))
-    return net
-
-
-NETS: dict[str, Callable[[], Net]] = {f.__name__: f for f in (branches, until, counted, scanned, nested)}
+NETS: dict[str, Callable[[], Net]] = {f.__name__: f for f in (branches, until, scanned)}
 
 
 # -- random ones

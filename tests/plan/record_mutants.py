@@ -35,16 +35,11 @@ from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.runtime.pool import Runner
 from tests.blocks import BLOCKS, conv
 from tests.nets import F32, I64, Net, graph_of
-from tests.plan import (
-    test_amx_networks,
-    test_dynamic_layers,
-    test_quantized_products,
-    test_quantized_windows,
-    test_recurrent,
-)
+from tests.plan import test_amx_networks, test_recurrent
 from tests.plan.control_nets import NETS
 from tests.plan.test_quantized_elementwise import graph_of as one
 from tests.plan.test_quantized_elementwise import typed
+from tests.plan.test_quantized_layers import LAYERS, ROUNDED, WINDOWS, layer, rounding
 from tests.uncommon_nodes import GRAPHS as UNCOMMON
 
 SECONDS = 2
@@ -175,15 +170,13 @@ GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
 GRAPHS |= {f"flow {name}": lambda build=build: graph_of(build().bytes()) for name, build in NETS.items()}
 GRAPHS |= {build.__name__: _net(build)
            for build in (_moves, _resizes, _products, _recurrent, _banded, _places, _bounded, _coded)}  # fmt: skip
-GRAPHS |= {f"u8 {name}": lambda case=case: test_quantized_products.network(*case)
-           for name, case in test_quantized_products.CASES.items()}  # fmt: skip
-GRAPHS |= {f"u8 {name}": build for name, build in test_quantized_windows.CASES.items()}
-GRAPHS |= {f"dynamic {name}": lambda case=case: test_dynamic_layers.network(*case)
-           for name, case in test_dynamic_layers.CASES.items()}  # fmt: skip
+GRAPHS |= {f"u8 {name}": lambda case=case: layer(*case) for name, case in LAYERS.items()}
+GRAPHS |= {f"u8 {name}": build for name, build in WINDOWS.items()}
+GRAPHS |= {f"dynamic {name}": lambda case=case: rounding(*case) for name, case in ROUNDED.items()}
 GRAPHS |= {name: UNCOMMON[name] for name in ("randoms", "regions")}
 GRAPHS |= {
     "amx": test_amx_networks.network,
-    "u8 row": lambda: test_quantized_products.network("dense", (1, 70), (33, 70), {}),
+    "u8 row": lambda: layer("dense", (1, 70), (33, 70), {}),
     "u8 add": lambda: one("add", [_u8(2, 5, 7, 24), _u8(1, 1, 1, 24)], typed("s8", (), 0.1, 3)),
     "u8 of f32": lambda: one("mul", [_u8(3, 45), typed("f32", (3, 1))], _u8()),
     "table": lambda: one("sigmoid", [_u8(3, 45)], typed("u8", (), 1 / 256, 0)),

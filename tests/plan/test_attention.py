@@ -9,20 +9,15 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.freedoms import without
-from fastgraph.kernels.isa.tiers import usable
-from fastgraph.plan.program import HostStep
 from tests.blocks import BLOCKS, heads
 from tests.mil.test_mil_rules import model as core_ml
-from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
+from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for, numpy_steps
 from tests.ops.test_node_cases import array, cases
+from tests.plan.computed import ENDS
 
 
 def operators(model: fg.Model) -> list[str]:
     return [step.node.op for step in model.plan.program.steps]
-
-
-def hosts(model: fg.Model) -> list[str]:
-    return [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
 
 
 # -- the operator
@@ -42,7 +37,7 @@ def test_cases_of_onnx_run_native(name):
         found = model.run({key: x for key, x in feeds if x is not None})
         half = any(y.dtype == np.float16 for y in found.values())
         assert_close(list(found.values()), list(map(array, outputs)), 2e-3 if half else 1e-5)
-    assert not hosts(model)
+    assert not numpy_steps(model)
 
 
 # -- as other operators
@@ -107,20 +102,13 @@ FOUND = (
 
 
 @pytest.mark.parametrize("write", FOUND)
-def test_products_and_a_softmax(write):
+def test_products_and_a_softmax(write: Callable[[Net], None]) -> None:
     net = Net()
     write(net)
-    for tier in usable():
-        results = []
-        for threads in (1, 2):
-            model = net.load(isa=tier.name, threads=threads)
-            feeds = feeds_for(model)
-            results.append(list(model.run(feeds).values()))
-            assert operators(model).count("attention") == 1 and "softmax" not in operators(model)
-            assert not {"matmul", "transpose"} & set(operators(model))
-        assert_close(results[0], by_onnxruntime(net.bytes(), feeds), 1e-5, tier.name)
-        assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
-    assert_close(list(net.load(isa="numpy").run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5, "numpy")
+    for tier in ENDS:
+        found = operators(net.agrees_on_threads(counts=(1, 2), isa=tier.name))
+        assert found.count("attention") == 1 and not {"softmax", "matmul", "transpose"} & set(found)
+    net.agrees(1e-5, isa="numpy")
 
 
 def also_read(net: Net) -> None:
@@ -136,7 +124,7 @@ def over_queries(net: Net) -> None:
 
 def scaled_with_mask(net: Net) -> None:
     q, k, v = (net.input(n, (1, 2, 4, 8)) for n in "qkv")
-    x = net("Mul", net("Add", scores(net, q, k), net.weight(4, 4)), net.const(F32.type(0.5)))
+    x = net("Mul", net("Add", scores(net, q, k), net.weight(4, 4)), net.const(0.5))
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
@@ -182,14 +170,11 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("write", OTHERS)
-def test_what_only_looks_like_it(write: Callable[[Net], None]):
+def test_what_only_looks_like_it(write: Callable[[Net], None]) -> None:
     """Or has masks in an order of its own: as it was, or attention with the same results."""
     net = Net()
     write(net)
-    model = net.load()
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
-    assert write in (of_windows, of_images_first) or "softmax" in operators(model)
+    assert write in (of_windows, of_images_first) or "softmax" in operators(net.agrees(1e-5))
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -206,10 +191,8 @@ def test_queries_that_see_nothing(kept):
     feeds["mask"][:] = np.where(np.arange(64).reshape(8, 8) % 5 == 0, -np.inf, feeds["mask"])
     feeds["mask"][3] = -np.inf
     feeds["mask"][4, 4] = np.nan
-    found, expected = model.run(feeds), by_onnxruntime(net.bytes(), feeds)
-    assert "attention" in operators(model)
-    assert np.isnan(expected[0]).any() == kept
-    assert_close(list(found.values()), expected, 1e-5)
+    assert "attention" in operators(net.agrees(1e-5, feeds))
+    assert np.isnan(by_onnxruntime(net.bytes(), feeds)[0]).any() == kept
 
 
 def test_open_shapes():
@@ -221,8 +204,7 @@ def test_open_shapes():
     )
     y = net("Transpose", net("MatMul", net("Softmax", scores(net, q, k), axis=-1), v), perm=[0, 2, 1, 3])
     net.output(net("Reshape", y, back))
-    model = net.load()
-    rng = np.random.default_rng(0)
+    model, rng = net.load(), np.random.default_rng(0)
     for n, t in ((1, 1), (2, 5), (1, 300), (3, 33), (2, 5)):
         feeds = {"x": rng.standard_normal((n, t, 16)).astype(F32)}
         assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)

@@ -9,10 +9,9 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.kernels.isa.tiers import Tier
-from fastgraph.plan.program import HostStep
 from tests.blocks import BLOCKS, conv
 from tests.kernels.harness import each_tier
-from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
+from tests.nets import F32, I64, Net, assert_close, feeds_for, numpy_steps
 from tests.plan.step_by_step import check_steps, poison
 
 
@@ -25,7 +24,7 @@ def built(name: str) -> Net:
 @pytest.mark.parametrize("name", BLOCKS)
 def test_block_step_by_step(name: str) -> None:
     model = built(name).load()
-    assert not [s for s in model.plan.program.steps if isinstance(s, HostStep)]
+    assert not numpy_steps(model)
     check_steps(model.plan, feeds_for(model), partial(assert_close, rtol=1e-5))
     arena = model.plan.program.arena
     assert arena is not None and model.arena_bytes == arena.size >= arena.bound > 0
@@ -35,26 +34,17 @@ def test_block_step_by_step(name: str) -> None:
 @each_tier
 @pytest.mark.parametrize("name", ["squeeze_excite", "classifier", "channel_shuffle", "decoder"])
 def test_tiers_agree(name: str, tier: Tier) -> None:
-    net = built(name)
-    model = net.load(isa=tier.name)
-    assert model.tier is tier
-    feeds = feeds_for(model)
-    poison(model.plan)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+    assert built(name).agrees(1e-5, isa=tier.name).tier is tier
 
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_same_bits_on_any_number_of_threads(name: str) -> None:
-    source = built(name).bytes()
-    results = []
+    source, results = built(name).bytes(), []
     for threads in (1, 2, 3):
         model = fg.load(source, threads=threads)
-        feeds = feeds_for(model)
         poison(model.plan)
-        results += [model.run(feeds), model.run(feeds)]
-    for other in results[1:]:
-        for name, array in results[0].items():
-            np.testing.assert_array_equal(array, other[name])
+        results += [[y.tobytes() for y in model.run(feeds_for(model)).values()] for _ in range(2)]
+    assert all(each == results[0] for each in results)
 
 
 def moves(net: Net) -> int:
@@ -88,10 +78,8 @@ def test_a_value_twice_in_a_concat_and_the_input_in_a_concat_are_copied() -> Non
     x = net.input("x", (2, 4, 6))
     y = net("Relu", x)
     net.output(net("Concat", y, x, y, axis=1), y)
-    model = net.load()
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
-    check_steps(model.plan, feeds, assert_close)
+    model = net.agrees()
+    check_steps(model.plan, feeds_for(model), assert_close)
 
 
 def test_an_elementwise_result_overwrites_an_operand_nobody_reads_again() -> None:
@@ -128,19 +116,18 @@ def part(net: Net, x: str, axis: int, start: int, end: int) -> str:
     return net("Slice", x, *(net.const(np.array([v], I64)) for v in (start, end, axis)))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    ("axis", "left", "right"),
-    [(0, (1, 64), (0, 63)), (0, (0, 63), (1, 64)), (0, (0, 64), (0, 1)), (0, (0, 64), (5, 6)), (1, (0, 96), (0, 1))],
-)
-def test_parts_of_one_value_that_overlap(axis: int, left: tuple, right: tuple, threads: int) -> None:
+OVERLAPS = [
+    (0, (1, 64), (0, 63)), (0, (0, 63), (1, 64)), (0, (0, 64), (0, 1)), (0, (0, 64), (5, 6)), (1, (0, 96), (0, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("axis", "left", "right"), OVERLAPS)
+def test_parts_of_one_value_that_overlap(axis: int, left: tuple, right: tuple) -> None:
     """Neither may be overwritten: places of one are read after the same places of the other."""
     net = Net()
     x = net("Softmax", net.input("x", (64, 96)), axis=-1)
     net.output(net("ReduceMax", net("Sub", part(net, x, axis, *left), part(net, x, axis, *right)), axes=[1]))
-    model = net.load(threads=threads)
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
+    net.agrees_on_threads(1e-6)
 
 
 @pytest.mark.parametrize("size", [5, 7, 9, 13])
@@ -151,30 +138,19 @@ def test_a_residual_that_is_overwritten_is_read_once(size: int, k: int) -> None:
     x = net("Relu", conv(net, net.input("x", (2, 16, size, size)), 16, 16, 1))
     y = net("Add", conv(net, conv(net, x, 16, 16, 1), 16, 16, k), x)
     net.output(conv(net, net("Relu", y), 16, 16, 1))
-    results = []
-    for threads in (1, 2, 3):
-        model = net.load(threads=threads)
-        feeds = feeds_for(model)
-        results.append(list(model.run(feeds).values()))
-        assert_close(results[-1], by_onnxruntime(net.bytes(), feeds), 1e-5)
-        np.testing.assert_array_equal(results[0][0], results[-1][0])
+    net.agrees_on_threads()
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    ("mask", "a", "b"),
-    [
-        ((2, 1, 1, 3), (2, 1, 3, 1), (2, 1, 1, 3)), ((2, 1, 1, 5), (2, 4, 3, 6), (2, 4, 6, 5)),
-        ((2, 1, 5), (2, 3, 6), (6, 5)), ((2, 1, 5), (2, 3, 6), (2, 6, 5)), ((3, 5), (2, 3, 6), (6, 5)),
-    ],
-)  # fmt: skip
-def test_a_mask_for_each_image_is_added_to_the_products_of_that_image(
-    mask: tuple, a: tuple, b: tuple, threads: int
-) -> None:
+MASKS = [
+    ((2, 1, 1, 3), (2, 1, 3, 1), (2, 1, 1, 3)), ((2, 1, 1, 5), (2, 4, 3, 6), (2, 4, 6, 5)),
+    ((2, 1, 5), (2, 3, 6), (6, 5)), ((2, 1, 5), (2, 3, 6), (2, 6, 5)), ((3, 5), (2, 3, 6), (6, 5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mask", "a", "b"), MASKS)
+def test_a_mask_for_each_image_is_added_to_the_products_of_that_image(mask: tuple, a: tuple, b: tuple) -> None:
     """As attention does it, of one head or of several."""
     net = Net()
     scores = net("Mul", net("MatMul", net.input("a", a), net.input("b", b)), net.const(0.5))
     net.output(net("Add", scores, net.input("mask", mask)))
-    model = net.load(threads=threads)
-    feeds = feeds_for(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
+    net.agrees_on_threads(1e-6)

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.program import HostStep
 from tests.circle.write import Model, litert
-from tests.nets import F32, Net, assert_close, by_onnxruntime
+from tests.nets import F32, Net, assert_close, by_onnxruntime, numpy_steps
 
 S8, U8, S16 = np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16)
 
 
 def kernels(model: fg.Model) -> set[str]:
-    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps), str(model.plan)
+    assert not numpy_steps(model), str(model.plan)
     return {kernel.name for kernel in model.plan.kernels()}
 
 

@@ -10,12 +10,12 @@ import pytest
 import fastgraph as fg
 from fastgraph.errors import InputError, PlanError, RunTimeout
 from fastgraph.freedoms import without
-from fastgraph.kernels.isa.tiers import TIERS, Tier
+from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.plan.arena import Buffer
 from fastgraph.plan.program import HostStep, Jump
 from fastgraph.plan.verify import verify
 from tests.dirt import dirty, soil
-from tests.kernels.harness import tier_params
+from tests.kernels.harness import each_tier
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
 from tests.plan.control_nets import BOOL, NETS, SHAPE, body, drawn, until
 
@@ -39,7 +39,7 @@ def is_native(model: fg.Model) -> bool:
     return any(isinstance(s, Jump) for s in steps) and not any(isinstance(s, HostStep) for s in steps)
 
 
-@pytest.mark.parametrize("tier", tier_params([tier.name for tier in TIERS]))
+@each_tier
 @pytest.mark.parametrize("name", NETS)
 def test_networks(name: str, tier: Tier) -> None:
     """In dirty memory, on one thread and on two; then each node beside its reference."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.program import HostStep
 from tests.circle.write import Model, litert
+from tests.nets import numpy_steps
 
 F32 = np.float32
 
@@ -19,7 +19,7 @@ def native(m: Model, outputs: list[int], *fed: Any) -> tuple[list[np.ndarray], l
     pytest.importorskip("ai_edge_litert")
     data = m.bytes(outputs)
     model = fg.load(data, threads=1)
-    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    assert not numpy_steps(model)
     found = model.run(dict(zip((spec.name for spec in model.inputs), fed, strict=True)))
     return list(found.values()), litert(data, [list(fed)])[0]
 

@@ -15,11 +15,10 @@ from fastgraph.kernels.isa.tiers import choose
 from fastgraph.kernels.pointwise.formats import FLOATS
 from fastgraph.ops.evaluate import infer_graph
 from fastgraph.ops.narrow import INTEGERS
-from fastgraph.plan.program import HostStep
 from fastgraph.runtime.model import Model
 from tests.element_types import REAL, SHAPES, WHOLE, agrees, numbers, one
 from tests.kernels.harness import each_tier
-from tests.nets import Net
+from tests.nets import Net, numpy_steps
 from tests.random_nets import examples
 
 BINARY: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -275,6 +274,6 @@ def test_pixels_are_resized(tier: Any, dtype: str, attrs: dict[str, Any]) -> Non
     net.input("x", x.shape, dtype)
     net.output(net("Resize", "x", "", "", net.const(np.array([2, 3, 5, 14])), **attrs), dtype=dtype)
     model = net.load(isa=tier.name)
-    assert not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    assert not numpy_steps(model)
     off = model(x).astype(int) - net.load(isa="numpy")(x).astype(int)
     assert np.abs(off).max() <= 1 and np.abs(off).mean() < 0.05

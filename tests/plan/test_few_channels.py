@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fastgraph.kernels.gemm.pick_conv import Geometry, pixels_together, split_row, widened
 from fastgraph.kernels.gemm.rows import CONV_F32 as ROW
 from fastgraph.kernels.isa import tiers
-from tests.nets import F32, Net, assert_close, by_onnxruntime
+from fastgraph.plan.program import Step
+from tests.kernels.harness import drawn
+from tests.nets import F32, Net
+from tests.plan.computed import ENDS
 
 
-def run(net: Net, shape: tuple[int, ...], tier: str | None = None, threads: int = 1) -> Any:
-    """The model, whose results are onnxruntime's."""
-    model, x = net.load(isa=tier, threads=threads), net.rng.standard_normal(shape).astype(F32)
-    assert_close([model(x)], by_onnxruntime(net.bytes(), {"x": x}))
-    return model
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), tier=st.sampled_from(tiers.usable()), threads=st.integers(1, 2))
-def test_any(data: Any, tier: Any, threads: int) -> None:
-    rank, net = data.draw(st.integers(1, 3)), Net(seed=data.draw(st.integers(0, 99)))
-    images, c, n = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 9)), data.draw(st.integers(1, 8))
-    kernel, strides, pads, shape = [], [], [], [images, c]
-    for _ in range(rank):
-        k, stride = data.draw(st.integers(1, 7)), data.draw(st.integers(1, 3))
-        before, after = data.draw(st.integers(0, k - 1)), data.draw(st.integers(0, k - 1))
-        shape.append(data.draw(st.integers(max(k - before - after, 1), 90 if rank == 1 else 19)))
-        kernel.append(k)
-        strides.append(stride)
+@drawn(60)
+def test_any(pick: Random) -> None:
+    rank, net, c, n = pick.randint(1, 3), Net(seed=pick.randint(0, 99)), pick.randint(1, 9), pick.randint(1, 8)
+    kernel, pads, shape = [pick.randint(1, 7) for _ in range(rank)], [], [pick.randint(1, 2), c]
+    for k in kernel:
+        before, after = pick.randint(0, k - 1), pick.randint(0, k - 1)
+        shape.append(pick.randint(max(k - before - after, 1), 90 if rank == 1 else 19))
         pads.append((before, after))
-    x = net.input("x", shape)
-    bias = [net.weight(n)] if data.draw(st.booleans()) else []
-    attrs = {"strides": strides, "pads": [p[end] for end in (0, 1) for p in pads]}
-    y = net("Conv", x, net.weight(n, c, *kernel), *bias, **attrs)
-    ending = data.draw(st.sampled_from(["", "Relu", "Sigmoid", "Mul", "Concat"]))
+    bias = [net.weight(n)] if pick.choice((False, True)) else []
+    attrs = {"strides": [pick.randint(1, 3) for _ in kernel], "pads": [p[end] for end in (0, 1) for p in pads]}
+    y = net("Conv", net.input("x", shape), net.weight(n, c, *kernel), *bias, **attrs)
+    ending = pick.choice(("", "Relu", "Sigmoid", "Mul", "Concat"))
     if ending == "Mul":
         y = net("Mul", y, net.weight(n, *[1] * rank))
     elif ending == "Concat":
@@ -47,7 +36,7 @@ def test_any(data: Any, tier: Any, threads: int) -> None:
     elif ending:
         y = net(ending, y)
     net.output(y)
-    run(net, tuple(shape), tier.name, threads)
+    net.agrees(isa=pick.choice(ENDS).name, threads=pick.randint(1, 2))
 
 
 @pytest.mark.parametrize("width", (64, 65, 67, 4001))
@@ -56,8 +45,8 @@ def test_a_row_of_any_width(width: int, stride: int) -> None:
     net = Net()
     shape = (1, 2, width)
     net.output(net("Conv", net.input("x", shape), net.weight(1, 2, 40), net.weight(1), strides=[stride], pads=[6, 33]))
-    widths = {step.args[list(ROW).index("n")] for step in run(net, shape).plan.program.steps if hasattr(step, "kernel")
-              and step.kernel.name == "conv"}  # fmt: skip
+    convs = [step for step in net.agrees().plan.program.steps if isinstance(step, Step) and step.kernel.name == "conv"]
+    widths = {step.args[list(ROW).index("n")] for step in convs}
     assert max(widths) > 1
 
 
@@ -90,18 +79,16 @@ def test_what_is_not_finite_stays_near(tier: Any) -> None:
     assert np.isnan(y[0, 0, 2:7, 38:43]).all() and np.isfinite(y[0, 0, :2]).all() and np.isfinite(y[..., :8]).all()
 
 
-@settings(max_examples=30, deadline=None)
-@given(data=st.data(), dtype=st.sampled_from([np.float32, np.int8, np.int64]))
-def test_pads_of_single_channels_into_a_concat(data: Any, dtype: Any) -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int64])
+@drawn(10)
+def test_pads_of_single_channels_into_a_concat(dtype: Any, pick: Random) -> None:
     """Elements of a result that lies among others' are no neighbors; pads may crop and be any number."""
     net, shape = Net(), (1, 5, 9, 1)
-    x = net.input("x", shape, dtype)
-    parts, rows = [], data.draw(st.integers(1, 7))
+    x, parts, rows = net.input("x", shape, dtype), [], pick.randint(4, 7)
     for _ in range(3):
-        before = data.draw(st.lists(st.integers(-2, 3), min_size=2, max_size=2))
-        pads = [0, before[0], before[1], 0, 0, rows - before[0] - 5, 8 - before[1] - 9, 0]
-        number = net.const(np.array(data.draw(st.integers(-3, 3)), dtype))
+        top, left = pick.randint(-2, 3), pick.randint(-2, 3)
+        pads = [0, top, left, 0, 0, rows - top - 5, 8 - left - 9, 0]
+        number = net.const(np.array(pick.randint(-3, 3), dtype))
         parts.append(net("Pad", x, net.const(np.array(pads, np.int64)), number))
     net.output(net("Concat", *parts, axis=3), dtype=dtype)
-    model, value = net.load(), net.rng.integers(-99, 99, shape).astype(dtype)
-    np.testing.assert_array_equal(model(value), by_onnxruntime(net.bytes(), {"x": value})[0])
+    net.agrees(0, {"x": net.rng.integers(-99, 99, shape).astype(dtype)})

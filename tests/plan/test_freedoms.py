@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.compile import STAGES
-from fastgraph.freedoms import free, without
-from fastgraph.plan.lower.window import depth_first
+from fastgraph.freedoms import free, thresholds, without
+from fastgraph.passes.stages import STAGES
 from tests.blocks import conv
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 
@@ -27,12 +26,12 @@ FREEDOMS = ("bands", "winograd", "views", "in_place", "reuse", "layout", "fuse",
 
 
 @pytest.mark.parametrize("freedom", FREEDOMS)
-def test_a_plan_without(freedom: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(depth_first, "WORTH", 1)
+def test_a_plan_without(freedom: str) -> None:
     source = network().bytes()
-    usual = fg.load(source, threads=1)
-    with without(freedom):
-        other = fg.load(source, threads=1)
+    with thresholds(bands_worth=1):
+        usual = fg.load(source, threads=1)
+        with without(freedom):
+            other = fg.load(source, threads=1)
     assert str(other) != str(usual)
     feeds = feeds_for(usual)
     assert_close(list(other.run(feeds).values()), by_onnxruntime(source, feeds), 1e-5)

@@ -17,13 +17,13 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.ir.weights import Weights, once
-from fastgraph.kernels.isa.tiers import usable
 from fastgraph.ops.evaluate import run_node
 from tests.nets import F32, Net, assert_close, by_onnxruntime
+from tests.plan.computed import ENDS
 from tests.quantized_blocks import number, real
 
 ROOT = Path(fg.__file__).parent
-TIERS = [tier.name for tier in usable()]
+TIERS = [tier.name for tier in ENDS]
 
 
 # -- a packing reads nothing but its arguments

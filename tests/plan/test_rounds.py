@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.program import HostStep
-from tests.nets import I64, Net, assert_close, by_onnxruntime
+from tests.nets import I64, Net, assert_close, by_onnxruntime, numpy_steps
 from tests.plan.control_nets import body
 
 
@@ -39,7 +38,7 @@ def at(plus: int) -> Any:
 
 
 def is_native(model: fg.Model) -> bool:
-    return model.plan.tail is None and not any(isinstance(step, HostStep) for step in model.plan.program.steps)
+    return model.plan.tail is None and not numpy_steps(model)
 
 
 CASES = [(at(0), at(1), 6), (at(0), at(3), 4), (at(2), at(4), 3), (at(1), at(2), 1)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from fastgraph.compile import optimize
 from fastgraph.ir import Value
+from fastgraph.passes.stages import optimize
 from fastgraph.plan.lower import Matches
 from fastgraph.plan.storage import Storage, Views, byte_strides, last
 from tests.nets import Net, by_onnxruntime, graph_of
@@ -46,7 +46,7 @@ def bytes_of(views: Views, value: Value, size: int) -> np.ndarray:
 @given(networks())
 def test_storage_of_random_networks(case: Case) -> None:
     graph = graph_of(case.source)
-    optimize(graph)
+    optimize(graph, Matches())
     views = Views(graph, Matches().abilities)
     values = [v for v in [*graph.inputs, *(v for n in graph.nodes for v in n.outputs)] if v.type.dtype.kind != "O"]
     parents = {link.parent for link in views.links.values()}

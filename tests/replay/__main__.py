@@ -21,6 +21,7 @@ from tests.replay import trees
 from tests.replay.collect import FAILED
 from tests.replay.same import LEVELS, level, machine_code, simplified
 
+GIT = trees.History()
 LISTED = 40
 """How many kernels of a kind a line names."""
 
@@ -62,15 +63,15 @@ def compare(tier: str, now: Mapping[str, str], then: Mapping[str, str]) -> Compa
     return Compared(tier, {kind: found[kind] for kind in order if found[kind]})
 
 
-def compared(against: str, kernels: Sequence[str], tier: str) -> Compared:
+def compared(against: str, kernels: Sequence[str], history: trees.History, tier: str) -> Compared:
     """A tier of this working tree beside the same of a commit; of kernels whose names begin so."""
-    with trees.there(against, tier, kernels) as then, trees.here(tier, kernels) as now:
+    with trees.there(against, tier, kernels, history) as then, trees.here(tier, kernels) as now:
         return compare(tier, now, then)
 
 
-def show(against: str, tier: str, name: str, ir: bool) -> bool:
+def show(against: str, tier: str, name: str, ir: bool, history: trees.History) -> bool:
     """Print what changed in a kernel's machine code or IR; False when no kernel is called so."""
-    with trees.there(against, tier, [name]) as then, trees.here(tier, [name]) as now:
+    with trees.there(against, tier, [name], history) as then, trees.here(tier, [name]) as now:
         texts = [side.get(name, "") for side in (then, now)]
     if not any(texts):
         return False
@@ -80,7 +81,7 @@ def show(against: str, tier: str, name: str, ir: bool) -> bool:
     return True
 
 
-def main(args: Sequence[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None, history: trees.History = GIT) -> int:
     """What the command line asks for; the exit code."""
     parser = argparse.ArgumentParser(
         "python -m tests.replay", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -95,14 +96,14 @@ def main(args: Sequence[str] | None = None) -> int:
     given = parser.parse_args(args)
     if given.jobs < 1 or given.ir and not given.show:
         parser.error("--jobs takes a number from 1 on; --ir goes with --show")
-    against = trees.commit(given.against)
+    against = history.commit(given.against)
     if against is None:
         parser.error(f"git knows no commit {given.against!r} here")
     try:
         if given.show:
-            any_found, same = any([show(against, tier, given.show, given.ir) for tier in given.tier]), True
+            any_found, same = any([show(against, tier, given.show, given.ir, history) for tier in given.tier]), True
         else:
-            any_found, same = _report(against, given)
+            any_found, same = _report(against, given, history)
     except trees.CollectError as error:
         parser.error(str(error))
     if not any_found:
@@ -110,11 +111,13 @@ def main(args: Sequence[str] | None = None) -> int:
     return 0 if same else 1
 
 
-def _report(against: str, given: argparse.Namespace) -> tuple[bool, bool]:
+def _report(against: str, given: argparse.Namespace, history: trees.History) -> tuple[bool, bool]:
     """Print what became of each tier's kernels; whether there are any, and whether all are the same."""
     some, same = False, True
     with ProcessPoolExecutor(given.jobs) as pool:
-        for found in (pool.map if given.jobs > 1 else map)(partial(compared, against, given.kernels), given.tier):
+        for found in (pool.map if given.jobs > 1 else map)(
+            partial(compared, against, given.kernels, history), given.tier
+        ):
             print(found.text(given.strict), flush=True)
             some, same = some or bool(found.names), same and not found.others(given.strict)
     return some, same

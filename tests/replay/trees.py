@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import ZipFile
 
 from fastgraph.objects.toolchain import directory
@@ -58,12 +59,12 @@ def here(tier: str, prefixes: Sequence[str]) -> Iterator[Texts]:
     """Of this working tree."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "texts.zip")
-        _collect(ROOT, path, tier, prefixes)
+        write(ROOT, path, tier, prefixes)
         yield Texts(path, prefixes)
 
 
 @contextmanager
-def there(hash: str, tier: str, prefixes: Sequence[str]) -> Iterator[Texts]:
+def there(hash: str, tier: str, prefixes: Sequence[str], history: History) -> Iterator[Texts]:
     """Of a commit. All of a tier is kept for the next time."""
     place = directory()
     place = place.with_name(f"{place.name}-replay")
@@ -75,8 +76,8 @@ def there(hash: str, tier: str, prefixes: Sequence[str]) -> Iterator[Texts]:
             path = kept
         else:
             path = Path(folder, "texts.zip")
-            _export(hash, Path(folder, "tree"))
-            _collect(Path(folder, "tree"), path, tier, prefixes)
+            history.export(hash, Path(folder, "tree"))
+            history.write(Path(folder, "tree"), path, tier, prefixes)
             if not prefixes:
                 _keep(path, kept)
         yield Texts(path, prefixes)
@@ -92,14 +93,14 @@ def _keep(path: Path, kept: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _export(hash: str, to: Path) -> None:
+def export(hash: str, to: Path) -> None:
     to.mkdir()
     archive = to.with_suffix(".tar")
     subprocess.run(["git", "-C", str(ROOT), "archive", "-o", str(archive), hash], check=True)
     shutil.unpack_archive(archive, to, filter="data")
 
 
-def _collect(tree: Path, out: Path, tier: str, prefixes: Sequence[str]) -> None:
+def write(tree: Path, out: Path, tier: str, prefixes: Sequence[str]) -> None:
     """CollectError when that fails. Python must find no other tree's modules: PYTHONPATH names this one, -P keeps the
     script's folder out.
     """
@@ -109,3 +110,11 @@ def _collect(tree: Path, out: Path, tier: str, prefixes: Sequence[str]) -> None:
     if done.returncode:
         said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise CollectError(f"the kernels of {'this tree' if tree == ROOT else 'that commit'} can't be built: {said}")
+
+
+class History(NamedTuple):
+    """Where commits are: what a name means, their trees, and the IR of a tree."""
+
+    commit: Callable[[str], str | None] = commit
+    export: Callable[[str, Path], None] = export
+    write: Callable[[Path, Path, str, Sequence[str]], None] = write

@@ -54,7 +54,7 @@ def _moved(node: Node, values: list[Any]) -> np.ndarray:
     places: list[Any] = [np.arange(a, b).reshape(v.shape) for a, b, v in zip(ends, ends[1:], data, strict=False)]
     others = [_plain(v) for v in values[len(data) :]]
     inputs: list[Value | None] = [None if v is None else Value.constant("", v) for v in [*places, *others]]
-    found = run_node(Node(node.op, inputs, node.outputs, node.attrs, node.name), [v and v.data for v in inputs])[0]
+    found = run_node(node.with_(inputs), [v and v.data for v in inputs])[0]
     return np.asarray(pool[found], object).reshape(found.shape)
 
 

@@ -107,7 +107,7 @@ def _scores(g: Sweep, node: Node, k: Value, mask: Value | None) -> Value:
         x = g.tanh(x / cap) * cap
     if mode > 1:
         place = _rows(_operands(node)[4]) or attr(node, "place")
-        told = Node("attention", [], [], {**node.attrs, "place": place})
+        told = node.with_([], [], attrs={**node.attrs, "place": place})
         allowed = allowed_keys(told, images, s, t, 0, node.const(6))
         if not allowed.all():
             x = x + np.where(allowed, F32.type(0), F32.type(-np.inf))

@@ -47,7 +47,7 @@ def _function(g: Sweep, value: Value, further: bool = True) -> tuple[Value, np.n
     if further and maker is not None and maker.op == "requantize" and maker.x.type.dtype in BYTES:
         before = _function(g, maker.x, False)
         if before is not None:
-            return before[0], run_node(Node("requantize", [_line(maker.x)], [_line(value)]), [before[1]])[0]
+            return before[0], run_node(maker.with_([_line(maker.x)], [_line(value)]), [before[1]])[0]
     assert value.type.dtype is not None
     return value, np.arange(256).astype(np.uint8).view(value.type.dtype)
 
@@ -69,5 +69,5 @@ def _results(g: Sweep, node: Node) -> np.ndarray:
         assert function is not None
         inputs.append(_line(value))
         arrays.append(function[1])
-    result: np.ndarray = run_node(Node(node.op, inputs, [_line(node.out)], node.attrs, node.name), arrays)[0]
+    result: np.ndarray = run_node(node.with_(inputs, [_line(node.out)]), arrays)[0]
     return result.reshape(256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir import Graph, Node, Quantization, TensorType, Value
+from ...ir import Graph, Quantization, TensorType, Value
 from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.registry import OPS, Quant
@@ -36,12 +36,12 @@ def unsigned(graph: Graph) -> None:
         for i, value in enumerate(node.inputs):
             inputs.append(_weights(value) if i == weights else read(value))
         outputs = [Value(v.name, _shifted(v.type, 128, np.uint8)) if _signed_activation(v) else v for v in node.outputs]
-        g.write(Node(node.op, inputs, outputs, node.attrs, node.name))
+        g.write(node.with_(inputs, outputs))
         for old, new in zip(node.outputs, outputs, strict=True):
             if old is not new:
                 now[old] = new
                 note(old, new, lambda array: (array ^ np.uint8(128)).view(np.int8))
-                g.write(Node("requantize", [new], [old], {}, node.name))
+                g.into(old, "requantize", new)
     graph.nodes = g.written()
     graph.prune()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -119,22 +119,14 @@ class Emit:
         assert self.node is not None
         return Ref(Scratch(f"{self.node.out.name}.scratch", max(nbytes, 64)))
 
-    def kernel(
-        self,
-        name: str,
-        params: Mapping[str, Any],
-        args: Mapping[str, Arg],
-        more: Sequence[Arg] = (),
-        share: float = 1.0,
-    ) -> None:
-        """Call a kernel: compile-time parameters and the slots of its record by name, `more` slots after those.
+    def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Arg], share: float = 1.0) -> None:
+        """Call a kernel: compile-time parameters and the slots of its record by name.
 
         share: the part of the node's work that this call is. TypeError when the table has no kernel with these
         parameters.
         """
         assert self.node is not None
-        record = *row(name).args.filled(**args), *more
-        slots = tuple([slot if type(slot) in _WORDS else int(slot) for slot in record])
+        slots = tuple([slot if type(slot) in _WORDS else int(slot) for slot in row(name).args.filled(**args)])
         self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share))
 
     def within(self, body: Graph, match: Matched, placed: Mapping[Value, Storage]) -> Emit:

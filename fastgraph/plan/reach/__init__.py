@@ -1,16 +1,27 @@
-"""What each kernel reaches in memory, from its name, parameters and record alone: a rule per row of the kernels' table.
+"""What each kernel reaches in memory, from its name, parameters and record alone.
 
-Written from the kernels themselves; shares nothing with the lowerings that write records.
+Most of it is declared with the slots of its record, in the family's `rows.py` (`declared.py`); what can't be said there
+has a rule here. Both are written from the kernels; they share nothing with the lowerings that write records.
 """
 
+from ..program import UserKernel
 from . import amx, attention, gemm, move, pointwise, recurrent, window
-from .call import RULES, Call, Misfit, Reach
+from .call import RULES, Call, Misfit, Reach, need
 from .custom import custom
+from .declared import declared
 
 NO_STEPS = frozenset({"execute", "call", "team", "chain", "vector_op"})
 """Kernels that run the others and are no step of a program."""
 
 __all__ = [
     "Call", "Misfit", "NO_STEPS", "RULES", "Reach", "amx", "attention", "custom", "gemm", "move", "pointwise",
-    "recurrent", "window",
+    "reaches_of", "recurrent", "window",
 ]  # fmt: skip
+
+
+def reaches_of(c: Call) -> list[Reach]:
+    """What a call reaches; Misfit where its record doesn't fit its kernel."""
+    need(c.kernel not in NO_STEPS, "the kernel runs other kernels")
+    if isinstance(c.step.kernel, UserKernel):
+        return list(custom(c))
+    return [*declared(c), *(RULES[c.kernel](c) if c.kernel in RULES else ())]

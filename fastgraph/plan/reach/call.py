@@ -83,16 +83,25 @@ def work(slot: str, run: int, *loops: Loop, start: int = 0) -> Reach:
 
 
 class Numbers:
-    """The numbers that the slots of a record hold, by name: Misfit for an address, or what is too large."""
+    """The numbers that slots hold, by name: Misfit for an address, or what is too large. Of a call also its kernel's
+    parameters, and what KNOWN makes of it.
+    """
 
-    def __init__(self, slots: dict[str, Any]) -> None:
-        self._slots = slots
+    def __init__(self, slots: dict[str, Any], call: Call | None = None) -> None:
+        self._slots, self._call = slots, call
 
-    def __getattr__(self, name: str) -> int:
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._slots and self._call:
+            params = self._call.params
+            return params[name] if name in params else KNOWN[name](self._call)
         value = self._slots[name]
         if not isinstance(value, int) or not -MOST < value < MOST:
             raise Misfit(f"{name} is {value}, expected a number")
         return int(value)
+
+    def __getattr__(self, name: str) -> int:
+        number: int = self[name]
+        return number
 
 
 @dataclass
@@ -110,27 +119,17 @@ class Call:
         self.params = dict(self.step.kernel.params)
         self.lanes = self.tier.lanes
         self.vector = 4 * self.tier.lanes
-        self._left = list(self.step.args)
-        self.more(*record_of(self.step.kernel))
-
-    def more(self, *names: str) -> None:
-        """Name the slots that come next in the record."""
-        if len(names) > len(self._left):
-            raise Misfit(f"the record of {len(self.step.args)} slots ends before {names[len(self._left)]!r}")
-        self.slots.update(zip(names, self._left, strict=False))
-        self._left = self._left[len(names) :]
-
-    @property
-    def left(self) -> int:
-        """Slots that have no name yet."""
-        return len(self._left)
+        names, args = list(record_of(self.step.kernel)), self.step.args
+        need(len(args) >= len(names), f"the record of {len(args)} slots ends before {names[len(args) :][:1]}")
+        need(len(args) <= len(names), f"the record has {len(args) - len(names)} slots too many")
+        self.slots.update(zip(names, args, strict=True))
 
     def record(self, counts: str = "", positive: str = "", numbers: str = "") -> Numbers:
         """The numbers of the record: `counts` (names) of 0 and more, `positive` of 1 and more, `numbers` of any size.
 
         What a rule reads need not be among `numbers`.
         """
-        found = Numbers(self.slots)
+        found = Numbers(self.slots, self)
         for least, names in ((0, counts), (1, positive), (-MOST, numbers)):
             for name in names.split():
                 value = getattr(found, name)
@@ -148,18 +147,30 @@ class Call:
             raise Misfit(f"{name} is bytes {ref.offset}..{end} of a constant of {data.size}")
         return data[ref.offset : end].view(dtype)
 
-    def outer(self, fields: str) -> Iterator[tuple[int, ...]]:
-        """The fields, n first, of each of the outer loops of a move, innermost first."""
-        r = self.record("rank")
-        need(r.rank <= 6, f"rank is {r.rank}, expected at most 6")
-        for k in range(r.rank):
-            loop = tuple(getattr(r, f"{name}{k}") for name in fields.split())
-            need(loop[0] >= 0, f"n{k} is {loop[0]}, expected 0 or more")
-            yield loop
+    def each(self, count: int, *names: str) -> list[tuple[int, ...]]:
+        """The numbers of slots that are there `count` times; the first of them, how many there are of something, is 0
+        or more.
+        """
+        r = self.record(" ".join(f"{names[0]}{k}" for k in range(count)))
+        return [tuple(getattr(r, f"{name}{k}") for name in names) for k in range(count)]
 
+
+KNOWN: dict[str, Callable[[Call], Any]] = {
+    "tier": lambda c: c.tier,
+    "lanes": lambda c: c.lanes,
+    "vector": lambda c: c.vector,
+    "threads": lambda c: c.threads,
+    "each": lambda c: c.each,
+    "table": lambda c: c.table,
+    "at": lambda c: lambda name, count: [offsets(c.table(name, count))],
+}
+"""What expressions in declared records may name beside slots and parameters; families add to it. at: a loop over the
+offsets of a table.
+"""
 
 Rule = Callable[[Call], Iterator[Reach]]
 RULES: dict[str, Rule] = {}
+"""By kernel, the ranges that its record doesn't declare."""
 
 
 def reaches(*kernels: str) -> Callable[[Rule], Rule]:

@@ -110,10 +110,10 @@ def together(rows: int, cols: int, block: int) -> int:
     return next((k for k in fit if k * cols % block == 0 and k * cols >= 512), max(fit, default=1))
 
 
-def call_of_one(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], more: Sequence[Arg] = ()) -> None:
-    """Call an elementwise kernel of one input; `more` slots behind that."""
-    found, xs = joined_loops(e, node, [node.x])
-    e.kernel(kernel, params, found.args(e.address(node.out)), [*found.operands(xs), *more])
+def call_of_one(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], **more: Arg) -> None:
+    """Call an elementwise kernel of one input, whose record has `more` slots."""
+    found, (x,) = joined_loops(e, node, [node.x])
+    e.kernel(kernel, params, {**found.args(e.address(node.out)), **found.operand(x), **more})
 
 
 Place = tuple[str, Ref]

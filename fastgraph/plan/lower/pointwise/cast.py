@@ -42,7 +42,7 @@ def cast(e: Emit, node: Node, pair: tuple[str, str]) -> None:
     if source == target:
         emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out)))
     else:
-        call_of_one(e, node, "cast", {"source": source}, [TARGETS.index(target), x.type.dtype.kind == "i"])
+        call_of_one(e, node, "cast", {"source": source}, target=TARGETS.index(target), signed=x.type.dtype.kind == "i")
 
 
 def _same_bits(node: Node) -> bool:

@@ -22,7 +22,7 @@ def look_up(e: Emit, node: Node, values: np.ndarray) -> None:
     """The node's result is values[x]."""
     index, value = node.x.type.itemsize, values.itemsize
     params = {"index": index, "value": value, "vbmi": index == value == 1 and has_vbmi(e)}
-    call_of_one(e, node, "table", params, [e.constant(values)])
+    call_of_one(e, node, "table", params, table=e.constant(values))
 
 
 def _match(node: Node) -> bool:

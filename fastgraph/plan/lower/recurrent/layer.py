@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....freedoms import threshold
 from ....ir import TensorType
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.pointwise.rows import NO_EPILOGUE
@@ -120,9 +121,9 @@ def _parts(layer: Layer, places: Places, step: int) -> list[tuple[int, int]]:
     Directions that go opposite ways take all at once, and so do sequences that begin at ends of their own.
     """
     whole = layer.directions > 1 or (layer.reverse[0] and places.lengths is not None)
-    if whole or layer.steps * step < LARGE:
+    if whole or layer.steps * step < threshold("steps_large", LARGE):
         return [(0, layer.steps)]
-    each = max(PART // step, 1, -(-layer.steps // MOST))
+    each = max(threshold("steps_part", PART) // step, 1, -(-layer.steps // MOST))
     return [(start, min(each, layer.steps - start)) for start in range(0, layer.steps, each)]
 
 

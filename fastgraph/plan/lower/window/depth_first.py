@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ....freedoms import free
+from ....freedoms import free, threshold
 from ....ir import Graph, Node, Value
 from ....kernels.gemm.pick_dot import L2
 from ....kernels.window.pick import Window
@@ -55,15 +55,19 @@ class Block(NamedTuple):
         return (x.itemsize * x.dims[2] * x.dims[3] if self.expand else 0,
                 out.itemsize * out.dims[2] * out.dims[3] if self.project else 0)  # fmt: skip
 
+    def budget(self) -> int:
+        """Bytes of scratch that a band may take."""
+        return threshold("bands_budget", BUDGET) * self.middle.x.type.itemsize // 4
+
     def height(self) -> int:
         """Rows of the middle's result in a band."""
-        return _band_height(self.plan.window, *self.lines(), BUDGET * self.middle.x.type.itemsize // 4)
+        return _band_height(self.plan.window, *self.lines(), self.budget())
 
     def images(self) -> int:
         """Images in a band: several only where whole ones fit."""
         where, (line, out_line) = self.plan.window, self.lines()
         taken = line * where.size[1] + out_line * where.out[1]
-        fit = BUDGET * self.middle.x.type.itemsize // 4 // taken if self.height() >= where.out[1] else 1
+        fit = self.budget() // taken if self.height() >= where.out[1] else 1
         return min(max(fit, 1), where.images)
 
     def bands(self) -> int:
@@ -104,7 +108,11 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
 
 def _pays(block: Block) -> bool:
     single = block.plan.window.images == 1
-    return block.saves() >= WORTH and block.bands() <= MOST and (single or not block.images_meet())
+    return (
+        block.saves() >= threshold("bands_worth", WORTH)
+        and block.bands() <= MOST
+        and (single or not block.images_meet())
+    )
 
 
 def _apart(block: Block, views: Views) -> bool:

@@ -1,0 +1,81 @@
+"""What the plans of a model share, and the limits that planning is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from .errors import FastgraphError, GraphError
+from .ir import Graph, copy
+from .ir.weights import Weights
+from .kernels.core.kernel import Kernel
+from .limits import spending
+from .locks import undisturbed
+from .passes.specialize import specialize
+
+Shapes = Mapping[str, Sequence[int]]
+_UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+class Shared:
+    """What the plans of a model with open input shapes share.
+
+    `graph`: the model's, with all constants folded that don't depend on shapes. `addresses`: of the kernels linked by
+    now. `block`: bytes of the memory for arenas; a smaller arena takes no more.
+    """
+
+    def __init__(self, graph: Graph, weights: Weights) -> None:
+        self.graph, self.weights = graph, weights
+        self.addresses: dict[Kernel, int] = {}
+        self.block = 0
+
+
+def share(graph: Graph) -> Shared:
+    """What plans of a graph for several shapes share."""
+    base = copy(graph)
+    if not graph.states:
+        with spending(graph.limits, _stored(graph), name_of(graph)):
+            try:
+                specialize(base, {})
+            except (FastgraphError, *_UNFORESEEN):
+                base = copy(graph)  # a plan says what is wrong
+    return Shared(base, Weights(v.data for v in base.constants() if v.data is not None))
+
+
+def deciders(shared: Shared, shapes: Shapes) -> tuple[str, ...]:
+    """The inputs whose values must be known, too, for a plan of these input shapes. Raises what `planned` does."""
+    from .passes.deciding import deciding  # of models whose shapes are open
+
+    graph = copy(shared.graph)
+    inputs = list(graph.inputs)
+    graph.unfold_states()
+    with guarded(graph), undisturbed():
+        specialize(graph, shapes)
+    graph.inputs = inputs
+    return tuple(v.name for v in deciding(graph))
+
+
+@contextmanager
+def guarded(graph: Graph) -> Iterator[None]:
+    """Holds planning to the graph's limits. GraphError for unforeseen failures within."""
+    try:
+        with spending(graph.limits, _stored(graph), name_of(graph)), np.errstate(all="ignore"):
+            yield
+    except FastgraphError:
+        raise
+    except _UNFORESEEN as error:
+        raise GraphError(
+            f"{graph.source or graph.name}: making a plan failed ({type(error).__name__}: {error}): it has numbers "
+            "that make no sense together, or this is a defect of fastgraph; if other programs can run it, report it"
+        ) from error
+
+
+def name_of(graph: Graph) -> str:
+    """What error messages call a model."""
+    return graph.source or graph.name or "model"
+
+
+def _stored(graph: Graph) -> int:
+    return graph.stored or sum(v.type.nbytes for v in graph.constants())

@@ -1,0 +1,321 @@
+"""Products and convolutions of bytes against their formula, to the bit: any shape, zero point and result, each tier."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastgraph.kernels.core.table import row
+from fastgraph.kernels.gemm.pack_int8 import Head, column_order, pack_int8, panel_bytes, vectors_per_word
+from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
+from fastgraph.kernels.gemm.pick_dot import DotPiece, Product, dot_args
+from fastgraph.kernels.gemm.pick_dynamic import parts_of
+from fastgraph.kernels.gemm.pick_int8 import (
+    INT8_COSTS,
+    chains,
+    pick_conv_int8,
+    pick_dot_int8,
+    row_args,
+    row_params,
+    word_of,
+)
+from fastgraph.kernels.gemm.rows import GRIDS, RANGE_BYTES
+from fastgraph.kernels.isa import tiers
+from fastgraph.ops import dynamic
+from fastgraph.ops.dynamic import dynamic_rounded
+from tests.kernels.geometries import PICKED, small_geometry, square
+from tests.kernels.harness import drawn, each_integer_tier, f32_bits, run
+from tests.kernels.int8 import DTYPES, Layer, draw_bytes, draw_layer, stores
+from tests.kernels.test_gemm import SLACK, check_pieces
+from tests.kernels.walking import Ending
+
+DOT, ROW, PACK, CONV = map(row, ("dot_int8", "row_int8", "pack_b_int8", "conv_int8"))
+EXTREMES, ROUND, DOT_DYNAMIC = map(row, ("extremes", "dynamic_round", "dot_dynamic"))
+KINDS = [(2, "u8", False), (1, "u8", True), (1, "s8", False), (2, "f32", False), (1, "i32", True)]
+"""nv, result, whether weights have zero points."""
+BOTH = (False, True)
+
+
+def same(results: list[np.ndarray], expected: np.ndarray) -> None:
+    """All are what is expected in their first columns, and 7 behind those."""
+    for y in results:
+        np.testing.assert_array_equal(y[..., : expected.shape[-1]], expected)
+        assert (y[..., expected.shape[-1] :] == 7).all()
+
+
+# -- products
+
+
+def check_dot(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer) -> None:
+    """A [batch, m, k]."""
+    (batch, m, k), n, results = a.shape, layer.weights.shape[1], []
+    ldc, offset = n + SLACK, 4 if stores(layer.out) == "words" else 3
+    sizes = {"lda": k, "ldc": ldc, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * ldc}
+    for threads in (1, 2, 3):
+        c = np.full((batch, m, ldc), 7, DTYPES[layer.out])
+        for piece in pieces:
+            b = layer.packed(tier, piece, k)
+            args = dot_args(piece, a=a, b=b, c=c, b_stride=b[0].size // 4, **sizes, **layer.stored)
+            c = run(DOT, piece.params, DOT.args.filled(**args), tier, threads, offset)[2]
+        results.append(c)
+    wide = a.astype(np.int64)
+    products = np.einsum("bmk,bnk->bmn", wide, layer.weights.astype(np.int64))
+    same(results, layer.results(products, wide.sum(axis=2, keepdims=True)))
+
+
+def one_piece(n: int, nv: int, out: str, rowsum: bool, height: int, block: int = 1, columns: bool = False) -> Any:
+    return [DotPiece(0, n, nv, {"nv": nv, "out": stores(out), "rowsum": rowsum}, height, block, columns)]
+
+
+@each_integer_tier
+@pytest.mark.parametrize(
+    "kind", [*KINDS, *(pytest.param(k, marks=pytest.mark.slow) for k in ((3, "u8", True), (4, "f32", True)))], ids=str
+)
+@drawn(15)
+def test_dot(tier: Any, kind: tuple[int, str, bool], pick: Random) -> None:
+    nv, out, rowsum = kind
+    width, height = nv * tier.lanes, pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, nv))
+    m, n, k = pick.randint(1, 3 * height + 1), pick.randint(1, 2 * width + 1), pick.randint(1, 40)
+    batch, seed = pick.randint(1, 3), pick.randint(0, 99)
+    pieces = one_piece(n, nv, out, rowsum, height, pick.randint(1, 3), pick.choice(BOTH))
+    check_dot(tier, pieces, draw_bytes(seed, batch, m, k), draw_layer(seed, batch, n, k, out, rowsum))
+
+
+@each_integer_tier
+def test_dot_as_it_is_picked(tier: Any) -> None:
+    pieces = pick_dot_int8(tier, Product(9, 64, 33), "bytes", threads=2)
+    check_dot(tier, list(pieces), draw_bytes(1, 1, 9, 33), draw_layer(1, 1, 64, 33, "u8", False))
+
+
+@each_integer_tier
+def test_extreme_numbers_are_exact(tier: Any) -> None:
+    """All products at their largest: 16-bit sums of two would saturate."""
+    k, n = 300, 2 * tier.lanes
+    layer = draw_layer(0, 1, n, k, "i32", False)
+    layer.weights[:, ::2], layer.weights[:, 1::2] = -128, 127
+    check_dot(tier, one_piece(n, 2, "i32", False, 2), np.full((1, 4, k), 255, np.uint8), layer)
+
+
+@each_integer_tier
+def test_halves_are_rounded_to_even(tier: Any) -> None:
+    n = tier.lanes
+    layer = draw_layer(0, 1, n, 4, "u8", False)
+    layer.weights[...], layer.multipliers[...], layer.limits = 1, 0.5, (3, 0, 255)
+    layer.start[...] = np.arange(-n // 2, n - n // 2)
+    check_dot(tier, one_piece(n, 1, "u8", False, 2), np.arange(8, dtype=np.uint8).reshape(1, 2, 4), layer)
+
+
+@each_integer_tier
+@pytest.mark.parametrize("nv", [1, 4, *(pytest.param(nv, marks=pytest.mark.slow) for nv in (2, 3, 8))])
+@drawn(20)
+def test_one_row_of_signed_or_unsigned_bytes(tier: Any, nv: int, pick: Random) -> None:
+    """Threads share the panels; A is read to the end of its last words, whatever stands there."""
+    if nv == 8 and tier.registers < 32:
+        return
+    out, start, k = pick.choice(sorted(DTYPES)), pick.randint(0, 9), pick.randint(1, 70)
+    n, rowsum, signed = pick.randint(1, 3 * nv * tier.lanes), pick.choice(BOTH), pick.choice(BOTH)
+    layer, a = draw_layer(n + k, 1, start + n, k, out, rowsum), draw_bytes(k, k)
+    piece = DotPiece(start, n, nv, {"nv": nv, "out": stores(out), "rowsum": rowsum}, 1, 1, True)
+    x, c = (a ^ 128).view(np.int8) if signed else a, np.full(start + n + 2, 7, DTYPES[out])
+    packed = layer.packed(tier, piece, k, chains(nv))
+    record = ROW.args.filled(a=x, b=packed, c=c, **row_args(piece, k, signed), **layer.stored)
+    c = run(ROW, row_params(piece), record, tier, pick.randint(1, 3))[2]
+    wide = a.astype(np.int64)
+    expected = layer.results((layer.weights[0].astype(np.int64) @ wide)[None], wide.sum(keepdims=True)[None])
+    np.testing.assert_array_equal(c[start : start + n], expected[0, start:])
+    assert (c[:start] == 7).all() and (c[start + n :] == 7).all()
+
+
+@each_integer_tier
+@drawn(25)
+def test_matrix_packed_at_run_time(tier: Any, pick: Random) -> None:
+    """The same panels as those of constants, but for the columns that aren't there."""
+    batch, n, k, slack = pick.randint(1, 3), pick.randint(1, 9 * tier.lanes), pick.randint(1, 21), pick.randint(0, 3)
+    b = draw_bytes(n + k, batch, k, n + slack)
+    weights = (b[:, :, :n].astype(np.int16) - 128).astype(np.int8).transpose(0, 2, 1)
+    start, ones = 1000 - 77 * weights.astype(np.int64).sum(axis=2), np.ones((batch, n))
+    expected = pack_int8(tier, weights, Head(start, 0.5 * ones, 33 * ones), 4, k, "bytes")
+    assert expected.shape[2] == panel_bytes(tier, 4, True, -(-k // 4))
+    sizes = {"ldb": n + slack, "n": n, "k": k, "batch": batch, "b_stride": k * (n + slack)}
+    numbers = {"minus_zero_a": -77, "start": 1000, "multiplier": f32_bits(0.5), "minus_zero_b": 33}
+    record = PACK.args.filled(b=b, packed=np.full_like(expected, 7), **sizes, **numbers)
+    packed = run(PACK, {}, record, tier, pick.randint(1, 3))[1]
+    # Columns past n are whatever follows in memory.
+    order, panels, head = column_order(4, tier.lanes, "bytes"), packed.shape[1], 3 * 16 * tier.lanes
+    real = (np.arange(panels)[:, None] * len(order) + order < n).reshape(1, panels, 1, -1, 1)
+    for part, lanes in ((slice(0, head), len(order)), (slice(head, None), len(order) + tier.lanes)):
+        lines = [p[:, :, part].reshape(batch, panels, -1, lanes, 4) for p in (packed, expected)]
+        kept = np.concatenate([real, np.ones((1, panels, 1, lanes - len(order), 1), bool)], axis=3)
+        np.testing.assert_array_equal(lines[0] * kept, lines[1] * kept)
+
+
+# -- convolutions
+
+
+def check_conv(tier: Any, g: Geometry, pieces: Any, layer: Layer, zero: int) -> None:
+    """Pieces by the number of threads; zero: x's zero point."""
+    outputs, results = g.groups * g.n, []
+    x = draw_bytes(outputs, g.images, *g.size, g.x_strides[3])
+    for threads in (1, 2, 3):
+        y = np.full((g.images, *g.out, outputs + SLACK), 7, DTYPES[layer.out])
+        for piece in pieces(threads):
+            scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
+            memory = {"x": x, "w": layer.packed(tier, piece, g.run), "y": y, "ldy": outputs + SLACK}
+            args = conv_args(piece, taps=piece.table, scratch=scratch, fill=word_of(zero), **memory, **layer.stored)
+            y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
+        results.append(y)
+    same(results, layer.convolved(x, zero, g))
+
+
+@each_integer_tier
+@pytest.mark.parametrize("kind", [*KINDS[:2], *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS[2:])], ids=str)
+@drawn(20)
+def test_conv(tier: Any, kind: tuple[int, str, bool], pick: Random) -> None:
+    nv, out, rowsum = kind
+    height, g = pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, nv)), small_geometry(pick)._replace(item=1)
+    params, l2 = {"nv": nv, "out": stores(out), "rowsum": rowsum}, pick.choice((1, 1000, 1 << 20))
+
+    def pieces(threads: int) -> list[ConvPiece]:
+        return [ConvPiece(0, g.n, nv, params, *layout(g, height, g.n, nv * tier.lanes, threads, l2))]
+
+    layer = draw_layer(pick.randint(0, 99), g.groups, g.n, g.k, out, rowsum)
+    check_conv(tier, g, pieces, layer, pick.randint(0, 255))
+
+
+@each_integer_tier
+@pytest.mark.parametrize("name", PICKED)
+def test_conv_as_it_is_picked(tier: Any, name: str) -> None:
+    g, pieces = pick_conv_int8(tier, PICKED[name]._replace(item=1), "bytes", threads=3)
+    check_conv(tier, g, lambda threads: pieces, draw_layer(1, g.groups, g.n, g.k, "u8", False), 117)
+
+
+# -- activations that are rounded by their range
+
+
+def rounded(
+    tier: Any, x: np.ndarray, grid: str, out: str, pads: Any = (0,) * 4, per: str = "batch", whole: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """(what is stored, the ranges [images, 4] as f32) for x [images, rows, run]; pads: top, left, bottom, right."""
+    (images, rows, count), (top, left, bottom, right) = x.shape, pads
+    own, found, ranges = images if per == "batch" else 1, [], []
+    sizes = {"rows": rows, "run": count, "images": images, "top": top, "left": left, "bottom": bottom, "right": right}
+    kind = {"grid": GRIDS.index(grid), "per_image": int(per == "batch"), "whole": int(whole)}
+    for threads in (1, 2, 3):
+        both, extremes = {"x": x, "parts": threads}, np.zeros((own, threads, 2), np.float32)
+        record = EXTREMES.args.filled(**both, images=own, count=x.size // own, extremes=extremes)
+        extremes = run(EXTREMES, {}, record, tier, threads)[1]
+        memory = {"extremes": extremes, "ranges": np.zeros((own, RANGE_BYTES // 4), np.float32)}
+        y = np.zeros((images, top + rows + bottom, left + count + right), np.uint8 if out == "u8" else np.float32)
+        record = ROUND.args.filled(**both, **memory, y=y, **sizes, **kind)
+        stored = run(ROUND, {"out": out}, record, tier, threads)
+        found.append(stored[3])
+        ranges.append(stored[2])
+    assert len({y.tobytes() for y in found}) == len({r.tobytes() for r in ranges}) == 1
+    return found[0], ranges[0]
+
+
+@each_integer_tier
+@drawn(40)
+def test_bytes_stand_for_the_rounded_numbers(tier: Any, pick: Random) -> None:
+    shape = (pick.randint(1, 3), pick.randint(1, 4), pick.randint(1, 150))
+    rng, grid, per = np.random.default_rng(sum(shape)), pick.choice(GRIDS), pick.choice(("batch", "tensor"))
+    numbers = rng.uniform(rng.choice([-3.0, 0.0, 0.5]), 2, shape) * rng.uniform(0.01, 9, (shape[0], 1, 1))
+    x, pads = numbers.astype(np.float32), [pick.randint(0, 20) for _ in range(4)]
+    expected = dynamic_rounded(x, per, grid)
+    stored, ranges = rounded(tier, x, grid, "u8", pads, per)
+    scale, minus_zero = ranges[:, 0, None, None], ranges.view(np.int32)[:, 1, None, None]
+    found = (stored.astype(np.int32) + minus_zero).astype(np.float32) * scale
+    inner = found[:, pads[0] : pads[0] + shape[1], pads[1] : pads[1] + shape[2]]
+    np.testing.assert_array_equal(inner, expected)
+    inner[...] = 0
+    assert not found.any(), "padding stands for 0.0"
+    np.testing.assert_array_equal(rounded(tier, x, grid, "f32", per=per)[0], expected)
+    whole, ranges = rounded(tier, x, grid, "f32", per=per, whole=True)
+    np.testing.assert_array_equal(whole, np.rint(whole))
+    np.testing.assert_array_equal(whole * ranges[:, 0, None, None], expected)
+
+
+@each_integer_tier
+@pytest.mark.parametrize("grid", GRIDS)
+def test_zeros_stay_zeros_and_what_is_not_finite_spreads(tier: Any, grid: str) -> None:
+    x = np.zeros((4, 2, 70), np.float32)
+    x[1, 1, 69], x[2, 0, 3], x[3, 0, 0] = np.nan, np.inf, 5
+    y, _ = rounded(tier, x, grid, "f32")
+    assert not y[0].any() and np.isnan(y[1]).all() and np.isnan(y[2]).all()
+    np.testing.assert_array_equal(y[3], dynamic_rounded(x[3:], "batch", grid)[0])
+
+
+@each_integer_tier
+@pytest.mark.parametrize(("per_row", "rowsum"), [(False, True), (True, False)])
+@drawn(12)
+def test_products_are_exact_before_they_are_scaled(tier: Any, per_row: bool, rowsum: bool, pick: Random) -> None:
+    height, batch = pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, 2)), pick.randint(1, 2)
+    m, n, k = pick.randint(1, 18), pick.randint(1, 3 * tier.lanes), pick.randint(1, 40)
+    a, weights = draw_bytes(k, batch, m, k), draw_layer(k, 1, n, k, "f32", False).weights
+    rng = np.random.default_rng(m * n + k)
+    scales, bias = rng.uniform(0.001, 0.1, (1, n)).astype(np.float32), rng.normal(size=(1, n)).astype(np.float32)
+    ranges = np.zeros((batch, m if per_row else 1, RANGE_BYTES // 4), np.float32)
+    ranges[..., 0] = rng.uniform(0.01, 1, ranges.shape[:2])
+    ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
+    zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
+    head = Head(weights.sum(axis=2, dtype=np.int32) - k * zeros, scales, -zeros if rowsum else None, bias)
+    params, ending = {"nv": 2, "per_row": per_row, "rowsum": rowsum}, Ending(tier, "addend", (batch, m, n))
+    memory = {"a": a, "b": pack_int8(tier, weights, head, 2, k, "f32"), "c": np.zeros((batch, m, n), np.float32)}
+    sizes = {"lda": k, "ldc": n, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * n}
+    each = {"ranges": ranges, "per_image": m if per_row else 1, "per_row": int(per_row)}
+    args = dot_args(DotPiece(0, n, 2, params, height, 2, False), **memory, **sizes, **each, **ending.slots)
+    c = run(DOT_DYNAMIC, params, DOT_DYNAMIC.args.filled(**args), tier, pick.randint(1, 2))[2]
+    zero = -ranges.view(np.int32)[..., 1, None].astype(np.int64)
+    wide = weights[0].astype(np.int64) - zeros[0][:, None]
+    acc = np.einsum("bmk,nk->bmn", a.astype(np.int64), wide) - zero * wide.sum(axis=1)
+    sums = acc * (ranges[..., :1].astype(np.float64) * scales) + bias
+    np.testing.assert_allclose(c, ending.of(sums), rtol=1e-6, atol=2e-6 * max(1, np.abs(sums).max()))
+
+
+def test_threads_share_large_images_only() -> None:
+    assert parts_of(1, 100, 8) == 1 and parts_of(1, 100_000, 8) == 8 and parts_of(8, 100_000, 8) == 1
+    assert GRIDS == dynamic.GRIDS
+
+
+# -- what is picked and packed
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(tiers.TIERS), st.integers(1, 3000), st.integers(1, 1500), st.integers(1, 3000), st.booleans())
+def test_pieces_fit_the_registers(tier: Any, m: int, n: int, k: int, rowsum: bool) -> None:
+    pieces = pick_dot_int8(tier, Product(m, n, k), "bytes", rowsum, threads=2, row=m == 1)
+    assert all(p.nv <= 4 for p in pick_dot_int8(tier, Product(m, n, k), "bytes", rowsum, threads=2))
+    check_pieces(pieces, n)
+    for p in pieces:
+        most = INT8_COSTS[rowsum].most_rows(tier, p.nv)
+        assert 1 <= p.height <= most and p.nv in ((1, 2, 3, 4, 8) if m == 1 else (1, 2, 3, 4))
+        assert most == 1 or most * (p.nv + rowsum) + vectors_per_word(tier, p.nv, rowsum) < tier.registers
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_every_column_has_a_place(lanes: int) -> None:
+    for nv in range(1, 9):
+        assert sorted(column_order(nv, lanes, "bytes")) == list(range(nv * lanes))
+        np.testing.assert_array_equal(column_order(nv, lanes, "words"), np.arange(nv * lanes))
+
+
+def test_runs_are_whole_words_of_weights_and_zeros() -> None:
+    tier = tiers.BY_NAME["avxvnni"]
+    weights = np.arange(1, 7, dtype=np.int8).reshape(1, 1, 6)
+    packed = pack_int8(tier, weights, Head(np.array([[5]]), np.ones((1, 1), np.float32)), 1, 3, "bytes")
+    lines = packed.reshape(-1, tier.lanes, 4)
+    assert lines.shape[0] == 4
+    assert lines[0, 0].view(np.int32) == 5 and lines[1, 0].view(np.float32) == 1
+    assert lines[2, 0].tolist() == [1, 2, 3, 0] and lines[3, 0].tolist() == [4, 5, 6, 0]
+    assert not lines[:, 1:].any()
+
+
+def test_pixels_next_to_each_other_are_one_run() -> None:
+    """Words are few where channels are: 3x3 over 3 channels takes 3 words a row, not 3 a pixel."""
+    for sizes, words in (((3, 8, 9, 3), 9), ((1, 8, 9, 4), 4), ((3, 8, 9, 1), 1), ((8, 8, 9, 3), 18)):
+        assert square(*sizes)._replace(item=1).words == words

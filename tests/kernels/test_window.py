@@ -1,0 +1,229 @@
+"""Depthwise convolutions and pools of f32 against sums and maxima in f64, and averages against onnxruntime."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastgraph.kernels.core.table import row
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
+from fastgraph.kernels.window.pick import Window, plan_depthwise, plan_pool, window_args
+from tests.kernels.harness import drawn, each_tier, run
+from tests.kernels.walking import SHORT, Ending
+from tests.kernels.windows import Case, counted, padded_taps, pixels, random_case
+from tests.nets import Net, by_onnxruntime
+
+PADDED = "average with padding"
+OPS = ("depthwise", "max", "average", PADDED, "lp1", "lp2")
+
+
+class Layer:
+    """A window of one of OPS over random numbers."""
+
+    def __init__(self, case: Case, op: str, multiplier: int = 1) -> None:
+        self.case, self.op, self.multiplier, g = case, op, multiplier, case.window
+        rng = np.random.default_rng(case.seed)
+        self.x = rng.standard_normal((g.images, *g.size, g.channels // multiplier)).astype(np.float32)
+        self.weights = rng.standard_normal((*g.kernel, g.channels)).astype(np.float32)
+        self.bias = rng.standard_normal(g.channels).astype(np.float32)
+
+    def expected(self) -> np.ndarray:
+        g, op = self.case.window, self.op
+        found = np.full((g.images, *g.out, g.channels), -np.inf if op == "max" else 0.0)
+        count = np.zeros((1, *g.out, 1))
+        for index, part, inside in padded_taps(self.case, self.x):
+            count += counted(g, index) if op == PADDED else inside
+            if op == "max":
+                found = np.where(inside, np.maximum(found, part), found)
+                continue
+            if op == "depthwise":
+                found += np.where(inside, np.repeat(part, self.multiplier, -1), 0) * self.weights[index]
+                continue
+            found += np.where(inside, {"lp1": abs(part), "lp2": part * part}.get(op, part), 0)
+        with np.errstate(invalid="ignore"):
+            mean = found / np.where(count, count, np.nan)
+        results = {"depthwise": found + self.bias, "lp2": np.sqrt(abs(found)), "average": mean, PADDED: mean}
+        return np.asarray(results.get(op, found))
+
+    def kernel(self, tier: Any) -> tuple[str, dict[str, Any]]:
+        g, case = self.case.window, self.case
+        if self.op == "depthwise":
+            general = {"vectors": 1 + case.seed % 2 * (self.multiplier == 1), "repeated": self.multiplier > 1}
+            return ("depthwise_any", general) if case.general else plan_depthwise(tier, g, self.multiplier)
+        op = self.op.split()[0]
+        return ("pool_any", {"op": op}) if case.general else plan_pool(tier, g, op)
+
+    def compute(self, tier: Any, slots: dict[str, Any], threads: int = 1) -> np.ndarray:
+        g, gap = self.case.window, self.case.gap
+        name, params = self.kernel(tier)
+        y = np.full((g.images, *g.out, g.channels + gap), 7, np.float32)
+        memory = {"x": pixels(self.x, gap, np.nan), "y": y, "ldx": self.x.shape[-1] + gap, "ldy": y.shape[-1]}
+        if self.op == "depthwise":
+            memory |= {"weights": self.weights, "bias": self.bias}
+        else:
+            memory["include_pad"] = int(self.op == PADDED)
+        if name == "depthwise_any":
+            memory["multiplier"] = self.multiplier
+        record = row(name).args.filled(**window_args(tier, name, params, g, threads), **memory, **slots)
+        written = run(row(name), params, record, tier, threads)[1]
+        assert (written[..., g.channels :] == 7).all()
+        return written[..., : g.channels]
+
+
+def check(tier: Any, case: Case, op: str, multiplier: int = 1, end: str = "plain") -> None:
+    layer, g = Layer(case, op, multiplier), case.window
+    forms = (*FORMS, *LONG_FORMS) if op == "depthwise" else FORMS
+    ending = Ending(tier, end, (g.images, int(np.prod(g.out)), g.channels), forms)
+    results = [layer.compute(tier, ending.slots, threads) for threads in (1, 3)]
+    np.testing.assert_allclose(results[0], ending.of(layer.expected()), rtol=1e-5, atol=3e-5)
+    assert results[0].tobytes() == results[1].tobytes()
+
+
+def parsed(window: str) -> tuple[tuple[Any, Any], int]:
+    """((kernel, strides), dilation) of KERNEL/STRIDES or KERNEL/STRIDES*DILATION."""
+    shapes, _, dilation = window.partition("*")
+    kernel, strides = ([int(n) for n in part.split("x")] for part in shapes.split("/"))
+    return ((*[1] * (3 - len(kernel)), *kernel), (*[1] * (3 - len(strides)), *strides)), int(dilation or 1)
+
+
+def each(quick: str, slow: str) -> list[Any]:
+    """Windows, of which some are slow to compile and like the others."""
+    return [*quick.split(), *(pytest.param(window, marks=pytest.mark.slow) for window in slow.split())]
+
+
+SQUARES = each("3x3/1x1 3x3/2x2 5x5/1x1", "5x5/2x2 7x7/1x1")
+"""These have bodies of their own; others are in tiles, their outputs neighbors or apart, or not."""
+OTHERS = each(
+    "5x4/2x1*2 3x3/3x2*3 1x5/1x1 3x5/2x3 4x1/1x3",
+    "9x1/1x1*2 3x3/1x1*2 2x3/1x2*2 1x7/2x1*3 6x5/1x2*3 4x3/2x2 2x3/1x3*3 1x3/1x4*2",
+)
+POOLS = each(
+    "2x2/2x2 3x3/2x2 3x1/2x2 4x2/1x1*3 1x3/1x3*2 3x3x3/2x2x2 2x3x3/1x1x1*2",
+    "5x5/1x1 3x3/1x1 2x3/3x3 2x5/2x4*2 7x7/1x1 2x2/1x3 5x5/2x2*3 1x2/2x2*2 1x2x2/1x2x2 2x2x2/2x2x2 3x1x1/1x1x1 "
+    "5x2x2/3x1x1",
+)
+
+
+@each_tier
+@pytest.mark.parametrize("window", [*SQUARES, *OTHERS])
+@drawn(20)
+def test_depthwise(tier: Any, window: str, pick: Random) -> None:
+    case = random_case(pick, tier.lanes, *parsed(window))
+    if window in ("3x3/1x1", "3x3/2x2", "5x5/1x1", "5x5/2x2", "7x7/1x1"):
+        assert plan_depthwise(tier, case.window)[0] == "depthwise"
+    check(tier, case, "depthwise")
+
+
+@each_tier
+@pytest.mark.parametrize("window", POOLS)
+@drawn(20)
+def test_pools(tier: Any, window: str, pick: Random) -> None:
+    op = pick.choice(("max", "average", PADDED))
+    check(tier, random_case(pick, tier.lanes, *parsed(window), ceil=True), op)
+
+
+@each_tier
+@drawn(60)
+def test_any_window(tier: Any, pick: Random) -> None:
+    op = pick.choice(OPS)
+    multiplier = pick.choice((1, 1, 2, 3, 19)) if op == "depthwise" else 1
+    check(tier, random_case(pick, tier.lanes, multiplier=multiplier, ceil=op != "depthwise"), op, multiplier)
+
+
+@each_tier
+@pytest.mark.parametrize("end", [*SHORT[1:], "sigmoid_mul", "swish"])
+def test_endings(tier: Any, end: str) -> None:
+    cases = ("depthwise", 1, False), ("depthwise", 2, True), ("average", 1, False), ("lp2", 1, False), ("max", 2, False)
+    for op, dilation, general in cases:
+        out = (1, 9 - dilation, 12 - dilation)
+        size, apart = (1, 7 + dilation, 10 + dilation), (1, dilation, dilation)
+        g = Window(2, 35, size, (1, 3, 3), out, dilations=apart, pads=(0, 1, 1))
+        check(tier, Case(g, 1, 4 + dilation, general), op, end=end)
+
+
+@each_tier
+@pytest.mark.parametrize("width", [1, 3, 5, 40, 64, 65, 200])
+def test_wide_pools(tier: Any, width: int) -> None:
+    """Windows whose columns fill the buffer, and more than that; stride and dilation leave gaps in some."""
+    for stride, dilation, pad in ((1, 1, 0), (3, 1, 1), (70, 1, 0), (1, 3, 0), (2, 70, 0)):
+        span = (width - 1) * dilation + 1
+        size = max(span + 2 * stride - 2 * pad, 1)
+        out, pads = (1, 1, (size + 2 * pad - span) // stride + 1), (0, 0, pad)
+        g = Window(1, 5, (1, 2, size), (1, 2, width), out, (1, 1, stride), (1, 1, dilation), pads, pads)
+        for op in OPS[1:]:
+            if (op == PADDED) <= (pad > 0):
+                check(tier, Case(g, general=True), op)
+
+
+@each_tier
+def test_padding_multiplies_nothing(tier: Any) -> None:
+    """An infinite weight on a tap that only ever meets padding leaves no trace."""
+    layer = Layer(Case(Window(1, 5, (1, 1, 9), (1, 3, 3), (1, 1, 9), pads=(0, 1, 1))), "depthwise")
+    layer.x[...], layer.weights[...], layer.bias[...] = 1, 1, 0
+    layer.weights[0, 0] = np.inf
+    y = layer.compute(tier, Ending(tier, "plain", (1, 9, 5)).slots)
+    assert y[0, 0, 0, :, 0].tolist() == [2, 3, 3, 3, 3, 3, 3, 3, 2]
+
+
+@each_tier
+@pytest.mark.parametrize("size, stride, dilation", [(2, 2, 1), (3, 1, 1), (3, 2, 1), (5, 1, 1), (7, 2, 1), (3, 1, 2)])
+def test_max_passes_over_nan_wherever_it_is(tier: Any, size: int, stride: int, dilation: int) -> None:
+    """A window of nothing but NaN gives -inf, and -inf is a number."""
+    out = (10 - (size - 1) * dilation) // stride + 1
+    each, apart = (1, stride, stride), (1, dilation, dilation)
+    layer = Layer(Case(Window(1, 17, (1, 11, 11), (1, size, size), (1, out, out), each, apart)), "max")
+    hidden = np.random.default_rng(6).random(layer.x.shape) < 0.3
+    hidden[:, :, :5, :5, 0] = True
+    layer.x = np.where(hidden, -np.inf, layer.x).astype(np.float32)
+    layer.x[..., 1] = -np.inf
+    want = layer.expected()
+    layer.x = np.where(hidden, np.nan, layer.x).astype(np.float32)
+    np.testing.assert_array_equal(layer.compute(tier, Ending(tier, "plain", (1, out * out, 17)).slots), want)
+
+
+def test_average_like_onnxruntime() -> None:
+    """ceil_mode with and without count_include_pad: what lies beyond the padded image never counts."""
+    tier = tiers.choose()
+    for size, k, s, pad, include in (
+        (7, 3, 2, 1, 1),
+        (8, 3, 2, 1, 1),
+        (8, 3, 2, 1, 0),
+        (6, 2, 3, 0, 1),
+        (10, 4, 3, 2, 1),
+    ):
+        net = Net(22)
+        attrs = {"kernel_shape": [k, k], "strides": [s, s], "pads": [pad] * 4, "ceil_mode": 1}
+        net.output(net("AveragePool", net.input("x", (1, 3, size, size)), count_include_pad=include, **attrs))
+        x = np.random.default_rng(size).standard_normal((1, 3, size, size)).astype(np.float32)
+        want = by_onnxruntime(net.bytes(), {"x": x})[0].transpose(0, 2, 3, 1)
+        pads, out = (0, pad, pad), (1, *want.shape[1:3])
+        g = Window(1, 3, (1, size, size), (1, k, k), out, (1, s, s), pads=pads, ends=pads)
+        layer = Layer(Case(g), PADDED if include else "average")
+        layer.x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)[:, None])
+        got = layer.compute(tier, Ending(tier, "plain", (1, int(np.prod(out)), 3)).slots)
+        np.testing.assert_allclose(got[:, 0], want, rtol=1e-5, atol=1e-6, err_msg=str((size, k, s, pad, include)))
+
+
+@pytest.mark.parametrize("general", [False, True])
+def test_empty_tensors(general: bool) -> None:
+    for images, height in ((0, 4), (2, 0)):
+        g = Window(images, 5, (1, height, 9), (1, 3, 3), (1, height, 9), pads=(0, 1, 1))
+        check(tiers.choose(), Case(g, general=general), "depthwise")
+
+
+def test_windows_of_one_column_see_pixels_in_one_row() -> None:
+    g = Window(2, 5, (1, 30, 4), (1, 9, 1), (1, 26, 4), dilations=(1, 2, 1), pads=(0, 6, 0), ends=(0, 6, 0))
+    flat = g.flattened()
+    assert (flat.size, flat.kernel, flat.out) == ((1, 1, 120), (1, 1, 9), (1, 1, 104))
+    assert (flat.dilations, flat.pads, flat.ends) == ((1, 1, 8), (0, 0, 24), (0, 0, 24))
+
+
+def test_tiles_divide_common_maps() -> None:
+    tier = tiers.BY_NAME["avx512"]
+    for out_w, tile in ((112, 7), (7, 7), (8, 8), (80, 8), (1, 7)):
+        window = Window(1, 96, (1, out_w, out_w), (1, 3, 3), (1, out_w, out_w), pads=(0, 1, 1))
+        assert plan_depthwise(tier, window)[1]["tile"] == tile, out_w
