@@ -15,10 +15,9 @@ from fastgraph.frontends import read
 from fastgraph.ir import Node
 from fastgraph.passes.specialize import specialize
 from tests.nets import by_reference
-from tests.plan.step_by_step import poison
+from tests.plan.step_by_step import check_steps, poison
 
 from .afford import is_dry, load
-from .steps import check_steps
 from .turns import turns
 
 Arrays = list[np.ndarray]
