@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from bench.instances import CAPACITY, CUTS, NETWORKS, cut, minimalloc, network
 from fastgraph.freedoms import thresholds
-from fastgraph.plan.arena import Buffer, Plan, draw, lower_bound, plan
+from fastgraph.plan.arena import Buffer, Packing, draw, lower_bound, plan
 from fastgraph.plan.verify import PlanError, verify
 
 
@@ -75,7 +75,7 @@ def test_any_overlap_is_caught(buffers: list[Buffer], seed: int) -> None:
 
 
 def test_nothing_to_place() -> None:
-    assert plan([]) == Plan((), 0, 0, "empty")
+    assert plan([]) == Packing((), 0, 0, "empty")
     assert plan([Buffer("shape", 0, 3, 0)]).offsets == (0,)
 
 
@@ -134,7 +134,7 @@ def test_bad_buffers_are_refused(first: int, last: int, size: int, align: int) -
 
 def test_drawing() -> None:
     buffers = [Buffer("a", 0, 1, 64), Buffer("b", 1, 2, 64), Buffer("c", 2, 3, 128)]
-    picture = draw(buffers, Plan((0, 64, 128), 256, 192, "hand"), width=16)
+    picture = draw(buffers, Packing((0, 64, 128), 256, 192, "hand"), width=16)
     assert picture.splitlines() == [
         "arena 256 bytes, bound 192 (1.333 x), hand",
         "one column = 16 bytes",

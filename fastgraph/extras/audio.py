@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType, Value
-from ..ops.common import FLOAT, FLOAT32, NUMBER, Types, fail, need_kind, need_one, need_rank
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT, FLOAT32, NUMBER, Types
 from ..ops.work import squares
 from ..rules.operands import known, number
 from ..rules.rule import rule
@@ -29,8 +30,7 @@ def _fft_length(node: Node) -> int:
 
 
 def _infer_spectrogram(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2, 2, "the samples")
-    need_kind(node, types[0], FLOAT, "the samples")
+    check.tensor(node, types[0], "the samples", FLOAT, 2)
     bins = _fft_length(node) // 2 + 1
     if types[0].shape is None:
         return [TensorType(FLOAT32, (None, None, bins))]
@@ -60,9 +60,8 @@ def audio_spectrogram(g: Sweep, node: Node) -> bool:
 
 
 def _infer_mfcc(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 3, 3, "the spectrogram")
-    need_kind(node, types[0], FLOAT, "the spectrogram")
-    need_one(node, types[1], "the sample rate", NUMBER)
+    check.tensor(node, types[0], "the spectrogram", FLOAT, 3)
+    check.one(node, types[1], "the sample rate", NUMBER)
     rate = node.const(1)
     if rate is not None and not 0 < float(rate.reshape(-1)[0]) < 1e12:
         fail(node, f"needs a sample rate above 0, found {rate.reshape(-1)[0]}")
@@ -119,8 +118,7 @@ def mfcc(g: Sweep, node: Node) -> bool:
 
 def _infer_hadamard(node: Node, types: Types) -> list[TensorType]:
     size, t = attr(node, "size"), types[0]
-    need_rank(node, t, 1)
-    need_kind(node, t, FLOAT)
+    check.tensor(node, t, "input", FLOAT, (1, None))
     if size < 1 or size & (size - 1) or (t.shape and isinstance(t.shape[-1], int) and t.shape[-1] % size):
         fail(node, f"size must be a power of two that divides the last axis of {t}, found {size}")
     return [TensorType(t.dtype, t.shape)]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import FLOAT32, FLOAT64, INT32, NUMBER, Types, need_kind
+from ..ops import check
 from ..ops.registry import REQUIRED, attr, define
+from ..ops.shapes import FLOAT32, FLOAT64, INT32, NUMBER, Types
 from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], NUMBER)
+    check.kind(node, types[0], NUMBER)
     return [TensorType(INT32, types[0].shape)]
 
 

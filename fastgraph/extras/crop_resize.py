@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Dim, Node, TensorType, Value
-from ..ops.common import FLOAT64, INT64, NUMBER, Types, fail, fits, inside, need_kind, need_rank, need_vector
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT64, INT64, NUMBER, Types
 from ..ops.work import squares
 from ..rules.operands import known, operand
 from ..rules.rule import rule
@@ -15,20 +16,20 @@ from ..rules.sweep import Sweep
 
 def _infer_crop(node: Node, types: Types) -> list[TensorType]:
     x, boxes, which = types
-    need_rank(node, x, 4, 4, "the image")
-    need_rank(node, boxes, 2, 2, "boxes")
+    check.rank(node, x, 4, 4, "the image")
+    check.rank(node, boxes, 2, 2, "boxes")
     images, channels = x.shape[:2] if x.shape else (None, None)
     count: Dim = boxes.shape[0] if boxes.shape else None
-    need_kind(node, x, NUMBER, "the image")
-    need_kind(node, boxes, NUMBER, "boxes")
-    fits(node, boxes, "boxes", count, 4)
-    need_vector(node, which, "the images' numbers")
-    fits(node, which, "the images' numbers", count)
-    inside(node, "the images' numbers", node.const(2), 0, images)
+    check.kind(node, x, NUMBER, "the image")
+    check.kind(node, boxes, NUMBER, "boxes")
+    check.shape(node, boxes, "boxes", count, 4)
+    check.vector(node, which, "the images' numbers")
+    check.shape(node, which, "the images' numbers", count)
+    check.inside(node, "the images' numbers", node.const(2), 0, images)
     if len(attr(node, "size")) != 2 or min(attr(node, "size")) < 1:
         fail(node, f"size must be two positive numbers, found {attr(node, 'size')}")
     if which is None and not attr(node, "every") and isinstance(count, int) and isinstance(images, int):
-        inside(node, "the images' numbers", np.arange(count)[-1:], 0, images)
+        check.inside(node, "the images' numbers", np.arange(count)[-1:], 0, images)
     if x.shape is not None and 0 in x.shape[2:]:
         fail(node, f"there is nothing to crop in an image {list(x.shape)}")
     lead = (count, images) if attr(node, "every") else (count,)

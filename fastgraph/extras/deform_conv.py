@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import FLOAT, FLOAT32, Types, at_least, fail, fits, need_kind, need_rank, one_dtype, product, shown
-from ..ops.registry import attr, define
+from ..ops import check
+from ..ops.registry import attr, define, fail
 from ..ops.sample import sampled
+from ..ops.shapes import FLOAT, FLOAT32, Types, product, shown
 from ..ops.window import output_size, window_attrs
 from ..ops.work import window
 from ..rules.operands import known, operand
@@ -30,12 +31,11 @@ def _deform_window(node: Node, x: Any, w: Any) -> tuple[tuple[int | None, ...], 
 
 def _infer_deform_conv(node: Node, types: Types) -> list[TensorType]:
     x, w, offset, b, mask = types
-    need_rank(node, x, 3)
-    need_rank(node, w, 3, what="weight")
-    need_kind(node, x, FLOAT)
-    one_dtype(node, types)
+    check.tensor(node, x, "input", FLOAT, (3, None))
+    check.rank(node, w, 3, what="weight")
+    check.one_dtype(node, types)
     for name in ("groups", "offset_group"):
-        at_least(node, name, attr(node, name), 1)
+        check.at_least(node, name, attr(node, name), 1)
     if x.shape is None or w.shape is None:
         return [TensorType(x.dtype, None)]
     if len(x.shape) != len(w.shape):
@@ -45,13 +45,13 @@ def _infer_deform_conv(node: Node, types: Types) -> list[TensorType]:
     if any(isinstance(d, int) and d % n for d, n in ((channels, parts), (channels, groups), (w.shape[0], groups))):
         fail(node, f"group {groups} and offset_group {parts} must divide the channels {channels} and {w.shape[0]}")
     if attr(node, "kernel_shape"):
-        fits(node, w, "weight", *w.shape[:2], *attr(node, "kernel_shape"))
-    fits(node, w, "weight", w.shape[0], channels // groups if isinstance(channels, int) else None, *w.shape[2:])
+        check.shape(node, w, "weight", *w.shape[:2], *attr(node, "kernel_shape"))
+    check.shape(node, w, "weight", w.shape[0], channels // groups if isinstance(channels, int) else None, *w.shape[2:])
     taps = product(w.shape[2:])
     each = None if taps is None else taps * parts
-    fits(node, offset, "offset", x.shape[0], None if each is None else each * len(out), *out)
-    fits(node, mask, "mask", x.shape[0], each, *out)
-    fits(node, b, "bias", w.shape[0])
+    check.shape(node, offset, "offset", x.shape[0], None if each is None else each * len(out), *out)
+    check.shape(node, mask, "mask", x.shape[0], each, *out)
+    check.shape(node, b, "bias", w.shape[0])
     return [TensorType(x.dtype, (x.shape[0], w.shape[0], *out))]
 
 

@@ -10,22 +10,23 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import FLOAT, FLOAT32, Types, fail, fits, need_kind, need_rank
+from ..ops import check
 from ..ops.detection import overlapping
-from ..ops.registry import REQUIRED, attr, define
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT, FLOAT32, Types
 from ..ops.work import squares
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
     boxes, scores, anchors = types
-    need_rank(node, boxes, 3, 3, "boxes")
-    need_rank(node, scores, 3, 3, "scores")
-    need_rank(node, anchors, 2, 2, "anchors")
+    check.rank(node, boxes, 3, 3, "boxes")
+    check.rank(node, scores, 3, 3, "scores")
+    check.rank(node, anchors, 2, 2, "anchors")
     for t, what in ((boxes, "boxes"), (scores, "scores"), (anchors, "anchors")):
-        need_kind(node, t, FLOAT, what)
+        check.kind(node, t, FLOAT, what)
     places = boxes.shape[1] if boxes.shape else None
-    fits(node, scores, "scores", boxes.shape[0] if boxes.shape else None, places, None)
-    fits(node, anchors, "anchors", places, anchors.shape[1] if anchors.shape else None)
+    check.shape(node, scores, "scores", boxes.shape[0] if boxes.shape else None, places, None)
+    check.shape(node, anchors, "anchors", places, anchors.shape[1] if anchors.shape else None)
     for t, what in ((boxes, "boxes"), (anchors, "anchors")):
         if t.shape and isinstance(t.shape[-1], int) and t.shape[-1] < 4:
             fail(node, f"{what} must have 4 numbers each, found {t.shape[-1]}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import FLOAT, Types, fail, fits, need_kind, need_rank
-from ..ops.registry import define
+from ..ops import check
+from ..ops.registry import define, fail
+from ..ops.shapes import FLOAT, Types
 from ..rules.operands import known, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
@@ -14,12 +15,10 @@ from ..rules.sweep import Sweep
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
     image, flow = types
-    need_rank(node, image, 4, 4, "the image")
-    need_rank(node, flow, 4, 4, "the flow")
-    need_kind(node, image, FLOAT, "the image")
-    need_kind(node, flow, FLOAT, "the flow")
+    check.tensor(node, image, "the image", FLOAT, 4)
+    check.tensor(node, flow, "the flow", FLOAT, 4)
     if image.shape is not None and flow.shape is not None:
-        fits(node, flow, "the flow", *image.shape[:3], 2)
+        check.shape(node, flow, "the flow", *image.shape[:3], 2)
         if any(isinstance(d, int) and d < 2 for d in image.shape[1:3]):
             fail(node, f"the image must be at least 2 x 2, found {list(image.shape)}")
     return [TensorType(image.dtype, image.shape)]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType, Value
+from ..ops import check
 from ..ops.attention import head_dims
-from ..ops.common import FLOAT, Types, fail, fits, need_kind, need_rank, one_dtype, one_of, same_type
-from ..ops.registry import REQUIRED, attr, define
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT, Types, same_type
 from ..ops.work import squares
 from ..rules.operands import known, operand
 from ..rules.rule import rule
@@ -23,24 +24,24 @@ RULES = ("linear", "gated", "delta", "gated_delta")
 def _infer_linear_attention(node: Node, types: Types) -> list[TensorType]:
     q, k, v, past, decay, beta = types
     for t, what in ((q, "query"), (k, "key"), (v, "value"), (decay, "decay"), (beta, "beta")):
-        need_kind(node, t, FLOAT, what)
+        check.kind(node, t, FLOAT, what)
         if t is not None:
-            need_rank(node, t, 3, 3, what)
-    one_of(node, "update_rule", attr(node, "update_rule"), RULES)
+            check.rank(node, t, 3, 3, what)
+    check.one_of(node, "update_rule", attr(node, "update_rule"), RULES)
     hq, hkv = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
     if hkv < 1 or hq < 1 or hq % hkv:
         fail(node, f"{hq} query heads do not share {hkv} key heads evenly")
     b, t, _ = q.shape or (None, None, None)
     _, _, _, dk = head_dims(node, k, hkv)
     _, _, _, dv = head_dims(node, v, hkv)
-    fits(node, q, "query", b, t, hq * dk if isinstance(dk, int) else None)
+    check.shape(node, q, "query", b, t, hq * dk if isinstance(dk, int) else None)
     for other, what in ((k, "key"), (v, "value")):
-        fits(node, other, what, b, t, None)
-    fits(node, past, "past_state", b, hkv, dk, dv)
+        check.shape(node, other, what, b, t, None)
+    check.shape(node, past, "past_state", b, hkv, dk, dv)
     for other, what, wanted in ((decay, "decay", "gated"), (beta, "beta", "delta")):
         if other is None and wanted in attr(node, "update_rule"):
             fail(node, f"update_rule {attr(node, 'update_rule')} needs {what}")
-        fits(node, other, what, b, t, None)
+        check.shape(node, other, what, b, t, None)
     state = TensorType(q.dtype if past is None else past.dtype, (b, hkv, dk, dv))
     return [TensorType(q.dtype, (b, t, hq * dv if isinstance(dv, int) else None)), state]
 
@@ -106,16 +107,15 @@ def _token(
 
 def _infer_causal_conv(node: Node, types: Types) -> list[TensorType]:
     x, w, bias, past = types
-    need_rank(node, x, 3, 3)
-    need_rank(node, w, 3, 3, "weight")
-    need_kind(node, x, FLOAT)
-    one_dtype(node, types)
-    one_of(node, "activation", attr(node, "activation"), ("none", "silu", "swish"))
+    check.tensor(node, x, "input", FLOAT, 3)
+    check.rank(node, w, 3, 3, "weight")
+    check.one_dtype(node, types)
+    check.one_of(node, "activation", attr(node, "activation"), ("none", "silu", "swish"))
     b, c, _ = x.shape or (None, None, None)
     k = w.shape[2] if w.shape else None
-    fits(node, w, "weight", c, 1, k)
-    fits(node, bias, "bias", c)
-    fits(node, past, "past_state", b, c, k - 1 if isinstance(k, int) else None)
+    check.shape(node, w, "weight", c, 1, k)
+    check.shape(node, bias, "bias", c)
+    check.shape(node, past, "past_state", b, c, k - 1 if isinstance(k, int) else None)
     if k == 0:
         fail(node, "the kernel must not be empty")
     return [*same_type(node, types), TensorType(x.dtype, (b, c, k - 1 if isinstance(k, int) else None))]

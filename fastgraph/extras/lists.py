@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import WHOLE, Types, fail, fits, ints, need_kind, need_rank, whole
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import WHOLE, Types, ints
 
 LONGEST = 1 << 24
 """No list grows longer: a greater index is taken for a mistake."""
 
 
 def _infer_make(node: Node, types: Types) -> list[TensorType]:
-    count = whole(node, 0, "the length")
+    count = check.whole(node, 0, "the length")
     if count is not None and not 0 <= count <= LONGEST:
         fail(node, f"a list can't have {count} elements")
     count = None if attr(node, "grows") else count
@@ -32,11 +33,10 @@ def _infer_write(node: Node, types: Types) -> list[TensorType]:
     dtype = values.dtype if items.dtype is None else items.dtype
     if items.dtype is not None and values.dtype is not None and items.dtype != values.dtype:
         fail(node, f"a list of {items.dtype} can't take {values.dtype}")
-    need_kind(node, indices, WHOLE, "indices")
-    need_rank(node, indices, 0, 1, "indices")
+    check.tensor(node, indices, "indices", WHOLE, (0, 1))
     if values.shape is None or indices.shape is None:
         return [TensorType(dtype, None)]
-    fits(node, TensorType(None, values.shape[: len(indices.shape)]), "the values' places", *indices.shape)
+    check.shape(node, TensorType(None, values.shape[: len(indices.shape)]), "the values' places", *indices.shape)
     element = values.shape[len(indices.shape) :]
     length = None if attr(node, "grows") or not items.shape else items.shape[0]
     return [TensorType(dtype, (length, *element))]

@@ -7,8 +7,9 @@ from math import prod
 import numpy as np
 
 from ..ir import Node, TensorType, Value
-from ..ops.common import FLOAT, WHOLE, Types, fail, fits, need_kind, need_rank, one_dtype, one_of, same_type
-from ..ops.registry import attr, define
+from ..ops import check
+from ..ops.registry import attr, define, fail
+from ..ops.shapes import FLOAT, WHOLE, Types, same_type
 from ..rules.operands import known, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
@@ -16,14 +17,13 @@ from ..rules.sweep import Sweep
 
 def _infer_loss(node: Node, types: Types) -> list[TensorType]:
     x, target, weight = types
-    need_rank(node, x, 2)
-    need_kind(node, x, FLOAT)
-    need_kind(node, target, WHOLE, "the target")
-    one_dtype(node, [x, weight])
-    one_of(node, "reduction", attr(node, "reduction"), ("none", "sum", "mean"))
+    check.tensor(node, x, "input", FLOAT, (2, None))
+    check.kind(node, target, WHOLE, "the target")
+    check.one_dtype(node, [x, weight])
+    check.one_of(node, "reduction", attr(node, "reduction"), ("none", "sum", "mean"))
     if x.shape:
-        fits(node, target, "the target", x.shape[0], *x.shape[2:])
-        fits(node, weight, "the weight", x.shape[1])
+        check.shape(node, target, "the target", x.shape[0], *x.shape[2:])
+        check.shape(node, weight, "the weight", x.shape[1])
         _check_classes(node, node.const(1), x.shape[1])
     shape = target.shape if target.shape is not None else (x.shape[0], *x.shape[2:]) if x.shape else None
     return [TensorType(x.dtype, shape if attr(node, "reduction") == "none" else ())]

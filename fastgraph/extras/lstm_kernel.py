@@ -9,8 +9,9 @@ import numpy as np
 from ..ir import Node, Value
 from ..ir.weights import once
 from ..ops.registry import attr
-from ..plan.lower.recurrent.layer import Layer, Places, emit_layer, grid
-from ..plan.lower.recurrent.weights import Constants, Place, constant, reals, signed, stored, symmetric
+from ..plan.lower.emit import Strided
+from ..plan.lower.recurrent.layer import Buffers, Recurrence, emit_layer, grid
+from ..plan.lower.recurrent.weights import Constants, constant, reals, signed, stored, symmetric
 from ..plan.lower.registry import Emit, is_f32, lowers
 from ..rules.operands import operand
 from .lstm_sequence import BIAS, CELL, FORGET, INPUT, NORM, OUTPUT, PEEPHOLE, PEEPHOLES, PROJECTION, C, H, R, W
@@ -30,7 +31,7 @@ def _f32(node: Node, rounded: bool) -> bool:
     return plain and all(v is None or symmetric(v) for v in node.inputs[R:PEEPHOLE])
 
 
-def _layer(node: Node) -> Layer | None:
+def _layer(node: Node) -> Recurrence | None:
     """The layer, where it is f32, its weights are constant, and there is something to compute."""
     weights = [operand(node, i) for i in range(W, NORM + 4)]
     fixed = all(v is None or v.data is not None for v in weights)
@@ -44,7 +45,7 @@ def _layer(node: Node) -> Layer | None:
     dims, (batch, hidden) = node.x.type.dims, state.type.dims
     act = {"none": "affine"}.get(attr(node, "activation"), attr(node, "activation"))
     inner, clip = (act, 1.0 if act == "affine" else 0.0, 0.0), attr(node, "cell_clip")
-    return Layer(
+    return Recurrence(
         "lstm_bytes" if rounded else "lstm", node.x.type.size // (batch * dims[-1]), batch, dims[-1], hidden,
         (bool(attr(node, "reverse")),),
         ((("sigmoid", 0.0, 0.0), inner, inner),), cell_clip=clip if clip > 0 else inf,
@@ -54,24 +55,24 @@ def _layer(node: Node) -> Layer | None:
 
 
 @lowers("lstm_sequence", match=_layer, strided_in=True, strided_out=True)
-def lstm_sequence(e: Emit, node: Node, layer: Layer) -> None:
+def lstm_sequence(e: Emit, node: Node, layer: Recurrence) -> None:
     late = len(node.x.type.dims) == 3 and not attr(node, "time_major")
 
-    def state(value: Value | None) -> Place:
+    def state(value: Value | None) -> Strided:
         assert value is not None
-        return Place(e.address(value), (0, e.strides(value)[0]))
+        return Strided(e.address(value), (0, e.strides(value)[0]))
 
     y = (0, *e.strides(node.out))[-3:]
-    places = Places(
+    buffers = Buffers(
         x=e.address(node.x), ldx=e.stride(node.x), batch_first=late,
-        y=Place(e.address(node.out), (y[1], 0, y[0]) if late else (y[0], 0, y[1])),
+        y=Strided(e.address(node.out), (y[1], 0, y[0]) if late else (y[0], 0, y[1])),
         first=state(node.inputs[H]), first_cell=state(node.inputs[C]),
         last=state(node.outputs[1]), last_cell=state(node.outputs[2]),
     )  # fmt: skip
-    emit_layer(e, layer, constant(e, layer.cell, _weights(node, layer)), places)
+    emit_layer(e, layer, constant(e, layer.cell, _weights(node, layer)), buffers)
 
 
-def _weights(node: Node, layer: Layer) -> Constants:
+def _weights(node: Node, layer: Recurrence) -> Constants:
     """All gates side by side, with zeros for what isn't there."""
 
     def joined(places: tuple[int, ...], *shape: int) -> np.ndarray | None:
@@ -101,7 +102,7 @@ def _joined_bytes(parts: tuple[Value | None, ...], hidden: int) -> np.ndarray:
     return np.concatenate([none if v is None or v.data is None else signed(v.data) for v in parts])[None]
 
 
-def _recurrent(parts: list[Value | None], layer: Layer) -> tuple[np.ndarray, np.ndarray | None]:
+def _recurrent(parts: list[Value | None], layer: Recurrence) -> tuple[np.ndarray, np.ndarray | None]:
     """Recurrent weights of all gates; with their scales, where they are bytes."""
     hidden = layer.hidden
     if layer.cell != "lstm_bytes":

@@ -17,8 +17,9 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ir.build import constant
-from ..ops.common import FLOAT, FLOAT32, Types, fail, fits, need_kind, need_rank, one_of
-from ..ops.registry import attr, define
+from ..ops import check
+from ..ops.registry import attr, define, fail
+from ..ops.shapes import FLOAT, FLOAT32, Types
 from ..ops.work import squares
 from ..rules.operands import operand
 from ..rules.rule import rule
@@ -49,18 +50,18 @@ ACTIVATIONS: dict[str, Callable[[Sweep, Value], Value]] = {
 
 def _infer_lstm(node: Node, types: Types) -> list[TensorType]:
     x, w, h, c = types[0], types[W + FORGET], types[H], types[C]
-    need_rank(node, x, 2, 3, "x")
+    check.rank(node, x, 2, 3, "x")
     for index in (W + FORGET, W + CELL, W + OUTPUT, R + FORGET, R + CELL, R + OUTPUT):
         if types[index] is None:
             fail(node, f"input {index}, a weight that every LSTM has, is absent")
     if (types[W] is None) != (types[R] is None):
         fail(node, "the input gate has weights of the input or of the state, but not both")
-    need_rank(node, w, 2, 2, "weights")
-    need_rank(node, h, 2, 2, "the output state")
-    need_rank(node, c, 2, 2, "the cell state")
+    check.rank(node, w, 2, 2, "weights")
+    check.rank(node, h, 2, 2, "the output state")
+    check.rank(node, c, 2, 2, "the cell state")
     for index, t in enumerate(types):
-        need_kind(node, t, FLOAT, f"input {index}")
-    one_of(node, "activation", attr(node, "activation"), ACTIVATIONS)
+        check.kind(node, t, FLOAT, f"input {index}")
+    check.one_of(node, "activation", attr(node, "activation"), ACTIVATIONS)
     _check_weights(node, types)
     width = h.shape[1] if h.shape else None
     y = None if x.shape is None else (*x.shape[:-1], width)
@@ -73,22 +74,22 @@ def _check_weights(node: Node, types: Types) -> None:
     units = c[1] if c else None
     sizes = {"input": x[-1] if x else None, "state": h[1] if h else None}
 
-    def check(index: int, *wanted: Any) -> None:
-        fits(node, types[index], f"input {index}", *wanted)
+    def agree(index: int, *wanted: Any) -> None:
+        check.shape(node, types[index], f"input {index}", *wanted)
 
     for gate in range(4):
-        check(W + gate, units, sizes["input"])
+        agree(W + gate, units, sizes["input"])
         diagonal = types[R + gate] is not None and types[R + gate].shape and len(types[R + gate].shape) == 1
-        check(R + gate, *((units,) if diagonal else (units, sizes["state"])))
-        check(BIAS + gate, units)
-        check(NORM + gate, units)
+        agree(R + gate, *((units,) if diagonal else (units, sizes["state"])))
+        agree(BIAS + gate, units)
+        agree(NORM + gate, units)
     for index in range(PEEPHOLE, PEEPHOLE + 3):
-        check(index, units)
-    check(PROJECTION, sizes["state"], units)
-    check(PROJECTION_BIAS, sizes["state"])
+        agree(index, units)
+    agree(PROJECTION, sizes["state"], units)
+    agree(PROJECTION_BIAS, sizes["state"])
     late = len(x) == 2 or not attr(node, "time_major") if x else True
-    check(H, x[0 if late else 1] if x else None, sizes["state"])
-    check(C, x[0 if late else 1] if x else None, units)
+    agree(H, x[0 if late else 1] if x else None, sizes["state"])
+    agree(C, x[0 if late else 1] if x else None, units)
     if types[PROJECTION] is None and sizes["state"] != units and isinstance(sizes["state"], int):
         fail(node, f"without a projection the states must be equally wide, found {sizes['state']} and {units}")
 

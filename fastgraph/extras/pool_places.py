@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import FLOAT32, Types, fail, need_rank
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT32, Types
 from ..ops.work import window
 
 WIDEST = 1 << 15
@@ -35,7 +36,7 @@ def _extents(node: Node, shape: Any) -> list[tuple[Any, int]]:
 
 def _infer_pool(node: Node, types: Types) -> list[TensorType]:
     x, places = types[0], np.dtype(attr(node, "places_dtype"))
-    need_rank(node, x, 4, 4)
+    check.rank(node, x, 4, 4)
     if x.shape is None:
         return [TensorType(x.dtype, None), TensorType(places, None)]
     shape = (x.shape[0], *(count for count, _ in _extents(node, x.shape)), x.shape[3])
@@ -74,7 +75,7 @@ def _unpooled(node: Node, shape: Any) -> tuple[Any, ...]:
 
 
 def _infer_unpool(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 4, 4)
+    check.rank(node, types[0], 4, 4)
     return [TensorType(types[0].dtype, None if types[0].shape is None else _unpooled(node, types[0].shape))]
 
 

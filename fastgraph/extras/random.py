@@ -16,24 +16,9 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ir.build import constant
 from ..limits import current
-from ..ops.common import (
-    BOOL,
-    FLOAT,
-    FLOAT32,
-    FLOAT64,
-    INT32,
-    INT64,
-    NUMBER,
-    Types,
-    at_least,
-    fail,
-    ints,
-    need_kind,
-    need_one,
-    need_rank,
-    unknown_dims,
-)
-from ..ops.registry import OPS, REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import OPS, REQUIRED, attr, define, fail
+from ..ops.shapes import BOOL, FLOAT, FLOAT32, FLOAT64, INT32, INT64, NUMBER, Types, ints, unknown_dims
 from ..rules.operands import decided, number, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
@@ -70,7 +55,7 @@ def _limits(node: Node) -> tuple[float, float]:
 def _infer(node: Node, types: Types) -> list[TensorType]:
     """Floats are asked for, of a distribution that there is."""
     dtype = np.dtype(attr(node, "dtype")) if attr(node, "dtype") else types[0].dtype
-    need_kind(node, TensorType(dtype, ()), FLOAT, "dtype")
+    check.kind(node, TensorType(dtype, ()), FLOAT, "dtype")
     first, second = _limits(node)
     if not (np.isfinite(first) and np.isfinite(second)) or ("normal" in node.op and second < 0):
         names = "mean and scale" if "normal" in node.op else "low and high"
@@ -132,7 +117,7 @@ def _width(node: Node, dtype: np.dtype | None) -> np.dtype:
 
 
 def _infer_bernoulli(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], FLOAT)
+    check.kind(node, types[0], FLOAT)
     return [TensorType(attr(node, "dtype") or types[0].dtype, types[0].shape)]
 
 
@@ -150,9 +135,9 @@ def bernoulli(g: Sweep, node: Node) -> bool:
 
 
 def _infer_dropout(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], NUMBER)
-    need_one(node, types[1], "ratio", FLOAT)
-    need_one(node, types[2], "training_mode", "b")
+    check.kind(node, types[0], NUMBER)
+    check.one(node, types[1], "ratio", FLOAT)
+    check.one(node, types[2], "training_mode", "b")
     ratio = node.const(1)
     if ratio is not None and not 0 <= float(ratio.reshape(-1)[0]) < 1:
         fail(node, f"ratio must be from 0 up to 1, found {ratio.reshape(-1)[0]}")
@@ -176,10 +161,9 @@ def dropout(g: Sweep, node: Node) -> bool:
 
 
 def _infer_multinomial(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2, 2)
-    need_kind(node, types[0], FLOAT)
-    need_kind(node, TensorType(np.dtype(attr(node, "dtype")), ()), "iu", "dtype")
-    at_least(node, "sample_size", attr(node, "sample_size"), 1)
+    check.tensor(node, types[0], "input", FLOAT, 2)
+    check.kind(node, TensorType(np.dtype(attr(node, "dtype")), ()), "iu", "dtype")
+    check.at_least(node, "sample_size", attr(node, "sample_size"), 1)
     if types[0].shape and types[0].shape[1] == 0:
         fail(node, "there is no class to draw")
     rows = types[0].shape[0] if types[0].shape else None
@@ -287,7 +271,7 @@ def philox(g: Sweep, node: Node) -> bool:
 
 
 def _infer_classes(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2, 2, "logits")
+    check.rank(node, types[0], 2, 2, "logits")
     count = number(node, 1)
     rows, classes = types[0].shape or (None, None)
     if classes == 0 or (count or 0) < 0:

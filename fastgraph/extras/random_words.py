@@ -8,9 +8,9 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..kernels.pointwise.random_rounds import halves, philox, threefry
-from ..ops.common import Types
 from ..ops.registry import REQUIRED, attr, define
-from ..plan.lower.registry import Arg, Emit, lowers
+from ..ops.shapes import Types
+from ..plan.lower.registry import Emit, Slot, lowers
 
 
 def words(key: int, high: int, first: int, count: int, by_threefry: bool = False) -> np.ndarray:
@@ -48,7 +48,7 @@ def _match(node: Node) -> bool:
 
 @lowers("random_words", match=_match)
 def random(e: Emit, node: Node, _: bool) -> None:
-    args: dict[str, Arg] = {"y": e.address(node.out)}
+    args: dict[str, Slot] = {"y": node.out}
     args |= {name: e.address(v) for name, v in zip(("key", "high", "counter"), node.inputs, strict=True) if v}
     flags = {name: int(attr(node, name)) for name in ("blocks", "threefry", "fresh")}
     e.kernel("random", {}, {**args, **flags})

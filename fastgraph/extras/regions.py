@@ -8,23 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType, Value
-from ..ops.common import (
-    FLOAT,
-    FLOAT32,
-    INT64,
-    Types,
-    at_least,
-    fail,
-    fits,
-    inside,
-    need_kind,
-    need_rank,
-    need_vector,
-    one_dtype,
-    one_of,
-    shown,
-)
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT, FLOAT32, INT64, Types, shown
 from ..ops.work import squares
 from ..rules.operands import known, operand
 from ..rules.rule import rule
@@ -36,19 +22,18 @@ MOST_SAMPLES = 1 << 14
 
 def _infer_roi_align(node: Node, types: Types) -> list[TensorType]:
     x, rois, batch = types
-    need_rank(node, x, 4, 4)
-    need_rank(node, rois, 2, 2, "rois")
-    need_kind(node, x, FLOAT)
-    one_dtype(node, [x, rois])
-    need_vector(node, batch, "batch_indices")
-    one_of(node, "mode", attr(node, "mode"), ("avg", "max"))
+    check.tensor(node, x, "input", FLOAT, 4)
+    check.rank(node, rois, 2, 2, "rois")
+    check.one_dtype(node, [x, rois])
+    check.vector(node, batch, "batch_indices")
+    check.one_of(node, "mode", attr(node, "mode"), ("avg", "max"))
     half = ("half_pixel", "output_half_pixel")
-    one_of(node, "coordinate_transformation_mode", attr(node, "coordinate_transformation_mode"), half)
+    check.one_of(node, "coordinate_transformation_mode", attr(node, "coordinate_transformation_mode"), half)
     for name, least in (("output_height", 1), ("output_width", 1), ("sampling_ratio", 0)):
-        at_least(node, name, attr(node, name), least)
-    fits(node, rois, "rois", batch.shape[0] if batch.shape else None, 4)
+        check.at_least(node, name, attr(node, name), least)
+    check.shape(node, rois, "rois", batch.shape[0] if batch.shape else None, 4)
     if x.shape is not None:
-        inside(node, "batch_indices", node.const(2), 0, x.shape[0])
+        check.inside(node, "batch_indices", node.const(2), 0, x.shape[0])
         if 0 in x.shape[2:]:
             fail(node, f"there is nothing to sample in {shown(x.shape)}")
     size = (attr(node, "output_height"), attr(node, "output_width"))
@@ -175,18 +160,17 @@ MOST = float(2**31)
 
 def _infer_max_roi_pool(node: Node, types: Types) -> list[TensorType]:
     x, rois = types
-    need_rank(node, x, 4, 4)
-    need_rank(node, rois, 2, 2, "rois")
-    need_kind(node, x, FLOAT)
-    one_dtype(node, types)
-    fits(node, rois, "rois", rois.shape[0] if rois.shape else None, 5)
+    check.tensor(node, x, "input", FLOAT, 4)
+    check.rank(node, rois, 2, 2, "rois")
+    check.one_dtype(node, types)
+    check.shape(node, rois, "rois", rois.shape[0] if rois.shape else None, 5)
     if len(attr(node, "pooled_shape")) != 2 or min(attr(node, "pooled_shape")) < 1:
         fail(node, f"pooled_shape must be two positive numbers, found {attr(node, 'pooled_shape')}")
     found = node.const(1)
     if found is not None:
         if not np.isfinite(found).all() or np.abs(found).max(initial=0) > MOST:
             fail(node, f"rois must be finite and up to {MOST:g}")
-        inside(node, "the regions' images", found[:, 0], 0, x.shape[0] if x.shape else None)
+        check.inside(node, "the regions' images", found[:, 0], 0, x.shape[0] if x.shape else None)
     if not abs(attr(node, "spatial_scale")) <= MOST:
         fail(node, f"spatial_scale must be finite, found {attr(node, 'spatial_scale')}")
     count, channels = rois.shape[0] if rois.shape else None, x.shape[1] if x.shape else None

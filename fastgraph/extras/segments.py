@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import NUMBER, WHOLE, Types, at_least, fail, fits, ints, need_kind, need_rank, one_of, whole
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import NUMBER, WHOLE, Types, ints
 
 
 def _start(kind: str, dtype: np.dtype) -> Any:
@@ -27,17 +28,16 @@ STEPS: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, 
 
 def _infer_segments(node: Node, types: Types) -> list[TensorType]:
     x, ids, count = types
-    one_of(node, "reduction", attr(node, "reduction"), STEPS)
-    need_kind(node, x, NUMBER)
-    need_kind(node, ids, WHOLE, "segment ids")
-    need_rank(node, ids, 0 if count is not None else 1, None if count is not None else 1, "segment ids")
+    check.one_of(node, "reduction", attr(node, "reduction"), STEPS)
+    check.kind(node, x, NUMBER)
+    check.tensor(node, ids, "segment ids", WHOLE, (0 if count is not None else 1, None if count is not None else 1))
     if x.shape is None or ids.shape is None:
         return [TensorType(x.dtype, None)]
     if len(ids.shape) > len(x.shape):
         fail(node, f"segment ids of rank {len(ids.shape)} do not fit data of rank {len(x.shape)}")
-    fits(node, TensorType(None, x.shape[: len(ids.shape)]), "the rows of data", *ids.shape)
-    given, known = whole(node, 2, "the number of segments"), node.const(1)
-    at_least(node, "the number of segments", given or 0, 0)
+    check.shape(node, TensorType(None, x.shape[: len(ids.shape)]), "the rows of data", *ids.shape)
+    given, known = check.whole(node, 2, "the number of segments"), node.const(1)
+    check.at_least(node, "the number of segments", given or 0, 0)
     rows = given
     if known is not None:
         _check_ids(node, known, count is None, given)

@@ -7,22 +7,23 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from ..ops.common import INT64, NUMBER, Types, at_least, fits, need_kind, need_rank, one_dtype
+from ..ops import check
 from ..ops.detection import as_corners, overlapping
 from ..ops.registry import REQUIRED, attr, define
+from ..ops.shapes import INT64, NUMBER, Types
 from ..ops.work import squares
 
 
 def _infer_selected(node: Node, types: Types) -> list[TensorType]:
     boxes, scores = types
-    need_rank(node, boxes, 3, 3, "boxes")
-    need_rank(node, scores, 3, 3, "scores")
-    one_dtype(node, types)
-    need_kind(node, boxes, NUMBER, "boxes")
+    check.rank(node, boxes, 3, 3, "boxes")
+    check.rank(node, scores, 3, 3, "scores")
+    check.one_dtype(node, types)
+    check.kind(node, boxes, NUMBER, "boxes")
     batch, places, classes = scores.shape or (None, None, None)
-    fits(node, boxes, "boxes", batch, places, 4)
+    check.shape(node, boxes, "boxes", batch, places, 4)
     most = attr(node, "max_boxes")
-    at_least(node, "max_boxes", most, 0)
+    check.at_least(node, "max_boxes", most, 0)
     return [
         TensorType(boxes.dtype, (batch, most, 4)), TensorType(scores.dtype, (batch, most, classes)),
         TensorType(INT64, (batch, most)), TensorType(INT64, (batch,)),

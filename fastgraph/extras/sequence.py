@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import UNKNOWN, Node, TensorType
-from ..ops.common import BOOL, INT64, WHOLE, Types, axis_of, fail, ints, need_kind, need_one, need_rank
+from ..ops import check
 from ..ops.index import split_sizes
-from ..ops.registry import attr, define
+from ..ops.registry import attr, define, fail
+from ..ops.shapes import BOOL, INT64, WHOLE, Types, axis_of, ints
 
 
 def _host(node: Node, types: Types) -> list[TensorType]:
@@ -17,7 +18,7 @@ def _host(node: Node, types: Types) -> list[TensorType]:
 
 
 def _infer_placed(node: Node, types: Types) -> list[TensorType]:
-    need_one(node, types[-1], "the position")
+    check.one(node, types[-1], "the position")
     return [UNKNOWN]
 
 
@@ -26,8 +27,7 @@ def _infer_split(node: Node, types: Types) -> list[TensorType]:
     if x.shape is not None:
         axis_of(node, attr(node, "axis"), len(x.shape))
     if sizes is not None:
-        need_kind(node, sizes, WHOLE, "split")
-        need_rank(node, sizes, 0, 1, "split")
+        check.tensor(node, sizes, "split", WHOLE, (0, 1))
         given = node.const(1)
         if given is not None and given.ndim == 0 and given < 1:
             fail(node, f"split must be positive, found {given}")

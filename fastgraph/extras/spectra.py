@@ -12,25 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType, Value
-from ..ops.common import (
-    FLOAT,
-    FLOAT32,
-    NUMBER,
-    Types,
-    at_least,
-    axis_of,
-    fail,
-    fits,
-    ints,
-    join,
-    need_kind,
-    need_one,
-    need_rank,
-    need_vector,
-    one_dtype,
-    whole,
-)
-from ..ops.registry import Layout, attr, define
+from ..ops import check
+from ..ops.registry import Layout, attr, define, fail
+from ..ops.shapes import FLOAT, FLOAT32, NUMBER, Types, axis_of, ints, join
 from ..ops.work import squares
 from ..rules.operands import decided, known, number, operand
 from ..rules.rule import rule
@@ -54,11 +38,10 @@ def _dft_axis(node: Node, axis: int | None, rank: int) -> int:
 
 def _infer_dft(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
-    need_rank(node, x, 2)
-    need_kind(node, x, FLOAT)
-    count = whole(node, 1, "dft_length")
-    at_least(node, "dft_length", 1 if count is None else count, 1)
-    whole(node, 2, "axis")
+    check.tensor(node, x, "input", FLOAT, (2, None))
+    count = check.whole(node, 1, "dft_length")
+    check.at_least(node, "dft_length", 1 if count is None else count, 1)
+    check.whole(node, 2, "axis")
     if x.shape is None or (types[2] is not None and node.const(2) is None):
         return [TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape))]
     if x.shape[-1] not in (1, 2) and isinstance(x.shape[-1], int):
@@ -108,17 +91,16 @@ def _frame_length(length: int | None, window_shape: Any, signal: Dim) -> Dim:
 
 
 def _infer_stft(node: Node, types: Types) -> list[TensorType]:
-    x, step = types[0], whole(node, 1, "frame_step")
-    need_rank(node, x, 2, 3, "signal")
-    need_kind(node, x, FLOAT, "signal")
-    whole(node, 3, "frame_length")
-    need_vector(node, types[2], "window", FLOAT)
-    one_dtype(node, [x, types[2]])
+    x, step = types[0], check.whole(node, 1, "frame_step")
+    check.tensor(node, x, "signal", FLOAT, (2, 3))
+    check.whole(node, 3, "frame_length")
+    check.vector(node, types[2], "window", FLOAT)
+    check.one_dtype(node, [x, types[2]])
     shape = x.shape or (None, None, 1)
     window = None if types[2] is None else types[2].shape or (None,)
     unknown = types[3] is not None and node.const(3) is None
     n = None if unknown else _frame_length(number(node, 3), window, shape[1])
-    at_least(node, "frame_step", 1 if step is None else step, 1)
+    check.at_least(node, "frame_step", 1 if step is None else step, 1)
     if len(shape) == 3 and isinstance(shape[2], int) and not 1 <= shape[2] <= (1 if attr(node, "onesided") else 2):
         fail(node, f"the last axis must have 1 (real) or, unless onesided, 2 (complex) entries, found {shape[2]}")
     if window is not None:
@@ -153,10 +135,9 @@ def stft(g: Sweep, node: Node) -> bool:
 
 
 def _infer_rfft(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2, None, "x")
-    need_kind(node, types[0], FLOAT, "x")
-    need_vector(node, types[1], "the lengths")
-    fits(node, types[1], "the lengths", 2)
+    check.tensor(node, types[0], "x", FLOAT, (2, None))
+    check.vector(node, types[1], "the lengths")
+    check.shape(node, types[1], "the lengths", 2)
     lengths = node.const(1)
     if lengths is not None and lengths.min() < 1:
         fail(node, f"the lengths must be positive numbers, found {lengths.tolist()}")
@@ -245,8 +226,8 @@ WINDOWS: dict[str, tuple[float, float, float]] = {
 
 def _infer_window(node: Node, types: Types) -> list[TensorType]:
     dtype = np.dtype(attr(node, "output_datatype"))
-    need_kind(node, TensorType(dtype, ()), NUMBER, "output_datatype")
-    return [TensorType(dtype, (whole(node, 0, "size"),))]
+    check.kind(node, TensorType(dtype, ()), NUMBER, "output_datatype")
+    return [TensorType(dtype, (check.whole(node, 0, "size"),))]
 
 
 def _window(node: Node, inputs: list[Any]) -> list[Any]:
@@ -258,11 +239,11 @@ def _window(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_mel(node: Node, types: Types) -> list[TensorType]:
-    bands, n, rate = (whole(node, i, f"input {i}") for i in range(3))
+    bands, n, rate = (check.whole(node, i, f"input {i}") for i in range(3))
     for t in types[3:]:
-        need_one(node, t, "an edge of the spectrum", FLOAT)
+        check.one(node, t, "an edge of the spectrum", FLOAT)
     for what, count in (("num_mel_bins", bands), ("dft_length", n), ("sample_rate", rate)):
-        at_least(node, what, 1 if count is None else count, 1)
+        check.at_least(node, what, 1 if count is None else count, 1)
     low, high = (node.const(i) for i in (3, 4))
     if low is not None and high is not None and rate is not None:
         first, last = float(low.reshape(-1)[0]), float(high.reshape(-1)[0])

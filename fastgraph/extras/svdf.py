@@ -8,8 +8,9 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ir.quantization import to_real, to_stored
-from ..ops.common import FLOAT, FLOAT32, Types, fail, fits, need_kind, need_rank
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT, FLOAT32, Types
 from ..ops.work import squares
 from ..rules.operands import operand
 from ..rules.rule import rule
@@ -19,19 +20,18 @@ from ..rules.sweep import Sweep
 def _infer_svdf(node: Node, types: Types) -> list[TensorType]:
     x, state, feature, time, _ = types
     for t, what in ((x, "x"), (feature, "feature weights"), (time, "time weights"), (state, "the state")):
-        need_rank(node, t, 2, 2, what)
-        need_kind(node, t, FLOAT, what)
-    need_kind(node, types[4], FLOAT, "the bias")
+        check.tensor(node, t, what, FLOAT, 2)
+    check.kind(node, types[4], FLOAT, "the bias")
     filters, rank = (feature.shape[0] if feature.shape else None), attr(node, "rank")
     if rank < 1 or (isinstance(filters, int) and filters % rank):
         fail(node, f"rank {rank} does not divide {filters} filters")
     units = filters // rank if isinstance(filters, int) else None
     memory = time.shape[1] if time.shape else None
     columns = filters * memory if isinstance(filters, int) and isinstance(memory, int) else None
-    fits(node, feature, "the feature weights", filters, x.shape[1] if x.shape else None)
-    fits(node, time, "the time weights", filters, memory)
-    fits(node, types[4], "the bias", units)
-    fits(node, state, "the state", x.shape[0] if x.shape else None, columns)
+    check.shape(node, feature, "the feature weights", filters, x.shape[1] if x.shape else None)
+    check.shape(node, time, "the time weights", filters, memory)
+    check.shape(node, types[4], "the bias", units)
+    check.shape(node, state, "the state", x.shape[0] if x.shape else None, columns)
     return [TensorType(x.dtype, (x.shape[0] if x.shape else None, units)), TensorType(state.dtype, state.shape)]
 
 

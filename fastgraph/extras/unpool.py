@@ -9,12 +9,13 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..kernels.move.gather_scatter_plan import Component, scattered
-from ..ops.common import FLOAT, WHOLE, Types, fail, fits, inside, ints, need_kind, need_rank, need_vector, product
-from ..ops.registry import REQUIRED, attr, define
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import FLOAT, WHOLE, Types, ints, product
 from ..ops.window import window_attrs
 from ..ops.work import squares
-from ..plan.lower.move.emit import emit_copy, emit_move, movable
-from ..plan.lower.move.places import Loops, Plan, asked, fitting, indices_of, loops_of
+from ..plan.lower.move.places import Indexing, Loops, asked, fitting, indices_of, loops_of
+from ..plan.lower.moves import emit_copy, emit_move, movable
 from ..plan.lower.registry import Emit, lowers
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
@@ -24,7 +25,7 @@ def unpooled(node: Node, shape: Any) -> list[int | None]:
     """The extents before pooling, from those after it."""
     kernel = attr(node, "kernel_shape")
     rank = len(kernel)
-    need_rank(node, TensorType(None, tuple(shape)), rank + 2, rank + 2)
+    check.rank(node, TensorType(None, tuple(shape)), rank + 2, rank + 2)
     a = window_attrs(node, rank, kernel)
     out: list[int | None] = []
     for i, n in enumerate(shape[2:]):
@@ -36,15 +37,15 @@ def unpooled(node: Node, shape: Any) -> list[int | None]:
 def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
     x, indices, _ = types
     target = node.const(2)
-    need_kind(node, x, FLOAT)
-    need_kind(node, indices, WHOLE, "indices")
-    need_vector(node, types[2], "output_shape")
+    check.kind(node, x, FLOAT)
+    check.kind(node, indices, WHOLE, "indices")
+    check.vector(node, types[2], "output_shape")
     if x.shape is None:
         return [TensorType(x.dtype, None if target is None else tuple(ints(target)))]
-    fits(node, indices, "indices", *x.shape)
+    check.shape(node, indices, "indices", *x.shape)
     shape = tuple(unpooled(node, x.shape))
-    inside(node, "indices", node.const(1), 0, product(shape))
-    fits(node, types[2], "output_shape", len(x.shape))
+    check.inside(node, "indices", node.const(1), 0, product(shape))
+    check.shape(node, types[2], "output_shape", len(x.shape))
     if types[2] is None:
         return [TensorType(x.dtype, shape)]
     if target is None:
@@ -53,7 +54,7 @@ def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
     for a, b in zip(shape, whole_shape, strict=True):
         if isinstance(a, int) and a > b:
             fail(node, f"output_shape {list(whole_shape)} is smaller than what was pooled, {list(shape)}")
-    fits(node, TensorType(None, shape[:2]), "batch and channels", *whole_shape[:2])
+    check.shape(node, TensorType(None, shape[:2]), "batch and channels", *whole_shape[:2])
     return [TensorType(x.dtype, whole_shape)]
 
 
@@ -90,20 +91,19 @@ def max_unpool(g: Sweep, node: Node) -> bool:
     return g.becomes(y)
 
 
-def _scatters(node: Node) -> Plan | None:
+def _scatters(node: Node) -> Indexing | None:
     """The places in x as it was before pooling are flat; a given shape must be that."""
     if not movable(node) or not all(v is None or v.type.concrete for v in node.inputs) or not node.x.type.size:
         return None
-    indices = node.inputs[1]
-    assert indices is not None
+    indices = node.y
     if list(node.out.type.dims) != unpooled(node, node.x.type.dims):
         return None
     loops: Loops = [(node.x.type.size, 0, 0, None, False)]
-    return fitting(node, node.x, indices, Plan(loops, [0], wraps=False))
+    return fitting(node, node.x, indices, Indexing(loops, [0], wraps=False))
 
 
 @lowers("max_unpool", match=_scatters)
-def scattered_back(e: Emit, node: Node, plan: Plan) -> None:
+def scattered_back(e: Emit, node: Node, plan: Indexing) -> None:
     """Zeros, then the elements at their places."""
     indices, out, item = node.inputs[1], node.out.type, node.x.type.itemsize
     assert indices is not None and indices.type.dtype is not None and out.dtype is not None

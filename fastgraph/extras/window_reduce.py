@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ..ir import Node, TensorType
-from ..ops.common import Types, at_least, fail, need_kind, need_one, one_dtype, one_of
-from ..ops.registry import REQUIRED, attr, define
+from ..ir import Node, TensorType, Value
+from ..ops import check
+from ..ops.registry import REQUIRED, attr, define, fail
+from ..ops.shapes import Types
 from ..ops.slices import REDUCTIONS
 from ..ops.work import squares
+from ..rules.rule import rule
+from ..rules.sweep import Sweep
 
 
 def _spread(extent: Any, low: int, high: int, interior: int) -> Any:
@@ -27,32 +28,54 @@ def _pads(node: Node, rank: int) -> list[tuple[int, int, int]]:
     parts = [tuple(attr(node, name)) for name in ("low", "high", "interior")]
     if any(len(part) != rank for part in parts):
         fail(node, f"low, high and interior must have {rank} numbers each, found {parts}")
-    at_least(node, "interior", min(parts[2], default=0), 0)
+    check.at_least(node, "interior", min(parts[2], default=0), 0)
     return list(zip(*parts, strict=True))
 
 
 def _infer_pad(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
-    need_one(node, types[1], "the padding", "biufc")
-    one_dtype(node, types)
+    check.one(node, types[1], "the padding", "biufc")
+    check.one_dtype(node, types)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     shape = [_spread(d, *p) for d, p in zip(x.shape, _pads(node, len(x.shape)), strict=True)]
     return [TensorType(x.dtype, tuple(max(d, 0) if isinstance(d, int) else d for d in shape))]
 
 
-def padded(x: np.ndarray, value: Any, pads: Sequence[tuple[int, int, int]]) -> np.ndarray:
+define("interior_pad", _infer_pad, inputs=(2, 2), attrs={"low": REQUIRED, "high": REQUIRED, "interior": REQUIRED})
+
+
+def _filled(node: Node) -> bool:
+    """Whether the result has elements; the operand may have none."""
+    return node.x.type.concrete and node.out.type.concrete and node.out.type.size > 0
+
+
+@rule("rare", "interior_pad")
+def interior_pad(g: Sweep, node: Node) -> bool:
+    """Given ``y = interior_pad(x, value)``; result pads of an axis beside each axis of x, then a pad and a slice."""
+    value = node.inputs[1]
+    if value is None or not _filled(node):
+        return False
+    return g.becomes(_padded(g, node.x, value, _pads(node, len(node.x.type.dims))))
+
+
+def _padded(g: Sweep, x: Value, value: Value, pads: Sequence[tuple[int, int, int]]) -> Value:
     """x with `value` before, after and between its elements: (low, high, interior) by axis; negative low, high cut."""
-    inner = np.full([_spread(d, 0, 0, i) for d, (_, _, i) in zip(x.shape, pads, strict=True)], value, x.dtype)
-    inner[tuple(slice(None, None, i + 1) for _, _, i in pads)] = x
-    wider = np.pad(inner, [(max(a, 0), max(b, 0)) for a, b, _ in pads], constant_values=np.asarray(value, x.dtype))
-    cut = [slice(max(-a, 0), max(d - max(-b, 0), 0)) for d, (a, b, _) in zip(wider.shape, pads, strict=True)]
-    return wider[tuple(cut)]
+    for axis, (_, _, interior) in enumerate(pads):
+        before, n, after = x.type.dims[:axis], x.type.dims[axis], x.type.dims[axis + 1 :]
+        if interior and n:
+            y = _around(g, g.shape(x, *before, n, 1, *after), value, axis + 1, 0, interior)
+            x = g.cut(g.shape(y, *before, n * (interior + 1), *after), axis, 0, n * (interior + 1) - interior)
+    for axis, (low, high, _) in enumerate(pads):
+        x = _around(g, x, value, axis, max(low, 0), max(high, 0))
+        extent = x.type.dims[axis]
+        x = g.cut(x, axis, min(max(-low, 0), extent), max(extent - max(-high, 0), 0))
+    return x
 
 
-def _pad(node: Node, inputs: list[Any]) -> list[Any]:
-    x, value = inputs
-    return [np.ascontiguousarray(padded(x, value.reshape(-1)[0], _pads(node, x.ndim)))]
+def _around(g: Sweep, x: Value, value: Value, axis: int, before: int, after: int) -> Value:
+    """x with `value` before and after it along an axis."""
+    return g("pad", x, g.vector(before, after), value, g.vector(axis), mode="constant") if before or after else x
 
 
 def _setting(node: Node, name: str, rank: int, default: Any) -> tuple[Any, ...]:
@@ -72,10 +95,10 @@ def _window(node: Node, rank: int) -> tuple[tuple[int, ...], ...]:
 
 def _infer_window(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
-    one_of(node, "reduction", attr(node, "reduction"), REDUCTIONS)
-    need_kind(node, x, "b" if attr(node, "reduction") in ("and", "or") else "biuf")
-    need_one(node, types[1], "the initial value", "biuf")
-    one_dtype(node, types)
+    check.one_of(node, "reduction", attr(node, "reduction"), REDUCTIONS)
+    check.kind(node, x, "b" if attr(node, "reduction") in ("and", "or") else "biuf")
+    check.one(node, types[1], "the initial value", "biuf")
+    check.one_dtype(node, types)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     rank = len(x.shape)
@@ -88,28 +111,32 @@ def _infer_window(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, tuple(shape))]
 
 
-def _reduce_window(node: Node, inputs: list[Any]) -> list[Any]:
-    """Each window's elements and the initial value, reduced; pads count as the initial value."""
-    x, first = inputs[0], inputs[1].reshape(-1)[0]
-    window, strides, base, dilations = _window(node, x.ndim)
-    pads = [(a, b, i - 1) for (a, b), i in zip(_setting(node, "pads", x.ndim, (0, 0)), base, strict=True)]
-    wide = padded(x, first, pads)
-    reach = [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]
-    reduce = REDUCTIONS[attr(node, "reduction")]
-    shape = [max((n - r) // s + 1, 0) for n, r, s in zip(wide.shape, reach, strides, strict=True)]
-    if 0 in shape:
-        return [np.zeros(shape, x.dtype)]
-    views = np.lib.stride_tricks.sliding_window_view(wide, reach)
-    views = views[tuple(slice(None, None, s) for s in strides) + tuple(slice(None, None, d) for d in dilations)]
-    y = reduce.reduce(views, axis=tuple(range(x.ndim, 2 * x.ndim)), dtype=None if views.dtype == bool else x.dtype)
-    return [reduce(y, first).astype(x.dtype)]
+_ATTRS = {"window": REQUIRED, "strides": (), "base_dilations": (), "dilations": (), "pads": ()}
+define("reduce_window", _infer_window, inputs=(2, 2), attrs={"reduction": REQUIRED, **_ATTRS}, work=squares)
 
 
-define("interior_pad", _infer_pad, _pad, inputs=(2, 2), attrs={"low": REQUIRED, "high": REQUIRED, "interior": REQUIRED})
-define(
-    "reduce_window", _infer_window, _reduce_window, inputs=(2, 2),
-    attrs={
-        "reduction": REQUIRED, "window": REQUIRED, "strides": (), "base_dilations": (), "dilations": (), "pads": (),
-    },
-    work=squares,
-)  # fmt: skip
+@rule("rare", "reduce_window")
+def reduce_window(g: Sweep, node: Node) -> bool:
+    """Each window's elements and the initial value, reduced axis by axis; pads are the initial value, too."""
+    x, first = node.x, node.inputs[1]
+    if first is None or not _filled(node):
+        return False
+    rank, op = len(x.type.dims), attr(node, "reduction")
+    window, strides, base, dilations = _window(node, rank)
+    y = _padded(g, x, first, [(*p, b - 1) for p, b in zip(_setting(node, "pads", rank, (0, 0)), base, strict=True)])
+    for axis, (count, step, dilation) in enumerate(zip(window, strides, dilations, strict=True)):
+        y = _running(g, op, y, axis, count, dilation)
+        y = g.cut(y, axis, 0, y.type.dims[axis], step)
+    return g.becomes(g(op, y, g.shape(first)))
+
+
+def _running(g: Sweep, op: str, x: Value, axis: int, count: int, dilation: int) -> Value:
+    """The reductions of `count` elements from each place on: by those of half as many, and the last one."""
+    if count == 1:
+        return x
+    half, places = count // 2, x.type.dims[axis] - (count - 1) * dilation
+    halves = _running(g, op, x, axis, half, dilation)
+    y = g(op, g.cut(halves, axis, 0, places), g.cut(halves, axis, half * dilation, half * dilation + places))
+    if count % 2:
+        y = g(op, y, g.cut(x, axis, (count - 1) * dilation, (count - 1) * dilation + places))
+    return y

@@ -100,6 +100,18 @@ class Node:
         return value
 
     @property
+    def y(self) -> Value:
+        """The second input."""
+        value = self.inputs[1]
+        assert value is not None
+        return value
+
+    @property
+    def operands(self) -> list[Value]:
+        """The inputs that are present."""
+        return [value for value in self.inputs if value is not None]
+
+    @property
     def out(self) -> Value:
         """The first output."""
         return self.outputs[0]

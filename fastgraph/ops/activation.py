@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from . import check
 from .chain import step
-from .common import NUMBER, Types, axis_of, fail, in_float32, of_kind, same_type
 from .elementwise import erfc, infer_broadcast
-from .registry import Layout, attr, define
+from .registry import Layout, attr, define, fail
+from .shapes import NUMBER, Types, axis_of, in_float32, same_type
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -116,16 +117,21 @@ _EXACT = step("gelu", lambda x: gelu(x, "none"))
 _TANH = step("gelu_tanh", lambda x: gelu(x, "tanh"))
 for _name, (_function, _attrs) in FUNCTIONS.items():
     define(
-        _name, of_kind(NUMBER, same_type), _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs,
+        _name, check.of_kind(NUMBER, same_type), _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs,
         step=step(_name, _function, _attrs),
     )  # fmt: skip
 define(
-    "gelu", of_kind(NUMBER, _infer_gelu), _pointwise(gelu, ("approximate",)), inputs=(1, 1),
+    "gelu", check.of_kind(NUMBER, _infer_gelu), _pointwise(gelu, ("approximate",)), inputs=(1, 1),
     attrs={"approximate": "none"}, step=lambda node: (_TANH if attr(node, "approximate") == "tanh" else _EXACT)(node),
 )  # fmt: skip
-define("shrink", of_kind(NUMBER, same_type), inputs=(1, 1), attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH)
+define("shrink", check.of_kind(NUMBER, same_type), inputs=(1, 1), attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH)
 for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
     define(
-        _name, of_kind(NUMBER, infer_along), _along(_function), inputs=(1, 1), attrs={"axis": -1}, layout=Layout.AXIS
+        _name,
+        check.of_kind(NUMBER, infer_along),
+        _along(_function),
+        inputs=(1, 1),
+        attrs={"axis": -1},
+        layout=Layout.AXIS,
     )
-define("swiglu", of_kind(NUMBER, infer_broadcast), inputs=(2, 2), attrs={"alpha": 1.0}, layout=Layout.EACH)
+define("swiglu", check.of_kind(NUMBER, infer_broadcast), inputs=(2, 2), attrs={"alpha": 1.0}, layout=Layout.EACH)

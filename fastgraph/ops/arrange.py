@@ -10,29 +10,15 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import (
-    INT64,
-    Types,
-    axes_of,
-    axis_of,
-    fail,
-    fits,
-    inside,
-    ints,
-    length,
-    need_rank,
-    need_vector,
-    product,
-    same_type,
-    shown,
-)
-from .registry import attr, define
+from . import check
+from .registry import attr, define, fail
+from .shapes import INT64, Types, axes_of, axis_of, ints, length, product, same_type, shown
 from .work import in_python
 
 
 def _infer_compress(node: Node, types: Types) -> list[TensorType]:
     x, axis = types[0], attr(node, "axis")
-    need_vector(node, types[1], "the condition", "b")
+    check.vector(node, types[1], "the condition", "b")
     if axis is None:
         return [TensorType(x.dtype, (None,))]
     if x.shape is None:
@@ -58,7 +44,7 @@ def _non_zero(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_bounded_non_zero(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 1)
+    check.rank(node, types[0], 1)
     rank = None if types[0].shape is None else len(types[0].shape)
     return [TensorType(INT64, (rank, product(types[0].shape or (None,)))), TensorType(INT64, ())]
 
@@ -93,13 +79,13 @@ def _unique(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_reverse_sequence(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2)
-    need_vector(node, types[1], "sequence_lens")
+    check.rank(node, types[0], 2)
+    check.vector(node, types[1], "sequence_lens")
     if (shape := types[0].shape) is not None:
         batch, time = axes_of(node, (attr(node, "batch_axis"), attr(node, "time_axis")), len(shape))
-        fits(node, types[1], "sequence_lens", shape[batch])
+        check.shape(node, types[1], "sequence_lens", shape[batch])
         steps = shape[time]
-        inside(node, "sequence_lens", node.const(1), 0, steps + 1 if isinstance(steps, int) else None)
+        check.inside(node, "sequence_lens", node.const(1), 0, steps + 1 if isinstance(steps, int) else None)
     return same_type(node, types)
 
 
@@ -119,7 +105,7 @@ def _crop_axes(node: Node, rank: int) -> list[int]:
 
 def _infer_center_crop_pad(node: Node, types: Types) -> list[TensorType]:
     x, target = types[0], node.const(1)
-    need_vector(node, types[1], "shape")
+    check.vector(node, types[1], "shape")
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     axes, out = _crop_axes(node, len(x.shape)), list(x.shape)

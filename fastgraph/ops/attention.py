@@ -8,25 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
-from .common import (
-    FLOAT,
-    WHOLE,
-    Types,
-    at_least,
-    fail,
-    fits,
-    inside,
-    join,
-    need_kind,
-    need_rank,
-    need_vector,
-    one_dtype,
-    one_of,
-    same_type,
-    shown,
-    spreads,
-)
-from .registry import attr, define
+from . import check
+from .registry import attr, define, fail
+from .shapes import FLOAT, WHOLE, Types, join, same_type, shown
 from .work import squares
 
 
@@ -41,7 +25,7 @@ def heads(node: Node, x: np.ndarray, count: int | None) -> np.ndarray:
 
 def head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, Dim, Dim]:
     """(B, H, S, D) as far as known."""
-    need_rank(node, t, 3, 4)
+    check.rank(node, t, 3, 4)
     if t.shape is None:
         return (None, count, None, None)
     if len(t.shape) == 4:
@@ -59,14 +43,14 @@ def head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, D
 def _infer_attention(node: Node, types: Types) -> list[TensorType]:
     q, k, v, mask, past, past_value, valid = types
     for value in (q, k, v, past, past_value):
-        need_kind(node, value, FLOAT)
-    one_dtype(node, [q, k, past])
-    one_dtype(node, [v, past_value])
-    one_of(node, "blind", attr(node, "blind"), _WEIGHTS)
-    one_of(node, "qk_matmul_output_mode", attr(node, "qk_matmul_output_mode"), range(4))
+        check.kind(node, value, FLOAT)
+    check.one_dtype(node, [q, k, past])
+    check.one_dtype(node, [v, past_value])
+    check.one_of(node, "blind", attr(node, "blind"), _WEIGHTS)
+    check.one_of(node, "qk_matmul_output_mode", attr(node, "qk_matmul_output_mode"), range(4))
     for name in ("left_window_size", "right_window_size"):
-        at_least(node, name, attr(node, name), -1)
-    at_least(node, "softcap", attr(node, "softcap"), 0)
+        check.at_least(node, name, attr(node, name), -1)
+    check.at_least(node, "softcap", attr(node, "softcap"), 0)
     b, h, s, size = head_dims(node, q, attr(node, "q_num_heads"))
     kb, kv, t, d = head_dims(node, k, attr(node, "kv_num_heads"))
     vb, v_heads, values, e = head_dims(node, v, attr(node, "kv_num_heads"))
@@ -78,13 +62,13 @@ def _infer_attention(node: Node, types: Types) -> list[TensorType]:
         fail(node, "past_key and past_value must be given together")
     if past is not None:
         before = past.shape[2] if past.shape and len(past.shape) == 4 else None
-        fits(node, past, "past_key", b, kv, before, d)
-        fits(node, past_value, "past_value", b, kv, before, e)
+        check.shape(node, past, "past_key", b, kv, before, d)
+        check.shape(node, past_value, "past_value", b, kv, before, e)
         t = t + before if isinstance(t, int) and isinstance(before, int) else None
     _check_mask(node, mask, (b, h, s, t))
-    need_vector(node, valid, "nonpad_kv_seqlen")
-    fits(node, valid, "nonpad_kv_seqlen", b)
-    inside(node, "nonpad_kv_seqlen", node.const(6), 0, t + 1 if isinstance(t, int) else None)
+    check.vector(node, valid, "nonpad_kv_seqlen")
+    check.shape(node, valid, "nonpad_kv_seqlen", b)
+    check.inside(node, "nonpad_kv_seqlen", node.const(6), 0, t + 1 if isinstance(t, int) else None)
     width = h * e if isinstance(h, int) and isinstance(e, int) else None
     y: Shape | None = None if q.shape is None else (b, h, s, e) if len(q.shape) == 4 else (b, s, width)
     return [
@@ -99,11 +83,10 @@ def _check_mask(node: Node, mask: TensorType | None, scores: Shape) -> None:
     """ModelError unless the mask broadcasts to the scores; it may have fewer keys, the last ones masked away."""
     if mask is None:
         return
-    need_kind(node, mask, "biuf", "the mask")
-    need_rank(node, mask, 1, 4, "the mask")
+    check.tensor(node, mask, "the mask", "biuf", (1, 4))
     keys = mask.shape[-1] if mask.shape else None
     fewer = isinstance(keys, int) and isinstance(scores[3], int) and keys < scores[3]
-    spreads(node, mask, "the mask", (*scores[:3], keys if fewer else scores[3]))
+    check.broadcasts(node, mask, "the mask", (*scores[:3], keys if fewer else scores[3]))
 
 
 def allowed_keys(node: Node, b: int, s: int, t: int, past: int, valid: np.ndarray | None) -> np.ndarray:
@@ -193,10 +176,9 @@ def _attention(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_rotary(node: Node, types: Types) -> list[TensorType]:
     x, cos, sin, positions = types
-    need_rank(node, x, 3, 4)
-    need_kind(node, x, FLOAT)
-    one_dtype(node, [x, cos, sin])
-    need_kind(node, positions, WHOLE, "position_ids")
+    check.tensor(node, x, "input", FLOAT, (3, 4))
+    check.one_dtype(node, [x, cos, sin])
+    check.kind(node, positions, WHOLE, "position_ids")
     if x.shape is None:
         return same_type(node, types)
     heads, turned = attr(node, "num_heads") or 0, attr(node, "rotary_embedding_dim") or 0
@@ -205,7 +187,7 @@ def _infer_rotary(node: Node, types: Types) -> list[TensorType]:
     b, s, size = (x.shape[0], x.shape[2], x.shape[3]) if len(x.shape) == 4 else (*x.shape[:2], None)
     width = x.shape[2] if len(x.shape) == 3 else None
     if len(x.shape) == 4 and heads:
-        fits(node, x, "a 4-d input", b, heads, s, size)
+        check.shape(node, x, "a 4-d input", b, heads, s, size)
     if isinstance(width, int):
         if width % heads:
             fail(node, f"the width {width} does not divide into {heads} heads")
@@ -215,9 +197,9 @@ def _infer_rotary(node: Node, types: Types) -> list[TensorType]:
     angles = turned // 2 or (size // 2 if isinstance(size, int) else None)
     lead: tuple[Dim, ...] = (b, s) if positions is None else (cos.shape[0] if cos.shape else None,)
     for cache, what in ((cos, "cos_cache"), (sin, "sin_cache")):
-        fits(node, cache, what, *lead, angles)
-    fits(node, positions, "position_ids", b, s)
-    inside(node, "position_ids", node.const(3), 0, lead[0])
+        check.shape(node, cache, what, *lead, angles)
+    check.shape(node, positions, "position_ids", b, s)
+    check.inside(node, "position_ids", node.const(3), 0, lead[0])
     return same_type(node, types)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import FLOAT32, Types, fail, join, need_rank
-from .registry import REQUIRED, attr, define
+from . import check
+from .registry import REQUIRED, attr, define, fail
+from .shapes import FLOAT32, Types, join
 
 
 def block_weights(codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int, k: int) -> np.ndarray:
@@ -28,7 +29,7 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     bits, block = attr(node, "bits"), attr(node, "block")
     if x.dtype != FLOAT32 or scales.dtype != FLOAT32 or codes.dtype != np.uint8 or bits not in (2, 4, 8):
         fail(node, f"expected float32 and codes of 2, 4 or 8 bits as uint8, found {x}, {scales}, {codes} and {bits}")
-    need_rank(node, x, 1)
+    check.rank(node, x, 1)
     if x.shape is None or scales.shape is None:
         return [TensorType(FLOAT32)]
     n, blocks = scales.shape

@@ -8,24 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from .common import (
-    INT64,
-    WHOLE,
-    Types,
-    axis_of,
-    fail,
-    fits,
-    inside,
-    ints,
-    length,
-    need_kind,
-    need_rank,
-    need_vector,
-    one_dtype,
-    same_type,
-    shown,
-)
-from .registry import REQUIRED, attr, define
+from . import check
+from .registry import REQUIRED, attr, define, fail
+from .shapes import INT64, WHOLE, Types, axis_of, ints, length, same_type, shown
 
 MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
 
@@ -66,7 +51,7 @@ def _infer_strided_slice(node: Node, types: Types) -> list[TensorType]:
 
 def _check_parts(node: Node, types: Types) -> None:
     for t, what in zip(types, ("begin", "end", "strides"), strict=True):
-        need_vector(node, t, what)
+        check.vector(node, t, what)
 
 
 def _sliced_rank(node: Node, x: TensorType, count: int | None) -> tuple[Dim, ...] | None:
@@ -84,7 +69,7 @@ def _strided_slice(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_slice_update(node: Node, types: Types) -> list[TensorType]:
-    one_dtype(node, types[:2])
+    check.one_dtype(node, types[:2])
     _check_parts(node, types[2:])
     return same_type(node, types)
 
@@ -102,11 +87,11 @@ def _slice_update(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_dynamic_update(node: Node, types: Types) -> list[TensorType]:
     x, update, start = types
-    one_dtype(node, [x, update])
-    need_vector(node, start, "the start")
+    check.one_dtype(node, [x, update])
+    check.vector(node, start, "the start")
     if x.shape is not None and update.shape is not None:
-        need_rank(node, update, len(x.shape), len(x.shape), "the update")
-        fits(node, start, "the start", len(x.shape))
+        check.rank(node, update, len(x.shape), len(x.shape), "the update")
+        check.shape(node, start, "the start", len(x.shape))
         pairs = zip(update.shape, x.shape, strict=True)
         if any(isinstance(u, int) and isinstance(n, int) and u > n for u, n in pairs):
             fail(node, f"an update {shown(update.shape)} does not fit into {shown(x.shape)}")
@@ -130,16 +115,16 @@ def _dynamic_update_slice(node: Node, inputs: list[Any]) -> list[Any]:
 def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     x, indices = types
     batch = attr(node, "batch_dims")
-    need_kind(node, indices, WHOLE, "indices")
+    check.kind(node, indices, WHOLE, "indices")
     if x.shape is None or indices.shape is None:
         return [TensorType(x.dtype, None)]
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
     if not 0 <= batch <= min(axis, len(indices.shape)):
         fail(node, f"batch_dims {batch} must be from 0 to axis {axis} and the indices' rank {len(indices.shape)}")
-    fits(node, TensorType(None, indices.shape[:batch]), "the batch of indices", *x.shape[:batch])
+    check.shape(node, TensorType(None, indices.shape[:batch]), "the batch of indices", *x.shape[:batch])
     extent = x.shape[axis]
     if isinstance(extent, int):
-        inside(node, "indices", node.const(1), -extent, extent)
+        check.inside(node, "indices", node.const(1), -extent, extent)
     return [TensorType(x.dtype, (*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]))]
 
 
@@ -188,15 +173,15 @@ def _blocked(node: Node, shape: Any, block: Any, pairs: Any) -> tuple[list[int],
 
 def _infer_blocks(node: Node, types: Types) -> list[TensorType]:
     x, block, pairs = types[0], node.const(1), node.const(2)
-    need_kind(node, types[1], WHOLE, "the block")
-    need_kind(node, types[2], WHOLE, "the pairs")
+    check.kind(node, types[1], WHOLE, "the block")
+    check.kind(node, types[2], WHOLE, "the pairs")
     if x.shape is None or block is None or pairs is None:
         return [TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape))]
     return [TensorType(x.dtype, tuple(_blocked(node, x.shape, block, pairs)[2]))]
 
 
 def _infer_diagonal(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 1)
+    check.rank(node, types[0], 1)
     shape = types[0].shape
     return [TensorType(types[0].dtype, None if shape is None else (*shape, shape[-1]))]
 
@@ -208,11 +193,13 @@ def _diagonal(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_set_diagonal(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2)
-    one_dtype(node, types)
+    check.rank(node, types[0], 2)
+    check.one_dtype(node, types)
     if (shape := types[0].shape) is not None:
         last = shape[-2:]
-        fits(node, types[1], "diagonals", *shape[:-2], min(last) if all(isinstance(d, int) for d in last) else None)
+        check.shape(
+            node, types[1], "diagonals", *shape[:-2], min(last) if all(isinstance(d, int) for d in last) else None
+        )
     return same_type(node, types)
 
 
@@ -227,7 +214,7 @@ def _set_diagonal(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_shapes(node: Node, types: Types) -> list[TensorType]:
     for t in types:
-        need_vector(node, t, "a shape")
+        check.vector(node, t, "a shape")
     counts = [length(t) for t in types]
     return [TensorType(INT64, (None if None in counts else max(counts),))]  # type: ignore[type-var]
 

@@ -15,9 +15,10 @@ from .. import deadline
 from ..errors import ModelError
 from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
 from ..room import LARGE, need
-from .common import BOOL, INT64, WHOLE, Types, axis_of, fail, join, need_one
+from . import check
 from .evaluate import evaluate, infer_graph, operands
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, attr, define, fail
+from .shapes import BOOL, INT64, WHOLE, Types, axis_of, join
 
 ROUNDS = 12
 """Enough rounds for carried types to settle: each round loses an extent or a rank, or is the last."""
@@ -60,7 +61,7 @@ def _check_body(node: Node, body: Graph, inputs: int, outputs: int) -> None:
 
 def _infer_if(node: Node, types: Types) -> list[TensorType]:
     branches = [attr(node, name) for name in BRANCHES]
-    need_one(node, types[0], "the condition", "b")
+    check.one(node, types[0], "the condition", "b")
     for branch in branches:
         if len(branch.outputs) != len(node.outputs):
             fail(node, f"branches must give {len(node.outputs)} outputs, found {len(branch.outputs)}")
@@ -129,8 +130,8 @@ def _settled(body: Graph, fixed: Sequence[TensorType], carried: list[TensorType]
 
 def _infer_loop(node: Node, types: Types) -> list[TensorType]:
     body, carried = attr(node, "body"), list(types[2:])
-    need_one(node, types[0] if types else None, "the trip count", WHOLE)
-    need_one(node, types[1] if len(types) > 1 else None, "the condition", "b")
+    check.one(node, types[0] if types else None, "the trip count", WHOLE)
+    check.one(node, types[1] if len(types) > 1 else None, "the condition", "b")
     _check_body(node, body, 2 + len(carried), 1 + len(carried))
     carried = _settle(body, [TensorType(INT64, ()), TensorType(BOOL, ())], carried, skip=2)
     count = known_rounds(node)

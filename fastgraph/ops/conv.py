@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, TensorType
-from .common import FLOAT, INT32, WHOLE, Types, fail, fits, need_kind, need_one, need_rank, one_dtype, shown
-from .registry import LAYER, Layout, Quant, attr, define
+from . import check
+from .registry import LAYER, Layout, Quant, attr, define, fail
+from .shapes import FLOAT, INT32, WHOLE, Types, shown
 from .window import met, output_size, resolve_pads, window_attrs
 from .work import window
 
@@ -28,8 +29,8 @@ TRANSPOSED = {**WINDOW, "output_padding": None, "output_shape": None}
 
 def conv_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None = None) -> tuple[Dim, ...] | None:
     """The output shape of a convolution, as far as it is known."""
-    need_rank(node, x, 3)
-    need_rank(node, w, 3, what="weight")
+    check.rank(node, x, 3)
+    check.rank(node, w, 3, what="weight")
     if w.shape is None:
         return None if x.shape is None else (x.shape[0],) + (None,) * (len(x.shape) - 1)
     rank = len(w.shape) - 2
@@ -42,10 +43,7 @@ def conv_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None = 
     begin, end = resolve_pads(shape[1:-1], kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
     out = output_size(shape[1:-1], kernel, a["strides"], a["dilations"], begin, end)
     if any(n is not None and n < 1 for n in out) and 0 not in shape[1:-1]:
-        fail(
-            node,
-            f"kernel {shown(kernel)} with dilations {a['dilations']} exceeds the padded input {shown(shape)}",
-        )
+        fail(node, f"kernel {shown(kernel)} with dilations {a['dilations']} exceeds the padded input {shown(shape)}")
     return (shape[0], *out, w.shape[0])
 
 
@@ -53,20 +51,17 @@ def _check_channels(node: Node, channels: Dim, weight: TensorType, b: TensorType
     groups, w = attr(node, "groups"), weight.shape
     assert w is not None
     if attr(node, "kernel_shape"):
-        fits(node, weight, "weight", w[0], *attr(node, "kernel_shape"), w[-1])
+        check.shape(node, weight, "weight", w[0], *attr(node, "kernel_shape"), w[-1])
     if groups < 1 or (isinstance(w[0], int) and w[0] % groups):
         fail(node, f"groups {groups} must divide the output channels {w[0]}")
     if isinstance(channels, int) and isinstance(w[-1], int) and channels != w[-1] * groups:
-        fail(
-            node,
-            f"weight {shown(w)} with groups {groups} needs {w[-1] * groups} channels, found {channels}",
-        )
-    fits(node, b, "bias", w[0])
+        fail(node, f"weight {shown(w)} with groups {groups} needs {w[-1] * groups} channels, found {channels}")
+    check.shape(node, b, "bias", w[0])
 
 
 def infer_conv(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], FLOAT)
-    return [TensorType(one_dtype(node, types), conv_shape(node, *types))]
+    check.kind(node, types[0], FLOAT)
+    return [TensorType(check.one_dtype(node, types), conv_shape(node, *types))]
 
 
 def convolve(node: Node, x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -122,18 +117,18 @@ def conv(node: Node, inputs: list[Any]) -> list[Any]:
 
 def need_zeros(node: Node, x: TensorType, zero: TensorType | None, what: str, count: Dim) -> None:
     """ModelError unless a zero point is absent, or of x's element type and one number or (`count` not None) as many."""
-    one_dtype(node, [x, zero])
+    check.one_dtype(node, [x, zero])
     one = zero is None or zero.shape is None or len(zero.shape) != 1 or zero.shape[0] == 1
     if one or count is None:
-        need_one(node, zero, what, "iuf")
+        check.one(node, zero, what, "iuf")
     else:
-        fits(node, zero, what, count)
+        check.shape(node, zero, what, count)
 
 
 def infer_conv_integer(node: Node, types: Types) -> list[TensorType]:
     x, w, x_zero, w_zero = types
-    need_kind(node, x, WHOLE)
-    need_kind(node, w, WHOLE, "weight")
+    check.kind(node, x, WHOLE)
+    check.kind(node, w, WHOLE, "weight")
     need_zeros(node, x, x_zero, "the input's zero point", None)
     need_zeros(node, w, w_zero, "the weight's zero point", w.shape[0] if w.shape else None)
     return [TensorType(INT32, conv_shape(node, types[0], types[1]))]
@@ -175,10 +170,9 @@ def transposed_window(node: Node, spatial: Any, kernel: Any) -> tuple[list[Any],
 
 def infer_conv_transpose(node: Node, types: Types) -> list[TensorType]:
     x, w, b = types
-    need_rank(node, x, 3)
-    need_rank(node, w, 3, what="weight")
-    need_kind(node, x, FLOAT)
-    dtype = one_dtype(node, types)
+    check.tensor(node, x, "input", FLOAT, (3, None))
+    check.rank(node, w, 3, what="weight")
+    dtype = check.one_dtype(node, types)
     if w.shape is None:
         return [TensorType(dtype, None if x.shape is None else (x.shape[0],) + (None,) * (len(x.shape) - 1))]
     shape = x.shape if x.shape is not None else (None,) * len(w.shape)

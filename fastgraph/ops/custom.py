@@ -18,8 +18,7 @@ import numpy as np
 
 from ..errors import InputError, ModelError
 from ..ir import UNKNOWN, Node, TensorType, Value
-from .common import fail
-from .registry import OPS, USER, USERS, Quant, define
+from .registry import OPS, USER, USERS, Quant, define, fail
 from .work import in_python
 
 Infer = Callable[[list[Any], dict[str, Any]], Sequence[TensorType]]

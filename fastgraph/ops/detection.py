@@ -8,22 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import (
-    INT64,
-    NUMBER,
-    WHOLE,
-    Types,
-    fail,
-    fits,
-    ints,
-    join,
-    need_kind,
-    need_one,
-    need_rank,
-    need_vector,
-    whole,
-)
-from .registry import attr, define
+from . import check
+from .registry import attr, define, fail
+from .shapes import INT64, NUMBER, WHOLE, Types, ints, join
 from .window import reach, tap, window_attrs
 from .work import squares
 
@@ -31,17 +18,16 @@ from .work import squares
 def _infer_nms(node: Node, types: Types) -> list[TensorType]:
     boxes, scores = types[:2]
     for t, what in ((boxes, "boxes"), (scores, "scores")):
-        need_rank(node, t, 3, 3, what)
-        need_kind(node, t, NUMBER, what)
+        check.tensor(node, t, what, NUMBER, 3)
     batch, classes, count = scores.shape or (None, None, None)
-    fits(node, boxes, "boxes", batch, count, 4)
-    most = 0 if types[2] is None else whole(node, 2, "max_output_boxes_per_class")
+    check.shape(node, boxes, "boxes", batch, count, 4)
+    most = 0 if types[2] is None else check.whole(node, 2, "max_output_boxes_per_class")
     for index, what in ((3, "iou_threshold"), (4, "score_threshold")):
-        need_one(node, types[index], what, NUMBER)
+        check.one(node, types[index], what, NUMBER)
     limit = node.const(3)
     if limit is not None and not 0 <= float(limit.reshape(-1)[0]) <= 1:
         fail(node, f"iou_threshold must be from 0 to 1, found {limit.reshape(-1)[0]}")
-    need_one(node, types[5], "count", WHOLE)
+    check.one(node, types[5], "count", WHOLE)
     most = most if attr(node, "most") is None else attr(node, "most")
     kept = max(min(most, count), 0) if isinstance(most, int) and isinstance(count, int) else None
     return [TensorType(INT64, (batch, classes, kept)), TensorType(INT64, (batch, classes))]
@@ -98,8 +84,7 @@ def _nms(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_listed(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 3, 3, "places")
-    need_kind(node, types[0], WHOLE, "places")
+    check.tensor(node, types[0], "places", WHOLE, 3)
     return [TensorType(INT64, (None, 3))]
 
 
@@ -111,10 +96,9 @@ def _listed(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_col2im(node: Node, types: Types) -> list[TensorType]:
     x, image, block = types[0], node.const(1), node.const(2)
-    need_rank(node, x, 3, 3)
-    need_kind(node, x, "biufc")
-    need_vector(node, types[1], "image_shape")
-    need_vector(node, types[2], "block_shape")
+    check.tensor(node, x, "input", "biufc", 3)
+    check.vector(node, types[1], "image_shape")
+    check.vector(node, types[2], "block_shape")
     if image is None or block is None:
         return [TensorType(x.dtype, None)]
     channels = x.shape[1] if x.shape else None

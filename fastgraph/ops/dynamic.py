@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import FLOAT32, Types, fail, one_dtype
+from . import check
 from .conv import WINDOW, conv_shape, convolve
 from .matmul import dense_shape
-from .registry import LAYER, REQUIRED, Layout, attr, define
+from .registry import LAYER, REQUIRED, Layout, attr, define, fail
+from .shapes import FLOAT32, Types
 from .work import products, window
 
 PER = ("batch", "row", "tensor")
@@ -84,7 +85,7 @@ def _round(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_conv(node: Node, types: Types) -> list[TensorType]:
     x, w, b = types
-    one_dtype(node, types)
+    check.one_dtype(node, types)
     return [TensorType(FLOAT32, conv_shape(node, _checked(node, x), w, b))]
 
 

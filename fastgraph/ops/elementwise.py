@@ -10,23 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from . import check
 from .chain import Step, step
-from .common import (
-    ARITHMETIC,
-    BOOL,
-    NUMBER,
-    WHOLE,
-    Types,
-    broadcast,
-    fail,
-    in_float32,
-    of_kind,
-    one_dtype,
-    one_of,
-    same_type,
-    shown,
-)
-from .registry import REQUIRED, Layout, attr, define
+from .registry import REQUIRED, Layout, attr, define, fail
+from .shapes import ARITHMETIC, BOOL, NUMBER, WHOLE, Types, broadcast, in_float32, same_type, shown
 
 erf, erfc = (np.vectorize(f, otypes=[np.float64]) for f in (math.erf, math.erfc))
 
@@ -103,11 +90,7 @@ def _prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 BINARY: dict[str, Callable[..., Any]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": divide}
 """Functions that can be steps of a chain."""
-RARE_BINARY: dict[str, Callable[..., Any]] = {
-    "floor_div": np.floor_divide,
-    "atan2": _atan2,
-    "copysign": np.copysign,
-}
+RARE_BINARY: dict[str, Callable[..., Any]] = {"floor_div": np.floor_divide, "atan2": _atan2, "copysign": np.copysign}
 BITWISE = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
 COMPARE: dict[str, Callable[..., Any]] = {
     "equal": np.equal, "less": np.less, "less_or_equal": np.less_equal, "greater": np.greater,
@@ -117,11 +100,11 @@ COMPARE: dict[str, Callable[..., Any]] = {
 
 def infer_broadcast(node: Node, types: Types) -> list[TensorType]:
     """Inputs of one element type, broadcast."""
-    return [TensorType(one_dtype(node, types), broadcast(node, [t.shape for t in types]))]
+    return [TensorType(check.one_dtype(node, types), broadcast(node, [t.shape for t in types]))]
 
 
 def infer_compare(node: Node, types: Types) -> list[TensorType]:
-    one_dtype(node, types)
+    check.one_dtype(node, types)
     return [TensorType(BOOL, broadcast(node, [t.shape for t in types]))]
 
 
@@ -137,11 +120,11 @@ def _infer_prelu(node: Node, types: Types) -> list[TensorType]:
         wider = any(isinstance(d, int) and d != 1 and e == 1 for d, e in zip(shape[::-1], x[::-1], strict=False))
         if len(shape) != len(x) or wider:
             fail(node, f"slope must broadcast to the input {shown(x)}, found {shown(slope)}")
-    return [TensorType(one_dtype(node, types), x)]
+    return [TensorType(check.one_dtype(node, types), x)]
 
 
 def _infer_shift(node: Node, types: Types) -> list[TensorType]:
-    one_of(node, "direction", attr(node, "direction"), ("LEFT", "RIGHT"))
+    check.one_of(node, "direction", attr(node, "direction"), ("LEFT", "RIGHT"))
     return infer_broadcast(node, types)
 
 
@@ -162,7 +145,7 @@ def _mean(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_clip(node: Node, types: Types) -> list[TensorType]:
-    one_dtype(node, types)
+    check.one_dtype(node, types)
     for name, bound in zip(("min", "max"), types[1:], strict=False):
         if bound is not None and bound.shape is not None and any(isinstance(d, int) and d != 1 for d in bound.shape):
             fail(node, f"{name} must be one number, found shape {shown(bound.shape)}")
@@ -212,7 +195,7 @@ def _of_two(step: Step) -> Step:
 
 
 def _infer_where(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(one_dtype(node, types[1:]), broadcast(node, [t.shape for t in types]))]
+    return [TensorType(check.one_dtype(node, types[1:]), broadcast(node, [t.shape for t in types]))]
 
 
 def where(node: Node, inputs: list[Any]) -> list[Any]:
@@ -236,38 +219,45 @@ def _is_inf(node: Node, inputs: list[Any]) -> list[Any]:
 EACH: dict[str, Any] = {"layout": Layout.EACH}
 
 for _name, _function in UNARY.items():
-    define(_name, of_kind(ARITHMETIC, same_type), unary(_function), inputs=(1, 1), step=step(_name, _function))
+    define(_name, check.of_kind(ARITHMETIC, same_type), unary(_function), inputs=(1, 1), step=step(_name, _function))
 for _name, _function in RARE.items():
     _kinds = {"not": "b", "bitwise_not": BITS}.get(_name, ARITHMETIC)
-    define(_name, of_kind(_kinds, same_type), unary(_function), inputs=(1, 1), **EACH)
+    define(_name, check.of_kind(_kinds, same_type), unary(_function), inputs=(1, 1), **EACH)
 for _name, _function in BINARY.items():
-    _infer = of_kind(ARITHMETIC, infer_broadcast)
+    _infer = check.of_kind(ARITHMETIC, infer_broadcast)
     define(_name, _infer, binary(_function), inputs=(2, 2), step=step(_name, _function))
 for _name, _function in (RARE_BINARY | BITWISE).items():
     _kinds = BITS if _name in BITWISE else ARITHMETIC
-    define(_name, of_kind(_kinds, infer_broadcast), binary(_function), inputs=(2, 2), **EACH)
+    define(_name, check.of_kind(_kinds, infer_broadcast), binary(_function), inputs=(2, 2), **EACH)
 for _name, _function in COMPARE.items():
     _kinds = {"and": "b", "or": "b", "xor": "b", "equal": ANY}.get(_name, NUMBER)
-    define(_name, of_kind(_kinds, infer_compare), binary(_function), inputs=(2, 2), **EACH)
+    define(_name, check.of_kind(_kinds, infer_compare), binary(_function), inputs=(2, 2), **EACH)
 for _name, _function in {"max": np.maximum, "min": np.minimum}.items():
     _step = _of_two(step(_name, _function))
-    define(_name, of_kind(ARITHMETIC, infer_broadcast), _variadic(_function), inputs=(1, None), step=_step)
-define("sum", of_kind(ARITHMETIC, infer_broadcast), _variadic(np.add), inputs=(1, None), **EACH)
-define("mean", of_kind(ARITHMETIC, infer_broadcast), _mean, inputs=(1, None), **EACH)
+    define(_name, check.of_kind(ARITHMETIC, infer_broadcast), _variadic(_function), inputs=(1, None), step=_step)
+define("sum", check.of_kind(ARITHMETIC, infer_broadcast), _variadic(np.add), inputs=(1, None), **EACH)
+define("mean", check.of_kind(ARITHMETIC, infer_broadcast), _mean, inputs=(1, None), **EACH)
 define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1), moves=True, **EACH)
 step("pow", power)
-define("pow", of_kind(ARITHMETIC, _infer_first_dtype), binary(power), inputs=(2, 2), step=_pow_step)
-define("mod", of_kind(NUMBER, infer_broadcast), binary(_mod, takes_node=True), inputs=(2, 2), attrs={"fmod": 0}, **EACH)
+define("pow", check.of_kind(ARITHMETIC, _infer_first_dtype), binary(power), inputs=(2, 2), step=_pow_step)
 define(
-    "bit_shift", of_kind(WHOLE, _infer_shift), binary(_shift, takes_node=True), inputs=(2, 2),
+    "mod",
+    check.of_kind(NUMBER, infer_broadcast),
+    binary(_mod, takes_node=True),
+    inputs=(2, 2),
+    attrs={"fmod": 0},
+    **EACH,
+)
+define(
+    "bit_shift", check.of_kind(WHOLE, _infer_shift), binary(_shift, takes_node=True), inputs=(2, 2),
     attrs={"direction": REQUIRED}, **EACH,
 )  # fmt: skip
-define("prelu", of_kind(NUMBER, _infer_prelu), binary(_prelu), inputs=(2, 2), step=step("prelu", _prelu))
+define("prelu", check.of_kind(NUMBER, _infer_prelu), binary(_prelu), inputs=(2, 2), step=step("prelu", _prelu))
 step("clip", clamp)
-define("clip", of_kind(NUMBER, _infer_clip), clip, inputs=(1, 3), step=_clip_step)
+define("clip", check.of_kind(NUMBER, _infer_clip), clip, inputs=(1, 3), step=_clip_step)
 define("where", _infer_where, where, inputs=(3, 3), **EACH)
-define("is_nan", of_kind(NUMBER, _infer_bool), lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1), **EACH)
+define("is_nan", check.of_kind(NUMBER, _infer_bool), lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1), **EACH)
 define(
-    "is_inf", of_kind(NUMBER, _infer_bool), _is_inf, inputs=(1, 1),
+    "is_inf", check.of_kind(NUMBER, _infer_bool), _is_inf, inputs=(1, 1),
     attrs={"detect_negative": 1, "detect_positive": 1}, **EACH,
 )  # fmt: skip

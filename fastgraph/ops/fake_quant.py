@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import Types, fail, same_type
-from .registry import REQUIRED, attr, define
+from .registry import REQUIRED, attr, define, fail
+from .shapes import Types, same_type
 
 
 def nudged(node: Node) -> tuple[np.float32, np.float32, np.float32]:

@@ -7,28 +7,15 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import (
-    NUMBER,
-    Types,
-    at_least,
-    axis_of,
-    fail,
-    fits,
-    ints,
-    need_kind,
-    need_one,
-    need_rank,
-    one_dtype,
-    same_type,
-    whole,
-)
-from .registry import MAX_ELEMENTS, attr, define
+from . import check
+from .registry import MAX_ELEMENTS, attr, define, fail
+from .shapes import NUMBER, Types, axis_of, ints, same_type
 
 
 def _infer_range(node: Node, types: Types) -> list[TensorType]:
     for t, what in zip(types, ("start", "limit", "delta"), strict=True):
-        need_one(node, t, what, NUMBER)
-    dtype = one_dtype(node, types)
+        check.one(node, t, what, NUMBER)
+    dtype = check.one_dtype(node, types)
     parts = [node.const(i) for i in range(3)]
     if any(p is None for p in parts):
         return [TensorType(dtype, (None,))]
@@ -59,12 +46,12 @@ def _range(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_one_hot(node: Node, types: Types) -> list[TensorType]:
     indices, values = types[0].shape, types[2]
-    need_kind(node, types[0], NUMBER, "indices")
-    need_one(node, types[1], "depth", NUMBER)
-    fits(node, values, "values", 2)
+    check.kind(node, types[0], NUMBER, "indices")
+    check.one(node, types[1], "depth", NUMBER)
+    check.shape(node, values, "values", 2)
     depth = node.const(1)
     extent = None if depth is None else ints(depth)[0]
-    at_least(node, "depth", 0 if extent is None else extent, 0)
+    check.at_least(node, "depth", 0 if extent is None else extent, 0)
     if indices is None:
         return [TensorType(types[2].dtype, None)]
     axis = axis_of(node, attr(node, "axis"), len(indices) + 1)
@@ -82,8 +69,8 @@ def _one_hot(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_trilu(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2)
-    whole(node, 1, "k")
+    check.rank(node, types[0], 2)
+    check.whole(node, 1, "k")
     return same_type(node, types)
 
 
@@ -98,7 +85,7 @@ def _held(k: int, shape: tuple[int, ...]) -> int:
 
 
 def _infer_eye_like(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2, 2)
+    check.rank(node, types[0], 2, 2)
     return [TensorType(attr(node, "dtype") or types[0].dtype, types[0].shape)]
 
 

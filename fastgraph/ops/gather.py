@@ -7,22 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import (
-    WHOLE,
-    Types,
-    axis_of,
-    fail,
-    fits,
-    inside,
-    need_kind,
-    need_rank,
-    need_vector,
-    one_dtype,
-    one_of,
-    same_type,
-    shown,
-)
-from .registry import attr, define
+from . import check
+from .registry import attr, define, fail
+from .shapes import WHOLE, Types, axis_of, same_type, shown
 
 REDUCTIONS: dict[str, Any] = {
     "add": np.add, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,
@@ -37,24 +24,24 @@ def _infer_gather_elements(node: Node, types: Types) -> list[TensorType]:
 
 def _check_elements(node: Node, x: TensorType, indices: TensorType) -> None:
     """ModelError unless the indices are whole numbers within `axis` of x, and their other extents within x's."""
-    need_kind(node, indices, WHOLE, "indices")
+    check.kind(node, indices, WHOLE, "indices")
     if x.shape is None:
         return
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
-    need_rank(node, indices, len(x.shape), len(x.shape), "indices")
+    check.rank(node, indices, len(x.shape), len(x.shape), "indices")
     pairs = zip(indices.shape or (), x.shape, strict=False)
     if any(isinstance(a, int) and isinstance(b, int) and a > b for i, (a, b) in enumerate(pairs) if i != axis):
         fail(node, f"indices {shown(indices.shape)} exceed data {shown(x.shape)}")
     extent = x.shape[axis]
     if isinstance(extent, int):
-        inside(node, "indices", node.const(1), -extent, extent)
+        check.inside(node, "indices", node.const(1), -extent, extent)
 
 
 def _check_places(node: Node, shape: Any, indices: np.ndarray | None) -> None:
     """ModelError unless the indices along the last axis are places of a tensor of that shape."""
     for i, extent in enumerate(shape if indices is not None else ()):
         if isinstance(extent, int):
-            inside(node, "indices", indices[..., i], -extent, extent)  # type: ignore[index]
+            check.inside(node, "indices", indices[..., i], -extent, extent)  # type: ignore[index]
 
 
 def grid(indices: np.ndarray, axis: int) -> tuple[Any, ...]:
@@ -71,16 +58,15 @@ def _gather_elements(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_gather_nd(node: Node, types: Types) -> list[TensorType]:
     x, indices = types
-    need_rank(node, x, 1)
-    need_rank(node, indices, 1, what="indices")
-    need_kind(node, indices, WHOLE, "indices")
+    check.rank(node, x, 1)
+    check.tensor(node, indices, "indices", WHOLE, (1, None))
     batch = attr(node, "batch_dims")
     if x.shape is None or indices.shape is None or not isinstance(indices.shape[-1], int):
         return [TensorType(x.dtype, None)]
     depth = batch + indices.shape[-1]
     if not 0 <= batch < len(indices.shape) or depth > len(x.shape):
         fail(node, f"indices {shown(indices.shape)} with batch_dims {batch} do not fit data {shown(x.shape)}")
-    fits(node, TensorType(None, indices.shape[:batch]), "the batch of indices", *x.shape[:batch])
+    check.shape(node, TensorType(None, indices.shape[:batch]), "the batch of indices", *x.shape[:batch])
     _check_places(node, x.shape[batch:depth], node.const(1))
     return [TensorType(x.dtype, (*indices.shape[:-1], *x.shape[depth:]))]
 
@@ -95,23 +81,22 @@ def _gather_nd(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
     x, indices, updates = types
-    one_of(node, "reduction", attr(node, "reduction"), ("none", *REDUCTIONS))
+    check.one_of(node, "reduction", attr(node, "reduction"), ("none", *REDUCTIONS))
     if attr(node, "reduction") != "none":
-        need_kind(node, x, "biuf", "data that is reduced")
-    one_dtype(node, [x, updates])
+        check.kind(node, x, "biuf", "data that is reduced")
+    check.one_dtype(node, [x, updates])
     if node.op == "scatter_elements":
         _check_elements(node, x, indices)
         if indices.shape is not None:
-            fits(node, updates, "updates", *indices.shape)
+            check.shape(node, updates, "updates", *indices.shape)
         return same_type(node, types)
-    need_kind(node, indices, WHOLE, "indices")
-    need_rank(node, indices, 1, what="indices")
+    check.tensor(node, indices, "indices", WHOLE, (1, None))
     if x.shape is None or indices.shape is None or not isinstance(indices.shape[-1], int):
         return same_type(node, types)
     depth = indices.shape[-1]
     if depth > len(x.shape):
         fail(node, f"indices {shown(indices.shape)} do not fit data {shown(x.shape)}")
-    fits(node, updates, "updates", *indices.shape[:-1], *x.shape[depth:])
+    check.shape(node, updates, "updates", *indices.shape[:-1], *x.shape[depth:])
     _check_places(node, x.shape[:depth], node.const(1))
     return same_type(node, types)
 
@@ -153,29 +138,31 @@ def _checked_indices(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_checked(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], WHOLE, "indices")
+    check.kind(node, types[0], WHOLE, "indices")
     return same_type(node, types)
 
 
 def _infer_tensor_scatter(node: Node, types: Types) -> list[TensorType]:
     past, update, start = types
-    one_dtype(node, [past, update])
-    one_of(node, "mode", attr(node, "mode"), ("linear", "circular"))
-    need_vector(node, start, "write_indices")
+    check.one_dtype(node, [past, update])
+    check.one_of(node, "mode", attr(node, "mode"), ("linear", "circular"))
+    check.vector(node, start, "write_indices")
     if past.shape is None:
         return same_type(node, types)
     axis = axis_of(node, attr(node, "axis"), len(past.shape))
     if axis == 0:
         fail(node, "axis must not be the batch's")
-    fits(node, start, "write_indices", past.shape[0])
+    check.shape(node, start, "write_indices", past.shape[0])
     if update.shape is not None:
-        need_rank(node, update, len(past.shape), len(past.shape), "the update")
-        fits(node, update, "the update", *past.shape[:axis], update.shape[axis], *past.shape[axis + 1 :])
+        check.rank(node, update, len(past.shape), len(past.shape), "the update")
+        check.shape(node, update, "the update", *past.shape[:axis], update.shape[axis], *past.shape[axis + 1 :])
         new, old = update.shape[axis], past.shape[axis]
         if isinstance(new, int) and isinstance(old, int):
             if new > old:
                 fail(node, f"an update of extent {new} does not fit a cache of {old}")
-            inside(node, "write_indices", node.const(2), 0, old + 1 - new if attr(node, "mode") == "linear" else old)
+            check.inside(
+                node, "write_indices", node.const(2), 0, old + 1 - new if attr(node, "mode") == "linear" else old
+            )
     return same_type(node, types)
 
 

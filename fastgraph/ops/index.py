@@ -7,27 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
-from .common import (
-    INT64,
-    NUMBER,
-    WHOLE,
-    Types,
-    axes_of,
-    axis_of,
-    fail,
-    fits,
-    ints,
-    join,
-    length,
-    need_kind,
-    need_one,
-    need_vector,
-    one_dtype,
-    one_of,
-    shown,
-    whole,
-)
-from .registry import REQUIRED, Layout, attr, define
+from . import check
+from .registry import REQUIRED, Layout, attr, define, fail
+from .shapes import INT64, NUMBER, WHOLE, Types, axes_of, axis_of, ints, join, length, shown
 
 
 def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:
@@ -36,10 +18,7 @@ def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any)
     where = axes_of(node, range(len(first)) if axes is None else ints(axes), rank)
     by = [1] * len(first) if steps is None else ints(steps)
     if not len(first) == len(last) == len(where) == len(by):
-        fail(
-            node,
-            f"starts, ends, axes, steps differ in length: {[*map(len, (first, last, where, by))]}",
-        )
+        fail(node, f"starts, ends, axes, steps differ in length: {[*map(len, (first, last, where, by))]}")
     if 0 in by:
         fail(node, "steps must not be 0")
     return {a: slice(s, e, b) for a, s, e, b in zip(where, first, last, by, strict=True)}
@@ -54,8 +33,8 @@ def places(cut: slice, extent: int) -> range:
 def _infer_slice(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
     for t, what in zip(types[1:], ("starts", "ends", "axes", "steps"), strict=True):
-        need_vector(node, t, what)
-        fits(node, t, what, length(types[1]))
+        check.vector(node, t, what)
+        check.shape(node, t, what, length(types[1]))
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     given = [node.const(i) for i in range(1, 5)]
@@ -107,11 +86,11 @@ def pad_amounts(node: Node, rank: int, pads: Any, axes: Any) -> list[tuple[int, 
 
 def _infer_pad(node: Node, types: Types) -> list[TensorType]:
     x, mode = types[0], attr(node, "mode")
-    one_of(node, "mode", mode, PAD_MODES)
-    need_vector(node, types[1], "pads")
-    need_vector(node, types[3], "axes")
-    need_one(node, types[2], "the constant", "biufcO")
-    one_dtype(node, [x, types[2]])
+    check.one_of(node, "mode", mode, PAD_MODES)
+    check.vector(node, types[1], "pads")
+    check.vector(node, types[3], "axes")
+    check.one(node, types[2], "the constant", "biufcO")
+    check.one_dtype(node, [x, types[2]])
     pads, axes = node.const(1), node.const(3)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
@@ -151,7 +130,7 @@ def _pad(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_concat(node: Node, types: Types) -> list[TensorType]:
-    dtype = one_dtype(node, types)
+    dtype = check.one_dtype(node, types)
     shapes = [t.shape for t in types if t.shape is not None]
     if not shapes:
         return [TensorType(dtype, None)]
@@ -193,8 +172,8 @@ def split_sizes(node: Node, extent: Dim, sizes: Any, count: int) -> list[Dim]:
 
 def _infer_split(node: Node, types: Types) -> list[TensorType]:
     x, count = types[0], len(node.outputs)
-    need_vector(node, types[1], "split")
-    fits(node, types[1], "split", count)
+    check.vector(node, types[1], "split")
+    check.shape(node, types[1], "split", count)
     if types[1] is not None and attr(node, "num_outputs") is not None:
         fail(node, "has both split and num_outputs")
     if x.shape is None:
@@ -213,7 +192,7 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     x, indices = types[0].shape, types[1].shape
-    need_kind(node, types[1], WHOLE, "indices")
+    check.kind(node, types[1], WHOLE, "indices")
     if x is None:
         return [TensorType(types[0].dtype, None)]
     axis = axis_of(node, attr(node, "axis"), len(x))
@@ -234,10 +213,10 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
-    x, count = types[0], whole(node, 1, "k")
+    x, count = types[0], check.whole(node, 1, "k")
     count = count if attr(node, "most") is None else attr(node, "most")
-    need_one(node, types[2], "count")
-    need_kind(node, x, NUMBER)
+    check.one(node, types[2], "count")
+    check.kind(node, x, NUMBER)
     if x.shape is None:
         return [TensorType(x.dtype, None), TensorType(INT64, None)]
     axis = axis_of(node, attr(node, "axis"), len(x.shape))

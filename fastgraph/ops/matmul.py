@@ -9,24 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
-from .common import (
-    FLOAT,
-    INT32,
-    NUMBER,
-    WHOLE,
-    Types,
-    broadcast,
-    fail,
-    fits,
-    in_float32,
-    join,
-    need_kind,
-    need_rank,
-    one_dtype,
-    shown,
-    spreads,
-)
-from .registry import REQUIRED, Quant, attr, define
+from . import check
+from .registry import REQUIRED, Quant, attr, define, fail
+from .shapes import FLOAT, INT32, NUMBER, WHOLE, Types, broadcast, in_float32, join, shown
 from .work import einsum, products
 
 
@@ -51,26 +36,26 @@ def matmul_shape(node: Node, a: Shape | None, b: Shape | None) -> Shape | None:
 
 def _infer_matmul(node: Node, types: Types) -> list[TensorType]:
     a, b = types
-    need_kind(node, a, NUMBER)
-    return [TensorType(one_dtype(node, types), matmul_shape(node, a.shape, b.shape))]
+    check.kind(node, a, NUMBER)
+    return [TensorType(check.one_dtype(node, types), matmul_shape(node, a.shape, b.shape))]
 
 
 def check_zero(node: Node, t: TensorType, zero: TensorType | None, what: str, axis: int) -> None:
     """ModelError unless a zero point is absent, or of t's element type and one number, one for each place along `axis`
     or, with t's rank, one for each vector across it."""
-    one_dtype(node, [t, zero])
+    check.one_dtype(node, [t, zero])
     if zero is None or zero.shape is None or zero.shape in ((), (1,)) or t.shape is None:
         return
     if len(zero.shape) == 1:
-        fits(node, zero, what, t.shape[axis] if len(t.shape) > 1 else 1)
+        check.shape(node, zero, what, t.shape[axis] if len(t.shape) > 1 else 1)
         return
-    spreads(node, zero, what, tuple(1 if i == len(t.shape) - 3 - axis else d for i, d in enumerate(t.shape)))
+    check.broadcasts(node, zero, what, tuple(1 if i == len(t.shape) - 3 - axis else d for i, d in enumerate(t.shape)))
 
 
 def _infer_matmul_integer(node: Node, types: Types) -> list[TensorType]:
     a, b, a_zero, b_zero = types
     for t in (a, b):
-        need_kind(node, t, WHOLE)
+        check.kind(node, t, WHOLE)
     check_zero(node, a, a_zero, "A's zero point", -2)
     check_zero(node, b, b_zero, "B's zero point", -1)
     return [TensorType(INT32, matmul_shape(node, types[0].shape, types[1].shape))]
@@ -78,13 +63,13 @@ def _infer_matmul_integer(node: Node, types: Types) -> list[TensorType]:
 
 def dense_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None) -> Shape | None:
     """The shape of x [..., K] times w [N, K] plus b [N]."""
-    one_dtype(node, [x, w, b])
-    need_rank(node, x, 1)
-    need_rank(node, w, 2, 2, "the weight")
+    check.one_dtype(node, [x, w, b])
+    check.rank(node, x, 1)
+    check.rank(node, w, 2, 2, "the weight")
     n, k = w.shape or (None, None)
     if x.shape is not None:
-        fits(node, w, "the weight", n, x.shape[-1])
-    fits(node, b, "the bias", n)
+        check.shape(node, w, "the weight", n, x.shape[-1])
+    check.shape(node, b, "the bias", n)
     return None if x.shape is None else (*x.shape[:-1], n)
 
 
@@ -97,17 +82,17 @@ GEMM = {"alpha": 1.0, "beta": 1.0, "trans_a": 0, "trans_b": 0}
 
 def _infer_gemm(node: Node, types: Types) -> list[TensorType]:
     a, b, c = types
-    dtype = one_dtype(node, types)
-    need_kind(node, a, NUMBER)
-    need_rank(node, a, 2, 2, "A")
-    need_rank(node, b, 2, 2, "B")
+    dtype = check.one_dtype(node, types)
+    check.kind(node, a, NUMBER)
+    check.rank(node, a, 2, 2, "A")
+    check.rank(node, b, 2, 2, "B")
     sa: Shape = a.shape or (None, None)
     sb: Shape = b.shape or (None, None)
     m, k = sa[::-1] if attr(node, "trans_a") else sa
     k2, n = sb[::-1] if attr(node, "trans_b") else sb
     if isinstance(k, int) and isinstance(k2, int) and k != k2:
         fail(node, f"inner extents disagree: A {shown(sa)}, B {shown(sb)}: {k} and {k2}")
-    spreads(node, c, "C", (m, n))
+    check.broadcasts(node, c, "C", (m, n))
     return [TensorType(dtype, (m, n))]
 
 
@@ -157,8 +142,8 @@ def _infer_einsum(node: Node, types: Types) -> list[TensorType]:
             old = extents.get(letter)
             extents[letter] = dim if old == 1 or letter not in extents else old if dim == 1 else join(node, old, dim)
         stacks.append(t.shape[len(head) : len(head) + extra])
-        need_kind(node, t, NUMBER)
-    dtype = one_dtype(node, types)
+        check.kind(node, t, NUMBER)
+    dtype = check.one_dtype(node, types)
     head, dots, tail = result.partition("...")
     stack = broadcast(node, stacks) if dots else ()
     if stack is None:
@@ -173,8 +158,7 @@ def _einsum(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_det(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2)
-    need_kind(node, types[0], FLOAT)
+    check.tensor(node, types[0], "input", FLOAT, (2, None))
     shape = types[0].shape
     if shape is not None:
         join(node, shape[-1], shape[-2])

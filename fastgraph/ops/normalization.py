@@ -7,25 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import (
-    FLOAT,
-    FLOAT32,
-    Types,
-    at_least,
-    average,
-    axes_of,
-    axis_of,
-    fail,
-    fits,
-    in_float32,
-    need_kind,
-    need_rank,
-    one_dtype,
-    one_of,
-    same_type,
-    spreads,
-)
-from .registry import REQUIRED, Layout, attr, define
+from . import check
+from .registry import REQUIRED, Layout, attr, define, fail
+from .shapes import FLOAT, FLOAT32, Types, average, axes_of, axis_of, in_float32, same_type
 from .work import neighbors
 
 EPSILON = 1e-5
@@ -41,36 +25,36 @@ def _check_stash(node: Node) -> None:
 def _check_vectors(node: Node, types: Types, channels: Any) -> None:
     """ModelError unless all is of floats, and what follows x has one entry per channel."""
     for index, t in enumerate(types):
-        need_kind(node, t, FLOAT, f"input {index}")
+        check.kind(node, t, FLOAT, f"input {index}")
         if index:
-            fits(node, t, f"input {index}, one entry per channel,", channels)
+            check.shape(node, t, f"input {index}, one entry per channel,", channels)
 
 
 def _infer_batch(node: Node, types: Types) -> list[TensorType]:
     x, scale = types[0], types[1]
-    need_rank(node, x, 2)
+    check.rank(node, x, 2)
     channels = x.shape[-1] if x.shape else scale.shape[0] if scale.shape else None
     _check_vectors(node, types, channels)
-    one_dtype(node, types[1:3])
-    one_dtype(node, types[3:5])
+    check.one_dtype(node, types[1:3])
+    check.one_dtype(node, types[3:5])
     moment = TensorType(types[3].dtype, (channels,))
     return [*same_type(node, types), moment, moment]
 
 
 def _infer_instance(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 3)
+    check.rank(node, types[0], 3)
     _check_vectors(node, types, types[0].shape[-1] if types[0].shape else None)
-    one_dtype(node, types)
+    check.one_dtype(node, types)
     return same_type(node, types)
 
 
 def _infer_layer(node: Node, types: Types) -> list[TensorType]:
     x, shape = types[0], types[0].shape
     for t, what in zip(types, ("x", "scale", "bias"), strict=False):
-        need_kind(node, t, FLOAT, what)
-        spreads(node, t, what, shape)
+        check.kind(node, t, FLOAT, what)
+        check.broadcasts(node, t, what, shape)
     _check_stash(node)
-    dtype = types[1].dtype if node.op == "rms_normalization" else one_dtype(node, types)
+    dtype = types[1].dtype if node.op == "rms_normalization" else check.one_dtype(node, types)
     if shape is None:
         return [TensorType(dtype, None), TensorType(FLOAT32, None), TensorType(FLOAT32, None)]
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
@@ -89,42 +73,40 @@ def _rms(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_group(node: Node, types: Types) -> list[TensorType]:
     x, groups = types[0], attr(node, "num_groups")
-    need_rank(node, x, 2)
+    check.rank(node, x, 2)
     channels = x.shape[1] if x.shape else None
     if groups < 1 or (isinstance(channels, int) and channels % groups):
         fail(node, f"num_groups {groups} must divide the {channels} channels")
     _check_vectors(node, types, channels)
-    one_dtype(node, types)
+    check.one_dtype(node, types)
     _check_stash(node)
     return same_type(node, types)
 
 
 def _infer_lrn(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2)
-    need_kind(node, types[0], FLOAT)
-    at_least(node, "size", attr(node, "size"), 1)
+    check.tensor(node, types[0], "input", FLOAT, (2, None))
+    check.at_least(node, "size", attr(node, "size"), 1)
     return same_type(node, types)
 
 
 def _infer_lp(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], FLOAT)
-    one_of(node, "p", attr(node, "p"), (1, 2))
+    check.kind(node, types[0], FLOAT)
+    check.one_of(node, "p", attr(node, "p"), (1, 2))
     if types[0].shape is not None:
         axis_of(node, attr(node, "axis"), len(types[0].shape))
     return same_type(node, types)
 
 
 def _infer_mvn(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], FLOAT)
+    check.kind(node, types[0], FLOAT)
     if types[0].shape is not None:
         axes_of(node, attr(node, "axes"), len(types[0].shape))
     return same_type(node, types)
 
 
 def _infer_global_lp(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2)
-    need_kind(node, types[0], FLOAT)
-    at_least(node, "p", attr(node, "p"), 1)
+    check.tensor(node, types[0], "input", FLOAT, (2, None))
+    check.at_least(node, "p", attr(node, "p"), 1)
     shape = types[0].shape
     return [TensorType(types[0].dtype, None if shape is None else (*shape[:2], *(1,) * (len(shape) - 2)))]
 

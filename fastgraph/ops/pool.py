@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import INT64, Types, fail, need_rank, shown
-from .registry import REQUIRED, Layout, Quant, attr, define
+from . import check
+from .registry import REQUIRED, Layout, Quant, attr, define, fail
+from .shapes import INT64, Types, shown
 from .window import output_size, padded, reach, resolve_pads, tap, window_attrs
 from .work import window
 
@@ -38,14 +39,11 @@ def _window(node: Node, spatial: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
 def infer_pool(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
     rank = len(attr(node, "kernel_shape"))
-    need_rank(node, x, rank + 2, rank + 2)
+    check.rank(node, x, rank + 2, rank + 2)
     shape = x.shape if x.shape is not None else (None,) * (rank + 2)
     _, _, out, a = _window(node, shape[1:-1])
     if any(n is not None and n < 1 for n in out) and 0 not in shape[1:-1]:
-        fail(
-            node,
-            f"window {a['kernel']} with dilations {a['dilations']} exceeds the padded input {shown(shape)}",
-        )
+        fail(node, f"window {a['kernel']} with dilations {a['dilations']} exceeds the padded input {shown(shape)}")
     y = (shape[0], *out, shape[-1])
     return [TensorType(x.dtype, y), TensorType(INT64, y)]
 

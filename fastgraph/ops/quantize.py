@@ -10,25 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import (
-    FLOAT,
-    FLOAT32,
-    NUMBER,
-    WHOLE,
-    Types,
-    at_least,
-    axis_of,
-    fail,
-    fits,
-    need_kind,
-    need_one,
-    one_dtype,
-    product,
-)
+from . import check
 from .conv import WINDOW, conv_shape, need_zeros
 from .matmul import check_zero, matmul_shape
 from .narrow import is_narrow, rounded, saturated_to
-from .registry import Layout, attr, define
+from .registry import Layout, attr, define, fail
+from .shapes import FLOAT, FLOAT32, NUMBER, WHOLE, Types, axis_of, product
 from .work import products, window
 
 UINT8 = np.dtype(np.uint8)
@@ -90,7 +77,7 @@ def _dequantize(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_dynamic(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], FLOAT)
+    check.kind(node, types[0], FLOAT)
     return [TensorType(UINT8, types[0].shape), TensorType(FLOAT32, ()), TensorType(UINT8, ())]
 
 
@@ -98,29 +85,29 @@ def _infer_qlinear_conv(node: Node, types: Types) -> list[TensorType]:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = types
     _check_scales(node, x_scale, w_scale, y_scale)
     for t in (x, w, y_zero, b):
-        need_kind(node, t, WHOLE)
+        check.kind(node, t, WHOLE)
     rows = w.shape[0] if w.shape else None
     need_zeros(node, x, x_zero, "the input's zero point", None)
     need_zeros(node, w, w_zero, "the weight's zero point", rows)
-    need_one(node, y_zero, "the result's zero point")
+    check.one(node, y_zero, "the result's zero point")
     for t, what in ((x_scale, "the input's scale"), (y_scale, "the result's scale")):
-        need_one(node, t, what, FLOAT)
+        check.one(node, t, what, FLOAT)
     if w_scale.shape not in ((), (1,), None):
-        fits(node, w_scale, "the weight's scale", rows)
+        check.shape(node, w_scale, "the weight's scale", rows)
     return [TensorType(y_zero.dtype, conv_shape(node, x, w, b))]
 
 
 def _check_scales(node: Node, *scales: TensorType) -> None:
     for t in scales:
-        need_kind(node, t, FLOAT, "a scale")
-    one_dtype(node, scales)
+        check.kind(node, t, FLOAT, "a scale")
+    check.one_dtype(node, scales)
 
 
 def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = types
     _check_scales(node, a_scale, b_scale, y_scale)
     for t in (a, b, y_zero):
-        need_kind(node, t, WHOLE)
+        check.kind(node, t, WHOLE)
     check_zero(node, a, a_zero, "A's zero point", -2)
     check_zero(node, b, b_zero, "B's zero point", -1)
     check_zero(node, TensorType(None, a.shape), TensorType(None, a_scale.shape), "A's scale", -2)
@@ -133,14 +120,14 @@ def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
 
 def _check_block(node: Node, types: Types) -> list[TensorType]:
     x, scale, zero = types
-    at_least(node, "block_size", attr(node, "block_size"), 0)
-    need_kind(node, x, NUMBER)
-    need_kind(node, scale, FLOAT, "the scale")
-    need_kind(node, zero, NUMBER, "the zero point")
+    check.at_least(node, "block_size", attr(node, "block_size"), 0)
+    check.kind(node, x, NUMBER)
+    check.kind(node, scale, FLOAT, "the scale")
+    check.kind(node, zero, NUMBER, "the zero point")
     if zero is not None and scale.shape is not None and not (product(scale.shape) == product(zero.shape or ()) == 1):
-        fits(node, zero, "the zero point", *scale.shape)
+        check.shape(node, zero, "the zero point", *scale.shape)
     if node.op == "dequantize_linear":
-        one_dtype(node, [x, zero])
+        check.one_dtype(node, [x, zero])
     elif zero is not None and attr(node, "output_dtype") not in (None, zero.dtype):
         fail(node, f"output_dtype {attr(node, 'output_dtype')} is not that of the zero point, {zero.dtype}")
     _check_spread(node, x, scale)
@@ -155,10 +142,10 @@ def _check_spread(node: Node, x: TensorType, scale: TensorType) -> None:
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
     extent = x.shape[axis]
     if not block:
-        fits(node, scale, "the scale", extent)
+        check.shape(node, scale, "the scale", extent)
         return
     parts = -(-extent // block) if isinstance(extent, int) else None
-    fits(node, scale, "the scale", *x.shape[:axis], parts, *x.shape[axis + 1 :])
+    check.shape(node, scale, "the scale", *x.shape[:axis], parts, *x.shape[axis + 1 :])
 
 
 _LINEAR = {"axis": 1, "block_size": 0, "output_dtype": None}

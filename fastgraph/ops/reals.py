@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Quantization, TensorType
-from .common import FLOAT32, Types, fail
-from .registry import Layout, Quant, define
+from .registry import Layout, Quant, define, fail
+from .shapes import FLOAT32, Types
 
 
 def flips(x: TensorType, out: TensorType) -> bool:

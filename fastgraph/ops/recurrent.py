@@ -14,21 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
+from . import check
 from .activation import FUNCTIONS, sigmoid
-from .common import (
-    FLOAT,
-    Types,
-    at_least,
-    fail,
-    fits,
-    inside,
-    need_kind,
-    need_rank,
-    need_vector,
-    one_dtype,
-    one_of,
-)
-from .registry import attr, define
+from .registry import attr, define, fail
+from .shapes import FLOAT, Types
 from .work import squares
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -85,31 +74,31 @@ def _applied(name: str, values: Sequence[float], x: np.ndarray) -> Any:
 def _infer(node: Node, types: Types) -> list[TensorType]:
     x, w, r = types[:3]
     for t, what in ((x, "X"), (w, "W"), (r, "R")):
-        need_rank(node, t, 3, 3, what)
-    one_of(node, "direction", attr(node, "direction"), DIRECTIONS)
+        check.rank(node, t, 3, 3, what)
+    check.one_of(node, "direction", attr(node, "direction"), DIRECTIONS)
     activations(node)
-    need_kind(node, x, FLOAT, "X")
-    dtype = one_dtype(node, [*types[:4], *types[5:]])
+    check.kind(node, x, FLOAT, "X")
+    dtype = check.one_dtype(node, [*types[:4], *types[5:]])
     directions, first = DIRECTIONS[attr(node, "direction")], attr(node, "layout")
     hidden = r.shape[2] if r.shape else attr(node, "hidden_size")
     if attr(node, "hidden_size") not in (None, hidden) and isinstance(hidden, int):
         fail(node, f"hidden_size is {attr(node, 'hidden_size')}, but R is of {hidden}")
     for name in ("clip", "cell_clip") if node.op == "lstm" else ("clip",):
         if attr(node, name) is not None:
-            at_least(node, name, attr(node, name), 0)
+            check.at_least(node, name, attr(node, name), 0)
     steps, batch = (x.shape[:2][::-1] if first else x.shape[:2]) if x.shape else (None, None)
     state = TensorType(dtype, (batch, directions, hidden) if first else (directions, batch, hidden))
     rows = GATES[node.op] * hidden if isinstance(hidden, int) else None
-    fits(node, w, "W", directions, rows, x.shape[2] if x.shape else None)
-    fits(node, r, "R", directions, rows, hidden)
-    fits(node, types[3], "B", directions, 2 * rows if rows is not None else None)
-    need_vector(node, types[4], "sequence_lens")
-    fits(node, types[4], "sequence_lens", batch)
-    inside(node, "sequence_lens", node.const(4), 0, steps + 1 if isinstance(steps, int) else None)
+    check.shape(node, w, "W", directions, rows, x.shape[2] if x.shape else None)
+    check.shape(node, r, "R", directions, rows, hidden)
+    check.shape(node, types[3], "B", directions, 2 * rows if rows is not None else None)
+    check.vector(node, types[4], "sequence_lens")
+    check.shape(node, types[4], "sequence_lens", batch)
+    check.inside(node, "sequence_lens", node.const(4), 0, steps + 1 if isinstance(steps, int) else None)
     for t in types[5:7]:
-        fits(node, t, "an initial state", *(state.shape or ()))
+        check.shape(node, t, "an initial state", *(state.shape or ()))
     if node.op == "lstm":
-        fits(node, types[7], "P", directions, 3 * hidden if isinstance(hidden, int) else None)
+        check.shape(node, types[7], "P", directions, 3 * hidden if isinstance(hidden, int) else None)
     y = (batch, steps, directions, hidden) if first else (steps, directions, batch, hidden)
     return [TensorType(dtype, y), state, *([state] if node.op == "lstm" else [])]
 
@@ -124,7 +113,7 @@ def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
     peepholes = initial.pop() if op == "lstm" else None
     states = [s if s is None or not first else s.swapaxes(0, 1) for s in initial]
     lengths = np.full(batch, steps) if lengths is None else lengths
-    inside(node, "sequence_lens", lengths, 0, steps + 1)
+    check.inside(node, "sequence_lens", lengths, 0, steps + 1)
     functions = _functions(node)
     each = len(functions) // directions
     outputs, finals = [], []

@@ -9,25 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import (
-    ARITHMETIC,
-    BOOL,
-    INT64,
-    NUMBER,
-    WHOLE,
-    Types,
-    average,
-    axes_of,
-    axis_of,
-    fail,
-    ints,
-    need_kind,
-    need_rank,
-    of_kind,
-    same_type,
-)
+from . import check
 from .elementwise import divide
-from .registry import Layout, Quant, attr, define
+from .registry import Layout, Quant, attr, define, fail
+from .shapes import ARITHMETIC, BOOL, INT64, NUMBER, WHOLE, Types, average, axes_of, axis_of, ints, same_type
 
 
 def _log_sum_exp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
@@ -80,10 +65,9 @@ def reduced_axes(node: Node, rank: int, axes: Any) -> tuple[int, ...] | None:
 
 def infer_reduce(node: Node, types: Types) -> list[TensorType]:
     x, axes_type = types
-    need_kind(node, x, ARITHMETIC if node.op not in ("reduce_max", "reduce_min") else NUMBER + "b")
+    check.kind(node, x, ARITHMETIC if node.op not in ("reduce_max", "reduce_min") else NUMBER + "b")
     if axes_type is not None:
-        need_kind(node, axes_type, WHOLE, "axes")
-        need_rank(node, axes_type, 0, 1, "axes")
+        check.tensor(node, axes_type, "axes", WHOLE, (0, 1))
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     given = node.const(1)
@@ -171,8 +155,6 @@ for _name, _function in REDUCTIONS.items():
 _ARG = {"axis": 0, "keepdims": 1, "select_last_index": 0}
 define("arg_max", _infer_arg, _arg(np.argmax), inputs=(1, 1), attrs=_ARG)
 define("arg_min", _infer_arg, _arg(np.argmin), inputs=(1, 1), attrs=_ARG)
+_RUNNING: dict[str, Any] = {"inputs": (2, 2), "attrs": {"exclusive": 0, "reverse": 0}, "layout": Layout.AXIS, "axis": 1}
 for _name, _function in {"cum_sum": _running(np.cumsum, 0), "cum_prod": _running(np.cumprod, 1)}.items():
-    define(
-        _name, of_kind(ARITHMETIC, _infer_running), _function, inputs=(2, 2), attrs={"exclusive": 0, "reverse": 0},
-        layout=Layout.AXIS, axis=1,
-    )  # fmt: skip
+    define(_name, check.of_kind(ARITHMETIC, _infer_running), _function, **_RUNNING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def define(
     def typed(node: Node, types: list[Any]) -> list[TensorType]:
         for flag in FLAGS.intersection(node.attrs) if node.attrs else ():
             if node.attrs[flag] not in (0, 1, None):
-                raise ModelError(f"{node.op}: {flag} must be 0 or 1, found {node.attrs[flag]!r}")
+                fail(node, f"{flag} must be 0 or 1, found {node.attrs[flag]!r}")
         results = _per_output(node, infer(node, _filled(node, types[: _own(node, types)], inputs)))
         for result in results:
             _check_size(node, result)
@@ -178,13 +178,18 @@ def _by_rules(node: Node, arrays: list[Any]) -> list[Any]:
     return found
 
 
+def fail(node: Node, what: str) -> NoReturn:
+    """Raise the ModelError of an operator; whoever runs inference adds the node's name and the file."""
+    raise ModelError(f"{node.op}: {what}")
+
+
 def attr(node: Node, name: str) -> Any:
     """The attribute, or its default; ModelError when it has none."""
     value = node.attrs.get(name, REQUIRED)
     if value is REQUIRED:
         value = OPS[node.op].attrs.get(name, REQUIRED)
     if value is REQUIRED:
-        raise ModelError(f"{node.op}: attribute {name} is missing")
+        fail(node, f"attribute {name} is missing")
     return value
 
 
@@ -209,16 +214,16 @@ def _filled(node: Node, items: list[Any], inputs: tuple[int, int | None]) -> lis
     found = len(items)
     if found < least or (most is not None and found > most):
         wanted = str(least) if least == most else f"{least} to {most}" if most is not None else f"at least {least}"
-        raise ModelError(f"{node.op}: expected {wanted} inputs, found {found}")
+        fail(node, f"expected {wanted} inputs, found {found}")
     for index in range(least):
         if index >= len(node.inputs) or node.inputs[index] is None:
-            raise ModelError(f"{node.op}: input {index} is required and absent")
+            fail(node, f"input {index} is required and absent")
     return [*items, *[None] * ((most or 0) - found)]
 
 
 def _per_output(node: Node, results: list[Any]) -> list[Any]:
     if len(results) < len(node.outputs):
-        raise ModelError(f"{node.op}: gives {len(results)} outputs, but the node names {len(node.outputs)}")
+        fail(node, f"gives {len(results)} outputs, but the node names {len(node.outputs)}")
     # NumPy turns arrays of rank 0 into scalars on the way; references see and give arrays only.
     return [np.asarray(r) if isinstance(r, np.generic) else r for r in results[: len(node.outputs)]]
 
@@ -229,12 +234,12 @@ def _check_size(node: Node, result: TensorType) -> None:
             return
     if len(result.shape or ()) > MAX_RANK:
         rank = len(result.shape or ())
-        raise ModelError(f"{node.op}: the result would have {rank} axes, at most {MAX_RANK} are possible")
+        fail(node, f"the result would have {rank} axes, at most {MAX_RANK} are possible")
     count = 1
     for extent in result.shape or ():
         if isinstance(extent, int):
             if extent < 0:
-                raise ModelError(f"{node.op}: the result would have a negative extent: {result}")
+                fail(node, f"the result would have a negative extent: {result}")
             count *= max(extent, 1)
     if count > MAX_ELEMENTS:
-        raise ModelError(f"{node.op}: the result would have {count} elements: {result}")
+        fail(node, f"the result would have {count} elements: {result}")

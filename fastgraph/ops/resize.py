@@ -11,8 +11,9 @@ import numpy as np
 from ..ir import Dim, Node, TensorType
 from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_indices
 from ..kernels.move.resize_tables import Axis, ResizeTable, resize_table
-from .common import FLOAT, WHOLE, Types, axes_of, fail, fits, need_vector
-from .registry import Quant, attr, define
+from . import check
+from .registry import Quant, attr, define, fail
+from .shapes import FLOAT, WHOLE, Types, axes_of
 from .work import resize
 
 MODES = ("nearest", "linear", "cubic")
@@ -37,10 +38,7 @@ def resized(node: Node, shape: Any, scales: Any, sizes: Any) -> tuple[list[Dim],
     if _present(scales) == _present(sizes):
         fail(node, "needs one of scales and sizes")
     if given.size != len(axes):
-        fail(
-            node,
-            f"scales or sizes must have {len(axes)} numbers, found {given.tolist()}",
-        )
+        fail(node, f"scales or sizes must have {len(axes)} numbers, found {given.tolist()}")
     if (given < 0).any() or (given is scales and not (np.isfinite(given).all() and (given > 0).all())):
         fail(node, f"scales and sizes must be positive, found {given.tolist()}")
     if given is scales:
@@ -80,11 +78,11 @@ def _infer_resize(node: Node, types: Types) -> list[TensorType]:
         if attr(node, name) not in allowed:
             fail(node, f"{name} must be one of {', '.join(allowed)}, found {attr(node, name)}")
     for index, what in ((1, "roi"), (2, "scales"), (3, "sizes")):
-        need_vector(node, types[index], what, WHOLE if what == "sizes" else FLOAT)
+        check.vector(node, types[index], what, WHOLE if what == "sizes" else FLOAT)
     if attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
         if types[1] is None:
             fail(node, "tf_crop_and_resize crops to a roi, which is absent")
-        fits(node, types[1], "roi, the starts and then the ends of all axes that are resized,",
+        check.shape(node, types[1], "roi, the starts and then the ends of all axes that are resized,",
              None if x.shape is None else 2 * len(_axes(node, len(x.shape))))  # fmt: skip
     if x.shape is None:
         return [TensorType(x.dtype, None)]

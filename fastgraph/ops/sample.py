@@ -10,21 +10,10 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..kernels.move.resize_tables import cubic_weight
-from .common import (
-    FLOAT,
-    NUMBER,
-    Types,
-    fail,
-    fits,
-    ints,
-    need_kind,
-    need_rank,
-    need_vector,
-    one_of,
-    shown,
-)
-from .registry import REQUIRED, attr, define
+from . import check
+from .registry import REQUIRED, attr, define, fail
 from .resize import converted
+from .shapes import FLOAT, NUMBER, Types, ints, shown
 from .work import squares
 
 CUBIC = -0.75
@@ -77,16 +66,16 @@ def _taps(where: np.ndarray, size: int, mode: str, outside: str, corners: bool) 
 
 def _infer_grid_sample(node: Node, types: Types) -> list[TensorType]:
     x, grid = types
-    need_rank(node, x, 3)
-    one_of(node, "mode", attr(node, "mode"), ("nearest", "linear", "cubic"))
-    one_of(node, "padding_mode", attr(node, "padding_mode"), ("zeros", "border", "reflection"))
-    need_kind(node, x, "biuf")
-    need_kind(node, grid, FLOAT, "grid")
+    check.rank(node, x, 3)
+    check.one_of(node, "mode", attr(node, "mode"), ("nearest", "linear", "cubic"))
+    check.one_of(node, "padding_mode", attr(node, "padding_mode"), ("zeros", "border", "reflection"))
+    check.kind(node, x, "biuf")
+    check.kind(node, grid, FLOAT, "grid")
     if x.shape is None or grid.shape is None:
         return [TensorType(x.dtype, None)]
     if len(grid.shape) != len(x.shape):
         fail(node, f"grid {shown(grid.shape)} must have the rank of the input {shown(x.shape)}")
-    fits(node, grid, "grid", x.shape[0], *grid.shape[1:-1], len(x.shape) - 2)
+    check.shape(node, grid, "grid", x.shape[0], *grid.shape[1:-1], len(x.shape) - 2)
     if 0 in x.shape[2:] and 0 not in grid.shape:
         fail(node, f"there is nothing to sample in {shown(x.shape)}")
     return [TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))]
@@ -104,15 +93,14 @@ def _grid_sample(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_affine_grid(node: Node, types: Types) -> list[TensorType]:
     theta, size = types[0], node.const(1)
-    need_rank(node, theta, 3, 3, "theta")
-    need_kind(node, theta, FLOAT, "theta")
-    need_vector(node, types[1], "size")
+    check.tensor(node, theta, "theta", FLOAT, 3)
+    check.vector(node, types[1], "size")
     if size is None:
         return [TensorType(theta.dtype, None)]
     shape = ints(size)
     if len(shape) not in (4, 5) or min(shape) < 1:
         fail(node, f"size must have 4 or 5 positive numbers, found {shape}")
-    fits(node, theta, "theta", shape[0], len(shape) - 2, len(shape) - 1)
+    check.shape(node, theta, "theta", shape[0], len(shape) - 2, len(shape) - 1)
     return [TensorType(theta.dtype, (shape[0], *shape[2:], len(shape) - 2))]
 
 
@@ -131,11 +119,10 @@ def affine_places(size: list[int], corners: bool) -> np.ndarray:
 
 def _infer_boxes(node: Node, types: Types) -> list[TensorType]:
     x, places, images = types
-    need_rank(node, x, 4, 4, "the image")
-    need_rank(node, places, 2, 2, "places")
-    need_kind(node, places, FLOAT, "places")
+    check.rank(node, x, 4, 4, "the image")
+    check.tensor(node, places, "places", FLOAT, 2)
     height, width = attr(node, "size")
-    fits(node, places, "places", None, height + width)
+    check.shape(node, places, "places", None, height + width)
     count = places.shape[0] if places.shape else None
     lead = (count, *((x.shape or (None,))[:1] if attr(node, "every") else ()))
     return [TensorType(x.dtype, (*lead, x.shape[1] if x.shape else None, height, width))]
@@ -161,13 +148,11 @@ def _boxes(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_resample(node: Node, types: Types) -> list[TensorType]:
     x, where = types
-    need_rank(node, x, 4, 4, "the image")
-    need_rank(node, where, 4, 4, "coordinates")
-    need_kind(node, x, NUMBER, "the image")
-    need_kind(node, where, NUMBER, "coordinates")
+    check.tensor(node, x, "the image", NUMBER, 4)
+    check.tensor(node, where, "coordinates", NUMBER, 4)
     lead = x.shape[:2] if x.shape else (None, None)
     if where.shape is not None:
-        fits(node, where, "coordinates", lead[0], *where.shape[1:3], 2)
+        check.shape(node, where, "coordinates", lead[0], *where.shape[1:3], 2)
     if x.shape is not None and 0 in x.shape[2:]:
         fail(node, f"there is nothing to sample in an image {list(x.shape)}")
     return [TensorType(x.dtype, (*lead, *(where.shape[1:3] if where.shape else (None, None))))]

@@ -9,25 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
-from .common import (
-    INT64,
-    WHOLE,
-    Types,
-    axes_of,
-    broadcast,
-    fail,
-    fits,
-    ints,
-    length,
-    need_kind,
-    need_rank,
-    need_vector,
-    one_of,
-    product,
-    shown,
-    unknown_dims,
-)
-from .registry import REQUIRED, Layout, attr, define
+from . import check
+from .registry import REQUIRED, Layout, attr, define, fail
+from .shapes import INT64, WHOLE, Types, axes_of, broadcast, ints, length, product, shown, unknown_dims
 
 
 def permutation(node: Node, rank: int | None = None) -> tuple[int, ...]:
@@ -105,8 +89,7 @@ def _remainder(node: Node, shape: Shape | None, left: list[Dim] | None, given: i
 
 def _need_shape(node: Node, t: TensorType, what: str = "shape") -> None:
     """ModelError unless a value can hold extents: whole numbers, one or a vector of them."""
-    need_kind(node, t, WHOLE, what)
-    need_rank(node, t, 0, 1, what)
+    check.tensor(node, t, what, WHOLE, (0, 1))
 
 
 def _infer_reshape(node: Node, types: Types) -> list[TensorType]:
@@ -193,9 +176,9 @@ def _expand(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_tile(node: Node, types: Types) -> list[TensorType]:
     x, repeats = types[0], node.const(1)
-    need_vector(node, types[1], "repeats")
+    check.vector(node, types[1], "repeats")
     if x.shape is not None:
-        fits(node, types[1], "repeats", len(x.shape))
+        check.shape(node, types[1], "repeats", len(x.shape))
     if x.shape is None or repeats is None:
         return [TensorType(x.dtype, unknown_dims(types[1]) if x.shape is None else (None,) * len(x.shape))]
     if min(ints(repeats), default=0) < 0:
@@ -234,7 +217,7 @@ def _infer_depth(node: Node, types: Types) -> list[TensorType]:
     block, shape = attr(node, "blocksize"), types[0].shape
     if not 1 <= block < 2**31:
         fail(node, f"blocksize must be positive, found {block}")
-    one_of(node, "mode", attr(node, "mode"), ("DCR", "CRD"))
+    check.one_of(node, "mode", attr(node, "mode"), ("DCR", "CRD"))
     if shape is None:
         return [TensorType(types[0].dtype, None)]
     if len(shape) < 3:

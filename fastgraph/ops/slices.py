@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import WHOLE, Types, fail, fits, need_kind, one_dtype, one_of
-from .registry import REQUIRED, attr, define
+from . import check
+from .registry import REQUIRED, attr, define, fail
+from .shapes import WHOLE, Types
 
 REDUCTIONS: dict[str, Any] = {
     "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.logical_and, "or": np.logical_or,
@@ -28,7 +29,7 @@ def _batch_axes(offset: tuple[int, ...], rank: int) -> list[int]:
 
 
 def _checked(node: Node, rank: int, places: TensorType) -> None:
-    need_kind(node, places, WHOLE, "places")
+    check.kind(node, places, WHOLE, "places")
     for name in ("collapsed_dims", "start_map", "offset_dims"):
         dims = list(attr(node, name))
         if len(set(dims)) != len(dims) or (name != "offset_dims" and any(not 0 <= d < rank for d in dims)):
@@ -118,8 +119,8 @@ def _scatter(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
     x, places, updates = types
-    one_of(node, "reduction", attr(node, "reduction"), ("none", *REDUCTIONS))
-    one_dtype(node, [x, updates])
+    check.one_of(node, "reduction", attr(node, "reduction"), ("none", *REDUCTIONS))
+    check.one_dtype(node, [x, updates])
     if x.shape is None or places.shape is None or updates.shape is None:
         return [TensorType(x.dtype, x.shape)]
     _checked(node, len(x.shape), places)
@@ -128,7 +129,7 @@ def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
     if len(updates.shape) != len(batch) + len(offset) or any(not 0 <= d < len(updates.shape) for d in offset):
         fail(node, f"updates {list(updates.shape)} do not fit places {list(places.shape)} and offsets {tuple(offset)}")
     lead = [updates.shape[i] for i in _batch_axes(offset, len(updates.shape))]
-    fits(node, TensorType(None, tuple(lead)), "the batch of updates", *batch)
+    check.shape(node, TensorType(None, tuple(lead)), "the batch of updates", *batch)
     return [TensorType(x.dtype, x.shape)]
 
 

@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, TensorType
-from .common import INT64, NUMBER, Types, fits, ints, need_kind, need_one, need_rank, whole
+from . import check
 from .detection import as_corners, overlapping
 from .registry import define
+from .shapes import INT64, NUMBER, Types, ints
 from .work import squares
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 2, 2, "boxes")
-    need_rank(node, types[1], 1, 1, "scores")
-    fits(node, types[0], "boxes", types[1].shape[0] if types[1].shape else None, 4)
+    check.rank(node, types[0], 2, 2, "boxes")
+    check.rank(node, types[1], 1, 1, "scores")
+    check.shape(node, types[0], "boxes", types[1].shape[0] if types[1].shape else None, 4)
     for t in types[:2]:
-        need_kind(node, t, NUMBER, "boxes and scores")
+        check.kind(node, t, NUMBER, "boxes and scores")
     for t, what in zip(types[3:], ("the overlap", "the least score", "sigma"), strict=True):
-        need_one(node, t, what, NUMBER)
-    most = whole(node, 2, "the greatest number of boxes")
+        check.one(node, t, what, NUMBER)
+    most = check.whole(node, 2, "the greatest number of boxes")
     count = None if most is None else max(most, 0)
     return [TensorType(INT64, (count,)), TensorType(types[1].dtype, (count,)), TensorType(INT64, ())]
 

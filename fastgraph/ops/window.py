@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node
-from .common import fail
+from .registry import fail
 
 AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 

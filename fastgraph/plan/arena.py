@@ -57,7 +57,7 @@ class Buffer:
         self.name, self.first, self.last, self.size, self.align = name, first, last, size, align
 
 
-class Plan(NamedTuple):
+class Packing(NamedTuple):
     """Byte `offsets` in the order of the buffers given, the arena's `size` and its lower `bound` in bytes.
 
     `heuristic` names the method that found it.
@@ -78,7 +78,7 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
     return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
-def plan(buffers: Sequence[Buffer], *, target: float = TARGET, rounds: int = ROUNDS, effort: int = EFFORT) -> Plan:
+def plan(buffers: Sequence[Buffer], *, target: float = TARGET, rounds: int = ROUNDS, effort: int = EFFORT) -> Packing:
     """Return offsets for `buffers`, at most `target` times the lower bound where the effort allows.
 
     The bound that `target` multiplies counts padding to the common alignment, so that it can be reached.
@@ -96,7 +96,7 @@ def plan(buffers: Sequence[Buffer], *, target: float = TARGET, rounds: int = ROU
         for i, offset in zip(solid, best.offsets, strict=True):
             offsets[i] = offset
     size = max((o + b.size for o, b in zip(offsets, buffers, strict=True)), default=0)
-    return Plan(tuple(offsets), size, lower_bound(buffers), heuristic)
+    return Packing(tuple(offsets), size, lower_bound(buffers), heuristic)
 
 
 def _pack(best: Best, rounds: int) -> None:
@@ -112,7 +112,7 @@ def _pack(best: Best, rounds: int) -> None:
         improve(best, rounds)
 
 
-def draw(buffers: Sequence[Buffer], plan: Plan, width: int = 64, rows: int = 100) -> str:
+def draw(buffers: Sequence[Buffer], plan: Packing, width: int = 64, rows: int = 100) -> str:
     """Return a picture of `plan`: a row per step (at most `rows`), a column per slice of memory.
 
     Letters are the buffers of the legend, dots are free bytes; of several in a column the last shows.

@@ -8,7 +8,7 @@ from ..freedoms import free
 from ..ir import Graph, Value, read_by
 from ..ir.weights import current as current_weights
 from ..kernels.isa.tiers import Tier
-from .arena import Buffer, Plan, plan
+from .arena import Buffer, Packing, plan
 from .constants import Constants
 from .lower import Emit, Matches, emit_copies, emit_graph
 from .program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, checked
@@ -82,7 +82,7 @@ def _place(program: Program, graph: Graph, lowest: Sequence[Value]) -> None:
     program.offsets = dict(zip(buffers, program.arena.offsets, strict=True))
 
 
-def _packed(buffers: Mapping[Value | Scratch, Buffer], lowest: Sequence[Value]) -> Plan:
+def _packed(buffers: Mapping[Value | Scratch, Buffer], lowest: Sequence[Value]) -> Packing:
     """A plan of the arena which begins with what is lowest, as that is alive throughout."""
     starts, at = {}, 0
     for value in lowest:
@@ -91,7 +91,7 @@ def _packed(buffers: Mapping[Value | Scratch, Buffer], lowest: Sequence[Value]) 
     above = plan([buffer for owner, buffer in buffers.items() if owner not in starts])
     others = iter(above.offsets)
     offsets = tuple(starts[owner] if owner in starts else at + next(others) for owner in buffers)
-    return Plan(offsets, at + above.size, at + above.bound, above.heuristic)
+    return Packing(offsets, at + above.size, at + above.bound, above.heuristic)
 
 
 def loops(program: Program) -> list[tuple[int, int]]:

@@ -59,8 +59,7 @@ def macs(step: Step) -> int:
     if node.op in RECURRENT:
         every = sum(v.type.size for v in node.inputs[RECURRENT[node.op]] if v is not None)
         return round(row_count(node.x) * every * step.share)
-    weights = node.inputs[1]
-    assert weights is not None
+    weights = node.y
     if node.op == "matmul":
         return round(node.out.type.size * node.x.type.dims[-1] * step.share)
     if node.op == "attention":
@@ -73,8 +72,7 @@ def _scores(node: Node) -> int:
     """Multiply-adds of all scores of an attention, and of all values with their weights."""
     from ..ops.attention import head_dims
 
-    keys = node.inputs[1]
-    assert keys is not None
+    keys = node.y
     rows = head_dims(node, keys.type, attr(node, "kv_num_heads"))[2]
     assert isinstance(rows, int)
     return rows * (node.x.type.size + node.out.type.size)

@@ -12,7 +12,7 @@ from ..ir import Node, Value
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.record import Record
 from ..kernels.core.table import row
-from .arena import Plan
+from .arena import Packing
 from .constants import Constants
 from .storage import Storage
 
@@ -37,6 +37,9 @@ class Ref(NamedTuple):
 
     base: Value | Scratch | int
     offset: int = 0
+
+    def plus(self, nbytes: int) -> Ref:
+        return Ref(self.base, self.offset + nbytes)
 
 
 ERROR = Ref(-1)
@@ -150,7 +153,7 @@ class Program:
         self.lasting: dict[int, Hashable] = {}
         self.storage: dict[Value, Storage] = {}
         self.offsets: dict[Value | Scratch, int] = {}
-        self.arena: Plan | None = None
+        self.arena: Packing | None = None
 
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in order of first use."""

@@ -113,6 +113,8 @@ CATALOG = {
         "extras.spectra.complex_abs": "complex_abs",
         "extras.text.tf_idf.tf_idf_vectorizer": "tf_idf_vectorizer",
         "extras.unpool.max_unpool": "max_unpool",
+        "extras.window_reduce.interior_pad": "interior_pad",
+        "extras.window_reduce.reduce_window": "reduce_window",
     },
     "exponents": {
         "passes.decompositions.element_types.exponent": "pow",

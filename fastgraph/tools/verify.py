@@ -261,10 +261,7 @@ def text(report: Report) -> str:
         ]
         lines += table(seen, right=(2, 3))
     compared = sum(operator.compared for operator in report.operators)
-    lines += [
-        "",
-        f"{compared} of {len(report.operators)} operators of the file beside their NumPy references",
-    ]
+    lines += ["", f"{compared} of {len(report.operators)} operators of the file beside their NumPy references"]
     if report.first_operator is not None:
         lines += _told(report.first_operator, report)
     if report.first is not None:

@@ -9,20 +9,16 @@ import numpy as np
 
 from ..gemm.pick_conv import Geometry, layout
 from ..gemm.pick_dot import L2, STANDARD, columns_first
-from ..gemm.pick_int8 import word_of
+from ..gemm.pick_int8 import FINISH, SECOND_LEVEL, with_memory, word_of
 from .pack_amx import LINE, ROWS, WORK, configuration, panel_bytes
 from .rows import AMX_CONV, BLOCKS
 
 PRODUCT, SHORT_PRODUCT, LOAD, STORE = 16.0, 10.0, 8.7, 16.0
 """Cycles of a product (of few rows), a load and a store of a tile, as measured."""
-FINISH, OVERHEAD = 11.0, 40.0
-"""Cycles to scale and store 64 sums, and to begin a block."""
-VNNI = 0.85 * 64 * 1.96
-"""Products a cycle that a kernel without tiles reaches."""
-MEMORY, SECOND_LEVEL, L1 = 8.0, 48.0, 32 << 10
-"""Bytes a cycle from memory and from the second-level cache; what may stay in the first one."""
-GAIN = 1.1
-"""How many times faster tiles must be said to be."""
+OVERHEAD = 40.0
+"""Cycles to begin a block."""
+L1 = 32 << 10
+"""Bytes that may stay in the first-level cache."""
 
 
 class AmxChoice(NamedTuple):
@@ -44,11 +40,6 @@ class AmxChoice(NamedTuple):
     def scratch(self) -> int:
         """Bytes for each thread, 64-byte aligned."""
         return self.fields["scratch_bytes"]
-
-
-def dense(m: int, n: int, k: int, ldx: int) -> Geometry:
-    """A dense layer of m rows, ldx bytes apart, as a 1x1 convolution."""
-    return Geometry(1, 1, k, n, (1, 1, m), (1, 1, 1), (1, 1, m), (0, 0, 0, ldx), item=1)
 
 
 def pick_amx(
@@ -80,14 +71,9 @@ def pick_amx(
     return AmxChoice(nt, len(table), g.run, params, offsets, config, fields)
 
 
-def worth_tiles(g: Geometry, l2: int = L2) -> bool:
-    """Whether tiles beat the vector kernel (on one thread) by GAIN."""
-    best = min(_cycles(g, mt, nt, l2) for mt, nt in BLOCKS)
-    pixels = g.images * g.groups * g.out[0] * g.out[1] * g.out[2]
-    columns = -(-g.n // 16) * 16
-    weights = 4 * g.words * columns * g.groups
-    plain = _with_memory(pixels * columns * (4 * g.words / VNNI + FINISH / 64), weights, l2)
-    return best * GAIN < plain
+def tile_cycles(g: Geometry, l2: int = L2) -> float:
+    """Of one thread, in the best blocks."""
+    return min(_cycles(g, mt, nt, l2) for mt, nt in BLOCKS)
 
 
 def tiles(g: Geometry, mt: int) -> tuple[int, int]:
@@ -131,13 +117,7 @@ def _cycles(g: Geometry, mt: int, nt: int, l2: int) -> float:
     most, *rest = sorted((products, loads, bytes_read / SECOND_LEVEL, stores), reverse=True)
     block = most + sum(rest) / 4 + OVERHEAD
     count = g.images * g.groups * g.out[0] * -(-g.out[1] * across // mt) * -(-g.n // (16 * nt))
-    return _with_memory(count * block, g.groups * -(-g.n // (16 * nt)) * weights, l2)
-
-
-def _with_memory(cycles: float, weights: int, l2: int) -> float:
-    """Cycles including reads of the weights from memory, which overlap in part."""
-    waiting = weights / (MEMORY if weights > l2 // 2 else SECOND_LEVEL)
-    return max(cycles, waiting) + min(cycles, waiting) / 8
+    return with_memory(count * block, g.groups * -(-g.n // (16 * nt)) * weights, l2)
 
 
 def amx_args(choice: AmxChoice, x_zero: int, **operands: Any) -> dict[str, Any]:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from ..core.record import Record
+from ..core.record import Record, number, reads, works, writes
 from ..core.table import Row
 
+MASKS = ("none", "f32", "bool")
+"""Nothing, what is added to scores, or which keys a query sees."""
+BLIND = ("zeros", "nan", "never nan")
+"""What a query gets whose scores are all -inf; `never nan`: zeros, also where one of them is NaN or inf."""
+STATE = Record(
+    top="the largest score so far",
+    base="the largest one of a block, then what scores are relative to",
+    total="the sum of the weights",
+    factor="of what was summed before the block",
+)
+"""Lines of f32 that a block has, with a number for each query."""
+
 ATTENTION = Record(
-    q="address of the queries: an image, head and row has d f32 beside one another",
-    k="address of the keys, alike, with rows of d f32",
-    v="address of the values, alike, with rows of e f32",
-    y="address of the result, with rows of e f32 for each query",
+    q=reads("the queries: rows of d f32", "4 * d", "batch: q_image, heads: q_head, s: q_row"),
+    k=reads("the keys, alike", "4 * d", "batch: k_image, heads // share: k_head, t: k_row"),
+    v=reads("the values: rows of e f32", "4 * e", "batch: v_image, heads // share: v_head, t: v_row"),
+    y=writes("the result, with rows of e f32 for each query", "4 * e", "batch: y_image, heads: y_head, s: y_row"),
     batch="images",
-    heads="of the queries",
-    share="of them that read one head of keys and values",
+    heads=number("of the queries", "% share == 0"),
+    share=number("of them that read one head of keys and values", "> 0"),
     s="queries",
     t="keys",
     d="f32 of a query",
@@ -31,40 +43,44 @@ ATTENTION = Record(
     y_row="",
     scale="f32 bits: what products of queries and keys are multiplied by",
     cap="f32 bits: c in c * tanh(score / c), 0 for scores as they are",
-    mask="address of what says more of the scores, or 0",
-    kind="MASKS: what a mask holds",
+    mask=reads(
+        "what says more of the scores, or 0; bools are read in whole vectors",
+        "(4 if kind == 1 else 1) * t",
+        "batch: mask_image, heads: mask_head, s: mask_row",
+        over="0 if kind == 1 else lanes - 1",
+        when="kind",
+    ),
+    kind=number("MASKS: what a mask holds", f"in range({len(MASKS)})"),
     mask_image="",
     mask_head="",
     mask_row="",
     low="keys from a query's place to the first that it sees",
     high="keys from a query's place to behind the last that it sees",
     place="the place of the first query among the keys",
-    valid="address of [batch] int64: how many keys of an image there are, or 0: all",
+    valid=reads("[batch] int64: how many keys of an image there are, or 0: all", "8 * batch", optional=True),
     follows="whether the queries of an image are its last valid keys; then `place` means nothing",
-    blind="BLIND: what becomes of queries that see no key",
-    rows="queries of a block; of `few`, all that share a head of keys",
-    keys="keys of a block, whole panels",
-    scratch="address of scratch_bytes for each thread, 64-byte aligned; it begins with packed keys",
-    scratch_bytes="bytes",
-    values_at="bytes to the packed values (`few` packs nothing)",
-    scores_at="bytes to the scores of a block, rows of keys + a vector",
-    sums_at="bytes to a block's products with values, rows of whole panels (`few`: one of whole vectors)",
-    state_at="bytes to STATE of each query of a block",
+    blind=number("BLIND: what becomes of queries that see no key", f"in range({len(BLIND)})"),
+    rows=number(
+        "queries of a block; of `few`, all that share a head of keys", "> 0 and (not few or rows == s * share)"
+    ),
+    keys=number("keys of a block, whole panels", "> 0 and keys % panel == 0"),
+    scratch=works("scratch_bytes for each thread, 64-byte aligned; it begins with packed keys", "scratch_bytes"),
+    scratch_bytes=number("bytes", f">= state_at + {4 * len(STATE)} * ceil_div(rows, lanes) * lanes"),
+    values_at=number(
+        "bytes to the packed values (`few` packs nothing)", ">= (0 if few else 4 * ceil_div(t, panel) * panel * d)"
+    ),
+    scores_at=number(
+        "bytes to the scores of a block, rows of keys + a vector", ">= values_at + (0 if few else 4 * t * columns)"
+    ),
+    sums_at=number(
+        "bytes to a block's products with values, rows of whole panels (`few`: one of whole vectors)",
+        ">= scores_at + 4 * rows * (keys + lanes)",
+    ),
+    state_at=number("bytes to STATE of each query of a block", ">= sums_at + 4 * columns * (1 if few else rows)"),
 )
 """y = softmax(scale * q x k + mask) x v for each image and head. A query's place is its number plus that of the first.
 """
 
-MASKS = ("none", "f32", "bool")
-"""Nothing, what is added to scores, or which keys a query sees."""
-BLIND = ("zeros", "nan", "never nan")
-"""What a query gets whose scores are all -inf; `never nan`: zeros, also where one of them is NaN or inf."""
-STATE = Record(
-    top="the largest score so far",
-    base="the largest one of a block, then what scores are relative to",
-    total="the sum of the weights",
-    factor="of what was summed before the block",
-)
-"""Lines of f32 that a block has, with a number for each query."""
 FAR = 1 << 40
 """More keys than there are: `low` and `high` that limit nothing."""
 

@@ -47,6 +47,11 @@ def number(meaning: str, where: str) -> Slot:
     return Slot(meaning, where=where)
 
 
+def flag(meaning: str) -> Slot:
+    """0 or 1."""
+    return number(meaning, "in (0, 1)")
+
+
 def reads(meaning: str, run: str, loops: str = "", **facts: Any) -> Slot:
     """The address of `meaning`, which is read."""
     return Slot(f"address of {meaning}", kind="read", run=run, loops=loops, **facts)

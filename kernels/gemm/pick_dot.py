@@ -185,6 +185,11 @@ def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, i
                 yield panels * cost[wide] + rest // narrow * cost[narrow] + 300, wide, panels, narrow
 
 
+def beats(times: Sequence[float], others: Sequence[float], factor: float) -> bool:
+    """Whether cycles on one thread are fewer by that factor, and fewer at all on two, where these are said."""
+    return times[0] * factor < others[0] and all(x < y for x, y in zip(times[1:], others[1:], strict=True))
+
+
 def idle(units: int, threads: int) -> float:
     """Load imbalance: the work of the busiest thread over the mean, for `units` equal pieces; 1 is best."""
     return -(-units // threads) * threads / units

@@ -10,6 +10,13 @@ from .pack_int8 import vectors_per_word
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright, widened
 from .pick_dot import L2, Costs, DotPiece, Product, dot_pieces
 
+VNNI = 0.85 * 64 * 1.96
+"""Products a cycle in vectors."""
+FINISH = 11.0
+"""Cycles to scale and store 64 sums."""
+MEMORY, SECOND_LEVEL = 8.0, 48.0
+"""Bytes a cycle from memory and from the second-level cache."""
+
 
 def _widths(tier: Tier) -> tuple[int, ...]:
     """Widths of a panel in vectors: up to four are packed to bytes together."""
@@ -106,6 +113,20 @@ def pixels_together_int8(tier: Tier, g: Geometry) -> int:
     fits = [f for f in (1, 2, 4) if g.out[2] % f == 0 and (f == 1 or f * g.n <= 2 * tier.lanes)]
     best = min(fits, key=cost)
     return best if cost(best) < 0.95 * cost(1) else 1
+
+
+def vector_cycles(g: Geometry, l2: int = L2) -> float:
+    """Of one thread, of the kernels that sum in vectors."""
+    pixels = g.images * g.groups * g.out[0] * g.out[1] * g.out[2]
+    columns = -(-g.n // 16) * 16
+    weights = 4 * g.words * columns * g.groups
+    return with_memory(pixels * columns * (4 * g.words / VNNI + FINISH / 64), weights, l2)
+
+
+def with_memory(cycles: float, weights: int, l2: int) -> float:
+    """Cycles until the work is done and the weights are read, partly at the same time."""
+    waiting = weights / (MEMORY if weights > l2 // 2 else SECOND_LEVEL)
+    return max(cycles, waiting) + min(cycles, waiting) / 8
 
 
 def word_of(byte: int) -> int:

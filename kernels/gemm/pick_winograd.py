@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from .pick_conv import Geometry, plain_cycles, row_of_band
-from .pick_dot import F32_COSTS, L2, STANDARD, columns_first, mains, max_rows, tile_cost
+from .pick_conv import Geometry, row_of_band
+from .pick_dot import F32_COSTS, L2, STANDARD, beats, columns_first, mains, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
@@ -14,6 +15,8 @@ MOST_CHANNELS = 512
 """Products in a sum up to which the error of m = 4 was measured: it grows with their square root."""
 WIDE = 128
 """Pixels of a row at most where slices are rows."""
+GAIN = 1.15
+"""How many times faster it must be said to be."""
 TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16, 50)}
 """Of one vector of a tile's input, and of its output, by m and whether tiles are tall."""
 
@@ -114,9 +117,12 @@ def _upright(g: Geometry) -> WinogradForm | None:
     return WinogradForm(upright._replace(strides=(1, 1, 1)), True, out_w, (out_w, dilation), lacking)
 
 
-def best_winograd(tier: Tier, g: Geometry, largest: int = 4, plain: Geometry | None = None, l2: int = L2) -> int | None:
-    """The m (at most `largest`, 2 or 4) to compute a convolution with; None where the conv kernel is as fast, which
-    would compute it as `plain`.
+@lru_cache(1024)
+def best_winograd(
+    tier: Tier, g: Geometry, largest: int = 4, l2: int = L2
+) -> tuple[WinogradForm, int, list[float]] | None:
+    """The form and the m (at most `largest`, 2 or 4) to compute a convolution with, and cycles on one thread
+    and on two; None where it can't, or never pays.
 
     m = 2 is more exact than the plain sum. The error of m = 4 is up to twice that of the plain sum: less than 5e-6 of
     the largest output for up to MOST_CHANNELS channels, above which it isn't chosen. The choice does not depend on
@@ -125,31 +131,23 @@ def best_winograd(tier: Tier, g: Geometry, largest: int = 4, plain: Geometry | N
     form = winograd_form(g)
     if form is None or g.c < tier.lanes:
         return None
-    otherwise = _times(plain_cycles(tier, plain or g), g.k * g.n)
     exact = form.k <= MOST_CHANNELS and largest >= 4
     if form.tall:
         kept = _tile_bytes(tier, form, 4) * form.tiles(4)[1] <= l2
-        return 4 if exact and kept and _beats(_reading(tier, form, 4, l2), otherwise, 1.15) else None
+        return (form, 4, _reading(tier, form, 4, l2)) if exact and kept else None
     two, four = (_reading(tier, form, m, l2) for m in (2, 4))
-    if exact and _beats(four, two, 1.2) and _beats(four, otherwise, 1.15):
-        return 4
-    return 2 if _beats(two, otherwise, 1.15) else None
+    return (form, 4, four) if exact and beats(four, two, 1.2) else (form, 2, two)
 
 
 def _reading(tier: Tier, form: WinogradForm, m: int, l2: int) -> list[float]:
-    """`_times` of tiles of m."""
-    return _times(_cycles(tier, form, m, l2), form.places(m) * form.k * form.g.n)
+    """`reading_times` of tiles of m."""
+    return reading_times(_cycles(tier, form, m, l2), form.places(m) * form.k * form.g.n)
 
 
-def _times(cycles: float, weights: int) -> list[float]:
-    """Cycles on one thread, and on two, including reads of the weights from memory."""
+def reading_times(cycles: float, weights: int) -> list[float]:
+    """Cycles until one thread, or two, have done the work and read the weights from memory."""
     pairs = [(cycles / threads, weights * 4 / bandwidth) for threads, bandwidth in BANDWIDTH.items()]
     return [max(pair) + min(pair) / 8 for pair in pairs]
-
-
-def _beats(times: list[float], others: list[float], factor: float) -> bool:
-    """Whether it is faster by `factor` on one thread, and faster at all on two."""
-    return times[0] * factor < others[0] and times[1] < others[1]
 
 
 def _cycles(tier: Tier, form: WinogradForm, m: int, l2: int) -> float:

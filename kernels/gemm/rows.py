@@ -5,75 +5,86 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record
+from ..core.record import Record, flag, number, reads, works, writes
 from ..core.table import Row
 from ..isa.tiers import Tier
-from ..pointwise.rows import EPILOGUE
-from .pick_blocks import BITS
+from ..pointwise.rows import ending
+from .pick_blocks import BITS, NV
 
+_PANELS = "panels(n, k)"
+_HEIGHT = "in range(1, most_rows + 1)"
 DOT = Record(
-    a="address of A [batch, m, k]",
+    a=reads("A [batch, m, k]", "4 * k - (4 - item)", "batch: item * a_stride, m: item * lda", over="4 - item"),
     lda="elements from row to row of A",
-    b="address of packed panels [batch, panels, ...], those of this call's n columns",
-    c="address of C [batch, m, n0 + n or more], of which columns n0.. are written",
+    b=reads("packed panels [batch, panels, ...], those of this call's n columns", _PANELS, "batch: 4 * b_stride"),
+    c=writes(
+        "C [batch, m, n0 + n or more], of which columns n0.. are written",
+        "stored * n",
+        "batch: stored * c_stride, m: stored * ldc",
+        start="stored * n0",
+    ),
     ldc="elements from row to row of C",
     m="rows of A and C",
     n="columns computed here",
-    n0="the first of them",
-    k="words of 4 bytes in a sum",
+    n0=number("the first of them", ">= 0"),
+    k=number("words of 4 bytes in a sum", "> 0"),
     batch="matrices",
     a_stride="elements from matrix to matrix of A",
     b_stride="words from matrix to matrix of the panels, 0 when all share one",
     c_stride="elements from matrix to matrix of C",
-    height="rows of a tile, at most as many as registers allow; the last one has fewer where m isn't a multiple",
-    block="such tiles of rows computed before the next panel",
+    height=number("rows of a tile, as registers allow; the last one has fewer where m isn't a multiple", _HEIGHT),
+    block=number("such tiles of rows computed before the next panel", "> 0"),
     by_columns="whether threads split the panels; else the tiles of rows",
 )
 
-DOT_FEW = (
-    Record(
-        a="address of A [batch, m, k]",
-        b="address of B [batch, k, n]",
-        c="address of C [batch, m, n]",
-        m="rows of A and C",
-        n="columns of B and C",
-        k="columns of A, rows of B",
-        batch="matrices",
-        a_stride="elements from matrix to matrix of A",
-        b_stride="elements from matrix to matrix of B, 0 when all share one",
-        c_stride="elements from matrix to matrix of C",
-        block="columns of C that one thread makes at a time",
-    )
-    + EPILOGUE
-)
+DOT_FEW = Record(
+    a=reads("A [batch, m, k]", "4 * k", "batch: 4 * a_stride, m: 4 * k"),
+    b=reads("B [batch, k, n]", "4 * k * n", "batch: 4 * b_stride"),
+    c=writes("C [batch, m, n]", "4 * m * n", "batch: 4 * c_stride"),
+    m="rows of A and C",
+    n="columns of B and C",
+    k="columns of A, rows of B",
+    batch="matrices",
+    a_stride="elements from matrix to matrix of A",
+    b_stride="elements from matrix to matrix of B, 0 when all share one",
+    c_stride="elements from matrix to matrix of C",
+    block=number("columns of C that one thread makes at a time", "> 0"),
+) + ending("batch", "m")
 
-DOT_BLOCKS = (
-    Record(
-        a="address of A [batch, m, k]",
-        lda="elements from row to row of A",
-        b="address of groups of columns, as pick_blocks.pack_blocks makes them",
-        c="address of C [batch, m, n]",
-        ldc="elements from row to row of C",
-        m="rows of A and C",
-        n="columns",
-        k="columns of A, a multiple of the codes of a word",
-        batch="matrices, the rows of one behind those of the other",
-        block="words of codes that have a scale in common; the last ones may be fewer",
-        zeros="whether blocks have zero points",
-        group="bytes from group to group",
-        height="rows of a tile",
-        few="whether products are summed while codes are read; else a group is decoded first",
-        scratch="address of scratch_bytes for each thread: [1 + k, columns of a group] f32, unless `few`",
-        scratch_bytes="bytes",
-    )
-    + EPILOGUE
-)
+DOT_BLOCKS = Record(
+    a=reads("A [batch, m, k]", "4 * k", "batch * m: 4 * lda"),
+    lda="elements from row to row of A",
+    b=reads(
+        "groups of columns, as pick_blocks.pack_blocks makes them", "group_bytes", f"ceil_div(n, {NV} * lanes): group"
+    ),
+    c=writes("C [batch, m, n]", "4 * n", "batch * m: 4 * ldc"),
+    ldc="elements from row to row of C",
+    m="rows of A and C",
+    n="columns",
+    k=number("columns of A, a multiple of the codes of a word", "> 0 and k % per_word == 0"),
+    batch="matrices, the rows of one behind those of the other",
+    block=number("words of codes that have a scale in common; the last ones may be fewer", "> 0"),
+    zeros="whether blocks have zero points",
+    group="bytes from group to group",
+    height=number("rows of a tile", _HEIGHT),
+    few="whether products are summed while codes are read; else a group is decoded first",
+    scratch=works(
+        "scratch_bytes for each thread: [1 + k, columns of a group] f32, unless `few`",
+        f"0 if few else {4 * NV} * (1 + k) * lanes",
+    ),
+    scratch_bytes=number("bytes", ">= 0"),
+) + ending("batch", "m")
 
 CONV = Record(
     x="address of the input [images, d, h, w, sets * channels]",
-    w="address of packed panels [sets, panels, ...], those of this call's channels",
-    y="address of the result [images, out_d, out_h, out_w, channels], whole",
-    taps="address of [k / length] int64: bytes from a pixel to where each run begins",
+    w=reads("packed panels [sets, panels, ...], those of this call's channels", f"sets * {_PANELS}"),
+    y=writes(
+        "the result [images, out_d, out_h, out_w, channels], whole",
+        "stored * n",
+        "images * out_d * out_h * out_w: stored * ldy, sets: stored * n_set",
+        start="stored * n0",
+    ),
+    taps=reads("[k / length] int64: bytes from a pixel to where each run begins", "8 * (k // length)"),
     scratch="address of scratch_bytes for each thread, 64-byte aligned",
     scratch_bytes="bytes",
     images="how many",
@@ -81,10 +92,10 @@ CONV = Record(
     out_d="slices of the result",
     out_h="rows of it",
     out_w="pixels of a row",
-    n="channels of each group computed here",
-    n0="the first of them",
-    n_set="channels of a group",
-    k="words of 4 bytes in a sum",
+    n=number("channels of each group computed here", "> 0"),
+    n0=number("the first of them", ">= 0"),
+    n_set=number("channels of a group", ">= 0"),
+    k=number("words of 4 bytes in a sum", "% length == 0"),
     ldy="elements from pixel to pixel of y",
     x_image="bytes from image to image of x",
     x_set="bytes from group to group",
@@ -93,14 +104,14 @@ CONV = Record(
     x_first="bytes from a row's start to the first pixel that is copied",
     d="slices of x",
     h="rows of x",
-    k_d="slices of the kernel",
+    k_d=number("slices of the kernel", "> 0"),
     stride_z="slices from output to output",
     dilation_z="slices from tap to tap",
     pad_z="slices of padding before",
     stride_y="rows from output to output",
     pad_y="rows of padding before",
-    height="outputs of a tile, at most as many as registers allow; the last one of a row or band has fewer",
-    band="rows of the result that a band is for",
+    height=number("outputs of a tile, as registers allow; the last one of a row or band has fewer", _HEIGHT),
+    band=number("rows of the result that a band is for", "> 0"),
     reach="rows of a band for the first of them",
     step_y="rows of x from row to row of a band",
     move_y="rows of a band for each further one of the result",
@@ -114,28 +125,34 @@ CONV = Record(
     band_y="bytes from row to row",
     rs="bytes from pixel to pixel, in a band or `direct` in x",
     gs="bytes from one row of outputs to the next, in a band or `direct` in x",
-    length="words of a run: those of a sum lie in runs of as many",
+    length=number("words of a run: those of a sum lie in runs of as many", "> 0"),
     direct="whether x is read without a band",
     by_columns="whether threads split the panels; else bands",
     fill="the word whose bytes padding repeats",
 )
 
 PACK = Record(
-    b="address of B [batch, k, n]",
+    b=reads("B [batch, k, n]", "4 * n", "batch: 4 * b_stride, k: 4 * ldb"),
     ldb="f32 from row to row of B",
-    packed="address of what is made: [batch, panels, 1 + k, nv * lanes] f32",
+    packed=writes("what is made: [batch, panels, 1 + k, nv * lanes] f32", f"batch * {_PANELS}"),
     n="columns",
-    k="rows",
+    k=number("rows", "> 0"),
     batch="matrices",
     b_stride="f32 from matrix to matrix of B",
 )
 
 OVERLAPS = Record(
-    t="address of the products [sets, images, d, h, w, taps, n], f32",
-    y="address of the result [images, out_d, out_h, out_w, sets * n]",
+    t=reads(
+        "the products [sets, images, d, h, w, taps, n], f32", "4 * sets * images * d * h * w * k_d * k_h * k_w * n"
+    ),
+    y=writes(
+        "the result [images, out_d, out_h, out_w, sets * n]",
+        "stored * sets * n",
+        "images * out_d * out_h * out_w: stored * ldy",
+    ),
     ldy="elements from pixel to pixel of y",
-    bias="address of [sets * n] f32",
-    scratch="address of scratch_bytes for each thread",
+    bias=reads("[sets * n] f32", "4 * sets * n"),
+    scratch=works("scratch_bytes for each thread", "4 * out_w * n"),
     scratch_bytes="bytes, at least those of a row of y as f32",
     images="how many",
     sets="groups",
@@ -149,9 +166,9 @@ OVERLAPS = Record(
     k_d="slices of the kernel",
     k_h="rows of it",
     k_w="pixels of a row",
-    stride_z="slices of the result from input to input",
-    stride_y="rows",
-    stride_x="pixels",
+    stride_z=number("slices of the result from input to input", "> 0"),
+    stride_y=number("rows", "> 0"),
+    stride_x=number("pixels", "> 0"),
     dilation_z="slices from tap to tap",
     dilation_y="rows",
     dilation_x="pixels",
@@ -160,68 +177,68 @@ OVERLAPS = Record(
     pad_x="pixels",
 )
 
-COL2IM = OVERLAPS + EPILOGUE
+COL2IM = OVERLAPS + ending("images", "out_d * out_h * out_w", "sets * n")
 
-WINOGRAD = (
-    Record(
-        x="address of the input [images, d, h, w, channels]",
-        w="address of the weights in panels [places, panels, ...], then the bias",
-        y="address of the result [images, out_d * outputs, n]",
-        scratch="address of scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums, outputs",
-        scratch_bytes="bytes",
-        images="how many",
-        out_d="slices of the result",
-        out_h="rows of a slice",
-        out_w="pixels of a row",
-        outputs="pixels of a slice: the last row may have fewer",
-        y_z="pixels of y from slice to slice",
-        y_y="pixels of y from row to row",
-        n="channels of the result",
-        k="f32 in a sum: channels of all blocks of taps",
-        channels="of x",
-        k_d="slices of the kernel",
-        parts_y="blocks of three rows of it",
-        parts_x="blocks of three columns of it, 1 where tiles are tall",
-        ldy="f32 from pixel to pixel of y",
-        x_image="bytes from image to image of x",
-        x_z="bytes from slice to slice",
-        x_y="bytes from row to row",
-        x_first="bytes from a row's start to the first pixel that is copied",
-        d="slices of x",
-        h="rows of x",
-        stride_z="slices from output to output",
-        dilation_z="slices from tap to tap",
-        pad_z="slices of padding before",
-        pad_y="rows of padding before",
-        band="rows of tiles that a band is for",
-        slices="slices of the result whose bands are multiplied together",
-        across="tiles in each",
-        height="Winograd tiles in a tile of dot, at most as many as registers allow; the last of a band has fewer",
-        left="zeros that a row of a band begins with",
-        pixels="runs copied after that",
-        run="f32 of a run",
-        lacking="f32 that the run of the last row of x has fewer; 0 where rows have several runs",
-        x_step="bytes from run to run in x",
-        pixel_step="bytes from run to run in a band",
-        right="zeros after them",
-        band_z="bytes from slice to slice of a band",
-        band_y="bytes from row to row",
-        pixel="bytes from pixel to pixel of a band",
-        v_start="bytes of scratch before the transformed inputs",
-        v_row="bytes of them from tile to tile",
-        v_plane="bytes of them from place to place",
-        s_start="bytes of scratch before the sums",
-        s_plane="bytes of them from place to place",
-        o_start="bytes of scratch before m rows of outputs of one panel, which wait for the chain",
-        by_columns="whether threads split the panels; else bands",
-    )
-    + EPILOGUE
-)
+WINOGRAD = Record(
+    x="address of the input [images, d, h, w, channels]",
+    w=reads(
+        "the weights in panels [places, panels, ...], then the bias",
+        "4 * (winograd_places * (k + 1) + 1) * ceil_div(n, nv * lanes) * nv * lanes",
+    ),
+    y="address of the result [images, out_d * outputs, n]",
+    scratch=works(
+        "scratch_bytes for each thread, 64-byte aligned: a band, its transform, sums, outputs", "scratch_bytes"
+    ),
+    scratch_bytes="bytes",
+    images="how many",
+    out_d="slices of the result",
+    out_h="rows of a slice",
+    out_w="pixels of a row",
+    outputs="pixels of a slice: the last row may have fewer",
+    y_z="pixels of y from slice to slice",
+    y_y="pixels of y from row to row",
+    n="channels of the result",
+    k=number("f32 in a sum: channels of all blocks of taps", "> 0"),
+    channels=number("of x", "> 0"),
+    k_d=number("slices of the kernel", "> 0"),
+    parts_y=number("blocks of three rows of it", "> 0"),
+    parts_x=number("blocks of three columns of it, 1 where tiles are tall", "> 0"),
+    ldy="f32 from pixel to pixel of y",
+    x_image="bytes from image to image of x",
+    x_z="bytes from slice to slice",
+    x_y="bytes from row to row",
+    x_first="bytes from a row's start to the first pixel that is copied",
+    d="slices of x",
+    h="rows of x",
+    stride_z="slices from output to output",
+    dilation_z="slices from tap to tap",
+    pad_z="slices of padding before",
+    pad_y="rows of padding before",
+    band=number("rows of tiles that a band is for", "> 0"),
+    slices=number("slices of the result whose bands are multiplied together", "> 0"),
+    across=number("tiles in each", "> 0"),
+    height=number("Winograd tiles in a tile of dot, as registers allow; the last of a band has fewer", _HEIGHT),
+    left="zeros that a row of a band begins with",
+    pixels="runs copied after that",
+    run="f32 of a run",
+    lacking="f32 that the run of the last row of x has fewer; 0 where rows have several runs",
+    x_step="bytes from run to run in x",
+    pixel_step="bytes from run to run in a band",
+    right="zeros after them",
+    band_z="bytes from slice to slice of a band",
+    band_y="bytes from row to row",
+    pixel="bytes from pixel to pixel of a band",
+    v_start="bytes of scratch before the transformed inputs",
+    v_row="bytes of them from tile to tile",
+    v_plane="bytes of them from place to place",
+    s_start="bytes of scratch before the sums",
+    s_plane="bytes of them from place to place",
+    o_start="bytes of scratch before m rows of outputs of one panel, which wait for the chain",
+    by_columns="whether threads split the panels; else bands",
+) + ending("images", "out_d * outputs")
 
 STORED_U8 = Record(
-    zero_point="what is added to rint(sum * multiplier)",
-    low="the least number that is stored",
-    high="the greatest",
+    zero_point="what is added to rint(sum * multiplier)", low="the least number that is stored", high="the greatest"
 )
 STORED = STORED_U8 + Record(
     form="0: u8, or f32 (low and high are their bits); 128: s8, where zero_point, low and high are 128 more than those "
@@ -231,28 +248,30 @@ STORES = {"bytes": 1, "words": 4}
 """What a kernel stores, u8 and s8 or f32 and i32, and the bytes of an element."""
 DOT_INT8 = DOT + STORED
 CONV_INT8 = CONV + STORED
-COL2IM_INT8 = OVERLAPS + Record(multipliers="address of [sets * n] f32") + STORED
+COL2IM_INT8 = OVERLAPS + Record(multipliers=reads("[sets * n] f32", "4 * sets * n")) + STORED
 """The products and the bias are i32."""
 
 ROW_INT8 = (
     Record(
-        a="address of A [k words]",
-        b="address of packed panels, those of this call's n columns, with weights of 0 for what A lacks",
-        c="address of C [n0 + n or more], of which columns n0.. are written",
+        a=reads("A [k words]", "4 * (k - chains) + 1", over="4 * chains - 1"),
+        b=reads("packed panels, those of this call's n columns, with weights of 0 for what A lacks", _PANELS),
+        c=writes("C [n0 + n or more], of which columns n0.. are written", "stored * n", start="stored * n0"),
         n="columns computed here",
-        n0="the first of them",
-        k="words of 4 bytes in a sum, a multiple of pick_int8.chains",
+        n0=number("the first of them", ">= 0"),
+        k=number("words of 4 bytes in a sum, a multiple of pick_int8.chains", "> 0 and k % chains == 0"),
         signs="what every word of A is xored with: 0x80808080 where A is s8, else 0",
     )
     + STORED
 )
 
 PACK_INT8 = Record(
-    b="address of B [batch, k, n] u8",
+    b=reads("B [batch, k, n] u8", "n", "batch: b_stride, k: ldb", over="short(n, vector)"),
     ldb="bytes from row to row of B",
-    packed="address of the panels that pack_int8 makes of B - 128 for nv = 4 and `rowsum`",
+    packed=writes(
+        "the panels that pack_int8 makes of B - 128 for nv = 4 and `rowsum`", "batch * panels(n, ceil_div(k, 4))"
+    ),
     n="columns",
-    k="rows of B",
+    k=number("rows of B", "> 0"),
     batch="matrices",
     b_stride="bytes from matrix to matrix of B",
     minus_zero_a="minus the zero point of A",
@@ -267,21 +286,28 @@ RANGE_BYTES = 16
 GRIDS = ("symmetric", "asymmetric", "onnx")
 
 EXTREMES = Record(
-    x="address of [images, count] f32",
+    x=reads("[images, count] f32", "4 * images * count"),
     images="how many",
     count="numbers of an image",
-    parts="of an image, whose extremes are found separately",
-    extremes="address of [images, parts, 2] f32: the least and greatest number or 0.0, both NaN where one isn't finite",
+    parts=number("of an image, whose extremes are found separately", "> 0"),
+    extremes=writes(
+        "[images, parts, 2] f32: the least and greatest number or 0.0, both NaN where one isn't finite",
+        "8 * images * parts",
+    ),
 )
 
+_RANGES = "(images if per_image else min(images, 1))"
 ROUND = Record(
-    x="address of [images, rows, run] f32",
-    extremes="address of what the kernel `extremes` made of x",
-    parts="of an image, or of x",
-    per_image="ranges from image to image: 1, or 0 where x has one",
-    ranges="address of [images] ranges, or of one, which are made",
-    grid="which numbers a range has: the place of the operator dynamic_round's grid in GRIDS",
-    y="address of [images, top + rows + bottom, left + run + right] u8 or f32, with what stands for 0.0 around x",
+    x=reads("[images, rows, run] f32", "4 * images * rows * run", here="out == 'f32'"),
+    extremes=reads("what the kernel `extremes` made of x", f"8 * {_RANGES} * parts"),
+    parts=number("of an image, or of x", "> 0"),
+    per_image=flag("ranges from image to image: 1, or 0 where x has one"),
+    ranges=writes("[images] ranges, or of one, which are made", f"{RANGE_BYTES} * {_RANGES}"),
+    grid=number("which numbers a range has: its operator's grid in GRIDS", f"in range({len(GRIDS)})"),
+    y=writes(
+        "[images, top + rows + bottom, left + run + right] u8 or f32, with what stands for 0.0 around x",
+        "bytes_of(out) * images * (top + rows + bottom) * (left + run + right)",
+    ),
     whole="1: f32 are whole numbers of steps, 0: the reals that these stand for",
     images="how many",
     rows="of an image",
@@ -292,15 +318,25 @@ ROUND = Record(
     right="numbers behind a row",
 )
 
-RANGES = Record(
-    ranges="address of the ranges that A or x was rounded by",
-    per_image="ranges from image to image (batch to batch)",
-    per_row="ranges from row to row: 1, or 0 where an image has one",
-)
-DOT_DYNAMIC = DOT + RANGES + EPILOGUE
-CONV_DYNAMIC = CONV + RANGES + EPILOGUE
-DOT_F32 = DOT + EPILOGUE
-CONV_F32 = CONV + EPILOGUE
+
+def _ranges(images: str, rows: str) -> Record:
+    """Where a dynamic kernel finds the ranges of what it multiplies."""
+    loops = f"{images}: {RANGE_BYTES} * per_image, {rows}: {RANGE_BYTES} * per_row"
+    return Record(
+        ranges=reads("the ranges that A or x was rounded by", f"{RANGE_BYTES}", loops),
+        per_image=number("ranges from image to image (batch to batch)", ">= 0"),
+        per_row=number("ranges from row to row: 1, or 0 where an image has one", "== by_row"),
+    )
+
+
+RANGES = _ranges("batch", "m")
+_DOT_ENDING = ending("batch", "m", start="4 * n0")
+_PIXELS = "out_d * out_h * out_w"
+_CONV_ENDING = ending("images", _PIXELS, columns="sets: 4 * n_set", start="4 * n0")
+DOT_DYNAMIC = DOT + RANGES + _DOT_ENDING
+CONV_DYNAMIC = CONV + _ranges("images", _PIXELS) + _CONV_ENDING
+DOT_F32 = DOT + _DOT_ENDING
+CONV_F32 = CONV + _CONV_ENDING
 
 _WIDTHS = {"nv": (1, 2, 3, 4)}
 _F32 = {"nv": (*_WIDTHS["nv"], 8)}

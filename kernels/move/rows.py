@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.record import Record, number, reads, works, writes
+from ..core.record import Record, flag, number, reads, works, writes
 from ..core.table import Row
 from ..isa.tiers import Tier
 
@@ -158,7 +158,7 @@ def _places(dst: str, components: str, fates: Sequence[int]) -> Record:
         reads(_SRC, "run", f"count: s, **each(rank, 'n', 's'), {components}"),
         index=reads("the indices, whole numbers", "index_size", "depth: component, count: i, **each(rank, 'n', 'i')"),
         index_size=number("bytes of an index: 1, 2, 4 or 8", f"in {WORDS}"),
-        signed=number("1 where indices have a sign, else 0", "in (0, 1)"),
+        signed=flag("1 where indices have a sign, else 0"),
         component=number("from one index of a place to the next", ">= 0"),
         depth=number("indices that say a place, 1 or more", f"in range(1, {DEPTH + 1})"),
         outside=number(
@@ -281,7 +281,7 @@ BACKWARDS = Record(
     places=writes("int64 [count, steps]", "8 * count * steps"),
     lengths=reads("the lengths, whole numbers", "count * index_size"),
     index_size=number("bytes of a length: 1, 2, 4 or 8", f"in {WORDS}"),
-    signed=number("1 where lengths have a sign, else 0", "in (0, 1)"),
+    signed=flag("1 where lengths have a sign, else 0"),
     count="sequences",
     steps="of each",
 )
@@ -294,7 +294,7 @@ TRIANGLE = Record(
     rows="of a matrix",
     columns="of a matrix; rows are dense",
     size=number("bytes of an element", f"in {WORDS}"),
-    upper=number("1 where what lies on the diagonal and to its right is kept; 0: on it and to its left", "in (0, 1)"),
+    upper=flag("1 where what lies on the diagonal and to its right is kept; 0: on it and to its left"),
 )
 
 POINT = Record(
@@ -337,7 +337,7 @@ SAMPLE = Record(
     dst_channel="from channel to channel; points lie together",
     mode=number("NEAREST 0, LINEAR 1, CUBIC 2", "in range(3)"),
     outside=number("ZEROS 0, BORDER 1, REFLECTED 2, PADDED 3", "in range(4)"),
-    fold=number("1 where coordinates are reflected before they are rounded, else 0", "in (0, 1)"),
+    fold=flag("1 where coordinates are reflected before they are rounded, else 0"),
     pad="bits of an f32",
     axes=number("how many are sampled, 1 or more", f"in range(1, {SAMPLED + 1})"),
 ) + Record({f"{name}{k}": f"{meaning}, of axis {k}" for k in range(SAMPLED) for name, meaning in POINT.items()})
@@ -361,9 +361,9 @@ SUPPRESS = Record(
     count=reads("an int64: how many of the n boxes there are, or 0: all", "8", optional=True),
     wanted=reads("an int64: how many are kept at most, if that is less than `most`; or 0", "8", optional=True),
     empty="what stands behind the kept ones in `places`",
-    centered=number("1 where boxes are (x, y, width, height) of their middles; 0: opposite corners", "in (0, 1)"),
-    strict=number("1 where an overlap of `limit` is too much already, else 0", "in (0, 1)"),
-    reaches=number("1 where a score of `least` counts, else 0", "in (0, 1)"),
+    centered=flag("1 where boxes are (x, y, width, height) of their middles; 0: opposite corners"),
+    strict=flag("1 where an overlap of `limit` is too much already, else 0"),
+    reaches=flag("1 where a score of `least` counts, else 0"),
     scratch=works("memory for each thread", "scratch_bytes"),
     scratch_bytes=number(
         "bytes of it: 8 for each of n, and 4 * 5 for each of most, rounded up to whole vectors",
@@ -385,7 +385,7 @@ TOP_K = Record(
     ),
     kind=number("the place of the element type in NUMBERS", _KIND),
     size=number("its bytes", f"== {_KIND_BYTES} and (size == 8) == wide"),
-    least=number("1 where the smallest are the best, else 0", "in (0, 1)"),
+    least=flag("1 where the smallest are the best, else 0"),
     scratch=works("memory for each thread", "k * (16 if wide else 8)"),
     scratch_bytes="bytes of it: 8 for each of k, or 16 where elements have 8 bytes",
 )
@@ -400,7 +400,7 @@ NON_ZERO = Record(
     rank=number("1 or more", "> 0"),
     n=number("its elements", "== prod(table('dims', rank)) and min(table('dims', rank)) > 0"),
     size=number("bytes of one: 1, 2, 4 or 8", f"in {WORDS}"),
-    real=number("1 where they are floats, of which -0 is 0, else 0", "in (0, 1)"),
+    real=flag("1 where they are floats, of which -0 is 0, else 0"),
 )
 
 RESIZED = ("f32", "u8", "s8")

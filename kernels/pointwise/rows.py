@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record, chain, number, reads, writes
+from ..core.record import Record, chain, flag, number, reads, writes
 from ..core.table import Row
 from ..isa.tiers import Tier
 from .steps import STEPS
@@ -81,9 +81,7 @@ def _axis(item: str, y: str, over: str = "0", here: str = "0", least: int = 0) -
 
 
 AXIS = _axis("4", "4 * outer * n * inner", here="1")
-_SIGNED = Record(
-    signed=number("1 where whole numbers have a sign, else 0; which means nothing for floats", "in (0, 1)")
-)
+_SIGNED = Record(signed=flag("1 where whole numbers have a sign, else 0; which means nothing for floats"))
 
 CALL = Record(
     table="address of the chain's table: CHAIN, READ for each operand, then the steps",
@@ -135,17 +133,42 @@ def value(number: int) -> int:
 _WALK = "address of the kernel `chain`, or 0: there is none"
 _TABLE = "the chain's table, or 0"
 WALK = Record(walk=_WALK, table=f"address of {_TABLE}")
-EPILOGUE = (
-    Record(
-        form="what is made of sums: the place of an operation in FORMS",
-        low="f32 bits: clip's least result, -inf without; slope of leaky_relu, hard_sigmoid; alpha of swish",
-        high="alike: clip's greatest result, inf without; what hard_sigmoid adds",
-        addend="address of f32 that are added first, 0 without",
+
+
+_BITS = "in range(-1 << 31, 1 << 32)"
+
+
+def ending(
+    images: str, rows: str, n: str = "n", columns: str = "", forms: int = 3, here: str = "1", **facts: str
+) -> Record:
+    """EPILOGUE of a kernel that sums, of each of so many `images`, `rows` rows of n f32, in all `columns`.
+
+    forms: how many it has; here: of what its chain reads; facts: of all that is read.
+    """
+    places = f"{images}: 4 * addend_image, {rows}: 4 * addend_row, {columns}"
+    return Record(
+        form=number("what is made of sums: the place of an operation in FORMS", f"in range({forms})"),
+        low=number(
+            "f32 bits: clip's least result, -inf without; slope of leaky_relu, hard_sigmoid; alpha of swish", _BITS
+        ),
+        high=number("alike: clip's greatest result, inf without; what hard_sigmoid adds", _BITS),
+        addend=reads(
+            "f32 that are added first, 0 without",
+            f"4 * {n}",
+            places,
+            when="form == 0",
+            optional=True,
+            here="1",
+            **facts,
+        ),
         addend_image="f32 from image to image of it",
         addend_row="f32 from row to row",
+        walk=_WALK,
+        table=chain(_TABLE, f"1, 1, {images}, {rows}", f"4 * {n}", columns, here=here, **facts),
     )
-    + WALK
-)
+
+
+EPILOGUE = ending("images", "rows")
 """What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or what another of FORMS makes of the
 sum, or a chain of steps of which sums are value 0; then nothing is added. pointwise/epilogue.py does it."""
 FORMS = ("clip", "leaky_relu", "hard_sigmoid_mul")
@@ -188,7 +211,7 @@ ARG = (
     _axis("bytes_of(element)", "8 * outer * inner", over=_BYTES_OVER.format("lanes"), least=1)
     + _SIGNED
     + Record(
-        least=number("1 where the smallest is looked for, 0 for the largest", "in (0, 1)"),
+        least=flag("1 where the smallest is looked for, 0 for the largest"),
         last="1 where the last of several is looked for, 0 for the first",
     )
 )
@@ -215,8 +238,8 @@ RANDOM = Record(
     high=reads("a u64: the upper half of the counters; means nothing to Threefry", "8"),
     counter=reads("a u64: the first counter's lower half", "8"),
     blocks="",
-    threefry=number("1: Threefry; 0: Philox", "in (0, 1)"),
-    fresh=number("1 where the time is added to `high`, so that no two calls give the same words; else 0", "in (0, 1)"),
+    threefry=flag("1: Threefry; 0: Philox"),
+    fresh=flag("1 where the time is added to `high`, so that no two calls give the same words; else 0"),
 )
 
 _FLAG = (False, True)

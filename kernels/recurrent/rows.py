@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.record import Record
+from collections.abc import Callable
+
+from ..core.record import Record, Slot, number, reads, works, writes
 from ..core.table import Row
 
 CELLS = {"rnn": (1,), "gru": (2, 1), "gru_after": (3,), "lstm": (4,), "lstm_bytes": (4,)}
@@ -38,41 +40,71 @@ INFO = Record(
 STATES = 4
 """Vectors of the state in a row of scratch: the state that a step reads, that it writes, and what else a cell keeps."""
 
+_LSTM = "cell.startswith('lstm')"
+
+
+def _state(moves: Callable[..., Slot], name: str, meaning: str, when: str = "1") -> Slot:
+    """The address of a state of each direction and row."""
+    loops = f"directions: {name}_direction, batch: {name}_row"
+    return moves(meaning, "4 * hidden", loops, when=when, optional=True)
+
+
 WALK = Record(
-    y="address of the result [steps, directions, batch, hidden] f32, in the order that the strides say",
+    y=writes(
+        "the result [steps, directions, batch, hidden] f32, in the order that the strides say",
+        "4 * hidden",
+        "steps: y_step, directions: y_direction, batch: y_row",
+    ),
     y_step="from step to step",
     y_direction="",
     y_row="",
-    last="address of the last states [directions, batch, hidden], 0: nobody asks for them",
+    last=_state(writes, "last", "the last states [directions, batch, hidden], 0: nobody asks for them"),
     last_direction="",
     last_row="",
-    last_cell="alike, of the cells' states, which only an lstm has",
+    last_cell=_state(writes, "last_cell", "those of the cells, which only an lstm has", _LSTM),
     last_cell_direction="",
     last_cell_row="",
-    first="address of the initial states, 0: zeros",
+    first=_state(reads, "first", "the initial states, 0: zeros"),
     first_direction="",
     first_row="",
-    first_cell="alike, of the cells' states",
+    first_cell=_state(reads, "first_cell", "those of the cells", _LSTM),
     first_cell_direction="",
     first_cell_row="",
-    projected="address of inputs times weights plus bias, each row [directions, blocks, gates, lanes] f32",
+    projected=reads(
+        "inputs times weights plus bias, each row [directions, blocks, gates, lanes] f32",
+        f"ceil_div(hidden, lanes) * {GATES}[cell] * vector",
+        "steps: projected_step, directions: projected_direction, batch: projected_row",
+    ),
     projected_step="",
     projected_row="",
     projected_direction="",
-    weights="address of recurrent weights as pack_recurrent.py packs them, for the first product of the cell",
-    second="for the second",
+    weights=reads(
+        "recurrent weights as pack_recurrent.py packs them, for the first product of the cell",
+        "directions * weight_bytes(hidden, 0)",
+    ),
+    second=reads("those for the second", "directions * weight_bytes(hidden, 1)", when=f"len({CELLS}[cell]) > 1"),
     lengths="address of [batch] int32, the steps of each sequence; 0: all have `total`",
     error="address of an int64 that is set to 1 when a length is none of 0 to `total`",
-    peepholes="address of [directions, blocks, 3, lanes] f32, for the gates input, output, forget; 0: none",
-    activations="address of [directions, 3, 3] int64: place in ACTIVATIONS, f32 bits of alpha and beta",
-    scratch="address of [directions * batch] rows of row_bytes: STATES vectors of a state, then INFO",
-    row_bytes="",
-    start="steps that calls before this one made, with the same scratch",
+    peepholes=reads(
+        "[directions, blocks, 3, lanes] f32, for the gates input, output, forget; 0: none",
+        f"directions * ceil_div(hidden, lanes) * {PEEPHOLES} * vector",
+        optional=True,
+    ),
+    activations=reads(
+        "[directions, 3, 3] int64: place in ACTIVATIONS, f32 bits of alpha and beta", f"{24 * PLACES} * directions"
+    ),
+    scratch=works(
+        "[directions * batch] rows of row_bytes: STATES vectors of a state, then INFO",
+        "row_bytes",
+        "directions * batch: row_bytes",
+    ),
+    row_bytes=number("", f"== {STATES} * ceil_div(hidden, lanes) * vector + {8 * len(INFO)}"),
+    start=number("steps that calls before this one made, with the same scratch", ">= 0"),
     steps="that this call makes; projected and y begin with the first of them in time",
     total="steps of the layer",
     directions="",
     batch="",
-    hidden="",
+    hidden=number("", "> 0"),
     reverse="bit d: direction d goes backwards, from the end of each sequence; where there are lengths, in one call",
     low="f32 bits: bounds of what goes into a gate's activation",
     high="",
@@ -89,17 +121,32 @@ WALK = Record(
 )
 
 PACK = Record(
-    weights="address of [directions, gates * hidden, k] f32",
+    weights=reads(
+        "[directions, gates * hidden, k] f32", "4 * k", "directions: weights_direction, gates * hidden: weights_row"
+    ),
     weights_direction="from direction to direction",
     weights_row="from row to row",
-    bias="address of [directions, gates * hidden] f32 that panels begin with, 0: zeros",
+    bias=reads(
+        "[directions, gates * hidden] f32 that panels begin with, 0: zeros",
+        "4 * gates * hidden",
+        "directions: bias_direction",
+        optional=True,
+    ),
     bias_direction="",
-    more="address of [directions, gates * hidden] f32 that are added to that, of the first `summed` gates",
-    packed="address of the panels [directions, blocks, 1 + lines, gates, lanes] f32",
+    more=reads(
+        "[directions, gates * hidden] f32 that are added to that, of the first `summed` gates",
+        "4 * min(summed, gates) * hidden",
+        "directions: bias_direction",
+        when="summed",
+    ),
+    packed=writes(
+        "the panels [directions, blocks, 1 + lines, gates, lanes] f32",
+        "directions * ceil_div(hidden, lanes) * (1 + lines) * gates * vector",
+    ),
     directions="",
-    gates="",
-    hidden="",
-    k="columns of weights",
+    gates=number("", "> 0"),
+    hidden=number("", "> 0"),
+    k=number("columns of weights", "<= lines"),
     lines="of a panel: k, and zeros",
     summed="gates",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.table import row
@@ -81,21 +82,36 @@ class Window(NamedTuple):
         return {"n": self.images, "c": self.channels, **dict(zip(names, numbers, strict=True))}
 
 
-def plan_depthwise(tier: Tier, window: Window, multiplier: int = 1) -> tuple[str, dict[str, Any]]:
-    """(kernel, its parameters) where output channel o reads input channel o // multiplier."""
-    g, (_, k_h, size) = window, window.kernel
-    # Two vectors of channels halve the work of addressing, where no line of the cache is fetched in vain.
-    blocks = -(-g.channels // tier.lanes)
-    pairs = blocks % 2 == 0 and blocks > 2
+@lru_cache(1024)
+def depthwise_tiles(tier: Tier, g: Window) -> dict[str, Any] | None:
+    """The parameters of the kernel that computes outputs of a row in tiles; None where it can't."""
+    _, k_h, size = g.kernel
     fixed = row("depthwise").params
-    found = _apart(g, fixed["stride"]) if g.flat and multiplier == 1 and size in fixed["size"] else None
-    if found and (size != ROWS or k_h <= ROWS):
-        stride, apart = found
-        vectors = 2 if pairs and tier.registers >= 32 else 1
-        tile = _tile(-(-g.out[2] // apart), size, vectors) if size == 3 else TILES[0]
-        return "depthwise", {"size": size, "stride": stride, "tile": tile, "vectors": vectors}
-    repeated = multiplier > 1
-    return "depthwise_any", {"vectors": 2 if (pairs or blocks > 4) and not repeated else 1, "repeated": repeated}
+    found = _apart(g, fixed["stride"]) if g.flat and size in fixed["size"] else None
+    if found is None or (size == ROWS and k_h > ROWS):
+        return None
+    stride, apart = found
+    vectors = 2 if _pairs(tier, g) and tier.registers >= 32 else 1
+    tile = _tile(-(-g.out[2] // apart), size, vectors) if size == 3 else TILES[0]
+    return {"size": size, "stride": stride, "tile": tile, "vectors": vectors}
+
+
+def depthwise_any(tier: Tier, g: Window, multiplier: int = 1) -> dict[str, Any]:
+    """The parameters of the kernel for all others, in which output channel o reads input channel o // multiplier."""
+    many, repeated = _pairs(tier, g) or g.channels > 4 * tier.lanes, multiplier > 1
+    return {"vectors": 2 if many and not repeated else 1, "repeated": repeated}
+
+
+def _pairs(tier: Tier, g: Window) -> bool:
+    """Whether two vectors of channels halve the work of addressing, and fetch no line of the cache in vain."""
+    blocks = -(-g.channels // tier.lanes)
+    return blocks % 2 == 0 and blocks > 2
+
+
+def depthwise_cycles(tier: Tier, g: Window, tiles: bool) -> float:
+    """Of one thread; in tiles each column is loaded once for all outputs."""
+    taps, outputs = g.kernel[0] * g.kernel[1] * g.kernel[2], g.images * g.out[0] * g.out[1] * g.out[2]
+    return outputs * -(-g.channels // tier.lanes) * taps / (2.0 if tiles else 1.2)
 
 
 def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]:

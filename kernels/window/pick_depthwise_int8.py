@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property, lru_cache
+from collections.abc import Sequence
+from functools import cache, cached_property
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -95,31 +96,25 @@ class Part(NamedTuple):
     params: dict[str, Any]
 
 
-@lru_cache(1024)
-def plan_depthwise_int8(
-    tier: Tier, window: Window, ldx: int, ldy: int, bytewise: bool, multiplier: int = 1, out: str = "bytes"
-) -> tuple[Part, ...]:
-    """The kernels of a layer whose output channel o reads input channel o // multiplier.
-
-    bytewise: the weights less their zero point fit into signed bytes. out: one of gemm's STORES.
-    """
-    g, c, (size, stride) = window, window.channels, (window.kernel[1], window.strides[1])
+def is_unrolled(g: Window) -> bool:
+    """Whether there are unrolled kernels for a window, no output of which sees padding only."""
+    size, stride = g.kernel[1], g.strides[1]
     square = g.kernel == (1, size, size) and g.strides[1:] == (stride, stride) and not g.dilated
-    # A larger padding than the kernel reaches would have outputs that see nothing else.
     beyond = any(pad >= reach for pad, reach in zip((*g.pads, *g.ends), g.reach * 2, strict=True))
-    fast = square and size in SIZES and stride in STRIDES and not beyond
-    if multiplier != 1 or out != "bytes":
-        return (Part(0, c, "depthwise_int8_any", {"out": out}),)
-    wide = not (tier.byte_dot and bytewise)
-    if not fast:
-        return (Part(0, c, "depthwise_int8_window", {"wide": wide}),)
-    params = {"size": size, "stride": stride, "wide": wide}
-    blocks = _blocks(tier, c, g.out[2], 4 if size == 3 else 2)
-    if ldy == c and _across_pays(tier, g, params, ldx, blocks):
-        return (Part(0, c, "depthwise_int8_across", params),)
-    return tuple(
-        Part(start, channels, "depthwise_int8", {**params, "pieces": pieces}) for start, channels, pieces in blocks
-    )
+    return square and size in SIZES and stride in STRIDES and not beyond
+
+
+def in_pixels(tier: Tier, g: Window, wide: bool) -> tuple[Part, ...]:
+    """The unrolled kernels whose vectors are channels of a pixel, or of a few."""
+    params = {"size": g.kernel[1], "stride": g.strides[1], "wide": wide}
+    blocks = _blocks(tier, g.channels, g.out[2], 4 if g.kernel[1] == 3 else 2)
+    return tuple(Part(start, n, "depthwise_int8", {**params, "pieces": pieces}) for start, n, pieces in blocks)
+
+
+def across_pixels(tier: Tier, g: Window, wide: bool) -> Part | None:
+    """The unrolled kernel whose vectors go on from pixel to pixel; None where there are too few rows."""
+    params = {"size": g.kernel[1], "stride": g.strides[1], "wide": wide}
+    return Part(0, g.channels, "depthwise_int8_across", params) if g.out[1] >= _scheme(tier, params).rows else None
 
 
 def _blocks(tier: Tier, c: int, out_w: int, most: int) -> list[tuple[int, int, int]]:
@@ -132,23 +127,32 @@ def _blocks(tier: Tier, c: int, out_w: int, most: int) -> list[tuple[int, int, i
     return [(0, c, 1)]
 
 
-def _across_pays(tier: Tier, g: Window, params: dict[str, Any], ldx: int, blocks: list[tuple[int, int, int]]) -> bool:
-    """Whether vectors across pixels take less time than those of a pixel, which few channels don't fill.
+def window_cycles(tier: Tier, g: Window) -> float:
+    """For an output pixel, of the kernel that isn't unrolled."""
+    return (8 + PARTS * g.kernel[1] * g.kernel[2]) * -(-g.channels // (4 * tier.lanes))
 
-    Estimates in cycles per output pixel: the arithmetic, shared by fewer outputs across pixels, and copies of lines.
-    """
-    scheme = scheme_of(tier, **params)
-    if g.out[1] < scheme.rows:
-        return False
-    c, vector = g.channels, 8 + PARTS * len(scheme.terms) / scheme.rows / 2
-    line, _, lines, period = _lines(params, g, tier)
+
+def pixel_cycles(tier: Tier, parts: Sequence[Part]) -> float:
+    """For an output pixel, whose vectors few channels don't fill."""
+    full = 4 * tier.lanes
+    vectors = sum(-(-p.channels // full) * (1 / p.params["pieces"] + 0.15 * (p.params["pieces"] > 1)) for p in parts)
+    return _vector_cycles(tier, parts[0].params) * vectors
+
+
+def across_cycles(tier: Tier, g: Window, part: Part, ldx: int) -> float:
+    """For an output pixel: the arithmetic, shared by fewer outputs across pixels, and copies of lines."""
+    scheme, c = _scheme(tier, part.params), g.channels
+    line, _, lines, period = _lines(part.params, g, tier)
     constants = period * (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
     slow = 2 if line * lines + constants > L1 else 1.4
     copies = 5 * scheme.stride if scheme.stride > 1 or ldx != c else 0.05 * c
-    across = slow * vector * max(c / (4 * tier.lanes), 1 / g.out[2]) + copies * scheme.stride
-    full = 4 * tier.lanes
-    pixel = sum(-(-n // full) * (1 / pieces + 0.15 * (pieces > 1)) for _, n, pieces in blocks)
-    return across < vector * pixel
+    vector = _vector_cycles(tier, part.params)
+    return slow * vector * max(c / (4 * tier.lanes), 1 / g.out[2]) + copies * scheme.stride
+
+
+def _vector_cycles(tier: Tier, params: dict[str, Any]) -> float:
+    scheme = _scheme(tier, params)
+    return 8 + PARTS * len(scheme.terms) / scheme.rows / 2
 
 
 def vectors_of(params: dict[str, Any], c: int, width: int) -> np.ndarray:

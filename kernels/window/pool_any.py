@@ -27,7 +27,7 @@ from ..lang import (
 )  # fmt: skip
 from .pool import columns_counted, finished, joined, merged, rows_counted, start
 from .results import finish_rows, outputs_at, walk_row
-from .rows import POOL
+from .rows import POOL_ANY
 from .window import Place, Range, brought, nest, slots, spread, taps_inside, vectors_of, window_rows
 
 ROOM = 64
@@ -68,7 +68,7 @@ class Group:
 
 def make_pool_any(tier: Tier, op: str) -> Callable:
     """As make_pool, for any window."""
-    return nest(POOL, pooled_any(POOL, F32.vector(tier.lanes), op))
+    return nest(POOL_ANY, pooled_any(POOL_ANY, F32.vector(tier.lanes), op))
 
 
 def pooled_any(record: Record, kind: Type, op: str) -> Callable[[Place], None]:

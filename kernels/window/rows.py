@@ -5,62 +5,114 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record
+from ..core.record import Record, Slot, number, reads, works, writes
 from ..core.table import Row
 from ..gemm.rows import STORED, STORED_U8, STORES
+from ..isa.lanes import PARTS
 from ..isa.tiers import Tier
-from ..pointwise.rows import EPILOGUE
+from ..pointwise.rows import ending
 
-MAPS = Record(
-    x="address of x [n, h, w, channels]",
-    ldx="elements from pixel to pixel of x",
-    y="address of y [n, out_h, out_w, c]",
-    ldy="elements from pixel to pixel of y",
-    n="images", h="rows of x", w="columns of x", c="channels of y", out_h="rows of y", out_w="columns of y",
-)  # fmt: skip
-WINDOW = Record(
-    k_h="rows of the window", k_w="columns of it",
-    stride_y="rows of x from output to output", stride_x="columns likewise",
-    dilation_y="rows of x from tap to tap", dilation_x="columns likewise",
-)  # fmt: skip
+
+def _maps(item: str, y_item: str, over: str, deep: bool = True) -> Record:
+    """x and y, of elements of `item` and `y_item` bytes; over: elements read behind a pixel; deep: of planes."""
+    planes = ("d * ", "out_d * ") if deep else ("", "")
+    x_loops, y_loops = f"n * {planes[0]}h * w: {item} * ldx", f"n * {planes[1]}out_h * out_w: {y_item} * ldy"
+    return Record(
+        x=reads("x [n, h, w, channels]", f"{item} * (c // repeat)", x_loops, over=f"{item} * ({over})"),
+        ldx="elements from pixel to pixel of x",
+        y=writes("y [n, out_h, out_w, c]", f"{y_item} * c", y_loops),
+        ldy="elements from pixel to pixel of y",
+        n="images", h="rows of x", w="columns of x", c=number("channels of y", "% repeat == 0"),
+        out_h="rows of y", out_w="columns of y",
+    )  # fmt: skip
+
+
 PADS = Record(pad_y="rows of padding above x", pad_x="columns of padding before it")
-BAND = Record(band="rows of y computed for a block of channels before the next; any number >= 1 gives the same bits")
 
-DEPTH = Record(
-    d="planes of x [n, d, h, w, channels]", out_d="planes of y [n, out_d, out_h, out_w, c]", k_d="planes of the window",
-    stride_z="planes of x from output to output", dilation_z="planes from tap to tap",
-    pad_z="planes of padding before x",
-)  # fmt: skip
 
-PARAMETERS = Record(weights="address of weights [window..., c], dense", bias="address of bias [c]")
-REPEATED = Record(multiplier="channels of y that read a channel of x, one behind the other")
+def _windows(maps: Record, planes: str = "> 0", k_w: str = "> 0", block: str = "> 0 and block % width == 0") -> Record:
+    """The record of a kernel over windows: what it says of planes, of a window's columns, of a block of channels."""
+    return maps + Record(
+        k_h=number("rows of the window", "> 0"), k_w=number("columns of it", k_w),
+        stride_y=number("rows of x from output to output", "> 0"), stride_x=number("columns likewise", "> 0"),
+        dilation_y=number("rows of x from tap to tap", "> 0"), dilation_x=number("columns likewise", "> 0"),
+    ) + PADS + Record(
+        d=number("planes of x [n, d, h, w, channels]", planes),
+        out_d=number("planes of y [n, out_d, out_h, out_w, c]", planes),
+        k_d=number("planes of the window", planes),
+        stride_z=number("planes of x from output to output", "> 0"),
+        dilation_z=number("planes from tap to tap", "> 0"),
+        pad_z="planes of padding before x",
+        band=number("rows of y computed for a block of channels before the next; any gives the same bits", "> 0"),
+        block=number("channels computed for a row before the next row", block),
+    )  # fmt: skip
+
+
 FAR_PADS = Record(
     far_pad_z="planes of padding after x", far_pad_y="rows of padding below it", far_pad_x="columns of padding after it"
 )
 """Padding that averages may count."""
 
-WINDOWS = MAPS + WINDOW + PADS + DEPTH + BAND + Record(block="channels computed for a row before the next row")
-DEPTHWISE = WINDOWS + PARAMETERS + EPILOGUE
-DEPTHWISE_ANY = WINDOWS + PARAMETERS + REPEATED + EPILOGUE
-POOLED = WINDOWS + FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
-POOL = POOLED + EPILOGUE
+
+def _of_channels(meaning: str, run: str = "4 * c") -> Slot:
+    """The address of what is read in whole vectors of channels."""
+    return reads(meaning, run, over="4 * short(c, width)")
+
+
+PARAMETERS = Record(
+    weights=_of_channels("weights [window..., c], dense", "4 * k_d * k_h * k_w * c"), bias=_of_channels("bias [c]")
+)
+REPEATED = Record(multiplier="channels of y that read a channel of x, one behind the other")
+_LAST = "max((ceil_div(c, width) - 1) * width // repeat + width - c // repeat, 0)"
+"""Elements of x that the last vectors of channels of y are asked for behind a pixel."""
+_F32 = _maps("4", "4", _LAST)
+_ENDING: dict[str, Any] = {
+    "images": "n",
+    "rows": "out_d * out_h * out_w",
+    "n": "c",
+    "over": "4 * short(c, width)",
+    "here": "0",
+}
+_FIXED = "== size and stride * dilation_x % stride_x == 0"
+"""Columns of windows that kernels are made for; outputs of a tile are apart as taps are."""
+DEPTHWISE = _windows(_F32, "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
+DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=5)
+_COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
+POOL = _windows(_F32, k_w=_FIXED) + _COUNTED + ending(**_ENDING)
+POOL_ANY = _windows(_F32) + _COUNTED + ending(**_ENDING)
 """f32 kernels. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
 
 ZERO_X = Record(zero_x="the zero point of x")
-PACKED = Record(packed="address of the constants that pick_depthwise_int8.pack_depthwise_int8 makes")
-
-DEPTHWISE_INT8 = WINDOWS + Record(fill="address of zero points of x, read beside it") + PACKED + STORED
-DEPTHWISE_INT8_ACROSS = MAPS + PADS + ZERO_X + PACKED + STORED + Record(
-    scratch="address of scratch of all threads",
+PACKED = Record(
+    packed=reads(
+        "the constants that pick_depthwise_int8.pack_depthwise_int8 makes",
+        f"packed_vectors * (2 + terms) * {PARTS} * vector",
+    )
+)
+DEPTHWISE_INT8 = (
+    _windows(_maps("1", "1", "max(piece - c, 0)"), "== 1", block="== vector")
+    + Record(fill=reads("zero points of x, read beside it", "piece", "blank: ldx"))
+    + PACKED
+    + STORED
+)
+DEPTHWISE_INT8_ACROSS = _maps("1", "1", "0", deep=False) + PADS + ZERO_X + PACKED + STORED + Record(
+    scratch=works(
+        "scratch of all threads",
+        "max(lines * line, (lines - 1) * line + tap + ceil_div(out_w * c, vector) * vector)"),
     scratch_bytes="bytes of it that each thread has",
-    line="bytes from padded line to line in scratch",
-    plane="bytes of a plane of a line: there is one for each remainder of columns by the stride",
-    lines="lines that are kept",
-    period="vectors of y after which the packed constants repeat",
+    line=number("bytes from padded line to line in scratch", ">= max(stride * plane, tap + out_w * c)"),
+    plane=number(
+        "bytes of a plane of a line: there is one for each remainder of columns by the stride",
+        ">= pad_x * c and plane % c == 0",
+    ),
+    lines=number("lines that are kept", "> scheme.lines[-1]"),
+    period=number("vectors of y after which the packed constants repeat", "> 0"),
 )  # fmt: skip
-DEPTHWISE_INT8_ANY = WINDOWS + PARAMETERS + REPEATED + ZERO_X + Record(multipliers="address of [c] f32") + STORED
+DEPTHWISE_INT8_ANY = _windows(_maps("1", f"{STORES}[out]", _LAST)) + PARAMETERS + REPEATED + ZERO_X + Record(
+    multipliers=_of_channels("[c] f32")
+) + STORED  # fmt: skip
 """The weights are int32 less their zero points, as pick_depthwise_int8.halves makes them, and the bias is int32."""
-POOL_INT8 = POOLED + Record(
+POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0") + _COUNTED + Record(
     average="1: sums are divided by their count", ratio="scale of x by scale of y: the bits of an f64"
 ) + ZERO_X + STORED_U8  # fmt: skip
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
@@ -104,7 +156,7 @@ ROWS = (
         {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
     Row("pool", "window.pool", "make_pool", POOL,
         {"op": ("max", "average"), "size": (1, 2, 3, 5), "stride": (1, 2, 3)}, _has_pool),
-    Row("pool_any", "window.pool_any", "make_pool_any", POOL, {"op": ("max", "average", "lp1", "lp2")}),
+    Row("pool_any", "window.pool_any", "make_pool_any", POOL_ANY, {"op": ("max", "average", "lp1", "lp2")}),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,

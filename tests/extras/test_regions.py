@@ -68,7 +68,7 @@ SAMPLING = ("default", "strict_align_corners", "align_corners", "unalign_corners
 
 @pytest.mark.parametrize("sampling", SAMPLING)
 @pytest.mark.parametrize("boxes", BOXES)
-@pytest.mark.parametrize("size", [(4, 3), (1, 1)])
+@pytest.mark.parametrize("size", [(4, 3), pytest.param((1, 1), marks=pytest.mark.slow)])
 def test_boxes_that_are_made_at_run_time(size: tuple[int, int], boxes: str, sampling: str) -> None:
     """Core ML's crop_resize, whose boxes no constant says: within the image, beyond it, and turned round."""
     x = RNG.standard_normal((2, 3, 12, 15)).astype(F32)

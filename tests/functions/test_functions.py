@@ -31,9 +31,8 @@ OTHERS = frozenset({"not", "bitwise_not"})
 """Functions of one operand that are none of reals."""
 NO_SIGN = frozenset("relu elu celu selu sin tan sign thresholded_relu shrink".split())
 """Functions that need not give -0 at -0."""
-each_tier = pytest.mark.parametrize(
-    "tier", [*tier_params(("generic", "avx2", "avx512")), choose("numpy")], ids=lambda tier: tier.name
-)
+TIERS = [*tier_params(("generic", "avx2", "avx512"), slow=("generic",)), choose("numpy")]
+each_tier = pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
 
 
 @cache

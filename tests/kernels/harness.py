@@ -37,8 +37,15 @@ def tier_params(names: Sequence[str], slow: Sequence[str] = ()) -> list[Any]:
     return params
 
 
-each_tier = pytest.mark.parametrize("tier", tier_params(("generic", "avx2", "avx512")))
+F32_TIERS = ("generic", "avx2", "avx512")
+each_tier = pytest.mark.parametrize("tier", tier_params(F32_TIERS))
 """Runs a test once for every tier with f32 kernels and data movement of its own."""
+
+_LAST = max((tier for tier in tiers.usable() if tier.name in F32_TIERS), key=tiers.TIERS.index).name
+widest_tier = pytest.mark.parametrize(
+    "tier", tier_params(F32_TIERS, slow=[name for name in F32_TIERS if name != _LAST])
+)
+"""The same, but all tiers save the widest that this CPU has are for the slow part."""
 
 each_integer_tier = pytest.mark.parametrize(
     "tier", tier_params(tuple(tiers.BY_NAME), slow=("avxvnni", "avx512", "amx"))
@@ -94,6 +101,15 @@ def run(
         edges = np.concatenate([memory[:start], memory[start + view.nbytes :]])
         assert (edges == 0xFF).all(), "the kernel wrote outside of its arrays"
     return [copies[id(a)][1] for a in args if isinstance(a, np.ndarray)]
+
+
+def calling(body: Callable) -> Callable[[int, int, int], None]:
+    """A kernel that calls a traced function with its record in each thread."""
+
+    def kernel(args: int, thread: int, threads: int) -> None:
+        body(args)
+
+    return kernel
 
 
 def guarded(array: np.ndarray, offset: int = 4) -> tuple[np.ndarray, np.ndarray]:

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from fastgraph.kernels.amx.pack_amx import configuration, numbering, pack_amx, panel_bytes
-from fastgraph.kernels.amx.pick_amx import amx_args, dense, pick_amx, tiles, worth_tiles
+from fastgraph.kernels.amx.pick_amx import amx_args, pick_amx, tile_cycles, tiles
 from fastgraph.kernels.amx.rows import BLOCKS, ROWS
 from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry
+from fastgraph.kernels.gemm.pick_int8 import vector_cycles
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.amx import permitted
 from fastgraph.kernels.lang import traced
+from fastgraph.plan.lower.gemm.layer_int8 import TILE_GAIN
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.geometries import random_geometry, square, strided
@@ -24,6 +26,11 @@ from tests.kernels.harness import compiled, drawn, run
 from tests.kernels.int8 import DTYPES, draw_bytes, draw_layer, stores
 
 KERNEL = ROWS[0]
+
+
+def dense(m: int, n: int, k: int, ldx: int) -> Geometry:
+    """A dense layer of m rows, ldx bytes apart, as the convolution that it is."""
+    return Geometry(1, 1, k, n, (1, 1, m), (1, 1, 1), (1, 1, m), (0, 0, 0, ldx), item=1)
 
 
 def check(g: Geometry, choices: Any, seed: int = 0, extreme: bool = False, out: str = "u8") -> None:
@@ -149,6 +156,10 @@ def test_tiles_cover_a_row(pick: Random) -> None:
 
 def test_where_tiles_pay() -> None:
     """They don't where one row of A meets each weight, or where a depthwise layer would fill a corner of them."""
+
+    def worth_tiles(g: Geometry) -> bool:
+        return tile_cycles(g) * TILE_GAIN < vector_cycles(g)
+
     assert worth_tiles(strided(square(64, 64, 56, 3, 1, 1), item=1))
     assert worth_tiles(dense(49, 1280, 320, 320))
     assert not worth_tiles(dense(1, 1000, 1280, 1280))

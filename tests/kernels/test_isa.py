@@ -15,7 +15,7 @@ from fastgraph.kernels.isa.generic import Generic
 from fastgraph.kernels.isa.stores import store_first
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier, usable
 from fastgraph.kernels.lang import F32, I8, I16, I32, I64, U8, Mistake, Type, Value, traced
-from tests.kernels.harness import run
+from tests.kernels.harness import calling, run
 
 PLAIN = BY_NAME["generic"]._replace(name="plain", instructions="generic:Generic")
 """Of a CPU that nobody wrote instructions for."""
@@ -92,10 +92,7 @@ def make(tier: Tier, name: str, bits: int) -> Callable:
         found = getattr(tier.isa, method)(*values, *more)
         found.type[y] = found
 
-    def kernel(args, thread, threads):
-        apply(args)
-
-    return kernel
+    return calling(apply)
 
 
 def numbers(kind: Type, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -152,10 +149,7 @@ def make_first(tier: Tier) -> Callable:
         y, x, count = (I64.at(args)[i] for i in range(3))
         store_first(U8.vector(4 * tier.lanes)[x], U8.at(y), count)
 
-    def kernel(args, thread, threads):
-        store(args)
-
-    return kernel
+    return calling(store)
 
 
 @pytest.mark.parametrize("tier", (PLAIN, *usable()), ids=lambda tier: tier.name)
@@ -177,10 +171,7 @@ def make_chosen(tier: Tier) -> Callable:
         found = tier.isa.permute(F32.at(x), I32.vector(tier.lanes)[index])
         found.type[y] = found
 
-    def kernel(args, thread, threads):
-        choose(args)
-
-    return kernel
+    return calling(choose)
 
 
 @pytest.mark.parametrize("tier", (PLAIN, *usable()), ids=lambda tier: tier.name)

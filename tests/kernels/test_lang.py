@@ -35,6 +35,7 @@ from fastgraph.kernels.lang import (
     when,
 )  # fmt: skip
 from fastgraph.objects.link import link
+from tests.kernels.harness import calling
 
 
 def run(kernel: Callable, tier: Tier, *words: int) -> None:
@@ -124,11 +125,8 @@ def test_integers_follow_their_signs(tier: Tier) -> None:
         out[6] = (F32(1.5).bits(I32)).to(I64)
         out[7] = smaller(I64(3), -4)
 
-    def kernel(args, thread, threads):
-        numbers(args)
-
     x, y = np.array([200], np.uint8), np.zeros(8, np.int64)
-    run(kernel, tier, address(x), address(y))
+    run(calling(numbers), tier, address(x), address(y))
     assert y.tolist() == [200, -56, 100, -28, 0, -112, 0x3FC00000, -4]
 
 
@@ -145,11 +143,8 @@ def test_registers_in_a_loop(tier: Tier) -> None:
         for k in range(3):
             f32[y + 4 * f32.lanes * k] = sums[k]
 
-    def kernel(args, thread, threads):
-        powers(args)
-
     y = np.zeros((3, tier.lanes), np.float32)
-    run(kernel, tier, address(y), 4)
+    run(calling(powers), tier, address(y), 4)
     expected = [math.prod([k] * 4) + sum(k ** (3 - i) * i for i in range(4)) for k in range(3)]
     assert y[:, 0].tolist() == expected
     assert (y == y[:, :1]).all()
@@ -190,13 +185,8 @@ X = "kernel code, no test"
 
 def mistake(body: Callable) -> str:
     """What is said of a traced function that a kernel calls."""
-    helper = traced(body)
-
-    def kernel(args, thread, threads):
-        helper(args)
-
     with pytest.raises(TypeError) as found:
-        build(kernel, "kernel", BY_NAME["avx2"])
+        build(calling(traced(body)), "kernel", BY_NAME["avx2"])
     return str(found.value)
 
 

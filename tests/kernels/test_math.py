@@ -12,7 +12,7 @@ from fastgraph.kernels.isa.math import OPS
 from fastgraph.kernels.isa.vector_ops import WRITTEN
 from fastgraph.kernels.lang import F32, I64, Value, over, traced
 from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
-from tests.kernels.harness import each_tier, run
+from tests.kernels.harness import calling, each_tier, run
 
 TINY = float(np.finfo(np.float32).tiny)
 SPECIAL = np.float32(
@@ -48,10 +48,7 @@ def make(tier: object, chains: tuple, inputs: int) -> Callable:
             for k, chain in enumerate(chains):
                 f32[y + 4 * (i + n * k)] = emit_chain(f32, chain, values)
 
-    def kernel(args, thread, threads):
-        chains_at(args)
-
-    return kernel
+    return calling(chains_at)
 
 
 def apply(chains: tuple, xs: list[np.ndarray], tier: object) -> np.ndarray:

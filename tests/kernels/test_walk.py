@@ -21,7 +21,7 @@ from fastgraph.plan.lower.emit import _kernel
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.steps import steps_of
 from fastgraph.plan.lower.walk import Out, _form, _spelled, f32_bits
-from tests.kernels.harness import each_tier, run
+from tests.kernels.harness import calling, each_tier, run
 from tests.kernels.walking import elementwise
 
 EXACT = {"add", "sub", "mul", "div", "min", "max", "abs", "neg", "relu", "clip", "where", "square", "sqrt", "sign",
@@ -42,10 +42,7 @@ def whole(tier: Any, chain: tuple, inputs: int) -> Callable:
         for f32, i, mask in along(F32.vector(tier.lanes), 0, n):
             f32[y + 4 * i, mask] = emit_chain(f32, chain, [f32[x + 4 * i, mask] for x in xs])
 
-    def kernel(args: int, thread: int, threads: int) -> None:
-        body(args)
-
-    return kernel
+    return calling(body)
 
 
 @st.composite

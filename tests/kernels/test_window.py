@@ -11,7 +11,7 @@ import pytest
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
-from fastgraph.kernels.window.pick import Window, plan_depthwise, plan_pool, window_args
+from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, plan_pool, window_args
 from tests.kernels.harness import drawn, each_tier, run
 from tests.kernels.walking import SHORT, Ending
 from tests.kernels.windows import Case, counted, padded_taps, pixels, random_case
@@ -53,7 +53,9 @@ class Layer:
         g, case = self.case.window, self.case
         if self.op == "depthwise":
             general = {"vectors": 1 + case.seed % 2 * (self.multiplier == 1), "repeated": self.multiplier > 1}
-            return ("depthwise_any", general) if case.general else plan_depthwise(tier, g, self.multiplier)
+            tiles = depthwise_tiles(tier, g) if self.multiplier == 1 and not case.general else None
+            own = general if case.general else depthwise_any(tier, g, self.multiplier)
+            return ("depthwise", tiles) if tiles else ("depthwise_any", own)
         op = self.op.split()[0]
         return ("pool_any", {"op": op}) if case.general else plan_pool(tier, g, op)
 
@@ -114,7 +116,7 @@ POOLS = each(
 def test_depthwise(tier: Any, window: str, pick: Random) -> None:
     case = random_case(pick, tier.lanes, *parsed(window))
     if window in ("3x3/1x1", "3x3/2x2", "5x5/1x1", "5x5/2x2", "7x7/1x1"):
-        assert plan_depthwise(tier, case.window)[0] == "depthwise"
+        assert depthwise_tiles(tier, case.window)
     check(tier, case, "depthwise")
 
 
@@ -226,4 +228,5 @@ def test_tiles_divide_common_maps() -> None:
     tier = tiers.BY_NAME["avx512"]
     for out_w, tile in ((112, 7), (7, 7), (8, 8), (80, 8), (1, 7)):
         window = Window(1, 96, (1, out_w, out_w), (1, 3, 3), (1, out_w, out_w), pads=(0, 1, 1))
-        assert plan_depthwise(tier, window)[1]["tile"] == tile, out_w
+        params = depthwise_tiles(tier, window)
+        assert params and params["tile"] == tile, out_w

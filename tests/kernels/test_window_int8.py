@@ -17,11 +17,15 @@ from fastgraph.kernels.window.pick import Window
 from fastgraph.kernels.window.pick_depthwise_int8 import (
     Part,
     Scheme,
+    across_cycles,
+    across_pixels,
     depthwise_int8_args,
     fill_bytes,
     halves,
+    in_pixels,
+    is_unrolled,
     pack_depthwise_int8,
-    plan_depthwise_int8,
+    pixel_cycles,
     scheme_of,
 )
 from fastgraph.kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
@@ -102,16 +106,24 @@ class Layer:
                 np.testing.assert_array_equal(self.compute(tier, parts, threads), wanted)
 
     def planned(self, tier: Any, across: bool) -> list[Part]:
-        """The kernel of a plan, but in the given form."""
+        """An unrolled kernel in the given form."""
         g = self.case.window
-        part = plan_depthwise_int8(tier, g, g.channels, g.channels, self.bytewise)[0]
-        if part.name == ANY:
-            return [part]
+        (part, *_) = in_pixels(tier, g, not (tier.byte_dot and self.bytewise))
         params = {key: part.params[key] for key in ("size", "stride", "wide")}
         return [Part(0, g.channels, *((ACROSS, params) if across else (PIXEL, {**params, "pieces": 1})))]
 
     def general(self) -> list[Part]:
         return [Part(0, self.case.window.channels, ANY, {"out": stores(self.out)})]
+
+
+def best(tier: Any, g: Window, dense: bool = True) -> list[Part]:
+    """The kernels that take the least time; dense: whether pixels of the result are beside one another."""
+    wide = not tier.byte_dot
+    if not is_unrolled(g):
+        return [Part(0, g.channels, WINDOW, {"wide": wide})]
+    parts, across = in_pixels(tier, g, wide), across_pixels(tier, g, wide)
+    pays = dense and across and across_cycles(tier, g, across, g.channels) < pixel_cycles(tier, parts)
+    return [across] if across and pays else list(parts)
 
 
 FORMS = list(product((3, 5), (1, 2), ("pixel", "pixel wide", "across", "across wide")))
@@ -146,6 +158,10 @@ def test_any_depthwise(tier: Any, pick: Random) -> None:
     layer = Layer(case, multiplier, pick.choice((False, True)))
     layer.check(tier, layer.general())
     if multiplier == 1:
+        # More than a block of channels, too.
+        g = case.window
+        case = replace(case, window=g._replace(channels=g.channels + 4 * tier.lanes * pick.randint(0, 1)))
+        layer = Layer(case, 1, not layer.bytewise)
         wide = not (tier.byte_dot and layer.bytewise)
         layer.check(tier, [Part(0, case.window.channels, WINDOW, {"wide": wide})])
 
@@ -163,7 +179,7 @@ def test_other_results(tier: Any, out: str) -> None:
 def test_depthwise_as_it_is_planned(tier: Any, c: int) -> None:
     """Channels that don't fill vectors, in the form and tile that the plan chooses."""
     g = Window(1, c, (1, 8, 9), (1, 3, 3), (1, 8, 9), pads=(0, 1, 1), ends=(0, 1, 1))
-    Layer(Case(g, 0, c)).check(tier, plan_depthwise_int8(tier, g, c, c, True))
+    Layer(Case(g, 0, c)).check(tier, best(tier, g))
 
 
 @each_integer_tier
@@ -175,7 +191,7 @@ def test_several_pixels_in_a_vector(tier: Any, stride: int) -> None:
             continue
         out, pads = (1, -(-5 // stride), -(-width // stride)), (0, 1, 1)
         g = Window(2, more + rest, (1, 5, width), (1, 3, 3), out, (1, stride, stride), pads=pads, ends=pads)
-        parts = plan_depthwise_int8(tier, g, 999, 999, True)
+        parts = best(tier, g, dense=False)
         assert parts[-1].params["pieces"] == 4 * tier.lanes // rest
         Layer(Case(g, 0, rest)).check(tier, parts)
 
@@ -200,10 +216,10 @@ def test_schemes_hold_every_tap_once() -> None:
 def test_plans() -> None:
     vnni = tiers.BY_NAME["avx512vnni"]
 
-    def plan(c: int, k: int, s: int, size: int) -> tuple[Part, ...]:
+    def plan(c: int, k: int, s: int, size: int) -> list[Part]:
         out = -(-size // s)
         g = Window(1, c, (1, size, size), (1, k, k), (1, out, out), (1, s, s), pads=(0, 1, 1), ends=(0, 1, 1))
-        return plan_depthwise_int8(vnni, g, c, c, True)
+        return best(vnni, g)
 
     assert plan(8, 3, 1, 48)[0].name == plan(24, 3, 1, 56)[0].name == ACROSS
     for c, k, s, size, pieces in ((512, 3, 1, 14, 1), (64, 3, 2, 112, 1), (32, 3, 2, 24, 2)):

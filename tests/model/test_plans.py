@@ -347,7 +347,7 @@ def test_a_key_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPatch) ->
     def changing(*args: Any, **options: Any) -> np.ndarray:
         return np.full(64, next(made), F32)
 
-    with unlinked(), patch("fastgraph.plan.lower.gemm.dense.pack_weights", changing):
+    with unlinked(), patch("fastgraph.plan.lower.gemm.layer_f32.pack_weights", changing):
         model = layers().load()
         monkeypatch.setattr("fastgraph.plan.build.checked", lambda: "")
         model.resize({"x": (64, 128)})

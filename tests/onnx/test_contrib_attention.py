@@ -176,7 +176,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kv, s, past, totals, attrs", [*PROMPTS, *WORDS])
 def test_group_query_attention(
     kv: int, s: int, past: int, totals: list[int], attrs: dict[str, Any], packed: bool

@@ -126,7 +126,7 @@ def test_gather_block_quantized(
 @pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.INT8, U8])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("block", [0, 8, 16])
-@pytest.mark.parametrize("zeros", [True, False])
+@pytest.mark.parametrize("zeros", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", ["matmul", "transposed", "gemm", "gemm of transposed"])
 def test_products_by_reals_of_blocks(kind: Any, axis: int, block: int, zeros: bool, form: str) -> None:
     """Blocks along k make a layer of codes; all else is folded, or one scale for each column."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,13 @@ def test_quantize_dynamic(name: str, signed: bool, tmp_path: Path) -> None:
     assert name != "transposed" or "conv_dynamic" in {kernel.name for kernel in model.plan.kernels()}
 
 
-@pytest.mark.parametrize("weights", [S8, U8], ids=str)
-@pytest.mark.parametrize("given", [S8, U8], ids=str)
-@pytest.mark.parametrize("zero", ["none", "constant", "computed"])
-@pytest.mark.parametrize("points", ["none", "one", "each"])
-@pytest.mark.parametrize("name", ["uneven padding", "1x1", "many products", "depthwise", "large depthwise", "1d"])
+SUMMED = ["uneven padding", "1x1", "many products", "depthwise", "large depthwise", "1d"]
+FORMS = [*product(("none", "one", "each"), ("none", "constant", "computed"), (S8, U8), (S8, U8))]
+SUMS = [(name, *form) for at, name in enumerate(SUMMED) for form in FORMS[at % 5 :: 5]]
+"""Each form with a layer or two."""
+
+
+@pytest.mark.parametrize("name, points, zero, given, weights", SUMS)
 def test_sums_themselves(name: str, points: str, zero: str, given: Any, weights: Any) -> None:
     x, w, attrs = LAYERS[name]
     net = Net()

@@ -65,7 +65,7 @@ def turned(array: np.ndarray, perm: tuple[int, ...]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("op", those(Layout.EACH))
-def test_an_element_hangs_on_those_at_its_place(op: str) -> None:
+def test_an_element_depends_on_those_at_its_place(op: str) -> None:
     arrays = operands(op)
     for perm in permutations(range(3)):
         [y], [z] = run(op, *arrays), run(op, *(turned(a, perm) for a in arrays))

@@ -26,7 +26,7 @@ from fastgraph.errors import PlanError
 from fastgraph.ir import Graph, TensorType, Value, read_by
 from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.plan.constants import SLACK
-from fastgraph.plan.lower.window import depth_first
+from fastgraph.plan.lower import depth_first
 from fastgraph.plan.program import Arg, Ref, Scratch, Step, Table, buffer_bytes
 from fastgraph.plan.records import verify_records
 from fastgraph.plan.storage import byte_strides

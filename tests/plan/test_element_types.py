@@ -17,7 +17,7 @@ from fastgraph.ops.evaluate import infer_graph
 from fastgraph.ops.narrow import INTEGERS
 from fastgraph.runtime.model import Model
 from tests.element_types import REAL, SHAPES, WHOLE, agrees, numbers, one
-from tests.kernels.harness import each_tier
+from tests.kernels.harness import each_tier, widest_tier
 from tests.nets import Net, numpy_steps
 from tests.random_nets import examples
 
@@ -39,7 +39,7 @@ RTOL = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-13}
 seeds = st.integers(0, 2**32 - 1)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("dtype", [*WHOLE, *REAL])
 def test_operations_of_two(tier: Any, dtype: str) -> None:
     rng = np.random.default_rng(1)
@@ -61,7 +61,7 @@ def test_random_operations_of_two(tier: Any, dtype: str, op: Any, shapes: Any, s
     agrees(one(op[0], arrays, attrs=op[1]), arrays, tier, threads=1 + seed % 3)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("dtype", [*WHOLE, *REAL])
 def test_operations_of_one_and_of_three(tier: Any, dtype: str) -> None:
     rng = np.random.default_rng(2)
@@ -86,7 +86,7 @@ def test_no_kernel_of_two_takes_three(op: str, dtype: str) -> None:
     np.testing.assert_array_equal(found, getattr(np, f"{op}imum")(getattr(np, f"{op}imum")(*arrays[:2]), arrays[2]))
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("op", ["and", "or", "xor", "equal", "not"])
 def test_bools(tier: Any, op: str) -> None:
     rng = np.random.default_rng(3)
@@ -94,7 +94,7 @@ def test_bools(tier: Any, op: str) -> None:
     agrees(one(op, arrays), arrays, tier)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("source", [*WHOLE, *REAL, "bool"])
 def test_casts_between_all_types(tier: Any, source: str) -> None:
     """Floats that an integer can't hold are left out: what becomes of them is not said."""
@@ -107,7 +107,7 @@ def test_casts_between_all_types(tier: Any, source: str) -> None:
         agrees(one("cast", [x], attrs={"to": target}), [x], tier)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("kind", [*FLOATS, *INTEGERS])
 def test_casts_to_formats_of_few_bits(tier: Any, kind: str) -> None:
     rng = np.random.default_rng(5)
@@ -122,7 +122,7 @@ def test_casts_to_formats_of_few_bits(tier: Any, kind: str) -> None:
             agrees(one("cast", [x], attrs={"to": target, "format": kind, "saturate": saturate}), [x], tier)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("dtype", [*WHOLE, *REAL])
 def test_reductions(tier: Any, dtype: str) -> None:
     rng = np.random.default_rng(6)
@@ -135,7 +135,7 @@ def test_reductions(tier: Any, dtype: str) -> None:
                 agrees(graph, [x], tier, RTOL.get(dtype, 0.0), threads=2)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("dtype", [*WHOLE, *REAL])
 def test_places_of_extremes_and_running_sums(tier: Any, dtype: str) -> None:
     rng = np.random.default_rng(7)
@@ -152,7 +152,7 @@ def test_places_of_extremes_and_running_sums(tier: Any, dtype: str) -> None:
                 agrees(one(op, [small, at], attrs=attrs), [small, at], tier)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "min", "max"])
 def test_scattered_bools(tier: Any, reduction: str) -> None:
     """Rows are met more than once. Of bools a sum is or, a product is and."""
@@ -171,7 +171,7 @@ PRODUCTS = (
 )  # fmt: skip
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("dtype", [*WHOLE, *REAL])
 def test_products(tier: Any, dtype: str) -> None:
     rng = np.random.default_rng(8)
@@ -180,7 +180,7 @@ def test_products(tier: Any, dtype: str) -> None:
         agrees(one("matmul", pair), pair, tier, RTOL.get(dtype, 0.0), threads=2)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("dtype", REAL)
 def test_functions(tier: Any, dtype: str) -> None:
     rng = np.random.default_rng(9)
@@ -261,7 +261,7 @@ def _mixed(rng: np.random.Generator) -> tuple[Graph, list[np.ndarray]]:
     return graph, arrays
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
 @pytest.mark.parametrize("attrs", [
     {"mode": "linear"}, {"mode": "linear", "antialias": 1}, {"mode": "cubic"},

@@ -11,7 +11,7 @@ import pytest
 
 from fastgraph.kernels.isa.tiers import usable
 from tests.blocks import BLOCKS
-from tests.kernels.harness import each_tier
+from tests.kernels.harness import widest_tier
 from tests.nets import F32, Net, feeds_for, numpy_steps
 
 EXTENTS = dict(zip("bqkhdcwijlmn", (2, 5, 7, 3, 8, 4, 6, 5, 6, 3, 2, 4), strict=True))
@@ -38,7 +38,7 @@ def written(equation: str, shapes: Any, dtype: Any = F32) -> Net:
     return net
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("equation, shapes", EINSUMS)
 def test_einsum(tier: Any, equation: str, shapes: Any) -> None:
     assert not numpy_steps(written(equation, shapes).agrees(1e-5, isa=tier.name))

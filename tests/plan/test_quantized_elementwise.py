@@ -16,7 +16,7 @@ from fastgraph.ops.evaluate import evaluate
 from fastgraph.plan.lower.registry import matched
 from tests.circle.write import Model as Writer
 from tests.circle.write import litert
-from tests.kernels.harness import each_tier
+from tests.kernels.harness import widest_tier
 from tests.nets import numpy_steps
 from tests.plan.computed import ENDS, I16, agrees, compiled, fed, graph_of, inferred, kernels, numbers, results, stored
 
@@ -292,7 +292,7 @@ def along_axis(rng: np.random.Generator, dtype: str, axis: int | None, zeros: bo
     return TensorType(np.dtype(dtype), SHAPE, stored(rng.uniform(unit, 2 * unit, n), points, axis))
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize("seed", range(1, 24))
 def test_scales_along_an_axis(tier: Any, seed: int) -> None:
     """Within a step of the reference, which divides in float64."""

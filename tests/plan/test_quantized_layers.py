@@ -17,8 +17,8 @@ from fastgraph.kernels.gemm.pick_conv import Geometry, widened
 from fastgraph.kernels.gemm.pick_int8 import pixels_together_int8
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate
-from fastgraph.plan.lower.quantized import bounds, fits_int32, folded_bias, stored_bias
 from fastgraph.plan.lower.registry import matched
+from fastgraph.plan.quantized import bounds, fits_int32, folded_bias, stored_bias
 from fastgraph.runtime.executable import Executable
 from tests.kernels.geometries import square
 from tests.kernels.harness import each_integer_tier

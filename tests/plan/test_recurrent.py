@@ -152,7 +152,7 @@ def test_no_steps() -> None:
 
 @pytest.mark.parametrize("isa", ["generic", "numpy"])
 @pytest.mark.parametrize("length", [-1, 4])
-def test_lengths_that_there_are_not(isa: str, length: int) -> None:
+def test_lengths_out_of_range(isa: str, length: int) -> None:
     net = Net()
     x, lengths = net.input("x", (3, 2, 4)), net.input("lengths", (2,), np.int32)
     net.output(net("RNN", x, net.weight(1, 5, 4), net.weight(1, 5, 5), "", lengths, hidden_size=5))

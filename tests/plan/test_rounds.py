@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fastgraph as fg
-from tests.nets import I64, Net, assert_close, by_onnxruntime, numpy_steps
+from tests.nets import I64, Net, numpy_steps
 from tests.plan.control_nets import body
 
 
@@ -37,28 +36,16 @@ def at(plus: int) -> Any:
     return write
 
 
-def is_native(model: fg.Model) -> bool:
-    return model.plan.tail is None and not numpy_steps(model)
-
-
 CASES = [(at(0), at(1), 6), (at(0), at(3), 4), (at(2), at(4), 3), (at(1), at(2), 1)]
 
 
-@pytest.mark.parametrize("case", range(len(CASES)))
-def test_parts_of_known_length(case: int) -> None:
-    net = windows(*CASES[case])
-    rng = np.random.default_rng(case)
-    feeds = {"x": rng.standard_normal((6, 3)).astype(np.float32), "s": np.ones((1, 3), np.float32)}
-    wanted = by_onnxruntime(net.bytes(), feeds)
-    for threads in (1, 2):
-        model = fg.load(net.bytes(), threads=threads)
-        assert is_native(model)
-        assert_close(list(model.run(feeds).values()), wanted)
+@pytest.mark.parametrize(("first", "last", "rounds"), CASES)
+def test_parts_of_known_length(first: Any, last: Any, rounds: int) -> None:
+    model = windows(first, last, rounds).agrees_on_threads(1e-4, (1, 2))
+    assert model.plan.tail is None and not numpy_steps(model)
 
 
 @pytest.mark.parametrize("first, last, rounds", [(0, 1, 7), (0, 3, 5), (-1, 1, 3)])
 def test_parts_that_meet_the_end_are_shorter_there(first: int, last: int, rounds: int) -> None:
     """Slices are cut to what there is: their length isn't known."""
-    net = windows(at(first), at(last), rounds)
-    feeds = {"x": np.arange(18, dtype=np.float32).reshape(6, 3), "s": np.ones((1, 3), np.float32)}
-    assert_close(list(fg.load(net.bytes()).run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
+    windows(at(first), at(last), rounds).agrees()

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fastgraph.errors import InputError, ModelError
 from fastgraph.ir import Graph, Node, TensorType, Value
-from fastgraph.kernels.isa import tiers
-from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.plan.program import HostStep
-from fastgraph.runtime.executable import compile_graph
+from fastgraph.ops.evaluate import evaluate
+from tests.kernels.harness import drawn
+from tests.plan.computed import ENDS, compiled, inferred
 
-SOME = settings(max_examples=30, deadline=None)
 RNG = np.random.default_rng(3)
 
 
 def plans(op: str, inputs: list[Any], known: tuple[int, ...], count: int, attrs: dict[str, Any]) -> Iterator[Any]:
-    """(graph, feeds, program) of a node, on the narrowest and on the widest tier; `known` operands are constants."""
+    """(graph, feeds, program) of a node on the first and the last of ENDS; `known` operands are constants."""
 
     def value(i: int, a: np.ndarray) -> Value:
-        return Value.constant(f"c{i}", a) if i in known else Value(f"x{i}", TensorType(a.dtype, a.shape))
+        return Value(f"x{i}", TensorType.of(a), a if i in known else None)
 
     values = [None if a is None else value(i, a) for i, a in enumerate(inputs)]
-    feeds = {v.name: inputs[i] for i, v in enumerate(values) if v is not None and v.data is None}
-    for tier, threads in ((tiers.usable()[0], 1), (tiers.usable()[-1], 3)):
-        graph = Graph("one", [v for v in values if v is not None and v.data is None])
-        graph.nodes = [Node(op, list(values), [Value(f"y{i}", TensorType(None, None)) for i in range(count)], attrs)]
-        graph.outputs = list(graph.nodes[0].outputs)
-        infer_graph(graph)
-        plan = compile_graph(graph, {}, tier, threads)
-        assert not [step.node.op for step in plan.program.steps if isinstance(step, HostStep)]
+    free = [v for v in values if v is not None and v.data is None]
+    outputs = [Value(f"y{i}", TensorType(None, None)) for i in range(count)]
+    graph = inferred(Graph("one", free, outputs, [Node(op, list(values), list(outputs), attrs)]))
+    feeds = {v.name: inputs[int(v.name[1:])] for v in free}
+    for tier, threads in zip(ENDS, (1, 3), strict=True):
+        plan = compiled(graph, tier, threads)
         plan.fill(feeds)
         yield graph, feeds, plan
 
@@ -50,46 +45,55 @@ def check(
             np.testing.assert_allclose(found, want, rtol, rtol)
 
 
+def refused(op: str, inputs: list[Any], known: tuple[int, ...], says: str, **attrs: Any) -> None:
+    """By the program, which names what is wrong, and by the reference."""
+    for graph, feeds, plan in plans(op, inputs, known, 1, attrs):
+        with pytest.raises(InputError, match=says):
+            plan.execute()
+        with pytest.raises(ModelError):
+            evaluate(graph, feeds)
+
+
+EXTENTS = "of the extents of its update"
+
+
+def shape_of(pick: Random, least: int = 1, most: int = 6, rank: int = 4) -> tuple[int, ...]:
+    return tuple(pick.randint(least, most) for _ in range(pick.randint(1, rank)))
+
+
 def real(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-@given(st.data(), st.booleans())
-@SOME
-def test_dynamic_update_slice(data: Any, wide: bool) -> None:
-    shape = tuple(data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)))
-    part = tuple(data.draw(st.integers(1, n)) for n in shape)
-    start = np.array([data.draw(st.integers(-2, 8)) for _ in shape], np.int64 if wide else np.int32)
-    check("dynamic_update_slice", [real(*shape), real(*part), start])
+@drawn(30)
+def test_dynamic_update_slice(pick: Random) -> None:
+    shape = shape_of(pick)
+    start = np.array([pick.randint(-2, 8) for _ in shape], pick.choice((np.int64, np.int32)))
+    check("dynamic_update_slice", [real(*shape), real(*(pick.randint(1, n) for n in shape)), start])
 
 
-@given(st.data(), st.booleans())
-@SOME
-def test_slice_update(data: Any, known: bool) -> None:
-    shape = tuple(data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)))
-    part = [data.draw(st.integers(1, n)) for n in shape]
-    steps = [data.draw(st.integers(1, 2)) if known and n > 2 * p else 1 for n, p in zip(shape, part, strict=True)]
-    first = [data.draw(st.integers(0, n - (p - 1) * s - 1)) for n, p, s in zip(shape, part, steps, strict=True)]
+@drawn(30)
+def test_slice_update(pick: Random) -> None:
+    shape, known = shape_of(pick), pick.choice((False, True))
+    part = [pick.randint(1, n) for n in shape]
+    steps = [pick.randint(1, 2) if known and n > 2 * p else 1 for n, p in zip(shape, part, strict=True)]
+    first = [pick.randint(0, n - (p - 1) * s - 1) for n, p, s in zip(shape, part, steps, strict=True)]
     ends = [f + (p - 1) * s + 1 for f, p, s in zip(first, part, steps, strict=True)]
-    masks = {"begin_mask": sum(1 << i for i, f in enumerate(first) if f == 0 and data.draw(st.booleans()))}
-    begin = [f - n if data.draw(st.booleans()) and f > 0 else f for f, n in zip(first, shape, strict=True)]
-    given_ = [np.array(v, np.int64) for v in (begin, ends, steps)]
-    inputs = [real(*shape), real(*part), *given_]
-    check("slice_update", inputs, (2, 3, 4) if known else (4,), **masks)
+    mask = sum(1 << i for i, f in enumerate(first) if f == 0 and pick.choice((False, True)))
+    begin = [f - n if pick.choice((False, True)) and f > 0 else f for f, n in zip(first, shape, strict=True)]
+    inputs = [real(*shape), real(*part), *(np.array(v, np.int64) for v in (begin, ends, steps))]
+    check("slice_update", inputs, (2, 3, 4) if known else (4,), begin_mask=mask)
 
 
-@given(st.data())
-@SOME
-def test_a_slice_update_whose_end_does_not_fit(data: Any) -> None:
+@drawn(30)
+def test_a_slice_update_whose_end_does_not_fit(pick: Random) -> None:
     """Where Python's x[begin:end] has other extents than the update, it is an error; else that is written over."""
-    shape = tuple(data.draw(st.lists(st.integers(2, 5), min_size=1, max_size=3)))
-    part = tuple(data.draw(st.integers(1, n)) for n in shape)
-    masks = {name: data.draw(st.integers(0, 2 ** len(shape) - 1)) for name in ("begin_mask", "end_mask")}
-    begin = [data.draw(st.integers(-n - 1, n + 1)) for n in shape]
-    ends = [b + p if data.draw(st.booleans()) else data.draw(st.integers(-n - 1, n + 1))
-            for n, b, p in zip(shape, begin, part, strict=True)]  # fmt: skip
-    known = data.draw(st.sampled_from([(4,), (2, 4), (3, 4)]))
-    dtype = data.draw(st.sampled_from([np.int32, np.int64]))
+    shape = shape_of(pick, 2, 5, 3)
+    part = tuple(pick.randint(1, n) for n in shape)
+    masks = {name: pick.randint(0, 2 ** len(shape) - 1) for name in ("begin_mask", "end_mask")}
+    begin = [pick.randint(-n - 1, n + 1) for n in shape]
+    ends = [pick.choice((b + p, pick.randint(-n - 1, n + 1))) for n, b, p in zip(shape, begin, part, strict=True)]
+    known, dtype = pick.choice(((4,), (2, 4), (3, 4))), pick.choice((np.int32, np.int64))
     inputs = [real(*shape), real(*part), *(np.array(v, dtype) for v in (begin, ends, [1] * len(shape)))]
     cut = tuple(
         slice(None if masks["begin_mask"] >> i & 1 else b, None if masks["end_mask"] >> i & 1 else e)
@@ -97,12 +101,8 @@ def test_a_slice_update_whose_end_does_not_fit(data: Any) -> None:
     )
     if inputs[0][cut].shape == part:
         check("slice_update", inputs, known, **masks)
-        return
-    for graph, feeds, plan in plans("slice_update", inputs, known, 1, masks):
-        with pytest.raises(InputError, match="of the extents of its update"):
-            plan.execute()
-        with pytest.raises(ModelError):
-            evaluate(graph, feeds)
+    else:
+        refused("slice_update", inputs, known, EXTENTS, **masks)
 
 
 def test_a_slice_of_one_place_loses_its_axis() -> None:
@@ -113,24 +113,20 @@ def test_a_slice_of_one_place_loses_its_axis() -> None:
     check("slice_update", inputs, (4,), shrink_axis_mask=1)
     for place in (3, -4):
         inputs[2] = np.array([place, 0, 1])
-        for _, _, plan in plans("slice_update", inputs, (4,), 1, {"shrink_axis_mask": 1}):
-            with pytest.raises(InputError, match="of the extents of its update"):
-                plan.execute()
+        refused("slice_update", inputs, (4,), EXTENTS, shrink_axis_mask=1)
 
 
-@given(st.data())
-@SOME
-def test_slices_at_places(data: Any) -> None:
-    shape = tuple(data.draw(st.lists(st.integers(2, 5), min_size=2, max_size=3)))
-    sizes = tuple(data.draw(st.integers(1, n)) for n in shape)
-    start_map = tuple(data.draw(st.permutations(range(len(shape)))))[: data.draw(st.integers(1, len(shape)))]
-    collapsed = tuple(i for i, s in enumerate(sizes) if s == 1 and data.draw(st.booleans()))
-    lead = tuple(data.draw(st.lists(st.integers(1, 3), max_size=2)))
+@drawn(30)
+def test_slices_at_places(pick: Random) -> None:
+    shape = tuple(pick.randint(2, 5) for _ in range(pick.randint(2, 3)))
+    sizes = tuple(pick.randint(1, n) for n in shape)
+    start_map = tuple(pick.sample(range(len(shape)), pick.randint(1, len(shape))))
+    collapsed = tuple(i for i, s in enumerate(sizes) if s == 1 and pick.choice((False, True)))
+    lead = tuple(pick.randint(1, 3) for _ in range(pick.randint(0, 2)))
     places = RNG.integers(-1, 5, (*lead, len(start_map)))
     rank, inner = len(lead) + len(shape) - len(collapsed), len(shape) - len(collapsed)
-    offset = tuple(sorted(data.draw(st.permutations(range(rank)))[:inner]))
-    dims = {"offset_dims": offset, "collapsed_dims": collapsed, "start_map": start_map,
-            "index_vector_dim": len(lead)}  # fmt: skip
+    offset = tuple(sorted(pick.sample(range(rank), inner)))
+    dims = {"offset_dims": offset, "collapsed_dims": collapsed, "start_map": start_map, "index_vector_dim": len(lead)}
     check("gather_slices", [real(*shape), places], **dims, slice_sizes=sizes)
     whole, slices = iter(lead), iter(s for i, s in enumerate(sizes) if i not in collapsed)
     updates = real(*(next(slices) if i in offset else next(whole) for i in range(rank)))
@@ -161,23 +157,20 @@ def test_checked_indices() -> None:
     check("checked_indices", [np.array([0, 2, 1], np.int32), real(3, 4)], axis=0)
     check("checked_indices", [np.array([[0, 3], [2, 1]]), real(3, 4)], axis=None)
     for bad, axis in (([0, -1], 0), ([3, 0], 0), ([[0, 4]], None), ([[-1, 0]], None)):
-        for _, _, plan in plans("checked_indices", [np.array(bad), real(3, 4)], (), 1, {"axis": axis}):
-            with pytest.raises(InputError, match="checked_indices takes"):
-                plan.execute()
+        refused("checked_indices", [np.array(bad), real(3, 4)], (), "checked_indices takes", axis=axis)
 
 
-@given(st.integers(1, 30), st.integers(1, 9), st.sampled_from([0.0, 0.3, 0.5]))
-@SOME
-def test_boxes_of_one_class(count: int, most: int, limit: float) -> None:
+@drawn(30)
+def test_boxes_of_one_class(pick: Random) -> None:
+    count, most, limit = pick.randint(1, 30), pick.randint(1, 9), pick.choice((0.0, 0.3, 0.5))
     boxes, scores = RNG.integers(0, 9, (count, 4)).astype(np.float32), RNG.integers(0, 9, count).astype(np.float32)
     numbers = [np.array(limit, np.float32), np.array(2, np.float32)]
     check("box_suppression", [boxes, scores, np.array(most), *numbers], (2, 3, 4), count=3)
 
 
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.floats(0, 1), st.integers(0, 99))
-@SOME
-def test_places_of_what_is_not_zero(shape: list[int], share: float, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+@drawn(30)
+def test_places_of_what_is_not_zero(pick: Random) -> None:
+    shape, share, rng = shape_of(pick, 1, 7), pick.random(), np.random.default_rng(pick.randint(0, 99))
     for dtype in (bool, np.int16, np.uint32, np.float16, np.float32, np.float64):
         x = np.where(rng.random(shape) < share, rng.integers(1, 9, shape), 0).astype(dtype)
         if x.dtype.kind == "f":
@@ -185,25 +178,23 @@ def test_places_of_what_is_not_zero(shape: list[int], share: float, seed: int) -
         check("bounded_non_zero", [x], count=2)
 
 
-@given(st.data(), st.sampled_from([np.float32, np.int64, np.uint8]), st.integers(0, 1))
-@SOME
-def test_the_best_of_as_many_as_there_are(data: Any, dtype: Any, largest: int) -> None:
+@drawn(40)
+def test_the_best_of_as_many_as_there_are(pick: Random) -> None:
     """How many elements there are, and how many are wanted, may each be less or more than there is room for."""
-    n = data.draw(st.integers(1, 40))
-    most = data.draw(st.integers(1, n))
-    there, wanted = data.draw(st.integers(0, n + 3)), data.draw(st.integers(0, n + 3))
+    n, largest, dtype = pick.randint(1, 40), pick.randint(0, 1), pick.choice((np.float32, np.int64, np.uint8))
+    most, there, wanted = pick.randint(1, n), np.array(pick.randint(0, n + 3)), np.array(pick.randint(0, n + 3))
     x = RNG.integers(0, 20, (3, n, 2)).astype(dtype)
-    check("top_k", [x, np.array(wanted), np.array(there)], axis=1, largest=largest, most=most, count=2)
-    check("top_k", [x, np.array([most]), np.array(there)], (1,), axis=1, largest=largest, count=2)
+    check("top_k", [x, wanted, there], axis=1, largest=largest, most=most, count=2)
+    check("top_k", [x, np.array([most]), there], (1,), axis=1, largest=largest, count=2)
 
 
-@given(st.integers(1, 30), st.integers(0, 33), st.integers(-1, 33), st.integers(0, 1))
-@SOME
-def test_suppression_of_as_many_boxes_as_there_are(n: int, there: int, wanted: int, centered: int) -> None:
+@drawn(30)
+def test_suppression_of_as_many_boxes_as_there_are(pick: Random) -> None:
+    n, there, wanted = pick.randint(1, 30), pick.randint(0, 33), pick.randint(-1, 33)
     boxes = RNG.integers(0, 9, (2, n, 4)).astype(np.float32)
     scores = RNG.integers(0, 9, (2, 3, n)).astype(np.float32)
-    given_ = [boxes, scores, np.array(wanted), np.array(0.3, np.float32), None, np.array(there)]
-    check("non_max_suppression", given_, (3,), most=n, center_point_box=centered, count=2)
+    inputs = [boxes, scores, np.array(wanted), np.array(0.3, np.float32), None, np.array(there)]
+    check("non_max_suppression", inputs, (3,), most=n, center_point_box=pick.randint(0, 1), count=2)
 
 
 @pytest.mark.parametrize("padding", ["constant", "border", "reflection", "symmetric"])

@@ -9,25 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, TensorType
-from ...ops.common import (
-    FLOAT,
-    INT32,
-    STRING,
-    WHOLE,
-    Types,
-    at_least,
-    fail,
-    fits,
-    inside,
-    ints,
-    need_kind,
-    need_one,
-    need_rank,
-    need_vector,
-    one_dtype,
-    one_of,
-)
-from ...ops.registry import REQUIRED, attr, define
+from ...ops import check
+from ...ops.registry import REQUIRED, attr, define, fail
+from ...ops.shapes import FLOAT, INT32, STRING, WHOLE, Types, ints
 from ...ops.work import in_python, squares
 from .farmhash import fingerprint
 
@@ -37,10 +21,10 @@ COMBINERS = ("SUM", "MEAN", "SQRTN")
 
 def _infer_table_rows(node: Node, types: Types) -> list[TensorType]:
     lookup, keys, values = types
-    need_rank(node, lookup, 1, 1, "lookup")
-    need_rank(node, keys, 1, 1, "keys")
-    need_rank(node, values, 1, None, "values")
-    fits(node, keys, "keys", values.shape[0] if values.shape else None)
+    check.rank(node, lookup, 1, 1, "lookup")
+    check.rank(node, keys, 1, 1, "keys")
+    check.rank(node, values, 1, None, "values")
+    check.shape(node, keys, "keys", values.shape[0] if values.shape else None)
     n = lookup.shape[0] if lookup.shape else None
     rows = None if values.shape is None else (n, *values.shape[1:])
     return [TensorType(values.dtype, rows), TensorType(UINT8, (n,))]
@@ -60,11 +44,11 @@ def _table_rows(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_find(node: Node, types: Types) -> list[TensorType]:
     query, keys, values, default = types
-    one_dtype(node, [query, keys])
-    one_dtype(node, [values, default])
-    need_one(node, default, "the default", "biufcO")
+    check.one_dtype(node, [query, keys])
+    check.one_dtype(node, [values, default])
+    check.one(node, default, "the default", "biufcO")
     if keys.shape is not None:
-        fits(node, values, "values", *keys.shape)
+        check.shape(node, values, "values", *keys.shape)
     return [TensorType(values.dtype, query.shape)]
 
 
@@ -81,23 +65,21 @@ def _find(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_sparse(node: Node, types: Types) -> list[TensorType]:
     ids, indices, dense, weights, values = types
-    need_vector(node, ids, "ids")
-    need_rank(node, indices, 2, 2, "indices")
-    need_kind(node, indices, WHOLE, "indices")
-    need_vector(node, dense, "the dense shape")
-    need_rank(node, values, 2, None, "values")
-    need_kind(node, values, FLOAT, "values")
-    one_of(node, "combiner", attr(node, "combiner"), COMBINERS)
+    check.vector(node, ids, "ids")
+    check.tensor(node, indices, "indices", WHOLE, 2)
+    check.vector(node, dense, "the dense shape")
+    check.tensor(node, values, "values", FLOAT, (2, None))
+    check.one_of(node, "combiner", attr(node, "combiner"), COMBINERS)
     count = ids.shape[0] if ids.shape else None
-    fits(node, indices, "indices", count, dense.shape[0] if dense.shape else None)
-    fits(node, weights, "weights", count)
-    inside(node, "ids", node.const(0), 0, values.shape[0] if values.shape else None)
+    check.shape(node, indices, "indices", count, dense.shape[0] if dense.shape else None)
+    check.shape(node, weights, "weights", count)
+    check.inside(node, "ids", node.const(0), 0, values.shape[0] if values.shape else None)
     shape, places = node.const(2), node.const(1)
     if shape is not None and (not shape.size or shape.min() < 0):
         fail(node, f"the dense shape must be extents, found {shape.tolist()}")
     if shape is not None and places is not None:
         for i, extent in enumerate(ints(shape)):
-            inside(node, "indices", places[:, i], 0, extent)
+            check.inside(node, "indices", places[:, i], 0, extent)
     if shape is None or values.shape is None:
         return [TensorType(values.dtype, None)]
     return [TensorType(values.dtype, (*ints(shape)[:-1], *values.shape[1:]))]
@@ -124,11 +106,10 @@ def _sparse(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _infer_lsh(node: Node, types: Types) -> list[TensorType]:
     seeds = types[0]
-    need_rank(node, seeds, 2, 2, "hash")
-    need_kind(node, seeds, FLOAT, "hash")
-    need_rank(node, types[1], 1, None, "items")
+    check.tensor(node, seeds, "hash", FLOAT, 2)
+    check.rank(node, types[1], 1, None, "items")
     if types[1].shape:
-        fits(node, types[2], "weights", types[1].shape[0])
+        check.shape(node, types[2], "weights", types[1].shape[0])
     if types[1].dtype == STRING:
         fail(node, "strings can not be projected")
     if seeds.shape is None or not all(isinstance(d, int) for d in seeds.shape):
@@ -177,8 +158,8 @@ def _skip_grams(node: Node, inputs: list[Any]) -> list[Any]:
 def _infer_skip_grams(node: Node, types: Types) -> list[TensorType]:
     if not 0 <= attr(node, "ngram_size") <= 64:
         fail(node, f"ngram_size must be from 0 to 64, found {attr(node, 'ngram_size')}")
-    at_least(node, "max_skip_size", attr(node, "max_skip_size"), 0)
-    need_one(node, types[0], "the text", "O")
+    check.at_least(node, "max_skip_size", attr(node, "max_skip_size"), 0)
+    check.one(node, types[0], "the text", "O")
     return [TensorType(STRING, (None,))]
 
 

@@ -7,19 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, TensorType
-from ...ops.common import (
-    BOOL,
-    INT64,
-    STRING,
-    Types,
-    at_least,
-    broadcast,
-    fail,
-    need_kind,
-    need_rank,
-    one_of,
-)
-from ...ops.registry import attr, define
+from ...ops import check
+from ...ops.registry import attr, define, fail
+from ...ops.shapes import BOOL, INT64, STRING, Types, broadcast
 from ...ops.work import in_python
 from ...room import need
 from .regex import Automaton, automaton
@@ -38,7 +28,7 @@ def _strings(node: Node, items: list[Any], shape: Any) -> np.ndarray:
 
 def _infer_concat(node: Node, types: Types) -> list[TensorType]:
     for t in types:
-        need_kind(node, t, "O")
+        check.kind(node, t, "O")
     return [TensorType(STRING, broadcast(node, [t.shape for t in types]))]
 
 
@@ -51,9 +41,9 @@ def _concat(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_split(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], "O")
+    check.kind(node, types[0], "O")
     if attr(node, "maxsplit") is not None:
-        at_least(node, "maxsplit", attr(node, "maxsplit"), 0)
+        check.at_least(node, "maxsplit", attr(node, "maxsplit"), 0)
     shape = types[0].shape
     return [TensorType(STRING, None if shape is None else (*shape, None)), TensorType(INT64, shape)]
 
@@ -71,7 +61,7 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_match(node: Node, types: Types) -> list[TensorType]:
-    need_kind(node, types[0], "O")
+    check.kind(node, types[0], "O")
     _automaton(node)
     return [TensorType(BOOL, types[0].shape)]
 
@@ -90,9 +80,8 @@ def _match(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _infer_normalize(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 1, 2)
-    need_kind(node, types[0], "O")
-    one_of(node, "case_change_action", attr(node, "case_change_action"), ("NONE", "LOWER", "UPPER"))
+    check.tensor(node, types[0], "input", "O", (1, 2))
+    check.one_of(node, "case_change_action", attr(node, "case_change_action"), ("NONE", "LOWER", "UPPER"))
     shape = types[0].shape
     if shape is not None and len(shape) == 2 and shape[0] not in (1, None) and isinstance(shape[0], int):
         fail(node, f"input must have shape [C] or [1, C], found {list(shape)}")

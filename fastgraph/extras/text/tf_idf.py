@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, TensorType, Value
-from ...ops.common import FLOAT32, Types, fail, need_kind, need_rank, one_of
-from ...ops.registry import REQUIRED, attr, define
+from ...ops import check
+from ...ops.registry import REQUIRED, attr, define, fail
+from ...ops.shapes import FLOAT32, Types
 from ...ops.work import squares
 from ...rules.operands import known
 from ...rules.rule import rule
@@ -23,7 +24,7 @@ MOST = 1 << 20
 
 
 def _infer_tf_idf(node: Node, types: Types) -> list[TensorType]:
-    need_rank(node, types[0], 1, 2)
+    check.rank(node, types[0], 1, 2)
     _check_pool(node, types[0])
     shape = types[0].shape
     width = max(attr(node, "ngram_indexes"), default=-1) + 1
@@ -35,8 +36,8 @@ def _check_pool(node: Node, x: TensorType) -> None:
     strings, numbers = attr(node, "pool_strings"), attr(node, "pool_int64s")
     if bool(strings) == bool(numbers):
         fail(node, "needs either pool_strings or pool_int64s")
-    need_kind(node, x, "O" if strings else "iu")
-    one_of(node, "mode", attr(node, "mode"), ("TF", "IDF", "TFIDF"))
+    check.kind(node, x, "O" if strings else "iu")
+    check.one_of(node, "mode", attr(node, "mode"), ("TF", "IDF", "TFIDF"))
     least, most, skip = (attr(node, name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
     counts, places, pool = list(attr(node, "ngram_counts")), attr(node, "ngram_indexes"), strings or numbers
     if not 1 <= least <= most <= len(counts) or skip < 0:

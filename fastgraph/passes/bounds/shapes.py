@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import prod
 
 from ...ir import Node, Value
-from ...ops.common import axes_of
 from ...ops.registry import attr
 from ...ops.shape import permutation
+from ...ops.shapes import axes_of
 from .numbers import product, quotient, times
 from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded, same

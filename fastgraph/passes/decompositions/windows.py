@@ -10,9 +10,9 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, Value
-from ...ops.common import ints
 from ...ops.pool import counts
 from ...ops.registry import attr
+from ...ops.shapes import ints
 from ...ops.window import reach, resolve_pads, window_attrs
 from ...rules.operands import known
 from ...rules.rule import rule

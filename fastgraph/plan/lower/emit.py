@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +20,27 @@ from ..storage import Abilities, Storage, Views, byte_strides, last
 
 BRIEF = 1 << 12
 """Bytes up to which an array of a single plan is known by what it holds: a load doesn't read all weights for that."""
+
+
+Slot = Arg | Value | np.ndarray | None
+"""What fills a slot of a record; values and constants stand for their addresses, None for 0."""
+
+
+class Strided(NamedTuple):
+    """Where a tensor lies: byte strides by axis, in the order that its user says."""
+
+    address: Ref
+    strides: Sequence[int]
+
+
+class Rows(NamedTuple):
+    """Some rows of a node's result, from row `start` on: where they are read (of a convolution: its first pixel), and
+    written.
+    """
+
+    x: Ref
+    y: Ref
+    start: int = 0
 
 
 class Matched(Protocol):
@@ -48,7 +69,7 @@ class Emit:
         """Where the value begins, plus `offset` bytes."""
         if value.data is not None:
             base = self.packed(in_order, value.data)
-            return Ref(base.base, base.offset + offset)
+            return base.plus(offset)
         where = self.storage(value)
         return Ref(where.root, where.offset + offset)
 
@@ -60,6 +81,9 @@ class Emit:
         """Byte strides of the value's axes where it lies."""
         assert value.type.dtype is not None
         return byte_strides(value.type.dims, value.type.dtype.itemsize, self.stride(value))
+
+    def strided(self, value: Value) -> Strided:
+        return Strided(self.address(value), self.strides(value))
 
     def dense(self, value: Value) -> bool:
         return value.data is not None or self.views.dense(value)
@@ -119,15 +143,21 @@ class Emit:
         assert self.node is not None
         return Ref(Scratch(f"{self.node.out.name}.scratch", max(nbytes, 64)))
 
-    def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Arg], share: float = 1.0) -> None:
+    def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Slot], share: float = 1.0) -> None:
         """Call a kernel: compile-time parameters and the slots of its record by name.
 
         share: the part of the node's work that this call is. TypeError when the table has no kernel with these
         parameters.
         """
         assert self.node is not None
-        slots = tuple([slot if type(slot) in _WORDS else int(slot) for slot in row(name).args.filled(**args)])
+        record = row(name).args.filled(**args)
+        slots = tuple([slot if type(slot) in _WORDS else self._word(slot) for slot in record])
         self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share))
+
+    def _word(self, slot: Any) -> Arg:
+        if isinstance(slot, Value):
+            return self.address(slot)
+        return self.constant(slot) if isinstance(slot, np.ndarray) else int(slot or 0)
 
     def within(self, body: Graph, match: Matched, placed: Mapping[Value, Storage]) -> Emit:
         """What writes the steps of a body into the same program. `placed`: as of Views."""

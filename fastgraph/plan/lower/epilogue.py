@@ -10,10 +10,10 @@ import numpy as np
 from ...ir import Node, Value
 from ...kernels.pointwise.chain import Chain
 from ...kernels.pointwise.rows import FORMS, LONG_FORMS, NO_EPILOGUE
+from ..layer import chain_of, extra_values
 from ..program import Ref
-from .extras import chain_of, extra_values
-from .move.emit import emit_copy
-from .registry import Arg, Emit, last, row_count
+from .moves import emit_copy
+from .registry import Emit, Slot, last, row_count
 from .walk import Read, f32_bits, table, walker
 
 
@@ -73,7 +73,7 @@ def _formed(chain: Chain, operands: int) -> Ending | None:
 
 def epilogue(
     e: Emit, node: Node, row: int = 0, images: int | None = None, apart: bool = False, long: bool = False
-) -> dict[str, Arg]:  # fmt: skip
+) -> dict[str, Slot]:  # fmt: skip
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
     images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:
@@ -96,7 +96,7 @@ def epilogue(
         return {**NO_EPILOGUE, "walk": walker(e), "table": table(e, chain, [None, *operands])}
     form = (*FORMS, *LONG_FORMS).index(found.form)
     numbers = {"form": form, "low": f32_bits(found.low), "high": f32_bits(found.high)}
-    slots: dict[str, Arg] = {**NO_EPILOGUE, **numbers}
+    slots: dict[str, Slot] = {**NO_EPILOGUE, **numbers}
     if isinstance(found.addend, int):
         r = reads[found.addend - 1]
         return {**slots, "addend": r.address, "addend_image": r.per_image, "addend_row": r.per_row}

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from ...ir import Graph, Node, Value, read_by
 from ...kernels.isa.tiers import NUMPY
 from ..storage import has_memory
+from .depth_first import blocks, emit_block
 from .emit import Emit
-from .move.emit import emit_copy
-from .window.depth_first import blocks, emit_block
+from .moves import emit_copy
 
 
 def emit_graph(e: Emit, graph: Graph) -> None:
@@ -48,8 +48,7 @@ def emit_copies(e: Emit, moved: Mapping[Value, Value], op: str) -> None:
                     e.storage(value)
             e.host()
             continue
-        emit_copy(e, source.type.dims, source.type.itemsize, (e.address(source), e.strides(source)),
-                  (e.address(target), e.strides(target)))  # fmt: skip
+        emit_copy(e, source.type.dims, source.type.itemsize, e.strided(source), e.strided(target))
 
 
 def _place(e: Emit, value: Value) -> object:

@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...families import Families
 from ...ir import Node
 from ...ops.registry import OPS, USER
+from ..layer import F32, is_f32
 from ..program import Arg
 from ..storage import Abilities, last, row_count
 from .catalog import CATALOG
-from .emit import Emit
+from .emit import Emit, Slot
 
-F32 = np.dtype(np.float32)
 Match = Callable[[Node], Any]
 """Gives what a lowering must know of a node to write its steps, its plan: True when there is nothing to know, None or
 False when its kernels can't do the node."""
@@ -28,7 +26,7 @@ class Lowering(NamedTuple):
     """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps."""
 
     match: Match
-    emit: Callable[[Emit, Node, Any], None]
+    emit: Callable[..., None]
     abilities: Abilities = Abilities()
 
 
@@ -99,12 +97,4 @@ class Matches:
         return found[0].abilities if found else Abilities(strided_in=True, strided_out=True)
 
 
-def is_f32(node: Node) -> bool:
-    """Whether all that the node reads and makes is concrete and f32."""
-    for value in (*node.inputs, *node.outputs):
-        if value is not None and not (value.type.concrete and value.type.dtype == F32):
-            return False
-    return True
-
-
-__all__ = ["Arg", "Emit", "Lowering", "Matches", "is_f32", "last", "lowers", "matched", "row_count"]
+__all__ = ["F32", "Arg", "Emit", "Lowering", "Matches", "Slot", "is_f32", "last", "lowers", "matched", "row_count"]

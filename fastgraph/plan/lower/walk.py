@@ -14,7 +14,7 @@ from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...kernels.pointwise.chain import Chain
-from ...kernels.pointwise.rows import CHAIN, MOST_VALUES, READ, ROOM, STEP, value
+from ...kernels.pointwise.rows import CHAIN, MOST_VALUES, ROOM, STEP, value
 from ..program import Ref, Table
 from .registry import Emit
 from .steps import steps_of
@@ -65,13 +65,10 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
     reads = [read for read in operands if read is not None]
     if form.numbers:
         held = e.packed(_words, form.numbers)
-        reads += [Read(Ref(held.base, held.offset + 4 * i)) for i in range(len(form.numbers))]
+        reads += [Read(held.plus(4 * i)) for i in range(len(form.numbers))]
     words: list[Any] = [*form.head]
     for r in reads:
-        words += READ.filled(
-            operand=r.address, operand_d0=r.d0, operand_d1=r.d1, operand_image=r.image, operand_row=r.row,
-            operand_column=r.column,
-        )  # fmt: skip
+        words += [r.address, r.d0, r.d1, r.image, r.row, r.column]  # in the order of READ
     return Table((*words, *form.steps))
 
 

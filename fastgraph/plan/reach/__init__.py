@@ -24,4 +24,5 @@ def reaches_of(c: Call) -> list[Reach]:
     need(c.kernel not in NO_STEPS, "the kernel runs other kernels")
     if isinstance(c.step.kernel, UserKernel):
         return list(custom(c))
-    return [*declared(c), *(RULES[c.kernel](c) if c.kernel in RULES else ())]
+    by_hand = RULES.get(c.kernel)
+    return [*declared(c), *(by_hand and by_hand(c) or ())]

@@ -34,7 +34,7 @@ def band(c: Call, item: int, height: int, count: int) -> Iterator[Reach]:
     """Bands for `height` of `count` rows of output, one in each thread's scratch, and the rows of x that they copy."""
     if not height:
         return
-    r = c.record("move_y reach band_z band_y images sets d h out_d scratch_bytes", "k_d")
+    r = c.record("move_y reach band_z band_y images sets d h out_d scratch_bytes")
     rows = (min(height, count) - 1) * r.move_y + r.reach
     z = np.arange(r.out_d)[:, None] * r.stride_z - r.pad_z + np.arange(r.k_d) * r.dilation_z
     y = np.arange(0, count, height)[:, None] * r.stride_y - r.pad_y + np.arange(rows) * r.step_y

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,16 +124,11 @@ class Call:
         need(len(args) <= len(names), f"the record has {len(args) - len(names)} slots too many")
         self.slots.update(zip(names, args, strict=True))
 
-    def record(self, counts: str = "", positive: str = "", numbers: str = "") -> Numbers:
-        """The numbers of the record: `counts` (names) of 0 and more, `positive` of 1 and more, `numbers` of any size.
-
-        What a rule reads need not be among `numbers`.
-        """
+    def record(self, counts: str = "") -> Numbers:
+        """The numbers of the record; `counts` (names) are 0 or more."""
         found = Numbers(self.slots, self)
-        for least, names in ((0, counts), (1, positive), (-MOST, numbers)):
-            for name in names.split():
-                value = getattr(found, name)
-                need(value >= least, f"{name} is {value}, expected {least} or more")
+        for name in counts.split():
+            need(found[name] >= 0, f"{name} is {found[name]}, expected 0 or more")
         return found
 
     def table(self, name: str, count: int, dtype: type = np.int64) -> np.ndarray:
@@ -168,7 +163,7 @@ KNOWN: dict[str, Callable[[Call], Any]] = {
 offsets of a table.
 """
 
-Rule = Callable[[Call], Iterator[Reach]]
+Rule = Callable[[Call], Iterable[Reach] | None]
 RULES: dict[str, Rule] = {}
 """By kernel, the ranges that its record doesn't declare."""
 

@@ -54,8 +54,8 @@ def _reached(c: Call, name: str, kind: str, facts: dict[str, Any]) -> Iterator[R
         return
     reach = Reach(name, kind, run, loops, start, facts["over"], here)
     if kind == "work" and not reach.empty:
-        size, end = c.record().scratch_bytes, Reach(name, kind, run, loops[1:], start).span()[1]
-        need(end <= size, f"scratch_bytes is {size}, less than the {end} that are used")
+        end = Reach(name, kind, run, loops[1:], start).span()[1]
+        need(end <= loops[0][1], f"{name} has {loops[0][1]} bytes for each, less than the {end} that are used")
     yield reach
 
 

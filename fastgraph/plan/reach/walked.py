@@ -9,40 +9,21 @@ from typing import Any
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.record import Record
-from ...kernels.pointwise.rows import CHAIN, FORMS, LONG_FORMS, MOST_VALUES, READ, ROOM, STEP, VALUE, value
+from ...kernels.pointwise.rows import CHAIN, MOST_VALUES, READ, ROOM, STEP, VALUE, value
 from ...kernels.pointwise.steps import NUMBER, STEPS
-from ..program import Ref, Table
+from ..program import Table
 from .call import SIZES, Call, Loop, Numbers, Reach, count, need, read
 
 LOOPS = "d0", "d1", "image", "row"
 X, Y, FIRST = 0, 1, 2
 
 
-def epilogue(
-    c: Call, images: int, rows: int, run: int, *columns: Loop, start: int = 0, over: int = 0, here: bool = True,
-    apart: bool = False,
-) -> Iterator[Reach]:  # fmt: skip
-    """What is read for the slots EPILOGUE of a record: at each image and row, `run` bytes of f32 at `start` and all of
-    `columns` offsets, as they would be of f32 beside one another. over, here: as of Reach, of what is f32. apart:
-    sums lie in the result's place while a chain is walked, and it has LONG_FORMS.
-    """
-    r = c.record(numbers="low high addend_image addend_row")
-    forms = len(FORMS) + len(LONG_FORMS) * ("weights" in c.slots and apart)
-    need(0 <= r.form < forms, f"form is {r.form}, expected one of {forms}")
-    need(r.form == 0 or c.slots["addend"] == 0, f"form is {r.form}, and something is added")
-    if isinstance(c.slots["addend"], Ref):
-        loops = (images, 4 * r.addend_image), *columns, (rows, 4 * r.addend_row)
-        yield read("addend", run, *loops, start=start, over=over, here=here)
-    else:
-        need(c.slots["addend"] == 0, f"addend is {c.slots['addend']}, expected an address or 0")
-    yield from walked(c, (1, 1, images, rows), run, *columns, start=start, here=here and not apart)
-
-
 def walked(
     c: Call, dims: Sequence[int], run: int, *columns: Loop, start: int = 0, here: bool = True, x: bool = True,
     item: int = 4,
 ) -> Iterator[Reach]:  # fmt: skip
-    """What the chain of the slots WALK reads: extents of its loops, then as `epilogue`.
+    """What the chain of the slots WALK reads: extents of its loops; of f32, `run` bytes at `start` and all
+    of `columns` offsets.
 
     x: whether it has a value 0; item: bytes of an element of y.
     """

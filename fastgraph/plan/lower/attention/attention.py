@@ -11,9 +11,9 @@ from ....ir import Node, Value
 from ....kernels.attention.pick_attention import FEW, pick, pick_few
 from ....kernels.attention.rows import BLIND, FAR, MASKS
 from ....ops.registry import attr
+from ...quantized import f32_bits
 from ...storage import byte_strides
-from ..quantized import f32_bits
-from ..registry import Arg, Emit, lowers
+from ..registry import Emit, Slot, lowers
 
 F32 = np.dtype(np.float32)
 
@@ -83,15 +83,13 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     share = plan.q.heads // plan.k.heads
     few = s * share <= FEW
     blocks = pick_few(e.tier, s * share, t, plan.v.size) if few else pick(e.tier, s, t, plan.q.size, plan.v.size)
-    args: dict[str, Arg] = {
-        "batch": plan.q.images, "heads": plan.q.heads, "share": share, "s": s, "t": t,
-        "d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0),
-        "scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0,
-        "valid": 0 if valid is None else e.address(valid), "follows": valid is not None and past is None,
-        "blind": BLIND.index(attr(node, "blind")), "scratch": e.scratch(blocks.scratch_bytes * e.threads),
-    }  # fmt: skip
+    args: dict[str, Slot] = {"batch": plan.q.images, "heads": plan.q.heads, "share": share, "s": s, "t": t}
+    args |= {"d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0)}
+    args |= {"scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0}
+    args |= {"valid": valid, "follows": valid is not None and past is None, "blind": BLIND.index(attr(node, "blind"))}
+    args["scratch"] = e.scratch(blocks.scratch_bytes * e.threads)
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
-        args |= {name: e.address(value)} | _steps(name, heads.steps(e.strides(value)))
+        args |= {name: value} | _steps(name, heads.steps(e.strides(value)))
     args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
     e.kernel("attention_few" if few else "attention", {}, args)
 
@@ -100,18 +98,18 @@ def _steps(name: str, steps: tuple[int, ...]) -> dict[str, Any]:
     return dict(zip((f"{name}_image", f"{name}_head", f"{name}_row"), steps, strict=True))
 
 
-def _limits(node: Node) -> dict[str, Arg]:
+def _limits(node: Node) -> dict[str, Slot]:
     """Which keys a query sees by its place."""
     left, right = attr(node, "left_window_size"), attr(node, "right_window_size")
     high = min([FAR, *([1] if attr(node, "is_causal") else []), *([right + 1] if right >= 0 else [])])
     return {"low": -left if left >= 0 else -FAR, "high": high}
 
 
-def _mask(e: Emit, mask: Value | None, q: Heads) -> dict[str, Arg]:
+def _mask(e: Emit, mask: Value | None, q: Heads) -> dict[str, Slot]:
     if mask is None:
         return {"mask": 0, "kind": 0, **_steps("mask", (0, 0, 0))}
     dims = mask.type.dims
     strides = byte_strides(dims, mask.type.itemsize, e.stride(mask))
     steps = [0, 0, 0, *(0 if extent == 1 else step for extent, step in zip(dims, strides, strict=True))][-4:-1]
     kind = MASKS.index("bool" if mask.type.dtype == np.bool_ else "f32")
-    return {"mask": e.address(mask), "kind": kind, **_steps("mask", tuple(steps))}
+    return {"mask": mask, "kind": kind, **_steps("mask", tuple(steps))}

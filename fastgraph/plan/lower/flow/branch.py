@@ -9,14 +9,14 @@ from ....ir import Node
 from ....ops.control import BRANCHES, REFUSED
 from ...program import ERROR, Jump
 from ..graph import emit_copies, emit_graph
-from ..move.emit import emit_copy
+from ..moves import emit_copy
 from ..registry import Emit, Matches, lowers
 from .common import BOOL, CARRY, alike, around, finish, is_one, native
 
-Plan = dict[str, Matches | None]
+Branches = dict[str, Matches | None]
 
 
-def _match(node: Node) -> Plan | None:
+def _match(node: Node) -> Branches | None:
     """What takes the nodes of each branch; None for a branch that can't be run, which kernels report."""
     refused = node.attrs.get(REFUSED, {})
     branches = [node.attrs[name] for name in BRANCHES if name not in refused]
@@ -28,7 +28,7 @@ def _match(node: Node) -> Plan | None:
 
 
 @lowers("if", match=_match)
-def if_(e: Emit, node: Node, matches: Plan) -> None:
+def if_(e: Emit, node: Node, matches: Branches) -> None:
     """The first branch, jumped over unless the condition holds, then the second, jumped over by the first."""
     start = len(e.program.steps)
     otherwise = e.jump(Jump(node, e.address(node.x), wanted=False))
@@ -40,7 +40,7 @@ def if_(e: Emit, node: Node, matches: Plan) -> None:
     finish(e, node, start)
 
 
-def _branch(e: Emit, node: Node, matches: Plan, name: str) -> None:
+def _branch(e: Emit, node: Node, matches: Branches, name: str) -> None:
     """A branch makes its results in the node's places, as far as it makes them itself, and once."""
     branch, match = node.attrs[name], matches[name]
     if match is None:

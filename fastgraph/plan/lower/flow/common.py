@@ -12,7 +12,7 @@ import numpy as np
 
 from ....ir import Graph, Node, Value, captured
 from ...storage import Storage, has_memory
-from ..move.emit import SIZES
+from ..moves import SIZES
 from ..registry import Emit, Matches
 
 CARRY = "carry"

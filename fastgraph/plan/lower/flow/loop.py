@@ -15,9 +15,9 @@ import numpy as np
 from ....freedoms import free
 from ....ir import Graph, Node, TensorType, Value, read_by
 from ....ops.control import known_rounds, scan_axes
-from ...program import Arg, Jump
+from ...program import Jump
 from ..graph import emit_copies, emit_graph
-from ..registry import Emit, Matches, lowers
+from ..registry import Emit, Matches, Slot, lowers
 from .common import BOOL, CARRY, INT64, alike, around, finish, is_one, native
 from .in_place import in_place
 
@@ -190,10 +190,9 @@ def _slice(e: Emit, turn: Value, each: Slice, source: Value, target: Value) -> N
         emit_copies(e, {source: lying}, CARRY)
     far = (turns - 1) * run if each.backwards else 0
     step, pitch = -run if each.backwards else run, turns * run
-    ends: dict[str, Arg] = {}
+    ends: dict[str, Slot] = {}
     for name, slot, value in (("src", "s", source), ("dst", "d", target)):
-        whole = value is each.whole
-        ends |= {name: e.address(value, far if whole else 0), f"turn_{slot}": step if whole else 0,
-                 f"row_{slot}": pitch if whole else run}  # fmt: skip
+        offset, turn_step, row_step = (far, step, pitch) if value is each.whole else (0, 0, run)
+        ends |= {name: e.address(value, offset), f"turn_{slot}": turn_step, f"row_{slot}": row_step}
     e.node = Node(PART, [turn, source], [target])
-    e.kernel("slice", {}, {**ends, "turn": e.address(turn), "turns": turns, "rows": rows, "run": run})
+    e.kernel("slice", {}, {**ends, "turn": turn, "turns": turns, "rows": rows, "run": run})

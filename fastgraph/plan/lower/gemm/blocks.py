@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ....ir import Node
 from ....kernels.gemm.pick_blocks import NV, group_bytes, is_few, pack_blocks, per_word, tile_height
+from ...layer import chain_of
 from ..epilogue import epilogue
-from ..extras import chain_of
 from ..registry import F32, Emit, lowers, row_count
 
 
@@ -32,10 +32,10 @@ def block_dense(e: Emit, node: Node, _: bool) -> None:
     few = is_few(e.tier, m)
     scratch = 0 if few else 4 * (1 + k) * NV * e.tier.lanes
     packed = e.packed(pack_blocks, e.tier, *numbers, bits)
-    e.kernel("dot_blocks", {"bits": bits}, {
-        "a": e.address(node.x), "lda": e.stride(node.x), "b": packed, "c": e.address(node.out),
-        "ldc": e.stride(node.out), "m": m, "n": n, "k": k, "batch": images, "block": block // per_word(bits),
-        "zeros": int(zeros is not None), "group": group_bytes(e.tier, bits, block, blocks, zeros is not None),
-        "height": tile_height(e.tier, m), "few": int(few), "scratch": e.scratch(scratch * e.threads),
-        "scratch_bytes": scratch, **epilogue(e, node),
-    })  # fmt: skip
+    sizes = {"m": m, "n": n, "k": k, "batch": images, "block": block // per_word(bits), "scratch_bytes": scratch}
+    how = {"zeros": int(zeros is not None), "height": tile_height(e.tier, m), "few": int(few)}
+    group = group_bytes(e.tier, bits, block, blocks, zeros is not None)
+    ends = {"a": node.x, "lda": e.stride(node.x), "b": packed, "c": node.out, "ldc": e.stride(node.out)}
+    scratch_of_all = e.scratch(scratch * e.threads)
+    own = {**ends, **sizes, **how, "group": group, "scratch": scratch_of_all}
+    e.kernel("dot_blocks", {"bits": bits}, {**own, **epilogue(e, node)})

@@ -5,97 +5,84 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir import Node
-from ....kernels.gemm.pack import pack_weights
+from ....kernels.gemm.pack import Arrangement, pack_weights
 from ....kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
 from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ....kernels.isa.tiers import Tier
 from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....ops.conv import transposed_window
+from ...layer import Integers, Reals, integers, is_near, parameters, three
+from ...quantized import zero_point
 from ..epilogue import epilogue
-from ..quantized import zero_point
-from ..quantized_layer import Layer, quantized_layer
-from ..registry import Emit, last, lowers
-from ..spatial import is_near, three
-from .common import Columns, Parameters, columns_of, panels, parameters
+from ..registry import Emit, Slot, last, lowers
+from .calls import Columns, columns_of, panels
 
 
 def transposed(node: Node) -> Transposed | None:
     """The convolution in three dimensions, leading ones added; None when it has more, or large numbers."""
-    x, out, groups, weights = node.x.type.dims, node.out.type.dims, node.attrs["groups"], node.inputs[1]
-    assert weights is not None
+    x, out, groups, weights = node.x.type.dims, node.out.type.dims, node.attrs["groups"], node.y
     if len(x) > 5 or not is_near(node):
         return None
     kernel = weights.type.dims[1:-1]
     begin, _, a = transposed_window(node, x[1:-1], kernel)
-    return Transposed(
-        images=x[0], groups=groups, c=weights.type.dims[-1], n=out[-1] // groups, size=three(x[1:-1]),
-        kernel=three(kernel), out=three(out[1:-1]), strides=three(a["strides"]), dilations=three(a["dilations"]),
-        pads=three(begin, 0),
-    )  # fmt: skip
+    size, outer, strides, dilations = map(three, (x[1:-1], out[1:-1], a["strides"], a["dilations"]))
+    c, n, pads = weights.type.dims[-1], out[-1] // groups, three(begin, 0)
+    return Transposed(x[0], groups, c, n, size, three(kernel), outer, strides, dilations, pads)
 
 
-def _f32(node: Node) -> tuple[Transposed, Parameters] | None:
+def _f32(node: Node) -> tuple[Transposed, Reals] | None:
     found = parameters(node)
     g = transposed(node) if found else None
     return (g, found) if g and found else None
 
 
 @lowers("conv_transpose", match=_f32, strided_in=True, strided_out=True, in_place=True)
-def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Parameters]) -> None:
+def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
     g, (weights, bias) = plan
     products, lda = e.scratch(g.products), e.stride(node.x)
     for piece in pick_products(e.tier, g, e.threads):
         packed = e.packed(_panels, weights, g.groups, columns_of(piece), e.tier.lanes)
-        args = products_args(
-            piece, g, a=e.address(node.x), lda=lda, k=g.c, b=packed, b_stride=e.array(packed)[0].size, c=products,
-            **NO_EPILOGUE,
-        )  # fmt: skip
+        own = {"a": node.x, "lda": lda, "k": g.c, "b": packed, "b_stride": e.array(packed)[0].size, "c": products}
+        args = products_args(piece, g, **own, **NO_EPILOGUE)
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
-    args = col2im_args(
-        g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
-        bias=e.constant(np.zeros(last(node.out), np.float32) if bias is None else bias),
-        scratch=e.scratch(g.scratch * e.threads), **epilogue(e, node),
-    )  # fmt: skip
-    e.kernel("col2im", {}, args)
+    bias = np.zeros(last(node.out), np.float32) if bias is None else bias
+    _add_up(e, node, g, "col2im", {}, t=products, bias=bias, **epilogue(e, node))
 
 
 def _panels(weights: np.ndarray, groups: int, columns: Columns, lanes: int) -> np.ndarray:
     return pack_weights(tap_weights(weights, groups)[:, columns.part], None, columns.nv, lanes)
 
 
-def _quantized(node: Node) -> tuple[Transposed, Layer] | None:
-    layer = quantized_layer(node)
+def _quantized(node: Node) -> tuple[Transposed, Integers] | None:
+    layer = integers(node)
     g = transposed(node) if layer else None
     return (g, layer) if g and layer else None
 
 
 @lowers("conv_transpose", match=_quantized, strided_in=True, strided_out=True)
-def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Layer]) -> None:
+def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Integers]) -> None:
     """The products are exact i32."""
     g, layer = plan
     products, stored = e.scratch(g.products), {**dict.fromkeys(layer.stored, 0), "form": 1}
     for piece in pick_dot_int8(e.tier, g.product, "words", layer.rowsum, e.threads):
         packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups)
-        args = products_args(
-            piece, g, a=e.address(node.x), lda=e.stride(node.x), k=-(-g.c // 4), b=packed,
-            b_stride=e.array(packed)[0].size // 4, c=products, **stored,
-        )  # fmt: skip
+        own = {"a": node.x, "lda": e.stride(node.x), "b": packed, "b_stride": e.array(packed)[0].size // 4}
+        args = products_args(piece, g, k=-(-g.c // 4), c=products, **own, **stored)
         e.kernel("dot_int8", piece.params, args, share=piece.columns / g.columns)
-    args = col2im_args(
-        g, t=products, y=e.address(node.out), ldy=e.stride(node.out),
-        bias=e.constant(layer.bias.astype(np.int32)), multipliers=e.constant(layer.multipliers),
-        scratch=e.scratch(g.scratch * e.threads), **layer.stored,
-    )  # fmt: skip
-    e.kernel("col2im_int8", {"out": layer.out}, args)
+    own = {"t": products, "bias": layer.bias.astype(np.int32), "multipliers": layer.multipliers, **layer.stored}
+    _add_up(e, node, g, "col2im_int8", {"out": layer.out}, **own)
 
 
-def _tap_panels(tier: Tier, layer: Layer, zero: int, columns: Columns, groups: int) -> np.ndarray:
+def _add_up(e: Emit, node: Node, g: Transposed, kernel: str, params: dict[str, str], **own: Slot) -> None:
+    """Sum the products onto the map."""
+    args = col2im_args(g, y=node.out, ldy=e.stride(node.out), scratch=e.scratch(g.scratch * e.threads), **own)
+    e.kernel(kernel, params, args)
+
+
+def _tap_panels(tier: Tier, layer: Integers, zero: int, columns: Columns, groups: int) -> np.ndarray:
     """Panels that give the products of a pixel with every tap, (x - zero point) * (w - zero point), as i32."""
     weights = tap_weights(layer.weights, groups)
     n, c = len(layer.weights) // groups, weights.shape[-1]
     zeros = np.tile(layer.zeros.reshape(groups, n), weights.shape[1] // n).reshape(-1)
-    taps = layer._replace(
-        weights=weights.reshape(-1, c), zeros=zeros, bias=np.zeros_like(zeros),
-        multipliers=np.ones(len(zeros), np.float32), out="words",
-    )  # fmt: skip
-    return panels(tier, taps, zero, columns, c, groups, 1)
+    taps = Integers(weights.reshape(-1, c), zeros, np.zeros_like(zeros), np.ones(len(zeros), np.float32))
+    return panels(tier, taps, Arrangement(groups), zero, columns, c, 1)

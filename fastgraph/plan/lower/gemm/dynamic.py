@@ -5,24 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
-from ....ir import Node, Value
-from ....kernels.gemm.pack import Arrangement, arranged
-from ....kernels.gemm.pack_int8 import Head, pack_int8
-from ....kernels.gemm.pick_conv import conv_args
-from ....kernels.gemm.pick_dot import Product, dot_args
+from ....ir import Node
+from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
-from ....kernels.isa.tiers import Tier
-from ...program import Arg, Ref
+from ...choose import Candidate, choose
+from ...layer import Integers, Layer, RowPart, is_near, ranged_layer, window
+from ...program import Ref
+from ..emit import Rows
 from ..epilogue import epilogue
-from ..extras import chain_of
-from ..move.emit import emit_copy
-from ..quantized import quant, scales
-from ..registry import Emit, is_f32, lowers, row_count
-from ..spatial import is_near, three
-from .common import Columns, columns_of, geometry, is_dense, is_depthwise, merge_narrow
+from ..moves import emit_copy
+from ..registry import Emit, Slot, is_f32, lowers
+from .calls import conv_calls, dot_calls
+from .layer_int8 import cycles, packed
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     count = node.x.type.size // own
     parts = parts_of(own, count, e.threads)
     extremes, ranges = e.scratch(8 * parts * own), e.scratch(RANGE_BYTES * own)
-    both: dict[str, Arg] = {"x": e.address(node.x), "parts": parts, "extremes": extremes}
+    both: dict[str, Slot] = {"x": node.x, "parts": parts, "extremes": extremes}
     e.kernel("extremes", {}, {**both, "images": own, "count": count}, share=share)
     pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
     numbers = {"grid": GRIDS.index(node.attrs["grid"]), "rows": of.rows, "run": of.run, "images": of.images, **pads}
@@ -82,112 +78,58 @@ def dynamic_round(e: Emit, node: Node, of: Images) -> None:
         emit_copy(e, (1,), 4, (ranges, (4,)), (e.address(step), (4,)))
 
 
-def _multiplies(node: Node) -> bool:
-    """Whether the weights are s8 constants, all else is f32, and the bias constant.
-
-    That no sum leaves int32, the pass that makes these nodes has seen to.
-    """
-    w, b, *extras = (*node.inputs[1:3], *node.inputs[3:])
-    if w is None or w.data is None or w.type.dtype != np.int8 or w.type.quant is None:
-        return False
-    if any(w.type.quant.zero_point) and node.attrs["per"] == "row":
-        return False
-    values = [node.x, node.out, *(v for v in (b, *extras) if v is not None)]
-    if any(not v.type.concrete or v.type.dtype != np.float32 for v in values):
-        return False
-    return node.x.type.size > 0 and node.out.type.size > 0 and (b is None or b.data is not None)
+@lowers("dynamic_dense", match=ranged_layer, strided_out=True)
+def dense(e: Emit, node: Node, layer: Layer[Integers]) -> None:
+    _multiply(e, node, layer, images_of(node))
 
 
-def _has_zeros(node: Node) -> bool:
-    """Whether weights have zero points."""
-    return any(quant(node.inputs[1]).zero_point)  # type: ignore[arg-type]
+def _convolution(node: Node) -> Layer[Integers] | None:
+    """In up to two dimensions, and not by rows."""
+    layer = ranged_layer(node) if node.attrs["per"] != "row" and is_near(node) else None
+    return layer if layer and layer.form != "depthwise" and len(node.x.type.dims) in (3, 4) else None
 
 
-def _packed(e: Emit, node: Node, columns: Columns, run: int, how: Arrangement) -> Ref:
-    """Panels of some of the output channels of each group."""
-    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
-    return e.packed(_panels, e.tier, w, b, columns, run, how)
-
-
-def _panels(tier: Tier, w: Value, b: Value | None, columns: Columns, run: int, how: Arrangement) -> np.ndarray:
-    assert w.data is not None
-    n, part = len(w.data), columns.part
-    bias = np.zeros(n, np.float32) if b is None else b.data
-    assert bias is not None
-    points = np.broadcast_to(np.array(quant(w).zero_point, np.int64), n)
-    own = arranged(w.data, how, points).reshape(how.merged, n // how.merged, -1)[:, part]
-    zeros = points.reshape(how.merged, -1)[:, part]
-    factors, biases = (v.reshape(how.merged, -1)[:, part] for v in (scales(w, n).astype(np.float32), bias))
-    sums = (own.astype(np.int64).sum(axis=2) - zeros * own.shape[2]).astype(np.int32)
-    minus = -zeros.astype(np.int32) if any(quant(w).zero_point) else None
-    return pack_int8(tier, own, Head(sums, factors, minus, biases), columns.nv, run, "words")
-
-
-def _dense(node: Node) -> Images | None:
-    return images_of(node) if _multiplies(node) else None
-
-
-@lowers("dynamic_dense", match=_dense, strided_out=True)
-def dense(e: Emit, node: Node, of: Images) -> None:
-    stored = e.scratch(of.count)
-    ranges = round_to(e, node, of, "u8", stored, 0.0)
-    dot(e, node, stored, ranges, node.out.type.dims[0] if "image" in chain_of(node)[1] else 1)
-
-
-def dot(e: Emit, node: Node, x: Ref, ranges: Ref, images: int) -> None:
-    """Rows of bytes times weights."""
-    n, k, rows = node.out.type.dims[-1], node.x.type.dims[-1], row_count(node.out)
-    m, ldy, per_row = rows // images, e.stride(node.out), node.attrs["per"] == "row"
-    # Batches of a dense layer are images for the chain only.
-    each = {"row": m, "tensor": 0, "batch": 1}[node.attrs["per"]]
-    ending = epilogue(e, node)
-    for piece in pick_dot_dynamic(e.tier, Product(m, n, k, images), e.threads, per_row, _has_zeros(node)):
-        packed = _packed(e, node, columns_of(piece), k, Arrangement())
-        args = dot_args(
-            piece, a=x, lda=k, b=packed, c=e.address(node.out), ldc=ldy, m=m, k=-(-k // 4),
-            batch=images, a_stride=m * k, c_stride=m * ldy, ranges=ranges, per_image=each, per_row=int(per_row),
-            **ending,
-        )  # fmt: skip
-        e.kernel("dot_dynamic", piece.params, args, share=piece.columns / n)
-
-
-def _convolves(node: Node) -> Images | None:
+@lowers("dynamic_conv", match=_convolution, strided_out=True)
+def conv(e: Emit, node: Node, layer: Layer[Integers]) -> None:
     """The map is rounded into one with its padding around it."""
-    if node.attrs["per"] == "row" or not _multiplies(node) or not is_near(node) or is_depthwise(node):
-        return None
-    dims = node.x.type.dims
-    if len(dims) not in (3, 4):
-        return None
-    (_, h, w), c, pads = three(dims[1:-1]), dims[-1], node.attrs["pads"]
-    (_, top, left), (_, bottom, right) = (three(half, 0) for half in (pads[: len(dims) - 2], pads[len(dims) - 2 :]))
-    return Images(dims[0], h, w * c, (top, left * c, bottom, right * c), node.attrs["per"] == "tensor")
+    where, c = window(node), layer.inputs
+    (_, h, w), (_, top, left), (_, bottom, right) = where.size, where.pads, where.ends
+    images = Images(where.images, h, w * c, (top, left * c, bottom, right * c), node.attrs["per"] == "tensor")
+    if layer.form == "conv":
+        size = (1, top + h + bottom, left + w + right)
+        layer = layer._replace(window=where._replace(size=size, pads=(0, 0, 0), ends=(0, 0, 0)))
+    _multiply(e, node, layer, images)
 
 
-@lowers("dynamic_conv", match=_convolves, strided_out=True)
-def conv(e: Emit, node: Node, of: Images) -> None:
+def _multiply(e: Emit, node: Node, layer: Layer[Integers], of: Images) -> None:
+    """The steps of a layer of bytes that are x rounded."""
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, "u8", stored, 0.0)
-    if is_dense(node):
-        dot(e, node, stored, ranges, of.images)
-    else:
-        _conv(e, node, stored, ranges, of)
+    layer = layer._replace(ldx=layer.inputs, ldy=e.stride(node.out))
+    choose(CANDIDATES, layer, e.tier).emit(e, node, layer, Rows(stored, e.address(node.out)), ranges)
 
 
-def _conv(e: Emit, node: Node, x: Ref, ranges: Ref, of: Images) -> None:
-    """A convolution of the map at x, which has its padding."""
-    weights, c = node.inputs[1], node.x.type.dims[-1]
-    assert weights is not None
-    top, left, bottom, right = of.pads
-    padded = (1, top + of.rows + bottom, (left + of.run + right) // c)
-    assert weights.data is not None
-    how, shape = merge_narrow(e.tier, weights.data, node.attrs["groups"])
-    g = geometry(node, shape, how.merged, c, 1, padded)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, _has_zeros(node))
-    ending = epilogue(e, node)
-    for piece in pieces:
-        args = conv_args(
-            piece, x=x, w=_packed(e, node, columns_of(piece), g.run, how), y=e.address(node.out),
-            ldy=e.stride(node.out), taps=e.constant(piece.table), scratch=e.scratch(piece.scratch * e.threads),
-            ranges=ranges, per_image=int(not of.together), per_row=0, **ending,
-        )  # fmt: skip
-        e.kernel("conv_dynamic", piece.params, args, share=piece.columns / g.n)
+def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
+    images, k, per = layer.window.images, layer.inputs, node.attrs["per"]
+    if node.op == "dynamic_conv":
+        images = node.x.type.dims[0]
+    m = layer.pixels // images
+    # Batches of a dense layer are images for the chain only.
+    each = {"row": m, "tensor": 0, "batch": 1}[per]
+    pieces = pick_dot_dynamic(e.tier, Product(m, layer.n, k, images), e.threads, per == "row", layer.numbers.rowsum)
+    sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * k, "c_stride": m * layer.ldy}
+    how = {"ranges": ranges, "per_image": each, "per_row": int(per == "row"), **epilogue(e, node)}
+    dot_calls(e, layer, rows, "dot_dynamic", pieces, packed(e, layer, Arrangement(), k), **sizes, **how)
+
+
+def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
+    g, how = layer.merged(e.tier)
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum)
+    own = {"ranges": ranges, "per_image": int(node.attrs["per"] != "tensor"), "per_row": 0, **epilogue(e, node)}
+    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, g.run), **own)
+
+
+CANDIDATES = (
+    Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", cycles, _dot),
+    Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", cycles, _conv),
+)

@@ -1,8 +1,9 @@
-"""Products of two activations, each a matrix or as many matrices as the other."""
+"""Products of two activations."""
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,40 +12,36 @@ from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
 from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ...layer import chain_of, extra_values, out_kind, stored_as
+from ...quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
+from ..elements import number
 from ..epilogue import epilogue
-from ..extras import chain_of, extra_values
-from ..quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
-from ..quantized_layer import out_kind, stored_as
-from ..registry import Arg, Emit, is_f32, lowers, row_count
+from ..registry import Emit, Slot, is_f32, lowers, row_count
 
 
 def multiplies(node: Node) -> bool:
     """Both operands are matrices or equally many matrices; or the second is one matrix for all rows of the first."""
     if node.out.type.size == 0 or node.x.type.size == 0:
         return False
-    a, b = node.x.type.dims, node.inputs[1].type.dims  # type: ignore[union-attr]
+    a, b = node.x.type.dims, node.y.type.dims
     return len(a) >= 2 and len(b) >= 2 and (a[:-2] == b[:-2] or len(b) == 2)
 
 
 @lowers("matmul", match=lambda node: is_f32(node) and multiplies(node))
 def matmul(e: Emit, node: Node, _: Any) -> None:
     """Packs the second operand, at build time when it is constant, then multiplies; few rows by what lies there."""
-    x, y, out = node.x, node.inputs[1], node.out
-    assert y is not None
+    x, y, out = node.x, node.y, node.out
     k, n = y.type.dims[-2:]
     matrices = y.type.size // (k * n)
     lanes = e.tier.lanes
     batch = out.type.dims[0] if "image" in chain_of(node)[1] else matrices
     assert matrices in (1, batch)
     m = row_count(x) // batch
-    ending = epilogue(e, node, images=batch)
+    ends: dict[str, Slot] = {"a": x, "c": out, "m": m, "k": k, "batch": batch, "a_stride": m * k, "c_stride": m * n}
+    ends |= epilogue(e, node, images=batch)
     if y.data is None and (m <= FEW or n == 1):
-        args: dict[str, Arg] = {
-            "a": e.address(x), "b": e.address(y), "c": e.address(out), "m": m, "n": n, "k": k, "batch": batch,
-            "a_stride": m * k, "b_stride": k * n if matrices > 1 else 0, "c_stride": m * n,
-            "block": few_block(e.tier, n, batch, e.threads), **ending,
-        }  # fmt: skip
-        e.kernel("dot_few", {}, args)
+        own: dict[str, Slot] = {"b": y, "n": n, "b_stride": k * n if matrices > 1 else 0}
+        e.kernel("dot_few", {}, {**ends, **own, "block": few_block(e.tier, n, batch, e.threads)})
         return
     for piece in pick_dot(e.tier, Product(m, n, k, batch), e.threads):
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
@@ -53,16 +50,10 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
             packed = e.packed(_panels, weights, piece.nv, lanes)
         else:
             packed = e.scratch(4 * matrices * panels)
-            pack: dict[str, Arg] = {
-                "b": e.address(y, 4 * piece.start), "ldb": n, "packed": packed, "n": piece.columns, "k": k,
-                "batch": matrices, "b_stride": k * n,
-            }  # fmt: skip
-            e.kernel("pack_b", {"nv": piece.nv}, pack)
-        args = dot_args(
-            piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=k, batch=batch,
-            a_stride=m * k, b_stride=panels if matrices > 1 else 0, c_stride=m * n,
-            **ending,
-        )  # fmt: skip
+            source: dict[str, Slot] = {"b": e.address(y, 4 * piece.start), "ldb": n, "b_stride": k * n}
+            sizes = {"n": piece.columns, "k": k, "batch": matrices}
+            e.kernel("pack_b", {"nv": piece.nv}, {**source, **sizes, "packed": packed})
+        args = dot_args(piece, lda=k, b=packed, ldc=n, b_stride=panels if matrices > 1 else 0, **ends)
         e.kernel("dot", piece.params, args, share=piece.columns / n)
 
 
@@ -87,8 +78,7 @@ def _bytes(node: Node) -> bool:
 @lowers("matmul", match=_bytes)
 def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     """Packs the second operand, then multiplies."""
-    x, y, out = node.x, node.inputs[1], node.out
-    assert y is not None
+    x, y, out = node.x, node.y, node.out
     k, n = y.type.dims[-2:]
     batch = y.type.size // (k * n)
     m = row_count(x) // batch
@@ -97,14 +87,53 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     packed = e.scratch(batch * panels)
     # Packing takes 128 from the bytes of y, and so from its zero point.
     zx, zy = zero_point(x), zero_point(y) - 128
-    pack: dict[str, Arg] = {
-        "b": e.address(y), "ldb": n, "packed": packed, "n": n, "k": k, "batch": batch, "b_stride": k * n,
-        "minus_zero_a": -zx, "start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0]),
-        "minus_zero_b": -zy,
-    }  # fmt: skip
-    e.kernel("pack_b_int8", {}, pack)
-    args = dot_args(
-        piece, a=e.address(x), lda=k, b=packed, c=e.address(out), ldc=n, m=m, k=-(-k // 4), batch=batch,
-        a_stride=m * k, b_stride=panels // 4, c_stride=m * n, **stored_as(node),
-    )  # fmt: skip
+    head = {"start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0])}
+    head |= {"minus_zero_a": -zx, "minus_zero_b": -zy}
+    source: dict[str, Slot] = {"b": y, "ldb": n, "b_stride": k * n, "n": n, "k": k, "batch": batch}
+    e.kernel("pack_b_int8", {}, {**source, **head, "packed": packed})
+    strides = {"lda": k, "ldc": n, "a_stride": m * k, "b_stride": panels // 4, "c_stride": m * n}
+    args = dot_args(piece, a=x, b=packed, c=out, m=m, k=-(-k // 4), batch=batch, **strides, **stored_as(node))
     e.kernel("dot_int8", piece.params, args)
+
+
+TYPES = ("int32", "uint32", "int64", "uint64", "float32", "float64")
+
+
+class Matrices(NamedTuple):
+    """Extents of a product, and the elements from one A, and one B, to the next."""
+
+    batch: int
+    m: int
+    k: int
+    n: int
+    a_batch: int
+    b_batch: int
+
+
+def _matrices(node: Node) -> Matrices | None:
+    """Operands of one type whose matrices are as many as the results, or one for all."""
+    if len(node.inputs) != 2 or "chain" in node.attrs:
+        return None
+    x, y = (v.type for v in node.inputs if v is not None)
+    out = node.out.type
+    if not x.concrete or not y.concrete or x.quant or y.quant or x.dtype != y.dtype or out.dtype != x.dtype:
+        return None
+    if np.dtype(x.dtype).name not in TYPES or not x.size or not y.size or not x.dims or not y.dims:
+        return None
+    a, b = x.dims if len(x.dims) > 1 else (1, *x.dims), y.dims if len(y.dims) > 1 else (*y.dims, 1)
+    if x.dtype == np.float32 and multiplies(node):
+        return None
+    m, k, n = a[-2], a[-1], b[-1]
+    batch = out.size // (m * n)
+    sizes = [prod(a[:-2]), prod(b[:-2])]
+    if any(size not in (1, batch) for size in sizes):
+        return None
+    return Matrices(batch, m, k, n, m * k * (sizes[0] > 1), k * n * (sizes[1] > 1))
+
+
+@lowers("matmul", match=_matrices)
+def product(e: Emit, node: Node, found: Matrices) -> None:
+    y, dtype = node.y, node.x.type.dtype
+    assert dtype is not None
+    steps = {"a_batch": dtype.itemsize * found.a_batch, "b_batch": dtype.itemsize * found.b_batch}
+    e.kernel("product", {"element": number(dtype)}, {"a": node.x, "b": y, "y": node.out, **found._asdict(), **steps})

@@ -1,15 +1,19 @@
-"""Copies by strides: what views leave to do for reshape, concat, split and slice; transpose, expand, tile."""
+"""Copies by strides: what views leave of reshape, concat, split, slice; transpose, expand, tile, slice_update."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ....ir import Node
 from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
+from ....ops.blocks import index_of
 from ....ops.index import places, slices
 from ....ops.shape import permutation
+from ....ops.shapes import ints
+from ..moves import emit_copy, emit_move, emit_old, movable, movable_by_constants
 from ..registry import Emit, last, lowers, row_count
-from .emit import emit_copy, emit_move, movable, movable_by_constants
 
 
 def _reshapes(node: Node) -> bool:
@@ -26,7 +30,7 @@ def reshape(e: Emit, node: Node, _: Any) -> None:
     x, out = node.x, node.out
     if e.address(x) == e.address(out):
         return
-    size, source, target = x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out))
+    size, source, target = x.type.itemsize, e.strided(x), e.strided(out)
     if e.dense(x):
         emit_copy(e, out.type.dims, size, (source[0], dense(out.type.dims, size)), target)
     elif e.dense(out):
@@ -51,7 +55,7 @@ def concat(e: Emit, node: Node, _: Any) -> None:
         place = e.address(out, at * strides[axis])
         at += value.type.dims[axis]
         if value.data is not None or e.address(value) != place:
-            emit_copy(e, value.type.dims, out.type.itemsize, (e.address(value), e.strides(value)), (place, strides))
+            emit_copy(e, value.type.dims, out.type.itemsize, e.strided(value), (place, strides))
 
 
 @lowers("split", match=movable, strided_in=True, strided_out=True)
@@ -64,7 +68,7 @@ def split(e: Emit, node: Node, _: Any) -> None:
         place = e.address(x, at * strides[axis])
         at += value.type.dims[axis]
         if e.address(value) != place:
-            emit_copy(e, value.type.dims, x.type.itemsize, (place, strides), (e.address(value), e.strides(value)))
+            emit_copy(e, value.type.dims, x.type.itemsize, (place, strides), e.strided(value))
 
 
 def _slice(node: Node) -> list[range] | None:
@@ -121,3 +125,43 @@ def _tile(node: Node) -> Move | None:
 @lowers("tile", match=_tile)
 def tile(e: Emit, node: Node, move: Move) -> None:
     emit_move(e, move, e.address(node.x), e.address(node.out))
+
+
+class Part(NamedTuple):
+    """What is written over: its shape, bytes from its first element's to the next along each axis, where it begins."""
+
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+def _known(node: Node) -> Part | None:
+    """The part, where begin, end and steps are constants and the update has its size."""
+    update, given = node.inputs[1], [node.const(i) for i in (2, 3, 4)]
+    if not _moves(node) or any(v is None for v in given):
+        return None
+    assert update is not None
+    x = node.x.type
+    strides = *dense(x.dims, x.itemsize), 1
+    whole = np.lib.stride_tricks.as_strided(np.zeros(x.itemsize, np.uint8), (*x.dims, x.itemsize), strides)
+    part = whole[(*index_of(node, *map(ints, given)), ...)]
+    if part.size != update.type.nbytes:
+        return None
+    start = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return Part(part.shape[:-1], part.strides[:-1], start)
+
+
+def _moves(node: Node) -> bool:
+    update = node.y
+    x = node.x.type
+    alike = update.type.concrete and update.type.size > 0 and update.type.quant == x.quant
+    return movable(node) and x.size > 0 and x.itemsize <= 8 and alike
+
+
+@lowers("slice_update", match=_known, in_place=True)
+def at_known_places(e: Emit, node: Node, part: Part) -> None:
+    """A copy, and the update over it."""
+    update, item = node.y, node.x.type.itemsize
+    emit_old(e, node)
+    target = e.address(node.out, part.offset), part.strides
+    emit_copy(e, part.dims, item, (e.address(update), dense(part.dims, item)), target)

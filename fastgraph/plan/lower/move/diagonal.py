@@ -12,8 +12,8 @@ from ....kernels.move.copy_plan import dense
 from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, gathered
 from ....ops.registry import attr
 from ...program import ERROR
+from ..moves import emit_copy, emit_move, movable
 from ..registry import Emit, lowers
-from .emit import emit_copy, emit_move, movable
 
 WORD = 8
 """The widest elements that are moved so."""
@@ -28,11 +28,9 @@ def _trilu(node: Node) -> bool:
 @lowers("trilu", match=_trilu)
 def trilu(e: Emit, node: Node, _: Any) -> None:
     k, (*outer, rows, columns) = node.inputs[1] if len(node.inputs) > 1 else None, node.x.type.dims
-    e.kernel("triangle", {}, {
-        "dst": e.address(node.out), "src": e.address(node.x), "matrices": prod(outer), "rows": rows,
-        "columns": columns, "size": node.x.type.itemsize, "upper": attr(node, "upper"),
-        "k": e.constant(np.zeros(1, np.int64)) if k is None else e.address(k),
-    })  # fmt: skip
+    sizes = {"matrices": prod(outer), "rows": rows, "columns": columns, "size": node.x.type.itemsize}
+    ends = {"dst": node.out, "src": node.x, "k": np.zeros(1, np.int64) if k is None else k}
+    e.kernel("triangle", {}, {**ends, **sizes, "upper": attr(node, "upper")})
 
 
 def _plain(node: Node) -> bool:
@@ -73,8 +71,7 @@ def matrix_diag(e: Emit, node: Node, _: Any) -> None:
 @lowers("matrix_set_diag", match=_plain)
 def matrix_set_diag(e: Emit, node: Node, _: Any) -> None:
     """A copy, then the vectors."""
-    (*outer, rows, columns), diagonal, out = node.x.type.dims, node.inputs[1], node.out
-    assert diagonal is not None
+    (*outer, rows, columns), diagonal, out = node.x.type.dims, node.y, node.out
     item, n = node.x.type.itemsize, min(rows, columns)
     strides = dense(out.type.dims, item)
     emit_copy(e, out.type.dims, item, (e.address(node.x), strides), (e.address(out), strides))
@@ -84,8 +81,7 @@ def matrix_set_diag(e: Emit, node: Node, _: Any) -> None:
 
 def _checked(node: Node) -> list[int] | None:
     """The extents that the indices have to stay below: those along the last axis count along an axis each."""
-    indices, x = node.x.type, node.inputs[1]
-    assert x is not None
+    indices, x = node.x.type, node.y
     whole = indices.concrete and indices.size > 0 and indices.dtype is not None and indices.dtype.kind in "iu"
     if not whole or not x.type.concrete or not x.type.size:
         return None

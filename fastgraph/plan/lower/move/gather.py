@@ -11,8 +11,8 @@ from ....kernels.move.copy_plan import Move
 from ....kernels.move.take_plan import padded, taken
 from ....ops.index import pad_amounts
 from ....ops.registry import attr
+from ..moves import bits, emit_copy, emit_move, movable, movable_by_constants
 from ..registry import Emit, lowers
-from .emit import bits, emit_copy, emit_move, movable, movable_by_constants
 from .places import known_places
 
 
@@ -57,10 +57,9 @@ def _pad_apart(e: Emit, node: Node, amounts: Sequence[tuple[int, int]], fill: in
     to, strides = e.address(out), e.strides(out)
     emit_copy(e, out.type.dims, size, (number, (0,) * len(strides)), (to, strides))
     inside = [max(n + min(a, 0) + min(b, 0), 0) for n, (a, b) in zip(x.type.dims, amounts, strict=True)]
-    starts = [sum(s * max(-a, 0) for s, (a, _) in zip(e.strides(x), amounts, strict=True)),
-              sum(s * max(a, 0) for s, (a, _) in zip(strides, amounts, strict=True))]  # fmt: skip
-    source = (e.address(x, starts[0]), e.strides(x))
-    emit_copy(e, inside, size, source, (e.address(out, starts[1]), strides))
+    source = sum(s * max(-a, 0) for s, (a, _) in zip(e.strides(x), amounts, strict=True))
+    target = sum(s * max(a, 0) for s, (a, _) in zip(strides, amounts, strict=True))
+    emit_copy(e, inside, size, (e.address(x, source), e.strides(x)), (to.plus(target), strides))
 
 
 def _centered(node: Node) -> bool:

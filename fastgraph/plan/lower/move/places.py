@@ -12,8 +12,8 @@ from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, gathe
 from ....kernels.move.rows import DEPTH, MOVED, OUTER, REPORTED
 from ....ops.registry import attr
 from ...program import ERROR
+from ..moves import emit_move, movable
 from ..registry import Emit, lowers
-from .emit import emit_move, movable
 
 WORD = 8
 """The widest elements that are moved so."""
@@ -23,7 +23,7 @@ Walk = tuple[int, int | None, int | None, int | None, bool]
 Loops = Sequence[Walk]
 
 
-class Plan(NamedTuple):
+class Indexing(NamedTuple):
     """The loops without strides: of each its extent and its axis in source, indices and destination (None: in none);
     whether it is `apart`; and the axes that the indices of a place count along, of the source or the destination.
 
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     wraps: bool = True
 
 
-def fitting(node: Node, x: Value, indices: Value, plan: Plan) -> Plan | None:
+def fitting(node: Node, x: Value, indices: Value, plan: Indexing) -> Indexing | None:
     """The plan, where a record has room for it and there is something to move."""
     dtype = indices.type.dtype
     whole = indices.type.concrete and dtype is not None and dtype.kind in "iu" and indices.type.size > 0
@@ -47,14 +47,14 @@ def fitting(node: Node, x: Value, indices: Value, plan: Plan) -> Plan | None:
     return plan if 0 < len(plan.axes) <= DEPTH and len(plan.loops) <= OUTER + 1 else None
 
 
-def loops_of(plan: Plan, s: Sequence[int], i: Sequence[int], d: Sequence[int]) -> list[Loop]:
+def loops_of(plan: Indexing, s: Sequence[int], i: Sequence[int], d: Sequence[int]) -> list[Loop]:
     def at(strides: Sequence[int], axis: int | None) -> int:
         return 0 if axis is None else strides[axis]
 
     return [Loop(n, at(s, a), at(i, b), at(d, c), apart) for n, a, b, c, apart in plan.loops]
 
 
-def components_of(plan: Plan, dims: Sequence[int], strides: Sequence[int]) -> list[Component]:
+def components_of(plan: Indexing, dims: Sequence[int], strides: Sequence[int]) -> list[Component]:
     spans = plan.spans or [1] * len(plan.axes)
     return [
         Component(dims[a] - span + 1, strides[a], dims[a] if plan.wraps else 0)
@@ -62,29 +62,29 @@ def components_of(plan: Plan, dims: Sequence[int], strides: Sequence[int]) -> li
     ]
 
 
-def indices_of(plan: Plan, value: Value, strides: Sequence[int]) -> Indices:
+def indices_of(plan: Indexing, value: Value, strides: Sequence[int]) -> Indices:
     assert value.type.dtype is not None
     return Indices(value.type.dtype, 0 if plan.component is None else strides[plan.component], plan.outside)
 
 
-def asked(e: Emit, indices: Value, plan: Plan) -> dict[str, Any]:
+def asked(e: Emit, indices: Value, plan: Indexing) -> dict[str, Any]:
     """The record's addresses that are not those of a move."""
-    return {"index": e.address(indices), "error": ERROR if plan.outside == REPORTED else 0}
+    return {"index": indices, "error": ERROR if plan.outside == REPORTED else 0}
 
 
 # -- gathers
 
 
-def _gather_elements(node: Node) -> Plan | None:
+def _gather_elements(node: Node) -> Indexing | None:
     x, indices = operands(node)
     if not movable(node) or not indices.type.concrete or not x.type.dims:
         return None
     axis = attr(node, "axis") % len(x.type.dims)
     loops = [(n, None if a == axis else a, a, a, True) for a, n in enumerate(indices.type.dims)]
-    return fitting(node, x, indices, Plan(loops, [axis]))
+    return fitting(node, x, indices, Indexing(loops, [axis]))
 
 
-def _gather_nd(node: Node) -> Plan | None:
+def _gather_nd(node: Node) -> Indexing | None:
     x, indices = operands(node)
     if not movable(node) or not indices.type.concrete:
         return None
@@ -93,24 +93,21 @@ def _gather_nd(node: Node) -> Plan | None:
     loops: list[Walk] = [(n, a if a < batch else None, a, a, True) for a, n in enumerate(dims[:-1])]
     first = batch + depth
     loops += [(n, first + a, None, lead + a, True) for a, n in enumerate(x.type.dims[first:])]
-    return fitting(node, x, indices, Plan(loops, range(batch, first), lead))
+    return fitting(node, x, indices, Indexing(loops, range(batch, first), lead))
 
 
-def _gather_batches(node: Node) -> Plan | None:
+def _gather_batches(node: Node) -> Indexing | None:
     return _gather_axis(node, attr(node, "batch_dims"))
 
 
-def _gather(node: Node) -> Plan | None:
+def _gather(node: Node) -> Indexing | None:
     """Indices that are known, and in range, are a table of offsets: see gather.py."""
-    indices = node.inputs[1]
-    assert indices is not None
     return None if known_places(node) is not None else _gather_axis(node, 0)
 
 
 def known_places(node: Node) -> np.ndarray | None:
     """The constant indices of a gather, all of them in range and none below 0."""
-    indices = node.inputs[1]
-    assert indices is not None
+    indices = node.y
     if indices.data is None or not node.x.type.concrete:
         return None
     n, at = node.x.type.dims[attr(node, "axis")], indices.data
@@ -120,7 +117,7 @@ def known_places(node: Node) -> np.ndarray | None:
     return places
 
 
-def _gather_axis(node: Node, batch: int) -> Plan | None:
+def _gather_axis(node: Node, batch: int) -> Indexing | None:
     x, indices = operands(node)
     if not movable(node) or not indices.type.concrete:
         return None
@@ -132,10 +129,10 @@ def _gather_axis(node: Node, batch: int) -> Plan | None:
         loops.append((n, None, batch + a, axis + a, True))
     for a, n in enumerate(x.type.dims[axis + 1 :]):
         loops.append((n, axis + 1 + a, None, axis + rank - batch + a, True))
-    return fitting(node, x, indices, Plan(loops, [axis]))
+    return fitting(node, x, indices, Indexing(loops, [axis]))
 
 
-def _gather_slices(node: Node) -> Plan | None:
+def _gather_slices(node: Node) -> Indexing | None:
     x, places = operands(node)
     if not movable(node) or not places.type.concrete:
         return None
@@ -153,7 +150,7 @@ def slices(
     collapsed: Sequence[int],
     rank: int,
     outside: int,
-) -> Plan | None:
+) -> Indexing | None:
     """Slices of x at places, in a tensor of `rank` axes, of which `offset` are those of a slice."""
     vector, dims, start_map = attr(node, "index_vector_dim"), places.type.dims, attr(node, "start_map")
     batch = [a for a in range(rank) if a not in offset]
@@ -167,12 +164,11 @@ def slices(
         loops.append((sizes[b], b, None, a, alone or b not in start_map))
     component = None if vector == len(dims) else vector
     spans = [sizes[a] for a in start_map]
-    return fitting(node, x, places, Plan(loops, start_map, component, spans, outside, wraps=False))
+    return fitting(node, x, places, Indexing(loops, start_map, component, spans, outside, wraps=False))
 
 
 def operands(node: Node) -> tuple[Value, Value]:
-    indices = node.inputs[1]
-    assert indices is not None
+    indices = node.y
     return node.x, indices
 
 
@@ -181,7 +177,7 @@ def operands(node: Node) -> tuple[Value, Value]:
 @lowers("gather_nd", match=_gather_nd, strided_in=True, strided_out=True)
 @lowers("gather_batches", match=_gather_batches, strided_in=True, strided_out=True)
 @lowers("gather_slices", match=_gather_slices, strided_in=True, strided_out=True)
-def gather(e: Emit, node: Node, plan: Plan) -> None:
+def gather(e: Emit, node: Node, plan: Indexing) -> None:
     """Elements, or slices, from where the indices say."""
     x, indices = operands(node)
     s, i, d = e.strides(x), e.strides(indices), e.strides(node.out)
@@ -191,7 +187,7 @@ def gather(e: Emit, node: Node, plan: Plan) -> None:
     emit_move(e, move, e.address(x), e.address(node.out), **asked(e, indices, plan))
 
 
-def _reverse(node: Node) -> Plan | None:
+def _reverse(node: Node) -> Indexing | None:
     x, lengths = operands(node)
     whole = lengths.type.concrete and lengths.type.dtype is not None and lengths.type.dtype.kind in "iu"
     if not movable(node) or not whole or not x.type.size or x.type.itemsize > WORD:
@@ -200,21 +196,19 @@ def _reverse(node: Node) -> Plan | None:
     batch, time = attr(node, "batch_axis") % rank, attr(node, "time_axis") % rank
     place = {batch: 0, time: 1}
     loops = [(n, None if a == time else a, place.get(a), a, True) for a, n in enumerate(x.type.dims)]
-    return Plan(loops, [time]) if rank <= OUTER + 1 else None
+    return Indexing(loops, [time]) if rank <= OUTER + 1 else None
 
 
 @lowers("reverse_sequence", match=_reverse, strided_in=True, strided_out=True)
-def reverse_sequence(e: Emit, node: Node, plan: Plan) -> None:
+def reverse_sequence(e: Emit, node: Node, plan: Indexing) -> None:
     """Where each step comes from, then a gather."""
     x, lengths = operands(node)
     (time,), dtype = plan.axes, lengths.type.dtype
     assert dtype is not None
     count, steps = lengths.type.size, x.type.dims[time]
     places = e.scratch(8 * count * steps)
-    e.kernel("backwards", {}, {
-        "places": places, "lengths": e.address(lengths), "index_size": dtype.itemsize,
-        "signed": int(dtype.kind == "i"), "count": count, "steps": steps,
-    })  # fmt: skip
+    sizes = {"index_size": dtype.itemsize, "signed": int(dtype.kind == "i"), "count": count, "steps": steps}
+    e.kernel("backwards", {}, {"places": places, "lengths": lengths, **sizes})
     s, d = e.strides(x), e.strides(node.out)
     loops, components = loops_of(plan, s, (8 * steps, 8), d), components_of(plan, x.type.dims, s)
     move = gathered(loops, components, Indices(np.dtype(np.int64)), x.type.itemsize)

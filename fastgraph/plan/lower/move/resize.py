@@ -15,10 +15,10 @@ from ....kernels.move.resize_tables import Axis, ResizeTable
 from ....kernels.move.take_plan import taken
 from ....ops.registry import attr
 from ....ops.resize import converted, indices_of, sampled_axes, table_of
+from ...quantized import per_tensor, stored_bounds, zero_point
 from ..elements import element
-from ..quantized import per_tensor, stored_bounds, zero_point
+from ..moves import bits, emit_move, movable_by_constants
 from ..registry import Emit, lowers
-from .emit import bits, emit_move, movable_by_constants
 
 
 def _axes(node: Node) -> list[Axis] | None:

@@ -11,7 +11,7 @@ from ....ir import Node, Value
 from ....kernels.move.rows import BORDER, CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLED, ZEROS
 from ....ops.registry import attr
 from ...program import ERROR
-from ..registry import F32, Emit, lowers
+from ..registry import F32, Emit, Slot, lowers
 
 MODES = {"nearest": NEAREST, "linear": LINEAR, "cubic": CUBIC}
 
@@ -41,8 +41,7 @@ def _f32(x: float) -> int:
 
 def _samples(node: Node) -> bool:
     """f32 images of up to three axes at coordinates that are floats, something of both."""
-    x, where = node.x.type, node.inputs[1]
-    assert where is not None
+    x, where = node.x.type, node.y
     if not x.concrete or not where.type.concrete or not node.out.type.concrete or not node.out.type.size or not x.size:
         return False
     return x.dtype == node.out.type.dtype == F32 and 0 < len(x.dims) - 2 <= SAMPLED
@@ -52,42 +51,35 @@ def _sample(e: Emit, node: Node, grid: dict[str, Any], axes: list[Axis], mode: s
     x, out = node.x.type.dims, node.out.type.dims
     images, spatial = x[0], x[2:]
     points = prod(out[-len(spatial) :])
-    fields: dict[str, Any] = {
-        "images": np.arange(images), "items": images, "share": 1, "rows": 1, "columns": points, "fold": 0, "pad": 0,
-        **more,
-    }  # fmt: skip
-    if isinstance(fields["images"], np.ndarray):
-        fields["images"] = e.constant(np.asarray(fields["images"], np.int64))
+    fields: dict[str, Any] = {"images": np.arange(images), "items": images, "share": 1}
+    fields |= {"rows": 1, "columns": points, "fold": 0, "pad": 0, **more}
+    fields |= {"src_image": 4 * prod(x[1:]), "src_channel": 4 * prod(spatial)}
+    fields |= {"dst_item": 4 * x[1] * points, "dst_channel": 4 * points}
     every = [*axes, *[Axis(0, 0, 0)] * (SAMPLED - len(axes))]
     for k, axis in enumerate(every):
         size = spatial[k] if k < len(spatial) else 0
         values = axis._asdict() | {"size": size, "stride": 4 * prod(spatial[k + 1 :])}
         fields |= {f"{name}{k}": _f64(v) if isinstance(v, float) else v for name, v in values.items() if name in POINT}
-    e.kernel("sample", {}, {
-        "dst": e.address(node.out), "src": e.address(node.x), **grid, "image_count": images, "error": ERROR,
-        "channels": x[1], "src_image": 4 * prod(x[1:]), "src_channel": 4 * prod(spatial),
-        "dst_item": 4 * x[1] * points, "dst_channel": 4 * points, "mode": MODES[mode], "outside": outside,
-        "axes": len(spatial), **fields,
-    })  # fmt: skip
+    how = {"mode": MODES[mode], "outside": outside, "axes": len(spatial), "channels": x[1]}
+    ends: dict[str, Slot] = {"dst": node.out, "src": node.x, "image_count": images, "error": ERROR}
+    e.kernel("sample", {}, {**ends, **grid, **how, **fields})
 
 
-def _read(e: Emit, where: Value) -> dict[str, Any]:
+def _read(where: Value) -> dict[str, Any]:
     """The slots of a dense grid [images, points ..., axes]."""
     size = where.type.itemsize
-    return {"grid": e.address(where), "grid_size": size, "grid_item": size * prod(where.type.dims[1:])}
+    return {"grid": where, "grid_size": size, "grid_item": size * prod(where.type.dims[1:])}
 
 
 def _at_grid(node: Node) -> bool:
-    where = node.inputs[1]
-    assert where is not None
+    where = node.y
     floats = where.type.dtype in (np.float32, np.float64)
     return _samples(node) and floats
 
 
 def _pixels(node: Node, units: str, corners: bool, edge: float) -> list[Axis]:
     """The axes of a grid whose coordinates are the innermost axis, the last one's first."""
-    where, spatial = node.inputs[1], node.x.type.dims[2:]
-    assert where is not None
+    where, spatial = node.y, node.x.type.dims[2:]
     item, rank, axes = where.type.itemsize, len(spatial), []
     for k, n in enumerate(spatial):
         place = Axis(item * (rank - 1 - k), 0, item * rank, low=-edge, high=n - 1 + edge)
@@ -101,27 +93,24 @@ def _pixels(node: Node, units: str, corners: bool, edge: float) -> list[Axis]:
 
 @lowers("grid_sample", match=_at_grid)
 def grid_sample(e: Emit, node: Node, _: Any) -> None:
-    where, corners = node.inputs[1], bool(attr(node, "align_corners"))
-    assert where is not None
+    where, corners = node.y, bool(attr(node, "align_corners"))
     axes = _pixels(node, "normalized_minus_one_to_one", corners, 0.0 if corners else 0.5)
     outside = {"zeros": ZEROS, "border": BORDER, "reflection": REFLECTED}[attr(node, "padding_mode")]
-    _sample(e, node, _read(e, where), axes, attr(node, "mode"), outside)
+    _sample(e, node, _read(where), axes, attr(node, "mode"), outside)
 
 
 @lowers("resample", match=_at_grid)
 def resample(e: Emit, node: Node, _: Any) -> None:
     """Coordinates outside are reflected before the image is sampled."""
-    where, padding = node.inputs[1], attr(node, "padding")
-    assert where is not None
+    where, padding = node.y, attr(node, "padding")
     axes = _pixels(node, attr(node, "units"), bool(attr(node, "corners")), 0.5 * (padding == "symmetric"))
     fold, pad = int(padding in ("reflection", "symmetric")), _f32(attr(node, "pad_value"))
     outside = ZEROS if padding == "constant" else BORDER
-    _sample(e, node, _read(e, where), axes, attr(node, "mode"), outside, fold=fold, pad=pad)
+    _sample(e, node, _read(where), axes, attr(node, "mode"), outside, fold=fold, pad=pad)
 
 
 def _at_places(node: Node) -> bool:
-    places, images = node.inputs[1:3]
-    assert places is not None and images is not None
+    places, images = node.operands[1:3]
     floats = places.type.dtype in (np.float32, np.float64)
     return _samples(node) and floats and images.type.concrete and images.type.dtype == np.int64
 
@@ -132,10 +121,10 @@ def sample_boxes(e: Emit, node: Node, _: Any) -> None:
     (places, images), (height, width) = node.inputs[1:3], attr(node, "size")
     assert places is not None and images is not None
     count, share, size = places.type.dims[0], node.x.type.dims[0], places.type.itemsize
-    more: dict[str, Any] = {"images": e.address(images), "items": count, "share": 1}
+    more: dict[str, Any] = {"images": images, "items": count, "share": 1}
     if attr(node, "every"):
         more = {"images": np.tile(np.arange(share), count), "items": count * share, "share": share}
     axes = [Axis(0, size, 0), Axis(size * height, 0, size)]
     outside = PADDED if attr(node, "outside") == "padded" else BORDER
-    _sample(e, node, _read(e, places), axes, attr(node, "mode"), outside, rows=height, columns=width,
-            pad=_f32(attr(node, "pad_value")), **more)  # fmt: skip
+    more |= {"rows": height, "columns": width, "pad": _f32(attr(node, "pad_value"))}
+    _sample(e, node, _read(places), axes, attr(node, "mode"), outside, **more)

@@ -10,11 +10,11 @@ from ....kernels.move.gather_scatter_plan import Component, Indices, Loop, scatt
 from ....kernels.move.rows import LEFT_OUT, MOVED, NUMBERS, REPORTED
 from ....ops.registry import attr
 from ...program import ERROR
+from ..moves import emit_copy, emit_move, emit_old, movable
 from ..pointwise.along import axis as along
 from ..pointwise.along import call_along, element, signed
-from ..registry import Arg, Emit, lowers
-from .emit import emit_copy, emit_move, emit_old, movable
-from .places import Loops, Plan, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
+from ..registry import Emit, Slot, lowers
+from .places import Indexing, Loops, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
 
 
 def _kind(node: Node) -> str | None:
@@ -25,10 +25,9 @@ def _kind(node: Node) -> str | None:
     return name if name in NUMBERS else None
 
 
-def _scatters(node: Node, plan: Plan) -> Plan | None:
+def _scatters(node: Node, plan: Indexing) -> Indexing | None:
     """Where the kernels know the reduction."""
-    x, indices, updates = node.inputs[:3]
-    assert x is not None and indices is not None and updates is not None
+    x, indices, updates = node.operands[:3]
     reduction = node.attrs.get("reduction", "none")
     if not updates.type.size or updates.type.quant != x.type.quant:
         return None
@@ -43,29 +42,28 @@ def _all_concrete(node: Node) -> bool:
     return movable(node) and all(v is not None and v.type.concrete for v in node.inputs)
 
 
-def _scatter_elements(node: Node) -> Plan | None:
+def _scatter_elements(node: Node) -> Indexing | None:
     if not _all_concrete(node) or not node.x.type.dims:
         return None
     axis, (_, indices) = attr(node, "axis") % len(node.x.type.dims), operands(node)
     loops = [(n, a, a, None if a == axis else a, a != axis) for a, n in enumerate(indices.type.dims)]
-    return _scatters(node, Plan(loops, [axis]))
+    return _scatters(node, Indexing(loops, [axis]))
 
 
-def _scatter_nd(node: Node) -> Plan | None:
+def _scatter_nd(node: Node) -> Indexing | None:
     if not _all_concrete(node):
         return None
     x, indices = operands(node)
     lead, depth = len(indices.type.dims) - 1, indices.type.dims[-1]
     loops: list[Walk] = [(n, a, a, None, False) for a, n in enumerate(indices.type.dims[:-1])]
     loops += [(n, lead + a, None, depth + a, True) for a, n in enumerate(x.type.dims[depth:])]
-    return _scatters(node, Plan(loops, range(depth), lead))
+    return _scatters(node, Indexing(loops, range(depth), lead))
 
 
-def _scatter_slices(node: Node) -> Plan | None:
+def _scatter_slices(node: Node) -> Indexing | None:
     if not _all_concrete(node):
         return None
-    x, places, updates = node.inputs
-    assert x is not None and places is not None and updates is not None
+    x, places, updates = node.operands
     offset, collapsed = attr(node, "offset_dims"), attr(node, "collapsed_dims")
     sizes, kept = [1] * len(x.type.dims), [a for a in range(len(x.type.dims)) if a not in collapsed]
     for a, b in zip(offset, kept, strict=True):
@@ -82,14 +80,13 @@ def _scatter_slices(node: Node) -> Plan | None:
 @lowers("scatter_elements", match=_scatter_elements, strided_in=True, in_place=True)
 @lowers("scatter_nd", match=_scatter_nd, strided_in=True, in_place=True)
 @lowers("scatter_slices", match=_scatter_slices, strided_in=True, in_place=True)
-def scatter(e: Emit, node: Node, plan: Plan) -> None:
+def scatter(e: Emit, node: Node, plan: Indexing) -> None:
     """A copy of x, and the updates written over it, or combined with it."""
-    indices, updates = node.inputs[1:3]
-    assert indices is not None and updates is not None
+    indices, updates = node.operands[1:3]
     _write_over(e, node, updates, indices, plan, node.attrs.get("reduction", "none"))
 
 
-def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Plan, reduction: str = "none") -> None:
+def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Indexing, reduction: str = "none") -> None:
     x, out = node.x, node.out
     s, i, d = e.strides(updates), e.strides(indices), dense(out.type.dims, out.type.itemsize)
     emit_old(e, node)
@@ -101,20 +98,19 @@ def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Plan,
     emit_move(e, move, e.address(updates), e.address(out), **asked(e, indices, plan))
 
 
-def _dynamic_update(node: Node) -> Plan | None:
+def _dynamic_update(node: Node) -> Indexing | None:
     if not _all_concrete(node):
         return None
-    x, update, start = node.inputs
-    assert x is not None and update is not None and start is not None
+    x, update, start = node.operands
     dims = update.type.dims
     loops: Loops = [(n, a, None, a, True) for a, n in enumerate(dims)]
     outside = REPORTED if attr(node, "checked") else MOVED
     if not update.type.size or update.type.quant != x.type.quant:
         return None
-    return fitting(node, x, start, Plan(loops, range(len(dims)), 0, dims, outside, wraps=False))
+    return fitting(node, x, start, Indexing(loops, range(len(dims)), 0, dims, outside, wraps=False))
 
 
-def _tensor_scatter(node: Node) -> Plan | None:
+def _tensor_scatter(node: Node) -> Indexing | None:
     """Sample by sample, from a write index on; what goes round has no kernel."""
     start, update = (node.inputs[i] if len(node.inputs) > i else None for i in (2, 1))
     if not _all_known(node) or start is None or update is None or attr(node, "mode") != "linear":
@@ -123,22 +119,20 @@ def _tensor_scatter(node: Node) -> Plan | None:
         return None
     axis = attr(node, "axis") % len(node.x.type.dims)
     loops = [(n, a, 0 if a == 0 else None, a, True) for a, n in enumerate(update.type.dims)]
-    return fitting(node, node.x, start, Plan(loops, [axis], None, [update.type.dims[axis]], wraps=False))
+    return fitting(node, node.x, start, Indexing(loops, [axis], None, [update.type.dims[axis]], wraps=False))
 
 
 @lowers("tensor_scatter", match=_tensor_scatter, strided_in=True, in_place=True)
-def tensor_scatter(e: Emit, node: Node, plan: Plan) -> None:
+def tensor_scatter(e: Emit, node: Node, plan: Indexing) -> None:
     """A copy of the cache, and each sample's update written over it."""
-    _, update, start = node.inputs
-    assert update is not None and start is not None
+    _, update, start = node.operands
     _write_over(e, node, update, start, plan)
 
 
 @lowers("dynamic_update_slice", match=_dynamic_update, strided_in=True, in_place=True)
-def dynamic_update_slice(e: Emit, node: Node, plan: Plan) -> None:
+def dynamic_update_slice(e: Emit, node: Node, plan: Indexing) -> None:
     """A copy of x, and a slice written over it where the start says."""
-    _, update, start = node.inputs
-    assert update is not None and start is not None
+    _, update, start = node.operands
     _write_over(e, node, update, start, plan)
 
 
@@ -149,7 +143,7 @@ def _all_known(node: Node) -> bool:
 # -- one_hot
 
 
-def _one_hot(node: Node) -> Plan | None:
+def _one_hot(node: Node) -> Indexing | None:
     indices, values = node.x, node.inputs[2]
     assert values is not None
     if not node.out.type.concrete or not indices.type.concrete or not values.type.concrete:
@@ -160,11 +154,11 @@ def _one_hot(node: Node) -> Plan | None:
     dims = indices.type.dims
     axis = attr(node, "axis") % (len(dims) + 1)
     loops = [(n, None, a, a + (a >= axis), True) for a, n in enumerate(dims)]
-    return fitting(node, values, indices, Plan(loops, [axis], None, (), LEFT_OUT, bool(attr(node, "wrap"))))
+    return fitting(node, values, indices, Indexing(loops, [axis], None, (), LEFT_OUT, bool(attr(node, "wrap"))))
 
 
 @lowers("one_hot", match=_one_hot)
-def one_hot(e: Emit, node: Node, plan: Plan) -> None:
+def one_hot(e: Emit, node: Node, plan: Indexing) -> None:
     """All off, then one place on for each index that there is one for."""
     indices, values, out = node.x, node.inputs[2], node.out
     assert values is not None
@@ -192,7 +186,7 @@ def hardmax(e: Emit, node: Node, _: bool) -> None:
     at = attr(node, "axis") % len(out.dims)
     outer, n, inner = along(out.dims, at, at + 1)
     best = e.scratch(8 * outer * inner)
-    found: dict[str, Arg] = {"y": best, "signed": signed(node.x), "least": 0, "last": 0}
+    found: dict[str, Slot] = {"y": best, "signed": signed(node.x), "least": 0, "last": 0}
     call_along(e, node, "arg_extreme", {"element": element(node.x)}, (outer, n, inner), **found)
     zero, one = (e.constant(np.full(1, number, out.dtype)) for number in (0, 1))
     emit_copy(e, (out.size,), item, (zero, [0]), (e.address(node.out), [item]))

@@ -1,4 +1,4 @@
-"""Calls of the kernels that go along an axis."""
+"""What goes along axes: reductions, places of extremes, running sums, softmax, normalizations."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ....ir import Node, TensorType, Value
-from ..registry import Arg, Emit
-from .cast import number
+from ....kernels.pointwise.rows import RUNS
+from ....ops.reduce import reduced_axes
+from ....ops.registry import attr
+from ...quantized import f32_bits, per_tensor
+from ..elements import number
+from ..registry import Emit, Slot, is_f32, last, lowers
+from ..walk import table, walker
 
 Axis = tuple[int, int, int]
 """(outer, n, inner): elements before, along and after the axes that a kernel goes along."""
@@ -35,8 +42,147 @@ def signed(value: Value) -> int:
     return int(value.type.dtype is not None and value.type.dtype.kind == "i")
 
 
-def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, **more: Arg) -> None:
+def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, **more: Slot) -> None:
     """Call a kernel whose record is AXIS, and `more`."""
     outer, n, inner = along
-    args: dict[str, Arg] = {"y": e.address(node.out), "x": e.address(node.x), "outer": outer, "n": n, "inner": inner}
+    args: dict[str, Slot] = {"y": node.out, "x": node.x, "outer": outer, "n": n, "inner": inner}
     e.kernel(kernel, params, args | more)
+
+
+Chain = tuple[tuple[Any, ...], ...]
+NO_WALK: dict[str, Slot] = {"walk": 0, "table": 0}
+
+REDUCTIONS: dict[str, tuple[str, Chain]] = {
+    "reduce_mean": ("sum", ()), "reduce_sum": ("sum", ()), "reduce_max": ("max", ()), "reduce_min": ("min", ()),
+    "reduce_prod": ("prod", ()), "reduce_l1": ("sum_abs", ()), "reduce_l2": ("sum_square", (("sqrt", 0),)),
+    "reduce_sum_square": ("sum_square", ()), "reduce_log_sum": ("sum", (("log", 0),)),
+    "reduce_log_sum_exp": ("log_sum_exp", ()),
+}  # fmt: skip
+"""Operator -> the kernel's reduction and the chain that ends it."""
+
+
+def reduced(node: Node) -> Axis | None:
+    """What a reduction goes along, when its axes are known and lie side by side, extents of 1 aside."""
+    if node.has(1) and node.const(1) is None:
+        return None
+    dims = node.x.type.dims
+    axes = reduced_axes(node, len(dims), node.const(1))
+    if axes is None:
+        return None
+    chosen = [a for a in axes if dims[a] != 1]
+    first, end = (min(chosen), max(chosen) + 1) if chosen else (0, 0)
+    if any(dims[a] != 1 and a not in chosen for a in range(first, end)):
+        return None
+    return axis(dims, first, end)
+
+
+def _reduces(node: Node) -> Axis | None:
+    plain = all(v.type.concrete and v.type.dtype == np.float32 and v.type.size for v in (node.x, node.out))
+    return reduced(node) if plain and len(node.inputs) <= 2 else None
+
+
+@lowers(*REDUCTIONS, match=_reduces)
+def reduce(e: Emit, node: Node, along: Axis) -> None:
+    op, chain = REDUCTIONS[node.op]
+    joined = join(chain, node.attrs.get("chain", ()))
+    walk: dict[str, Slot] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else NO_WALK
+    _call(e, node, along, op, divisor=f32_bits(along[1] if node.op == "reduce_mean" else 1), **walk)
+
+
+def _call(e: Emit, node: Node, along: Axis, op: str, **more: Slot) -> None:
+    call_along(e, node, "reduce", {"element": element(node.x), "op": op}, along, signed=signed(node.x), **more)
+
+
+def join(first: Chain, then: Chain) -> Chain:
+    """The chain of one value that does `first`, then `then`."""
+    count = len(first)
+    moved = ((s[0], *(o if isinstance(o, float) else o + count for o in s[1:])) for s in then)
+    return (*first, *moved)
+
+
+def _match_others(node: Node) -> Axis | None:
+    x, out = node.x.type, node.out.type
+    same = (x.dtype, x.quant) == (out.dtype, out.quant)
+    if not x.concrete or not out.concrete or not x.size or not same or "chain" in node.attrs or len(node.inputs) > 2:
+        return None
+    stored = per_tensor(node.x, np.uint8, np.int8) if x.quant is not None else x.dtype in (np.bool_, np.uint8, np.int8)
+    extremes = stored and node.op in ("reduce_max", "reduce_min")
+    return reduced(node) if extremes or is_wide(x) and x.dtype != np.float32 else None
+
+
+@lowers("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", match=_match_others)
+def reduce_others(e: Emit, node: Node, along: Axis) -> None:
+    """Bytes are compared as they are stored; bools give any and all."""
+    _call(e, node, along, REDUCTIONS[node.op][0], divisor=0, **NO_WALK)
+
+
+def _has_extremes(node: Node) -> Axis | None:
+    x, out = node.x.type, node.out.type
+    if not x.concrete or not x.dims or not x.size or not out.concrete or out.dtype != np.int64 or not out.size:
+        return None
+    if x.dtype not in (np.uint8, np.int8) and not is_wide(x):
+        return None
+    at = attr(node, "axis") % len(x.dims)
+    return axis(x.dims, at, at + 1)
+
+
+@lowers("arg_max", "arg_min", match=_has_extremes)
+def arg_extreme(e: Emit, node: Node, along: Axis) -> None:
+    """The first, or last, of the largest (smallest) along an axis; a NaN is both."""
+    least, last = node.op == "arg_min", int(bool(attr(node, "select_last_index")))
+    params = {"element": element(node.x)}
+    call_along(e, node, "arg_extreme", params, along, signed=signed(node.x), least=int(least), last=last)
+
+
+def _runs(node: Node) -> Axis | None:
+    x, at = node.x.type, node.const(1)
+    if not is_wide(x) or not node.out.type.concrete or not x.size or not x.dims or at is None:
+        return None
+    first = int(at.reshape(-1)[0]) % len(x.dims)
+    return axis(x.dims, first, first + 1)
+
+
+@lowers("cum_sum", "cum_prod", match=_runs)
+def running(e: Emit, node: Node, along: Axis) -> None:
+    flags: dict[str, Slot] = {name: int(attr(node, name)) for name in ("exclusive", "reverse")}
+    call_along(e, node, "running", {"element": element(node.x)}, along, operation=RUNS.index(node.op[4:]), **flags)
+
+
+def _is_soft(node: Node) -> Axis | None:
+    dims = node.x.type.dims if is_f32(node) else ()
+    if not dims or not node.out.type.size:
+        return None
+    at = node.attrs.get("axis", -1) % len(dims)
+    return axis(dims, at, at + 1)
+
+
+@lowers("softmax", "log_softmax", match=_is_soft)
+def softmax(e: Emit, node: Node, along: Axis) -> None:
+    call_along(e, node, "softmax", {"log": node.op == "log_softmax"}, along)
+
+
+def _row(node: Node) -> int | None:
+    """Elements of a row: one of x, or of all its axes from `axis` on."""
+    if not is_f32(node) or not node.x.type.size or len(node.outputs) > 1:
+        return None
+    dims = node.x.type.dims
+    row = dims[attr(node, "axis") % len(dims) :]
+    return prod(row) if all(v is None or _spread(v, row) for v in node.inputs[1:]) else None
+
+
+def _spread(value: Value, row: tuple[int, ...]) -> bool:
+    """Whether a value has a number for each element of a row."""
+    dims = value.type.dims
+    ahead = len(dims) - len(row)
+    return ahead >= 0 and dims[ahead:] == row and set(dims[:ahead]) <= {1}
+
+
+@lowers("layer_normalization", "rms_normalization", match=_row, strided_in=True, strided_out=True)
+def norm(e: Emit, node: Node, n: int) -> None:
+    x, scale, bias = node.x, node.inputs[1], node.inputs[2] if node.has(2) else None
+    assert scale is not None
+    whole = n == last(x)
+    strides = {"y_row": 4 * (e.stride(node.out) if whole else n), "x_row": 4 * (e.stride(x) if whole else n)}
+    numbers = {"inverse": f32_bits(float(np.float32(1 / n))), "epsilon": f32_bits(attr(node, "epsilon"))}
+    how = {**strides, **numbers, "rows": x.type.size // n, "n": n, "centered": node.op == "layer_normalization"}
+    e.kernel("norm", {}, {"y": node.out, "x": x, "scale": scale, "bias": bias, **how})

@@ -12,17 +12,12 @@ from ....kernels.pointwise.chain import Chain
 from ....kernels.pointwise.elementwise_shape import Loops, broadcast, loops, strides_of
 from ...program import Ref
 from ..elements import Operand, dtype_of
-from ..move.emit import emit_copy
-from ..registry import Arg, Emit, last
+from ..moves import emit_copy
+from ..registry import Emit, Slot, last
 from ..walk import SIZES, Out, Read, table, walker
 
 LONG_ROW = 2048
 """Elements of a row from which on joining rows gains nothing."""
-
-
-def inputs_of(node: Node) -> list[Value]:
-    """The inputs that are there."""
-    return [v for v in node.inputs if v is not None]
 
 
 def _data(value: Operand) -> np.ndarray | None:
@@ -52,7 +47,7 @@ def _loops(e: Emit | None, node: Node, tensors: Sequence[Operand]) -> Loops | No
 def fits(node: Node, *more: Operand) -> bool:
     """Whether the kernel has enough loops for the node's broadcast, even if the rows of all operands lie apart. more:
     operands beside the node's."""
-    return _loops(None, node, [*inputs_of(node), *more]) is not None
+    return _loops(None, node, [*node.operands, *more]) is not None
 
 
 def loops_of(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, list[Ref]]:
@@ -110,13 +105,13 @@ def together(rows: int, cols: int, block: int) -> int:
     return next((k for k in fit if k * cols % block == 0 and k * cols >= 512), max(fit, default=1))
 
 
-def call_of_one(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], **more: Arg) -> None:
+def call_of_one(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], **more: Slot) -> None:
     """Call an elementwise kernel of one input, whose record has `more` slots."""
     found, (x,) = joined_loops(e, node, [node.x])
     e.kernel(kernel, params, {**found.args(e.address(node.out)), **found.operand(x), **more})
 
 
-Place = tuple[str, Ref]
+Source = tuple[str, Ref]
 """Element type and address of a tensor."""
 
 
@@ -125,16 +120,16 @@ def call_walk(
     chain: Chain,
     loops: Loops,
     y: Ref,
-    xs: Sequence[Place],
+    xs: Sequence[Source],
     out: Out = Out(),  # noqa: B008
 ) -> None:
     """Call the kernel for a chain over operands that lie as the loops say; its result as `out` says is at y."""
-    reads = [_read(place, strides) for place, strides in zip(xs, loops.xs, strict=True)]
-    args: dict[str, Arg] = {"item": SIZES[out.element], "walk": walker(e), "table": table(e, chain, reads, out)}
+    reads = [_read(source, strides) for source, strides in zip(xs, loops.xs, strict=True)]
+    args: dict[str, Slot] = {"item": SIZES[out.element], "walk": walker(e), "table": table(e, chain, reads, out)}
     e.kernel("elementwise", {}, {**loops.args(y), **args})
 
 
-def _read(place: Place, strides: Sequence[int]) -> Read:
-    name, address = place
+def _read(source: Source, strides: Sequence[int]) -> Read:
+    name, address = source
     d0, d1, d2, row, column = (SIZES[name] * step for step in strides)
     return Read(address, d0, d1, d2, row, column, name)

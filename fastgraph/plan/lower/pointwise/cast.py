@@ -7,16 +7,10 @@ import numpy as np
 from ....ir import Node
 from ....kernels.pointwise.rows import TARGETS
 from ....ops.registry import attr
-from ..move.emit import SIZES, emit_copy
+from ..elements import number
+from ..moves import SIZES, emit_copy
 from ..registry import Emit, lowers
 from .calls import call_of_one, fits
-
-FLOATS = {np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
-
-
-def number(dtype: np.dtype) -> str:
-    """What kernels call the numbers of an element type; a bool is a byte that is 0 or 1. KeyError for what is none."""
-    return f"i{8 * dtype.itemsize}" if dtype.kind in "biu" else FLOATS[dtype]
 
 
 def _match(node: Node) -> tuple[str, str] | None:
@@ -40,7 +34,7 @@ def cast(e: Emit, node: Node, pair: tuple[str, str]) -> None:
     x, out = node.x, node.out
     assert x.type.dtype is not None
     if source == target:
-        emit_copy(e, x.type.dims, x.type.itemsize, (e.address(x), e.strides(x)), (e.address(out), e.strides(out)))
+        emit_copy(e, x.type.dims, x.type.itemsize, e.strided(x), e.strided(out))
     else:
         call_of_one(e, node, "cast", {"source": source}, target=TARGETS.index(target), signed=x.type.dtype.kind == "i")
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....ir.quantization import to_real
+from ...quantized import LARGE, bounds, clamps_only, per_tensor, quant, zero_point
 from ..elements import Operand, element, plain
-from ..quantized import LARGE, bounds, clamps_only, per_tensor, quant, zero_point
 from ..registry import Emit
 from ..walk import Out
 from .calls import call_walk, joined_loops

@@ -1,16 +1,18 @@
-"""Chains of elementwise steps: over f32, and where operands or results are stored numbers."""
+"""Chains of elementwise steps, comparisons and selection, over f32 and over stored numbers."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from ....ir import Node, Value
 from ....kernels.pointwise.elementwise_shape import Loops
 from ..elements import element
 from ..registry import Emit, is_f32, lowers
 from ..walk import Out
-from .calls import call_walk, fits, inputs_of, joined_loops, joined_rows, loops_of, row_steps, together
-from .chains import Chain, call_stored, chain_of, readable, writable
+from .calls import call_walk, fits, joined_loops, joined_rows, loops_of, row_steps, together
+from .chains import Chain, as_read, call_stored, chain_of, f32, held, readable, real, writable
 
 
 def _match(node: Node) -> bool:
@@ -19,12 +21,12 @@ def _match(node: Node) -> bool:
 
 @lowers("fused", match=_match, strided_in=True, strided_out=True, in_place=True)
 def fused(e: Emit, node: Node, _: Any) -> None:
-    loops, xs = joined_loops(e, node, inputs_of(node), longest=4 * e.tier.lanes)
+    loops, xs = joined_loops(e, node, node.operands, longest=4 * e.tier.lanes)
     call_walk(e, node.attrs["chain"], loops, e.address(node.out), [("f32", x) for x in xs])
 
 
 def _match_stored(node: Node) -> bool:
-    values = inputs_of(node)
+    values = node.operands
     if all(v.type.quant is None for v in (*values, *node.outputs)):
         return False
     return writable(node.out) and all(map(readable, values)) and fits(node)
@@ -63,3 +65,38 @@ def _scales_channels(e: Emit, node: Node, chain: Chain, out: Out) -> bool:
     xs = [(element(x), x_at), ("f32", factors)]
     call_walk(e, (("sub", 0, zx), ("mul", 2, 1)), scaled, e.address(node.out), xs, out)
     return True
+
+
+COMPARISONS = ("equal", "less", "less_or_equal", "greater", "greater_or_equal")
+
+
+def _compares(node: Node) -> bool:
+    return all(map(readable, node.operands)) and _is_truth(node.out) and node.out.type.size > 0 and fits(node)
+
+
+def _is_truth(value: Value) -> bool:
+    return value.type.concrete and value.type.dtype == np.bool_
+
+
+@lowers(*COMPARISONS, match=_compares, strided_in=True, strided_out=True)
+def truth(e: Emit, node: Node, _: Any) -> None:
+    """1 or 0, from reals."""
+    chain = Chain()
+    chain.step(node.op, *(real(chain, as_read(v)) for v in node.operands))
+    call_stored(e, node, chain, Out("bool"))
+
+
+def _selects(node: Node) -> bool:
+    if not all(node.inputs):
+        return False
+    condition, *both = node.operands
+    return _is_truth(condition) and all(map(readable, both)) and writable(node.out) and fits(node)
+
+
+@lowers("where", match=_selects, strided_in=True, strided_out=True)
+def where(e: Emit, node: Node, _: Any) -> None:
+    chain = Chain()
+    chosen = chain.step("where", *(real(chain, as_read(v)) for v in node.operands))
+    if node.out.type.quant is not None:
+        chain.step("mul", chosen, f32(1 / node.out.type.quant.scale[0]))
+    call_stored(e, node, chain, held(node))

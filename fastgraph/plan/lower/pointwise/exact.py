@@ -10,10 +10,9 @@ from ....ir import Node, Value
 from ....kernels.core.table import row
 from ....kernels.pointwise.exact_names import ROUNDED, arity, is_truth, operations
 from ....ops.registry import attr
-from ..elements import Operand, dtype_of
-from ..registry import Arg, Emit, lowers
-from .calls import fits, inputs_of, joined_loops
-from .cast import number
+from ..elements import Operand, dtype_of, number
+from ..registry import Emit, Slot, lowers
+from .calls import fits, joined_loops
 
 DIMS = ("d0", "d1", "d2", "row", "column")
 PLAIN = {
@@ -66,7 +65,7 @@ def _exact(value: Value) -> bool:
 
 
 def _match(node: Node) -> tuple[str, str] | None:
-    values = inputs_of(node)
+    values = node.operands
     if not all(map(_exact, (*values, node.out))) or len(values) < len(node.inputs) or not fits(node):
         return None
     if node.op in ("min", "max") and len(values) != 2:
@@ -85,7 +84,7 @@ def _match(node: Node) -> tuple[str, str] | None:
 @lowers(*PLAIN, "mod", "bit_shift", "is_inf", "not", "abs", "where", match=_match, strided_in=True, strided_out=True,
         in_place=True)  # fmt: skip
 def exact(e: Emit, node: Node, found: tuple[str, str]) -> None:
-    values: list[Operand] = [*inputs_of(node)]
+    values: list[Operand] = [*node.operands]
     if node.op == "where":
         values = [*values[1:], values[0]]
     elif node.op in SWAPPED:
@@ -102,20 +101,20 @@ def call(e: Emit, node: Node, found: tuple[str, str], values: Sequence[Operand])
     element, operation = found
     tensors = list(values[: arity(operation)]) + list(values[2:])
     loops, addresses = joined_loops(e, node, tensors)
-    places: dict[str, Arg] = dict.fromkeys(row("exact").args, 0)
+    places: dict[str, Slot] = dict.fromkeys(row("exact").args, 0)
     names = "abc" if operation == "where" else "ab"
     for name, address, strides, tensor in zip(names, addresses, loops.xs, tensors, strict=False):
         size = dtype_of(tensor).itemsize
         places[name] = address
         places |= {f"{name}_{dim}": size * step for dim, step in zip(DIMS, strides, strict=True)}
     item = 1 if is_truth(operation) else dtype_of(node.out).itemsize
-    own: dict[str, Arg] = {"operation": operations(element).index(operation), "item": item}
+    own: dict[str, Slot] = {"operation": operations(element).index(operation), "item": item}
     e.kernel("exact", {"element": element}, {**places, **loops.args(e.address(node.out)), **own})
 
 
 def _bounded(node: Node) -> list[tuple[tuple[str, str], Operand]] | None:
     """What a clip, or relu, does one after the other: the kernel's operation, and its second operand."""
-    values, dtype = inputs_of(node), node.x.type.dtype
+    values, dtype = node.operands, node.x.type.dtype
     if not all(map(_exact, (*values, node.out))) or any(v.type.dtype != dtype for v in values):
         return None
     assert dtype is not None

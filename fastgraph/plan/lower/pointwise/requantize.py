@@ -1,4 +1,4 @@
-"""Changes of quantization: between stored numbers, and from and to f32."""
+"""Changes of quantization, between stored numbers and from and to f32; tables of what each stored number becomes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,41 @@ import numpy as np
 
 from ....ir import Node, Value
 from ....ir.quantization import spread
+from ....kernels.isa.tiers import cpu_flags
 from ....ops.reals import flips
-from ..elements import element
-from ..quantized import LARGE, TINY, per_tensor, quant, zero_point
+from ...quantized import LARGE, TINY, per_tensor, quant, zero_point
+from ..elements import element, plain
 from ..registry import Emit, lowers
 from ..walk import Out
 from .calls import call_of_one, fits
 from .chains import RESULTS, Chain, call_stored, f32, held, product, readable, writable
-from .table import has_vbmi, look_up
+
+
+def has_vbmi(e: Emit) -> bool:
+    """Whether kernels of this tier may permute bytes across a 512-bit register here."""
+    return e.tier.masks and "avx512vbmi" in cpu_flags()
+
+
+def look_up(e: Emit, node: Node, values: np.ndarray) -> None:
+    """The node's result is values[x]."""
+    index, value = node.x.type.itemsize, values.itemsize
+    params = {"index": index, "value": value, "vbmi": index == value == 1 and has_vbmi(e)}
+    call_of_one(e, node, "table", params, table=values)
+
+
+def _maps(node: Node) -> bool:
+    if not plain(node.x.type, node.out.type) or node.x.type.dims != node.out.type.dims:
+        return False
+    assert node.x.type.dtype is not None
+    size = node.x.type.dtype.itemsize
+    return size <= 2 and node.attrs["values"].size == 1 << 8 * size and fits(node)
+
+
+@lowers("table", match=_maps, strided_in=True, strided_out=True, in_place=True)
+def table(e: Emit, node: Node, _: Any) -> None:
+    assert node.out.type.dtype is not None
+    look_up(e, node, np.ascontiguousarray(node.attrs["values"].reshape(-1), node.out.type.dtype))
+
 
 READ = (np.float32, np.uint8, np.int8, np.int16, np.uint16, np.int32)
 """Types that the elementwise kernel reads."""
@@ -66,7 +93,7 @@ def _requantize_by_axis(e: Emit, node: Node) -> None:
     call_stored(e, node, chain, Out(element(out), 0, limits.min, limits.max, False))
 
 
-def _match(node: Node) -> bool:
+def _changes(node: Node) -> bool:
     if _by_axis(node):
         return _match_by_axis(node)
     x, out = node.x, node.out
@@ -75,7 +102,7 @@ def _match(node: Node) -> bool:
     return (x.type.quant is not None or out.type.quant is not None) and readable(x) and fits(node)
 
 
-@lowers("requantize", match=_match, strided_in=True, strided_out=True, in_place=True)
+@lowers("requantize", match=_changes, strided_in=True, strided_out=True, in_place=True)
 def requantize(e: Emit, node: Node, _: Any) -> None:
     """Rounded once: (x - zx) * (sx / sy) between quantized values, x / sy from f32, (x - zx) * sx to f32."""
     if _by_axis(node):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -10,9 +11,10 @@ from ....ir import Node, Value
 from ....kernels.recurrent.rows import USUAL
 from ....ops.recurrent import DIRECTIONS, activations
 from ....ops.registry import attr
+from ..emit import Strided
 from ..registry import Emit, lowers
-from .layer import Layer, Places, emit_layer
-from .weights import Constants, Given, Panels, Place, constant, given, stored, symmetric
+from .layer import Buffers, Recurrence, emit_layer
+from .weights import Constants, Given, Panels, constant, given, stored, symmetric
 
 X, W, R, B, LENGTHS, H, C, P = range(8)
 
@@ -21,7 +23,7 @@ def _at(node: Node, index: int) -> Value | None:
     return node.inputs[index] if index < len(node.inputs) else None
 
 
-def _layer(node: Node) -> Layer | None:
+def _layer(node: Node) -> Recurrence | None:
     """The layer, where all but the lengths is f32, and there is something to compute."""
     lengths, r = _at(node, LENGTHS), node.inputs[R]
     rounded = node.op == "lstm" and attr(node, "dynamic")
@@ -43,51 +45,48 @@ def _layer(node: Node) -> Layer | None:
     direction, clip = attr(node, "direction"), attr(node, "clip")
     cell_clip = attr(node, "cell_clip") if node.op == "lstm" else None
     found, each = activations(node), len(USUAL[cell])
-    return Layer(
-        cell, steps, batch, dims[2], r.type.dims[2],
-        (direction == "reverse",) if DIRECTIONS[direction] == 1 else (False, True),
-        tuple(tuple(found[d * each : (d + 1) * each]) for d in range(DIRECTIONS[direction])),
-        inf if clip is None else clip, cell_clip or inf, int(node.op == "lstm" and attr(node, "input_forget")),
-    )  # fmt: skip
+    reverse = (direction == "reverse",) if DIRECTIONS[direction] == 1 else (False, True)
+    by_direction = tuple(tuple(found[d * each : (d + 1) * each]) for d in range(len(reverse)))
+    layer = Recurrence(cell, steps, batch, dims[2], r.type.dims[2], reverse, by_direction)
+    coupled = int(node.op == "lstm" and attr(node, "input_forget"))
+    return replace(layer, clip=inf if clip is None else clip, cell_clip=cell_clip or inf, coupled=coupled)
 
 
 @lowers("rnn", "gru", "lstm", match=_layer, strided_in=True, strided_out=True)
-def recurrent(e: Emit, node: Node, layer: Layer) -> None:
+def recurrent(e: Emit, node: Node, layer: Recurrence) -> None:
     batch_first, lengths = attr(node, "layout"), _at(node, LENGTHS)
 
-    def state(value: Value | None) -> Place | None:
+    def state(value: Value | None) -> Strided | None:
         if value is None:
             return None
         batch, direction = e.strides(value)[:2] if batch_first else e.strides(value)[1::-1]
-        return Place(e.address(value), (direction, batch))
+        return Strided(e.address(value), (direction, batch))
 
     y = e.strides(node.out)
-    places = Places(
-        x=e.address(node.x), ldx=e.stride(node.x), batch_first=bool(batch_first),
-        y=Place(e.address(node.out), (y[1], y[2], y[0]) if batch_first else y[:3]),
-        first=state(_at(node, H)), last=state(node.outputs[1] if len(node.outputs) > 1 else None),
-        lengths=None if lengths is None else e.address(lengths),
-    )  # fmt: skip
+    result = Strided(e.address(node.out), (y[1], y[2], y[0]) if batch_first else y[:3])
+    buffers = Buffers(e.address(node.x), e.stride(node.x), bool(batch_first), result, first=state(_at(node, H)))
+    buffers.last = state(node.outputs[1] if len(node.outputs) > 1 else None)
+    buffers.lengths = None if lengths is None else e.address(lengths)
     if node.op == "lstm":
-        places.first_cell = state(_at(node, C))
-        places.last_cell = state(node.outputs[2] if len(node.outputs) > 2 else None)
-    emit_layer(e, layer, _panels(e, node, layer), places)
+        buffers.first_cell = state(_at(node, C))
+        buffers.last_cell = state(node.outputs[2] if len(node.outputs) > 2 else None)
+    emit_layer(e, layer, _panels(e, node, layer), buffers)
 
 
-def _panels(e: Emit, node: Node, layer: Layer) -> Panels:
+def _panels(e: Emit, node: Node, layer: Recurrence) -> Panels:
     w, r, b, p = values = tuple(_at(node, i) for i in (W, R, B, P))
     assert w is not None and r is not None
     if all(v is None or v.data is not None for v in values):
         return constant(e, layer.cell, _constants(values, layer))
 
-    def place(value: Value, axes: int = 2) -> Place:
-        return Place(e.address(value), e.strides(value)[:axes])
+    def place(value: Value, axes: int = 2) -> Strided:
+        return Strided(e.address(value), e.strides(value)[:axes])
 
     ours = Given(place(w), place(r), None if b is None else place(b, 1), None if p is None else place(p, 1))
     return given(e, layer.cell, layer.directions, layer.inputs, layer.hidden, ours)
 
 
-def _constants(values: tuple[Value | None, ...], layer: Layer) -> Constants:
+def _constants(values: tuple[Value | None, ...], layer: Recurrence) -> Constants:
     w, r, b, peepholes = (None if v is None else v.data for v in values)
     scales = None
     if layer.cell == "lstm_bytes" and values[1] is not None:

@@ -10,19 +10,14 @@ import numpy as np
 from ....ir import Value
 from ....ir.quantization import to_real
 from ....ir.weights import once
+from ....kernels.core.table import row
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pick_dot import F32_COSTS, DotPiece, Product, dot_pieces, pick_dot
 from ....kernels.recurrent.pack_recurrent import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
 from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
 from ...program import Ref
-from ..registry import Arg, Emit
-
-
-class Place(NamedTuple):
-    """Where something lies: byte strides by axis, in the order that its user says."""
-
-    at: Ref
-    strides: tuple[int, ...]
+from ..emit import Strided
+from ..registry import Emit, Slot
 
 
 class Constants(NamedTuple):
@@ -46,10 +41,10 @@ class Given(NamedTuple):
     [direction].
     """
 
-    w: Place
-    r: Place
-    bias: Place | None
-    peepholes: Place | None
+    w: Strided
+    r: Strided
+    bias: Strided | None
+    peepholes: Strided | None
 
 
 class Panels(NamedTuple):
@@ -59,7 +54,7 @@ class Panels(NamedTuple):
 
     pieces: Callable[[int, int, int], Sequence[DotPiece]]
     inputs: Callable[[DotPiece], Ref]
-    slots: dict[str, Arg]
+    slots: dict[str, Slot]
 
 
 def reals(value: Value) -> np.ndarray:
@@ -115,7 +110,7 @@ def constant(e: Emit, cell: str, c: Constants) -> Panels:
     def of_inputs(piece: DotPiece) -> Ref:
         return e.packed(_input_panels, c.w, c.bias, gates, piece.start, piece.columns, piece.nv, lanes)
 
-    slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
+    slots: dict[str, Slot] = {"second": 0, "peepholes": 0}
     for slot, start, end in products(cell):
         part, count = slice(start * hidden, end * hidden), end - start
         if c.scales is None:
@@ -145,34 +140,36 @@ def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Give
     apart = 1 if cell == "gru_after" else 0
     count, line = directions * blocks(hidden, e.tier.lanes), 4 * e.tier.lanes
 
-    def packed(place: Place | None, first: int, to: int, k: int, lines: int, bias: Place | None, skip: int = 0,
-               more: bool = False) -> Ref:  # fmt: skip
-        """Gates from `first` on. skip: bytes before their bias; more: that of the state is added."""
+    def packed(w: Strided | None, first: int, to: int, lines: int, bias: Strided | None, skip: int = 0) -> Ref:
+        """Gates from `first` on, of weights and biases; those of the input (g.w) with the biases of the state, too.
+        skip: bytes before their bias.
+        """
         out, own = e.scratch(count * (1 + lines) * (to - first) * line), 4 * first * hidden + skip
-        base = Ref(0) if bias is None else bias.at
-        args: dict[str, Arg] = {
-            "weights": 0 if place is None else Ref(place.at.base, place.at.offset + first * hidden * place.strides[1]),
-            "weights_direction": 0 if place is None else place.strides[0],
-            "weights_row": 0 if place is None else place.strides[1],
-            "bias": 0 if bias is None else Ref(base.base, base.offset + own),
-            "bias_direction": 0 if bias is None else bias.strides[0],
-            "more": Ref(base.base, base.offset + own + 4 * rows) if more and bias is not None else 0,
-            "packed": out, "directions": directions, "gates": to - first, "hidden": hidden, "k": k, "lines": lines,
-            "summed": gates - apart if more and bias is not None else 0,
-        }  # fmt: skip
+        k = 0 if w is None else inputs if w is g.w else hidden
+        args: dict[str, Slot] = dict.fromkeys(row("pack_gates").args, 0)
+        args |= {"packed": out, "directions": directions, "gates": to - first, "hidden": hidden, "k": k, "lines": lines}
+        if w is not None:
+            args |= {"weights": w.address.plus(first * hidden * w.strides[1]), "weights_direction": w.strides[0]}
+            args["weights_row"] = w.strides[1]
+        if bias is not None:
+            args |= {"bias": bias.address.plus(own), "bias_direction": bias.strides[0]}
+        if bias is not None and w is g.w:
+            args |= {"more": bias.address.plus(own + 4 * rows), "summed": gates - apart}
         e.kernel("pack_gates", {}, args, share=0)
         return out
 
     lines = -(-hidden // UNROLL) * UNROLL
-    slots: dict[str, Arg] = {"second": 0, "peepholes": 0}
+    slots: dict[str, Slot] = {"second": 0, "peepholes": 0}
     for slot, start, end in products(cell):
-        slots[slot] = packed(g.r, start, end, hidden, lines, g.bias if apart else None, skip=4 * rows)
+        slots[slot] = packed(g.r, start, end, lines, g.bias if apart else None, skip=4 * rows)
     if g.peepholes is not None:
-        slots["peepholes"] = packed(None, 0, PEEPHOLES, 0, 0, g.peepholes)
-    of_inputs = packed(g.w, 0, gates, inputs, inputs, g.bias, more=True)
+        slots["peepholes"] = packed(None, 0, PEEPHOLES, 0, g.peepholes)
+    of_inputs = packed(g.w, 0, gates, inputs, g.bias)
     costs = F32_COSTS._replace(widths=lambda tier: (gates,))
     n = directions * width(e, cell, hidden)
+    panel = (1 + inputs) * gates * line
     return Panels(
         lambda m, matrices, ldx: dot_pieces(e.tier, Product(m, n, inputs, matrices, ldx), e.threads, costs, {}),
-        lambda piece: Ref(of_inputs.base, piece.start // (gates * e.tier.lanes) * (1 + inputs) * gates * line), slots,
-    )  # fmt: skip
+        lambda piece: of_inputs.plus(piece.start // (gates * e.tier.lanes) * panel),
+        slots,
+    )

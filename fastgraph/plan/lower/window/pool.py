@@ -9,12 +9,11 @@ import numpy as np
 from ....ir import Node
 from ....kernels.window.pick import Window, plan_pool, window_args
 from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
-from ...program import Arg
+from ...layer import is_near, window
+from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..epilogue import epilogue
-from ..pointwise.reduce import reduced
-from ..quantized import bounds, clamps_only, per_tensor, quant, zero_point
-from ..registry import Emit, is_f32, lowers
-from ..spatial import is_near, window
+from ..pointwise.along import reduced
+from ..registry import Emit, Slot, is_f32, lowers
 
 OPS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp", "reduce_mean": "average", "reduce_sum": "sum"}
 
@@ -32,12 +31,10 @@ def _f32(node: Node) -> Window | None:
 def pool(e: Emit, node: Node, where: Window) -> None:
     op = OPS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
     name, params = plan_pool(e.tier, where, op)
-    args: dict[str, Arg] = {
-        **window_args(e.tier, name, params, where, e.threads),
-        "x": e.address(node.x), "ldx": e.stride(node.x), "y": e.address(node.out), "ldy": e.stride(node.out),
-        "include_pad": int(bool(node.attrs.get("count_include_pad", 0))), **epilogue(e, node, apart=True),
-    }  # fmt: skip
-    e.kernel(name, params, args)
+    ends: dict[str, Slot] = {"x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out)}
+    ends["include_pad"] = int(bool(node.attrs.get("count_include_pad", 0)))
+    shape = window_args(e.tier, name, params, where, e.threads)
+    e.kernel(name, params, {**shape, **ends, **epilogue(e, node, apart=True)})
 
 
 def _bytes(node: Node) -> bool:
@@ -90,9 +87,6 @@ def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
         zeros = (zeros[0] + round(ties / quant(node.x).scale[0]),) * 2
         ratio = 1 + 2.0**-22
     low, high = bounds(node)
-    args: dict[str, Arg] = {
-        **pool_int8_args(e.tier, OPS[node.op], where, ratio, bool(node.attrs.get("count_include_pad", 0))),
-        "x": e.address(node.x), "ldx": ldx, "y": e.address(node.out), "ldy": ldy,
-        "zero_x": zeros[0], "zero_point": zeros[1], "low": low, "high": high,
-    }  # fmt: skip
-    e.kernel(name, params, args)
+    shape = pool_int8_args(e.tier, OPS[node.op], where, ratio, bool(node.attrs.get("count_include_pad", 0)))
+    ends: dict[str, Slot] = {"x": node.x, "ldx": ldx, "y": node.out, "ldy": ldy, "low": low, "high": high}
+    e.kernel(name, params, {**shape, **ends, "zero_x": zeros[0], "zero_point": zeros[1]})

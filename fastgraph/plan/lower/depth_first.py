@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ....freedoms import free, threshold
-from ....ir import Graph, Node, Value
-from ....kernels.gemm.pick_dot import L2
-from ....kernels.window.pick import Window
-from ...program import Ref, Step
-from ...storage import Views, same_form
-from ..emit import Matched
-from ..extras import chain_of
-from ..gemm.common import Rows, is_dense
-from ..gemm.dense import dense_rows
-from ..move.emit import emit_copy
-from ..registry import Emit, last
-from .depthwise import Depthwise, depthwise_rows
+from ...freedoms import free, threshold
+from ...ir import Graph, Node, Value
+from ...kernels.gemm.pick_dot import L2
+from ...kernels.window.pick import Window
+from ..layer import Layer, chain_of
+from ..program import Ref, Step
+from ..storage import Views, same_form
+from .emit import Matched, Rows
+from .moves import emit_copy
+from .registry import Emit, last
 
 WORTH = L2 // 2
 """Middle maps of fewer bytes stay in the cache anyhow."""
@@ -34,12 +31,12 @@ MOST = 256
 
 
 class Block(NamedTuple):
-    """Three nodes in a row, or two of them; `plan`: that of the middle one."""
+    """Three nodes in a row, or two of them; `layer`: the middle one."""
 
     expand: Node | None
     middle: Node
     project: Node | None
-    plan: Depthwise
+    layer: Layer[Any]
 
     def nodes(self) -> list[Node]:
         return [node for node in (self.expand, self.middle, self.project) if node is not None]
@@ -61,18 +58,18 @@ class Block(NamedTuple):
 
     def height(self) -> int:
         """Rows of the middle's result in a band."""
-        return _band_height(self.plan.window, *self.lines(), self.budget())
+        return _band_height(self.layer.window, *self.lines(), self.budget())
 
     def images(self) -> int:
         """Images in a band: several only where whole ones fit."""
-        where, (line, out_line) = self.plan.window, self.lines()
+        where, (line, out_line) = self.layer.window, self.lines()
         taken = line * where.size[1] + out_line * where.out[1]
         fit = self.budget() // taken if self.height() >= where.out[1] else 1
         return min(max(fit, 1), where.images)
 
     def bands(self) -> int:
         """How many there are."""
-        return -(-self.plan.window.out[1] // self.height()) * -(-self.plan.window.images // self.images())
+        return -(-self.layer.window.out[1] // self.height()) * -(-self.layer.window.images // self.images())
 
     def images_meet(self) -> bool:
         """Whether a chain in it reads a value for each image, which rows of several would not find."""
@@ -107,12 +104,8 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
 
 
 def _pays(block: Block) -> bool:
-    single = block.plan.window.images == 1
-    return (
-        block.saves() >= threshold("bands_worth", WORTH)
-        and block.bands() <= MOST
-        and (single or not block.images_meet())
-    )
+    worth = block.saves() >= threshold("bands_worth", WORTH) and block.bands() <= MOST
+    return worth and (block.layer.window.images == 1 or not block.images_meet())
 
 
 def _apart(block: Block, views: Views) -> bool:
@@ -134,18 +127,19 @@ def _apart(block: Block, views: Views) -> bool:
 
 
 def _dense(node: Node, match: Matched) -> bool:
-    return node.op == "conv" and match(node) is not None and is_dense(node)
+    found = match(node)
+    return node.op == "conv" and found is not None and isinstance(found[1], Layer) and found[1].form == "dense"
 
 
-def _depthwise(node: Node, match: Matched) -> Depthwise | None:
-    """The plan of a depthwise convolution of two dimensions, with one output channel per input channel, and no row of
+def _depthwise(node: Node, match: Matched) -> Layer[Any] | None:
+    """The layer of a depthwise convolution of two dimensions, with one output channel per input channel, and no row of
     outputs that sees padding only.
     """
     found = match(node)
-    if found is None or not isinstance(found[1], Depthwise) or len(node.x.type.dims) != 4:
+    if found is None or not isinstance(found[1], Layer) or found[1].form != "depthwise" or len(node.x.type.dims) != 4:
         return None
     where = found[1].window
-    simple = where.channels == last(node.x) and max(where.pads[1], where.ends[1]) < where.reach[1]
+    simple = where.channels == found[1].inputs and max(where.pads[1], where.ends[1]) < where.reach[1]
     return found[1] if simple else None
 
 
@@ -165,7 +159,7 @@ def _band_height(where: Window, line: int, out_line: int, budget: int) -> int:
 def emit_block(e: Emit, block: Block) -> None:
     """The steps of a block, band by band."""
     (line, out_line), band, images = block.lines(), block.height(), block.images()
-    where = block.plan.window
+    where = block.layer.window
     e.node = block.middle
     rows = where.size[1] if images > 1 else (band - 1) * where.strides[1] + where.reach[1]
     made = e.scratch(line * rows * images) if block.expand else None
@@ -209,14 +203,14 @@ def _going_on(first: Sequence[Any], second: Sequence[Any], count: int) -> list[S
         for step, moves in found:
             args = list(step.args)
             for i, ref, by in moves:
-                args[i] = Ref(ref.base, ref.offset + k * by)
+                args[i] = ref.plus(k * by)
             steps.append(Step(step.kernel, tuple(args), step.node, step.share))
     return steps
 
 
 def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | None, kept: Ref | None) -> None:
     """The bands of some images from `image` on: of one, or all of each in one band."""
-    node, whole = block.middle, block.plan.window
+    node, whole = block.middle, block.layer.window
     (_, height, width), (_, out_height, out_width) = whole.size, whole.out
     reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
     line, band, below = block.lines()[0], block.height(), 0
@@ -231,20 +225,26 @@ def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | Non
             x, ldx = _row(e, node.x, before + low * width), e.stride(node.x)
         start, count = out_before + first * out_width, images * (end - first) * out_width
         y, ldy = (kept, last(node.out)) if kept else (_row(e, node.out, start), e.stride(node.out))
-        rows = Rows(x, ldx, y, ldy, start, count)
         size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top, whole.pads[2])
         e.node = node
         part = whole._replace(images=images, size=size, out=out, pads=pads)
-        depthwise_rows(e, node, block.plan._replace(window=part), rows)
+        layer = block.layer._replace(window=part, ldx=ldx, ldy=ldy)
+        _lowered(e, node)[0].emit(e, node, layer, Rows(x, y, start))
         if block.project is not None:
             e.node = project = block.project
-            _dot(e, project, Rows(y, ldy, _row(e, project.out, start), e.stride(project.out), start, count))
+            _dot(e, project, Rows(y, _row(e, project.out, start), start), count, ldy, e.stride(project.out))
 
 
-def _dot(e: Emit, node: Node, rows: Rows) -> None:
-    found = e.match(node)
+def _lowered(e: Emit, node: Node) -> tuple[Any, Layer[Any]]:
+    """The lowering of a node, and its layer."""
+    found: tuple[Any, Layer[Any]] | None = e.match(node)
     assert found is not None
-    dense_rows(e, node, found[1], rows)
+    return found
+
+
+def _dot(e: Emit, node: Node, rows: Rows, count: int, ldx: int, ldy: int) -> None:
+    lowering, layer = _lowered(e, node)
+    lowering.emit(e, node, layer.of_rows(count, ldx, ldy), rows)
 
 
 def _expand(
@@ -262,8 +262,8 @@ def _expand(
     if start < high:
         place = Ref(made.base, (start - low) * line)
         pixel = before + start * width
-        rows = Rows(_row(e, node.x, pixel), e.stride(node.x), place, last(node.out), pixel, (high - start) * width)
-        _dot(e, node, rows)
+        rows = Rows(_row(e, node.x, pixel), place, pixel)
+        _dot(e, node, rows, (high - start) * width, e.stride(node.x), last(node.out))
 
 
 def _row(e: Emit, value: Value, row: int) -> Ref:

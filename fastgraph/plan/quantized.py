@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir import Node, Quantization, TensorType, Value
-from ...ir.quantization import spread, to_real, to_stored
+from ..ir import Node, Quantization, TensorType, Value
+from ..ir.quantization import spread, to_real, to_stored
 
 TINY, LARGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 """The least and the greatest normal f32: runs take what is less for zero."""

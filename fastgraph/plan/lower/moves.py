@@ -6,17 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....ir import Node
-from ....kernels.move.copy_plan import Move, copied, dense
-from ...program import Ref
-from ...storage import keeps_numbers
-from ..registry import Emit
+from ...ir import Node
+from ...kernels.move.copy_plan import Move, copied, dense
+from ..program import Ref
+from ..storage import keeps_numbers
+from .emit import Slot
+from .registry import Emit
 
 SIZES = (1, 2, 4, 8, 16)
 """Bytes of the elements that kernels move."""
-
-Place = tuple[Ref, Sequence[int]]
-"""Where a tensor lies: its address and byte strides."""
 
 
 def movable(node: Node) -> bool:
@@ -31,14 +29,15 @@ def movable_by_constants(node: Node) -> bool:
     return movable(node) and all(v is None or v.data is not None for v in node.inputs[1:])
 
 
-def emit_move(e: Emit, move: Move, src: Ref, dst: Ref, **more: Ref | int) -> None:
+def emit_move(e: Emit, move: Move, src: Ref, dst: Ref, **more: Slot) -> None:
     """Write a planned move from `src` to `dst`; `more` are the record's other slots."""
-    args = {k: e.constant(a) if isinstance(a, np.ndarray) else a for k, a in move.args.items()}
-    ends = {"src": Ref(src.base, src.offset + move.src_offset), "dst": Ref(dst.base, dst.offset + move.dst_offset)}
-    e.kernel(move.kernel, move.params, {**args, **ends, **more})
+    ends = {"src": src.plus(move.src_offset), "dst": dst.plus(move.dst_offset)}
+    e.kernel(move.kernel, move.params, {**move.args, **ends, **more})
 
 
-def emit_copy(e: Emit, shape: Sequence[int], itemsize: int, src: Place, dst: Place) -> None:
+def emit_copy(
+    e: Emit, shape: Sequence[int], itemsize: int, src: tuple[Ref, Sequence[int]], dst: tuple[Ref, Sequence[int]]
+) -> None:
     """Copy elements of `itemsize` bytes; nothing where the shape has none."""
     if 0 not in shape:
         emit_move(e, copied(shape, src[1], dst[1], itemsize), src[0], dst[0])
@@ -48,7 +47,7 @@ def emit_old(e: Emit, node: Node) -> None:
     """Copy the first operand to where the result lies, unless that is over it."""
     x, out, size = node.x, node.out, node.x.type.itemsize
     if not (e.dense(x) and e.address(x) == e.address(out)):
-        emit_copy(e, x.type.dims, size, (e.address(x), e.strides(x)), (e.address(out), dense(out.type.dims, size)))
+        emit_copy(e, x.type.dims, size, e.strided(x), (e.address(out), dense(out.type.dims, size)))
 
 
 def bits(element: np.ndarray) -> int:

@@ -1,0 +1,128 @@
+"""Axes, and arithmetic on shapes of which not all is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir import Dim, Node, Shape, TensorType
+from .registry import fail
+
+Types = list[Any]
+"""Input types of a node: a TensorType each, None where the input is absent."""
+
+INT64 = np.dtype(np.int64)
+INT32 = np.dtype(np.int32)
+BOOL = np.dtype(np.bool_)
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+STRING = np.dtype(object)
+
+FLOAT, WHOLE, NUMBER, ARITHMETIC = "f", "iu", "iuf", "iufc"
+"""Kinds of element types, in NumPy's letters."""
+
+MOST_DIMS = 64
+"""NumPy's limit of dimensions."""
+
+
+def same_type(node: Node, types: Types) -> list[TensorType]:
+    """Inference of what keeps type and shape."""
+    return [TensorType(types[0].dtype, types[0].shape)]
+
+
+def axis_of(node: Node, axis: int, rank: int, name: str = "axis") -> int:
+    """A possibly negative axis, as a number from 0; ModelError when there is no such axis."""
+    if not -rank <= axis < rank:
+        fail(node, f"{name} {axis} does not exist in a tensor of rank {rank}")
+    return int(axis) % rank
+
+
+def axes_of(node: Node, axes: Iterable[int], rank: int) -> tuple[int, ...]:
+    """Possibly negative axes as distinct numbers from 0, in the given order."""
+    found = tuple(axis_of(node, int(a), rank) for a in axes)
+    if len(set(found)) != len(found):
+        fail(node, f"axes {found} name one axis twice")
+    return found
+
+
+def shown(shape: Shape | None) -> str:
+    """A shape as messages show it."""
+    return "*" if shape is None else "[" + ", ".join("?" if d is None else str(d) for d in shape) + "]"
+
+
+def join(node: Node, a: Dim, b: Dim) -> Dim:
+    """One extent known two ways; ModelError when two numbers disagree."""
+    if isinstance(a, int) and isinstance(b, int) and a != b:
+        fail(node, f"extents disagree: {a} and {b}")
+    return a if isinstance(a, int) or b is None else b if isinstance(b, int) or a is None else a if a == b else None
+
+
+def broadcast(node: Node, shapes: Sequence[Shape | None]) -> Shape | None:
+    """The shape that several broadcast to, as far as it is known."""
+    if any(s is None for s in shapes):
+        return None
+    known = [s for s in shapes if s]
+    if known and all(s == known[0] for s in known):
+        return tuple(known[0])
+    rank = max((len(s) for s in known), default=0)
+    columns = zip(*((1,) * (rank - len(s)) + tuple(s) for s in known), strict=True)
+    return tuple(_broadcast_dim(node, column, known) for column in columns)
+
+
+def _broadcast_dim(node: Node, column: tuple[Dim, ...], shapes: Sequence[Shape]) -> Dim:
+    rest = {d for d in column if d != 1}
+    numbers = [d for d in rest if isinstance(d, int)]
+    if len(numbers) > 1:
+        fail(node, f"shapes do not broadcast: {' and '.join(map(shown, shapes))}")
+    if numbers:
+        return numbers[0]
+    return 1 if not rest else next(iter(rest)) if len(rest) == 1 else None
+
+
+def product(dims: Iterable[Dim]) -> int | None:
+    """The number of elements, or None when an extent is not known."""
+    count = 1
+    for d in dims:
+        if not isinstance(d, int):
+            return None
+        count *= d
+    return count
+
+
+def ints(array: Any) -> list[int]:
+    """A parameter array of whole numbers as a list."""
+    return [int(v) for v in np.asarray(array).reshape(-1)]
+
+
+def length(t: TensorType | None) -> int | None:
+    """The number of entries of a 1-d parameter input, when known."""
+    if t is None or t.shape is None or len(t.shape) != 1 or not isinstance(t.shape[0], int):
+        return None
+    return t.shape[0]
+
+
+def unknown_dims(t: TensorType | None) -> Shape | None:
+    """The shape of what a 1-d shape input of known length but unknown values asks for."""
+    n = length(t)
+    if n is not None and n > MOST_DIMS:
+        raise ValueError(f"a shape of {n} dimensions is asked for, and {MOST_DIMS} are the most")
+    return None if n is None else (None,) * n
+
+
+def average(x: np.ndarray, axes: tuple[int, ...], keepdims: bool = True) -> np.ndarray:
+    """The mean of floating point numbers over axes, summed in f64; NaN of none, where NumPy's own warns."""
+    total = x.sum(axis=axes, keepdims=keepdims, dtype=np.promote_types(x.dtype, np.float64))
+    with np.errstate(all="ignore"):
+        return np.asarray(total / math.prod(x.shape[a] for a in axes), x.dtype)
+
+
+def in_float32(function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function` of the arrays, worked in float32 where they are float16; result in the type of the first."""
+    dtype = arrays[0].dtype
+    if dtype != np.float16:
+        return np.asarray(function(*arrays)).astype(dtype, copy=False)
+    wide = [a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype == np.float16 else a for a in arrays]
+    return np.asarray(function(*wide)).astype(dtype)

@@ -1,0 +1,357 @@
+"""Layers by constants (convolutions, dense layers, products by a matrix): geometry, weights, scales, what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from ..ir import Node, Value
+from ..kernels.gemm.pack import Arrangement, arranged
+from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
+from ..kernels.isa.tiers import Tier
+from ..kernels.window.pick import Window
+from ..ops.chain import Chain, extra_kind
+from ..ops.registry import OPS
+from .quantized import (
+    LARGE,
+    TINY,
+    bounds,
+    clamps_only,
+    f32_bits,
+    fits_int32,
+    multipliers,
+    per_tensor,
+    quant,
+    real_bounds,
+    scales,
+    stored_bias,
+    zero_point,
+)
+from .storage import last, row_count
+
+F32 = np.dtype(np.float32)
+FAR = 1 << 15
+"""Strides, dilations and pads from here on are left to the reference: kernels make scratch and addresses of them."""
+
+
+class Reals(NamedTuple):
+    """Constants in f32: weights [n, k..., c] and bias [n]."""
+
+    weights: np.ndarray
+    bias: np.ndarray | None
+
+
+class Integers(NamedTuple):
+    """Constants of a quantized layer: s8 weights [n, k..., c], zero points of weights int64 [n], bias in units of the
+    sums int64 [n], f32 multipliers [n]; `out` and `stored`: what is stored (one of rows.STORES) and how (rows.STORED).
+
+    ranged: x is rounded by the range that it turns out to have; the bias is f32, multipliers are the weights' scales.
+    """
+
+    weights: np.ndarray
+    zeros: np.ndarray
+    bias: np.ndarray
+    multipliers: np.ndarray
+    out: str = "words"
+    stored: Mapping[str, int] = {}
+    ranged: bool = False
+
+    @property
+    def rowsum(self) -> bool:
+        """Whether weights have zero points, so that the kernel needs the sums of x's rows."""
+        return bool(np.any(self.zeros))
+
+    def arranged(self, how: Arrangement) -> Integers:
+        """With several groups as one, and several pixels of a row at once."""
+        zeros, bias, multipliers = (np.tile(v, how.together) for v in (self.zeros, self.bias, self.multipliers))
+        weights = arranged(self.weights, how, self.zeros)
+        return self._replace(weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)
+
+
+Numbers = TypeVar("Numbers", bound=Reals | Integers)
+
+
+class Layer(NamedTuple, Generic[Numbers]):
+    """form: "dense", "depthwise" or "conv". window: of a dense layer, rows are pixels of one row of a map. inputs:
+    channels of x; operands: how those of the chain are spread; zero: the stored number for 0.0 in x, which is s8 where
+    `signed`; ldx, ldy: elements from pixel to pixel of x and of the result.
+    """
+
+    numbers: Numbers
+    form: str
+    window: Window
+    groups: int
+    inputs: int
+    operands: tuple[str, ...]
+    zero: int = 0
+    signed: bool = False
+    ldx: int = 0
+    ldy: int = 0
+
+    @property
+    def pixels(self) -> int:
+        return self.window.images * prod(self.window.out)
+
+    @property
+    def n(self) -> int:
+        """Output channels."""
+        return self.window.channels
+
+    def of_rows(self, count: int, ldx: int, ldy: int) -> Layer[Numbers]:
+        """Some rows of a dense layer's result."""
+        row = (1, 1, count // self.window.images)
+        return self._replace(window=self.window._replace(size=row, out=row), ldx=ldx, ldy=ldy)
+
+    def merged(self, tier: Tier) -> tuple[Geometry, Arrangement]:
+        """As a convolution in which so few groups are one that their output channels fill a vector."""
+        n = self.n // self.groups
+        how = Arrangement(self.groups, merge_factor(tier, self.groups, n))
+        c = self.numbers.weights.shape[-1] * how.factor
+        item = 4 if isinstance(self.numbers, Reals) else 1
+        return geometry(self.window, how.merged, c, self.ldx, item), how
+
+
+def geometry(w: Window, groups: int, c: int, ldx: int, item: int) -> Geometry:
+    """A window as a convolution of `c` channels of each group; ldx: elements of `item` bytes from pixel to pixel."""
+    (d, h, width), n = w.size, w.channels // groups
+    strides = (d * h * width * ldx, h * width * ldx, width * ldx, ldx)
+    return Geometry(w.images, groups, c, n, w.size, w.kernel, w.out, strides, w.strides, w.dilations, w.pads, item)
+
+
+def by_tap(weights: np.ndarray) -> np.ndarray:
+    """[k..., n] from weights [n, k..., 1]."""
+    return np.moveaxis(weights[..., 0], 0, -1)
+
+
+class RowPart(NamedTuple):
+    """Outputs of each row: a convolution, how its weights are arranged, elements of x and of the result before it."""
+
+    g: Geometry
+    how: Arrangement
+    x: int = 0
+    y: int = 0
+
+    @property
+    def outputs(self) -> int:
+        return self.g.images * prod(self.g.out) * self.how.together
+
+
+def together(g: Geometry, how: Arrangement, count: int) -> Iterator[RowPart]:
+    """A convolution with `count` outputs of a row as one of as many times the channels; what that leaves over."""
+    if count == 1:
+        yield RowPart(g, how)
+        return
+    first, rest, further = split_row(g, count)
+    yield RowPart(widened(first, count), how._replace(together=count, stride=g.strides[2]))
+    if rest.out[2]:
+        yield RowPart(rest, how, further * g.x_strides[3], first.out[2] * g.n)
+
+
+def real_layer(node: Node) -> Layer[Reals] | None:
+    """The layer of a node that is all f32 and not empty; None: it isn't, or no kernel takes it."""
+    form, numbers = form_of(node), parameters(node)
+    if form is None or numbers is None or (form != "dense" and len(node.x.type.dims) > 5):
+        return None
+    return _layer(node, form, numbers)
+
+
+def parameters(node: Node) -> Reals | None:
+    """The constants of a node that is all f32 and not empty; None: it isn't, or they are no constants."""
+    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+    if w is None or w.data is None or (b is not None and b.data is None):
+        return None
+    full = is_f32(node) and node.out.type.size > 0 and node.x.type.size > 0
+    return Reals(w.data, b.data if b is not None else None) if full else None
+
+
+def integer_layer(node: Node) -> Layer[Integers] | None:
+    """The layer of a node with quantized weights; None where no kernel takes it."""
+    w = node.inputs[1]
+    if w is None or w.data is None or w.type.quant is None:
+        return None
+    form = form_of(node)
+    most = {"dense": np.inf, "conv": 5, "depthwise": 4, None: 0}[form]
+    numbers = integers(node, int(node.op == "matmul")) if form and len(node.x.type.dims) <= most else None
+    return _layer(node, form, numbers) if form and numbers else None
+
+
+def ranged_layer(node: Node) -> Layer[Integers] | None:
+    """The layer of a node that rounds x by its range: s8 weights and bias are constant, all else is f32.
+
+    That no sum leaves int32, the pass that makes these nodes has seen to.
+    """
+    found, form = _constants(node), form_of(node)
+    others = [v for v in (node.x, node.out, *node.inputs[2:]) if v is not None]
+    if found is None or form is None or any(not v.type.concrete or v.type.dtype != F32 for v in others):
+        return None
+    w, b, zeros = found
+    if not _filled(node) or (node.attrs["per"] == "row" and zeros.any()):
+        return None
+    n = len(zeros)
+    bias = np.zeros(n, np.float32) if b is None or b.data is None else b.data
+    multipliers = scales(w, n).astype(np.float32)
+    assert w.data is not None
+    return _layer(node, form, Integers(w.data, zeros, bias, multipliers, ranged=True))
+
+
+def _layer(node: Node, form: str, numbers: Numbers) -> Layer[Numbers]:
+    operands, x = chain_of(node)[1], node.x
+    if form == "dense":
+        images = node.out.type.dims[0] if "image" in operands else 1
+        row = (1, 1, row_count(node.out) // images)
+        where = Window(images, last(node.out), row, (1, 1, 1), row)
+    else:
+        where = window(node)
+    groups = 1 if form == "dense" else node.attrs["groups"]
+    signed = x.type.dtype == np.int8
+    return Layer(numbers, form, where, groups, last(x), operands, zero_point(x), signed)
+
+
+def form_of(node: Node) -> str | None:
+    """As what kernels compute a node with weights: "dense", "depthwise" or "conv"."""
+    w = node.inputs[1]
+    if w is None or not w.type.concrete or not node.x.type.concrete:
+        return None
+    if node.op not in ("conv", "dynamic_conv"):
+        return "dense" if node.op != "matmul" or len(w.type.dims) == 2 else None
+    if is_dense(node):
+        return "dense"
+    return None if not is_near(node) else "depthwise" if is_depthwise(node) else "conv"
+
+
+def is_depthwise(node: Node) -> bool:
+    """Whether each output channel of a convolution sees one input channel."""
+    return node.attrs["groups"] > 1 and node.attrs["groups"] == last(node.x)
+
+
+def is_dense(node: Node) -> bool:
+    """Whether a convolution is a dense layer of every pixel."""
+    a, w = node.attrs, node.y
+    ones = all(v == 1 for v in (*w.type.dims[1:-1], *a["strides"], a["groups"]))
+    return ones and not any(a["pads"])
+
+
+def is_f32(node: Node) -> bool:
+    """Whether all that the node reads and makes is concrete and f32."""
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and not (value.type.concrete and value.type.dtype == F32):
+            return False
+    return True
+
+
+def is_near(node: Node) -> bool:
+    """Whether all numbers of a node's window are small."""
+    for name in ("strides", "dilations", "pads", "output_padding"):
+        for n in node.attrs.get(name) or ():
+            if n is not None and not 0 <= n < FAR:
+                return False
+    return True
+
+
+def three(values: Sequence[int], fill: int = 1) -> Triple:
+    """Three spatial numbers, from up to three."""
+    full = (fill,) * (3 - len(values)) + tuple(int(v) for v in values)
+    return full[0], full[1], full[2]
+
+
+def window(node: Node) -> Window:
+    """The window of a convolution or a pool in three dimensions, leading ones added."""
+    a, x, out = node.attrs, node.x.type.dims, node.out.type.dims
+    kernel = a["kernel_shape"] if "pool" in node.op else node.y.type.dims[1:-1]
+    rank = len(x) - 2
+    size, taps, outer, strides = map(three, (x[1:-1], kernel, out[1:-1], a["strides"]))
+    pads, ends = three(a["pads"][:rank], 0), three(a["pads"][rank:], 0)
+    return Window(x[0], out[-1], size, taps, outer, strides, three(a.get("dilations", (1,) * rank)), pads, ends)
+
+
+def out_kind(value: Value) -> str | None:
+    """Which of gemm.rows.STORES a result is; None when kernels don't store it."""
+    if value.type.quant is None:
+        return "words" if value.type.dtype == np.float32 and value.type.concrete else None
+    return "words" if per_tensor(value, np.int32) else "bytes" if per_tensor(value, np.uint8, np.int8) else None
+
+
+def stored_as(node: Node) -> dict[str, int]:
+    """The slots of rows.STORED for a node's result."""
+    if node.out.type.dtype == np.int32:
+        return {"zero_point": 0, "low": 0, "high": 0, "form": 1}
+    if out_kind(node.out) == "words":
+        low, high = map(f32_bits, real_bounds(node))
+        return {"zero_point": 0, "low": low, "high": high, "form": 0}
+    form = 128 if node.out.type.dtype == np.int8 else 0
+    low, high = bounds(node)
+    return {"zero_point": zero_point(node.out) + form, "low": low + form, "high": high + form, "form": form}
+
+
+def integers(node: Node, channel_axis: int = 0) -> Integers | None:
+    """The numbers of a layer whose weights have their output channels along an axis; None where no kernel takes it.
+
+    x must be u8 (s8 will do for a dense layer of one row), the weights constant s8 with scales per tensor or output
+    channel, the bias constant; the chain must only clamp, and no sum may leave int32 but where it is the result.
+    """
+    found, kind = _constants(node, channel_axis), out_kind(node.out)
+    if found is None or kind is None or not _read_by_kernels(node) or not clamps_only(node) or extra_values(node):
+        return None
+    w, b, zeros = found
+    if not _filled(node) or (b is not None and b.type.dtype not in (np.int32, np.float32)):
+        return None
+    if b is not None and b.type.quant is None and 0 in quant(w).scale:
+        return None  # no multiple of 0 is the bias
+    n = len(zeros)
+    assert w.data is not None
+    weights, bias = np.moveaxis(w.data, channel_axis, 0), stored_bias(node.x, w, b, n)
+    factors = multipliers(node.x, w, node.out, n)
+    layer = Integers(weights, zeros, bias, factors, kind, stored_as(node))
+    if node.out.type.dtype == np.int32:
+        return layer if _sums_themselves(node, layer) else None
+    if kind == "words" and not ((layer.multipliers >= TINY) & (layer.multipliers < LARGE)).all():
+        return None
+    return layer if fits_int32(weights.reshape(n, -1), layer.bias, layer.zeros) else None
+
+
+def _constants(node: Node, axis: int = 0) -> tuple[Value, Value | None, np.ndarray] | None:
+    """s8 weights with a scale for each place along the axis of output channels, or one; the bias; the weights' zero
+    points int64 [n].
+    """
+    w, bias = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 and node.op != "matmul" else None
+    if w is None or w.data is None or w.type.quant is None or w.type.dtype != np.int8:
+        return None
+    if bias is not None and bias.data is None:
+        return None
+    q, n = w.type.quant, w.data.shape[axis]
+    if len(q.scale) not in (1, n) or len(q.zero_point) not in (1, n):
+        return None
+    if max(len(q.scale), len(q.zero_point)) > 1 and (q.axis is None or (q.axis - axis) % w.data.ndim):
+        return None
+    return w, bias, np.broadcast_to(np.array(q.zero_point, np.int64), (n,))
+
+
+def _filled(node: Node) -> bool:
+    return node.x.type.size > 0 and node.out.type.size > 0
+
+
+def _sums_themselves(node: Node, layer: Integers) -> bool:
+    """Whether the result in int32 is the layer's sums, which wrap as it does."""
+    assert node.out.type.quant is not None
+    return bool((layer.multipliers == 1).all()) and not (node.attrs.get("chain") or node.out.type.quant.zero_point[0])
+
+
+def _read_by_kernels(node: Node) -> bool:
+    row = node.op == "dense" and node.out.type.concrete and row_count(node.out) == 1
+    return per_tensor(node.x, np.uint8, np.int8) if row else per_tensor(node.x, np.uint8)
+
+
+def extra_values(node: Node) -> list[Value]:
+    """The operands of a node's chain."""
+    start = OPS[node.op].extras_at
+    return [] if start is None else [v for v in node.inputs[start:] if v is not None]
+
+
+def chain_of(node: Node) -> tuple[Chain, tuple[str, ...]]:
+    """A node's chain, and how each of its operands is spread over the output: a kernel's `chain` and `extras`."""
+    kinds = [extra_kind(v, node.out) for v in extra_values(node)]
+    assert all(kinds)
+    return node.attrs.get("chain", ()), tuple(str(kind) for kind in kinds)

@@ -1,0 +1,93 @@
+"""The calls of the kernels for products: pieces of a layer's columns, packed weights, records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pack_int8 import Head, pack_int8
+from ....kernels.gemm.pick_conv import ConvPiece, conv_args
+from ....kernels.gemm.pick_dot import DotPiece, dot_args
+from ....kernels.isa.tiers import Tier
+from ...layer import Integers, Layer, RowPart
+from ...program import Ref
+from ...quantized import folded_bias
+from ..emit import Rows
+from ..registry import Emit, Slot, row_count
+
+
+class Columns(NamedTuple):
+    """Output channels of each group that are packed together, in panels of nv vectors."""
+
+    start: int
+    columns: int
+    nv: int
+
+    @property
+    def part(self) -> slice:
+        return slice(self.start, self.start + self.columns)
+
+
+Pack = Callable[[Columns], Ref]
+"""Gives the packed weights of some columns."""
+
+
+def columns_of(piece: DotPiece | ConvPiece) -> Columns:
+    """Those that a call of a kernel is for."""
+    return Columns(piece.start, piece.columns, piece.nv)
+
+
+def part_of(e: Emit, pixels: int) -> float:
+    """Which part of the node's result so many pixels are."""
+    assert e.node is not None
+    return pixels / row_count(e.node.out)
+
+
+def dot_calls(
+    e: Emit, layer: Layer[Any], rows: Rows, kernel: str, pieces: Iterable[DotPiece], pack: Pack, **slots: Slot
+) -> None:
+    """A dense layer."""
+    own = {"a": rows.x, "lda": layer.ldx, "c": rows.y, "ldc": layer.ldy, **slots}
+    for piece in pieces:
+        args = dot_args(piece, b=pack(columns_of(piece)), **own)
+        e.kernel(kernel, piece.params, args, share=part_of(e, layer.pixels) * piece.columns / layer.n)
+
+
+def conv_calls(
+    e: Emit,
+    layer: Layer[Any],
+    rows: Rows,
+    kernel: str,
+    pieces: Iterable[ConvPiece],
+    part: RowPart,
+    pack: Pack,
+    **slots: Slot,
+) -> None:
+    """A convolution, or the part of it that is some outputs of each row."""
+    own = {"x": rows.x.plus(4 * part.x), "y": rows.y.plus(4 * part.y), "ldy": layer.ldy * part.how.together, **slots}
+    for piece in pieces:
+        scratch = e.scratch(piece.scratch * e.threads)
+        args = conv_args(piece, w=pack(columns_of(piece)), taps=piece.table, scratch=scratch, **own)
+        e.kernel(kernel, piece.params, args, share=part_of(e, part.outputs) * piece.columns / part.g.n)
+
+
+def panels(
+    tier: Tier, layer: Integers, how: Arrangement, zero: int, columns: Columns, run: int, chains: int
+) -> np.ndarray:
+    """A quantized layer's weights for these columns of each group, packed. zero: the u8 that stands for 0.0 in x;
+    run, chains: as of pack_int8.
+    """
+    layer, part = layer.arranged(how), columns.part
+    weights = layer.weights.reshape(how.merged, len(layer.weights) // how.merged, -1)[:, part]
+    bias, multipliers, zeros = (
+        v.reshape(how.merged, -1)[:, part] for v in (layer.bias, layer.multipliers, layer.zeros)
+    )
+    # Kernels that learn the zero point of x when they run want the sum of the weights, and the bias in f32.
+    start, zero = (0 * bias, -1) if layer.ranged else (bias, zero)
+    sums = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, start, zeros, strict=True)])
+    minus = -zeros.astype(np.int32) if layer.rowsum else None
+    head = Head(sums, multipliers, minus, bias if layer.ranged else None)
+    return pack_int8(tier, weights, head, columns.nv, run, layer.out, chains)

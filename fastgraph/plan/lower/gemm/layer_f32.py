@@ -1,0 +1,136 @@
+"""Convolutions, depthwise ones among them, and dense layers in f32: their candidates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.gemm.pack import Arrangement, arranged, pack_weights
+from ....kernels.gemm.pack_winograd import pack_winograd
+from ....kernels.gemm.pick_conv import Geometry, pick_conv, pixels_together, plain_cycles, widened
+from ....kernels.gemm.pick_dot import Product, pick_dot
+from ....kernels.gemm.pick_winograd import GAIN, WinogradForm, best_winograd, pick_winograd, reading_times
+from ....kernels.isa.tiers import Tier
+from ....kernels.window.pick import depthwise_any, depthwise_cycles, depthwise_tiles, window_args
+from ...choose import Candidate
+from ...layer import Layer, Reals, by_tap, together
+from ..emit import Rows, in_order
+from ..epilogue import epilogue
+from ..registry import Emit, Slot
+from .calls import Columns, Pack, conv_calls, dot_calls, part_of
+
+WINOGRAD = 4
+"""The largest Winograd tile used: 2 is more exact than the plain sum, 4 errs up to twice as much as it."""
+
+
+def _together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
+    """How many outputs of a row are computed as one."""
+    return pixels_together(tier, g) if layer.ldy == g.n and not layer.operands else 1
+
+
+def _cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
+    g, _ = layer.merged(tier)
+    return reading_times(plain_cycles(tier, widened(g, _together(layer, g, tier))), g.k * g.n)
+
+
+def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, layer.numbers.weights[0].size
+    m = layer.pixels // images
+    slots = {"m": m, "k": k, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy, **epilogue(e, node, rows.start)}
+    pieces = pick_dot(e.tier, Product(m, layer.n, k, images, ldx), e.threads)
+    dot_calls(e, layer, rows, "dot", pieces, _packed(e, layer, Arrangement()), **slots)
+
+
+def _conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    g, how = layer.merged(e.tier)
+    for part in together(g, how, _together(layer, g, e.tier)):
+        pieces, ending = pick_conv(e.tier, part.g, e.threads), epilogue(e, node, rows.start)
+        conv_calls(e, layer, rows, "conv", pieces, part, _packed(e, layer, part.how), **ending)
+
+
+def _packed(e: Emit, layer: Layer[Reals], how: Arrangement) -> Pack:
+    return lambda columns: e.packed(_panels, *layer.numbers, how, columns, e.tier.lanes, placed=True)
+
+
+def _panels(
+    weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, columns: Columns, lanes: int, *, empty: Any
+) -> np.ndarray:
+    """The panels of some columns of each group."""
+    per_group = arranged(weights, how).reshape(how.merged, how.together * len(weights) // how.merged, -1)
+    own = None if bias is None else np.tile(bias, how.together).reshape(how.merged, -1)[:, columns.part]
+    return pack_weights(per_group[:, columns.part], own, columns.nv, lanes, empty=empty)
+
+
+def _best_winograd(layer: Layer[Reals], tier: Tier) -> tuple[WinogradForm, int, list[float]] | None:
+    return best_winograd(tier, layer.merged(tier)[0], WINOGRAD) if layer.form == "conv" else None
+
+
+def _winograd_times(layer: Layer[Reals], tier: Tier) -> list[float]:
+    found = _best_winograd(layer, tier)
+    assert found is not None
+    one, two = found[2]
+    return [GAIN * one, two]
+
+
+def _winograd(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    """A convolution with fewer products: m x m outputs at a time, or m (Lavin and Gray 2016)."""
+    found = _best_winograd(layer, e.tier)
+    assert found is not None
+    (form, m, _), (g, how) = found, layer.merged(e.tier)
+    choice = pick_winograd(e.tier, form, m, e.threads)
+    shape = g.n, *form.g.kernel, g.c
+    packed = e.packed(_winograd_panels, layer.numbers, how, shape, m, form.tall, choice.nv, e.tier.lanes)
+    ends: dict[str, Slot] = {"x": rows.x, "w": packed, "y": rows.y, "scratch": e.scratch(choice.scratch * e.threads)}
+    e.kernel("winograd", choice.params, {**choice.fields, **ends, "ldy": layer.ldy, **epilogue(e, node)})
+
+
+def _winograd_panels(
+    numbers: Reals, how: Arrangement, shape: tuple[int, ...], m: int, tall: bool, nv: int, lanes: int
+) -> np.ndarray:
+    return pack_winograd(arranged(numbers.weights, how).reshape(shape), numbers.bias, m, tall, nv, lanes)
+
+
+def _tiles(layer: Layer[Reals], tier: Tier) -> dict[str, Any] | None:
+    """The parameters of the kernel of depthwise tiles."""
+    single = layer.form == "depthwise" and layer.n == layer.inputs
+    return depthwise_tiles(tier, layer.window) if single else None
+
+
+def _depthwise(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    params = _tiles(layer, e.tier)
+    assert params is not None
+    _call_depthwise(e, node, layer, rows, "depthwise", params)
+
+
+def _depthwise_any(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    multiplier = layer.n // layer.inputs
+    params = depthwise_any(e.tier, layer.window, multiplier)
+    _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=multiplier)
+
+
+def _call_depthwise(
+    e: Emit, node: Node, layer: Layer[Reals], rows: Rows, kernel: str, params: dict[str, Any], **own: Slot
+) -> None:
+    weights, bias = layer.numbers
+    ending = epilogue(e, node, rows.start, apart=True, long=True)
+    shape = window_args(e.tier, kernel, params, layer.window, e.threads, walked=ending["walk"] != 0)
+    own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy, "weights": e.packed(by_tap, weights)}
+    own["bias"] = e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias)
+    e.kernel(kernel, params, {**shape, **ending, **own}, share=part_of(e, layer.pixels))
+
+
+def _zeros(count: int) -> np.ndarray:
+    return np.zeros(count, np.float32)
+
+
+CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
+    Candidate("dot", lambda layer, tier: layer.form == "dense", _cycles, _dot),
+    Candidate("conv", lambda layer, tier: layer.form == "conv", _cycles, _conv),
+    Candidate("winograd", lambda layer, tier: _best_winograd(layer, tier) is not None, _winograd_times, _winograd),
+    Candidate("depthwise_any", lambda layer, tier: layer.form == "depthwise",
+              lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=False)], _depthwise_any),
+    Candidate("depthwise", lambda layer, tier: _tiles(layer, tier) is not None,
+              lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=True)], _depthwise),
+)  # fmt: skip

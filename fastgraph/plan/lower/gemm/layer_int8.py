@@ -1,0 +1,230 @@
+"""Quantized convolutions, depthwise ones among them, dense layers and products by a constant matrix: candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....ir import Node
+from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pick_dot import Product
+from ....kernels.gemm.pick_int8 import (
+    chains,
+    pick_conv_int8,
+    pick_dot_int8,
+    pixels_together_int8,
+    row_args,
+    row_params,
+    vector_cycles,
+    word_of,
+)
+from ....kernels.isa.lanes import PARTS
+from ....kernels.isa.tiers import Tier
+from ....kernels.window.pick_depthwise_int8 import (
+    Part,
+    across_cycles,
+    across_pixels,
+    depthwise_int8_args,
+    fill_bytes,
+    halves,
+    in_pixels,
+    is_unrolled,
+    pack_depthwise_int8,
+    pixel_cycles,
+    window_cycles,
+)
+from ...choose import Candidate
+from ...layer import Integers, Layer, by_tap, together
+from ...quantized import folded_bias
+from ..emit import Rows, in_order
+from ..registry import Emit, Slot
+from .calls import Pack, columns_of, conv_calls, dot_calls, panels, part_of
+
+TILE_GAIN = 1.1
+"""How many times faster tiles must be said to be."""
+
+
+def cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
+    return [vector_cycles(layer.merged(tier)[0])]
+
+
+def packed(e: Emit, layer: Layer[Integers], how: Arrangement, run: int, chains: int = 1) -> Pack:
+    zero = layer.zero + 128 * layer.signed
+    return lambda columns: e.packed(panels, e.tier, layer.numbers, how, zero, columns, run, chains)
+
+
+def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    numbers, m, k = layer.numbers, layer.pixels, layer.numbers.weights[0].size
+    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), numbers.out, numbers.rowsum, e.threads)
+    pack = packed(e, layer, Arrangement(), k)
+    dot_calls(e, layer, rows, "dot_int8", pieces, pack, m=m, k=-(-k // 4), **numbers.stored)
+
+
+def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    numbers, k = layer.numbers, layer.numbers.weights[0].size
+    product = Product(1, layer.n, k, 1, layer.ldx)
+    for piece in pick_dot_int8(e.tier, product, numbers.out, numbers.rowsum, e.threads, row=True):
+        weights = packed(e, layer, Arrangement(), k, chains(piece.nv))(columns_of(piece))
+        ends: dict[str, Slot] = {"a": rows.x, "b": weights, "c": rows.y}
+        args = {**row_args(piece, k, layer.signed), **ends, **numbers.stored}
+        e.kernel("row_int8", row_params(piece), args, share=part_of(e, 1) * piece.columns / layer.n)
+
+
+def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    numbers, (g, how) = layer.numbers, layer.merged(e.tier)
+    for part in together(g, how, pixels_together_int8(e.tier, g) if layer.ldy == g.n else 1):
+        upright, pieces = pick_conv_int8(e.tier, part.g, numbers.out, numbers.rowsum, e.threads)
+        pack = packed(e, layer, part.how, upright.run)
+        conv_calls(e, layer, rows, "conv_int8", pieces, part, pack, fill=word_of(layer.zero), **numbers.stored)
+
+
+# -- on tiers with tiles, whose modules others don't import
+
+
+def _tiles_suit(layer: Layer[Integers], tier: Tier) -> bool:
+    """Whether there are tiles, for weights without zero points."""
+    return tier.tiles and layer.form != "depthwise" and not layer.signed and not layer.numbers.rowsum
+
+
+def _tile_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
+    from ....kernels.amx.pick_amx import tile_cycles
+
+    return [TILE_GAIN * tile_cycles(layer.merged(tier)[0])]
+
+
+def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    from ....kernels.amx.pick_amx import amx_args, pick_amx
+
+    (g, how), numbers = layer.merged(e.tier), layer.numbers
+    choice = pick_amx(g, e.threads, numbers.out)
+    panels = e.packed(_tile_panels, numbers, how, layer.zero, choice.runs, choice.length, choice.nt)
+    ends = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy, "table": choice.table, "config": choice.config}
+    args = amx_args(choice, layer.zero, scratch=e.scratch(choice.scratch * e.threads), **ends, **numbers.stored)
+    e.kernel("amx_conv", choice.params, args, share=part_of(e, layer.pixels))
+
+
+def _tile_panels(numbers: Integers, how: Arrangement, zero: int, runs: int, length: int, nt: int) -> np.ndarray:
+    from ....kernels.amx.pack_amx import pack_amx
+
+    weights = numbers.arranged(how).weights.reshape(len(numbers.weights), -1)
+    start = folded_bias(weights, numbers.bias, zero)
+    lines = weights.reshape(how.merged, -1, runs, length)
+    return pack_amx(lines, start.reshape(how.merged, -1), numbers.multipliers.reshape(how.merged, -1), nt)
+
+
+# -- depthwise
+
+
+def _wide(layer: Layer[Integers], tier: Tier) -> bool:
+    """Whether weights less their zero points take 16 bits, as the tier sums them or as they don't fit into 8."""
+    if not tier.byte_dot or not layer.numbers.rowsum:
+        return not tier.byte_dot
+    weights = _centered(layer.numbers)
+    return bool((weights != weights.astype(np.int8)).any())
+
+
+def _windows(layer: Layer[Integers], tier: Tier) -> bool:
+    """Whether there are packed constants: for bytes of as many channels as x has."""
+    return layer.form == "depthwise" and layer.n == layer.inputs and layer.numbers.out == "bytes"
+
+
+def _unrolls(layer: Layer[Integers], tier: Tier) -> bool:
+    return _windows(layer, tier) and is_unrolled(layer.window)
+
+
+def _pixels(layer: Layer[Integers], tier: Tier) -> tuple[Part, ...]:
+    return in_pixels(tier, layer.window, _wide(layer, tier))
+
+
+def _across(layer: Layer[Integers], tier: Tier) -> Part | None:
+    dense = _unrolls(layer, tier) and layer.ldy == layer.n
+    return across_pixels(tier, layer.window, _wide(layer, tier)) if dense else None
+
+
+def _across_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
+    part = _across(layer, tier)
+    assert part is not None
+    return [across_cycles(tier, layer.window, part, layer.ldx)]
+
+
+def _depthwise_any(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    numbers = layer.numbers
+    weights, bias = e.packed(_halves, numbers), e.packed(_words, numbers.bias)
+    own = {"weights": weights, "bias": bias, "multipliers": e.packed(in_order, numbers.multipliers)}
+    part = Part(0, layer.n, "depthwise_int8_any", {"out": numbers.out})
+    _call(e, layer, rows, part, **own, multiplier=layer.n // layer.inputs, zero_x=layer.zero)
+
+
+def _depthwise_window(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    _filled(e, layer, rows, Part(0, layer.n, "depthwise_int8_window", {"wide": _wide(layer, e.tier)}))
+
+
+def _depthwise_pixels(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    for part in _pixels(layer, e.tier):
+        _filled(e, layer, rows, part)
+
+
+def _depthwise_across(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    part = _across(layer, e.tier)
+    assert part is not None
+    windows = e.packed(_packed_windows, e.tier, layer.numbers, layer.zero, part)
+    _call(e, layer, rows, part, packed=windows, zero_x=layer.zero)
+
+
+def _filled(e: Emit, layer: Layer[Integers], rows: Rows, part: Part) -> None:
+    """A kernel that reads zero points in place of what lies outside of x: rounded up, so that layers share them."""
+    blank = 1 << (fill_bytes(e.tier, part.params, layer.ldx) - 1).bit_length()
+    windows = e.packed(_packed_windows, e.tier, layer.numbers, layer.zero, part)
+    _call(e, layer, rows, part, packed=windows, fill=e.packed(_blank, blank, layer.zero))
+
+
+def _call(e: Emit, layer: Layer[Integers], rows: Rows, part: Part, **own: Slot) -> None:
+    """One kernel's part of the channels."""
+    where = layer.window._replace(channels=part.channels)
+    shapes = depthwise_int8_args(e.tier, part.name, part.params, where, e.threads)
+    if "scratch_bytes" in shapes:
+        own["scratch"] = e.scratch(shapes["scratch_bytes"] * e.threads)
+    own |= {"x": rows.x.plus(part.start), "ldx": layer.ldx, "y": rows.y.plus(part.start), "ldy": layer.ldy}
+    share = part_of(e, layer.pixels) * part.channels / layer.n
+    e.kernel(part.name, part.params, {**shapes, **own, **layer.numbers.stored}, share=share)
+
+
+def _centered(numbers: Integers) -> np.ndarray:
+    """int64 [k_h, k_w, n]: the weights less their zero points."""
+    taps = by_tap(numbers.weights).astype(np.int64) - numbers.zeros
+    return taps.reshape(*(1,) * (3 - taps.ndim), *taps.shape)
+
+
+def _words(numbers: np.ndarray) -> np.ndarray:
+    return numbers.astype(np.int32)
+
+
+def _halves(numbers: Integers) -> np.ndarray:
+    return halves(_centered(numbers))
+
+
+def _packed_windows(tier: Tier, numbers: Integers, zero: int, part: Part) -> np.ndarray:
+    """What a kernel reads of its channels."""
+    own = slice(part.start, part.start + part.channels)
+    weights = _centered(numbers)[..., own]
+    bias = folded_bias(weights.reshape(-1, part.channels).T, numbers.bias[own], zero)
+    return pack_depthwise_int8(part.name, part.params, tier, weights, bias, numbers.multipliers[own])
+
+
+def _blank(count: int, number: int) -> np.ndarray:
+    return np.full(count, number, np.uint8)
+
+
+CANDIDATES: tuple[Candidate[Layer[Integers]], ...] = (
+    Candidate("row_int8", lambda layer, tier: layer.form == "dense" and layer.pixels == 1, cycles, _row),
+    Candidate("dot_int8", lambda layer, tier: layer.form == "dense" and layer.pixels > 1, cycles, _dot),
+    Candidate("conv_int8", lambda layer, tier: layer.form == "conv", cycles, _conv),
+    Candidate("amx_conv", _tiles_suit, _tile_cycles, _tiles),
+    Candidate("depthwise_int8_any", lambda layer, tier: layer.form == "depthwise",
+              lambda layer, tier: [PARTS * window_cycles(tier, layer.window)], _depthwise_any),
+    Candidate("depthwise_int8_window", _windows,
+              lambda layer, tier: [window_cycles(tier, layer.window)], _depthwise_window),
+    Candidate("depthwise_int8", _unrolls,
+              lambda layer, tier: [pixel_cycles(tier, _pixels(layer, tier))], _depthwise_pixels),
+    Candidate("depthwise_int8_across", lambda layer, tier: _across(layer, tier) is not None, _across_cycles,
+              _depthwise_across),
+)  # fmt: skip

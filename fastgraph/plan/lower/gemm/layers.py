@@ -1,0 +1,34 @@
+"""Convolutions, dense layers and products by a constant matrix: each kind imports its candidates when it is met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....ir import Node
+from ...choose import Candidate, choose
+from ...layer import Integers, Layer, Reals, integer_layer, real_layer
+from ..emit import Rows
+from ..registry import Emit, lowers
+
+
+@lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True)
+def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
+    from .layer_f32 import CANDIDATES
+
+    _emit(e, node, layer, rows, CANDIDATES)
+
+
+@lowers("dense", "conv", "matmul", match=integer_layer, strided_in=True, strided_out=True)
+def layer_int8(e: Emit, node: Node, layer: Layer[Integers], rows: Rows | None = None) -> None:
+    from .layer_int8 import CANDIDATES
+
+    _emit(e, node, layer, rows, CANDIDATES)
+
+
+def _emit(e: Emit, node: Node, layer: Layer[Any], rows: Rows | None, candidates: Sequence[Candidate[Any]]) -> None:
+    """The steps of a layer, or of some rows of its result, by the best of the candidates."""
+    if rows is None:
+        layer = layer._replace(ldx=e.stride(node.x), ldy=e.stride(node.out))
+        rows = Rows(e.address(node.x), e.address(node.out))
+    choose(candidates, layer, e.tier).emit(e, node, layer, rows)
