@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,17 @@ def small_models_use_their_threads() -> None:
     from fastgraph.runtime import bind
 
     bind.WORTH_WAKING = 0
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache directory, and nothing remembered of what could not be kept or was said."""
+    from fastgraph.objects import store
+
+    monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(store, "_unsaved", {})
+    monkeypatch.setattr(store, "_said", [])
+    return tmp_path / "cache"
 
 
 TIER = "ISA tier "

@@ -131,8 +131,9 @@ def feeds_for(model: fg.Model, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def numpy_steps(model: fg.Model) -> list[str]:
-    """The operators of the steps that NumPy computes."""
-    return [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    """The operators that NumPy computes in a run of the plan in use."""
+    steps = [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    return steps + [node.op for node in (model.plan.tail.nodes if model.plan.tail else [])]
 
 
 def assert_close(actual: Sequence[Any], expected: Sequence[Any], rtol: float = 1e-4, what: str = "") -> None:

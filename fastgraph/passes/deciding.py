@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import prod
 
+from ..freedoms import threshold
 from ..ir import Graph, Node, Value, read_by
 from ..ops.evaluate import pure
 from ..ops.registry import OPS
@@ -20,7 +21,7 @@ PLANNING = 500_000
 
 def cheap_on_host(graph: Graph) -> bool:
     """Whether a run of a specialized graph by references takes less than planning it."""
-    return sum(work_of(node)[0] for node in graph.nodes) <= PLANNING * len(graph.nodes)
+    return sum(work_of(node)[0] for node in graph.nodes) <= threshold("planning_work", PLANNING) * len(graph.nodes)
 
 
 def deciding(graph: Graph, typed: bool = True) -> list[Value]:

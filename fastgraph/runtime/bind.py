@@ -14,6 +14,7 @@ import numpy as np
 from .. import deadline
 from ..compile import Compiled
 from ..errors import InputError, ModelError
+from ..freedoms import threshold
 from ..ir import Graph, Node
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import NUMPY
@@ -124,7 +125,7 @@ def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], thread
     owner = memory.arena, memory.constants, memory.common, memory.error, words
     commit = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
-    return Runner(table, threads, error, owner, commit, work, WORTH_WAKING)
+    return Runner(table, threads, error, owner, commit, work, threshold("waking_work", WORTH_WAKING))
 
 
 def _work(step: Step) -> int:

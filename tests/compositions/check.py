@@ -6,23 +6,18 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from unittest.mock import patch
 
 import numpy as np
 
 import fastgraph as fg
-from fastgraph.freedoms import without
+from fastgraph.freedoms import thresholds, without
 from fastgraph.frontends import read
 from fastgraph.ir import Node
-from fastgraph.passes.quantized import coded_layer
 from fastgraph.passes.specialize import specialize
-from fastgraph.plan.lower import depth_first
-from fastgraph.runtime import bind
 from tests.nets import by_reference
-from tests.plan.step_by_step import poison
+from tests.plan.step_by_step import check_steps, poison
 
 from .afford import is_dry, load
-from .steps import check_steps
 from .turns import turns
 
 Arrays = list[np.ndarray]
@@ -88,12 +83,7 @@ the numbers may be further off where a later operator makes more of it, as a nor
 @contextmanager
 def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
     """Small networks run in bands (of at most so many bytes), on all threads and by stored bytes, as large ones do."""
-    with (
-        patch.object(depth_first, "WORTH", 1),
-        patch.object(depth_first, "BUDGET", budget),
-        patch.object(bind, "WORTH_WAKING", 0),
-        patch.object(coded_layer, "MANY", 1 << 8),
-    ):
+    with thresholds(bands_worth=1, bands_budget=budget, waking_work=0, coded_large=1 << 8):
         yield
 
 

@@ -135,13 +135,13 @@ def test_some_of_each_form(form: str) -> None:
     """Without kernels, so that these are quick."""
     done = 0
     with paying(Purse(0.0)):
-        for seed in range(15):
+        for seed in range(8):
             try:
                 attempt(draw(seed, 0), form, ("without views", "without layout"))
                 done += 1
             except Declined:
                 pass
-    assert done >= 4
+    assert done >= 2
 
 
 def test_what_differs_is_found_and_made_small() -> None:

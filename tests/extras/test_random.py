@@ -14,8 +14,7 @@ from fastgraph.kernels.isa.tiers import usable
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.runtime.model import Model
 from tests.kernels.harness import each_tier
-from tests.nets import Net
-from tests.passes.native import host_operators
+from tests.nets import Net, numpy_steps
 
 F32, F64, I64, U64 = np.float32, np.float64, np.int64, np.uint64
 
@@ -36,7 +35,7 @@ def both(graph: Graph, arrays: list[np.ndarray], tier: Any = None) -> tuple[list
     feeds = {f"x{i}": array for i, array in enumerate(arrays)}
     wanted = evaluate(graph, feeds)
     model = Model(graph, tier or usable()[-1], 2)
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     return list(model.run(feeds).values()), wanted
 
 
@@ -105,7 +104,7 @@ def test_numbers_without_a_seed(
     y = net(f"{op}Like", x, dtype=dtype, **attrs) if like else net(op, shape=[count], dtype=dtype, **attrs)
     net.output(net("Add", net("Cast", y, to=1), x))
     model = net.load(threads=2)
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     zero = np.zeros(count, F32)
     first, second = model(zero), model(zero)
     assert not np.array_equal(first, second)
@@ -121,7 +120,7 @@ def test_numbers_with_a_seed_are_those_of_the_reference(op: str, attrs: dict[str
     net = Net(17)
     net.output(net("Add", net(op, shape=[3, 50], seed=7.0, **attrs), net.input("x", (3, 50))))
     model, zero = net.load(), np.zeros((3, 50), F32)
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     np.testing.assert_array_equal(model(zero), net.load(isa="numpy")(zero))
     np.testing.assert_array_equal(model(zero), model(zero))
 
@@ -132,7 +131,7 @@ def test_bernoulli(dtype: Any, seed: float | None) -> None:
     net, told = Net(17), {} if seed is None else {"seed": seed}
     net.output(net("Bernoulli", net.input("x", (4, 20_000), dtype), dtype=7, **told), dtype=I64)
     model, x = net.load(), np.repeat(np.array([[0.0], [0.2], [0.7], [1.0]], dtype), 20_000, 1)
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     found = model(x)
     assert not found[0].any() and found[3].all()
     np.testing.assert_allclose(found.mean(1), x[:, 0], 0, 5 * (0.25 / 20_000) ** 0.5)
@@ -146,7 +145,7 @@ def test_multinomial(seed: float | None) -> None:
     net, told = Net(17), {} if seed is None else {"seed": seed}
     net.output(net("Multinomial", net.input("x", (2, 4)), sample_size=20_000, **told), dtype=np.int32)
     model, share = net.load(), np.array([[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.0, 0.5]])
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     with np.errstate(divide="ignore"):
         x = np.log(share).astype(F32) + 3
     found = model(x)
@@ -164,7 +163,7 @@ def test_dropout_in_training(seed: int | None) -> None:
     net.output(y)
     net.output(mask, dtype=bool)
     model, x = net.load(), np.full(50_000, 2, F32)
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     found, kept = model.run({"x": x}).values()
     np.testing.assert_array_equal(found, np.where(kept, np.float32(2) * np.float32(1 / 0.7), 0))
     assert abs(kept.mean() - 0.7) < 5 * (0.25 / 50_000) ** 0.5
@@ -175,4 +174,4 @@ def test_numbers_of_a_seed_that_are_too_many_are_drawn_in_the_run() -> None:
     net = Net(17)
     net.output(net("ReduceSum", net("RandomUniform", shape=[5000, 1000], seed=1.0)))
     model = fg.load(net.bytes(), limits=fg.Limits(constants=1 << 20))
-    assert host_operators(model)[:1] == ["random_uniform"]
+    assert numpy_steps(model)[:1] == ["random_uniform"]

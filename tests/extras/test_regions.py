@@ -12,8 +12,7 @@ from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.ops.evaluate import evaluate, infer_graph
 from fastgraph.runtime.model import Model
-from tests.nets import Net
-from tests.passes.native import host_operators
+from tests.nets import Net, numpy_steps
 
 F32, I64 = np.float32, np.int64
 RNG = np.random.default_rng(3)
@@ -24,7 +23,7 @@ DEFORMED += [{"dilations": [2, 1], "group": 4}]
 
 def as_onnxruntime(net: Net, feeds: dict[str, np.ndarray]) -> None:
     model = net.load()
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     (wanted,) = onnxruntime.InferenceSession(net.bytes()).run(None, feeds)
     (found,) = model.run(feeds).values()
     np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
@@ -91,5 +90,5 @@ def _like_reference(arrays: list[np.ndarray], attrs: dict[str, Any]) -> None:
     feeds = {v.name: array for v, array in zip(given, arrays, strict=True)}
     (wanted,) = evaluate(graph, feeds)
     model = Model(graph, usable()[-1], 1)
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     np.testing.assert_allclose(next(iter(model.run(feeds).values())), wanted, 1e-5, 1e-5)

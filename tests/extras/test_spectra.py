@@ -16,8 +16,7 @@ from onnx import numpy_helper
 
 import fastgraph as fg
 from tests.circle.write import Model, litert
-from tests.nets import Net
-from tests.passes.native import host_operators
+from tests.nets import Net, numpy_steps
 
 F32, F64, I64 = np.float32, np.float64, np.int64
 NEAR = {F32: 1e-6, F64: 4e-15}
@@ -45,7 +44,7 @@ def dft(x: np.ndarray, length: int | None, axis: int | None, **attrs: int) -> tu
     operands = [net.input("x", x.shape, x.dtype), "" if length is None else net.const(np.array(length, I64))]
     net.output(net("DFT", *operands, "" if axis is None else net.const(np.array(axis, I64)), **attrs), dtype=x.dtype)
     model = net.load()
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     c, at = complexes(x), -2 if axis is None else axis
     at = at % x.ndim
     if attrs.get("onesided"):
@@ -103,7 +102,7 @@ def test_stft(size: int, step: int, onesided: int, rank: int, dtype: Any) -> Non
     operands = [net.input("x", x.shape, dtype), net.const(np.array(step, I64)), window, net.const(np.array(size, I64))]
     net.output(net("STFT", *operands, onesided=onesided), dtype=dtype)
     model = net.load()
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     frames = np.lib.stride_tricks.sliding_window_view(x.reshape(2, -1).astype(F64), size, 1)[:, ::step]
     windowed = frames * np.hanning(size + 1)[:size].astype(dtype)
     near(model(x), pairs(np.fft.rfft(windowed) if onesided else np.fft.fft(windowed)), NEAR[dtype])
@@ -119,7 +118,7 @@ def test_stft_of_complex_numbers_without_a_window() -> None:
         net("STFT", net.input("x", x.shape), net.const(np.array(9, I64)), "", net.const(np.array(20, I64)), onesided=0)
     )
     model = net.load()
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     frames = np.lib.stride_tricks.sliding_window_view(complexes(x), 20, 1)[:, ::9]
     near(model(x), pairs(np.fft.fft(frames)), NEAR[F32])
 
@@ -134,7 +133,7 @@ def agree(data: bytes, x: np.ndarray, share: float) -> np.ndarray:
     """A native model of one input against LiteRT."""
     pytest.importorskip("ai_edge_litert")
     model = fg.load(data, threads=1)
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     y = np.asarray(model(x))
     near(y, litert(data, [[x]])[0][0], share)
     return y
@@ -155,7 +154,7 @@ def test_magnitudes_that_have_no_square() -> None:
     """Beyond the range of f32, and 0, and infinite ones."""
     x = np.array([3e30 + 4e30j, 3e-30 + 4e-30j, 0, complex(np.inf, -np.inf), complex(-np.inf, 2), -5], np.complex64)
     model = fg.load(single("COMPLEX_ABS", x, x.shape))
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     np.testing.assert_allclose(model(x), np.abs(x), rtol=3e-7)
 
 
@@ -182,7 +181,7 @@ def test_hadamard_rotation(size: int) -> None:
     x = np.random.default_rng(6).standard_normal((3, 2 * size)).astype(F32)
     told = bytes(Dumps({"hadamard_size": size, "random_binary_vector": [1] * size}))
     model = fg.load(single("aeq.hadamard_rotation", x, x.shape, custom=told))
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         matrix = np.kron([[1, 1], [1, -1]], matrix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
 import tracemalloc
@@ -13,15 +14,8 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.kernels.isa import tiers
+from tests.model.test_plans import scaled
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
-
-
-def scaled(*shape: Any, name: str = "x") -> Net:
-    """y = 2 x + 1"""
-    net = Net()
-    x = net.input(name, shape)
-    net.output(net("Add", net("Mul", x, net.const(np.array(2, F32))), net.const(np.array(1, F32))))
-    return net
 
 
 def two_inputs() -> Net:
@@ -132,7 +126,7 @@ def test_bad_options(options: dict[str, Any]) -> None:
 
 
 def test_a_tier_that_this_cpu_lacks_names_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers, "usable", lambda flags=None: tiers.TIERS[:2])
+    monkeypatch.setattr(tiers, "usable", lambda *_: tiers.TIERS[:2])
     for name in ("avx512", "sse"):
         assert "generic, avx2" in message(scaled(3).load, isa=name)
 
@@ -344,6 +338,19 @@ def test_memory_does_not_grow() -> None:
         tracemalloc.stop()
     assert grown < 2000, f"{grown} bytes after 1000 runs"
     assert peak < 1000, f"execute allocated {peak} bytes"
+
+
+def test_the_bound_call_keeps_the_memory_that_it_works_on() -> None:
+    net = Net()
+    net.output(net("Relu", net.input("x", (64, 64))))
+    model = net.load()
+    execute, given, made = model.execute, model.input(model.inputs[0].name), model.output(model.outputs[0].name)
+    del model
+    gc.collect()
+    others = [np.full(1 << 16, 7, np.uint8) for _ in range(64)]
+    given[...] = np.linspace(-1, 1, given.size, dtype=F32).reshape(given.shape)
+    execute()
+    assert np.array_equal(made, np.maximum(given, 0)) and all((a == 7).all() for a in others)
 
 
 # -- odd models

@@ -57,6 +57,7 @@ def rounds_of(seconds: float) -> int:
     return int(rounds * seconds / (time.perf_counter() - began))
 
 
+@pytest.mark.slow
 def test_the_interpreter_goes_on_meanwhile() -> None:
     register("Slow", slow)
     model = slow_net(rounds_of(0.5)).load()
@@ -75,6 +76,7 @@ def test_the_interpreter_goes_on_meanwhile() -> None:
     assert turns > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [True, False], ids=["not the last", "the last"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_timeout_is_noticed_after_the_step(threads: int, after: bool) -> None:
@@ -164,6 +166,7 @@ def test_an_exception_of_a_kernel_is_the_run_s() -> None:
         net.load(isa="numpy")(-fine)
 
 
+@pytest.mark.slow
 def test_a_failed_run_leaves_variables_alone() -> None:
     def checked(x, y, rounds=1):
         if x[0] < 0:
@@ -265,7 +268,7 @@ def test_operands_can_not_be_written() -> None:
 
 def test_results_are_written_not_returned() -> None:
     register("Given", lambda x, y: x + 1)
-    with pytest.raises(fg.CompilerError, match="numba says"):
+    with pytest.raises(fg.CompilerError, match="(?s)it returns array.*: it is to write into its last parameters"):
         single("Given", (4,)).load()
     with pytest.raises(fg.InputError, match="returned a ndarray: it is to write"):
         single("Given", (4,)).load(isa="numpy")(numbers(4))
@@ -491,6 +494,7 @@ def test_what_a_helper_writes_counts_too() -> None:
         net.load()(np.zeros(4, np.float32))
 
 
+@pytest.mark.slow
 def test_kernels_behind_one_that_raised_are_not_called() -> None:
     def refuses(x, y):
         if x[0] <= 0:
@@ -532,14 +536,3 @@ def test_a_generator_is_no_kernel() -> None:
 
     with pytest.raises(fg.InputError, match="yields"):
         fg.register_custom_op(DOMAIN, "Yields", infer=lambda types, attrs: [types[0]], kernel=kernel)
-
-
-def test_a_kernel_that_returns_its_result_is_told_where_to_put_it() -> None:
-    def kernel(x, y):
-        return x + 1
-
-    fg.register_custom_op(DOMAIN, "Returns", infer=lambda types, attrs: [types[0]], kernel=kernel)
-    net = Net()
-    net.output(net("Returns", net.input("x", (4,)), domain=DOMAIN))
-    with pytest.raises(fg.CompilerError, match="it returns array.*: it is to write into its last parameters"):
-        net.load()(np.zeros(4, np.float32))

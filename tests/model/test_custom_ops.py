@@ -66,6 +66,7 @@ def test_a_new_shape_or_a_second_node_compiles_nothing() -> None:
     assert len(USERS[DOMAIN, "Squash"].kernels) == 1
 
 
+@pytest.mark.slow
 def test_a_function_that_numba_has_compiled_already() -> None:
     register(kernel=numba.njit(fastmath=True)(squash))
     model = between().load()
@@ -120,6 +121,7 @@ def test_attributes_of_all_kinds() -> None:
     np.testing.assert_array_equal(seen[-1]["table"], table)
 
 
+@pytest.mark.slow
 def test_long_lists_are_arrays() -> None:
     def summed(x, y, *, weights, places):
         for i in range(x.size):
@@ -138,6 +140,7 @@ def test_long_lists_are_arrays() -> None:
         single("Named", (3,), names=["a"] * 17).load()
 
 
+@pytest.mark.slow
 def test_attributes_are_read_at_run_time_but_for_text() -> None:
     def scaled(x, y, factor=1.0, mode="up"):
         for i in range(x.size):
@@ -153,6 +156,7 @@ def test_attributes_are_read_at_run_time_but_for_text() -> None:
     assert len(USERS[DOMAIN, "Scaled"].kernels) == 2
 
 
+@pytest.mark.slow
 def test_an_operand_may_be_absent_or_constant() -> None:
     def biased(x, bias, scale, y):
         for i in range(x.shape[0]):
@@ -175,6 +179,7 @@ def test_an_operand_may_be_absent_or_constant() -> None:
     np.testing.assert_allclose(net.load()(x), x * s, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_several_results_a_scalar_among_them() -> None:
     def extremes(x, low, high, count):
         for i in range(x.shape[0]):
@@ -231,6 +236,7 @@ def test_infer_sees_constants() -> None:
         single("Head", (5,), (1,), kinds=[F32, I64]).load()
 
 
+@pytest.mark.slow
 def test_layers_around_it_keep_their_own_order_of_axes() -> None:
     def corner(x, y):
         for n in range(x.shape[0]):
@@ -252,6 +258,7 @@ def test_layers_around_it_keep_their_own_order_of_axes() -> None:
     assert fg.verify(net.load(threads=2)).ok
 
 
+@pytest.mark.slow
 def test_between_quantized_layers_it_computes_reals() -> None:
     register()
     net = Net()

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import fastgraph as fg
+from fastgraph.freedoms import thresholds
 from fastgraph.runtime import keys
 from fastgraph.tools.host import on_host
 from tests.circle.write import Model as Circle
@@ -388,12 +389,12 @@ def test_plans_for_values_keep_to_the_limits() -> None:
     assert native(model)
 
 
-def test_plans_pay_where_numpy_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastgraph.passes.deciding.PLANNING", 0)
-    model, run = counted(plans=4)
-    for n in range(1, 40):
-        run(n)
-        assert native(model)
+def test_plans_pay_where_numpy_takes_longer() -> None:
+    with thresholds(planning_work=0):
+        model, run = counted(plans=4)
+        for n in range(1, 40):
+            run(n)
+            assert native(model)
 
 
 def test_new_shapes_have_plans_for_their_values() -> None:

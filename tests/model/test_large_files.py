@@ -115,6 +115,7 @@ def test_towers_of_functions(depth: int, times: int) -> None:
             fg.load(calling(depth, times))
 
 
+@pytest.mark.slow
 def test_functions_that_are_called_often() -> None:
     """Thousands of nodes from a file that repeats itself as exporters do; more where the caller says so."""
     assert fg.load(calling(3, 12, 20), threads=1)(np.array([-1, 2], np.float32)).tolist() == [0, 2]

@@ -28,15 +28,6 @@ ROOT = Path(__file__).parents[2]
 SAYS = ("not in the cache", "pip install", "fastgraph kernels --build", "FASTGRAPH_CACHE_DIR", "isa='numpy'")
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache directory, and nothing remembered."""
-    monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(store, "_unsaved", {})
-    monkeypatch.setattr(store, "_said", [])
-    return tmp_path / "cache"
-
-
 def run(script: str) -> str:
     """What a Python in which neither numba nor llvmlite can be imported prints."""
     done = subprocess.run(

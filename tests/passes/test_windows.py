@@ -10,8 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 import fastgraph as fg
-from tests.nets import Net
-from tests.passes.native import host_operators
+from tests.nets import Net, numpy_steps
 
 F32, F64 = np.float32, np.float64
 RNG = np.random.default_rng(5)
@@ -38,7 +37,7 @@ def network(op: str, x: np.ndarray, constants: Any = (), outputs: int = 1, opset
 
 def native(data: bytes, x: np.ndarray) -> list[np.ndarray]:
     model = fg.load(data, threads=1)
-    assert host_operators(model) == []
+    assert numpy_steps(model) == []
     return list(model.run({"x": x}).values())
 
 

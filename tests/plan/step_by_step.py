@@ -1,35 +1,37 @@
-"""Run a plan one step at a time and look at all of its memory in between."""
+"""A plan one step at a time: each node gives what its reference makes of the very inputs that lie in memory.
+
+So nothing adds up from node to node, and what is allowed is the rounding of one node.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from fastgraph.ir import Value, read_by
+from fastgraph.ir import Node, Value, read_by
 from fastgraph.ops.evaluate import operands, run_node
-from fastgraph.plan.program import AnyStep, Ref, Scratch, Step
+from fastgraph.plan.build import KEEP
+from fastgraph.plan.program import AnyStep, HostStep, Ref, Scratch, Step
 from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.executable import Executable
-from fastgraph.runtime.stepwise import bodies, is_held, single_runs
+from fastgraph.runtime.stepwise import bodies, groups, is_held, single_runs
+from tests.nets import assert_close
 
 POISON = 0xFF
 """Fills memory with NaN (or -1)."""
 
+Runs = list[tuple[Step | HostStep, Callable[[], object]]]
+Close = Callable[[np.ndarray, np.ndarray, list[Node]], None]
+
+
+def within(rtol: float = 1e-4) -> Close:
+    return lambda found, wanted, nodes: assert_close([found], [wanted], rtol, f"{nodes[-1]}")
+
 
 def poison(plan: Executable) -> None:
     plan.memory.arena[...] = POISON
-
-
-def reference_values(plan: Executable, feeds: Mapping[str, np.ndarray]) -> dict[Value, np.ndarray]:
-    """Every value of the lowered graph by the references."""
-    arrays: dict[Value, np.ndarray] = {v: feeds[v.name] for v in plan.graph.inputs}
-    for node in plan.graph.nodes:
-        given = [None if v is None else v.data if v.data is not None else arrays[v] for v in operands(node)]
-        with np.errstate(all="ignore"):
-            arrays.update(zip(node.outputs, run_node(node, given), strict=True))
-    return arrays
 
 
 def owned(plan: Executable, step: AnyStep) -> np.ndarray:
@@ -57,27 +59,52 @@ def _owned(plan: Executable, step: AnyStep) -> np.ndarray:
     return mask
 
 
-def check_steps(plan: Executable, feeds: Mapping[str, np.ndarray], close: Callable[..., None]) -> None:
-    """Every step writes only what is its own; values are right when made and until they are last read."""
-    expected = reference_values(plan, feeds)
+def grouped(plan: Executable) -> Iterator[tuple[list[Node], Runs]]:
+    """Nodes with their steps; those in one whose steps take turns, or whose values never lie in memory (bands)."""
+    runs = list(single_runs(plan))
+    found: list[tuple[list[Node], list[int]]] = []
+    for nodes, numbers in groups(plan):
+        if found and not all(is_held(plan, v) for node in nodes for v in read_by(node)):
+            found[-1] = found[-1][0] + nodes, found[-1][1] + numbers
+        elif nodes[0].op != KEEP:
+            found.append((nodes, numbers))
+    for nodes, numbers in found:
+        yield nodes, [runs[i] for i in numbers]
+
+
+def check_steps(plan: Executable, feeds: Mapping[str, np.ndarray], close: Close) -> None:
+    """Every step writes only what is its own, makes what it should, and leaves alone what is read later."""
     nodes = plan.graph.nodes
-    needed = {v: len(nodes) for v in (*plan.graph.outputs, *plan.graph.inputs)}
+    last: dict[Value, int] = {}
     for i, node in enumerate(nodes):
-        for value in read_by(node):
-            needed[value] = max(needed.get(value, 0), i)
+        last.update(dict.fromkeys(read_by(node), i))
+    last.update(dict.fromkeys((*plan.graph.outputs, *plan.graph.inputs), len(nodes)))
     poison(plan)
+    plan.reset_states()
     plan.fill(feeds)
-    steps, made = list(single_runs(plan)), list(plan.graph.inputs)
-    for i, node in enumerate(nodes):
-        for step, run in [s for s in steps if s[0].node is node]:
+    made, done = list(plan.graph.inputs), 0
+    for mine, runs in grouped(plan):
+        expected: dict[Value, Any] = {}
+        for node in mine:
+            given = [None if v is None else expected[v] if v in expected else _now(plan, v) for v in operands(node)]
+            with np.errstate(all="ignore"):
+                expected.update(zip(node.outputs, run_node(node, given), strict=True))
+        done += len(mine)
+        kept = {v: _now(plan, v) for v in made if last.get(v, -1) >= done and is_held(plan, v)}
+        for step, run in runs:
             before = plan.memory.arena.copy()
             run()
-            written = plan.memory.arena != before
-            stray = np.flatnonzero(written & ~owned(plan, step))
-            assert not stray.size, f"step of {node} wrote bytes {stray[:8]} of {plan.memory.arena.size}"
-        made += node.outputs
-        for value in filter(partial(is_held, plan), made):
-            if needed.get(value, -1) > i or value in node.outputs and needed.get(value, -1) >= i:
-                close([plan.memory.held(value)], [expected[value]], what=f"{value} after {node}")
-    in_order = [n for n in nodes for s in steps if s[0].node is n]
-    assert [s[0].node for s in steps] == in_order, "steps in the nodes' order"
+            stray = np.flatnonzero((plan.memory.arena != before) & ~owned(plan, step))
+            assert not stray.size, f"a step of {step.node} wrote bytes {stray[:8]} of {plan.memory.arena.size}"
+        for value, array in kept.items():
+            np.testing.assert_array_equal(_now(plan, value), array, f"{mine[-1]} changed {value}, which is read later")
+        for node in mine:
+            for value in node.outputs:
+                if value in last and is_held(plan, value) and (last[value] >= done or node is mine[-1]):
+                    close(np.asarray(_now(plan, value)), np.asarray(expected[value]), mine)
+        made += [v for node in mine for v in node.outputs]
+
+
+def _now(plan: Executable, value: Value) -> Any:
+    held = plan.memory.held(value)
+    return held.copy() if isinstance(held, np.ndarray) else held

@@ -69,9 +69,9 @@ def test_network(threads: int) -> None:
 
 @needs_amx
 def test_steps_write_only_what_is_theirs() -> None:
-    def close(found: list[np.ndarray], expected: list[np.ndarray], what: str) -> None:
-        limit = 1 if found[0].dtype == np.uint8 else 0.5
-        assert np.abs(found[0].astype(float) - expected[0].astype(float)).max() <= limit, what
+    def close(found: np.ndarray, expected: np.ndarray, nodes: list[Node]) -> None:
+        limit = 1 if found.dtype == np.uint8 else 0.5
+        assert np.abs(found.astype(float) - expected.astype(float)).max() <= limit, nodes
 
     x = {"x": np.random.default_rng(2).integers(0, 256, (2, 15, 15, 24)).astype(np.uint8)}
     with tiles():

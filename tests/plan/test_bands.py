@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
 from tests.blocks import conv
-from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, feeds_for
-from tests.plan.step_by_step import check_steps, poison
+from tests.nets import F32, I64, Net, by_onnxruntime, feeds_for
+from tests.plan.step_by_step import check_steps, poison, within
 from tests.random_nets import Case, Draw, examples
 
 C, STEP = 8, 0.05
@@ -246,7 +246,7 @@ def test_a_map_read_elsewhere_is_made() -> None:
     net.output(conv(net, y, 32, 16, 1), net("GlobalAveragePool", x), net("GlobalMaxPool", y))
     with thresholds(bands_worth=1):
         model = net.agrees(1e-5)
-    check_steps(model.plan, feeds_for(model), partial(assert_close, rtol=1e-5))
+    check_steps(model.plan, feeds_for(model), within(1e-5))
 
 
 def test_a_residual_block_is_still_done_in_bands() -> None:

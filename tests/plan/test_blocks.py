@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,8 @@ import fastgraph as fg
 from fastgraph.kernels.isa.tiers import Tier
 from tests.blocks import BLOCKS, conv
 from tests.kernels.harness import each_tier
-from tests.nets import F32, I64, Net, assert_close, feeds_for, numpy_steps
-from tests.plan.step_by_step import check_steps, poison
+from tests.nets import F32, I64, Net, feeds_for, numpy_steps
+from tests.plan.step_by_step import check_steps, poison, within
 
 
 def built(name: str) -> Net:
@@ -25,7 +23,7 @@ def built(name: str) -> Net:
 def test_block_step_by_step(name: str) -> None:
     model = built(name).load()
     assert not numpy_steps(model)
-    check_steps(model.plan, feeds_for(model), partial(assert_close, rtol=1e-5))
+    check_steps(model.plan, feeds_for(model), within(1e-5))
     arena = model.plan.program.arena
     assert arena is not None and model.arena_bytes == arena.size >= arena.bound > 0
 
@@ -79,7 +77,7 @@ def test_a_value_twice_in_a_concat_and_the_input_in_a_concat_are_copied() -> Non
     y = net("Relu", x)
     net.output(net("Concat", y, x, y, axis=1), y)
     model = net.agrees()
-    check_steps(model.plan, feeds_for(model), assert_close)
+    check_steps(model.plan, feeds_for(model), within())
 
 
 def test_an_elementwise_result_overwrites_an_operand_nobody_reads_again() -> None:
@@ -97,7 +95,7 @@ def test_an_operand_read_again_is_not_overwritten() -> None:
     z = net("Relu", y)
     net.output(net("Softmax", net("Concat", z, y, axis=0), axis=0), net("Softmax", y, axis=0))
     model = net.load()
-    check_steps(model.plan, feeds_for(model), assert_close)
+    check_steps(model.plan, feeds_for(model), within())
 
 
 def test_an_input_is_never_overwritten() -> None:

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +37,6 @@ addresses = link.link(dict(zip([kernel.symbol for kernel in kernels], found)))
 assert len(addresses) == 2 and all(addresses.values())
 print(len([label for label in labels if label]), bool(sys.modules.get("fastgraph.kernels.core.build")))
 """
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty cache directory, and nothing remembered."""
-    monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(store, "_unsaved", {})
-    monkeypatch.setattr(store, "_said", [])
-    yield tmp_path / "cache"
 
 
 def labels_of(kernels: tuple[Kernel, ...] = KERNELS) -> list[str]:

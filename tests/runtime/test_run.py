@@ -26,12 +26,7 @@ HERE = Path(__file__).parents[2]
 def run_script(code: str, **env: str) -> str:
     """A fresh process's stdout; its failure is ours."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=HERE,
-        env=os.environ | env,
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=HERE, env=os.environ | env
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

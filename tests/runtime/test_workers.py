@@ -24,11 +24,7 @@ KERNELS = [kernel for kernel in kernels_of(TIER) if row(kernel.name).family == "
 Started = list[subprocess.Popen[bytes]]
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(store, "_unsaved", {})
-    monkeypatch.setattr(store, "_said", [])
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.fixture

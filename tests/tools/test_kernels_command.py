@@ -25,15 +25,6 @@ CORE = [Kernel("execute"), Kernel("call"), Kernel("team")]
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache directory, and nothing remembered."""
-    monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(store, "_unsaved", {})
-    monkeypatch.setattr(store, "_said", [])
-    return tmp_path / "cache"
-
-
 def listed(monkeypatch: pytest.MonkeyPatch, found: list[Kernel]) -> None:
     """Let the table have these kernels, for each tier, beside those that run them."""
     monkeypatch.setattr(kernels, "kernels_of", lambda tier: [*CORE * (tier is TIERS[0]), *found])

@@ -15,10 +15,10 @@ from hypothesis import given
 import fastgraph as fg
 from fastgraph.demo import MODEL
 from fastgraph.extras import doubles
+from fastgraph.freedoms import thresholds
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
 from fastgraph.passes.decompositions import rare_functions
-from fastgraph.plan.lower import depth_first
 from fastgraph.plan.lower.registry import LOWERINGS, Lowering
 from fastgraph.runtime import stepwise
 from fastgraph.runtime.model import Model
@@ -86,14 +86,13 @@ def late() -> fg.Model:
 
 
 @pytest.fixture
-def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    monkeypatch.setattr(depth_first, "WORTH", 1)
-    monkeypatch.setattr(depth_first, "BUDGET", 1 << 13)
-    yield {
-        "mixed": lambda: mixed().load(), "summands": lambda: summands().load(), "banded": lambda: banded().load(),
-        "summing": summing, "late": late,
-        "quantized": lambda: fg.load(quantized(), threads=1), "two threads": lambda: mixed().load(threads=2),
-    }  # fmt: skip
+def models() -> Iterator[dict[str, Any]]:
+    with thresholds(bands_worth=1, bands_budget=1 << 13):
+        yield {
+            "mixed": lambda: mixed().load(), "summands": lambda: summands().load(), "banded": lambda: banded().load(),
+            "summing": summing, "late": late,
+            "quantized": lambda: fg.load(quantized(), threads=1), "two threads": lambda: mixed().load(threads=2),
+        }  # fmt: skip
 
 
 def summands() -> Net:

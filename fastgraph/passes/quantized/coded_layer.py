@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...freedoms import threshold
 from ...ir import Node, TensorType, Value
 from ...ir.weights import once
 from ...rules.rule import rule
@@ -27,7 +28,9 @@ def coded_layer(g: Sweep, node: Node) -> bool:
         return False
     along = 1 if node.op == "dense" else 0
     k, n = w.data.shape[along], w.data.shape[1 - along]
-    if w.type.quant.axis not in (None, 1 - along) or k % 4 or w.data.size < MANY or node.out.type.size > FEW * n:
+    if w.type.quant.axis not in (None, 1 - along) or k % 4:
+        return False
+    if w.data.size < threshold("coded_large", MANY) or node.out.type.size > FEW * n:
         return False
     if not _wide(node.x) or not _wide(node.out):
         return False
