@@ -4,9 +4,9 @@ Thresholds are numbers that plans go by, which tests set to reach with small net
 "bands_worth" and "bands_budget" (lower/window), "steps_large" and "steps_part" (lower/recurrent), "arena_pairs" and
 "arena_many" (arena.py).
 
-Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" and "winograd"
-(lower/), "views" and "in_place" (storage.py), "reuse" (of the memory of dead values, build.py). Without "control", a
-stage, NumPy runs all control flow.
+Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" and
+"winograd" (lower/), "views" and "in_place" (storage.py), "reuse" (of the memory of dead values, build.py). Without
+"control", a stage, NumPy runs all control flow.
 """
 
 from __future__ import annotations
