@@ -42,7 +42,7 @@ PAIRS = {(file_and_name(rule), op) for rules in CATALOG.values() for rule, ops i
 BEFORE = [stage for name, stage in STAGES if name in ("explicit_quantization", "canonicalize")]
 HELD_BY = {
     "random.": "extras/test_random.py", "lstm_sequence.": "extras/test_lstm_sequence.py",
-    "svdf.svdf": "circle/test_recurrent.py", "word_pool.word_pool": "circle/test_average_pool.py",
+    "svdf.svdf": "circle/test_recurrent.py", "windows.word_pool": "circle/test_average_pool.py",
     "slice_places.slice_update": "plan/test_updates.py",
     "open_weights.stored_weights": "passes/test_open_weights.py", "spectra.": "extras/test_spectra.py",
     "audio.": "extras/test_spectra.py", "image_warp.warp": "circle/test_custom.py",
