@@ -33,11 +33,11 @@ def layout(graph: Graph) -> bool:
         changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
-    return apart(graph) or changed
+    return split_reductions(graph) or changed
 
 
-def apart(graph: Graph) -> bool:
-    """Whether a reduction's axes, which a transpose that is gone has brought apart, are reduced one after the other."""
+def split_reductions(graph: Graph) -> bool:
+    """Whether a reduction's axes, which a transpose that is gone has separated, are reduced one after the other."""
     return sweep(graph, "reductions")
 
 

@@ -21,7 +21,7 @@ def norms(graph: Graph) -> bool:
 
 
 @rule("norms", "div mul")
-def found_norm(g: Sweep, node: Node) -> bool:
+def norm_of_means(g: Sweep, node: Node) -> bool:
     """Given ``div(c, sqrt(add(mean(mul(c, c)), e)))`` or ``mul(c, 1 / sqrt(..))``; result rms_normalization(c), or
     layer_normalization(x) of ``c = sub(x, mean(x))``.
     """

@@ -48,7 +48,7 @@ STAGES: tuple[tuple[str, Callable[..., bool]], ...] = (
     ("decompose", decompose),
     ("layout", layout),
     ("to_integers", later("to_integers.to_integers", has_reals)),
-    ("attention", later("attention_found.attention", has("softmax", "matmul split"))),
+    ("attention", later("attention.attention", has("softmax", "matmul split"))),
     ("norms", later("norms.norms", has("reduce_mean", "sqrt"))),
     ("fuse", fuse),
     ("widen", widen),

@@ -2,10 +2,10 @@
 
 CATALOG = {
     "splits": {
-        "passes.attention_found.split_of_reshape": "split",
+        "passes.attention.split_of_reshape": "split",
     },
     "attention": {
-        "passes.attention_found.found_attention": "matmul",
+        "passes.attention.attention_of_products": "matmul",
     },
     "canonical": {
         "passes.canonicalize.spatial_axes": "*",
@@ -166,7 +166,7 @@ CATALOG = {
         "passes.fuse.as_chain": "*",
     },
     "norms": {
-        "passes.norms.found_norm": "div mul",
+        "passes.norms.norm_of_means": "div mul",
         "passes.norms.scale_of_norm": "mul",
         "passes.norms.bias_of_norm": "add",
     },

@@ -96,7 +96,7 @@ def composed(g: Sweep, node: Node) -> bool:
     if dtype.kind not in "iuf" or (node.has(1) and node.const(1) is None):
         return False
     axes = reduced_axes(node, len(x.type.dims), node.const(1)) or ()
-    if dtype == F32 and (node.op == "reduce_mean" or not _apart(axes, x.type.dims)):
+    if dtype == F32 and (node.op == "reduce_mean" or not _separated(axes, x.type.dims)):
         return False
     real = F32 if dtype == F32 else F64
     wide = real if dtype.kind == "f" else np.dtype(np.uint64) if dtype.kind == "u" else I64
@@ -121,8 +121,8 @@ def composed(g: Sweep, node: Node) -> bool:
     return g.becomes(g.cast(y, dtype))
 
 
-def _apart(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
-    """Whether there are no axes, or an axis that stays lies between them."""
+def _separated(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
+    """Whether there are no axes to reduce, or one that stays lies between them."""
     chosen = [a for a in axes if dims[a] != 1]
     between = range(min(chosen, default=0), max(chosen, default=-1) + 1)
     return not chosen or any(dims[a] != 1 and a not in axes for a in between)

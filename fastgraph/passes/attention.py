@@ -183,7 +183,7 @@ class Scores(NamedTuple):
 
 
 @rule("attention", "matmul")
-def found_attention(g: Sweep, node: Node) -> bool:
+def attention_of_products(g: Sweep, node: Node) -> bool:
     """Given ``y = matmul(softmax(scale * matmul(q, transpose(k)) + m), v)``; result ``y = attention(q, k, v, m)``.
 
     Transposes and scales on the way to q, k and v are its own, and keys and values that are expanded to more heads.
