@@ -163,8 +163,8 @@ def after_reshape(g: Sweep, node: Node) -> bool:
     for value in node.inputs:
         if value is None or (value.data is not None and value.data.size == 1):
             continue
-        before = g.maker.get(value)
-        if before is None or before.op != "reshape" or value.type.shape != node.out.type.shape:
+        before = g.made_by(value, "reshape")
+        if before is None or value.type.shape != node.out.type.shape:
             return False
         if found is not None and before.x.type.shape != found.x.type.shape:
             return False

@@ -11,15 +11,11 @@ from ..ir.quantization import is_upright, to_real, to_stored, upright
 from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
+from ..rules.operands import BYTES, WHOLE, operand
 from ..rules.rule import has, rule
 from ..rules.sweep import Sweep, sweep
 
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16", "int32")))
-
-BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
-
-WHOLE = Quantization((1.0,), (0,))
-"""Of bytes that stand for themselves."""
 
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
 """ONNX's own changes of quantization."""
@@ -83,12 +79,10 @@ def linear(g: Sweep, node: Node) -> bool:
         if dtype == np.uint16:
             value = g("requantize", value, type=stored)
         return g.becomes(g("reinterpret", value, type=out))
-    before = g.maker.get(node.x)
-    if before is not None and before.op == "reinterpret" and same_numbers(before.x.type, stored):
-        x = before.x
-        twin = g.maker.get(x)
-        if twin is not None and twin.op == "requantize" and same_numbers(twin.x.type, _signed(stored)):
-            x = twin.x
+    before = g.made_by(node.x, "reinterpret")
+    if before is not None and same_numbers(before.x.type, stored):
+        twin = g.made_by(before.x, "requantize")
+        x = twin.x if twin is not None and same_numbers(twin.x.type, _signed(stored)) else before.x
     elif (data := node.x.data) is not None:
         data, quant = (data, quant) if is_upright(quant) else upright(data, quant)
         x = Value.constant(node.x.name, data, quant)
@@ -119,8 +113,8 @@ def moves_stored(g: Sweep, node: Node) -> bool:
     """
     if not node.inputs or node.inputs[0] is None or not _picks(node) or node.op == "max_pool" and len(node.outputs) > 1:
         return False
-    before = g.maker.get(node.x)
-    if before is not None and before.op == "reinterpret":
+    before = g.made_by(node.x, "reinterpret")
+    if before is not None:
         x = before.x
     elif node.op == "max_pool" and node.x.type.dtype in BYTES:
         x = g("reinterpret", node.x, type=TensorType(node.x.type.dtype, node.x.type.shape, WHOLE))
@@ -131,8 +125,8 @@ def moves_stored(g: Sweep, node: Node) -> bool:
         return False
     inputs = [x, *node.inputs[1:]]
     if node.op == "concat":
-        makers = [None if v is None else g.maker.get(v) for v in node.inputs]
-        if not all(m is not None and m.op == "reinterpret" and same_numbers(m.x.type, kind) for m in makers):
+        makers = [g.made_by(v, "reinterpret") for v in node.inputs]
+        if not all(m is not None and same_numbers(m.x.type, kind) for m in makers):
             return False
         inputs = [m.x for m in makers if m is not None]
     elif node.op == "pad" and node.attrs.get("mode", "constant") == "constant":
@@ -154,8 +148,8 @@ def _between(g: Sweep, node: Node, inputs: list[Value | None], kinds: list[Tenso
 @rule("moved", "transpose reshape")
 def moved_constant(g: Sweep, node: Node) -> bool:
     """transpose(requantize(const)) is requantize(transposed const): weights reach their layer as stored."""
-    before = g.maker.get(node.x)
-    if before is None or before.op != "requantize" or before.x.data is None or not node.out.type.concrete:
+    before = g.made_by(node.x, "requantize")
+    if before is None or before.x.data is None or not node.out.type.concrete:
         return False
     stored, dims = before.x, node.out.type.dims
     if node.op == "transpose":
@@ -194,13 +188,13 @@ def stored_gemm(g: Sweep, node: Node) -> bool:
     """
     a, b, c = (*node.inputs, None)[:3]
     assert a is not None and b is not None
-    before = g.maker.get(b)
-    if before is None or before.op != "requantize" or before.x.data is None or not node.out.type.concrete:
+    before = g.made_by(b, "requantize")
+    if before is None or before.x.data is None or not node.out.type.concrete:
         return False
     if (attr(node, "alpha"), attr(node, "beta")) != (1.0, 1.0) or a.data is not None:
         return False
-    adds = None if c is None else g.maker.get(c)
-    known = c is None or c.data is not None or adds is not None and adds.op == "requantize" and adds.x.data is not None
+    adds = g.made_by(c, "requantize")
+    known = c is None or c.data is not None or adds is not None and adds.x.data is not None
     if not known or c is not None and c.type.shape != node.out.type.dims[-1:]:
         return False
     weights = before.x if attr(node, "trans_b") else g.turn(before.x, 1, 0)
@@ -257,7 +251,7 @@ def _joined(g: Sweep, node: Node) -> bool:
 
 def fills_with(node: Node, kind: TensorType) -> bool:
     """Whether what a pad puts around its operand is a number that `kind` can store."""
-    value = node.inputs[2] if len(node.inputs) > 2 else None
+    value = operand(node, 2)
     if kind.quant is None or node.attrs.get("mode", "constant") != "constant":
         return True
     if value is None or same_numbers(value.type, kind):
@@ -287,7 +281,7 @@ def padded(g: Sweep, node: Node) -> bool:
         return False
     if kind.quant is None or kind.quant.axis is not None or not same_numbers(kind, node.out.type):
         return False
-    value = node.inputs[2] if len(node.inputs) > 2 else None
+    value = operand(node, 2)
     if value is not None and (value.data is None or same_numbers(value.type, kind)):
         return False
     fill = Value.constant(f"{node.out.name}.fill", _fill(value, kind), kind.quant)

@@ -33,11 +33,11 @@ def layout(graph: Graph) -> bool:
         changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
-    return apart(graph) or changed
+    return split_reductions(graph) or changed
 
 
-def apart(graph: Graph) -> bool:
-    """Whether a reduction's axes, which a transpose that is gone has brought apart, are reduced one after the other."""
+def split_reductions(graph: Graph) -> bool:
+    """Whether a reduction's axes, which a transpose that is gone has separated, are reduced one after the other."""
     return sweep(graph, "reductions")
 
 
@@ -80,10 +80,8 @@ def share(graph: Graph) -> bool:
 
 def source(g: Sweep, value: Value | None) -> tuple[Value, Perm] | None:
     """(u, p) when value = transpose(u, p)."""
-    node = None if value is None else g.maker.get(value)
-    if node is None or node.op != "transpose" or not node.x.type.concrete:
-        return None
-    return node.x, permutation(node)
+    node = g.made_by(value, "transpose")
+    return None if node is None or not node.x.type.concrete else (node.x, permutation(node))
 
 
 def inverse(perm: Sequence[int]) -> Perm:
@@ -101,7 +99,7 @@ def inverse(perm: Sequence[int]) -> Perm:
 )
 def sink(g: Sweep, node: Node) -> bool:
     """Apply the rule of the node's operator when an input is a transpose."""
-    if not _meets_transpose(g, node):
+    if not any(g.made_by(value, "transpose") for value in node.inputs):
         return False
     for value in node.outputs:
         if not value.type.concrete or value.type.quant is not None and value.type.quant.axis is not None:
@@ -114,13 +112,6 @@ def sink(g: Sweep, node: Node) -> bool:
     if rule is None or found is None or any(v is not None and v.data is None for v in node.inputs[1:]):
         return False
     return rule(g, node, *found)
-
-
-def _meets_transpose(g: Sweep, node: Node) -> bool:
-    for value in node.inputs:
-        if value is not None and g.made_by(value, "transpose"):
-            return True
-    return False
 
 
 def _finish(g: Sweep, node: Node, inputs: list[Value | None], perm: Perm, attrs: dict[str, Any]) -> bool:

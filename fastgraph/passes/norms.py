@@ -21,7 +21,7 @@ def norms(graph: Graph) -> bool:
 
 
 @rule("norms", "div mul")
-def found_norm(g: Sweep, node: Node) -> bool:
+def norm_of_means(g: Sweep, node: Node) -> bool:
     """Given ``div(c, sqrt(add(mean(mul(c, c)), e)))`` or ``mul(c, 1 / sqrt(..))``; result rms_normalization(c), or
     layer_normalization(x) of ``c = sub(x, mean(x))``.
     """
@@ -33,23 +33,18 @@ def found_norm(g: Sweep, node: Node) -> bool:
         epsilon = _under_root(g, root if node.op == "div" else _reciprocal(g, root), c)
         if epsilon is None:
             continue
-        center = g.maker.get(c)
-        x = None if center is None or center.op != "sub" else _centered(g, center)
+        center = g.made_by(c, "sub")
+        x = None if center is None else _centered(g, center)
         op, value = (NORMS[1], c) if x is None else (NORMS[0], x)
         return g.becomes(g(op, value, np.ones(c.type.dims[-1], F32), type=node.out.type, axis=-1, epsilon=epsilon))
     return False
 
 
-def _maker(g: Sweep, value: Value | None, *ops: str) -> Node | None:
-    node = None if value is None else g.maker.get(value)
-    return node if node is not None and node.op in ops else None
-
-
 def _reciprocal(g: Sweep, value: Value) -> Value | None:
     """x of 1 / x."""
-    if (node := _maker(g, value, "reciprocal")) is not None:
+    if (node := g.made_by(value, "reciprocal")) is not None:
         return node.x
-    node = _maker(g, value, "div")
+    node = g.made_by(value, "div")
     return node.inputs[1] if node is not None and _number(node.x) == 1 else None
 
 
@@ -59,8 +54,8 @@ def _number(value: Value | None) -> float | None:
 
 def _under_root(g: Sweep, root: Value | None, c: Value) -> float | None:
     """epsilon of sqrt(mean(c * c) + epsilon)."""
-    sqrt = _maker(g, root, "sqrt")
-    total = None if sqrt is None else _maker(g, sqrt.x, "add")
+    sqrt = g.made_by(root, "sqrt")
+    total = None if sqrt is None else g.made_by(sqrt.x, "add")
     if total is None or len(total.inputs) != 2:
         return None
     for mean, number in (total.inputs, total.inputs[::-1]):
@@ -73,7 +68,7 @@ def _under_root(g: Sweep, root: Value | None, c: Value) -> float | None:
 
 def _mean(g: Sweep, value: Value | None) -> Value | None:
     """x of its mean along rows, which keeps their axis."""
-    node = _maker(g, value, "reduce_mean")
+    node = g.made_by(value, "reduce_mean")
     axes = None if node is None else node.const(1)
     if node is None or axes is None or not node.x.type.concrete:
         return None
@@ -83,7 +78,7 @@ def _mean(g: Sweep, value: Value | None) -> Value | None:
 
 
 def _is_square(g: Sweep, value: Value, c: Value) -> bool:
-    node = _maker(g, value, "mul", "pow")
+    node = g.made_by(value, "mul", "pow")
     if node is None or node.x is not c:
         return False
     return node.inputs[1] is c if node.op == "mul" else _number(node.inputs[1]) == 2

@@ -185,7 +185,7 @@ def missing_dims(graph: Graph) -> dict[str, TensorType]:
 
 
 def _known_slices(node: Node) -> None:
-    from .rounds import sliced_by_rounds  # few graphs have loops
+    from .loops import sliced_by_rounds  # few graphs have loops
 
     sliced_by_rounds(node)
 

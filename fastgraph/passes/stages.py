@@ -40,7 +40,7 @@ def bodies(graph: Graph, match: Match) -> bool:
     return changed
 
 
-EARLY_ENDS = later("early_ends.early_ends", has("loop"))
+EARLY_ENDS = later("loops.early_ends", has("loop"))
 """Before the part of a graph whose shapes depend on data is cut off."""
 STAGES: tuple[tuple[str, Callable[..., bool]], ...] = (
     ("explicit_quantization", explicit_quantization),
@@ -48,7 +48,7 @@ STAGES: tuple[tuple[str, Callable[..., bool]], ...] = (
     ("decompose", decompose),
     ("layout", layout),
     ("to_integers", later("to_integers.to_integers", has_reals)),
-    ("attention", later("attention_found.attention", has("softmax", "matmul split"))),
+    ("attention", later("attention.attention", has("softmax", "matmul split"))),
     ("norms", later("norms.norms", has("reduce_mean", "sqrt"))),
     ("fuse", fuse),
     ("widen", widen),

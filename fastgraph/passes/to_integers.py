@@ -18,7 +18,7 @@ from ..rules.rule import has, rule
 from ..rules.sweep import Sweep, sweep
 from .explicit_quantization import fills_with, same_numbers
 from .fuse import LONGEST
-from .quantized.unsigned import unsigned
+from .quantized.signs import unsigned
 
 CLAMPS = frozenset({"relu", "clip"})
 """Steps that can be done before rounding or after it, with the same result."""
@@ -51,8 +51,8 @@ def _integers(g: Sweep, value: Value | None) -> Value | None:
     """The quantized value whose reals `value` holds, if there is one."""
     if value is None or value.type.quant is not None:
         return value
-    before = g.maker.get(value)
-    return before.x if before is not None and before.op == "requantize" and before.x.type.quant is not None else None
+    before = g.made_by(value, "requantize")
+    return before.x if before is not None and before.x.type.quant is not None else None
 
 
 @rule("integers", lambda op: op.moves)
@@ -130,8 +130,8 @@ def absorb(g: Sweep, node: Node) -> bool:
 def requantized_twice(g: Sweep, node: Node) -> bool:
     """requantize(requantize(x)) through reals is one change, and none when nothing changes."""
     x = node.x
-    before = g.maker.get(x)
-    if before is not None and before.op == "requantize" and x.type.quant is None and x.type.dtype == np.float32:
+    before = g.made_by(x, "requantize")
+    if before is not None and x.type.quant is None and x.type.dtype == np.float32:
         x = before.x
     if same_numbers(x.type, node.out.type):
         return g.becomes(x)

@@ -2,10 +2,10 @@
 
 CATALOG = {
     "splits": {
-        "passes.attention_found.split_of_reshape": "split",
+        "passes.attention.split_of_reshape": "split",
     },
     "attention": {
-        "passes.attention_found.found_attention": "matmul",
+        "passes.attention.attention_of_products": "matmul",
     },
     "canonical": {
         "passes.canonicalize.spatial_axes": "*",
@@ -34,11 +34,11 @@ CATALOG = {
     },
     "early": {
         "passes.decompositions.attention.causal_mask": "attention",
-        "passes.decompositions.composed.axis_at_run_time": "cum_prod cum_sum",
-        "passes.decompositions.grouped.grouped_channels": "instance_normalization",
+        "passes.decompositions.element_types.formatted": "cast",
+        "passes.decompositions.normalizations.grouped_channels": "instance_normalization",
         "passes.decompositions.rare_functions.rare": "acos acosh asin asinh atan atanh cosh expm1 log1p sinh tan",
+        "passes.decompositions.reductions.axis_at_run_time": "cum_prod cum_sum",
         "passes.decompositions.slice_places.slice_update": "slice_update",
-        "passes.decompositions.small_types.formatted": "cast",
     },
     "common": {
         "passes.decompositions.blocks.depth_to_space": "depth_to_space",
@@ -56,21 +56,6 @@ CATALOG = {
         "extras.bucketize.bucketize": "bucketize",
         "extras.svdf.svdf": "svdf",
     },
-    "f64_rest": {
-        "passes.decompositions.composed.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
-        "passes.decompositions.windows.pool": "average_pool lp_pool max_pool",
-    },
-    "other_types": {
-        "passes.decompositions.composed.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
-        "passes.decompositions.element_types.scattered_bools": "scatter_elements scatter_nd scatter_slices",
-        "passes.decompositions.pixels.resized_whole": "resize",
-        "passes.decompositions.word_pool.word_pool": "average_pool",
-    },
-    "f64": {
-        "passes.decompositions.composed.softmax": "log_softmax softmax",
-        "extras.doubles.double": "celu elu gelu hard_sigmoid hard_swish leaky_relu mish selu sigmoid softplus softsign swish tanh thresholded_relu",
-        "extras.doubles.square": "pow",
-    },
     "rare": {
         "passes.decompositions.contractions.einsum": "einsum",
         "passes.decompositions.disguises.swiglu": "swiglu",
@@ -85,9 +70,9 @@ CATALOG = {
         "passes.decompositions.open_scales.qlinear_matmul": "qlinear_matmul",
         "passes.decompositions.open_scales.conv_integer": "conv_integer",
         "passes.decompositions.open_scales.qlinear_conv": "qlinear_conv",
-        "passes.decompositions.pools.max_pool_places": "max_pool",
         "passes.decompositions.windows.lp_pool": "lp_pool",
         "passes.decompositions.windows.col2im": "col2im",
+        "passes.decompositions.windows.max_pool_places": "max_pool",
         "extras.audio.audio_spectrogram": "audio_spectrogram",
         "extras.audio.mfcc": "mfcc",
         "extras.audio.hadamard_rotation": "hadamard_rotation",
@@ -116,11 +101,21 @@ CATALOG = {
         "extras.window_reduce.interior_pad": "interior_pad",
         "extras.window_reduce.reduce_window": "reduce_window",
     },
+    "pads": {
+        "passes.decompositions.contractions.spread_matmul": "matmul",
+        "passes.fuse.fold_pad": "conv",
+    },
     "exponents": {
         "passes.decompositions.element_types.exponent": "pow",
     },
     "narrow_types": {
         "passes.decompositions.element_types.narrow": "arg_max arg_min cum_prod cum_sum matmul reduce_max reduce_min reduce_prod reduce_sum",
+    },
+    "other_types": {
+        "passes.decompositions.element_types.scattered_bools": "scatter_elements scatter_nd scatter_slices",
+        "passes.decompositions.element_types.resized_whole": "resize",
+        "passes.decompositions.reductions.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
+        "passes.decompositions.windows.word_pool": "average_pool",
     },
     "stored_weights": {
         "passes.decompositions.open_weights.stored_weights": "conv conv_transpose",
@@ -133,12 +128,17 @@ CATALOG = {
         "passes.decompositions.phases.phases": "conv_transpose",
         "passes.fuse.for_each_element": "fused",
     },
-    "pads": {
-        "passes.decompositions.products.spread_matmul": "matmul",
-        "passes.fuse.fold_pad": "conv",
-    },
     "reductions": {
         "passes.decompositions.reductions.reduction": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_max reduce_mean reduce_min reduce_prod reduce_sum reduce_sum_square",
+    },
+    "f64_rest": {
+        "passes.decompositions.reductions.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
+        "passes.decompositions.windows.pool": "average_pool lp_pool max_pool",
+    },
+    "f64": {
+        "passes.decompositions.reductions.softmax": "log_softmax softmax",
+        "extras.doubles.double": "celu elu gelu hard_sigmoid hard_swish leaky_relu mish selu sigmoid softplus softsign swish tanh thresholded_relu",
+        "extras.doubles.square": "pow",
     },
     "linear": {
         "passes.explicit_quantization.linear": "dequantize_linear quantize_linear",
@@ -168,16 +168,12 @@ CATALOG = {
         "passes.fuse.as_chain": "*",
     },
     "norms": {
-        "passes.norms.found_norm": "div mul",
+        "passes.norms.norm_of_means": "div mul",
         "passes.norms.scale_of_norm": "mul",
         "passes.norms.bias_of_norm": "add",
     },
     "block_weights": {
-        "passes.quantized.block_layer.block_layer": "gemm matmul",
-    },
-    "signs": {
-        "passes.quantized.boundary.reads_signed": "dense fused requantize",
-        "passes.quantized.boundary.writes_signed": "requantize",
+        "passes.quantized.coded_layer.block_layer": "gemm matmul",
     },
     "coded_layers": {
         "passes.quantized.coded_layer.coded_layer": "dense matmul",
@@ -191,6 +187,10 @@ CATALOG = {
     "reference": {
         "passes.quantized.integer_product.rounded_by_range": "dynamic_quantize_linear",
         "extras.lstm_sequence.by_scan": "lstm_sequence",
+    },
+    "signs": {
+        "passes.quantized.signs.reads_signed": "dense fused requantize",
+        "passes.quantized.signs.writes_signed": "requantize",
     },
     "tables": {
         "passes.quantized.tables.tabulate": "*",

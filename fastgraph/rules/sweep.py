@@ -69,9 +69,8 @@ class Sweep(Rewriter):
     # -- moves and changes of types, in their simplest form; what needs no inference says its type
 
     def shape(self, x: Value, *dims: int) -> Value:
-        before = self.maker.get(x)
-        if before is not None and before.op == "reshape":
-            x = before.x
+        before = self.made_by(x, "reshape")
+        x = x if before is None else before.x
         if x.data is not None:
             return constant(x, x.data.reshape(dims), "reshaped", x.type.quant)
         if x.type.shape == dims:
@@ -79,8 +78,8 @@ class Sweep(Rewriter):
         return self("reshape", x, self.vector(*dims), type=x.type.with_shape(dims), allowzero=1)
 
     def turn(self, x: Value, *perm: int) -> Value:
-        before = self.maker.get(x)
-        if before is not None and before.op == "transpose":
+        before = self.made_by(x, "transpose")
+        if before is not None:
             first = permutation(before)
             perm, x = tuple(first[p] for p in perm), before.x
         dims = x.type.dims
@@ -159,10 +158,10 @@ class Sweep(Rewriter):
         self.reads[new] += self.reads[old]
         self._instead[old] = new
 
-    def made_by(self, value: Value, op: str) -> bool:
-        """Whether a node of this operator makes the value."""
-        node = self.maker.get(value)
-        return node is not None and node.op == op
+    def made_by(self, value: Value | None, *ops: str) -> Node | None:
+        """The node that makes the value, if it is of one of these operators."""
+        node = None if value is None else self.maker.get(value)
+        return node if node is not None and node.op in ops else None
 
     def sole_maker(self, value: Value | None, own: int = 1) -> Node | None:
         """The node that made `value` if nobody but the node at hand reads it, else None.

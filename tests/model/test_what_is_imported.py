@@ -32,7 +32,7 @@ MOST = 192
 UNUSED = [
     "ops.attention", "extras", "ops.resize", "plan.search", "plan.records", "plan.reach", "kernels.amx.pick_amx",
     "kernels.core.build", "kernels.lang", "kernels.move.resize_tables", "objects.workers", "tools", "demo",
-    "passes.decompositions.attention", "passes.attention_found", "passes.quantized.integer_product", "passes.norms",
+    "passes.decompositions.attention", "passes.attention", "passes.quantized.integer_product", "passes.norms",
     "passes.decompositions.normalizations", "passes.decompositions.open_weights", "passes.decompositions.phases",
     "passes.bodies", "passes.decompositions.blocks", "kernels.attention",
     "kernels.recurrent",

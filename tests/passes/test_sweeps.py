@@ -9,7 +9,7 @@ from hypothesis import given
 from fastgraph.ir import Graph, Quantization, TensorType, copy
 from fastgraph.ops import OPS
 from fastgraph.passes.canonicalize import canonicalize
-from fastgraph.passes.layout import apart, layout, share, sunk
+from fastgraph.passes.layout import layout, share, split_reductions, sunk
 from fastgraph.passes.stages import STAGES
 from fastgraph.plan.lower import Matches
 from fastgraph.rules.catalog import CATALOG
@@ -103,7 +103,7 @@ def test_layout_leaves_out_nothing(case: Case) -> None:
         sunk(full)
         canonicalize(full)
         share(full)
-    apart(full)
+    split_reductions(full)
     assert str(graph) == str(full)
 
 

@@ -10,15 +10,10 @@ of which the first n rows are real. What no rule knows stays as it is, and reads
 
 from __future__ import annotations
 
-import numpy as np
-
-from ...errors import ModelError, UnsupportedError
-from ...ir import Graph, Node, Value, read_by
-from ...ops.registry import OPS
-from .numbers import counted
-from .state import RULES, Bounds
-from .sums import elementwise
-from .values import Bounded, Extent, Unbounded
+from ...ir import Graph, Value
+from .state import Bounds
+from .values import Bounded
+from .visit import visit
 
 
 def bounded(graph: Graph) -> dict[Value, Bounded]:
@@ -34,55 +29,3 @@ def bounded(graph: Graph) -> dict[Value, Bounded]:
     graph.nodes = g.nodes
     graph.replace(g.instead)
     return {v: found for v, found in g.known.items() if found.extents}
-
-
-def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
-    """Write what stands for a node; if it is not known what does, the node itself if it is to be kept."""
-    before, g.node = g.saved(), node
-    reads = read_by(node)
-    fixed = all(g.is_ready(v) for v in reads)
-    if fixed and all(v.type.concrete for v in node.outputs):
-        g.keep(node)
-        return True
-    try:
-        numbers = counted(g, node)
-        if numbers is not None:
-            _hold(g, node.out, numbers)
-            return True
-        for old, new in zip(node.outputs, _followed(g, node), strict=False):
-            _stands(g, old, new)
-        return True
-    except (Unbounded, ModelError, UnsupportedError):
-        g.restore(before)
-    if keep:
-        g.keep(node, all([g.is_ready(g.written(v)) for v in reads]))
-    return False
-
-
-def _followed(g: Bounds, node: Node) -> list[Bounded]:
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    plain = all(v.type.quant is None and v.type.dtype != object for v in values)
-    if not plain or not OPS[node.op].pure:
-        raise Unbounded
-    if not node.graphs and not any(v is not None and g.take(v).extents for v in node.inputs):
-        before = g.saved()
-        try:
-            return [Bounded(v) for v in g.again(node, *(v and g.written(v) for v in node.inputs))]
-        except Unbounded:
-            g.restore(before)
-    rule = RULES.get(node.op)
-    return elementwise(g, node) if rule is None else rule(g, node)
-
-
-def _stands(g: Bounds, old: Value, new: Bounded) -> None:
-    if new.extents and new.value.type.nbytes > g.limit:
-        raise Unbounded
-    if not new.extents:
-        g.instead[old] = new.value
-    g.known[new.value if not new.extents else old] = new
-
-
-def _hold(g: Bounds, value: Value, numbers: np.ndarray) -> None:
-    g.numbers[value] = numbers
-    if not any(isinstance(n, Extent) for n in numbers.flat):
-        g.instead[value] = Value.constant(value.name, numbers.astype(value.type.dtype))

@@ -7,9 +7,9 @@ import numpy as np
 from ...ir import Graph, Node, Value
 from ...ops.control import BRANCHES
 from ...ops.registry import OPS, Layout, attr
-from . import visit
 from .state import RULES, Bounds, follows
-from .values import Below, Bounded, Extent, Unbounded, same
+from .values import Below, Bounded, Extent, Unbounded, extents_of, most_of, same
+from .visit import visit
 
 
 @follows("non_zero")
@@ -132,12 +132,11 @@ def range_(g: Bounds, node: Node) -> list[Bounded]:
 @follows("constant_of_shape")
 def constant_of_shape(g: Bounds, node: Node) -> list[Bounded]:
     dims = list(g.numbers_of(node.x).reshape(-1))
-    room = [n.most if isinstance(n, Extent) else int(n) for n in dims]
+    room = most_of(dims)
     fill = np.asarray(attr(node, "value")).reshape(-1)[0]
     if np.prod(room) * fill.nbytes > g.limit:
         raise Unbounded
-    extents = {a: n for a, n in enumerate(dims) if isinstance(n, Extent)}
-    return [Bounded(g.held(np.full(room, fill)), extents, not fill)]
+    return [Bounded(g.held(np.full(room, fill)), extents_of(dims), not fill)]
 
 
 @follows("unique")
@@ -228,7 +227,7 @@ def _taken(g: Bounds, condition: Value, wanted: bool, none: Value, some: Bounded
     for axis, (a, b) in enumerate(zip(dims, some.dims, strict=True)):
         if a == b:
             continue
-        most = b.most if isinstance(b, Extent) else b
+        (most,) = most_of([b])
         if a > most:
             raise Unbounded
         count, other = b.count if isinstance(b, Extent) else g.ints(b), g.ints(a)

@@ -1,9 +1,11 @@
-"""Of bounded values: other shapes of the same elements. What is real keeps to the front of its axes."""
+"""Bounded values in other shapes, split and joined. What is real keeps to the front of its axes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+
+import numpy as np
 
 from ...ir import Node, Value
 from ...ops.registry import attr
@@ -11,17 +13,14 @@ from ...ops.shape import permutation
 from ...ops.shapes import axes_of
 from .numbers import product, quotient, times
 from .state import Bounds, follows
-from .values import Below, Bounded, Dim, Extent, Unbounded, same
+from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, most_of, same
 
 
 def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:
     """x whose axes went elsewhere: `axes` says where to."""
     below = x.below
-    if below is not None and below.axis is not None:
-        if below.axis in axes:
-            below = Below(axes[below.axis], below.extents)
-        else:
-            below = Below(None, below.extents) if len(below.extents) == 1 else None
+    if below is not None:
+        below = Below(axes[below.axis], below.extents) if below.axis in axes else below.for_all()
     return Bounded(value, {axes[a]: n for a, n in x.extents.items()}, x.clean, below)
 
 
@@ -101,21 +100,19 @@ def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bound
         if any(isinstance(n, Extent) for n in target):
             raise Unbounded
         return Bounded(g.shape(x.value, *(int(n) for n in target)))  # type: ignore[arg-type]
-    ends = [a for a, n in enumerate(target) if isinstance(n, Extent)]
+    ends = extents_of(target)
     if len(x.extents) != 1 or len(ends) != 1:
         return _side_by_side(g, node, x, target)
     (axis, extent), (end,) = *x.extents.items(), ends
     dims, size = x.value.type.dims, target[end]
     assert isinstance(size, Extent)
-    plain = [n.most if isinstance(n, Extent) else int(n) for n in target]
+    plain = most_of(target)
     outer, inner, block = prod(dims[:axis]), prod(dims[axis + 1 :]), prod(plain[end + 1 :])
     if outer != prod(plain[:end]) or prod(plain) != prod(dims) or not prod(dims):
         raise Unbounded
     if product(g, extent, inner) != product(g, size, block):
         raise Unbounded
-    below = x.below
-    if below is not None and below.axis is not None:
-        below = Below(None, below.extents) if len(below.extents) == 1 else None
+    below = None if x.below is None else x.below.for_all()
     return Bounded(g.shape(x.value, *plain), {end: size}, x.clean, below)
 
 
@@ -125,7 +122,7 @@ def _side_by_side(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> B
     new = [(a, n) for a, n in enumerate(target) if n != 1 or isinstance(n, Extent)]
     if len(old) != len(new) or any(m != n for (_, m), (_, n) in zip(old, new, strict=True)):
         raise Unbounded
-    plain = [n.most if isinstance(n, Extent) else int(n) for n in target]
+    plain = most_of(target)
     extents = {b: n for (a, _), (b, n) in zip(old, new, strict=True) if isinstance(n, Extent)}
     return Bounded(g.shape(x.value, *plain), extents, x.clean)
 
@@ -146,9 +143,7 @@ def expand(g: Bounds, node: Node) -> list[Bounded]:
         if not fits:
             raise Unbounded
         dims.append(want if have == 1 and not isinstance(have, Extent) else have)
-    plain = [n.most if isinstance(n, Extent) else int(n) for n in dims]
-    value = g.spread(x.value, *plain)
-    extents = {a: n for a, n in enumerate(dims) if isinstance(n, Extent)}
+    value, extents = g.spread(x.value, *most_of(dims)), extents_of(dims)
     below = x.below if x.below is not None and x.below.axis is None else None
     # Along new extents copies of real elements follow the last real one.
     return [Bounded(value, extents, x.clean and len(extents) == len(x.extents), below)]
@@ -161,3 +156,48 @@ def tile(g: Bounds, node: Node) -> list[Bounded]:
         raise Unbounded
     value = g.again(node, x.value, g.ints(repeats))[0]
     return [Bounded(value, x.extents, x.clean)]
+
+
+@follows("split")
+def split(g: Bounds, node: Node) -> list[Bounded]:
+    x, sizes = g.take(node.x), g.ints_of(node, 1)
+    axis = attr(node, "axis") % len(x.dims)
+    if axis in x.extents:
+        raise Unbounded
+    parts, at, found = g.again(node, x.value, *([] if sizes is None else [g.ints(sizes)])), 0, []
+    for part in parts:
+        below, n = x.below, part.type.dims[axis]
+        if below is not None and below.axis == axis:
+            below = Below(axis, below.extents[at : at + n])
+        found.append(Bounded(part, x.extents, x.clean, below))
+        at += n
+    return found
+
+
+@follows("concat")
+def concat(g: Bounds, node: Node) -> list[Bounded]:
+    parts = [g.take(v) for v in node.inputs]
+    rank = len(parts[0].dims)
+    axis = attr(node, "axis") % rank
+    for a in range(rank):
+        counts = {n.count if isinstance(n := p.dims[a], Extent) else n for p in parts}
+        if a != axis and len(counts) > 1:
+            raise Unbounded
+    value = g.join([p.value for p in parts], axis)
+    extents = {a: n for a, n in parts[0].extents.items() if a != axis}
+    sizes: list[Dim] = [p.dims[axis] for p in parts]
+    clean = all(p.clean or not p.extents for p in parts)
+    if not any(isinstance(n, Extent) for n in sizes):
+        return [Bounded(value, extents, clean)]
+    places, count = joined(g, sizes)
+    return [Bounded(g.pick(value, places, axis), {**extents, axis: count})]
+
+
+def joined(g: Bounds, sizes: Sequence[Dim]) -> tuple[Value, Extent]:
+    """Where the real elements of parts are, that lie one after the other; zeros follow. And how many there are."""
+    room = most_of(sizes)
+    counts = np.empty(len(sizes), object)
+    counts[:] = sizes
+    limits = g.pick(g.stacked(counts), g.ints(np.repeat(np.arange(len(room)), room)))
+    places, count = g.found(g("less", g.ints(np.concatenate([np.arange(n) for n in room])), limits))
+    return g.shape(places, sum(room)), count

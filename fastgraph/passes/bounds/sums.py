@@ -1,4 +1,4 @@
-"""Of bounded values: what computes. Where elements along a bounded axis come together, what is not real is left out."""
+"""Bounded values in computations: what is not real is left out where elements along a bounded axis are summed."""
 
 from __future__ import annotations
 
@@ -114,13 +114,16 @@ def running(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(g.again(node, x.value, g.ints(axis[0]))[0], x.extents)]
 
 
-@follows("layer_normalization")
-def layer_normalization(g: Bounds, node: Node) -> list[Bounded]:
-    x = g.take(node.x)
-    axis = attr(node, "axis") % len(x.dims)
-    if any(a >= axis for a in x.extents):
+@follows("layer_normalization", "gemm", "conv", "conv_transpose", "max_pool", "average_pool", "lp_pool")
+def by_row(g: Bounds, node: Node) -> list[Bounded]:
+    """What is computed for each row, or each element of a batch, by itself."""
+    x, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
+    rows = attr(node, "axis") % len(x.dims) if node.op == "layer_normalization" else 1
+    bias = others[1] if node.op == "gemm" and len(others) > 1 else None
+    if any(axis >= rows for axis in x.extents) or node.op == "gemm" and attr(node, "trans_a"):
         raise Unbounded
-    others = [None if v is None else g.fixed(v) for v in node.inputs[1:]]
+    if bias is not None and bias.type.dims[:-1] not in ((), (1,)):
+        raise Unbounded
     return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
 
 
@@ -138,16 +141,6 @@ def matmul(g: Bounds, node: Node) -> list[Bounded]:
     extents |= {at: n for at, n in ((rank - 2, rows), (rank - 1, columns)) if n is not None}
     values = [g.masked(a, 0, [len(a.dims) - 1]), g.masked(b, 0, [len(b.dims) - 2])]
     return [Bounded(g.again(node, *values)[0], extents)]
-
-
-@follows("gemm")
-def gemm(g: Bounds, node: Node) -> list[Bounded]:
-    """With as many rows as there are."""
-    a, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
-    bias = others[1] if len(others) > 1 else None
-    if a.extents.keys() - {0} or attr(node, "trans_a") or bias is not None and bias.type.dims[:-1] not in ((), (1,)):
-        raise Unbounded
-    return [Bounded(g.again(node, a.value, *others)[0], a.extents)]
 
 
 @follows("einsum")

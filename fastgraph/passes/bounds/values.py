@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from ...ir import Value
@@ -26,6 +26,16 @@ class Extent:
 Dim: TypeAlias = int | Extent
 
 
+def most_of(dims: Iterable[Dim]) -> list[int]:
+    """The extents that these may have at most."""
+    return [n.most if isinstance(n, Extent) else int(n) for n in dims]
+
+
+def extents_of(dims: Iterable[Dim]) -> dict[int, Extent]:
+    """Those that depend on data, by axis."""
+    return {axis: n for axis, n in enumerate(dims) if isinstance(n, Extent)}
+
+
 def same(a: Extent | None, b: Extent | None) -> bool:
     """Whether two axes have as many elements in every run."""
     return a is not None and b is not None and a.count is b.count
@@ -38,6 +48,10 @@ class Below(NamedTuple):
 
     axis: int | None
     extents: tuple[Extent | None, ...]
+
+    def for_all(self) -> Below | None:
+        """The same of a value that has the axis no more; None where places along it differ."""
+        return Below(None, self.extents) if self.axis is None or len(self.extents) == 1 else None
 
 
 class Bounded(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sums of products along named axes: as products of matrices, between transposes, and sums."""
+"""Sums of products along named axes as products of matrices and sums; products of stacks of matrices."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from itertools import chain
 from math import prod
 
+import numpy as np
+
 from ...ir import Node, Value
+from ...ir.build import constant
 from ...ops.matmul import terms_of
-from ...rules.operands import known
+from ...rules.operands import known, real
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
@@ -105,3 +108,26 @@ def _product(g: Sweep, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: se
     y = grouped(a, a_axes, rows, inner) @ grouped(b, b_axes, inner, columns)
     own = (*batch, *rows, *columns)
     return g.shape(y, *(sizes[axis] for axis in own)), own
+
+
+@rule("pads", "matmul")
+def spread_matmul(g: Sweep, node: Node) -> bool:
+    """Given ``y = a @ b`` of stacks of matrices that are spread over one another; result the product of two alike."""
+    a, b = node.inputs[:2]
+    assert a is not None and b is not None
+    if len(node.inputs) > 2 or not all(v.type.concrete and v.type.size for v in (a, b, node.out)):
+        return False
+    if not real(a.type.dtype) or len(a.type.dims) < 2 or len(b.type.dims) < 3:
+        return False
+    stack = node.out.type.dims[:-2]
+    if a.type.dims[:-2] == b.type.dims[:-2] or (*stack, a.type.dims[-2], b.type.dims[-1]) != node.out.type.dims:
+        return False
+    return g.again(node, [_spread(g, a, stack), _spread(g, b, stack)])
+
+
+def _spread(g: Sweep, value: Value, stack: tuple[int, ...]) -> Value:
+    """As many matrices as the stack has."""
+    dims = (*stack, *value.type.dims[-2:])
+    if value.data is not None and value.type.dims != dims:
+        return constant(value, np.ascontiguousarray(np.broadcast_to(value.data, dims)), "spread")
+    return g.spread(value, *dims)

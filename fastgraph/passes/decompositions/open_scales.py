@@ -10,7 +10,7 @@ import numpy as np
 from ...ir import Node, Value
 from ...ops.narrow import INTEGERS, is_narrow
 from ...ops.registry import attr
-from ...rules.operands import known, operand
+from ...rules.operands import SUMMED, known, operand
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32, F64, I32, I64
@@ -18,8 +18,6 @@ from .element_types import F32, F64, I32, I64
 SMALL = tuple(np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16))
 """Stored numbers that f32 holds."""
 MOST = float(np.finfo(np.float32).max)
-SUMMED = 1 << 8
-"""How many products of bytes f32 sums without rounding."""
 
 
 def wider(dtype: Any) -> np.dtype:

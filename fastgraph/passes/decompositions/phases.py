@@ -1,4 +1,4 @@
-"""Transposed convolutions of groups as convolutions: one for each phase, the outputs that are a stride apart."""
+"""Transposed convolutions of groups as convolutions: one for each phase, outputs a stride from one another."""
 
 from __future__ import annotations
 

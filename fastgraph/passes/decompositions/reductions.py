@@ -1,11 +1,17 @@
-"""Reductions along axes that do not lie side by side."""
+"""Reductions along axes that do not lie side by side, or by simpler ones; running sums."""
 
 from __future__ import annotations
 
+from math import prod
+
+import numpy as np
+
 from ...ir import Node, Value
 from ...ops.reduce import reduced_axes
+from ...ops.registry import attr
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
+from .element_types import F32, F64, I64
 
 ALIKE = "reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2", "reduce_log_sum_exp"
 AFTER = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
@@ -77,3 +83,73 @@ def _runs(axes: list[int]) -> list[list[int]]:
         else:
             runs.append([axis])
     return runs
+
+
+@rule("f64_rest other_types", "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp")
+def composed(g: Sweep, node: Node) -> bool:
+    """Reductions of whole numbers and f64 as sums, with elementwise work before and after; of f32 where the axes do not
+    lie side by side.
+    """
+    x, dtype = node.x, node.x.type.dtype
+    if not x.type.concrete or not node.out.type.concrete or dtype is None or not x.type.size or "chain" in node.attrs:
+        return False
+    if dtype.kind not in "iuf" or (node.has(1) and node.const(1) is None):
+        return False
+    axes = reduced_axes(node, len(x.type.dims), node.const(1)) or ()
+    if dtype == F32 and (node.op == "reduce_mean" or not _separated(axes, x.type.dims)):
+        return False
+    real = F32 if dtype == F32 else F64
+    wide = real if dtype.kind == "f" else np.dtype(np.uint64) if dtype.kind == "u" else I64
+
+    keep = bool(attr(node, "keepdims"))
+    match node.op:
+        case "reduce_mean":
+            y = g.sum(g.cast(x, wide), axes, keep) / prod(x.type.dims[a] for a in axes)
+        case "reduce_l1":
+            y = g.sum(abs(x), axes, keep)
+        case "reduce_sum_square":
+            y = g.sum(x * x, axes, keep)
+        case "reduce_l2":
+            y = g.sqrt(g.cast(g.sum(g.cast(x * x, wide), axes, keep), real))
+        case "reduce_log_sum":
+            y = g.log(g.cast(g.sum(g.cast(x, wide), axes, keep), real))
+        case _:
+            x = g.cast(x, real)
+            top = g.largest(x, axes, keep=True)
+            top = g.choose(abs(top) < np.inf, top, 0)
+            y = g.log(g.sum(g.exp(x - top), axes, keep=True)) + top
+    return g.becomes(g.cast(y, dtype))
+
+
+def _separated(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
+    """Whether there are no axes to reduce, or one that stays lies between them."""
+    chosen = [a for a in axes if dims[a] != 1]
+    between = range(min(chosen, default=0), max(chosen, default=-1) + 1)
+    return not chosen or any(dims[a] != 1 and a not in axes for a in between)
+
+
+@rule("f64", "softmax log_softmax")
+def softmax(g: Sweep, node: Node) -> bool:
+    """Of f64: exp(x - max), divided by its sum."""
+    x = node.x
+    if x.type.dtype != F64 or not x.type.concrete or not x.type.size:
+        return False
+    axes = [attr(node, "axis") % len(x.type.dims)]
+    moved = x - g.largest(x, axes, keep=True)
+    power = g.exp(moved)
+    total = g.sum(power, axes, keep=True)
+    return g.becomes(power / total if node.op == "softmax" else moved - g.log(total))
+
+
+@rule("early", "cum_sum cum_prod")
+def axis_at_run_time(g: Sweep, node: Node) -> bool:
+    """A running sum along an axis that is told at run time: along each of up to three, of which one is chosen."""
+    x, at, rank = node.x, node.inputs[1], len(node.x.type.shape or ())
+    assert at is not None
+    if at.data is not None or not x.type.concrete or not 1 <= rank <= 3 or not x.type.size:
+        return False
+    if at.type.shape not in ((), (1,)):
+        return False
+    sums = [g.shape(g(node.op, x, np.array(i), **node.attrs), 1, *x.type.dims) for i in range(rank)]
+    axis = g.shape(g.cast(at, I64))
+    return g.becomes(g.pick(g("concat", *sums, axis=0), axis))

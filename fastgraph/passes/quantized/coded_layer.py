@@ -1,4 +1,4 @@
-"""Products of few rows by stored bytes, which no kernel multiplies as integers."""
+"""Products by constants in a few bits, or of few rows by bytes, as layers that read the stored codes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,88 @@ import numpy as np
 
 from ...freedoms import threshold
 from ...ir import Node, TensorType, Value
+from ...ir.build import constant
 from ...ir.weights import once
+from ...ops.registry import attr
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .block_layer import codes_of
 
 F32 = np.dtype(np.float32)
+BITS = (2, 4, 8)
+
+
+@rule("block_weights", "matmul gemm")
+def block_layer(g: Sweep, node: Node) -> bool:
+    """A product by what blocks of stored integers stand for.
+
+    Given ``y = matmul(x, dequantize_linear(w, s, z) {axis=0, block_size=32})``, w, s and z constants; result
+    ``y = block_dense(x, codes, s, z)``. The reals may be transposed, and the product a gemm.
+    """
+    if len(node.inputs) < 2 or not node.out.type.concrete or node.out.type.dtype != F32 or not _plain(node):
+        return False
+    turned = g.made_by(node.inputs[1], "transpose")
+    real = g.made_by(node.inputs[1] if turned is None else turned.x, "dequantize_linear")
+    across = (node.op == "gemm" and bool(attr(node, "trans_b"))) != (turned is not None)
+    if real is None:
+        return False
+    stored, scale, zero, block = real.const(0), real.const(1), real.const(2), attr(real, "block_size")
+    if stored is None or scale is None or not block or stored.ndim != 2 or real.has(2) and zero is None:
+        return False
+    along = 1 if across else 0
+    bits = _bits(stored, stored.shape[along], block)
+    if bits is None or attr(real, "axis") % 2 != along or scale.dtype != F32 or not np.isfinite(scale).all():
+        return False
+    codes = once(codes_of, stored if across else stored.T, bits, block)
+    numbers = [codes, once(_by_row, scale, across)]
+    if zero is not None or stored.dtype == np.uint8:
+        middle = 0 if stored.dtype == np.uint8 else 1 << (bits - 1)
+        numbers.append(once(_zero_points, np.zeros_like(scale) if zero is None else zero, across, middle))
+    inputs = [constant(node.inputs[1], data, "codes") for data in numbers]  # type: ignore[arg-type]
+    y = g("block_dense", node.x, *inputs, type=TensorType(F32, node.out.type.shape), bits=bits, block=block)
+    return g.becomes(y + node.inputs[2] if node.has(2) else y)
+
+
+def _by_row(numbers: np.ndarray, across: bool) -> np.ndarray:
+    """[N, blocks] from that, or from [blocks, N]."""
+    return np.ascontiguousarray(numbers if across else numbers.T)
+
+
+def _zero_points(points: np.ndarray, across: bool, middle: int) -> np.ndarray:
+    """Of codes, which are `middle` more than the stored numbers."""
+    return _by_row(points.astype(np.float32) + np.float32(middle), across)
+
+
+def _plain(node: Node) -> bool:
+    """Whether a gemm is a product and a sum as they are."""
+    if node.op != "gemm":
+        return True
+    return not attr(node, "trans_a") and attr(node, "alpha") == 1 and (not node.has(2) or attr(node, "beta") == 1)
+
+
+def _bits(stored: np.ndarray, k: int, block: int) -> int | None:
+    """The fewest bits that hold all numbers, in whole words of 32 for a row and for a block; None where none do, and
+    for what isn't int8 or uint8.
+    """
+    if stored.dtype not in (np.int8, np.uint8) or not stored.size:
+        return None
+    low, high = int(stored.min()), int(stored.max())
+    signed = stored.dtype == np.int8
+    limits = ((-(1 << b >> 1), (1 << b >> 1) - 1) if signed else (0, (1 << b) - 1) for b in BITS)
+    whole = (k * b % 32 == 0 == block * b % 32 for b in BITS)
+    found = zip(BITS, limits, whole, strict=True)
+    return next((b for b, (least, most), fits in found if fits and least <= low and high <= most), None)
+
+
+def codes_of(rows: np.ndarray, bits: int, block: int) -> np.ndarray:
+    """uint8 [N, blocks, block * bits / 8] of integers [N, K], 0 and up, the first in the low bits of a byte."""
+    n, k = rows.shape
+    blocks, together = -(-k // block), 8 // bits
+    full = np.zeros((n, blocks * block), np.uint8)
+    full[:, :k] = rows.astype(np.uint8) + (np.uint8(1 << (bits - 1)) if rows.dtype == np.int8 else np.uint8(0))
+    parts = full.reshape(n, blocks, -1, together) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(parts, axis=-1)
+
+
 FEW, MANY = 8, 1 << 16
 """Rows up to which a product takes as long as its weights take to read, where there are so many."""
 
@@ -58,8 +134,8 @@ def _column(values: tuple[float, ...], n: int) -> np.ndarray:
 
 def _bytes_of(g: Sweep, w: Value | None) -> Value | None:
     """The stored matrix of bytes whose reals, or which itself, a value is."""
-    maker = None if w is None else g.maker.get(w)
-    if maker is not None and maker.op == "requantize" and w is not None and w.type.quant is None:
+    maker = g.made_by(w, "requantize")
+    if maker is not None and w is not None and w.type.quant is None:
         w = maker.x
     return w if w is not None and w.type.dtype in (np.int8, np.uint8) and len(w.type.dims) == 2 else None
 

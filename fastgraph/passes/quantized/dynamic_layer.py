@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
+from ...rules.operands import operand
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
@@ -20,9 +21,9 @@ def dynamic_layer(g: Sweep, node: Node) -> bool:
     """
     if "chain" in node.attrs or node.out.type.dtype != np.float32:
         return False
-    rounding = g.maker.get(node.x)
-    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
-    if rounding is None or rounding.op != "dynamic_round" or w is None or not _plain(w, rounding.attrs["per"]):
+    rounding = g.made_by(node.x, "dynamic_round")
+    w, b = node.inputs[1], operand(node, 2)
+    if rounding is None or w is None or not _plain(w, rounding.attrs["per"]):
         return False
     if b is not None and (b.data is None or b.type.dtype != np.float32):
         return False

@@ -10,14 +10,12 @@ import numpy as np
 from ...ir import Node, Quantization, TensorType, Value
 from ...ops.shape import permutation
 from ...ops.window import resolve_pads, window_attrs
+from ...rules.operands import BYTES, PLAIN, SUMMED, WHOLE
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from ..decompositions.open_scales import SUMMED
-from ..explicit_quantization import BYTES, WHOLE
 
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
-PLAIN: dict[str, Any] = {"saturate": 1, "round_mode": "up", "format": ""}
 EXACT = 1 << 24
 """The sums that f32 holds without rounding are below."""
 
@@ -35,7 +33,7 @@ def integer_product(g: Sweep, node: Node) -> bool:
         return False
     factors = _factors(g, node)
     for real in factors:
-        cast = _maker(g, real, "cast")
+        cast = g.made_by(real, "cast")
         after, product = _behind_transposes(g, None if cast is None else cast.x)
         if product is None or product.op not in REAL:
             continue
@@ -77,7 +75,7 @@ def _factors(g: Sweep, node: Node) -> list[Value]:
     """What is multiplied, where products are factors of products."""
     found: list[Value] = []
     for value in node.inputs:
-        inner = _maker(g, value, "mul")
+        inner = g.made_by(value, "mul")
         found += [value] if inner is None else _factors(g, inner)  # type: ignore[list-item]
     return found
 
@@ -138,15 +136,10 @@ def _points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
     return tuple(int(z) for z in zero.data.reshape(-1))
 
 
-def _maker(g: Sweep, value: Value | None, op: str) -> Node | None:
-    node = None if value is None else g.maker.get(value)
-    return node if node is not None and node.op == op else None
-
-
 def _behind_transposes(g: Sweep, value: Value | None) -> tuple[list[Node], Node | None]:
     """(the transposes that a value went through, in order; what makes what they begin with)."""
     found: list[Node] = []
-    while (turned := _maker(g, value, "transpose")) is not None:
+    while (turned := g.made_by(value, "transpose")) is not None:
         found.insert(0, turned)
         value = turned.x
     return found, None if value is None else g.maker.get(value)

@@ -6,9 +6,9 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...ops.evaluate import run_node
+from ...rules.operands import BYTES
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from ..explicit_quantization import BYTES
 
 
 @rule("tables", lambda op: op.step is not None, "requantize", quantized=True)
@@ -38,13 +38,13 @@ def _function(g: Sweep, value: Value, further: bool = True) -> tuple[Value, np.n
 
     `further`: look through a change of quantization, but through no second one, of which there may be very many.
     """
-    maker = g.maker.get(value)
-    if maker is not None and maker.op == "table":
-        return maker.x, maker.attrs["values"]
+    if (table := g.made_by(value, "table")) is not None:
+        return table.x, table.attrs["values"]
     quant = value.type.quant
     if value.type.dtype not in BYTES or quant is None or quant.axis is not None:
         return None
-    if further and maker is not None and maker.op == "requantize" and maker.x.type.dtype in BYTES:
+    maker = g.made_by(value, "requantize") if further else None
+    if maker is not None and maker.x.type.dtype in BYTES:
         before = _function(g, maker.x, False)
         if before is not None:
             return before[0], run_node(maker.with_([_line(maker.x)], [_line(value)]), [before[1]])[0]
