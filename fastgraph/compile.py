@@ -17,8 +17,8 @@ from .objects.link import link
 from .passes.dynamic import cut_dynamic, is_dynamic
 from .passes.specialize import sizes_suit, specialize, states_fit
 from .passes.stages import EARLY_ENDS, optimize
-from .plan.build import build
 from .plan.lower import Matches
+from .plan.lower.build import build
 from .plan.program import Program, Step, UserKernel
 from .room import need
 from .shared import Shapes, Shared, guarded, name_of

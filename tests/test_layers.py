@@ -38,3 +38,12 @@ def test_what_is_found() -> None:
     assert "fastgraph.deadline" in found["fastgraph.objects.cache"], "a module of a package"
     assert "fastgraph.tools.cli" in found["fastgraph.__main__"]
     assert "runtime --> compile" in picture() and "runtime --> ir" not in picture()
+
+
+def test_a_folder_and_its_sub_folders_do_not_import_each_other_both_ways() -> None:
+    found = imports()
+    files = modules()
+    package = {m: m if path.name == "__init__.py" else m.rpartition(".")[0] for m, path in files.items()}
+    pairs = {(package[one], package[other]) for one, others in found.items() for other in others if other in package}
+    both = [(one, other) for one, other in pairs if other.startswith(f"{one}.") and (other, one) in pairs]
+    assert not [pair for pair in both if pair[0] != "fastgraph"], both

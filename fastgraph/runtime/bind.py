@@ -21,8 +21,8 @@ from ..kernels.isa.tiers import NUMPY
 from ..ops.control import REFUSED
 from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS, USER, attr
-from ..plan.build import KEEP
 from ..plan.describe import macs
+from ..plan.lower.build import KEEP
 from ..plan.program import AnyStep, Arg, HostStep, Jump, Step, Table, UserKernel
 from .memory import Memory
 from .partition import lookups_of, partition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir import Node
-from ..plan.build import KEEP
+from ..plan.lower.build import KEEP
 from ..plan.program import ERROR, AnyStep, HostStep, Jump, Step
 
 Part = HostStep | Jump | list[Step | Jump]

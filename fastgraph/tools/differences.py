@@ -10,7 +10,7 @@ import numpy as np
 from ..ir import Node
 from ..ops.evaluate import run_node
 from ..ops.registry import OPS, Quant
-from ..plan.build import KEEP
+from ..plan.lower.build import KEEP
 
 RELATIVE = 1e-5
 """Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,

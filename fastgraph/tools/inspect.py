@@ -20,9 +20,9 @@ from ..passes.dynamic import cut_dynamic, is_dynamic
 from ..passes.specialize import missing_dims, specialize
 from ..passes.stages import stages
 from ..plan.arena import draw
-from ..plan.build import lifetimes
 from ..plan.describe import kernel_counts, steps
 from ..plan.lower import Matches
+from ..plan.lower.build import lifetimes
 from ..rules.rule import watching
 from ..runtime.model import Model, TensorSpec
 from ..text import bytes_text, table

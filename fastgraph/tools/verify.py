@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
-from ..plan.build import KEEP
+from ..plan.lower.build import KEEP
 from ..plan.program import AnyStep, HostStep, Jump, Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable

@@ -156,7 +156,7 @@ def test_what_differs_is_found_and_made_small() -> None:
 
 def test_a_wrong_plan_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory of a value that is still read, given to another."""
-    from fastgraph.plan import build
+    from fastgraph.plan.lower import build
 
     honest = build.lifetimes
 

@@ -349,7 +349,7 @@ def test_a_key_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
     with unlinked(), patch("fastgraph.plan.lower.gemm.layer_f32.pack_weights", changing):
         model = layers().load()
-        monkeypatch.setattr("fastgraph.plan.build.checked", lambda: "")
+        monkeypatch.setattr("fastgraph.plan.lower.build.checked", lambda: "")
         model.resize({"x": (64, 128)})
         with pytest.raises(fg.PlanError, match="key"):
             model.resize({"x": (640, 128)})

@@ -30,7 +30,7 @@ MOST = 192
 """Modules of fastgraph: each takes a tenth of a millisecond, and more where it makes classes."""
 
 UNUSED = [
-    "ops.attention", "extras", "ops.resize", "plan.search", "plan.records", "plan.reach", "kernels.amx.pick_amx",
+    "ops.attention", "extras", "ops.resize", "plan.search", "plan.reach", "kernels.amx.pick_amx",
     "kernels.core.build", "kernels.lang", "kernels.move.resize_tables", "objects.workers", "tools", "demo",
     "passes.decompositions.attention", "passes.attention", "passes.quantized.integer_product", "passes.norms",
     "passes.decompositions.normalizations", "passes.decompositions.open_weights", "passes.decompositions.phases",

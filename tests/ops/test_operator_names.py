@@ -14,8 +14,8 @@ from fastgraph.frontends.mil.signatures import parsed
 from fastgraph.ops import OPS
 from fastgraph.passes import layout
 from fastgraph.passes.quantized import dynamic_layer, integer_product
-from fastgraph.plan.build import KEEP
 from fastgraph.plan.lower import LOWERINGS
+from fastgraph.plan.lower.build import KEEP
 
 ROOT = Path(fastgraph.__file__).parent
 

@@ -28,7 +28,7 @@ from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.plan.constants import SLACK
 from fastgraph.plan.lower import depth_first
 from fastgraph.plan.program import Arg, Ref, Scratch, Step, Table, buffer_bytes
-from fastgraph.plan.records import verify_records
+from fastgraph.plan.reach.records import verify_records
 from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.bind import records
 from fastgraph.runtime.executable import Executable, compile_graph

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastgraph.ir import Node, Value, read_by
 from fastgraph.ops.evaluate import operands, run_node
-from fastgraph.plan.build import KEEP
+from fastgraph.plan.lower.build import KEEP
 from fastgraph.plan.program import AnyStep, HostStep, Ref, Scratch, Step
 from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.executable import Executable

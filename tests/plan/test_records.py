@@ -25,7 +25,7 @@ from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
 from fastgraph.plan.lower import depth_first
 from fastgraph.plan.program import Ref, Step
 from fastgraph.plan.reach import NO_STEPS, RULES
-from fastgraph.plan.records import verify_records
+from fastgraph.plan.reach.records import verify_records
 from tests.nets import F32, Net
 from tests.plan.record_mutants import GRAPHS
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..freedoms import free
-from ..ir import Graph, Value, read_by
-from ..ir.weights import current as current_weights
-from ..kernels.isa.tiers import Tier
-from .arena import Buffer, Packing, plan
-from .constants import Constants
-from .lower import Emit, Matches, emit_copies, emit_graph
-from .program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, checked
-from .storage import Views, has_memory
-from .verify import verify
+from ...freedoms import free
+from ...ir import Graph, Value, read_by
+from ...ir.weights import current as current_weights
+from ...kernels.isa.tiers import Tier
+from ..arena import Buffer, Packing, plan
+from ..constants import Constants
+from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, checked
+from ..storage import Views, has_memory
+from ..verify import verify
+from . import Emit, Matches, emit_copies, emit_graph
 
 ALIGN = 64
 KEEP = "keep"
@@ -45,7 +45,7 @@ def build(
     emit_copies(emit, {value: final for value, final in (kept or {}).items() if final is not value}, KEEP)
     _place(program, graph, lowest)
     if checked():
-        from .records import verify_records
+        from ..reach.records import verify_records
 
         verify_records(program, tier, threads, graph.inputs, graph.outputs, kept or ())
     return program

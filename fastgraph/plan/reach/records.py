@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import PlanError
-from ..ir import Node, Value, read_by
-from ..kernels.core.kernel import Kernel
-from ..kernels.isa.tiers import Tier
-from ..kernels.pointwise.rows import WALK
-from .constants import SLACK
-from .program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
-from .reach import Call, Misfit, Reach, reaches_of
-from .reach.regions import Region, fill, holds, meet, region
-from .storage import Storage, last, row_count
+from ...errors import PlanError
+from ...ir import Node, Value, read_by
+from ...kernels.core.kernel import Kernel
+from ...kernels.isa.tiers import Tier
+from ...kernels.pointwise.rows import WALK
+from ..constants import SLACK
+from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
+from ..storage import Storage, last, row_count
+from . import Call, Misfit, Reach, reaches_of
+from .regions import Region, fill, holds, meet, region
 
 Base = Value | Scratch | int
 Written = bool | np.ndarray
