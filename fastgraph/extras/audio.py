@@ -10,8 +10,8 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ops import check
+from ..ops.inference import FLOAT, FLOAT32, NUMBER, Types
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT, FLOAT32, NUMBER, Types
 from ..ops.work import squares
 from ..rules.operands import known, number
 from ..rules.rule import rule

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
+from ..ops.inference import FLOAT32, FLOAT64, INT32, NUMBER, Types
 from ..ops.registry import REQUIRED, attr, define
-from ..ops.shapes import FLOAT32, FLOAT64, INT32, NUMBER, Types
 from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep

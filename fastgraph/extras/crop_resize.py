@@ -6,8 +6,8 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType, Value
 from ..ops import check
+from ..ops.inference import FLOAT64, INT64, NUMBER, Types
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT64, INT64, NUMBER, Types
 from ..ops.work import squares
 from ..rules.operands import known, operand
 from ..rules.rule import rule

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
+from ..ops.inference import FLOAT, FLOAT32, Types, product, shown
 from ..ops.registry import attr, define, fail
 from ..ops.sample import sampled
-from ..ops.shapes import FLOAT, FLOAT32, Types, product, shown
 from ..ops.window import output_size, window_attrs
 from ..ops.work import window
 from ..rules.operands import known, operand

@@ -12,8 +12,8 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..ops import check
 from ..ops.detection import overlapping
+from ..ops.inference import FLOAT, FLOAT32, Types
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT, FLOAT32, Types
 from ..ops.work import squares
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ..ir import Node, Value
+from ..ops.inference import FLOAT64
 from ..ops.registry import attr
-from ..ops.shapes import FLOAT64
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
+from ..ops.inference import FLOAT, Types
 from ..ops.registry import define, fail
-from ..ops.shapes import FLOAT, Types
 from ..rules.operands import known, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep

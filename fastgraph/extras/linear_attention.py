@@ -10,8 +10,8 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ops import check
 from ..ops.attention import head_dims
+from ..ops.inference import FLOAT, Types, same_type
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT, Types, same_type
 from ..ops.work import squares
 from ..rules.operands import known, operand
 from ..rules.rule import rule

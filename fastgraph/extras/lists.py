@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
+from ..ops.inference import WHOLE, Types, ints
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import WHOLE, Types, ints
 
 LONGEST = 1 << 24
 """No list grows longer: a greater index is taken for a mistake."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ops import check
+from ..ops.inference import FLOAT, WHOLE, Types, same_type
 from ..ops.registry import attr, define, fail
-from ..ops.shapes import FLOAT, WHOLE, Types, same_type
 from ..rules.operands import known, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep

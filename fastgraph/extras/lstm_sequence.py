@@ -18,8 +18,8 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ir.build import constant
 from ..ops import check
+from ..ops.inference import FLOAT, FLOAT32, Types
 from ..ops.registry import attr, define, fail
-from ..ops.shapes import FLOAT, FLOAT32, Types
 from ..ops.work import squares
 from ..rules.operands import operand
 from ..rules.rule import rule

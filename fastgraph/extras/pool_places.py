@@ -12,8 +12,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
+from ..ops.inference import FLOAT32, Types, lowest
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT32, Types, lowest
 from ..ops.work import window
 
 WIDEST = 1 << 15

@@ -17,8 +17,8 @@ from ..ir import Node, TensorType, Value
 from ..ir.build import constant
 from ..limits import current
 from ..ops import check
+from ..ops.inference import BOOL, FLOAT, FLOAT32, FLOAT64, INT32, INT64, NUMBER, Types, ints, unknown_dims
 from ..ops.registry import OPS, REQUIRED, attr, define, fail
-from ..ops.shapes import BOOL, FLOAT, FLOAT32, FLOAT64, INT32, INT64, NUMBER, Types, ints, unknown_dims
 from ..rules.operands import decided, number, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep

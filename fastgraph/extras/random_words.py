@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..kernels.pointwise.random_rounds import halves, philox, threefry
+from ..ops.inference import Types
 from ..ops.registry import REQUIRED, attr, define
-from ..ops.shapes import Types
 from ..plan.lower.registry import Emit, Slot, lowers
 
 

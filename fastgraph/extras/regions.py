@@ -9,8 +9,8 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ops import check
+from ..ops.inference import FLOAT, FLOAT32, INT64, Types, shown
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT, FLOAT32, INT64, Types, shown
 from ..ops.work import squares
 from ..rules.operands import known, operand
 from ..rules.rule import rule

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
+from ..ops.inference import NUMBER, WHOLE, Types, ints
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import NUMBER, WHOLE, Types, ints
 
 
 def _start(kind: str, dtype: np.dtype) -> Any:

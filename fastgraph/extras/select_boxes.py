@@ -9,8 +9,8 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..ops import check
 from ..ops.detection import as_corners, overlapping
+from ..ops.inference import INT64, NUMBER, Types
 from ..ops.registry import REQUIRED, attr, define
-from ..ops.shapes import INT64, NUMBER, Types
 from ..ops.work import squares
 
 

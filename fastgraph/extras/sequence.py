@@ -9,8 +9,8 @@ import numpy as np
 from ..ir import UNKNOWN, Node, TensorType
 from ..ops import check
 from ..ops.index import split_sizes
+from ..ops.inference import BOOL, INT64, WHOLE, Types, axis_of, ints, same_type
 from ..ops.registry import attr, define, fail
-from ..ops.shapes import BOOL, INT64, WHOLE, Types, axis_of, ints, same_type
 
 
 def _host(node: Node, types: Types) -> list[TensorType]:

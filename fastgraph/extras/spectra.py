@@ -13,8 +13,8 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType, Value
 from ..ops import check
+from ..ops.inference import FLOAT, FLOAT32, NUMBER, Types, axis_of, ints, join
 from ..ops.registry import Layout, attr, define, fail
-from ..ops.shapes import FLOAT, FLOAT32, NUMBER, Types, axis_of, ints, join
 from ..ops.work import squares
 from ..rules.operands import decided, known, number, operand
 from ..rules.rule import rule

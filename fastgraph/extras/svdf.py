@@ -9,8 +9,8 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..ir.quantization import to_real, to_stored
 from ..ops import check
+from ..ops.inference import FLOAT, FLOAT32, Types
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT, FLOAT32, Types
 from ..ops.work import squares
 from ..rules.operands import operand
 from ..rules.rule import rule

@@ -10,8 +10,8 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..kernels.move.gather_scatter_plan import Component, scattered
 from ..ops import check
+from ..ops.inference import FLOAT, WHOLE, Types, ints, product
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import FLOAT, WHOLE, Types, ints, product
 from ..ops.window import window_attrs
 from ..ops.work import squares
 from ..plan.lower.move.places import Indexing, Loops, asked, fitting, indices_of, loops_of

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..ir import Node, TensorType, Value
 from ..ops import check
+from ..ops.inference import Types
 from ..ops.registry import REQUIRED, attr, define, fail
-from ..ops.shapes import Types
 from ..ops.slices import REDUCTIONS
 from ..ops.work import squares
 from ..rules.rule import rule

@@ -12,8 +12,8 @@ from ..ir import Node, TensorType
 from . import check
 from .chain import step
 from .elementwise import erfc, infer_broadcast
+from .inference import NUMBER, Types, axis_of, in_float32, same_type
 from .registry import Layout, attr, define
-from .shapes import NUMBER, Types, axis_of, in_float32, same_type
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:

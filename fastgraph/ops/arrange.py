@@ -11,8 +11,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
+from .inference import INT64, Types, axes_of, axis_of, ints, length, product, same_type, shown
 from .registry import attr, define, fail
-from .shapes import INT64, Types, axes_of, axis_of, ints, length, product, same_type, shown
 from .work import in_python
 
 

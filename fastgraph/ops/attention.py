@@ -9,8 +9,8 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
+from .inference import FLOAT, WHOLE, Types, join, same_type, shown
 from .registry import attr, define, fail
-from .shapes import FLOAT, WHOLE, Types, join, same_type, shown
 from .work import squares
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
+from .inference import FLOAT32, Types, join
 from .registry import REQUIRED, attr, define, fail
-from .shapes import FLOAT32, Types, join
 
 
 def block_weights(codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int, k: int) -> np.ndarray:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType
 from . import check
+from .inference import INT64, WHOLE, Types, axis_of, ints, length, same_type, shown
 from .registry import REQUIRED, attr, define, fail
-from .shapes import INT64, WHOLE, Types, axis_of, ints, length, same_type, shown
 
 MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
 

@@ -9,9 +9,9 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ir import Node, TensorType
 from . import check
+from .inference import STRING, Types
 from .narrow import is_narrow, rounded
 from .registry import REQUIRED, Layout, attr, define, fail
-from .shapes import STRING, Types
 
 
 def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
+from .inference import WHOLE, Types, shown
 from .registry import fail
-from .shapes import WHOLE, Types, shown
 
 KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "O": "string"}
 """NumPy's letters for kinds of element types, as messages show them."""

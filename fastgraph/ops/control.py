@@ -17,8 +17,8 @@ from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
 from ..room import LARGE, need
 from . import check
 from .evaluate import evaluate, infer_graph, operands
+from .inference import BOOL, INT64, WHOLE, Types, axis_of, join
 from .registry import REQUIRED, attr, define, fail
-from .shapes import BOOL, INT64, WHOLE, Types, axis_of, join
 
 ROUNDS = 12
 """Enough rounds for carried types to settle: each round loses an extent or a rank, or is the last."""

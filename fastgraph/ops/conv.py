@@ -11,8 +11,8 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType
 from . import check
+from .inference import FLOAT, INT32, WHOLE, Types, shown
 from .registry import LAYER, Layout, Quant, attr, define, fail
-from .shapes import FLOAT, INT32, WHOLE, Types, shown
 from .window import met, output_size, resolve_pads, window_attrs
 from .work import window
 

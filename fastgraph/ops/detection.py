@@ -9,8 +9,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
+from .inference import INT64, NUMBER, WHOLE, Types, ints, join
 from .registry import attr, define, fail
-from .shapes import INT64, NUMBER, WHOLE, Types, ints, join
 from .window import reach, tap, window_attrs
 from .work import squares
 

@@ -17,9 +17,9 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .conv import WINDOW, conv_shape, convolve
+from .inference import FLOAT32, Types
 from .matmul import dense_shape
 from .registry import LAYER, REQUIRED, Layout, attr, define, fail
-from .shapes import FLOAT32, Types
 from .work import products, window
 
 PER = ("batch", "row", "tensor")

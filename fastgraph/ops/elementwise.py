@@ -12,8 +12,8 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .chain import Step, step
+from .inference import ARITHMETIC, BOOL, NUMBER, WHOLE, Types, broadcast, in_float32, same_type, shown
 from .registry import REQUIRED, Layout, attr, define, fail
-from .shapes import ARITHMETIC, BOOL, NUMBER, WHOLE, Types, broadcast, in_float32, same_type, shown
 
 erf, erfc = (np.vectorize(f, otypes=[np.float64]) for f in (math.erf, math.erfc))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import Node, TensorType
+from .inference import Types, same_type
 from .registry import REQUIRED, attr, define, fail
-from .shapes import Types, same_type
 
 
 def nudged(node: Node) -> tuple[np.float32, np.float32, np.float32]:

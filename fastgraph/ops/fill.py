@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
+from .inference import NUMBER, Types, axis_of, ints, same_type
 from .registry import MAX_ELEMENTS, attr, define, fail
-from .shapes import NUMBER, Types, axis_of, ints, same_type
 
 
 def _infer_range(node: Node, types: Types) -> list[TensorType]:

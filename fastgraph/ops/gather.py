@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
+from .inference import WHOLE, Types, axis_of, same_type, shown
 from .registry import attr, define, fail
-from .shapes import WHOLE, Types, axis_of, same_type, shown
 
 REDUCTIONS: dict[str, Any] = {
     "add": np.add, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,

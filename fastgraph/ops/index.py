@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
+from .inference import INT64, NUMBER, WHOLE, Types, axes_of, axis_of, ints, join, length, shown
 from .registry import REQUIRED, Layout, attr, define, fail
-from .shapes import INT64, NUMBER, WHOLE, Types, axes_of, axis_of, ints, join, length, shown
 
 
 def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:

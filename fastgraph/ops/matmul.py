@@ -10,8 +10,8 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
+from .inference import FLOAT, INT32, NUMBER, WHOLE, Types, broadcast, in_float32, join, same_type, shown
 from .registry import REQUIRED, Quant, attr, define, fail
-from .shapes import FLOAT, INT32, NUMBER, WHOLE, Types, broadcast, in_float32, join, same_type, shown
 from .work import einsum, products
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
+from .inference import FLOAT, FLOAT32, Types, average, axes_of, axis_of, in_float32, same_type
 from .registry import REQUIRED, Layout, attr, define, fail
-from .shapes import FLOAT, FLOAT32, Types, average, axes_of, axis_of, in_float32, same_type
 from .work import neighbors
 
 EPSILON = 1e-5

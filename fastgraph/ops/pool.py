@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
+from .inference import INT64, Types, lowest, shown
 from .registry import REQUIRED, Layout, Quant, attr, define, fail
-from .shapes import INT64, Types, lowest, shown
 from .window import output_size, padded, reach, resolve_pads, tap, window_attrs
 from .work import window
 

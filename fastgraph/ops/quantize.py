@@ -12,10 +12,10 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .conv import WINDOW, conv_shape, need_zeros
+from .inference import FLOAT, FLOAT32, NUMBER, WHOLE, Types, axis_of, product
 from .matmul import check_zero, matmul_shape
 from .narrow import is_narrow, rounded, saturated_to
 from .registry import Layout, attr, define, fail
-from .shapes import FLOAT, FLOAT32, NUMBER, WHOLE, Types, axis_of, product
 from .work import products, window
 
 UINT8 = np.dtype(np.uint8)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node, Quantization, TensorType
+from .inference import FLOAT32, Types, same_type
 from .registry import Layout, Quant, define, fail
-from .shapes import FLOAT32, Types, same_type
 
 
 def flips(x: TensorType, out: TensorType) -> bool:

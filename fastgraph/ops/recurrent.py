@@ -16,8 +16,8 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .activation import FUNCTIONS, sigmoid
+from .inference import FLOAT, Types
 from .registry import attr, define, fail
-from .shapes import FLOAT, Types
 from .work import squares
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}

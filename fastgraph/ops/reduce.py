@@ -11,8 +11,8 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .elementwise import divide
+from .inference import ARITHMETIC, BOOL, INT64, NUMBER, WHOLE, Types, average, axes_of, axis_of, ints, lowest, same_type
 from .registry import Layout, Quant, attr, define, fail
-from .shapes import ARITHMETIC, BOOL, INT64, NUMBER, WHOLE, Types, average, axes_of, axis_of, ints, lowest, same_type
 
 
 def _log_sum_exp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:

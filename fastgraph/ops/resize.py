@@ -12,8 +12,8 @@ from ..ir import Dim, Node, TensorType
 from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_indices
 from ..kernels.move.resize_tables import Axis, ResizeTable, resize_table
 from . import check
+from .inference import FLOAT, WHOLE, Types, axes_of
 from .registry import Quant, attr, define, fail
-from .shapes import FLOAT, WHOLE, Types, axes_of
 from .work import resize
 
 MODES = ("nearest", "linear", "cubic")

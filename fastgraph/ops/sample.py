@@ -11,9 +11,9 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..kernels.move.resize_tables import cubic_weight
 from . import check
+from .inference import FLOAT, NUMBER, Types, ints, shown
 from .registry import REQUIRED, attr, define, fail
 from .resize import converted
-from .shapes import FLOAT, NUMBER, Types, ints, shown
 from .work import squares
 
 CUBIC = -0.75

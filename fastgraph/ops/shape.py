@@ -10,8 +10,8 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
+from .inference import INT64, WHOLE, Types, axes_of, broadcast, ints, length, product, shown, unknown_dims
 from .registry import REQUIRED, Layout, attr, define, fail
-from .shapes import INT64, WHOLE, Types, axes_of, broadcast, ints, length, product, shown, unknown_dims
 
 
 def permutation(node: Node, rank: int | None = None) -> tuple[int, ...]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
+from .inference import WHOLE, Types
 from .registry import REQUIRED, attr, define, fail
-from .shapes import WHOLE, Types
 
 REDUCTIONS: dict[str, Any] = {
     "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.logical_and, "or": np.logical_or,

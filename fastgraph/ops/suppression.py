@@ -10,8 +10,8 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .detection import as_corners, overlapping
+from .inference import INT64, NUMBER, Types, ints
 from .registry import define
-from .shapes import INT64, NUMBER, Types, ints
 from .work import squares
 
 

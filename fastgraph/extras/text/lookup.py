@@ -10,8 +10,8 @@ import numpy as np
 
 from ...ir import Node, TensorType
 from ...ops import check
+from ...ops.inference import FLOAT, INT32, STRING, WHOLE, Types, ints
 from ...ops.registry import REQUIRED, attr, define, fail
-from ...ops.shapes import FLOAT, INT32, STRING, WHOLE, Types, ints
 from ...ops.work import in_python, squares
 from .farmhash import fingerprint
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...ir import Node, TensorType
 from ...ops import check
+from ...ops.inference import BOOL, INT64, STRING, Types, broadcast
 from ...ops.registry import attr, define, fail
-from ...ops.shapes import BOOL, INT64, STRING, Types, broadcast
 from ...ops.work import in_python
 from ...room import need
 from .regex import Automaton, automaton

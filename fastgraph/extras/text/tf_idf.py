@@ -12,8 +12,8 @@ import numpy as np
 
 from ...ir import Node, TensorType, Value
 from ...ops import check
+from ...ops.inference import FLOAT32, Types
 from ...ops.registry import REQUIRED, attr, define, fail
-from ...ops.shapes import FLOAT32, Types
 from ...ops.work import squares
 from ...rules.operands import known
 from ...rules.rule import rule

@@ -8,9 +8,9 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, Value
+from ...ops.inference import axes_of
 from ...ops.registry import attr
 from ...ops.shape import permutation
-from ...ops.shapes import axes_of
 from .numbers import product, quotient, times
 from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, most_of, same

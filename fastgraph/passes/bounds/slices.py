@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir import Node, Value
+from ...ops.inference import axes_of
 from ...ops.registry import attr
-from ...ops.shapes import axes_of
 from .numbers import least
 from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded

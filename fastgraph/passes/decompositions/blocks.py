@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from ...ir import Node, Value
+from ...ops.inference import ints
 from ...ops.registry import attr
-from ...ops.shapes import ints
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 

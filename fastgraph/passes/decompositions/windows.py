@@ -11,9 +11,9 @@ import numpy as np
 
 from ...ir import Node, TensorType, Value
 from ...ops import window
+from ...ops.inference import ints
 from ...ops.pool import counts
 from ...ops.registry import attr
-from ...ops.shapes import ints
 from ...ops.window import reach, resolve_pads, window_attrs
 from ...rules.operands import PLAIN, known
 from ...rules.rule import rule

@@ -10,8 +10,8 @@ from ....ir import Node
 from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
 from ....ops.blocks import index_of
 from ....ops.index import places, slices
+from ....ops.inference import ints
 from ....ops.shape import permutation
-from ....ops.shapes import ints
 from ..moves import emit_copy, emit_move, emit_old, movable, movable_by_constants
 from ..registry import Emit, last, lowers, row_count
 

@@ -1,4 +1,4 @@
-"""Axes, and arithmetic on shapes of which not all is known."""
+"""What inference of types shares: element types, axes, arithmetic on shapes of which not all is known."""
 
 from __future__ import annotations
 
