@@ -87,6 +87,15 @@ def windows() -> Graph:
     )  # fmt: skip
 
 
+def dilated_windows() -> Graph:
+    pad = {"low": (1, 0), "high": (-1, 2), "interior": (1, 2)}
+    window = {"reduction": "add", "window": (2, 3), "strides": (1, 2), "dilations": (2, 1), "pads": ((1, 1), (0, 2))}
+    return _graph(
+        ("interior_pad", [_x(3, 4), np.array(0.5, F32)], pad, 1),
+        ("reduce_window", [_x(5, 7), np.array(0.5, F32)], window, 1),
+    )
+
+
 def doubles() -> Graph:
     return _graph(
         ("sigmoid", [_x(3, 4, dtype=F64)], {}, 1), ("gelu", [_x(3, 4, dtype=F64)], {"approximate": "tanh"}, 1),
@@ -95,4 +104,6 @@ def doubles() -> Graph:
     )  # fmt: skip
 
 
-GRAPHS: dict[str, Callable[[], Graph]] = {make.__name__: make for make in (spectra, randoms, regions, windows, doubles)}
+GRAPHS: dict[str, Callable[[], Graph]] = {
+    make.__name__: make for make in (spectra, randoms, regions, windows, dilated_windows, doubles)
+}
