@@ -29,8 +29,7 @@ def of_kind(kinds: str, infer: Callable[[Node, Types], list[TensorType]]) -> Cal
 
     def checked(node: Node, types: Types) -> list[TensorType]:
         for index, t in enumerate(types):
-            if t is not None and t.dtype is not None and t.dtype.kind not in kinds:
-                kind(node, t, kinds, f"input {index}" if len(types) > 1 else "input")
+            kind(node, t, kinds, f"input {index}" if len(types) > 1 else "input")
         return infer(node, types)
 
     return checked

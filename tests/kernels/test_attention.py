@@ -12,6 +12,9 @@ import pytest
 from tests.kernels.attending import call, meaning
 from tests.kernels.harness import drawn, each_tier
 
+CLOSE = 1e-5
+"""Scores of 30 are rounded to 2e-6, and so are their exponentials: kernels are up to 1.2e-5 from f64, 8.5e-6 from the
+reference, which is f32, too."""
 each_kernel = pytest.mark.parametrize("kernel", ["attention", "attention_few"])
 
 
@@ -52,7 +55,7 @@ def test_all_attributes(tier: Any, kernel: str, pick: Random) -> None:
         "valid": pick.choice((None, np.random.default_rng(t).integers(0, t + 1, b))),
     }
     found = [call(kernel, tier, q, k, v, threads=threads, **given) for threads in (1, 2, 5)]
-    assert apart(found[0], meaning(q, k, v, **given)) < 1e-5
+    assert apart(found[0], meaning(q, k, v, **given)) < CLOSE
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
 
@@ -64,7 +67,7 @@ def test_axes_lie_in_any_order(tier: Any, kernel: str, order: tuple[int, ...]) -
     dense, y = operands(2, 2, 2, 9, 33, 20, 18), np.zeros((2, 4, 9, 18), np.float32)
     for width in (20, 37):
         found = call(kernel, tier, *map(strided(order, width), dense), y=strided(order, width)(y))
-        assert apart(found, meaning(*dense)) < 1e-5
+        assert apart(found, meaning(*dense)) < CLOSE
 
 
 def strided(order: Sequence[int], width: int) -> Callable[[np.ndarray], np.ndarray]:

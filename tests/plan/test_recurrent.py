@@ -80,7 +80,8 @@ def check(pick: Random, fixed: bool) -> None:
     model = net.load(isa=pick.choice(ISAS), threads=pick.randint(1, 3))
     assert not numpy_steps(model)
     found, wanted = list(model.run(feeds).values()), by_reference(graph_of(net.bytes()), feeds)
-    if not all((np.abs(y) < 1e6).all() for y in wanted):  # activations without bounds
+    # Activations without bounds grow from step to step, and differences with them: 4 of 300 draws.
+    if not all((np.abs(y) < 1e6).all() for y in wanted):
         return
     assert_close(found, wanted, what="the reference")
     if known:
