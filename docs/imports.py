@@ -25,6 +25,7 @@ FORMATS = ("frontends.onnx", "frontends.circle", "frontends.mil")
 
 LAYERS: dict[str, tuple[str, ...]] = {
     "base": (),
+    "fastgraph": ("base",),
     "schemas": (),
     "kernels": (),
     "kernels.lang": (),
@@ -47,11 +48,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "plan": ("base", "ir", "ops", *KERNELS, *FAMILIES),
     "extras": ("base", "ir", "ops", "rules", *KERNELS, *FAMILIES, "plan"),
     "objects": ("base", "kernels", *KERNELS),
+    "saved": ("base", "ir", "objects"),
     "shared": ("base", "ir", *KERNELS, "passes"),
     "compile": ("base", "ir", *KERNELS, "passes", "plan", "objects", "shared"),
-    "runtime": ("base", "ir", "ops", *KERNELS, "passes", "plan", "objects", "shared", "compile"),
-    "loading": ("base", "kernels.isa", "frontends", "runtime"),
-    "fastgraph": ("base",),
+    "runtime": ("base", "fastgraph", "ir", "ops", *KERNELS, "passes", "plan", "objects", "shared", "compile", "saved"),
+    "loading": ("base", "kernels.isa", "frontends", "runtime", "saved"),
     "demo": ("base", "plan", "loading"),
     "tools": ("base", "ir", "ops", *KERNELS, "frontends", *FORMATS, "rules", "passes",
               "plan", "objects", "shared", "compile", "runtime",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from functools import cache
-from pathlib import Path
 
 
 @cache
@@ -15,13 +14,13 @@ def default_threads() -> int:
         cpus = len(os.sched_getaffinity(0))
     except AttributeError:
         cpus = os.cpu_count() or 1
-    return max(1, min(cpus, math.ceil(_cgroup_limit(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")))))
+    return max(1, min(cpus, math.ceil(_cgroup_limit("/sys/fs/cgroup", "/proc/self/cgroup"))))
 
 
-def _cgroup_limit(root: Path, membership: Path) -> float:
+def _cgroup_limit(root: str, membership: str) -> float:
     """CPUs that Linux control groups (version 1 or 2) allow; a large number when they set no limit."""
     try:
-        lines = membership.read_text().splitlines()
+        lines = _text(membership).splitlines()
     except OSError:
         return 1e9
     limit = 1e9
@@ -29,22 +28,25 @@ def _cgroup_limit(root: Path, membership: Path) -> float:
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        base = root / controllers if controllers else root
-        own = base / path.lstrip("/")
-        for group in (own, *own.parents):
-            if group == root.parent:
-                break
-            limit = min(limit, _quota(group))
+        base = f"{root}/{controllers}" if controllers else root
+        names = path.strip("/").split("/")
+        for depth in range(len(names) + 1):
+            limit = min(limit, _quota("/".join([base, *names[:depth]])))
     return limit
 
 
-def _quota(group: Path) -> float:
+def _quota(group: str) -> float:
     """CPUs that one control group allows."""
     try:
-        if (group / "cpu.max").exists():
-            quota, period = (group / "cpu.max").read_text().split()
+        if os.path.exists(f"{group}/cpu.max"):
+            quota, period = _text(f"{group}/cpu.max").split()
         else:
-            quota, period = ((group / f"cpu.cfs_{part}_us").read_text() for part in ("quota", "period"))
+            quota, period = (_text(f"{group}/cpu.cfs_{part}_us") for part in ("quota", "period"))
         return int(quota) / int(period) if quota != "max" and int(quota) > 0 else 1e9
     except (OSError, ValueError):
         return 1e9
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()

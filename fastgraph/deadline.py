@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
+from _thread import TIMEOUT_MAX, _local
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -12,7 +12,7 @@ from typing import Any
 
 from .errors import InputError, RunTimeout
 
-_mine = threading.local()
+_mine = _local()
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def within(timeout: Any) -> Iterator[None]:
     if not number or not timeout >= 0:  # so NaN isn't one either
         raise InputError(f"timeout={timeout!r}: seconds, a number of at least 0, or None for no limit")
     before = getattr(_mine, "end", None)
-    _mine.end = time.monotonic() + float(min(timeout, threading.TIMEOUT_MAX / 2))
+    _mine.end = time.monotonic() + float(min(timeout, TIMEOUT_MAX / 2))
     try:
         yield
     finally:

@@ -13,6 +13,7 @@ control flow.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -50,3 +51,9 @@ def thresholds(**numbers: int) -> Iterator[None]:
         yield
     finally:
         _thresholds.reset(token)
+
+
+def checked() -> str:
+    """How the environment asks to be checked, by FASTGRAPH_CHECK: "" not at all, "guard" by guard pages too."""
+    found = os.environ.get("FASTGRAPH_CHECK", "0")
+    return "" if found == "0" else found

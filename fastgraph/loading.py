@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from .cpus import default_threads
 from .errors import FileError, InputError, MissingFileError, ModelError, UnsupportedError
-from .frontends import read
 from .kernels.isa.tiers import choose
 from .limits import Limits, spending
 from .locks import undisturbed
-from .runtime.model import Model, declared
+from .runtime.feeds import declared
+from .runtime.model import Model
 from .runtime.plans import Plans
+from .saved.source import container, saved_in
 
 
 def load(
@@ -26,9 +27,10 @@ def load(
     function: str | None = None,
     limits: Limits | None = None,
     plans: Plans | int | str | None = None,
+    trusted: bool | None = None,
 ) -> Model:
-    """A model from an ONNX, TensorFlow Lite or Circle file, or its bytes; or from a Core ML package (.mlpackage), a zip
-    archive of one, an .mlmodel, or the bytes of the last two.
+    """A model from an ONNX, TensorFlow Lite or Circle file, or its bytes; from a Core ML package (.mlpackage), a zip
+    archive of one, an .mlmodel, or the bytes of the last two; or from a saved program (.fgm: `Model.save`).
 
     `threads`: how many to run on (default: the CPUs that this process may use); results don't depend on it. `isa`: a
     tier ("generic", "avx2", "avxvnni", "avx512", "avx512vnni", "amx") instead of the widest this CPU has, or "numpy",
@@ -37,7 +39,8 @@ def load(
     ML program that has several (default: the one that the model names, else "main"). `limits`: what loading may cost,
     for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (a number), or how
     many bytes of them ("512MB"), or both (`Plans`; 64 and "256MiB" by default); those least recently used go.
-    `precision`: what floats are computed in; "float32" is what there is.
+    `precision`: what floats are computed in; "float32" is what there is. `trusted`: whether the machine code of a saved
+    program may be run (default: if only you, or the system's owner, can write the file, or FASTGRAPH_TRUST=1).
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
@@ -57,6 +60,15 @@ def load(
     source = _existing(source)
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
+    if saved_in(source):
+        if function is not None:
+            raise InputError(f"function={function!r}: a saved program is of one function: save it with this one")
+        with undisturbed():
+            from .runtime.stored import Saved
+        saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes)
+        return Model(saved.graph, saved.tier, count, kept, saved)
+    with undisturbed():
+        from .frontends import read
     try:
         with spending(limits or Limits()), undisturbed():
             graph = read(source, function)

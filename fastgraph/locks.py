@@ -4,12 +4,11 @@ their work would stay unfinished.
 
 from __future__ import annotations
 
-import logging as _logging  # noqa: F401  Its hooks come before ours, so that a fork takes its lock after it has waited.
 import os
-import threading
 import time
 import weakref
-from collections.abc import Iterator
+from _thread import RLock, get_ident
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import _bootstrap  # type: ignore[attr-defined]
 from typing import Any
@@ -21,12 +20,12 @@ _OURS = __name__.partition(".")[0]
 
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
 _undisturbed: list[Any] = []
-_gate = threading.RLock()
+_gate = RLock()
 
 
 def lock() -> Any:
     """A threading.RLock that is free in a forked child, unless the thread that forks holds it."""
-    made = threading.RLock()
+    made = RLock()
     _renewed.add(made)
     return made
 
@@ -42,7 +41,7 @@ def undisturbed() -> Iterator[None]:
     if any(held(each) for each in list(_undisturbed)):
         yield
         return
-    mine = threading.RLock()
+    mine = RLock()
     with mine:
         with _gate:
             _undisturbed.append(mine)
@@ -70,7 +69,7 @@ def _others_import() -> bool:
     Python keeps the locks of modules that are being imported in a table of weak references by name, with their threads
     as `owner`; in versions without these, the answer is no.
     """
-    table, me = getattr(_bootstrap, "_module_locks", {}), threading.get_ident()
+    table, me = getattr(_bootstrap, "_module_locks", {}), get_ident()
     locks = [found() for name, found in list(table.items()) if name.startswith(_OURS)]
     return any(getattr(found, "owner", None) not in (None, me) for found in locks)
 
@@ -89,5 +88,31 @@ def _in_child() -> None:
             each._at_fork_reinit()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+_latest: list[object] = [None]
+_logs: list[bool] = []
+
+
+def _register() -> None:
+    """Let forks call our hooks, from now on before all others that are registered."""
+    _latest[0] = mine = object()
+
+    def only(hook: Callable[[], None]) -> Callable[[], None]:
+        return lambda: hook() if _latest[0] is mine else None
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=only(_before), after_in_parent=only(_after), after_in_child=only(_in_child))
+
+
+def logs() -> None:
+    """To be called before what may log: a fork takes the lock of `logging` after it has waited for ours, else those
+    that it waits for might wait for that lock.
+    """
+    if not _logs:
+        with undisturbed():
+            import logging  # noqa: F401  its hooks are registered now, if they weren't yet
+
+        _logs.append(True)
+        _register()
+
+
+_register()

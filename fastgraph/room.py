@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .locks import undisturbed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SLACK = 128
+"""Kernels may read this many bytes past the end of a buffer: two vectors of the widest, less their first bytes."""
 
 LARGE = 1 << 26
 """Bytes from which on free memory is checked."""
@@ -19,6 +27,9 @@ def need(nbytes: int) -> None:
 
 def free_memory() -> int | None:
     """Bytes that this process may still allocate; None where the system does not say."""
+    with undisturbed():
+        from pathlib import Path  # small models never ask
+
     try:
         lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         free = sum(int(lines[key].split()[0]) << 10 for key in ("MemAvailable", "SwapFree"))

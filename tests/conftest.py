@@ -23,9 +23,9 @@ os.environ.setdefault("FASTGRAPH_CHECK", "1")
 @pytest.fixture(autouse=True, scope="session")
 def small_models_use_their_threads() -> None:
     """Tests of threads are worth something only if small models run on them too."""
-    from fastgraph.runtime import bind
+    from fastgraph.runtime import pool
 
-    bind.WORTH_WAKING = 0
+    pool.WORTH_WAKING = 0
 
 
 @pytest.fixture

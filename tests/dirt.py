@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastgraph.plan.program import checked
+from fastgraph.freedoms import checked
 from fastgraph.runtime.executable import Executable
 from fastgraph.runtime.model import Model
 

@@ -39,8 +39,9 @@ from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.isa.tiers import Tier, choose
 from fastgraph.objects import store
 from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.runtime import bind
-from fastgraph.runtime.model import Model, declared
+from fastgraph.runtime import pool
+from fastgraph.runtime.feeds import declared
+from fastgraph.runtime.model import Model
 from tests.hostile import alike, hostile, shapes_of
 
 INPUTS = int(os.environ.get("FUZZ_INPUTS", "1000"))
@@ -192,7 +193,7 @@ def main(read: Read, damaged: Callable[[int], bytes]) -> None:
     """
     first, count = map(int, sys.argv[1:3])
     os.environ["FASTGRAPH_CHECK"] = "guard"
-    bind.WORTH_WAKING = 0
+    pool.WORTH_WAKING = 0
     signal.signal(signal.SIGVTALRM, hang)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # native code that hangs: no Python runs, the process ends
     import_module("llvmlite.binding")  # a cold cache of kernels wants it, which is no input's doing

@@ -1,10 +1,13 @@
-"""The graph's invariants, checked after every pass."""
+"""The graph's invariants, checked after every pass, and the shapes that inputs may have."""
 
 from __future__ import annotations
 
-from ..errors import GraphError
+from collections.abc import Callable, Sequence
+from math import prod
+
+from ..errors import GraphError, InputError
 from .graph import Graph, Value
-from .types import TensorType
+from .types import MAX_ELEMENTS, MAX_RANK, Shape, TensorType
 
 
 def check(graph: Graph, stage: str = "", known: set[Value] | None = None) -> None:
@@ -42,3 +45,21 @@ def check(graph: Graph, stage: str = "", known: set[Value] | None = None) -> Non
         if value not in known:
             readable("outputs", value)
     known -= own
+
+
+def fits(value: Value, shape: Sequence[int], advise: Callable[[Shape, Sequence[int]], str] | None = None) -> None:
+    """InputError unless `shape` is an instance of the value's declared shape, and one that an array can have.
+
+    `advise`: what to do instead, given the two shapes.
+    """
+    if min(shape, default=0) < 0 or prod(shape) > MAX_ELEMENTS or len(shape) > MAX_RANK:
+        raise InputError(
+            f"input {value.name!r} can't have shape {tuple(shape)}: extents are at least 0, "
+            f"elements at most {MAX_ELEMENTS}, axes at most {MAX_RANK}"
+        )
+    declared = value.type.shape
+    if declared is None:
+        return
+    if len(declared) != len(shape) or any(type(d) is int and d != s for d, s in zip(declared, shape, strict=True)):
+        advice = advise(declared, shape) if advise is not None else "feed an array that fits"
+        raise InputError(f"input {value.name!r} has shape {tuple(shape)}, the model declares {value.type}: {advice}")

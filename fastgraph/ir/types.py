@@ -14,6 +14,9 @@ Dim = int | str | None
 
 Shape = tuple[Dim, ...]
 
+MAX_ELEMENTS = 2**48
+"""The most elements of a value."""
+
 MAX_RANK = 32
 """The most axes of a value: as many as every NumPy function takes."""
 

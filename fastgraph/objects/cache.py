@@ -9,7 +9,7 @@ from .. import deadline
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.table import rows
 from ..kernels.isa.tiers import Tier
-from ..locks import lock, undisturbed
+from ..locks import lock, logs, undisturbed
 from . import store
 from .progress import Progress, terminal
 
@@ -35,6 +35,7 @@ def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal
 
 def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Progress) -> dict[Kernel, bytes]:
     """Compile the kernels that are still missing: another thread or process may have built some."""
+    logs()  # the compiler does
     safe = store.trusted(place)
     found = {kernel: store.read(store.entry(place, kernel, tier), safe) for kernel in kernels}
     built = {kernel: obj for kernel, obj in found.items() if obj is not None}

@@ -75,26 +75,56 @@ def symbols(obj: bytes, among: list[Section]) -> list[Symbol]:
     return found
 
 
+class Image(NamedTuple):
+    """Linked code that may lie anywhere: `code` begins with a stub for each of `functions`, of the C library; `symbols`
+    are offsets, -1 where the object does not define it.
+    """
+
+    code: bytes
+    functions: tuple[str, ...]
+    symbols: dict[str, int]
+
+
+def arrange(objects: Mapping[str, bytes]) -> Image:
+    """The image of {symbol: the object that defines it}; Foreign when this loader can't load one."""
+    parts = {symbol: _Part(obj) for symbol, obj in objects.items()}
+    functions = sorted(
+        {each.name for part in parts.values() for each in part.symbols if each.name and not each.section}
+    )
+    end = len(functions) * _STUB
+    for part in parts.values():
+        end = part.place(end)
+    code = memoryview(bytearray(end))
+    stubs = {name: i * _STUB for i, name in enumerate(functions)}
+    for part in parts.values():
+        part.write(code, stubs)
+    return Image(bytes(code), tuple(functions), {symbol: part.offset(symbol) for symbol, part in parts.items()})
+
+
+def place(image: Image) -> int:
+    """The address of the image, in executable pages of its own that are never freed.
+
+    Foreign when this process lacks one of its functions, OSError when the system gives no executable pages.
+    """
+    addresses = [_function(name) for name in image.functions]
+    pages = mmap.mmap(-1, max(len(image.code), 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages[: len(image.code)] = image.code
+    pages[: len(addresses) * _STUB] = b"".join(_JUMP + struct.pack("<Q", address) for address in addresses)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    _make_executable(base, len(pages))
+    _pages.append(pages)
+    return base
+
+
 def load(objects: Mapping[str, bytes]) -> dict[str, int]:
-    """{symbol: its address} for {symbol: the object that defines it}; Foreign when this loader can't load one.
+    """{symbol: its address, 0 when the object does not define it} for {symbol: object}; Foreign when this loader can't
+    load one.
 
     OSError when the system gives no executable pages.
     """
-    parts = {symbol: _Part(obj) for symbol, obj in objects.items()}
-    missing = sorted({each.name for part in parts.values() for each in part.symbols if each.name and not each.section})
-    functions = [_function(name) for name in missing]
-    end = len(missing) * _STUB
-    for part in parts.values():
-        end = part.place(end)
-    pages = mmap.mmap(-1, max(end, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-    pages[: len(missing) * _STUB] = b"".join(_JUMP + struct.pack("<Q", address) for address in functions)
-    stubs = {name: base + i * _STUB for i, name in enumerate(missing)}
-    for part in parts.values():
-        part.write(pages, base, stubs)
-    _make_executable(base, len(pages))
-    _pages.append(pages)
-    return {symbol: part.address(symbol, base) for symbol, part in parts.items()}
+    image = arrange(objects)
+    base = place(image)
+    return {symbol: base + at if at >= 0 else 0 for symbol, at in image.symbols.items()}
 
 
 class _Part:
@@ -120,33 +150,33 @@ class _Part:
             end = self.places[i] + section.size
         return end
 
-    def write(self, pages: Any, base: int, stubs: Mapping[str, int]) -> None:
+    def write(self, code: memoryview, stubs: Mapping[str, int]) -> None:
         """Copy the sections to their offsets and apply their relocations, calls by way of the stubs."""
         for i, at in self.places.items():
             section = self.sections[i]
-            pages[at : at + section.size] = self.obj[section.start : section.start + section.size]
+            code[at : at + section.size] = self.obj[section.start : section.start + section.size]
         for section in self.sections:
             if section.kind == _RELOCATIONS and section.info in self.places:
                 for entry in range(section.start, section.start + section.size, 24):
-                    self._relocate(pages, base, stubs, self.places[section.info], entry)
+                    self._relocate(code, stubs, self.places[section.info], entry)
 
-    def _relocate(self, pages: Any, base: int, stubs: Mapping[str, int], start: int, entry: int) -> None:
+    def _relocate(self, code: memoryview, stubs: Mapping[str, int], start: int, entry: int) -> None:
         offset, info, more = struct.unpack_from("<QQq", self.obj, entry)
         kind, symbol = info & 0xFFFFFFFF, self.symbols[info >> 32]
         here = start + offset
         if symbol.section in self.places and kind in _DISTANCES:
-            target = base + self.places[symbol.section] + symbol.at
+            target = self.places[symbol.section] + symbol.at
         elif not symbol.section and kind in _DISTANCES:
             target = stubs[symbol.name]
         elif not symbol.section and kind in _SLOT_DISTANCES:
             target = stubs[symbol.name] + len(_JUMP)
         else:
             raise Foreign(f"it has a relocation of kind {kind} to section {symbol.section}")
-        struct.pack_into("<i", pages, here, target + more - base - here)
+        struct.pack_into("<i", code, here, target + more - here)
 
-    def address(self, name: str, base: int) -> int:
-        """Where a symbol is, 0 when the object does not define it."""
-        return next((base + self.places[s.section] + s.at for s in self.symbols if s.name == name and s.section), 0)
+    def offset(self, name: str) -> int:
+        """Where a symbol is, -1 when the object does not define it."""
+        return next((self.places[s.section] + s.at for s in self.symbols if s.name == name and s.section), -1)
 
 
 def _function(name: str) -> int:

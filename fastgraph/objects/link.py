@@ -6,7 +6,6 @@ import struct
 import sys
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from typing import Any
 
 from ..errors import CompilerError
@@ -57,6 +56,9 @@ def link(objects: Mapping[str, bytes]) -> dict[str, int]:
     A symbol that was linked before keeps its address. Code is never unloaded. RuntimeError when an object can't be read
     or does not define its symbol.
     """
+    with undisturbed():
+        from hashlib import sha256  # running a saved program does not import it
+
     keys = {symbol: (symbol, sha256(obj).digest()) for symbol, obj in objects.items()}
     with _lock:
         new = {symbol: objects[symbol] for symbol, key in keys.items() if key not in _linked}

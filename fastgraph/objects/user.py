@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import CompilerError
-from ..locks import undisturbed
+from ..locks import logs, undisturbed
 from .cache import compiling
 
 
@@ -14,6 +14,7 @@ def compile_once(kernel: Any, what: str) -> int:
 
     CompilerError, which begins with `what`, where numba is missing or refuses the function.
     """
+    logs()  # the compiler does
     with undisturbed(), compiling:
         if kernel.entry is None:
             try:

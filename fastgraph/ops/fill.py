@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import MAX_ELEMENTS, Node, TensorType
 from . import check
 from .inference import NUMBER, Types, axis_of, ints, same_type
-from .registry import MAX_ELEMENTS, attr, define, fail
+from .registry import attr, define, fail
 
 
 def _infer_range(node: Node, types: Types) -> list[TensorType]:

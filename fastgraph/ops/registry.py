@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..families import Families
-from ..ir import MAX_RANK, Node, TensorType
+from ..ir import MAX_ELEMENTS, MAX_RANK, Node, TensorType
 from .catalog import CATALOG
 from .chain import evaluate_chain
 
@@ -24,8 +24,6 @@ Reference = Callable[[Node, list[Any]], list[Any]]
 
 REQUIRED: Any = object()
 """The default of an attribute that has none."""
-
-MAX_ELEMENTS = 2**48
 
 USER = "custom"
 """The operator that all of the users' are: of their nodes the attribute that holds which one."""

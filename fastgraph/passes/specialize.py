@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from math import prod
 
 import numpy as np
 
 from ..errors import FastgraphError, InputError, ModelError, UnsupportedError
-from ..ir import MAX_RANK, Graph, Node, Shape, State, TensorType, Value, copy, read_by
+from ..ir import Graph, Node, State, TensorType, Value, copy, fits, read_by
 from ..limits import current
 from ..ops.control import REFUSED
 from ..ops.evaluate import fold, infer_node
-from ..ops.registry import MAX_ELEMENTS, OPS, Layout
+from ..ops.registry import OPS, Layout
 from ..ops.work import nbytes
 from ..room import need
 
@@ -132,24 +131,6 @@ def _forget(read: list[Value], reads: Counter[Value], instead: dict[Value, Value
 def _stays_stored(node: Node) -> bool:
     """Whether the node gives a layer's quantized weights: their numbers are what integer kernels want."""
     return node.op == "dequantize_linear" and node.x.type.concrete and node.x.type.size > 1
-
-
-def fits(value: Value, shape: Sequence[int], advise: Callable[[Shape, Sequence[int]], str] | None = None) -> None:
-    """InputError unless `shape` is an instance of the value's declared shape, and one that an array can have.
-
-    `advise`: what to do instead, given the two shapes.
-    """
-    if min(shape, default=0) < 0 or prod(shape) > MAX_ELEMENTS or len(shape) > MAX_RANK:
-        raise InputError(
-            f"input {value.name!r} can't have shape {tuple(shape)}: extents are at least 0, "
-            f"elements at most {MAX_ELEMENTS}, axes at most {MAX_RANK}"
-        )
-    declared = value.type.shape
-    if declared is None:
-        return
-    if len(declared) != len(shape) or any(type(d) is int and d != s for d, s in zip(declared, shape, strict=True)):
-        advice = advise(declared, shape) if advise is not None else "feed an array that fits"
-        raise InputError(f"input {value.name!r} has shape {tuple(shape)}, the model declares {value.type}: {advice}")
 
 
 def sizes_suit(graph: Graph, declared: Graph) -> None:

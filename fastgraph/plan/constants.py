@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-SLACK = 128
-"""Kernels may read this many bytes past the end of a buffer: two vectors of the widest, less their first bytes."""
+from ..room import SLACK
 
 _ALIGN = 64
 

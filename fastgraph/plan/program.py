@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,12 +14,6 @@ from ..kernels.core.table import row
 from .arena import Packing
 from .constants import Constants
 from .storage import Storage
-
-
-def checked() -> str:
-    """How the environment asks to be checked, by FASTGRAPH_CHECK: "" not at all, "guard" by guard pages too."""
-    found = os.environ.get("FASTGRAPH_CHECK", "0")
-    return "" if found == "0" else found
 
 
 class Scratch:

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..plan.constants import SLACK
-from ..room import need
+from ..room import SLACK, need
 
 _HUGE = 2 << 20
 _MADV_HUGEPAGE = 14

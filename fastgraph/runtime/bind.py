@@ -24,13 +24,11 @@ from ..ops.registry import OPS, USER, attr
 from ..plan.describe import macs
 from ..plan.lower.build import KEEP
 from ..plan.program import AnyStep, Arg, HostStep, Jump, Step, Table, UserKernel
+from . import pool
 from .memory import Memory
 from .partition import lookups_of, partition
 from .pool import WORTH_LOOKING, Runner
 from .user import failures, raised
-
-WORTH_WAKING = 4_000_000
-"""Multiply-adds (about 40 us) from which on a team is woken. Results don't depend on it."""
 
 Run = Callable[[], object]
 
@@ -90,11 +88,9 @@ def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
     return Bound(_in_turn(runs), _in_turn([each for run in runs for each in (deadline.check, run)]), [])
 
 
-def _record(step: Step | Jump) -> Sequence[Arg]:
-    """The words of a step's argument record, or of a jump's JUMP record."""
-    if isinstance(step, Step):
-        return step.args
-    return step.cell or 0, int(step.wanted), step.by
+def jump_record(jump: Jump) -> tuple[Arg, ...]:
+    """The words of a jump's JUMP record."""
+    return jump.cell or 0, int(jump.wanted), jump.by
 
 
 def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +98,7 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tup
     records and the tables behind them, which must outlive the use of both.
     """
     tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if type(a) is Table))
-    blocks = [*map(_record, steps), *(t.words for t in tables)]
+    blocks = [s.args if isinstance(s, Step) else jump_record(s) for s in steps] + [t.words for t in tables]
     starts = np.cumsum([0, *map(len, blocks)])
     words = np.zeros(starts[-1] + 1, np.int64)
     base = words.ctypes.data
@@ -121,14 +117,18 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tup
 
 def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], threads: int) -> Runner:
     table, words = records(plan, memory, steps)
-    work = [_work(step) if isinstance(step, Step) else 0 for step in steps]
+    work = [work_of(step) if isinstance(step, Step) else 0 for step in steps]
     owner = memory.arena, memory.constants, memory.common, memory.error, words
-    commit = next((i for i, s in enumerate(steps) if s.node.op == KEEP), len(steps))
     error = memory.error.ctypes.data
-    return Runner(table, threads, error, owner, commit, work, threshold("waking_work", WORTH_WAKING))
+    return Runner(table, threads, error, owner, commit_of(steps), work, threshold("waking_work", pool.WORTH_WAKING))
 
 
-def _work(step: Step) -> int:
+def commit_of(steps: Sequence[Step | Jump]) -> int:
+    """The number of the first step that keeps a state: from there on a run can't be stopped."""
+    return next((i for i, step in enumerate(steps) if step.node.op == KEEP), len(steps))
+
+
+def work_of(step: Step) -> int:
     """An estimate of a step's work; a user's kernel counts enough for a look at the clock after it."""
     own = WORTH_LOOKING if isinstance(step.kernel, UserKernel) else macs(step)
     return int(own + 4 * step.node.out.type.size * step.share)

@@ -1,4 +1,4 @@
-"""A compiled program in memory of its own: feed it, run it, fetch its results."""
+"""Compiled programs in memory, ready to run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compile import Compiled, Values, compiled
-from ..errors import FastgraphError, ModelError, UnknownNameError
 from ..ir import Graph, TensorType, Value
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..ops.evaluate import evaluate
 from ..plan.describe import program_text
 from ..plan.program import Step
-from ..room import LARGE, need
+from ..room import LARGE
 from ..shared import Shapes, Shared
 from .allocate import Allocation
 from .bind import bind, fed
-from .feeds import without_overlap
-from .memory import ConstantMemory, Memory, arena_bytes, place_constants
+from .memory import Memory, arena_bytes, place_constants
+from .runnable import ConstantMemory, Feed, Runnable
 
 PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
 """Estimated bytes of Python and NumPy objects for a plan, for a node with its values and steps, and for a word of a
@@ -37,10 +36,10 @@ def compile_graph(
     return made
 
 
-class Plan(NamedTuple):
-    """An executable without its arena, which can be in any block of `arena_bytes`.
+class Made(NamedTuple):
+    """A plan that was made in this process.
 
-    `objects`: estimated bytes beside its constants: steps and their records, nodes, values.
+    `objects`: estimated bytes of steps and their records, nodes, values.
     """
 
     compiled: Compiled
@@ -51,10 +50,13 @@ class Plan(NamedTuple):
     def arena_bytes(self) -> int:
         return arena_bytes(self.compiled.program)
 
+    def bound(self, block: Allocation | None = None) -> Executable:
+        return Executable(self, block)
+
 
 def make_plan(
     graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None, values: Values | None = None
-) -> Plan:
+) -> Made:
     """A graph compiled for these input shapes, and for values of inputs that decide shapes, with its constants in
     memory.
     """
@@ -62,26 +64,23 @@ def make_plan(
     nodes = len(made.graph.nodes) + (0 if made.tail is None else len(made.tail.nodes))
     words = sum(len(step.words()) for step in made.program.steps if isinstance(step, Step))
     constants = place_constants(made.program, None if shared is None else shared.weights)
-    return Plan(made, constants, PLAN_BYTES + NODE_BYTES * nodes + WORD_BYTES * words)
+    return Made(made, constants, PLAN_BYTES + NODE_BYTES * nodes + WORD_BYTES * words)
 
 
-class Executable:
-    """The memory and the calls of a compiled program, whose arena is in a given block or in one of its own.
-
-    `execute()` runs it on the current content of its inputs, `execute_timed()` within this thread's deadline:
-    RunTimeout when it passes. A run that is stopped or fails leaves states as they were. `states`: the memory and the
-    first value of each state; the caller has to set it. `decided`: memory outside the arena of inputs that decide
-    shapes; whoever writes there needs another plan.
+class Executable(Runnable):
+    """A compiled program as a Runnable, whose arena is in a given block or in one of its own. Of what the program
+    leaves to NumPy, the tail, this computes the results.
     """
 
-    def __init__(self, planned: Plan, block: Allocation | None = None) -> None:
+    def __init__(self, planned: Made, block: Allocation | None = None) -> None:
         plan, constants = planned.compiled, planned.constants
+        assert plan.program.arena is not None
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
-        self.tier, self.threads = plan.tier, plan.threads
-        assert plan.program.arena is not None
-        self.arena_bytes = plan.program.arena.size
+        self.tier, self.threads, self.cheap = plan.tier, plan.threads, plan.cheap
         self.memory = Memory(plan.program, constants, block)
+        super().__init__(plan.graph.source or plan.graph.name, self.memory.arena, plan.values)
+        self.arena_bytes = plan.program.arena.size
         bound = bind(plan, self.memory, plan.threads)
         self.execute, self.execute_timed, self.segments = bound.run, bound.run_timed, bound.segments
         self._made, self._results = plan.made, plan.results
@@ -91,105 +90,35 @@ class Executable:
         ]
         self.states = [(self.memory.array(s.input), s.initial) for s in plan.states]
         self._late = [(self.memory.array(value), final) for value, final in plan.late.items()]
-        hidden = {s.input for s in plan.states}
-        placed = [v for v in plan.graph.inputs if self.memory.has(v) and v not in hidden]
-        self._feeds = [(v.name, v.type.dims, v.type.dtype, self.memory.array(v)) for v in placed]
         self._loose = [v for v in (plan.tail.inputs if plan.tail is not None else ()) if v.type.dtype is None]
+        placed = [v for v in fed_inputs(plan) if self.memory.has(v)]
         self._on_host = [v for v in plan.graph.inputs if not self.memory.has(v)] + self._loose
         checked = any(port.kind is not None for port in plan.graph.interface.ports.values())
-        self.decided: dict[str, np.ndarray] = {}
-        self._values = [(name, v.dtype, v.shape, v.tobytes()) for name, v in plan.values.items() if v is not None]
-        left = len(self._values) < len(plan.values)
-        # the bytes of one input alone are read before they are written, but for vectors
-        self._in_turn = len(self._feeds) + len(plan.values) > 1 or any(len(dims) < 2 for _, dims, _, _ in self._feeds)
-        self._quick = -1 if self._on_host or checked or left else len(self._feeds) + len(self._values)
-        held = all(
-            v in plan.made and (plan.made[v].data is not None or self.memory.has(plan.made[v])) for _, v in plan.results
-        )
-        self._copies = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
-        self._copied = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
-        self._plain = self._copies if self._copied < LARGE and not self._late else None
+        feeds = [Feed(v.name, v.type.dims, _dtype(v), self.memory.array(v)) for v in placed]
+        held = all(v in plan.made and self._has_memory(plan.made[v]) for _, v in plan.results)
+        outputs = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
+        result_bytes = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
+        self.arrange(feeds, outputs, result_bytes, plain=not self._on_host and not checked)
 
-    # -- states
-
-    def reset_states(self) -> None:
-        """Give all states their first values."""
-        for state, initial in self.states:
-            state[...] = initial
-
-    def take_states(self, other: Executable) -> None:
-        """Give all states the values they have in another executable of the model. In a shared block they have the same
-        offsets: arenas begin with them.
-        """
-        for (state, _), (now, _) in zip(self.states, other.states, strict=True):
-            state[...] = now
-
-    # -- feeding and fetching
-
-    def feed(self, feeds: Mapping[str, Any]) -> bool:
-        """Copy the feeds in if they have exactly the right types and shapes and don't overlap the inputs; else return
-        False.
-
-        An array that owns its memory, or is a view of one that does, is the caller's: the block's owner is larger than
-        any input. Of all others the bounds are compared.
-        """
-        if type(feeds) is not dict or len(feeds) != self._quick:
-            return False
-        for name, dims, dtype, _ in self._feeds:
-            array = feeds.get(name)
-            if type(array) is not np.ndarray or array.shape != dims or array.dtype != dtype:
-                return False
-        for name, dtype, dims, content in self._values:
-            array = feeds.get(name)
-            if type(array) is not np.ndarray or array.shape != dims or array.dtype != dtype:
-                return False
-            if array.tobytes() != content:
-                return False
-        if self._in_turn:
-            owner = self.memory.arena.base
-            for array in feeds.values():
-                base = array.base
-                if base is not None and (base is owner or type(base) is not np.ndarray or base.base is not None):
-                    feeds = without_overlap(feeds, self.written())
-                    break
-        for name, _, _, view in self._feeds:
-            view[...] = feeds[name]
-        for name, view in self.decided.items():
-            view[...] = feeds[name]
-        return True
-
-    def written(self) -> list[np.ndarray]:
-        """The memory that a run writes."""
-        return [self.memory.arena, *self.decided.values()]
-
-    def clear(self) -> None:
-        """Zero all inputs, but those whose values the plan is for."""
-        for _, _, _, view in self._feeds:
-            view[...] = 0
-        for name, view in self.decided.items():
-            value = self.compiled.values[name]
-            view[...] = 0 if value is None else value
+    def _has_memory(self, value: Value) -> bool:
+        return value.data is not None or self.memory.has(value)
 
     def fill(self, arrays: Mapping[str, Any]) -> None:
         """Copy checked arrays in; strings and sequences are kept as objects."""
-        for name, _, _, view in self._feeds:
-            view[...] = arrays[name]
-        for name, view in self.decided.items():
-            view[...] = arrays[name]
+        super().fill(arrays)
         for value in self._on_host:
             self.memory.loose[value] = arrays[value.name]
 
     def fed(self) -> dict[str, Any]:
-        """Copies of the inputs' content, as `fill` takes it. InputError when an input was never fed."""
-        found = {value.name: self.memory.held(value) for value in self._on_host}
-        found |= {name: view.copy() for name, _, _, view in self._feeds}
-        return found | {name: view.copy() for name, view in self.decided.items()}
+        return {value.name: self.memory.held(value) for value in self._on_host} | super().fed()
+
+    def forget(self) -> None:
+        self.memory.loose.clear()
 
     def results(self) -> dict[str, np.ndarray]:
-        """Copies of the outputs, by name."""
-        if self._plain is not None:
-            return {name: view.copy() for name, view in self._plain}
-        if self._copied >= LARGE:
+        if self._small is not None and not self._late:
+            return super().results()
+        if self._result_bytes >= LARGE:
             self._find_room()
         ready = {value: self.memory.held(held) for value, held in self._made.items()}
         ready.update((value, self.memory.held(value)) for value in self._loose)
@@ -211,29 +140,7 @@ class Executable:
             array = array[(slice(None),) * axis + (slice(int(self.memory.held(count))),)]
         return array
 
-    def _find_room(self) -> None:
-        try:
-            need(self._copied)
-        except MemoryError as error:
-            raise ModelError(f"{self.graph.source or self.graph.name}: no memory for its outputs: {error}") from error
-
-    def view(self, name: str, inputs: bool) -> np.ndarray:
-        """The memory of an input or an output. UnknownNameError, with the names there are; FastgraphError if its shape
-        depends on data.
-        """
-        if inputs:
-            found = {feed: view for feed, _, _, view in self._feeds} | self.decided
-        elif self._copies is None:
-            raise FastgraphError(f"output {name!r}: results whose shapes depend on data have no fixed memory: use run")
-        else:
-            found = dict(self._copies)
-        if not isinstance(name, str) or name not in found:
-            kind = "input" if inputs else "output"
-            raise UnknownNameError(f"no {kind} is called {name!r}: the {kind}s are {', '.join(found) or 'none'}")
-        return found[name]
-
     def output_types(self) -> list[TensorType]:
-        """Types of the results, in order; not concrete where they depend on data."""
         return [self._made[v].type if v in self._made else v.type for _, v in self._results]
 
     def signature(self) -> list[tuple[str, TensorType]]:
@@ -258,6 +165,17 @@ class Executable:
             lines.append(f"and {len(self.tail.nodes)} nodes whose shapes depend on {on}, computed with NumPy:")
             lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
         return "\n".join(lines)
+
+
+def fed_inputs(plan: Compiled) -> list[Value]:
+    """The inputs that callers feed: those of states are not among them."""
+    hidden = {s.input for s in plan.states}
+    return [v for v in plan.graph.inputs if v not in hidden]
+
+
+def _dtype(value: Value) -> np.dtype:
+    assert value.type.dtype is not None
+    return value.type.dtype
 
 
 def _owned(result: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..ir import Quantization, Shape, Value
+from ..ir import Graph, Quantization, Shape, TensorType, Value, fits
 from ..room import need
 
 TO_FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}
@@ -184,3 +184,26 @@ def instance(declared: Shape, shape: Sequence[int]) -> bool:
     return len(declared) == len(shape) and all(
         not isinstance(d, int) or d == s for d, s in zip(declared, shape, strict=True)
     )
+
+
+def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:
+    """Set input shapes as the caller of load asked. InputError when a name or a rank is wrong."""
+    inputs = {v.name: v for v in graph.inputs}
+    if not isinstance(shapes, Mapping | None):
+        example = f"{{{next(iter(inputs), 'x')!r}: (1, 3)}}"
+        raise InputError(f"shapes={shapes!r}: expected shapes by input name, as in {example}")
+    for name, shape in (shapes or {}).items():
+        if name not in inputs:
+            where = graph.source or graph.name or "model"
+            raise InputError(f"{where}: shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
+        dims = dims_of(name, shape)
+        allowed(graph, inputs[name], dims)
+        inputs[name].type = TensorType(inputs[name].type.dtype, dims, inputs[name].type.quant)
+
+
+def allowed(graph: Graph, value: Value, shape: tuple[int, ...]) -> None:
+    """InputError unless an input may have this shape."""
+    fits(value, shape, shape_advice)
+    port = graph.interface.ports.get(value.name)
+    if port is not None and port.check is not None:
+        port.check(shape)

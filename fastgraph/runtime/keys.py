@@ -6,15 +6,20 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..compile import Values
 from ..errors import GraphError, InputError, ModelError
 from ..ir import Graph
 from ..locks import undisturbed
-from ..shared import Shared, deciders, share
+
+if TYPE_CHECKING:
+    from ..compile import Values
+    from ..kernels.isa.tiers import Tier
+    from ..shared import Shared
+    from .executable import Made
+    from .stored import Saved
 
 Shapes = tuple[tuple[int, ...], ...]
 """The shapes of all inputs, in order; () for an input without one."""
@@ -72,19 +77,29 @@ class Deciders:
 
 
 class Keys:
-    """The keys of a model's plans. `open`: the caller chooses shapes; `decide`: inputs that may decide shapes."""
+    """The keys of a model's plans. `open`: the caller chooses shapes; `decide`: inputs that may decide shapes.
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    `stored`: the file that the model is loaded from, if it is a saved program.
+    """
+
+    def __init__(self, graph: Graph, stored: Saved | None = None) -> None:
+        self._graph, self._stored = graph, stored
         self._inputs = {v.name: v for v in graph.inputs}
         self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
         self.open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
-        self.decide = _deciding(graph)
+        self.decide = _deciding(graph) if stored is None else set(stored.directory["decide"])
 
     @cached_property
     def shared(self) -> Shared | None:
-        """What all plans share, for a model that may have several."""
-        return share(self._graph) if self.open or self.decide else None
+        """What all plans share, for a model that may have several, or brings kernels along."""
+        if self._stored is None and not self.open and not self.decide:
+            return None
+        from ..shared import share
+
+        found = share(self._graph if self._stored is None else self._stored.whole)
+        if self._stored is not None:
+            found.addresses.update(self._stored.kernels())
+        return found
 
     def of(self, arrays: Mapping[str, Any]) -> Key:
         """The key for checked feeds, in the inputs' order."""
@@ -97,14 +112,22 @@ class Keys:
 
     def deciders(self, shapes: Shapes) -> Deciders:
         if shapes not in self._deciders:
-            assert self.shared is not None
-            key = Key(shapes)
-            with self.suits(key):
-                self._deciders[shapes] = Deciders(deciders(self.shared, self.shapes(key)))
+            self._deciders[shapes] = Deciders(self._names(shapes))
             if len(self._deciders) > MOST_SHAPES:
                 self._deciders.popitem(last=False)
         self._deciders.move_to_end(shapes)
         return self._deciders[shapes]
+
+    def _names(self, shapes: Shapes) -> tuple[str, ...]:
+        known = None if self._stored is None else self._stored.deciders(shapes)
+        if known is not None:
+            return known
+        from ..shared import deciders
+
+        assert self.shared is not None
+        key = Key(shapes)
+        with self.suits(key):
+            return deciders(self.shared, self.shapes(key))
 
     def shapes(self, key: Key) -> dict[str, tuple[int, ...]]:
         """Shapes by input name, of the inputs that have one."""
@@ -126,6 +149,15 @@ class Keys:
             return shapes
         values = {name: value.tolist() for name, value in self.values(key).items() if value is not None}
         return f"{shapes} with the values {values}"
+
+    def planned(self, key: Key, tier: Tier, threads: int, shared: Shared | None) -> Made:
+        """A new plan. InputError where none can be made for what the caller chose."""
+        from .executable import make_plan
+
+        graph = self._graph if self._stored is None else self._stored.whole
+        values = self.values(key)
+        with self.suits(key):
+            return make_plan(graph, self.shapes(key), tier, threads, shared, values)
 
     @contextmanager
     def suits(self, key: Key) -> Iterator[None]:

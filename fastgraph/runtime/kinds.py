@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..ir import Kind, Value
+from ..ir import Kind, Value, fits
 from ..locks import undisturbed
 from ..ops.narrow import FLOATS, INTEGERS, rounded
-from ..passes.specialize import fits
 from .feeds import array_of, shape_advice
 
 _SPELLED = {

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from ..freedoms import checked
 from ..ir import Value
 from ..ir.weights import Weights
-from ..plan.program import ERROR, Program, Ref, Scratch, buffer_bytes, checked
+from ..plan.program import ERROR, Program, Ref, Scratch, buffer_bytes
 from ..plan.storage import byte_strides
 from .allocate import Allocation, allocate, allocate_apart
-
-
-class ConstantMemory(NamedTuple):
-    """Memory of a program's constants: `own`, a block with those of this program only; `common`, the others, which may
-    be shared with other plans of the model; and the addresses of all.
-    """
-
-    own: np.ndarray
-    common: list[np.ndarray]
-    addresses: list[int]
+from .runnable import ConstantMemory
 
 
 class Memory:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from .. import deadline
-from ..errors import CopyError, FastgraphError, InputError, RunTimeout
-from ..ir import Graph, Quantization, TensorType, Value
+from ..errors import CompilerError, CopyError, FastgraphError, InputError, RunTimeout
+from ..ir import Graph, Quantization, Value
 from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
-from ..passes.specialize import fits
-from .executable import Executable, Plan, make_plan
-from .feeds import array_of, dims_of, shape_advice, without_overlap
+from .feeds import allowed, array_of, dims_of, without_overlap
 from .keys import Key, Keys, Shapes
-from .kinds import shown, taken
-from .plans import USUAL, Kept, Plans
+from .plans import USUAL, Kept, Plan, Plans
+from .runnable import Runnable
+
+if TYPE_CHECKING:
+    from .executable import Executable, Made
+    from .stored import Saved
 
 
 class TensorSpec(NamedTuple):
@@ -47,27 +50,31 @@ class Model:
     is none for the shapes that the file names, when these only are its proposal.
     """
 
-    graph: Graph
     tier: Tier
     threads: int
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]
     unplanned: str
 
-    def __init__(self, graph: Graph, tier: Tier, threads: int, plans: Plans = USUAL) -> None:
-        self._set(graph=graph, tier=tier, threads=threads, unplanned="")
+    def __init__(
+        self, graph: Graph, tier: Tier, threads: int, plans: Plans = USUAL, stored: Saved | None = None
+    ) -> None:
+        """`stored`: the file that the model is loaded from, if it is a saved program; `graph` then needs no nodes."""
+        self._set(tier=tier, threads=threads, unplanned="")
+        self._graph, self._stored = graph, stored
         self._set(inputs=[TensorSpec.of(v) for v in graph.inputs], outputs=[TensorSpec.of(v) for v in graph.outputs])
         self._by_name = {v.name: v for v in graph.inputs}
-        self._shows = graph.interface.shows | {name: shown(e) for name, e in graph.interface.elements.items()}
-        self._keys = Keys(graph)
+        self._shows = graph.interface.shows | _shown(graph.interface.elements)
+        self._keys = Keys(graph, stored)
         self._decided: dict[str, np.ndarray] = {}
         self._plans = Kept(plans)
+        self._looked: tuple[Key, Executable] | None = None
         self._lock = lock()
         usual = {v.name: _fixed(v) if _fixed(v) is not None else graph.usual.get(v.name) for v in graph.inputs}
         if None not in usual.values():
             shapes: Shapes = tuple(usual.values())  # type: ignore[arg-type]
             try:
-                self._use(Key(shapes))
+                self._use(Key(shapes) if stored is None else stored.first(shapes))
             except FastgraphError as error:
                 if not self._keys.open and not self._keys.names(shapes):
                     raise
@@ -92,7 +99,7 @@ class Model:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """No copies, and no pickles."""
-        where = repr(self.graph.source) if self.graph.source else "..."
+        where = repr(self._graph.source) if self._graph.source else "..."
         raise CopyError(
             "a model can't be pickled or copied, as its memory and its kernels are this process's: load the file where "
             f"the model is needed, fastgraph.load({where}); compiled kernels are shared, so this is quick"
@@ -145,7 +152,7 @@ class Model:
                 deadline.check()
                 yield
             except RunTimeout:
-                name = self.graph.source or self.graph.name or "model"
+                name = self._graph.source or self._graph.name or "model"
                 raise RunTimeout(f"{name}: stopped, as the run took longer than timeout={timeout} s") from None
             finally:
                 if held(self._lock):
@@ -204,7 +211,7 @@ class Model:
         for name in shapes:
             if name not in self._by_name:
                 raise InputError(f"{what}: no input is called {name!r}, the inputs are {self._names()}")
-        for value in self.graph.inputs:
+        for value in self._graph.inputs:
             fixed = _fixed(value)
             if value.name in shapes and value.type.dtype is None:
                 raise InputError(f"{what}: input {value.name!r} is a {self._said(value)}, which has no shape")
@@ -216,7 +223,7 @@ class Model:
                 given = given.shape
             shape = dims_of(value.name, given)
             if value.type.dtype is not None:
-                allowed(self.graph, value, shape)
+                allowed(self._graph, value, shape)
             wanted.append(shape)
         names = self._keys.names(tuple(wanted)) if arrays else ()
         missing = [name for name in names if name not in arrays]
@@ -273,14 +280,67 @@ class Model:
         return self._planned().arena_bytes
 
     @property
+    def graph(self) -> Graph:
+        """The graph as the file has it. InputError for a saved program without it."""
+        return self._graph if self._stored is None else self._stored.whole
+
+    @property
     def plan(self) -> Executable:
-        """The current plan: lowered graph, steps, kernels, arena."""
-        return self._planned()
+        """The current plan: lowered graph, steps, kernels, arena. Of a saved program it is made anew, in memory of its
+        own, to be looked at.
+        """
+        from .executable import Executable
+
+        current = self._planned()
+        if isinstance(current, Executable):
+            return current
+        key = self._plans.key
+        assert key is not None
+        if self._looked is None or self._looked[0] != key:
+            made = self._new(key).bound()
+            made.reset_states()
+            self._looked = key, made
+        return self._looked[1]
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        shapes: Sequence[Mapping[str, Sequence[int]]] | None = None,
+        isa: str | Sequence[str] | None = None,
+        threads: int | Sequence[int] | None = None,
+        graph: bool = True,
+    ) -> None:
+        """Save a program that `fastgraph.load` maps and runs, without a compiler: plans, code, packed weights, graph.
+
+        `shapes`: sets of input shapes to plan for, as in `prepare` (default: those that the model has plans for);
+        `isa`: tiers, as "avx2,avx512vnni,amx" (default: this model's), which this CPU need not have; `threads`: for how
+        many, of which a load takes what suits (default: this model's). `graph`: whether to keep the graph too, of which
+        further shapes are planned where there is a compiler; without it the file is about half as large.
+
+        Raises InputError for what does not suit the model, UnsupportedError for what belongs to this process (operators
+        of yours, isa="numpy"), FileError when the file can't be written.
+        """
+        from .save import plans_of, save, threads_of, tiers_of
+
+        tiers, counts = tiers_of(isa, self.tier), threads_of(threads, self.threads)
+        if isinstance(shapes, Mapping) or isinstance(shapes, str):
+            raise InputError("save takes shapes in a list of dicts by input name: save(path, shapes=[{name: shape}])")
+        with self._lock:
+            keys = self._plans.keys() if shapes is None else [self._wanted("save", each) for each in shapes]
+            if not keys:
+                raise InputError(
+                    f"save: the model's input shapes are not fixed ({self._names()}): say which to plan for, "
+                    "save(path, shapes=[{name: shape}, ...]), or run it once with each"
+                )
+            with self._compiler():
+                plans = plans_of(self.graph, self._keys, dict.fromkeys(keys), tiers, counts)
+            save(os.fspath(path), self.graph, self._keys, plans, graph)
 
     def __str__(self) -> str:
         current = self._plans.current
         if current is not None:
-            return str(current)
+            return str(self.plan)
         why = "the file leaves input shapes open"
         if self.unplanned:
             why = f"there is no plan for the input shapes that the file names: {self.unplanned}"
@@ -289,11 +349,11 @@ class Model:
 
     def __repr__(self) -> str:
         arena = f", arena {self._plans.current.arena_bytes} bytes" if self._plans.current else ", not planned yet"
-        return f"<fastgraph.Model {self.graph.name!r} {self.tier.name}, {self.threads} threads{arena}>"
+        return f"<fastgraph.Model {self._graph.name!r} {self.tier.name}, {self.threads} threads{arena}>"
 
     # -- plans
 
-    def _planned(self) -> Executable:
+    def _planned(self) -> Runnable:
         if self._plans.current is None:
             why = f" (there is no plan for those that the file names: {self.unplanned})" if self.unplanned else ""
             raise InputError(
@@ -302,11 +362,11 @@ class Model:
             )
         return self._plans.current
 
-    def _use(self, key: Key) -> Executable:
+    def _use(self, key: Key) -> Runnable:
         """Make this key's plan the current one."""
         with self._enough(key):
             current = self._plans.use(key, self._made)
-        for name, value in current.compiled.values.items():
+        for name, value in current.values.items():
             shape = self._keys.shapes(key)[name]
             if name not in self._decided or self._decided[name].shape != shape:
                 dtype = np.dtype(self._by_name[name].type.dtype)
@@ -320,7 +380,7 @@ class Model:
         """The memory that may be written before all feeds were read."""
         return [*self._decided.values(), *self._plans.written()]
 
-    def _chosen(self, key: Key) -> Executable:
+    def _chosen(self, key: Key) -> Runnable:
         """The plan for these feeds: that for their values, or where such a plan does not pay, that for any values."""
         if not key.values:
             return self._use(key)
@@ -330,7 +390,7 @@ class Model:
                 return self._use(Key(key.shapes))
         chosen = self._use(key)
         if not kept:
-            known.made(key.values, chosen.compiled.cheap)
+            known.made(key.values, chosen.cheap)
         return chosen
 
     @contextmanager
@@ -339,16 +399,37 @@ class Model:
         try:
             yield
         except MemoryError as error:
-            where = self.graph.source or self.graph.name or "model"
+            where = self._graph.source or self._graph.name or "model"
             raise InputError(f"{where}: not enough memory for {self._keys.asked(key)}: {error}") from None
 
     def _made(self, key: Key) -> Plan:
         """A new plan. InputError when there is none for the shapes that the caller chose."""
-        values, shared = self._keys.values(key), self._keys.shared
-        if shared is not None:
-            shared.block = self._plans.block_bytes
-        with self._keys.suits(key):
-            return make_plan(self.graph, self._keys.shapes(key), self.tier, self.threads, shared, values)
+        found = None if self._stored is None else self._stored.plan(key)
+        return found or self._new(key)
+
+    def _new(self, key: Key) -> Made:
+        """A plan made now. InputError when there is none for the shapes that the caller chose, or a kernel that it
+        needs is not in the saved program and can't be compiled.
+        """
+        with self._compiler():
+            shared = self._keys.shared
+            if shared is not None:
+                shared.block = self._plans.block_bytes
+            return self._keys.planned(key, self.tier, self.threads, shared)
+
+    @contextmanager
+    def _compiler(self) -> Iterator[None]:
+        """InputError, with the shapes that a saved program has, where there is no compiler for others."""
+        try:
+            yield
+        except (CompilerError, ImportError) as error:
+            if self._stored is None:
+                raise
+            raise InputError(
+                f"{self._stored.file.title}: the saved program runs {self._stored.stored()}; other shapes need a "
+                f"compiler, which is not installed here ({error}): save it with these shapes, or install fastgraph "
+                "with its dependencies"
+            ) from error
 
     def _specify_outputs(self) -> None:
         if self._plans.current is not None:
@@ -364,7 +445,7 @@ class Model:
                 f"run takes a dict of inputs by name ({self._names()}), {type(feeds).__name__} was given: "
                 f"model.run({self._example()}), or by position model({', '.join(self._by_name)})"
             )
-        ports = self.graph.interface.ports
+        ports = self._graph.interface.ports
         optional = {name: port.default for name, port in ports.items() if port.default is not None}
         feeds = optional | dict(feeds)
         unknown = [name for name in feeds if name not in self._by_name]
@@ -380,11 +461,13 @@ class Model:
             port = ports.get(name)
             if port is not None and port.kind is not None:
                 kind = port.kind if value.type.dtype is None else port.kind._replace(type=value.type)
+                from .kinds import taken  # most models have no such inputs
+
                 arrays[name] = taken(name, kind, feeds[name])
                 continue
             adapt = None if port is None else port.adapt
             array = array_of(value, feeds[name] if adapt is None else adapt(feeds[name]))
-            allowed(self.graph, value, array.shape)
+            allowed(self._graph, value, array.shape)
             arrays[name] = array
         return arrays
 
@@ -393,12 +476,21 @@ class Model:
         return "{" + ", ".join(f"{name!r}: ..." for name in self._by_name) + "}"
 
     def _names(self) -> str:
-        return ", ".join(f"{v.name}: {self._said(v)}" for v in self.graph.inputs) or "none"
+        return ", ".join(f"{v.name}: {self._said(v)}" for v in self._graph.inputs) or "none"
 
     def _said(self, value: Value) -> str:
         """The type of an input, for messages."""
-        port = self.graph.interface.ports.get(value.name)
+        port = self._graph.interface.ports.get(value.name)
         return str(value.type if port is None or port.kind is None else port.kind)
+
+
+def _shown(elements: Mapping[str, str]) -> dict[str, Callable[[Any], Any]]:
+    """What outputs of element types that NumPy lacks are shown as, by name."""
+    if not elements:
+        return {}
+    from .kinds import shown
+
+    return {name: shown(element) for name, element in elements.items()}
 
 
 def _fixed(value: Value) -> tuple[int, ...] | None:
@@ -406,26 +498,3 @@ def _fixed(value: Value) -> tuple[int, ...] | None:
     if value.type.dtype is None:
         return ()
     return value.type.dims if value.type.concrete else None
-
-
-def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:
-    """Set input shapes as the caller of load asked. InputError when a name or a rank is wrong."""
-    inputs = {v.name: v for v in graph.inputs}
-    if not isinstance(shapes, Mapping | None):
-        example = f"{{{next(iter(inputs), 'x')!r}: (1, 3)}}"
-        raise InputError(f"shapes={shapes!r}: expected shapes by input name, as in {example}")
-    for name, shape in (shapes or {}).items():
-        if name not in inputs:
-            where = graph.source or graph.name or "model"
-            raise InputError(f"{where}: shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
-        dims = dims_of(name, shape)
-        allowed(graph, inputs[name], dims)
-        inputs[name].type = TensorType(inputs[name].type.dtype, dims, inputs[name].type.quant)
-
-
-def allowed(graph: Graph, value: Value, shape: tuple[int, ...]) -> None:
-    """InputError unless an input may have this shape."""
-    fits(value, shape, shape_advice)
-    port = graph.interface.ports.get(value.name)
-    if port is not None and port.check is not None:
-        port.check(shape)

@@ -9,14 +9,15 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import Protocol
 
 import numpy as np
 
 from ..errors import InputError
-from ..plan.program import checked
+from ..freedoms import checked
 from .allocate import Allocation, allocate
-from .executable import Executable, Plan
 from .keys import Key
+from .runnable import ConstantMemory, Runnable
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
@@ -77,6 +78,25 @@ def _whole(name: str, given: object) -> int | None:
 USUAL = Plans(count=64, bytes="256MiB")
 
 
+class Plan(Protocol):
+    """A plan without its arena, which can be in any block of `arena_bytes`.
+
+    `objects`: bytes beside its constants, estimated.
+    """
+
+    @property
+    def arena_bytes(self) -> int: ...
+
+    @property
+    def constants(self) -> ConstantMemory: ...
+
+    @property
+    def objects(self) -> int: ...
+
+    def bound(self, block: Allocation | None = None) -> Runnable:
+        """The plan in memory: with its arena in this block, or in one of its own."""
+
+
 class Kept:
     """The plans kept, within limits, and the block of memory that their arenas share.
 
@@ -87,9 +107,9 @@ class Kept:
     def __init__(self, limits: Plans) -> None:
         self.limits = limits
         self._plans: OrderedDict[Key, Plan] = OrderedDict()
-        self._bound: dict[Key, Executable] = {}
+        self._bound: dict[Key, Runnable] = {}
         self._block: Allocation | None = None
-        self._used: tuple[Key, Executable] | None = None
+        self._used: tuple[Key, Runnable] | None = None
 
     @property
     def key(self) -> Key | None:
@@ -97,11 +117,11 @@ class Kept:
         return None if self._used is None else self._used[0]
 
     @property
-    def current(self) -> Executable | None:
+    def current(self) -> Runnable | None:
         """The plan in use."""
         return None if self._used is None else self._used[1]
 
-    def use(self, key: Key, make: Callable[[Key], Plan]) -> Executable:
+    def use(self, key: Key, make: Callable[[Key], Plan]) -> Runnable:
         """Make this key's plan the one in use, planning if there is none. States keep their values."""
         before = self.current
         if self._used is not None and self._used[0] == key:
@@ -116,7 +136,7 @@ class Kept:
             chosen.take_states(before)
         self._used = key, chosen
         if before is not None:
-            before.memory.loose.clear()
+            before.forget()
         return chosen
 
     def prepare(self, key: Key, make: Callable[[Key], Plan]) -> None:
@@ -136,6 +156,10 @@ class Kept:
             self._plans.move_to_end(key)
         return found
 
+    def keys(self) -> list[Key]:
+        """The keys of the plans kept, those used last at the end."""
+        return list(self._plans)
+
     def __contains__(self, key: Key) -> bool:
         return key in self._plans
 
@@ -143,8 +167,8 @@ class Kept:
     def nbytes(self) -> int:
         """Bytes of the plans kept, as `Plans` counts them."""
         now = self.current
-        left = now is not None and self._block is not None and now.memory.arena.ctypes.data != self._block.address
-        arenas = self.block_bytes + (now.memory.arena.nbytes if now is not None and left else 0)
+        left = now is not None and self._block is not None and now.arena.ctypes.data != self._block.address
+        arenas = self.block_bytes + (now.arena.nbytes if now is not None and left else 0)
         return arenas + self._others(None if self._used is None else self._plans.get(self._used[0]))
 
     @property
@@ -156,11 +180,11 @@ class Kept:
         """The memory that the plans write; no plan writes anywhere else."""
         block = [] if self._block is None else [self._block.bytes]
         bound = list(self._bound.values()) if checked() == "guard" else []
-        return [*block, *(each.memory.arena for each in (*bound, self.current) if each is not None)]
+        return [*block, *(each.arena for each in (*bound, self.current) if each is not None)]
 
-    def _executable(self, key: Key) -> Executable:
+    def _executable(self, key: Key) -> Runnable:
         if key not in self._bound:
-            self._bound[key] = Executable(self._plans[key], self._block)
+            self._bound[key] = self._plans[key].bound(self._block)
         return self._bound[key]
 
     def _add(self, key: Key, plan: Plan, stay: set[Key]) -> None:

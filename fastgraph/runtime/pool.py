@@ -11,10 +11,10 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +23,13 @@ from ..errors import RunTimeout
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.slots import JUMPS, LOOK, MEMBER, NO_LIMIT, PROGRAM, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import TIERS
-from ..locks import held, lock
-from ..objects.cache import objects as compiled
-from ..objects.link import link
+from ..locks import held, lock, undisturbed
 from .allocate import allocate
 from .function import function, interpreter
 from .semaphore import system
+
+if TYPE_CHECKING:
+    import threading
 
 KERNELS = (Kernel("execute"), Kernel("call"), Kernel("team"))
 """The kernels that run others; compiled for `TIER`, whatever the tier of the others."""
@@ -36,6 +37,8 @@ TIER = TIERS[0]
 
 MAX_THREADS = 256
 """The largest team."""
+WORTH_WAKING = 4_000_000
+"""Multiply-adds (about 40 us) from which on a team is woken. Results don't depend on it."""
 WORTH_LOOKING = 1_000_000
 """Multiply-adds (about 10 us) between two looks at the clock, which take as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64
@@ -53,19 +56,24 @@ _entry: dict[str, int] = {}
 _entry_lock = lock()
 
 
-def start(objects: Mapping[str, bytes] | None = None) -> None:
-    """Make sure that `KERNELS` are linked: from `objects` ({symbol: object file}), or else from the cache.
+def start(addresses: Mapping[str, int] | None = None) -> None:
+    """Make sure that `KERNELS` are linked: they are at these addresses by name, or else come from the cache.
 
-    The first call decides. Running a saved model takes the objects saved with it, and so needs no compiler.
+    The first call decides. A saved program brings them along, and so needs no compiler.
     """
     with _entry_lock:
-        if _entry:
-            return
-        if objects is None:
-            symbols = [kernel.symbol for kernel in KERNELS]
-            objects = dict(zip(symbols, compiled(KERNELS, TIER), strict=True))
-        addresses = link({kernel.symbol: objects[kernel.symbol] for kernel in KERNELS})
-        _entry.update({kernel.name: addresses[kernel.symbol] for kernel in KERNELS})
+        if not _entry:
+            _entry.update(_linked() if addresses is None else {k.name: addresses[k.name] for k in KERNELS})
+
+
+def _linked() -> dict[str, int]:
+    """The addresses of `KERNELS` by name."""
+    from ..objects.cache import objects
+    from ..objects.link import link
+
+    made = zip(KERNELS, objects(KERNELS, TIER), strict=True)
+    found = link({kernel.symbol: obj for kernel, obj in made})
+    return {kernel.name: found[kernel.symbol] for kernel in KERNELS}
 
 
 # -- the pool
@@ -84,6 +92,9 @@ class _Pool:
         """Start threads until there are `threads`, the caller's included, or no more can be had; how many there are."""
         if not self.address:
             self._prepare()
+        with undisturbed():
+            import threading
+
         here = system()
         while self.threads < threads and here is not None:
             worker = self.threads

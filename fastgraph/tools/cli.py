@@ -416,7 +416,7 @@ def _run(args: argparse.Namespace) -> int:
 def _inspect(args: argparse.Namespace) -> int:
     from ..frontends import read
     from ..loading import load
-    from ..runtime.model import declared
+    from ..runtime.feeds import declared
     from . import asm, feeds, inspect
 
     shapes = feeds.parse_shapes(args.shape)

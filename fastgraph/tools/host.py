@@ -15,7 +15,7 @@ from ..frontends import read
 from ..ir import Graph, Node
 from ..kernels.isa.tiers import Tier
 from ..plan.program import HostStep
-from ..runtime.model import declared
+from ..runtime.feeds import declared
 from ..shared import deciders, share
 from ..text import shorten, table
 

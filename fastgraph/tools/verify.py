@@ -111,7 +111,8 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     with model._lock:
         arrays = without_overlap(model._checked(_random(model) if feeds is None else feeds), model._written())
         key = model._keys.of(arrays)
-        plan = model._use(key)
+        model._use(key)
+        plan = model.plan
         found = traced(model, key, plan)
         states = [place.copy() for place, _ in plan.states]
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any
 
 
@@ -47,4 +46,6 @@ class Kernel:
     @property
     def symbol(self) -> str:
         """The C symbol of its object; the same for every tier."""
+        from hashlib import sha256  # running a saved program does not import it
+
         return f"fg_{self.name}_{sha256(str(self).encode()).hexdigest()[:16]}"

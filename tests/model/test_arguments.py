@@ -192,7 +192,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def closed(*_: Any) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("fastgraph.loading.read", closed)
+    monkeypatch.setattr("fastgraph.frontends.read", closed)
     (tmp_path / "x.onnx").write_bytes(b"x")
     with pytest.raises(fg.FastgraphError, match="x.onnx.*Permission") as caught:
         fg.load(tmp_path / "x.onnx")

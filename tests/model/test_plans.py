@@ -17,7 +17,7 @@ import fastgraph as fg
 from fastgraph import compile as compiling
 from fastgraph.ir.weights import Weights, once
 from fastgraph.plan.program import Program, Ref, Step, Table
-from fastgraph.runtime import model as models
+from fastgraph.runtime import executable
 from fastgraph.runtime.executable import Executable
 from tests.blocks import BLOCKS, RARE
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
@@ -214,7 +214,7 @@ def test_prepared_plans_are_used() -> None:
     used = model.plan
     model.prepare([{"x": (3, 3)}, {"x": [4, 4]}, {"x": (3, 3)}])
     assert model.plan is used, "what is in use stays in use"
-    with patch.object(models, "make_plan", side_effect=AssertionError("planned again")):
+    with patch.object(executable, "make_plan", side_effect=AssertionError("planned again")):
         for n in (3, 4, 2):
             assert model(np.ones((n, n), F32)).tolist() == [[3] * n] * n
 
@@ -241,7 +241,7 @@ def test_more_than_are_kept_can_t_be_prepared() -> None:
     ({"x": (2, 3)}, "list"), ("x", "list"), ([(2, 3)], "dict"), ([{"x": 3}], "whole numbers"),
 ])  # fmt: skip
 def test_preparing_nonsense(shapes: Any, said: str) -> None:
-    with patch.object(models, "make_plan", side_effect=AssertionError("planned")):
+    with patch.object(executable, "make_plan", side_effect=AssertionError("planned")):
         assert said in message(scaled("n", 3).load().prepare, shapes)
 
 

@@ -48,9 +48,9 @@ def script(code: str, *args: str, given: bytes = b"", **env: str) -> None:
 BUSY = """
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
-from fastgraph.runtime import bind
+from fastgraph.runtime import pool
 from fastgraph.runtime.model import Model
-bind.WORTH_WAKING = 0
+pool.WORTH_WAKING = 0
 first = last = Value("x", TensorType(np.dtype(np.float32), (64, 256)))
 nodes, w = [], Value.constant("w", np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32) / 16)
 for i in range(12):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.constants import SLACK
 from fastgraph.plan.program import Ref, Step
+from fastgraph.room import SLACK
 from fastgraph.runtime.allocate import allocate_apart
 from fastgraph.runtime.bind import bind
 from tests.blocks import BLOCKS

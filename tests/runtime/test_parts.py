@@ -17,7 +17,7 @@ from fastgraph.kernels.core.table import Row, kernels_of, row, rows
 from fastgraph.kernels.isa.tiers import BY_NAME, Tier
 from fastgraph.objects import link as linker
 from fastgraph.objects.progress import terminal
-from fastgraph.plan.constants import SLACK
+from fastgraph.room import SLACK
 from fastgraph.runtime.allocate import allocate
 
 ELF = pytest.mark.skipif(sys.platform != "linux", reason="objects are ELF on Linux")

@@ -285,18 +285,18 @@ def test_the_default_is_what_this_process_may_use(tmp_path: Path) -> None:
     group.mkdir(parents=True)
     member = tmp_path / "cgroup"
     member.write_text("9:cpuset:/x\n0::/a/b\n")
-    assert cpus._cgroup_limit(tmp_path / "fs", member) == 1e9
+    assert cpus._cgroup_limit(str(tmp_path / "fs"), str(member)) == 1e9
     (group / "cpu.max").write_text("max 100000\n")
     (group.parent / "cpu.max").write_text("150000 100000\n")
-    assert cpus._cgroup_limit(tmp_path / "fs", member) == 1.5
+    assert cpus._cgroup_limit(str(tmp_path / "fs"), str(member)) == 1.5
     old = tmp_path / "fs" / "cpu,cpuacct"
     old.mkdir()
     (old / "cpu.cfs_quota_us").write_text("50000\n")
     (old / "cpu.cfs_period_us").write_text("100000\n")
     member.write_text("4:cpu,cpuacct:/\n")
-    assert cpus._cgroup_limit(tmp_path / "fs", member) == 0.5
+    assert cpus._cgroup_limit(str(tmp_path / "fs"), str(member)) == 0.5
     (old / "cpu.cfs_quota_us").write_text("-1\n")
-    assert cpus._cgroup_limit(tmp_path / "fs", member) == 1e9
+    assert cpus._cgroup_limit(str(tmp_path / "fs"), str(member)) == 1e9
 
 
 def test_interrupted_waits_go_on_waiting() -> None:

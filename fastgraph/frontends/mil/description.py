@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from math import prod
@@ -12,6 +11,7 @@ import numpy as np
 
 from ...errors import InputError, ModelError, UnsupportedError
 from ...ir import Dim, Port, TensorType
+from ...ir.ports import Extents, chosen, image, one, within
 from .types import BIGGEST, RANK_LIMIT, MilType
 from .wire import Message, wrong
 
@@ -20,9 +20,6 @@ ARRAYS: dict[str, np.dtype] = {
     "FLOAT32": np.dtype(np.float32), "DOUBLE": np.dtype(np.float64), "FLOAT16": np.dtype(np.float16),
     "INT32": np.dtype(np.int32), "INT8": np.dtype(np.int8),
 }  # fmt: skip
-
-Extents = tuple[tuple[int, int | None], ...]
-"""The least and the greatest extent (None: any) of each dimension."""
 
 
 class Feature(NamedTuple):
@@ -105,9 +102,12 @@ class Feature(NamedTuple):
         """What the input takes. `outside`: its type, as `type` has it; call it on what `within` gave."""
         adapt: Callable[[Any], Any] | None = None
         if self.layout:
-            adapt = _adapter(self.name, self.layout, outside)
+            assert outside.shape is not None and outside.dtype is not None
+            channels = outside.shape[-3]
+            assert isinstance(channels, int)
+            adapt = partial(image, self.name, self.layout, channels, len(outside.shape), outside.dtype)
         elif outside.shape in ((), (1,)):
-            adapt = partial(_one, outside.shape)
+            adapt = partial(one, outside.shape)
         default = None
         if self.optional:
             shape = outside.dims if outside.concrete else self.shape
@@ -115,21 +115,12 @@ class Feature(NamedTuple):
                 default = np.broadcast_to(np.asarray(self.fill).astype(outside.dtype), shape)
         return Port(adapt, None if outside.concrete else self.checker(), default, self.layout)
 
-    def checker(self) -> Callable[[tuple[int, ...]], None]:
+    def checker(self) -> Callable[[tuple[int, ...]], None] | None:
         """What raises InputError for a shape that is not allowed."""
+        if self.choices:
+            return partial(chosen, self.name, self.choices, self.allowed())
         bounds = self.bounds()
-
-        def check(shape: tuple[int, ...]) -> None:
-            if self.choices:
-                fits = shape in self.choices
-            else:
-                fits = bounds is None or (len(shape) == len(bounds) and all(
-                    low <= d and (high is None or d <= high) for d, (low, high) in zip(shape, bounds, strict=True)
-                ))  # fmt: skip
-            if not fits:
-                raise InputError(f"input {self.name!r} has shape {list(shape)}, the model allows {self.allowed()}")
-
-        return check
+        return None if bounds is None else partial(within, self.name, bounds, self.allowed())
 
 
 class Description(NamedTuple):
@@ -234,44 +225,3 @@ def _range(proto: Message, where: str) -> tuple[int, int | None]:
     if 0 <= high < low:
         raise ModelError(f"{where}: expected a range of extents, found {low} to {high}")
     return low, None if high < 0 else high
-
-
-# -- what callers feed
-
-
-def _one(shape: tuple[int, ...], fed: Any) -> Any:
-    """One number, as a scalar or as an array of one element: Core ML does not tell them apart."""
-    if isinstance(fed, np.ndarray | np.generic):
-        return fed.reshape(shape) if fed.shape in ((), (1,)) else fed
-    if isinstance(fed, list | tuple) and len(fed) == 1 and shape == ():
-        return fed[0]
-    return [fed] if isinstance(fed, bool | int | float) and shape == (1,) else fed
-
-
-def _adapter(name: str, layout: str, outside: TensorType) -> Callable[[Any], Any]:
-    """What makes the input's own array, [1, channels, height, width], of an image, whose pixels are 0 to 255.
-
-    It takes Pillow images, and uint8 arrays [height, width, channels] (RGB) or [height, width] (gray), as NumPy has
-    Pillow images; all else is passed on. Colors become the model's, sizes stay what they are; programs scale pixels.
-    """
-    assert outside.shape is not None
-    channels, rank, dtype = outside.shape[-3], len(outside.shape), outside.dtype
-
-    def adapt(fed: Any) -> Any:
-        pillow = sys.modules.get("PIL.Image")
-        if pillow is not None and isinstance(fed, pillow.Image):
-            fed = np.asarray(fed.convert("F" if "FLOAT" in layout else "L" if channels == 1 else "RGB"))
-        elif not (isinstance(fed, np.ndarray) and fed.dtype == np.uint8):
-            return fed
-        elif fed.ndim == rank == 4:
-            return fed.astype(dtype)
-        if fed.ndim == 2:
-            fed = fed[:, :, None]
-        if fed.ndim != 3 or fed.shape[2] != channels:
-            raise InputError(f"input {name!r} is an image of {channels} channels ({layout}), an array of shape "
-                             f"{list(fed.shape)} was given: feed [height, width, {channels}] as uint8")  # fmt: skip
-        pixels = fed[:, :, ::-1] if layout == "BGR" else fed
-        planes = np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype)
-        return planes[None] if rank == 4 else planes
-
-    return adapt

@@ -6,11 +6,13 @@ none counts, coremltools' tests of it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ir import Value
+from ...ir.ports import by_label, label
 from ..core.common import axis_in
 from .call import Call
 from .common import extent
@@ -75,15 +77,8 @@ def classify(c: Call, probabilities: Value, classes: Any) -> None:
     count = flat.type.shape[0] if flat.type.shape else None
     if not labels or (isinstance(count, int) and count != len(labels)):
         c.fail(f"expected a label for each of {count} probabilities, found {len(labels)}")
-
-    def best(array: np.ndarray) -> Any:
-        return labels[int(np.argmax(array))]
-
-    def all_of(array: np.ndarray) -> dict[Any, float]:
-        return {label: float(p) for label, p in zip(labels, array, strict=True)}
-
-    for index, function in enumerate((best, all_of)[: len(c.outputs)]):
-        c.scope.reader.shown[c.outputs[index]] = flat, function
+    for index, function in enumerate((label, by_label)[: len(c.outputs)]):
+        c.scope.reader.shown[c.outputs[index]] = flat, partial(function, labels)
 
 
 @rule("gather: x:Dense indices:Indices axis:Axis=0 batch_dims:int=0")

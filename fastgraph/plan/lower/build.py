@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...freedoms import free
+from ...freedoms import checked, free
 from ...ir import Graph, Value, read_by
 from ...ir.weights import current as current_weights
 from ...kernels.isa.tiers import Tier
 from ..arena import Buffer, Packing, plan
 from ..constants import Constants
-from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, checked
+from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes
 from ..storage import Views, has_memory
 from ..verify import verify
 from . import Emit, Matches, emit_copies, emit_graph

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...errors import PlanError
+from ...freedoms import checked
 from ...ir import Graph, Node, Value
 from ...ir.weights import current as current_weights
 from ...ir.weights import key_of
@@ -15,7 +16,7 @@ from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
 from ...limits import current
-from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table, checked
+from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
 from ..storage import Abilities, Storage, Views, byte_strides, last
 
 BRIEF = 1 << 12

@@ -17,7 +17,7 @@ from ...ir import Node, Value, read_by
 from ...kernels.core.kernel import Kernel
 from ...kernels.isa.tiers import Tier
 from ...kernels.pointwise.rows import WALK
-from ..constants import SLACK
+from ...room import SLACK
 from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
 from ..storage import Storage, last, row_count
 from . import Call, Misfit, Reach, reaches_of

@@ -1,0 +1,74 @@
+"""Functions that an interface names: what becomes of a feed, which shapes are allowed, what a result is shown as.
+
+They take their facts first, as plain values, so that a saved program can name them too.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+
+Extents = tuple[tuple[int, int | None], ...]
+"""The least and the greatest extent (None: any) of each dimension."""
+
+
+def one(shape: tuple[int, ...], fed: Any) -> Any:
+    """One number, as a scalar or as an array of one element: Core ML does not tell them apart."""
+    if isinstance(fed, np.ndarray | np.generic):
+        return fed.reshape(shape) if fed.shape in ((), (1,)) else fed
+    if isinstance(fed, list | tuple) and len(fed) == 1 and shape == ():
+        return fed[0]
+    return [fed] if isinstance(fed, bool | int | float) and shape == (1,) else fed
+
+
+def image(name: str, layout: str, channels: int, rank: int, dtype: np.dtype, fed: Any) -> Any:
+    """The input's own array, [1, channels, height, width], of an image, whose pixels are 0 to 255.
+
+    Images are Pillow's, and uint8 arrays [height, width, channels] (RGB) or [height, width] (gray), as NumPy has Pillow
+    images; all else is passed on. Colors become the model's, sizes stay what they are; programs scale pixels.
+    """
+    pillow = sys.modules.get("PIL.Image")
+    if pillow is not None and isinstance(fed, pillow.Image):
+        fed = np.asarray(fed.convert("F" if "FLOAT" in layout else "L" if channels == 1 else "RGB"))
+    elif not (isinstance(fed, np.ndarray) and fed.dtype == np.uint8):
+        return fed
+    elif fed.ndim == rank == 4:
+        return fed.astype(dtype)
+    if fed.ndim == 2:
+        fed = fed[:, :, None]
+    if fed.ndim != 3 or fed.shape[2] != channels:
+        raise InputError(f"input {name!r} is an image of {channels} channels ({layout}), an array of shape "
+                         f"{list(fed.shape)} was given: feed [height, width, {channels}] as uint8")  # fmt: skip
+    pixels = fed[:, :, ::-1] if layout == "BGR" else fed
+    planes = np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype)
+    return planes[None] if rank == 4 else planes
+
+
+def chosen(name: str, choices: tuple[tuple[int, ...], ...], allowed: str, shape: tuple[int, ...]) -> None:
+    """InputError unless the shape is one of these; `allowed` says them."""
+    if shape not in choices:
+        raise InputError(f"input {name!r} has shape {list(shape)}, the model allows {allowed}")
+
+
+def within(name: str, bounds: Extents, allowed: str, shape: tuple[int, ...]) -> None:
+    """InputError unless the shape is within these bounds; `allowed` says them."""
+    fits = len(shape) == len(bounds) and all(
+        low <= extent and (high is None or extent <= high)
+        for extent, (low, high) in zip(shape, bounds, strict=True)
+    )  # fmt: skip
+    if not fits:
+        raise InputError(f"input {name!r} has shape {list(shape)}, the model allows {allowed}")
+
+
+def label(labels: list[Any], scores: np.ndarray) -> Any:
+    """The label of the greatest score."""
+    return labels[int(np.argmax(scores))]
+
+
+def by_label(labels: list[Any], scores: np.ndarray) -> dict[Any, float]:
+    """The scores by their labels."""
+    return dict(zip(labels, scores.tolist(), strict=True))

@@ -1,0 +1,178 @@
+"""What can be run again and again: feed it, run it, fetch its results. A plan in memory of its own, however it came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import FastgraphError, ModelError, UnknownNameError
+from ..ir import TensorType
+from ..room import LARGE, need
+from .feeds import without_overlap
+
+
+class ConstantMemory(NamedTuple):
+    """Memory of a plan's constants: `own`, a block with those of this plan only; `common`, the others, which may be
+    shared with other plans of the model; and the addresses of all.
+    """
+
+    own: np.ndarray
+    common: list[np.ndarray]
+    addresses: list[int]
+
+
+class Feed(NamedTuple):
+    """An input that has memory: what an array must be to be copied there as it is."""
+
+    name: str
+    dims: tuple[int, ...]
+    dtype: np.dtype
+    view: np.ndarray
+
+
+class Runnable:
+    """A plan's inputs, outputs and states in memory, and the calls that run it.
+
+    `execute()` runs it on the current content of its inputs, `execute_timed()` within this thread's deadline:
+    RunTimeout when it passes. A run that is stopped or fails leaves states as they were. `arena`: the bytes that a run
+    writes. `states`: the memory and the first value of each state; the caller has to set it. `values`: of inputs that
+    decide shapes, those that the plan is for, None where it is for any; `decided`: memory outside the arena of these
+    inputs; whoever writes there needs another plan. `cheap`: whether a run of references takes less time than planning
+    did. `title`: what messages call the model.
+    """
+
+    execute: Callable[[], object]
+    execute_timed: Callable[[], object]
+    cheap = False
+
+    def __init__(self, title: str, arena: np.ndarray, values: Mapping[str, np.ndarray | None]) -> None:
+        self.title, self.arena, self.values = title, arena, values
+        self.arena_bytes = arena.nbytes
+        self.states: list[tuple[np.ndarray, np.ndarray]] = []
+        self.decided: dict[str, np.ndarray] = {}
+
+    def arrange(
+        self,
+        feeds: Sequence[Feed],
+        outputs: Sequence[tuple[str, np.ndarray]] | None,
+        result_bytes: int,
+        plain: bool = True,
+    ) -> None:
+        """Set the inputs that have memory, and the outputs if all have. `plain`: whether feeds of exactly these types
+        may be copied in unchecked.
+        """
+        self._feeds, self._outputs, self._result_bytes = list(feeds), outputs, result_bytes
+        self._exact = [(name, v.dtype, v.shape, v.tobytes()) for name, v in self.values.items() if v is not None]
+        # the bytes of one input alone are read before they are written, but for vectors
+        self._in_turn = len(feeds) + len(self.values) > 1 or any(len(feed.dims) < 2 for feed in feeds)
+        self._quick = len(feeds) + len(self._exact) if plain and len(self._exact) == len(self.values) else -1
+        self._small = outputs if result_bytes < LARGE else None
+
+    # -- states
+
+    def reset_states(self) -> None:
+        """Give all states their first values."""
+        for state, initial in self.states:
+            state[...] = initial
+
+    def take_states(self, other: Runnable) -> None:
+        """Give all states the values they have in another plan of the model. In a shared block they have the same
+        offsets: arenas begin with them.
+        """
+        for (state, _), (now, _) in zip(self.states, other.states, strict=True):
+            state[...] = now
+
+    # -- feeding and fetching
+
+    def feed(self, feeds: Mapping[str, Any]) -> bool:
+        """Copy the feeds in if they have exactly the right types and shapes and don't overlap the inputs; else return
+        False.
+
+        An array that owns its memory, or is a view of one that does, is the caller's: the block's owner is larger than
+        any input. Of all others the bounds are compared.
+        """
+        if type(feeds) is not dict or len(feeds) != self._quick:
+            return False
+        for name, dims, dtype, _ in self._feeds:
+            array = feeds.get(name)
+            if type(array) is not np.ndarray or array.shape != dims or array.dtype != dtype:
+                return False
+        for name, dtype, dims, content in self._exact:
+            array = feeds.get(name)
+            if type(array) is not np.ndarray or array.shape != dims or array.dtype != dtype:
+                return False
+            if array.tobytes() != content:
+                return False
+        if self._in_turn:
+            owner = self.arena.base
+            for array in feeds.values():
+                base = array.base
+                if base is not None and (base is owner or type(base) is not np.ndarray or base.base is not None):
+                    feeds = without_overlap(feeds, self.written())
+                    break
+        for name, _, _, view in self._feeds:
+            view[...] = feeds[name]
+        for name, view in self.decided.items():
+            view[...] = feeds[name]
+        return True
+
+    def written(self) -> list[np.ndarray]:
+        """The memory that a run writes."""
+        return [self.arena, *self.decided.values()]
+
+    def clear(self) -> None:
+        """Zero all inputs, but those whose values the plan is for."""
+        for _, _, _, view in self._feeds:
+            view[...] = 0
+        for name, view in self.decided.items():
+            value = self.values[name]
+            view[...] = 0 if value is None else value
+
+    def fill(self, arrays: Mapping[str, Any]) -> None:
+        """Copy checked arrays in."""
+        for name, _, _, view in self._feeds:
+            view[...] = arrays[name]
+        for name, view in self.decided.items():
+            view[...] = arrays[name]
+
+    def fed(self) -> dict[str, Any]:
+        """Copies of the inputs' content, as `fill` takes it. InputError when an input was never fed."""
+        found = {name: view.copy() for name, _, _, view in self._feeds}
+        return found | {name: view.copy() for name, view in self.decided.items()}
+
+    def results(self) -> dict[str, np.ndarray]:
+        """Copies of the outputs, by name."""
+        if self._small is None:
+            self._find_room()
+        assert self._outputs is not None
+        return {name: view.copy() for name, view in self._outputs}
+
+    def forget(self) -> None:
+        """Let go of what was fed and is no array."""
+
+    def _find_room(self) -> None:
+        try:
+            need(self._result_bytes)
+        except MemoryError as error:
+            raise ModelError(f"{self.title}: no memory for its outputs: {error}") from error
+
+    def view(self, name: str, inputs: bool) -> np.ndarray:
+        """The memory of an input or an output. UnknownNameError, with the names there are; FastgraphError if its shape
+        depends on data.
+        """
+        if inputs:
+            found = {feed: view for feed, _, _, view in self._feeds} | self.decided
+        elif self._outputs is None:
+            raise FastgraphError(f"output {name!r}: results whose shapes depend on data have no fixed memory: use run")
+        else:
+            found = dict(self._outputs)
+        if not isinstance(name, str) or name not in found:
+            kind = "input" if inputs else "output"
+            raise UnknownNameError(f"no {kind} is called {name!r}: the {kind}s are {', '.join(found) or 'none'}")
+        return found[name]
+
+    def output_types(self) -> list[TensorType]:
+        """Types of the results, in order; not concrete where they depend on data."""
+        raise NotImplementedError

@@ -1,0 +1,298 @@
+"""Saves programs: plans as data, with their code, constants and the graph, in one file (saved/container.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..compile import Compiled
+from ..errors import FileError, InputError, UnsupportedError
+from ..ir import Graph, Value
+from ..kernels.core.kernel import Kernel
+from ..kernels.isa.tiers import BY_NAME, NUMPY, Tier
+from ..objects import elf
+from ..objects.cache import objects
+from ..objects.toolchain import toolchain
+from ..plan.program import ERROR, Ref, Step, Table, UserKernel, buffer_bytes
+from ..plan.storage import byte_strides
+from ..saved.codec import encoded
+from ..saved.container import ALIGN, WEIGHTS, padded, write
+from ..saved.flat import Flat, Part, View, entry_of
+from ..shared import share
+from .bind import commit_of, jump_record, out_of_range, work_of
+from .executable import Made, fed_inputs
+from .keys import Key, Keys
+from .partition import lookups_of, partition
+from .pool import KERNELS, MAX_THREADS, TIER
+from .stored import EXECUTOR, layout
+
+LARGE = 1 << 16
+"""Bytes from which on an array of plain numbers is a weight, which a load maps without reading it."""
+
+Plans = Sequence[tuple[Tier, int, Key, Made]]
+"""Plans with their tiers, thread counts and keys."""
+
+
+def tiers_of(isa: str | Sequence[str] | None, usual: Tier) -> list[Tier]:
+    """The tiers that a caller names, as "avx2,amx" or in a list. InputError, UnsupportedError for "numpy"."""
+    if isa is None:
+        names = [usual.name]
+    else:
+        names = [name.strip() for name in isa.split(",")] if isinstance(isa, str) else list(isa)
+    for name in names:
+        if name == NUMPY.name:
+            raise UnsupportedError("a program for isa='numpy' has no machine code to be saved: name a tier of kernels")
+        if name not in BY_NAME:
+            raise InputError(f"isa={isa!r}: {name!r} is none of {', '.join(BY_NAME)}")
+    return [BY_NAME[name] for name in dict.fromkeys(names)]
+
+
+def threads_of(threads: int | Sequence[int] | None, usual: int) -> list[int]:
+    """The numbers of threads that a caller names. InputError unless they are whole numbers from 1 on."""
+    given = [usual] if threads is None else [threads] if isinstance(threads, int) else list(threads)
+    if not given or not all(type(n) is int and 1 <= n <= MAX_THREADS for n in given):
+        raise InputError(f"threads={threads!r}: expected whole numbers from 1 to {MAX_THREADS}")
+    return list(dict.fromkeys(given))
+
+
+def plans_of(
+    graph: Graph, keys: Keys, chosen: Iterable[Key], tiers: Sequence[Tier], counts: Sequence[int]
+) -> list[tuple[Tier, int, Key, Made]]:
+    """New plans for these keys, for each tier and number of threads. Raises what planning does."""
+    found, chosen = [], list(chosen)
+    for tier in tiers:
+        shared = share(graph)  # addresses of kernels are a tier's
+        found += [(tier, n, key, keys.planned(key, tier, n, shared)) for key in chosen for n in counts]
+    return found
+
+
+def save(path: str, graph: Graph, keys: Keys, plans: Plans, whole: bool) -> None:
+    """Write a file with these plans; `whole`: and the graph. UnsupportedError for what belongs to this process,
+    FileError when the file can't be written.
+    """
+    arrays = _Arrays()
+    images = {EXECUTOR: _Image(TIER, KERNELS), **_images(plans)}
+    entries = [_entry(tier, threads, key, made, images[tier.name], arrays) for tier, threads, key, made in plans]
+    signature = Graph(graph.name, graph.inputs, graph.outputs, source=graph.source, usual=graph.usual)
+    signature.interface, signature.limits, signature.stored = graph.interface, graph.limits, graph.stored
+    texts = {"interface": _json(encoded(signature, arrays.number))}
+    if whole:
+        texts["graph"] = _json(encoded(graph, arrays.number))
+    shapes = dict.fromkeys(key.shapes for _, _, key, _ in plans)
+    directory = {
+        "fastgraph": __version__, "sources": toolchain()[0], "layout": layout(), "source": _source(graph),
+        "arrays": arrays.entries, "plans": entries, "images": {name: image.entry for name, image in images.items()},
+        "decide": sorted(keys.decide), "deciders": [[each, keys.names(each)] for each in shapes],
+    }  # fmt: skip
+    sections: dict[str, list[Any]] = {WEIGHTS: arrays.weights, "tables": arrays.tables}
+    sections |= {f"code/{name}": [image.linked.code] for name, image in images.items()}
+    sections |= {name: [text] for name, text in texts.items()}
+    try:
+        write(path, directory, sections)
+    except OSError as error:
+        raise FileError(f"{path!r} can't be written: {error}") from error
+
+
+def _json(item: Any) -> bytes:
+    return json.dumps(item, separators=(",", ":")).encode()
+
+
+def _source(graph: Graph) -> dict[str, Any]:
+    """The name of the file that the graph was read from, and its SHA-256 where it is one file."""
+    found: dict[str, Any] = {"name": os.path.basename(graph.source), "bytes": graph.stored}
+    if os.path.isfile(graph.source):
+        with open(graph.source, "rb") as file:
+            digest = sha256()
+            while part := file.read(1 << 20):
+                digest.update(part)
+        found["sha256"] = digest.hexdigest()
+    return found
+
+
+class _Arrays:
+    """Numbers arrays; those with the same bytes are kept once. `entries`: for the directory; WEIGHTS and "tables" are
+    the sections that they lie in.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[list[Any]] = []
+        self.weights: list[np.ndarray] = []
+        self.tables: list[np.ndarray] = []
+        self._sizes = {WEIGHTS: 0, "tables": 0}
+        self._places: dict[bytes, tuple[str, int]] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def number(self, array: np.ndarray) -> int:
+        """The number of an array in the file."""
+        whole = np.ascontiguousarray(array).reshape(array.shape)
+        place = self._place(whole)
+        entry = (*place, element(whole.dtype), whole.shape)
+        if entry not in self._numbers:
+            self._numbers[entry] = len(self.entries)
+            self.entries.append(list(entry))
+        return self._numbers[entry]
+
+    def _place(self, array: np.ndarray) -> tuple[str, int]:
+        plain = array.dtype.kind in "fc" or array.itemsize == 1
+        section = WEIGHTS if plain and array.nbytes >= LARGE else "tables"
+        key = section.encode() + sha256(array.reshape(-1).view(np.uint8).data).digest()
+        if key not in self._places:
+            self._places[key] = section, self._sizes[section]
+            self._sizes[section] += padded(max(array.nbytes, ALIGN))
+            kept = array.reshape(-1).view(np.uint8) if array.nbytes else np.zeros(ALIGN, np.uint8)
+            (self.weights if section == WEIGHTS else self.tables).append(kept)
+        return self._places[key]
+
+
+class _Image:
+    """The code of kernels for a tier, and their numbers in it."""
+
+    def __init__(self, tier: Tier, kernels: Iterable[Kernel]) -> None:
+        self.tier = tier
+        self.numbers = {kernel: number for number, kernel in enumerate(dict.fromkeys(kernels))}
+
+    @cached_property
+    def linked(self) -> elf.Image:
+        made = zip(self.numbers, objects(list(self.numbers), self.tier), strict=True)
+        try:
+            return elf.arrange({kernel.symbol: obj for kernel, obj in made})
+        except elf.Foreign as error:
+            raise UnsupportedError(f"programs can't be saved on this system: of a kernel's object, {error}") from None
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """Its part of the directory."""
+        linked = self.linked
+        spelled = [[kernel.name, kernel.params] for kernel in self.numbers]
+        return {"functions": linked.functions, "offsets": list(linked.symbols.values()), "kernels": spelled}
+
+
+def _images(plans: Plans) -> dict[str, _Image]:
+    kernels: dict[Tier, list[Kernel]] = {}
+    for tier, _, _, made in plans:
+        kernels.setdefault(tier, []).extend(made.compiled.program.kernels())
+    return {tier.name: _Image(tier, each) for tier, each in kernels.items()}
+
+
+def _entry(tier: Tier, threads: int, key: Key, made: Made, image: _Image, arrays: _Arrays) -> dict[str, Any]:
+    """A plan for the directory; what NumPy computes a part of is planned again by each load, from the graph."""
+    flat = flattened(made.compiled, image.numbers) if is_flat(made.compiled) else None
+    return {
+        "tier": tier.name, "threads": threads, "shapes": key.shapes,
+        "values": [[name, content.hex()] for name, content in key.values],
+        "decided": [
+            [name, None if value is None else arrays.number(value)] for name, value in made.compiled.values.items()
+        ],
+        "flat": None if flat is None else entry_of(flat, arrays.number),
+    }  # fmt: skip
+
+
+def element(dtype: np.dtype) -> str:
+    """An element type in text: kind and bytes, as "f4"."""
+    return dtype.str[1:]
+
+
+def is_flat(plan: Compiled) -> bool:
+    """Whether native steps alone make all results, in memory."""
+    program = plan.program
+    made = [plan.made.get(v) for _, v in plan.results]
+    held = all(v is not None and (v in program.storage or v.data is not None and _is_number(v.data)) for v in made)
+    native = plan.tier is not NUMPY and all(isinstance(part, list) for _, part in partition(program.steps))
+    return native and held and plan.tail is None and not plan.bounded and not plan.late
+
+
+def _is_number(array: np.ndarray) -> bool:
+    return array.dtype.kind in "biufc"
+
+
+def flattened(plan: Compiled, kernels: Mapping[Kernel, int]) -> Flat:
+    """A plan that is flat, as data. UnsupportedError for operators of users."""
+    return _Flattener(plan, kernels).flat()
+
+
+class _Flattener:
+    """Numbers the bases of a plan's addresses: error cell, buffers, constants, kernels, tables."""
+
+    def __init__(self, plan: Compiled, kernels: Mapping[Kernel, int]) -> None:
+        self.plan, self.program = plan, plan.program
+        self.parts = [(first, part) for first, part in partition(self.program.steps) if isinstance(part, list)]
+        self.steps = [step for _, part in self.parts for step in part]
+        self.kernels = self._used(kernels)
+        self.buffers = {owner: 1 + i for i, owner in enumerate(self.program.offsets)}
+        first = 1 + len(self.buffers) + len(self.program.constants)
+        self.codes = {kernel: first + i for i, kernel in enumerate(self.kernels)}
+        words = [step.args for step in self.steps if isinstance(step, Step)]
+        tables = dict.fromkeys(arg for args in words for arg in args if type(arg) is Table)
+        self.tables = {table: first + len(self.codes) + i for i, table in enumerate(tables)}
+
+    def _used(self, kernels: Mapping[Kernel, int]) -> dict[Kernel, int]:
+        for step in self.steps:
+            if isinstance(step, Step) and isinstance(step.kernel, UserKernel):
+                raise UnsupportedError(
+                    f"{self.plan.graph.source or self.plan.graph.name}: node {step.node.name}: {step.node.op} is an "
+                    "operator of yours, compiled in this process: a program with it can't be saved"
+                )
+        return {kernel: kernels[kernel] for kernel in self.program.kernels()}
+
+    def word(self, arg: Any) -> tuple[int, int]:
+        """A word, as an offset and the number of its base, -1 for a number."""
+        if isinstance(arg, Kernel):
+            return 0, self.codes[arg]
+        if isinstance(arg, Table):
+            return 0, self.tables[arg]
+        if not isinstance(arg, Ref):
+            return int(arg), -1
+        if arg == ERROR:
+            return 0, 0
+        number = isinstance(arg.base, int)
+        return arg.offset, 1 + len(self.buffers) + arg.base if number else self.buffers[arg.base]  # type: ignore
+
+    def flat(self) -> Flat:
+        records = [step.args if isinstance(step, Step) else jump_record(step) for step in self.steps]
+        blocks = [*records, *(table.words for table in self.tables)]
+        starts = np.cumsum([0, *map(len, blocks)])
+        words = np.array([self.word(arg) for block in blocks for arg in block], np.int64).reshape(-1, 2)
+        based = np.flatnonzero(words[:, 1] >= 0)
+        numbers = {kernel: number for number, kernel in enumerate(self.kernels)}
+        kernels = [numbers[s.kernel] if isinstance(s, Step) else -1 for s in self.steps]
+        work = [work_of(step) if isinstance(step, Step) else 0 for step in self.steps]
+        plan, program = self.plan, self.program
+        assert program.arena is not None
+        results = [(plan.made[v], name) for name, v in plan.results]
+        return Flat(
+            program.arena.size,
+            np.array([[at, buffer_bytes(o)] for o, at in program.offsets.items()], np.int64).reshape(-1, 2),
+            np.ascontiguousarray(words[:, 0]),
+            np.stack([based, words[based, 1]], 1).astype(np.int64),
+            starts[len(records) : len(blocks)].astype(np.int64),
+            np.array([kernels, starts[: len(records)], work], np.int64).T.copy().reshape(-1, 3),
+            list(self._cut()),
+            program.constants,
+            list(self.kernels.values()),
+            [(v.name, self.view(v)) for v in fed_inputs(plan) if v in program.storage],
+            [(name, self.view(v) if v.data is None else v.data) for v, name in results],
+            [(self.view(s.input), np.asarray(s.initial)) for s in plan.states],
+        )
+
+    def _cut(self) -> Iterable[Part]:
+        """The parts, numbered by their steps."""
+        first = 0
+        for _, part in self.parts:
+            lookups = lookups_of(part)
+            refusal = str(out_of_range(self.plan.graph, lookups)) if lookups else ""
+            yield Part(first, len(part), commit_of(part), refusal)
+            first += len(part)
+
+    def view(self, value: Value) -> View:
+        at, dims, dtype = self.program.storage[value], value.type.dims, value.type.dtype
+        assert dtype is not None
+        strides = byte_strides(dims, dtype.itemsize, at.stride)
+        buffer = self.buffers.get(at.root, 1) - 1  # an empty value may have none
+        return View(buffer, at.offset, element(dtype), dims, tuple(strides))

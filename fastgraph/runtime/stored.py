@@ -1,0 +1,283 @@
+"""Saved programs: plans read from a file, mapped and run, without a graph, a planner or a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import __version__
+from ..errors import InputError, ModelError
+from ..freedoms import checked, threshold
+from ..ir import Graph, TensorType
+from ..kernels.core.kernel import Kernel
+from ..kernels.core.slots import CALL, JUMP, MEMBER, PROGRAM, STEP, TEAM
+from ..kernels.isa.tiers import Tier, usable
+from ..objects import elf
+from ..saved.container import Container
+from ..saved.flat import Flat, Part, View, read
+from . import pool
+from .allocate import Allocation, allocate, allocate_apart
+from .feeds import declared
+from .keys import Key, Shapes
+from .runnable import ConstantMemory, Feed, Runnable
+
+EXECUTOR = "executor"
+"""The image of the kernels that run others, which all tiers share."""
+
+
+def layout() -> list[str]:
+    """The records that the executor's machine code and pool.py agree on: a file of others can't be run."""
+    return [" ".join(record) for record in (STEP, JUMP, PROGRAM, CALL, TEAM, MEMBER)]
+
+
+class StoredPlan(NamedTuple):
+    """A plan of a file, with the addresses of its kernels, for a run by so many threads. `plain`: whether an array of
+    an input's type is fed as it is.
+    """
+
+    flat: Flat
+    kernels: list[int]
+    values: Mapping[str, np.ndarray | None]
+    title: str
+    threads: int
+    plain: bool
+
+    @property
+    def arena_bytes(self) -> int:
+        return max(self.flat.size, 64)
+
+    @property
+    def constants(self) -> ConstantMemory:
+        """All constants lie in the file."""
+        return ConstantMemory(np.empty(0, np.uint8), self.flat.constants, [])
+
+    @property
+    def objects(self) -> int:
+        """Bytes of its words, in the file and bound to memory."""
+        return 2 * self.flat.words.nbytes
+
+    def bound(self, block: Allocation | None = None) -> StoredRunnable:
+        return StoredRunnable(self, block)
+
+
+class StoredRunnable(Runnable):
+    """A plan of a file in memory."""
+
+    def __init__(self, plan: StoredPlan, block: Allocation | None) -> None:
+        flat = plan.flat
+        arena, base, offsets, constants = _memory(plan, block)
+        super().__init__(plan.title, arena, plan.values)
+        self.arena_bytes = flat.size
+        error = np.zeros(1, np.int64)
+        addresses = [_address(array) for array in constants]
+        bases = np.array([_address(error), *(base + at for at in offsets), *addresses, *plan.kernels], np.int64)
+        words = flat.based(bases)
+        steps = np.zeros((len(flat.steps), 2), np.int64)
+        kernels = np.array([*plan.kernels, 0], np.int64)  # a jump's is 0
+        steps[:, 0], steps[:, 1] = kernels[flat.steps[:, 0]], _address(words) + 8 * flat.steps[:, 1]
+        work = flat.steps[:, 2].tolist()
+        owner = arena, constants, error, words
+
+        def run_of(part: Part, timed: bool) -> Callable[[], Any]:
+            runner = runners[part.first]
+            once = partial(runner.run, True) if timed else runner.alone if runner.threads == 1 else runner.run
+            if not part.refusal:
+                return once
+            return partial(_checked, partial(runner.run, timed), part.refusal)
+
+        runners = {
+            part.first: pool.Runner(
+                steps[part.first : part.first + part.steps], plan.threads, _address(error), owner, part.commit,
+                work[part.first : part.first + part.steps], threshold("waking_work", pool.WORTH_WAKING),
+            )
+            for part in flat.parts
+        }  # fmt: skip
+        self.execute = _in_turn([run_of(part, False) for part in flat.parts])
+        self.execute_timed = _in_turn([run_of(part, True) for part in flat.parts])
+        self.states = [(view.of(arena, offsets), initial) for view, initial in flat.states]
+        feeds = [Feed(name, v.dims, np.dtype(v.dtype), v.of(arena, offsets)) for name, v in flat.inputs]
+        outputs = [(name, at.of(arena, offsets) if isinstance(at, View) else at) for name, at in flat.outputs]
+        self._types = [TensorType.of(view) for _, view in outputs]
+        self.arrange(feeds, outputs, sum(view.nbytes for _, view in outputs), plan.plain)
+
+    def output_types(self) -> list[TensorType]:
+        return self._types
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _memory(plan: StoredPlan, block: Allocation | None) -> tuple[np.ndarray, int, list[int], list[np.ndarray]]:
+    """The arena, its address, the offset of each buffer in it, and the constants: mapped; or copies of them, all with
+    guard pages between.
+    """
+    flat = plan.flat
+    if checked() != "guard":
+        memory, base = block or allocate(plan.arena_bytes)
+        return memory[: plan.arena_bytes], base, flat.buffers[:, 0].tolist(), flat.constants
+    arena, base, offsets = allocate_apart(flat.buffers[:, 1].tolist())
+    room, _, starts = allocate_apart([array.nbytes for array in flat.constants])
+    copies = [
+        np.ndarray(array.shape, array.dtype, room, start) for array, start in zip(flat.constants, starts, strict=True)
+    ]
+    for copy, array in zip(copies, flat.constants, strict=True):
+        copy[...] = array
+    return arena, base, offsets, copies
+
+
+def _checked(run: Callable[[], int], refusal: str) -> None:
+    if run():
+        raise InputError(refusal)
+
+
+def _in_turn(runs: Sequence[Callable[[], Any]]) -> Callable[[], object]:
+    if len(runs) == 1:
+        return runs[0]
+
+    def execute() -> None:
+        for run in runs:
+            run()
+
+    return execute
+
+
+class Saved:
+    """What a file holds for a tier, the widest that can run here or the one `asked` for: plans by their keys, code, and
+    the graph that further plans are made of.
+
+    `graph`: inputs, outputs and interface alone; `whole`: with its nodes. `shapes`: of inputs, as the caller declares
+    them.
+    """
+
+    def __init__(self, file: Container, asked: Tier | None, threads: int, shapes: Any = None) -> None:
+        self.file, self.threads, self._shapes = file, threads, shapes
+        self.directory = file.directory
+        names = {plan["tier"] for plan in self.directory["plans"]}
+        self.tier = asked or next((tier for tier in reversed(usable()) if tier.name in names), usable()[-1])
+        self.plans = [plan for plan in self.directory["plans"] if plan["tier"] == self.tier.name]
+        if self.directory["layout"] != layout():
+            raise ModelError(
+                f"{file.title}: saved by fastgraph {self.directory['fastgraph']}, whose machine code this version, "
+                f"{__version__}, can't call: save it again with this one, or install that one"
+            )
+        self.graph = self.decoded("interface")
+        if self.plans and not shapes:
+            names = [v.name for v in self.graph.inputs]
+            self.graph.usual = dict(zip(names, map(tuple, self.plans[0]["shapes"]), strict=True))
+        self._code: dict[str, list[int]] = {}
+
+    @cached_property
+    def whole(self) -> Graph:
+        """The graph with its nodes. InputError when the file has none."""
+        if "graph" not in self.file.sections:
+            raise InputError(f"{self.file.title}: it was saved without its graph, and runs {self.stored()}")
+        return self.decoded("graph")
+
+    def decoded(self, section: str) -> Graph:
+        """A graph of the file."""
+        from ..saved.codec import decoded
+
+        graph = decoded(self.file.json(section), self.file.array)
+        graph.source = self.file.title
+        declared(graph, self._shapes)
+        return graph
+
+    def first(self, shapes: Shapes) -> Key:
+        """The key of a plan to begin with: one of these shapes if there is one."""
+        for plan in self.plans:
+            if tuple(map(tuple, plan["shapes"])) == shapes:
+                return Key(shapes, tuple((name, bytes.fromhex(content)) for name, content in plan["values"]))
+        return Key(shapes)
+
+    def deciders(self, shapes: Shapes) -> tuple[str, ...] | None:
+        """The inputs that decide shapes when all have these shapes; None when the file does not say."""
+        known = {tuple(map(tuple, each)): tuple(names) for each, names in self.directory["deciders"]}
+        return known.get(shapes)
+
+    def plan(self, key: Key) -> StoredPlan | None:
+        """The plan for this key; None when there is none that needs no planning.
+
+        Of those for several thread counts, the one for the fewest that are at least as many as asked for, else for the
+        most; fewer threads than it is for can run it.
+        """
+        wanted = [list(map(list, key.shapes)), [[name, content.hex()] for name, content in key.values]]
+        found = {plan["threads"]: plan for plan in self.plans if [plan["shapes"], plan["values"]] == wanted}
+        if not found:
+            return None
+        chosen = found[min((n for n in found if n >= self.threads), default=max(found))]
+        if chosen["flat"] is None:
+            return None
+        flat = read(chosen["flat"], self.file)
+        code = self.code(self.tier.name)
+        if flat.kernels and max(flat.kernels) >= len(code):
+            raise self.file.damaged("it lacks a kernel")
+        pool.start(self.executor())
+        kernels = [code[number] for number in flat.kernels]
+        values = {name: None if number is None else self.file.array(number) for name, number in chosen["decided"]}
+        plain = len(flat.inputs) + len(values) == len(self.graph.inputs) and not any(
+            port.kind is not None for port in self.graph.interface.ports.values()
+        )
+        threads = min(self.threads, chosen["threads"])
+        return StoredPlan(flat, kernels, values, self.file.title, threads, plain)
+
+    def code(self, image: str) -> list[int]:
+        """The addresses of the kernels of an image, in order."""
+        if image not in self._code:
+            entry = self.directory["images"][image]
+            base = _placed(self.file, image, entry["functions"])
+            self._code[image] = [base + at for at in entry["offsets"]]
+        return self._code[image]
+
+    def executor(self) -> dict[str, int]:
+        """The addresses of the kernels that run others, by name."""
+        spelled = self.directory["images"][EXECUTOR]["kernels"]
+        return {name: address for (name, _), address in zip(spelled, self.code(EXECUTOR), strict=True)}
+
+    def kernels(self) -> dict[Kernel, int]:
+        """The addresses of the kernels of its tier, if they are those of this version."""
+        from ..objects.toolchain import toolchain
+
+        if self.directory["sources"] != toolchain()[0]:
+            return {}
+        pool.start(self.executor())
+        spelled = self.directory["images"][self.tier.name]["kernels"]
+        made = [Kernel(name, tuple((key, _params(item)) for key, item in params)) for name, params in spelled]
+        return dict(zip(made, self.code(self.tier.name), strict=True))
+
+    def stored(self) -> str:
+        """The shapes that it has plans for, for messages."""
+        names = [v.name for v in self.graph.inputs]
+        texts = [
+            "{" + ", ".join(f"{n!r}: {tuple(s)}" for n, s in zip(names, plan["shapes"], strict=True)) + "}"
+            for plan in self.plans
+        ]
+        return " or ".join(dict.fromkeys(texts)) or "nothing"
+
+
+def _params(item: Any) -> Any:
+    """A parameter of a kernel, whose tuples are lists in JSON."""
+    return tuple(map(_params, item)) if isinstance(item, list) else item
+
+
+_images: dict[bytes, int] = {}
+"""The addresses of code that is in memory, by what it holds: it is never unloaded."""
+
+
+def _placed(file: Container, image: str, functions: Sequence[str]) -> int:
+    """The address of an image's code. ModelError when it needs functions that no kernel calls."""
+    from ..objects.link import ALLOWED
+
+    code = file.section(f"code/{image}").tobytes()
+    wrong = set(functions) - ALLOWED
+    if wrong:
+        raise file.damaged(f"its code calls {', '.join(sorted(wrong))}")
+    try:
+        if code not in _images:
+            _images[code] = elf.place(elf.Image(code, tuple(functions), {}))
+    except (elf.Foreign, OSError) as error:
+        raise ModelError(f"{file.title}: its code can't be loaded here: {error}") from error
+    return _images[code]

@@ -1,0 +1,177 @@
+"""Graphs as JSON: what a saved program keeps to plan for further shapes. Arrays are kept beside it, by number.
+
+A list begins with a letter that says what it is (`_KINDS`); numbers, text, None, True and False are themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError, UnsupportedError
+from ..ir import Graph, Interface, Kind, Node, Port, Quantization, State, TensorType, Value, ports
+from ..limits import Limits
+
+Keep = Callable[[np.ndarray], int]
+Find = Callable[[int], np.ndarray]
+
+
+def encoded(graph: Graph, keep: Keep) -> Any:
+    """The graph as JSON; `keep` gives the number of an array. UnsupportedError for what belongs to this process."""
+    writer = _Writer(keep)
+    made = writer.graph(graph)
+    return {
+        "values": [[v.name, writer.types[v.type], writer.item(v.data)] for v in writer.values],
+        "types": [writer.type(t) for t in writer.types], "graph": made, "interface": writer.interface(graph.interface),
+        "limits": [graph.limits.constants, graph.limits.work, graph.limits.nodes], "stored": graph.stored,
+    }  # fmt: skip
+
+
+def decoded(text: Any, find: Find) -> Graph:
+    """The graph of what `encoded` gave; `find` gives the array of a number. ModelError when it is damaged."""
+    try:
+        reader = _Reader(find)
+        reader.types = [reader.item(t) for t in text["types"]]
+        reader.values = [Value(name, reader.types[type_], reader.item(data)) for name, type_, data in text["values"]]
+        graph = reader.graph(text["graph"])
+        graph.interface = reader.interface(text["interface"])
+        graph.limits, graph.stored = Limits(*text["limits"]), text["stored"]
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ModelError(f"the graph of the saved program can't be read ({error}): save it again") from None
+    return graph
+
+
+class _Writer:
+    """Numbers values and types while it writes."""
+
+    def __init__(self, keep: Keep) -> None:
+        self.keep = keep
+        self.values: dict[Value, int] = {}
+        self.types: dict[TensorType, int] = {}
+
+    def item(self, item: Any) -> Any:
+        kind = type(item)
+        if item is None or kind in (bool, int, float, str):
+            return item
+        if kind is Value:
+            return ["v", self.value(item)]
+        if kind in (list, tuple, frozenset, set):
+            return [_LISTS[kind], *map(self.item, item if kind in (list, tuple) else sorted(item))]
+        if kind is dict:
+            return ["d", *([self.item(key), self.item(value)] for key, value in item.items())]
+        if isinstance(item, np.ndarray):
+            if item.dtype.kind in "OUS":
+                return ["o", item.dtype.str, list(item.shape), *map(self.item, item.reshape(-1).tolist())]
+            return ["a", self.keep(item)]
+        if isinstance(item, np.dtype):
+            return ["y", item.str]
+        if isinstance(item, np.generic):
+            return ["n", self.keep(np.asarray(item))]
+        if kind is Graph:
+            return ["g", self.graph(item)]
+        if kind in _TUPLES:
+            return [_TUPLES[kind], *map(self.item, item)]
+        if kind is TensorType:
+            return self.type(item)
+        if kind is bytes:
+            return ["b", item.decode("latin-1")]
+        if kind is slice:
+            return ["s", self.item(item.start), self.item(item.stop), self.item(item.step)]
+        return self.function(item)
+
+    def function(self, item: Any) -> Any:
+        """A function of ir/ports.py with its facts."""
+        function, given = (item.func, item.args) if isinstance(item, partial) else (item, ())
+        if getattr(function, "__module__", "") != ports.__name__ or getattr(item, "keywords", None):
+            raise UnsupportedError(f"{type(item).__name__} {item!r} belongs to this process: it can't be saved")
+        return ["p", function.__name__, *map(self.item, given)]
+
+    def type(self, t: TensorType) -> Any:
+        return ["T", self.item(t.dtype), self.item(t.shape), self.item(t.quant)]
+
+    def value(self, value: Value) -> int:
+        self.types.setdefault(value.type, len(self.types))
+        return self.values.setdefault(value, len(self.values))
+
+    def maybe(self, value: Value | None) -> int:
+        return -1 if value is None else self.value(value)
+
+    def graph(self, graph: Graph) -> Any:
+        return [
+            graph.name, graph.source, [self.value(v) for v in graph.inputs], [self.value(v) for v in graph.outputs],
+            [[n.op, n.name, [self.maybe(v) for v in n.inputs], [self.value(v) for v in n.outputs],
+              [[key, self.item(attr)] for key, attr in n.attrs.items()]] for n in graph.nodes],
+            [[self.value(s.input), self.value(s.output), self.item(s.initial)] for s in graph.states],
+            self.item(graph.usual),
+        ]  # fmt: skip
+
+    def interface(self, interface: Interface) -> Any:
+        return [self.item(interface.ports), self.item(interface.shows), interface.elements, interface.about]
+
+
+class _Reader:
+    def __init__(self, find: Find) -> None:
+        self.find = find
+        self.values: list[Value] = []
+        self.types: list[TensorType] = []
+
+    def item(self, item: Any) -> Any:
+        return _KINDS[item[0]](self, *item[1:]) if type(item) is list else item
+
+    def each(self, items: Any) -> Any:
+        return map(self.item, items)
+
+    def graph(self, text: Any) -> Graph:
+        name, source, inputs, outputs, nodes, states, usual = text
+        values = self.values
+        return Graph(
+            name, [values[i] for i in inputs], [values[i] for i in outputs],
+            [Node(op, [None if i < 0 else values[i] for i in reads], [values[i] for i in makes],
+                  {key: self.item(attr) for key, attr in attrs}, called) for op, called, reads, makes, attrs in nodes],
+            source, [State(values[i], values[o], self.item(first)) for i, o, first in states], self.item(usual),
+        )  # fmt: skip
+
+    def interface(self, text: Any) -> Interface:
+        ports, shows, elements, about = text
+        made = Interface(about)
+        made.ports, made.shows, made.elements = self.item(ports), self.item(shows), elements
+        return made
+
+    def objects(self, dtype: str, dims: list[int], *items: Any) -> np.ndarray:
+        made = np.empty(len(items), dtype)
+        made[:] = list(self.each(items))
+        return made.reshape(dims)
+
+    def function(self, name: str, *given: Any) -> Any:
+        found = vars(ports)[name]
+        if getattr(found, "__module__", "") != ports.__name__:
+            raise LookupError(name)
+        return partial(found, *self.each(given))
+
+
+_LISTS: Mapping[Any, str] = {list: "l", tuple: "t", frozenset: "f", set: "S"}
+_TUPLES: Mapping[Any, str] = {Quantization: "q", Kind: "k", Port: "P"}
+
+_KINDS: Mapping[str, Callable[..., Any]] = {
+    "v": lambda r, number: r.values[number],
+    "l": lambda r, *items: list(r.each(items)),
+    "t": lambda r, *items: tuple(r.each(items)),
+    "f": lambda r, *items: frozenset(r.each(items)),
+    "S": lambda r, *items: set(r.each(items)),
+    "d": lambda r, *pairs: {r.item(key): r.item(value) for key, value in pairs},
+    "o": _Reader.objects,
+    "a": lambda r, number: r.find(number),
+    "y": lambda r, text: np.dtype(text),
+    "n": lambda r, number: r.find(number)[()],
+    "g": _Reader.graph,
+    "q": lambda r, *fields: Quantization(*r.each(fields)),
+    "k": lambda r, *fields: Kind(*r.each(fields)),
+    "P": lambda r, *fields: Port(*r.each(fields)),
+    "T": lambda r, *fields: TensorType(*r.each(fields)),
+    "b": lambda r, text: text.encode("latin-1"),
+    "s": lambda r, *fields: slice(*r.each(fields)),
+    "p": _Reader.function,
+}

@@ -1,0 +1,182 @@
+"""The file of a saved program (.fgm): a directory in JSON, and sections of bytes that are mapped.
+
+Layout, little-endian: MAGIC, the length of the directory (u64) and its CRC-32 (u32), the directory; then the sections,
+which the directory lists by name as [offset from the first one, size, CRC-32]. The first section begins at a multiple
+of PAGE, the others at multiples of 64; behind the last are at least SLACK bytes. `arrays` of the directory are parts of
+sections: [section, offset, element type, shape].
+
+All is checked before it is used, but for WEIGHTS, numbers of which any bits are valid: reading them all would cost what
+mapping saves. `check` reads those too.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from ..errors import ModelError
+from ..room import SLACK
+
+MAGIC = b"\x93FGM\r\n\x1a\n"
+"""No text begins like this, and programs that convert line ends damage it."""
+FORMAT = 1
+PAGE, ALIGN = 4096, 64
+WEIGHTS = "weights"
+_HEAD = struct.Struct("<8sQI")
+_MOST_AXES = 32
+_ELEMENTS = frozenset("b1 i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split())
+
+
+def write(path: str, directory: Mapping[str, Any], sections: Mapping[str, Sequence[bytes | np.ndarray]]) -> None:
+    """Write the file whole, or not at all: readers of an older file at `path` keep what they have mapped.
+
+    The parts of a section are written one after the other, each at a multiple of ALIGN. OSError where that fails.
+    """
+    places, at = {}, 0
+    for name, parts in sections.items():
+        size, crc = 0, 0
+        for part in map(_bytes, parts):
+            crc = crc32(_padding(len(part)), crc32(part, crc))
+            size += padded(len(part))
+        places[name] = [at, size, crc]
+        at += size
+    text = json.dumps({"format": FORMAT, **directory, "sections": places}, separators=(",", ":")).encode()
+    head = _HEAD.pack(MAGIC, len(text), crc32(text)) + text
+    temporary = f"{path}.new-{os.getpid()}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o644)
+    try:
+        with open(handle, "wb") as file:
+            file.write(head + bytes(-len(head) % PAGE))
+            for parts in sections.values():
+                for part in map(_bytes, parts):
+                    file.write(part)
+                    file.write(_padding(len(part)))
+            file.write(bytes(SLACK))
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def padded(size: int) -> int:
+    """Bytes that a part takes in its section."""
+    return -(-size // ALIGN) * ALIGN
+
+
+def _bytes(part: bytes | np.ndarray) -> bytes | memoryview:
+    return np.ascontiguousarray(part).reshape(-1).view(np.uint8).data if isinstance(part, np.ndarray) else part
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % ALIGN)
+
+
+class Container:
+    """An open file: its directory, its sections, its arrays, which can't be written. ModelError for damage."""
+
+    def __init__(self, data: np.ndarray, title: str) -> None:
+        self.title, self._data = title, data
+        self._checked: set[str] = set()
+        self.directory, self._start = self._read_directory()
+        try:
+            self.sections = {name: (int(a), int(n), int(c)) for name, (a, n, c) in self.directory["sections"].items()}
+            self._arrays = self.directory["arrays"]
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise self.damaged("its directory lacks entries") from None
+        ends = [self._start + at + size for at, size, _ in self.sections.values() if min(at, size) >= 0]
+        if len(ends) < len(self.sections) or max(ends, default=self._start) + SLACK > len(data):
+            raise self.damaged(f"it has {len(data)} bytes, its sections end at {max(ends, default=0)}")
+
+    def _read_directory(self) -> tuple[dict[str, Any], int]:
+        data = self._data
+        if not is_saved(data[: len(MAGIC)].tobytes()):
+            raise ModelError(f"{self.title}: it is no saved program: save one with model.save, or fastgraph compile")
+        if len(data) < _HEAD.size:
+            raise self.damaged(f"it has {len(data)} bytes")
+        _, size, crc = _HEAD.unpack(data[: _HEAD.size].tobytes())
+        text = data[_HEAD.size : _HEAD.size + size].tobytes()
+        if len(text) != size or crc32(text) != crc:
+            raise self.damaged("its directory is not what was written")
+        try:
+            directory = json.loads(text)
+            form = directory["format"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise self.damaged("its directory can't be read") from None
+        if form != FORMAT:
+            raise ModelError(
+                f"{self.title}: a saved program of format {form!r}, written by fastgraph "
+                f"{directory.get('fastgraph', '?')}; this version reads format {FORMAT}: save it again with this "
+                "version, or install that one"
+            )
+        return directory, -(-(_HEAD.size + size) // PAGE) * PAGE
+
+    def damaged(self, why: str) -> ModelError:
+        """The error for a file that is not as it was written."""
+        return ModelError(f"{self.title}: the saved program is damaged: {why}: copy it again, or save it again")
+
+    def section(self, name: str) -> np.ndarray:
+        """The bytes of a section; its checksum is compared the first time."""
+        if name not in self.sections:
+            raise self.damaged(f"it has no section {name!r}")
+        at, size, crc = self.sections[name]
+        found = self._data[self._start + at : self._start + at + size]
+        if name not in self._checked and name != WEIGHTS:
+            self._check(name, found, crc)
+        return found
+
+    def json(self, name: str) -> Any:
+        """What a section says in JSON."""
+        try:
+            return json.loads(self.section(name).tobytes().rstrip(b"\0"))
+        except (ValueError, RecursionError):
+            raise self.damaged(f"its section {name!r} can't be read") from None
+
+    def _check(self, name: str, data: np.ndarray, crc: int) -> None:
+        if crc32(data.data) != crc:
+            raise self.damaged(f"its section {name!r} is not what was written")
+        self._checked.add(name)
+
+    def check(self) -> None:
+        """Compare the checksums of all sections."""
+        for name, (at, size, crc) in self.sections.items():
+            self._check(name, self._data[self._start + at : self._start + at + size], crc)
+
+    def array(self, number: int) -> np.ndarray:
+        """An array of the directory by number."""
+        try:
+            section, at, element, dims = self._arrays[number]
+            if element not in _ELEMENTS or len(dims) > _MOST_AXES or min((at, *dims), default=0) < 0:
+                raise ValueError
+            return np.ndarray(tuple(dims), element, self.section(section), at)
+        except (LookupError, TypeError, ValueError):
+            raise self.damaged(f"array {number} does not lie in its section") from None
+
+
+def is_saved(begin: bytes) -> bool:
+    """Whether a file that begins like this is a saved program."""
+    return begin.startswith(MAGIC)
+
+
+def opened(handle: int, title: str) -> Container:
+    """The file of an open descriptor, mapped: later changes of what its name stands for don't matter. OSError."""
+    size = os.fstat(handle).st_size
+    if size < _HEAD.size:
+        raise ModelError(f"{title}: the saved program is damaged: it has {size} bytes: copy it again")
+    mapped = mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+    return Container(np.frombuffer(mapped, np.uint8), title)
+
+
+def held(data: bytes, title: str) -> Container:
+    """The content of a file, copied to where arrays are aligned."""
+    memory = mmap.mmap(-1, max(len(data), 1))
+    memory[: len(data)] = data
+    array = np.frombuffer(memory, np.uint8)[: len(data)]
+    array.flags.writeable = False
+    return Container(array, title)

@@ -1,0 +1,148 @@
+"""A plan as data that needs no graph: words of records, the addresses among them, steps, and where values lie.
+
+A word that is an address is stored as an offset from a base, which a load knows: of the error cell, of a buffer of the
+arena, of a constant, of a kernel, or of a table (words that a record refers to). `Bases` numbers them in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .container import Container
+
+
+class View(NamedTuple):
+    """An array in a buffer of the arena; strides in bytes."""
+
+    buffer: int
+    offset: int
+    dtype: str
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def read(entry: Sequence[Any]) -> View:
+        buffer, offset, dtype, dims, strides = entry
+        return View(buffer, offset, dtype, tuple(dims), tuple(strides))
+
+    def within(self, sizes: Sequence[int]) -> bool:
+        """Whether it lies in its buffer."""
+        if not 0 <= self.buffer < len(sizes) or len(self.dims) != len(self.strides) or min(self.dims, default=0) < 0:
+            return False
+        ends = [(extent - 1) * stride for extent, stride in zip(self.dims, self.strides, strict=True)]
+        nbytes = np.dtype(self.dtype).itemsize + sum(ends)
+        return 0 in self.dims or min(self.offset, *ends, 0) >= 0 and self.offset + nbytes <= sizes[self.buffer]
+
+    def of(self, arena: np.ndarray, offsets: Sequence[int]) -> np.ndarray:
+        """The array, given the arena and the offset of each buffer in it."""
+        if 0 in self.dims:
+            return np.empty(self.dims, self.dtype)
+        return np.ndarray(self.dims, self.dtype, arena, offsets[self.buffer] + self.offset, self.strides)
+
+
+class Part(NamedTuple):
+    """Steps that one native call runs. `commit`: the step from which on it can't be stopped. `refusal`: the message for
+    a number out of range that it may read, or "".
+    """
+
+    first: int
+    steps: int
+    commit: int
+    refusal: str
+
+
+class Flat(NamedTuple):
+    """A plan. Arrays are int64: `buffers` [n, 2], offset in the arena and size; `words`; `addresses` [n, 2], the number
+    of a word and of its base; `tables`, the first word of each; `steps` [n, 3], kernel (-1: a jump), first word of its
+    record, work. `kernels`: their numbers in the image of code.
+
+    `inputs`, `states`: by name or with first values, where they lie; `outputs`: likewise, or the constant that it is.
+    """
+
+    size: int
+    buffers: np.ndarray
+    words: np.ndarray
+    addresses: np.ndarray
+    tables: np.ndarray
+    steps: np.ndarray
+    parts: list[Part]
+    constants: list[np.ndarray]
+    kernels: list[int]
+    inputs: list[tuple[str, View]]
+    outputs: list[tuple[str, View | np.ndarray]]
+    states: list[tuple[View, np.ndarray]]
+
+    def based(self, bases: np.ndarray) -> np.ndarray:
+        """The words with their addresses, given the address of each base; 0 is added to the first of a table's."""
+        words = np.append(self.words, 0)  # an address of its own, also where there are no words
+        known = np.append(bases, words.ctypes.data + 8 * self.tables)
+        words[self.addresses[:, 0]] += known[self.addresses[:, 1]]
+        return words
+
+
+_ARRAYS = "buffers", "words", "addresses", "tables", "steps"
+
+
+def entry_of(flat: Flat, number: Callable[[np.ndarray], int]) -> dict[str, Any]:
+    """The plan for the directory of a file; `number(array)` keeps an array and gives its number there."""
+    arrays = {name: number(getattr(flat, name)) for name in _ARRAYS}
+    outputs = [[name, at if isinstance(at, View) else number(at)] for name, at in flat.outputs]
+    return {
+        **arrays, "arena": flat.size, "parts": flat.parts, "constants": [number(array) for array in flat.constants],
+        "kernels": flat.kernels, "inputs": flat.inputs, "outputs": outputs,
+        "states": [[view, number(initial)] for view, initial in flat.states],
+    }  # fmt: skip
+
+
+def read(entry: dict[str, Any], file: Container) -> Flat:
+    """The plan of a directory's entry, checked: every part lies where it may. ModelError when it is damaged."""
+    try:
+        flat = Flat(
+            int(entry["arena"]),
+            file.array(entry["buffers"]),
+            file.array(entry["words"]),
+            file.array(entry["addresses"]),
+            file.array(entry["tables"]),
+            file.array(entry["steps"]),
+            [Part(*part) for part in entry["parts"]],
+            [file.array(number) for number in entry["constants"]],
+            entry["kernels"],
+            [(name, View.read(view)) for name, view in entry["inputs"]],
+            [(name, View.read(at) if isinstance(at, list) else file.array(at)) for name, at in entry["outputs"]],
+            [(View.read(view), file.array(initial)) for view, initial in entry["states"]],
+        )
+        sound = _sound(flat)
+    except (LookupError, TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise file.damaged("a plan refers to what is not there")
+    return flat
+
+
+def _sound(flat: Flat) -> bool:
+    """Whether all numbers of a plan are within what they count."""
+    sizes = flat.buffers[:, 1].tolist()
+    views = [view for _, view in flat.inputs] + [at for _, at in flat.outputs if isinstance(at, View)]
+    views += [view for view, _ in flat.states]
+    bases = 1 + len(sizes) + len(flat.constants) + len(flat.kernels) + len(flat.tables)
+    steps = len(flat.steps)
+    parts = all(0 <= p.first <= p.first + p.steps <= steps and 0 <= p.commit <= p.steps for p in flat.parts)
+    return (
+        all(array.dtype == np.int64 for array in (flat.buffers, flat.words, flat.addresses, flat.tables, flat.steps))
+        and _inside(flat.buffers[:, 0], 0, flat.size + 1)
+        and _inside(flat.buffers.sum(1), 0, max(flat.size, 1) + 1)
+        and _inside(flat.addresses[:, 0], 0, len(flat.words))
+        and _inside(flat.addresses[:, 1], 0, bases)
+        and _inside(flat.tables, 0, len(flat.words) + 1)
+        and _inside(flat.steps[:, 0], -1, len(flat.kernels))
+        and _inside(flat.steps[:, 1], 0, len(flat.words) + 1)
+        and parts
+        and all(view.within(sizes) for view in views)
+    )
+
+
+def _inside(numbers: np.ndarray, low: int, high: int) -> bool:
+    return not len(numbers) or low <= int(numbers.min()) and int(numbers.max()) < high
