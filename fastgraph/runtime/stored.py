@@ -156,8 +156,8 @@ class Saved:
     def __init__(self, file: Container, asked: Tier | None, threads: int, shapes: Any = None) -> None:
         self.file, self.threads, self._shapes = file, threads, shapes
         self.directory = file.directory
-        names = {plan["tier"] for plan in self.directory["plans"]}
-        self.tier = asked or next((tier for tier in reversed(usable()) if tier.name in names), usable()[-1])
+        tiers = {plan["tier"] for plan in self.directory["plans"]}
+        self.tier = asked or next((tier for tier in reversed(usable()) if tier.name in tiers), usable()[-1])
         self.plans = [plan for plan in self.directory["plans"] if plan["tier"] == self.tier.name]
         if self.directory["layout"] != layout():
             raise ModelError(
