@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {"fastgraph": "fastgraph", "fastgraph.kernels": "kernels", "fastgraph.schemas": "schemas"}
 """Where the modules of a package lie in a checkout."""
 
-BASE = ("errors", "text", "room", "limits", "deadline", "disturbance", "locks", "cpus", "freedoms", "families")
+BASE = ("errors", "text", "room", "limits", "deadline", "disturbance", "locks", "cpus", "freedoms", "families", "named")
 """Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""
 
 KERNELS = ("kernels.lang", "kernels.isa", "kernels.core")
@@ -52,7 +52,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "shared": ("base", "ir", *KERNELS, "passes"),
     "compile": ("base", "ir", *KERNELS, "passes", "plan", "objects", "shared"),
     "runtime": ("base", "fastgraph", "ir", "ops", *KERNELS, "passes", "plan", "objects", "shared", "compile", "saved"),
-    "loading": ("base", "kernels.isa", "frontends", "runtime", "saved"),
+    "loading": ("base", "ir", "kernels.isa", "frontends", "runtime", "saved"),
     "demo": ("base", "plan", "loading"),
     "tools": ("base", "ir", "ops", *KERNELS, "frontends", *FORMATS, "rules", "passes",
               "plan", "objects", "shared", "compile", "runtime",

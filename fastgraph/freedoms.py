@@ -38,6 +38,11 @@ def without(*names: str) -> Iterator[None]:
         _gone.reset(token)
 
 
+def unusual() -> bool:
+    """Whether plans made now are no user's: checked, without some freedoms, or by other thresholds."""
+    return bool(_gone.get() or _thresholds.get() or checked())
+
+
 def threshold(name: str, usual: int) -> int:
     """A threshold of plans made now: the usual one where a test set no other."""
     return _thresholds.get().get(name, usual)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from .cpus import default_threads
 from .errors import FileError, InputError, MissingFileError, ModelError, UnsupportedError
+from .ir import Graph
 from .kernels.isa.tiers import choose
 from .limits import Limits, spending
 from .locks import undisturbed
@@ -68,9 +70,26 @@ def load(
         saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes)
         return Model(saved.graph, saved.tier, count, kept, saved)
     with undisturbed():
-        from .frontends import read
+        from .runtime.kept import find, keeper, place_of
+    place = place_of(source, tier, (count, function, shapes, vars(limits) if limits else None))
+    found = None if place is None else find(place, str(source))
+    if found is not None:
+        with suppress(ModelError), undisturbed():  # a damaged one: the file itself is read
+            from .runtime.stored import Saved
+
+            saved = Saved(found, tier, count, shapes, usual=False)
+            return Model(saved.graph, tier, count, kept, saved)
+    graph = _read(source, function, limits or Limits())
+    declared(graph, shapes)
+    return Model(graph, tier, count, kept, keep=None if place is None else keeper(place))
+
+
+def _read(source: str | bytes, function: str | None, limits: Limits) -> Graph:
+    """The graph of a model file."""
     try:
-        with spending(limits or Limits()), undisturbed():
+        with undisturbed(), spending(limits):
+            from .frontends import read
+
             graph = read(source, function)
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
@@ -82,8 +101,7 @@ def load(
                 f"{graph.source or graph.name}: input {value.name!r} is no tensor, sequence or optional of a "
                 "known element type: only such can be fed, so let the file say its element type"
             )
-    declared(graph, shapes)
-    return Model(graph, tier, count, kept)
+    return graph
 
 
 def _count(threads: int | None) -> int:

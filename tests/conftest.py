@@ -16,6 +16,8 @@ PHASES = (Phase.generate, Phase.shrink)
 settings.register_profile("explore", settings.get_profile("default"), derandomize=False, phases=PHASES)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+os.environ.setdefault("FASTGRAPH_PLAN_CACHE", "0")
+"""Tests that keep programs from load to load say so."""
 os.environ.setdefault("FASTGRAPH_CHECK", "1")
 """What steps do to memory is verified in every plan that a test makes, in other processes too."""
 

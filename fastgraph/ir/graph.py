@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..limits import Limits
+from ..named import NamedTuple
 from .kinds import Kind
 from .quantization import Quantization
 from .types import UNKNOWN, TensorType

@@ -6,11 +6,12 @@ Scales are above 0; those of constants may be 0, and files may have negative one
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from ..named import NamedTuple
 
 
 class Quantization(NamedTuple):

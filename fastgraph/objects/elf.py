@@ -1,5 +1,4 @@
-"""Loads objects in ELF for x86-64: places and relocates them in pages of this process, so that a warm load needs no
-LLVM.
+"""Links objects in ELF for x86-64 into an image of code that may lie anywhere, so that a warm load needs no LLVM.
 
 Compiled kernels have code, constants that it addresses relative to itself, and calls of the C library's functions.
 Anything else in an object makes it `Foreign`.
@@ -7,11 +6,11 @@ Anything else in an object makes it `Foreign`.
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import struct
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from .code import JUMP, STUB, Foreign, Image, place
 
 ELF64 = b"\x7fELF\x02\x01"
 _RELOCATABLE, _X86_64 = 1, 62
@@ -21,17 +20,6 @@ _WRITABLE, _PRESENT = 1, 2
 """Flags of sections."""
 _DISTANCES, _SLOT_DISTANCES = (2, 4), (9, 41, 42)
 """Kinds of relocations: the 32-bit distance to a symbol, or to eight bytes with its address."""
-
-_JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"
-"""A stub's jump to the address in the eight bytes after it, for functions that may be far away."""
-_STUB = 16
-
-_pages: list[Any] = []
-"""Linked code is never unloaded."""
-
-
-class Foreign(Exception):
-    """An object that this loader can't load; the text says why."""
 
 
 class Section(NamedTuple):
@@ -75,45 +63,20 @@ def symbols(obj: bytes, among: list[Section]) -> list[Symbol]:
     return found
 
 
-class Image(NamedTuple):
-    """Linked code that may lie anywhere: `code` begins with a stub for each of `functions`, of the C library; `symbols`
-    are offsets, -1 where the object does not define it.
-    """
-
-    code: bytes
-    functions: tuple[str, ...]
-    symbols: dict[str, int]
-
-
 def arrange(objects: Mapping[str, bytes]) -> Image:
     """The image of {symbol: the object that defines it}; Foreign when this loader can't load one."""
     parts = {symbol: _Part(obj) for symbol, obj in objects.items()}
     functions = sorted(
         {each.name for part in parts.values() for each in part.symbols if each.name and not each.section}
     )
-    end = len(functions) * _STUB
+    end = len(functions) * STUB
     for part in parts.values():
         end = part.place(end)
     code = memoryview(bytearray(end))
-    stubs = {name: i * _STUB for i, name in enumerate(functions)}
+    stubs = {name: i * STUB for i, name in enumerate(functions)}
     for part in parts.values():
         part.write(code, stubs)
     return Image(bytes(code), tuple(functions), {symbol: part.offset(symbol) for symbol, part in parts.items()})
-
-
-def place(image: Image) -> int:
-    """The address of the image, in executable pages of its own that are never freed.
-
-    Foreign when this process lacks one of its functions, OSError when the system gives no executable pages.
-    """
-    addresses = [_function(name) for name in image.functions]
-    pages = mmap.mmap(-1, max(len(image.code), 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    pages[: len(image.code)] = image.code
-    pages[: len(addresses) * _STUB] = b"".join(_JUMP + struct.pack("<Q", address) for address in addresses)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-    _make_executable(base, len(pages))
-    _pages.append(pages)
-    return base
 
 
 def load(objects: Mapping[str, bytes]) -> dict[str, int]:
@@ -169,7 +132,7 @@ class _Part:
         elif not symbol.section and kind in _DISTANCES:
             target = stubs[symbol.name]
         elif not symbol.section and kind in _SLOT_DISTANCES:
-            target = stubs[symbol.name] + len(_JUMP)
+            target = stubs[symbol.name] + len(JUMP)
         else:
             raise Foreign(f"it has a relocation of kind {kind} to section {symbol.section}")
         struct.pack_into("<i", code, here, target + more - here)
@@ -177,18 +140,3 @@ class _Part:
     def offset(self, name: str) -> int:
         """Where a symbol is, -1 when the object does not define it."""
         return next((self.places[s.section] + s.at for s in self.symbols if s.name == name and s.section), -1)
-
-
-def _function(name: str) -> int:
-    """The address of a function of the C library."""
-    try:
-        return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
-    except AttributeError:
-        raise Foreign(f"it needs {name}, which this process has not loaded") from None
-
-
-def _make_executable(start: int, size: int) -> None:
-    protect = ctypes.CDLL(None, use_errno=True).mprotect
-    protect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    if protect(start, size, mmap.PROT_READ | mmap.PROT_EXEC):
-        raise OSError(ctypes.get_errno(), "the system lets no pages be executed that were written before")

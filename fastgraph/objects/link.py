@@ -11,17 +11,7 @@ from typing import Any
 from ..errors import CompilerError
 from ..locks import lock, undisturbed
 from . import elf
-
-_FLOAT_FUNCTIONS = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs"
-    " fdim floor fma fmax fmin fmod frexp hypot ldexp lgamma log log10 log1p log2 modf nearbyint nextafter"
-    " pow remainder rint round roundeven sin sincos sinh sqrt tan tanh tgamma trunc"
-).split()
-ALLOWED = frozenset(
-    ["memcpy", "memmove", "memset", "memcmp", "bzero", "_GLOBAL_OFFSET_TABLE_"]
-    + [name + suffix for name in _FLOAT_FUNCTIONS for suffix in ("", "f")]
-)
-"""Allowed undefined symbols: the C library's memory and math functions, which every process has."""
+from .code import ALLOWED, Foreign
 
 _lock = lock()
 _linked: dict[tuple[str, bytes], int] = {}
@@ -89,7 +79,7 @@ def _load(objects: Mapping[str, bytes]) -> dict[str, int]:
         check(obj, symbol)
     try:
         addresses = elf.load(objects)
-    except elf.Foreign:
+    except Foreign:
         addresses = _load_with_llvm(objects)
     except (struct.error, LookupError, ValueError, OverflowError):
         raise RuntimeError(f"of {', '.join(objects)}, one is not a whole object file") from None

@@ -6,10 +6,10 @@ import ctypes
 import mmap
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from ..named import NamedTuple
 from ..room import SLACK, need
 
 _HUGE = 2 << 20

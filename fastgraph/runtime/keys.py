@@ -6,13 +6,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import GraphError, InputError, ModelError
 from ..ir import Graph
 from ..locks import undisturbed
+from ..named import NamedTuple
 
 if TYPE_CHECKING:
     from ..compile import Values
@@ -89,6 +90,11 @@ class Keys:
         self.open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
         self.decide = _deciding(graph) if stored is None else set(stored.directory["decide"])
 
+    @property
+    def whole(self) -> Graph:
+        """The graph with its nodes."""
+        return self._graph if self._stored is None else self._stored.whole
+
     @cached_property
     def shared(self) -> Shared | None:
         """What all plans share, for a model that may have several, or brings kernels along."""
@@ -96,7 +102,7 @@ class Keys:
             return None
         from ..shared import share
 
-        found = share(self._graph if self._stored is None else self._stored.whole)
+        found = share(self.whole)
         if self._stored is not None:
             found.addresses.update(self._stored.kernels())
         return found
@@ -154,10 +160,9 @@ class Keys:
         """A new plan. InputError where none can be made for what the caller chose."""
         from .executable import make_plan
 
-        graph = self._graph if self._stored is None else self._stored.whole
         values = self.values(key)
         with self.suits(key):
-            return make_plan(graph, self.shapes(key), tier, threads, shared, values)
+            return make_plan(self.whole, self.shapes(key), tier, threads, shared, values)
 
     @contextmanager
     def suits(self, key: Key) -> Iterator[None]:

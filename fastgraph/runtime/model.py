@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from ..ir import Graph, Quantization, Value
 from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
+from ..named import NamedTuple
 from .feeds import allowed, array_of, dims_of, without_overlap
 from .keys import Key, Keys, Shapes
-from .plans import USUAL, Kept, Plan, Plans
+from .plans import USUAL, Kept, Plans
 from .runnable import Runnable
 
 if TYPE_CHECKING:
     from .executable import Executable, Made
+    from .plans import Plan
     from .stored import Saved
 
 
@@ -57,11 +59,14 @@ class Model:
     unplanned: str
 
     def __init__(
-        self, graph: Graph, tier: Tier, threads: int, plans: Plans = USUAL, stored: Saved | None = None
-    ) -> None:
-        """`stored`: the file that the model is loaded from, if it is a saved program; `graph` then needs no nodes."""
+        self, graph: Graph, tier: Tier, threads: int, plans: Plans = USUAL, stored: Saved | None = None,
+        keep: Callable[[Model], None] | None = None,
+    ) -> None:  # fmt: skip
+        """`stored`: the file that the model is loaded from, if it is a saved program; `graph` then needs no nodes.
+        `keep` is called once there is a plan.
+        """
         self._set(tier=tier, threads=threads, unplanned="")
-        self._graph, self._stored = graph, stored
+        self._graph, self._stored, self._keep = graph, stored, keep
         self._set(inputs=[TensorSpec.of(v) for v in graph.inputs], outputs=[TensorSpec.of(v) for v in graph.outputs])
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | _shown(graph.interface.elements)
@@ -231,6 +236,13 @@ class Model:
             raise InputError(f"{what}: no value for {', '.join(missing)}, which decides shapes, too: give an array")
         return Key(tuple(wanted), tuple((name, arrays[name].tobytes()) for name in names))
 
+    def _made_plans(self) -> dict[tuple[Tier, int, Key], Made]:
+        """The plans that were made in this process, by tier, threads and key."""
+        from .executable import Made
+
+        plans = {key: self._plans.find(key) for key in self._plans.keys()}
+        return {(self.tier, self.threads, key): plan for key, plan in plans.items() if isinstance(plan, Made)}
+
     def input(self, name: str) -> np.ndarray:
         """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change, or a
         value that decides shapes; the memory of such a value itself until its own shape changes.
@@ -334,7 +346,7 @@ class Model:
                     "save(path, shapes=[{name: shape}, ...]), or run it once with each"
                 )
             with self._compiler():
-                plans = plans_of(self.graph, self._keys, dict.fromkeys(keys), tiers, counts)
+                plans = plans_of(self._keys, dict.fromkeys(keys), tiers, counts, self._made_plans())
             save(os.fspath(path), self.graph, self._keys, plans, graph)
 
     def __str__(self) -> str:
@@ -366,6 +378,9 @@ class Model:
         """Make this key's plan the current one."""
         with self._enough(key):
             current = self._plans.use(key, self._made)
+        if self._keep is not None:
+            keep, self._keep = self._keep, None
+            keep(self)
         for name, value in current.values.items():
             shape = self._keys.shapes(key)[name]
             if name not in self._decided or self._decided[name].shape != shape:

@@ -9,7 +9,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,6 +18,27 @@ from ..freedoms import checked
 from .allocate import Allocation, allocate
 from .keys import Key
 from .runnable import ConstantMemory, Runnable
+
+if TYPE_CHECKING:
+
+    class Plan(Protocol):
+        """A plan without its arena, which can be in any block of `arena_bytes`.
+
+        `objects`: bytes beside its constants, estimated.
+        """
+
+        @property
+        def arena_bytes(self) -> int: ...
+
+        @property
+        def constants(self) -> ConstantMemory: ...
+
+        @property
+        def objects(self) -> int: ...
+
+        def bound(self, block: Allocation | None = None) -> Runnable:
+            """The plan in memory: with its arena in this block, or in one of its own."""
+
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
@@ -35,7 +56,7 @@ class Plans:
 
     def __init__(self, count: int | None = None, bytes: int | str | None = None) -> None:
         self.count = _whole("count", count)
-        self.bytes = _whole("bytes", _bytes(bytes))
+        self.bytes = _whole("bytes", bytes_of(bytes))
 
     def __repr__(self) -> str:
         return f"Plans(count={self.count}, bytes={self.bytes})"
@@ -56,7 +77,8 @@ class Plans:
         return Plans(USUAL.count, given) if isinstance(given, str) else Plans(count=given)
 
 
-def _bytes(given: int | str | None) -> int | str | None:
+def bytes_of(given: int | str | None) -> int | str | None:
+    """Bytes from text as "512MB"; what is no such text stays as it is."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", given) if isinstance(given, str) else None
     if found is None or found[2].upper() not in _UNITS:
         return given
@@ -76,25 +98,6 @@ def _whole(name: str, given: object) -> int | None:
 
 
 USUAL = Plans(count=64, bytes="256MiB")
-
-
-class Plan(Protocol):
-    """A plan without its arena, which can be in any block of `arena_bytes`.
-
-    `objects`: bytes beside its constants, estimated.
-    """
-
-    @property
-    def arena_bytes(self) -> int: ...
-
-    @property
-    def constants(self) -> ConstantMemory: ...
-
-    @property
-    def objects(self) -> int: ...
-
-    def bound(self, block: Allocation | None = None) -> Runnable:
-        """The plan in memory: with its arena in this block, or in one of its own."""
 
 
 class Kept:

@@ -26,10 +26,11 @@ from ..kernels.isa.tiers import TIERS
 from ..locks import held, lock, undisturbed
 from .allocate import allocate
 from .function import function, interpreter
-from .semaphore import system
 
 if TYPE_CHECKING:
     import threading
+
+    from .semaphore import System
 
 KERNELS = (Kernel("execute"), Kernel("call"), Kernel("team"))
 """The kernels that run others; compiled for `TIER`, whatever the tier of the others."""
@@ -95,7 +96,7 @@ class _Pool:
         with undisturbed():
             import threading
 
-        here = system()
+        here = _system()
         while self.threads < threads and here is not None:
             worker = self.threads
             try:
@@ -123,7 +124,7 @@ class _Pool:
         self._members = members.view(np.int64).reshape(MAX_THREADS, len(MEMBER))
         self._record = block.view(np.int64)
         self._record[TEAM.at("members")] = start
-        if here := system():
+        if here := _system():
             used = {"wait": here.wait, "post": here.post, "give_way": here.give_way}
             self._record[[TEAM.at(name) for name in used]] = list(used.values())
         self.address = address
@@ -139,6 +140,12 @@ class _Pool:
                 thread.join()
         self._workers, self.threads = [], 1
         self.lock.release()
+
+
+def _system() -> System | None:
+    from .semaphore import system  # one thread waits for nobody
+
+    return system()
 
 
 def _program(steps: np.ndarray, threads: int, commit: int | None = None) -> tuple[np.ndarray, int]:

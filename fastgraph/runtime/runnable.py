@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import FastgraphError, ModelError, UnknownNameError
 from ..ir import TensorType
+from ..named import NamedTuple
 from ..room import LARGE, need
 from .feeds import without_overlap
 

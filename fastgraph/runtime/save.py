@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -19,11 +18,13 @@ from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import BY_NAME, NUMPY, Tier
 from ..objects import elf
 from ..objects.cache import objects
+from ..objects.code import Foreign, Image
 from ..objects.toolchain import toolchain
 from ..plan.program import ERROR, Ref, Step, Table, UserKernel, buffer_bytes
 from ..plan.storage import byte_strides
+from ..saved import json
 from ..saved.codec import encoded
-from ..saved.container import ALIGN, WEIGHTS, padded, write
+from ..saved.container import ALIGN, ELEMENTS, WEIGHTS, padded, write
 from ..saved.flat import Flat, Part, View, entry_of
 from ..shared import share
 from .bind import commit_of, jump_record, out_of_range, work_of
@@ -63,13 +64,21 @@ def threads_of(threads: int | Sequence[int] | None, usual: int) -> list[int]:
 
 
 def plans_of(
-    graph: Graph, keys: Keys, chosen: Iterable[Key], tiers: Sequence[Tier], counts: Sequence[int]
+    keys: Keys, chosen: Iterable[Key], tiers: Sequence[Tier], counts: Sequence[int], there: Mapping[Any, Made]
 ) -> list[tuple[Tier, int, Key, Made]]:
-    """New plans for these keys, for each tier and number of threads. Raises what planning does."""
+    """Plans for these keys, for each tier and number of threads: those that are there by these three, or new ones.
+    Raises what planning does.
+    """
     found, chosen = [], list(chosen)
     for tier in tiers:
-        shared = share(graph)  # addresses of kernels are a tier's
-        found += [(tier, n, key, keys.planned(key, tier, n, shared)) for key in chosen for n in counts]
+        shared = None  # with others of its tier: addresses of kernels are a tier's
+        for key in chosen:
+            for count in counts:
+                made = there.get((tier, count, key))
+                if made is None:
+                    shared = shared or share(keys.whole)
+                    made = keys.planned(key, tier, count, shared)
+                found.append((tier, count, key, made))
     return found
 
 
@@ -82,9 +91,9 @@ def save(path: str, graph: Graph, keys: Keys, plans: Plans, whole: bool) -> None
     entries = [_entry(tier, threads, key, made, images[tier.name], arrays) for tier, threads, key, made in plans]
     signature = Graph(graph.name, graph.inputs, graph.outputs, source=graph.source, usual=graph.usual)
     signature.interface, signature.limits, signature.stored = graph.interface, graph.limits, graph.stored
-    texts = {"interface": _json(encoded(signature, arrays.number))}
+    texts = {"interface": json.encoded(encoded(signature, arrays.number))}
     if whole:
-        texts["graph"] = _json(encoded(graph, arrays.number))
+        texts["graph"] = json.encoded(encoded(graph, arrays.number))
     shapes = dict.fromkeys(key.shapes for _, _, key, _ in plans)
     directory = {
         "fastgraph": __version__, "sources": toolchain()[0], "layout": layout(), "source": _source(graph),
@@ -98,10 +107,6 @@ def save(path: str, graph: Graph, keys: Keys, plans: Plans, whole: bool) -> None
         write(path, directory, sections)
     except OSError as error:
         raise FileError(f"{path!r} can't be written: {error}") from error
-
-
-def _json(item: Any) -> bytes:
-    return json.dumps(item, separators=(",", ":")).encode()
 
 
 def _source(graph: Graph) -> dict[str, Any]:
@@ -132,8 +137,10 @@ class _Arrays:
     def number(self, array: np.ndarray) -> int:
         """The number of an array in the file."""
         whole = np.ascontiguousarray(array).reshape(array.shape)
-        place = self._place(whole)
-        entry = (*place, element(whole.dtype), whole.shape)
+        name = element(whole.dtype)
+        if name not in ELEMENTS or not whole.dtype.isnative:
+            raise UnsupportedError(f"an array of {whole.dtype} can't be saved")
+        entry = (*self._place(whole), name, whole.shape)
         if entry not in self._numbers:
             self._numbers[entry] = len(self.entries)
             self.entries.append(list(entry))
@@ -159,11 +166,11 @@ class _Image:
         self.numbers = {kernel: number for number, kernel in enumerate(dict.fromkeys(kernels))}
 
     @cached_property
-    def linked(self) -> elf.Image:
+    def linked(self) -> Image:
         made = zip(self.numbers, objects(list(self.numbers), self.tier), strict=True)
         try:
             return elf.arrange({kernel.symbol: obj for kernel, obj in made})
-        except elf.Foreign as error:
+        except Foreign as error:
             raise UnsupportedError(f"programs can't be saved on this system: of a kernel's object, {error}") from None
 
     @property

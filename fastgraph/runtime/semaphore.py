@@ -6,7 +6,9 @@ import ctypes
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from ..named import NamedTuple
 
 
 class System(NamedTuple):

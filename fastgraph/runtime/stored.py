@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from ..ir import Graph, TensorType
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.slots import CALL, JUMP, MEMBER, PROGRAM, STEP, TEAM
 from ..kernels.isa.tiers import Tier, usable
-from ..objects import elf
+from ..named import NamedTuple
+from ..objects import code as images
 from ..saved.container import Container
 from ..saved.flat import Flat, Part, View, read
 from . import pool
@@ -150,10 +151,12 @@ class Saved:
     the graph that further plans are made of.
 
     `graph`: inputs, outputs and interface alone; `whole`: with its nodes. `shapes`: of inputs, as the caller declares
-    them.
+    them. `usual`: whether to plan for the shapes of its first plan at once where shapes are open.
     """
 
-    def __init__(self, file: Container, asked: Tier | None, threads: int, shapes: Any = None) -> None:
+    def __init__(
+        self, file: Container, asked: Tier | None, threads: int, shapes: Any = None, usual: bool = True
+    ) -> None:
         self.file, self.threads, self._shapes = file, threads, shapes
         self.directory = file.directory
         tiers = {plan["tier"] for plan in self.directory["plans"]}
@@ -165,7 +168,7 @@ class Saved:
                 f"{__version__}, can't call: save it again with this one, or install that one"
             )
         self.graph = self.decoded("interface")
-        if self.plans and not shapes:
+        if self.plans and not shapes and usual:
             names = [v.name for v in self.graph.inputs]
             self.graph.usual = dict(zip(names, map(tuple, self.plans[0]["shapes"]), strict=True))
         self._code: dict[str, list[int]] = {}
@@ -269,15 +272,13 @@ _images: dict[bytes, int] = {}
 
 def _placed(file: Container, image: str, functions: Sequence[str]) -> int:
     """The address of an image's code. ModelError when it needs functions that no kernel calls."""
-    from ..objects.link import ALLOWED
-
     code = file.section(f"code/{image}").tobytes()
-    wrong = set(functions) - ALLOWED
+    wrong = set(functions) - images.ALLOWED
     if wrong:
         raise file.damaged(f"its code calls {', '.join(sorted(wrong))}")
     try:
         if code not in _images:
-            _images[code] = elf.place(elf.Image(code, tuple(functions), {}))
-    except (elf.Foreign, OSError) as error:
+            _images[code] = images.place(images.Image(code, tuple(functions), {}))
+    except (images.Foreign, OSError) as error:
         raise ModelError(f"{file.title}: its code can't be loaded here: {error}") from error
     return _images[code]

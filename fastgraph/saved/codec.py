@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, UnsupportedError
-from ..ir import Graph, Interface, Kind, Node, Port, Quantization, State, TensorType, Value, ports
+from ..ir import Graph, Interface, Kind, Node, Port, Quantization, State, TensorType, Value
 from ..limits import Limits
 
 Keep = Callable[[np.ndarray], int]
@@ -84,6 +84,8 @@ class _Writer:
 
     def function(self, item: Any) -> Any:
         """A function of ir/ports.py with its facts."""
+        from ..ir import ports
+
         function, given = (item.func, item.args) if isinstance(item, partial) else (item, ())
         if getattr(function, "__module__", "") != ports.__name__ or getattr(item, "keywords", None):
             raise UnsupportedError(f"{type(item).__name__} {item!r} belongs to this process: it can't be saved")
@@ -146,6 +148,8 @@ class _Reader:
         return made.reshape(dims)
 
     def function(self, name: str, *given: Any) -> Any:
+        from ..ir import ports  # few interfaces have functions
+
         found = vars(ports)[name]
         if getattr(found, "__module__", "") != ports.__name__:
             raise LookupError(name)

@@ -11,7 +11,6 @@ mapping saves. `check` reads those too.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import struct
@@ -23,6 +22,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..room import SLACK
+from .json import decoded, encoded
 
 MAGIC = b"\x93FGM\r\n\x1a\n"
 """No text begins like this, and programs that convert line ends damage it."""
@@ -31,7 +31,7 @@ PAGE, ALIGN = 4096, 64
 WEIGHTS = "weights"
 _HEAD = struct.Struct("<8sQI")
 _MOST_AXES = 32
-_ELEMENTS = frozenset("b1 i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split())
+ELEMENTS = frozenset("b1 i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split())
 
 
 def write(path: str, directory: Mapping[str, Any], sections: Mapping[str, Sequence[bytes | np.ndarray]]) -> None:
@@ -47,7 +47,7 @@ def write(path: str, directory: Mapping[str, Any], sections: Mapping[str, Sequen
             size += padded(len(part))
         places[name] = [at, size, crc]
         at += size
-    text = json.dumps({"format": FORMAT, **directory, "sections": places}, separators=(",", ":")).encode()
+    text = encoded({"format": FORMAT, **directory, "sections": places})
     head = _HEAD.pack(MAGIC, len(text), crc32(text)) + text
     temporary = f"{path}.new-{os.getpid()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o644)
@@ -105,7 +105,7 @@ class Container:
         if len(text) != size or crc32(text) != crc:
             raise self.damaged("its directory is not what was written")
         try:
-            directory = json.loads(text)
+            directory = decoded(text)
             form = directory["format"]
         except (ValueError, LookupError, TypeError, RecursionError):
             raise self.damaged("its directory can't be read") from None
@@ -134,7 +134,7 @@ class Container:
     def json(self, name: str) -> Any:
         """What a section says in JSON."""
         try:
-            return json.loads(self.section(name).tobytes().rstrip(b"\0"))
+            return decoded(self.section(name).tobytes().rstrip(b"\0"))
         except (ValueError, RecursionError):
             raise self.damaged(f"its section {name!r} can't be read") from None
 
@@ -152,7 +152,7 @@ class Container:
         """An array of the directory by number."""
         try:
             section, at, element, dims = self._arrays[number]
-            if element not in _ELEMENTS or len(dims) > _MOST_AXES or min((at, *dims), default=0) < 0:
+            if element not in ELEMENTS or len(dims) > _MOST_AXES or min((at, *dims), default=0) < 0:
                 raise ValueError
             return np.ndarray(tuple(dims), element, self.section(section), at)
         except (LookupError, TypeError, ValueError):

@@ -7,10 +7,11 @@ arena, of a constant, of a kernel, or of a table (words that a record refers to)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..named import NamedTuple
 from .container import Container
 
 

@@ -179,7 +179,7 @@ def test_threads_of_the_program_share_the_pool() -> None:
 def test_a_pool_that_cannot_have_threads_runs_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
     ring = Ring(steps=3, n=20)
     monkeypatch.setattr(pool, "_pool", pool._Pool())
-    monkeypatch.setattr(pool, "system", lambda: None)
+    monkeypatch.setattr(pool, "_system", lambda: None)
     runner = Runner(ring.table, 4)
     ring.start()
     runner.run()

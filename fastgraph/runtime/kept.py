@@ -1,0 +1,139 @@
+"""Programs that are kept from process to process: a second load of the same file costs what a saved program does.
+
+One saved program (saved/container.py) for each file's content, options and version, in the cache's directory beside the
+kernels, under the same rules of trust. FASTGRAPH_PLAN_CACHE bounds them all together ("1GiB" by default); "0" turns
+this off.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from sys import modules
+from typing import TYPE_CHECKING, Any
+
+from .. import __path__ as SOURCES
+from .. import __version__
+from ..errors import FastgraphError
+from ..freedoms import unusual
+from ..kernels.isa.tiers import NUMPY, Tier
+from ..locks import undisturbed
+from ..objects import trust
+from ..saved.container import Container, opened
+from .plans import bytes_of
+
+if TYPE_CHECKING:
+    from .model import Model
+
+USUAL = "1GiB"
+
+
+def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str | None:
+    """Where the program of a file for these options is kept; None where it is not: bytes, files beside the model's own,
+    operators of users, unusual plans.
+    """
+    most = _most()
+    if not most or isinstance(source, bytes) or tier is NUMPY or unusual() or _has_custom_ops():
+        return None
+    try:
+        if sum(os.path.getsize(path) for path in _files(source)) > most // 4:
+            return None
+        with undisturbed():
+            from hashlib import sha256
+
+            from ..objects.toolchain import directory
+        digest = sha256(repr((__version__, tier.name, options, list(_versions()))).encode())
+        for path in _files(source):
+            digest.update(os.path.relpath(path, source).encode() + b"\0")
+            with open(path, "rb", buffering=0) as file:
+                part = bytearray(1 << 18)
+                while count := file.readinto(part):
+                    digest.update(memoryview(part)[:count])
+    except OSError:
+        return None  # who reads the file says why
+    return os.path.join(directory(), "plans", f"{digest.hexdigest()[:40]}.fgm")
+
+
+def find(place: str, title: str) -> Container | None:
+    """The program kept there, if there is one, and nobody else can have written it."""
+    try:
+        trust.check_folder(os.path.dirname(place))
+        handle = trust.opened(place)
+        try:
+            trust.check_file(handle, place)
+            found = opened(handle, title)
+        finally:
+            os.close(handle)
+        os.utime(place)  # those used last are kept longest
+        return found
+    except (OSError, trust.Untrusted, FastgraphError):
+        return None
+
+
+def keeper(place: str) -> Callable[[Model], None]:
+    """A function that keeps a model's program there, as far as there is room; silent where that is not possible."""
+
+    def keep(model: Model) -> None:
+        from ..objects.store import prepare
+        from .save import is_flat
+
+        if not all(is_flat(made.compiled) for made in model._made_plans().values()):
+            return  # it would be planned again anyway
+        try:
+            with undisturbed():
+                from pathlib import Path
+            prepare(Path(place).parent)
+            model.save(place)
+            _drop(os.path.dirname(place))
+        except (FastgraphError, OSError, trust.Untrusted):
+            return
+
+    return keep
+
+
+def _drop(folder: str) -> None:
+    """Delete what was not used for longest, until the others are within the bound."""
+    with os.scandir(folder) as entries:
+        files = sorted(((e.stat().st_mtime, e.stat().st_size, e.path) for e in entries if e.is_file()), reverse=True)
+    left = _most()
+    for _, size, path in files:
+        left -= size
+        if left < 0:
+            os.unlink(path)
+
+
+def _most() -> int:
+    """The bound in bytes, 0 for none to be kept."""
+    given = os.environ.get("FASTGRAPH_PLAN_CACHE", USUAL)
+    found = bytes_of(given)
+    return found if isinstance(found, int) else 0
+
+
+def _has_custom_ops() -> bool:
+    """Whether users' operators may change what files mean."""
+    registry = modules.get("fastgraph.ops.registry")
+    return registry is not None and bool(registry.USERS)
+
+
+def _files(source: str) -> list[str]:
+    """The file, or the files of a folder, in order."""
+    if not os.path.isdir(source):
+        return [source]
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(source) for name in names)
+
+
+def _versions() -> Iterator[tuple[str, int]]:
+    """The times of this package's folders, which an installation changes; in a checkout, where editors change files in
+    place, of all sources.
+    """
+    edited = os.path.exists(os.path.join(SOURCES[0], "..", ".git"))
+    waiting = [SOURCES[0]]
+    while waiting:
+        folder = waiting.pop()
+        yield folder, os.stat(folder).st_mtime_ns
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda each: each.name):
+                if edited and entry.name.endswith(".py"):
+                    yield entry.path, entry.stat().st_mtime_ns
+                elif "." not in entry.name and entry.name != "__pycache__":
+                    waiting.append(entry.path)

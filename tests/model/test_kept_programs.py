@@ -1,0 +1,128 @@
+"""Programs that are kept from load to load: the second load of a file plans nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from fastgraph.demo import MODEL
+from fastgraph.objects import toolchain
+from fastgraph.runtime import executable, kept
+
+IMAGE = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 1, 8, 8)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own for programs; kernels stay where they are."""
+    monkeypatch.setenv("FASTGRAPH_PLAN_CACHE", "1MB")
+    monkeypatch.setenv("FASTGRAPH_CHECK", "0")
+    monkeypatch.setattr(toolchain, "directory", lambda: tmp_path)
+    return tmp_path / "plans"
+
+
+def never(*_: Any) -> Any:
+    raise AssertionError("planned again")
+
+
+def same(model: fg.Model, other: fg.Model) -> None:
+    left, right = model.run({"image": IMAGE}), other.run({"image": IMAGE})
+    assert left["probabilities"].tobytes() == right["probabilities"].tobytes()
+    assert model.outputs == other.outputs and model.inputs == other.inputs
+
+
+def test_a_second_load_plans_nothing(cache: Path) -> None:
+    first = fg.load(MODEL)
+    assert len(list(cache.glob("*.fgm"))) == 1
+    with patch.object(executable, "make_plan", never):
+        second = fg.load(MODEL)
+        same(first, second)
+    assert str(second.graph) == str(first.graph) and str(second) == str(first), "they are made when they are asked for"
+
+
+@pytest.mark.parametrize("options", [{"threads": 2}, {"isa": "generic"}, {"limits": fg.Limits(nodes=10**5)}])
+def test_other_options_are_other_programs(cache: Path, options: dict[str, Any]) -> None:
+    first = fg.load(MODEL, threads=1)
+    other = fg.load(MODEL, **{"threads": 1} | options)
+    assert len(list(cache.glob("*.fgm"))) == 2 and (other.threads, other.tier.name) == (
+        options.get("threads", 1), options.get("isa", first.tier.name)
+    )  # fmt: skip
+
+
+def test_another_content_is_another_program(cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(MODEL.read_bytes())
+    fg.load(path)
+    path.write_bytes(MODEL.read_bytes() + b"\x72\x00")  # metadata: one entry without a key
+    fg.load(path)
+    assert len(list(cache.glob("*.fgm"))) == 2
+
+
+def test_a_file_that_is_gone_is_needed_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(MODEL.read_bytes())
+    fg.load(path)
+    model = fg.load(path)
+    path.unlink()
+    assert len(model.graph.nodes) > 1 and "softmax" in str(model)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:100], lambda data: data[:8] + b"x" + data[9:], lambda data: b""])
+def test_a_damaged_program_is_made_again(cache: Path, damage: Any) -> None:
+    first = fg.load(MODEL)
+    (place,) = cache.glob("*.fgm")
+    whole = place.read_bytes()
+    place.write_bytes(damage(whole))
+    same(first, fg.load(MODEL))
+    assert place.read_bytes() == whole
+
+
+def test_a_program_that_others_can_write_is_not_run(cache: Path) -> None:
+    fg.load(MODEL)
+    (place,) = cache.glob("*.fgm")
+    os.chmod(place, 0o666)
+    with patch.object(kept, "opened", never):
+        fg.load(MODEL)
+
+
+@pytest.mark.parametrize("value", ["0", "", "much"])
+def test_off(cache: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("FASTGRAPH_PLAN_CACHE", value)
+    fg.load(MODEL)
+    assert not cache.exists()
+
+
+def test_bytes_are_not_kept(cache: Path) -> None:
+    fg.load(MODEL.read_bytes())
+    assert not cache.exists()
+
+
+def test_those_used_last_stay(cache: Path) -> None:
+    for count in range(1, 8):
+        fg.load(MODEL, threads=count)
+        fg.load(MODEL, threads=1)
+        assert sum(path.stat().st_size for path in cache.iterdir()) <= 10**6
+    with patch.object(executable, "make_plan", never):
+        fg.load(MODEL, threads=1)
+    with pytest.raises(AssertionError, match="planned again"), patch.object(executable, "make_plan", never):
+        fg.load(MODEL, threads=2)
+
+
+def test_a_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setattr(toolchain, "directory", lambda: tmp_path / "file")
+    same(fg.load(MODEL), fg.load(MODEL))
+
+
+def test_custom_operators_keep_nothing(cache: Path) -> None:
+    from fastgraph.ops import registry
+
+    with patch.object(registry, "USERS", {("my", "Op"): None}):
+        fg.load(MODEL)
+    assert not cache.exists()
