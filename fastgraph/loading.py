@@ -6,11 +6,13 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from .cpus import default_threads
-from .errors import FileError, InputError, MissingFileError, ModelError, UnsupportedError
+from .errors import CopyError, FileError, InputError, MissingFileError, ModelError, UnsupportedError
 from .ir import Graph
-from .kernels.isa.tiers import choose
+from .kernels.isa.tiers import Tier, choose
 from .limits import Limits, spending
 from .locks import undisturbed
 from .runtime.feeds import declared
@@ -62,26 +64,39 @@ def load(
     source = _existing(source)
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
+    given: dict[str, Any] = {
+        "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
+        "trusted": trusted,
+    }  # fmt: skip
     if saved_in(source):
         if function is not None:
             raise InputError(f"function={function!r}: a saved program is of one function: save it with this one")
         with undisturbed():
             from .runtime.stored import Saved
         saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes)
-        return Model(saved.graph, saved.tier, count, kept, saved)
+        model = Model(saved.graph, saved.tier, count, kept, saved)
+    else:
+        model = _from_file(source, tier, count, kept, given)
+    model._reduced = partial(_reduced, source, _times(source), given)
+    return model
+
+
+def _from_file(source: str | bytes, tier: Tier, threads: int, plans: Plans, given: dict[str, Any]) -> Model:
+    """The model of a file in another's format: of the program that was kept of it, or read and planned."""
     with undisturbed():
         from .runtime.kept import find, keeper, place_of
-    place = place_of(source, tier, (count, function, shapes, vars(limits) if limits else None))
+    function, shapes, limits = given["function"], given["shapes"], given["limits"] or Limits()
+    place = place_of(source, tier, (threads, function, shapes, vars(limits)))
     found = None if place is None else find(place, str(source))
     if found is not None:
         with suppress(ModelError), undisturbed():  # a damaged one: the file itself is read
             from .runtime.stored import Saved
 
-            saved = Saved(found, tier, count, shapes, usual=False)
-            return Model(saved.graph, tier, count, kept, saved)
-    graph = _read(source, function, limits or Limits())
+            saved = Saved(found, tier, threads, shapes, usual=False)
+            return Model(saved.graph, tier, threads, plans, saved)
+    graph = _read(source, function, limits)
     declared(graph, shapes)
-    return Model(graph, tier, count, kept, keep=None if place is None else keeper(place))
+    return Model(graph, tier, threads, plans, keep=None if place is None else keeper(place))
 
 
 def _read(source: str | bytes, function: str | None, limits: Limits) -> Graph:
@@ -102,6 +117,43 @@ def _read(source: str | bytes, function: str | None, limits: Limits) -> Graph:
                 "known element type: only such can be fed, so let the file say its element type"
             )
     return graph
+
+
+def _times(source: str | bytes) -> Any:
+    """What tells that a file is another: its size and time."""
+    if isinstance(source, bytes):
+        return None
+    info = os.stat(source)
+    return info.st_size, info.st_mtime_ns
+
+
+def _reduced(source: str | bytes, times: Any, given: dict[str, Any]) -> tuple[Any, ...]:
+    """What a model pickles as: bytes, or the path of a file with its digest. CopyError when the file has changed."""
+    if isinstance(source, bytes):
+        return again, (source, "", given)
+    from .runtime.kept import digest
+
+    try:
+        if _times(source) == times:
+            return again, (os.path.abspath(source), digest(source), given)
+    except OSError:
+        pass
+    raise CopyError(
+        f"{source}: the file has changed since the model was loaded, so it can't be pickled: load it again, or copy "
+        "it with clone()"
+    )
+
+
+def again(source: str | bytes, digest: str, given: dict[str, Any]) -> Model:
+    """The model that was pickled. FileError when its file is another here; else raises what `load` does."""
+    if isinstance(source, str) and os.path.exists(source):
+        from .runtime import kept
+
+        if kept.digest(source) != digest:
+            raise FileError(
+                f"{source}: this is not the file that the pickled model was loaded from: copy that one here"
+            )
+    return load(source, **given)
 
 
 def _count(threads: int | None) -> int:

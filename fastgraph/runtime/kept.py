@@ -38,20 +38,25 @@ def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str |
     try:
         if sum(os.path.getsize(path) for path in _files(source)) > most // 4:
             return None
-        with undisturbed():
-            from hashlib import sha256
-
-            from ..objects.toolchain import directory
-        digest = sha256(repr((__version__, tier.name, options, list(_versions()))).encode())
-        for path in _files(source):
-            digest.update(os.path.relpath(path, source).encode() + b"\0")
-            with open(path, "rb", buffering=0) as file:
-                part = bytearray(1 << 18)
-                while count := file.readinto(part):
-                    digest.update(memoryview(part)[:count])
+        name = digest(source, repr((__version__, tier.name, options, list(_versions()))))
     except OSError:
         return None  # who reads the file says why
-    return os.path.join(directory(), "plans", f"{digest.hexdigest()[:40]}.fgm")
+    with undisturbed():
+        from ..objects.toolchain import directory
+    return os.path.join(directory(), "plans", f"{name[:40]}.fgm")
+
+
+def digest(source: str, more: str = "") -> str:
+    """The SHA-256 of a file, or of the files of a folder with their names, and of a text. OSError."""
+    with undisturbed():
+        from hashlib import sha256
+    found, part = sha256(more.encode()), bytearray(1 << 18)
+    for path in _files(source):
+        found.update(os.path.relpath(path, source).encode() + b"\0")
+        with open(path, "rb", buffering=0) as file:
+            while count := file.readinto(part):
+                found.update(memoryview(part)[:count])
+    return found.hexdigest()
 
 
 def find(place: str, title: str) -> Container | None:

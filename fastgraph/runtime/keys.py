@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ..errors import GraphError, InputError, ModelError
 from ..ir import Graph
-from ..locks import undisturbed
+from ..locks import lock, undisturbed
 from ..named import NamedTuple
 
 if TYPE_CHECKING:
@@ -80,11 +81,13 @@ class Deciders:
 class Keys:
     """The keys of a model's plans. `open`: the caller chooses shapes; `decide`: inputs that may decide shapes.
 
-    `stored`: the file that the model is loaded from, if it is a saved program.
+    `stored`: the file that the model is loaded from, if it is a saved program. `lock`: held while planning, which
+    models that share keys do one at a time.
     """
 
     def __init__(self, graph: Graph, stored: Saved | None = None) -> None:
         self._graph, self._stored = graph, stored
+        self._origin, self.lock = self, lock()
         self._inputs = {v.name: v for v in graph.inputs}
         self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
         self.open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
@@ -95,9 +98,19 @@ class Keys:
         """The graph with its nodes."""
         return self._graph if self._stored is None else self._stored.whole
 
-    @cached_property
+    def twin(self) -> Keys:
+        """Keys for another model of the same network, whose plans share what these share."""
+        found = copy(self)
+        found._deciders = OrderedDict()
+        return found
+
+    @property
     def shared(self) -> Shared | None:
         """What all plans share, for a model that may have several, or brings kernels along."""
+        return self._origin._shared
+
+    @cached_property
+    def _shared(self) -> Shared | None:
         if self._stored is None and not self.open and not self.decide:
             return None
         from ..shared import share
@@ -132,7 +145,7 @@ class Keys:
 
         assert self.shared is not None
         key = Key(shapes)
-        with self.suits(key):
+        with self.suits(key), self.lock:
             return deciders(self.shared, self.shapes(key))
 
     def shapes(self, key: Key) -> dict[str, tuple[int, ...]]:

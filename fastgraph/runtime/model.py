@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -75,6 +75,7 @@ class Model:
         self._plans = Kept(plans)
         self._looked: tuple[Key, Executable] | None = None
         self._lock = lock()
+        self._reduced: Callable[[], Any] | None = None  # what pickles, given by who has loaded it
         usual = {v.name: _fixed(v) if _fixed(v) is not None else graph.usual.get(v.name) for v in graph.inputs}
         if None not in usual.values():
             shapes: Shapes = tuple(usual.values())  # type: ignore[arg-type]
@@ -102,12 +103,35 @@ class Model:
             raise AttributeError(f"a model's attributes can't be set, {name!r} was{advice}", name=name, obj=self)
         object.__setattr__(self, name, value)
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        """No copies, and no pickles."""
+    def clone(self) -> Model:
+        """A model of the same network with memory and states of its own, so that Python threads run both at the same
+        time. Constants, code and plans are shared; states have their first values.
+        """
+        with self._lock:
+            twin = Model.__new__(Model)
+            vars(twin).update(vars(self))
+            twin._keys, twin._plans, twin._decided = self._keys.twin(), self._plans.twin(), {}
+            twin._keep, twin._looked, twin._lock = None, None, lock()
+            if self._plans.key is not None:
+                twin._use(self._plans.key)
+        return twin
+
+    def __copy__(self) -> Model:
+        return self.clone()
+
+    def __deepcopy__(self, _: Any) -> Model:
+        return self.clone()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """The file, or its bytes, and the options of `load`: the model is loaded again, with the first values of its
+        states. CopyError when the file has changed, or there is none.
+        """
+        if self._reduced is not None:
+            return self._reduced()
         where = repr(self._graph.source) if self._graph.source else "..."
         raise CopyError(
-            "a model can't be pickled or copied, as its memory and its kernels are this process's: load the file where "
-            f"the model is needed, fastgraph.load({where}); compiled kernels are shared, so this is quick"
+            "a model that was not loaded from a file or its bytes can't be pickled: load the file where the model is "
+            f"needed, fastgraph.load({where}), or copy it with clone()"
         )
 
     # -- running
@@ -419,8 +443,9 @@ class Model:
 
     def _made(self, key: Key) -> Plan:
         """A new plan. InputError when there is none for the shapes that the caller chose."""
-        found = None if self._stored is None else self._stored.plan(key)
-        return found or self._new(key)
+        with self._keys.lock:
+            found = None if self._stored is None else self._stored.plan(key)
+            return found or self._new(key)
 
     def _new(self, key: Key) -> Made:
         """A plan made now. InputError when there is none for the shapes that the caller chose, or a kernel that it

@@ -114,6 +114,14 @@ class Kept:
         self._block: Allocation | None = None
         self._used: tuple[Key, Runnable] | None = None
 
+    def twin(self) -> Kept:
+        """The same plans, to be run in memory of their own."""
+        found = Kept(self.limits)
+        found._plans.update(self._plans)
+        if found._plans:
+            found._block = allocate(found._needed())
+        return found
+
     @property
     def key(self) -> Key | None:
         """The key of the plan in use."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import copy
 import pickle
 import pydoc
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,15 +36,6 @@ def test_attributes_are_not_set(name: str, value: Any, advice: str) -> None:
         setattr(model, name, value)
     assert advice in str(caught.value)
     assert model.threads == 1 and model.inputs[0].name == "x" and not hasattr(model, "thread")
-
-
-@pytest.mark.parametrize("how", [pickle.dumps, copy.copy, copy.deepcopy, lambda model: pickle.dumps(model.run)])
-def test_models_are_not_copied(how: Any, tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
-    path.write_bytes(negated("n").bytes())
-    with pytest.raises(fg.FastgraphError, match="net.onnx") as caught:
-        how(fg.load(path))
-    assert isinstance(caught.value, TypeError)
 
 
 # -- what users look at
