@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,13 +48,35 @@ def _matrix(rows: list[list[float]]) -> Matrix:
     return tuple(tuple(float(value) for value in row) for row in rows)
 
 
-def pack_winograd(weights: np.ndarray, bias: np.ndarray | None, m: int, tall: bool, nv: int, lanes: int) -> np.ndarray:
+def pack_winograd(
+    weights: np.ndarray, bias: np.ndarray | None, m: int, tall: bool, nv: int, lanes: int,
+    *, empty: Callable[..., Any] = np.empty,
+) -> np.ndarray:  # fmt: skip
     """f32, one dimension, from weights [O, slices, rows, columns, C] (one column for `tall` tiles) and bias [O]
     (zeros without one).
 
     First panels [places, panels, 1 + blocks * C, nv * lanes] of the transformed weights, each beginning with a line of
     zeros, of blocks of 3 x 3 (or 3) taps; places are (m + 2)^2 (or m + 2). Then the bias, padded to whole panels.
+    empty(shape, dtype): where they go; they are made panel by panel, as all transformed weights at once, in f64, would
+    take 16 times the memory of the weights.
     """
+    o, slices, rows, columns, c = weights.shape
+    y, x = -(-rows // 3), 1 if tall else -(-columns // 3)
+    width = nv * lanes
+    shape = (m + 2) ** (1 if tall else 2), -(-o // width), 1 + slices * y * x * c, width
+    packed: np.ndarray = empty((prod(shape) + shape[1] * width,), np.float32)
+    panels, padded = packed[: prod(shape)].reshape(shape), packed[prod(shape) :]
+    for panel in range(shape[1]):
+        part = _places(weights[panel * width : (panel + 1) * width], m, tall)
+        panels[:, panel] = pack_weights(part, None, nv, lanes)[:, 0]
+    padded[...] = 0
+    if bias is not None:
+        padded[:o] = bias
+    return packed
+
+
+def _places(weights: np.ndarray, m: int, tall: bool) -> np.ndarray:
+    """The transformed weights, f32 [places, O, slices * blocks * C]."""
     kernel = np.array(transforms(m).kernel)
     o, slices, rows, columns, c = weights.shape
     y, x = -(-rows // 3), 1 if tall else -(-columns // 3)
@@ -63,8 +86,4 @@ def pack_winograd(weights: np.ndarray, bias: np.ndarray | None, m: int, tall: bo
     # [O, slices, y, 3, x, 3 or 1, C] -> [places, O, slices, y, x, C]
     lines = np.tensordot(kernel, taps, (1, 3))
     places = lines.transpose(0, 5, 1, 2, 3, 4, 6) if tall else np.tensordot(kernel, lines, (1, 5)).swapaxes(0, 1)
-    packed = pack_weights(places.reshape(-1, o, slices * y * x * c).astype(np.float32), None, nv, lanes)
-    padded = np.zeros(packed.shape[1] * nv * lanes, np.float32)
-    if bias is not None:
-        padded[:o] = bias
-    return np.concatenate([packed.reshape(-1), padded])
+    return places.reshape(-1, o, slices * y * x * c).astype(np.float32)
