@@ -6,6 +6,7 @@ opened, opened without waiting, and looked at again, for it may have been change
 
 from __future__ import annotations
 
+import mmap
 import os
 import stat
 from typing import BinaryIO
@@ -15,6 +16,9 @@ import numpy as np
 from ...errors import ModelError
 from ...limits import current
 from ...room import need
+
+LARGE, MAPPED = 1 << 26, 1 << 20
+"""Bytes of a file from which on its parts are mapped, and of a part: a mapping takes whole pages, and a call."""
 
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"))
 _KINDS = {
@@ -64,7 +68,16 @@ def whole(path: str | os.PathLike[str]) -> memoryview:
 
 
 def part(file: BinaryIO, offset: int, size: int, where: str) -> np.ndarray:
-    """`size` bytes of an open file from `offset` on, as uint8. ModelError when it is shorter."""
+    """`size` bytes of an open file from `offset` on, as uint8, which can't be written. ModelError when it is shorter.
+
+    Of large files these are mapped: read when they are used, and not held twice. Who shortens such a file meanwhile
+    ends the process, as with a library that is loaded; who replaces it does not.
+    """
+    whole = os.fstat(file.fileno()).st_size
+    if whole >= LARGE and size >= MAPPED and offset + size <= whole:
+        begin = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        mapped = mmap.mmap(file.fileno(), offset + size - begin, access=mmap.ACCESS_READ, offset=begin)
+        return np.frombuffer(mapped, np.uint8)[offset - begin :]
     need(size)
     file.seek(offset)
     data = np.fromfile(file, np.uint8, size)

@@ -93,7 +93,7 @@ def open_package(source: str | os.PathLike[str] | bytes, name: str = "") -> Pack
 
 
 def _folder(root: Path, source: str) -> Files:
-    """The files in a folder, each read whole: nothing of a model depends on a file once it is loaded."""
+    """The files in a folder."""
     real = Path(os.path.realpath(root))
 
     def view(name: str) -> np.ndarray | None:
