@@ -28,8 +28,8 @@ PATH = Path(__file__).parents[1] / "ready.objects"
 FORMAT = b"fastgraph ready objects 1\0"
 
 _START = Struct("<32sIII")
-_ROW = Struct("<16sII")
-_SUM = 32
+_PLACE = Struct("<II")
+_SUM, _KEY = 32, 16
 
 
 class Refused(Exception):
@@ -37,11 +37,21 @@ class Refused(Exception):
 
 
 class Archive(NamedTuple):
-    """Its file, what made it in words, and (offset, bytes) of each object by the hash of its name."""
+    """Its file, what made it in words, and the rows of its head."""
 
     path: Path
     origin: str
-    places: Mapping[bytes, tuple[int, int]]
+    rows: bytes
+
+    def place(self, name: str) -> tuple[int, int] | None:
+        """The offset and the bytes of an object; None when the archive has none of that name."""
+        at = self.rows.find(_key(name))
+        return None if at < 0 else _PLACE.unpack_from(self.rows, at + _KEY)
+
+    @property
+    def named(self) -> int:
+        """How many names there are; some may have the same object."""
+        return len(self.rows) // (_KEY + _PLACE.size)
 
 
 def find(names: Iterable[str]) -> dict[str, bytes]:
@@ -68,7 +78,7 @@ def state() -> str:
         archive = opened(PATH, toolchain()[0])
     except Refused as refused:
         return str(refused)
-    return "none" if archive is None else f"{len(archive.places)} objects of {archive.path}, made by {archive.origin}"
+    return "none" if archive is None else f"{archive.named} objects of {archive.path}, made by {archive.origin}"
 
 
 @cache
@@ -80,7 +90,7 @@ def opened(path: Path, sources: str) -> Archive | None:
             if not start.startswith(FORMAT) or len(start) < len(FORMAT) + _START.size:
                 raise Refused(f"{path} is no archive of ready kernels of this version: install fastgraph again")
             checksum, told, count, size = _START.unpack_from(start, len(FORMAT))
-            wants = _SUM + told + _ROW.size * count
+            wants = _SUM + told + (_KEY + _PLACE.size) * count
             head = file.read(wants) if wants < size == os.fstat(file.fileno()).st_size else b""
             if sha256(start[len(FORMAT) + _SUM :] + head).digest() != checksum:
                 raise Refused(f"{path} is damaged: install fastgraph again")
@@ -94,12 +104,12 @@ def opened(path: Path, sources: str) -> Archive | None:
             f"{path} is not used: it was made of other sources of kernels, or for another platform, by {origin}; "
             "delete it, or install a wheel that was made of these"
         )
-    return Archive(path, origin, {key: (offset, size) for key, offset, size in _ROW.iter_unpack(head[_SUM + told :])})
+    return Archive(path, origin, head[_SUM + told :])
 
 
 def _read(archive: Archive, names: Iterable[str]) -> dict[str, bytes]:
     """The objects that the archive has. Refused where it can't be read, or one is damaged."""
-    places = {name: archive.places[key] for name in names if (key := _key(name)) in archive.places}
+    places = {name: place for name in names if (place := archive.place(name))}
     found = {}
     try:
         with open(archive.path, "rb", buffering=0) as file:
@@ -119,17 +129,17 @@ def _read(archive: Archive, names: Iterable[str]) -> dict[str, bytes]:
 def write(path: Path, objects: Mapping[str, bytes], origin: str) -> None:
     """Write an archive of objects by name, made of this process's kernels by what `origin` says in words."""
     told, rows, data, offsets = origin.encode(), [], [], {}
-    end = len(FORMAT) + _START.size + _SUM + len(told) + _ROW.size * len(objects)
+    end = len(FORMAT) + _START.size + _SUM + len(told) + (_KEY + _PLACE.size) * len(objects)
     for name, obj in sorted(objects.items()):
         if obj not in offsets:
             data.append(sha256(obj).digest() + zlib.compress(obj, 9))
             offsets[obj] = end, len(data[-1])
             end += len(data[-1])
-        rows.append(_ROW.pack(_key(name), *offsets[obj]))
+        rows.append(_key(name) + _PLACE.pack(*offsets[obj]))
     start = _START.pack(bytes(_SUM), len(told), len(rows), end)[_SUM:]
     head = b"".join([toolchain()[0].encode(), told, *rows])
     path.write_bytes(b"".join([FORMAT, sha256(start + head).digest(), start, head, *data]))
 
 
 def _key(name: str) -> bytes:
-    return sha256(name.encode()).digest()[:16]
+    return sha256(name.encode()).digest()[:_KEY]
