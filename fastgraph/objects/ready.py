@@ -57,7 +57,7 @@ class Archive(NamedTuple):
 def find(names: Iterable[str]) -> dict[str, bytes]:
     """The objects that came with the package, by name (of store.entry), of those asked for.
 
-    An archive, or an object, that is not used is said once, in a warning.
+    None of an archive that is stale, or in which one of them is damaged: a warning says so once.
     """
     try:
         archive = opened(PATH, toolchain()[0])
