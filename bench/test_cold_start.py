@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import pytest
 import zoo
 
 from fastgraph.kernels.isa.tiers import choose
@@ -76,8 +77,9 @@ def with_ready_kernels(folder: Path) -> Path:
     return folder
 
 
-def test_first_load_with_ready_kernels(goal: Any, tmp_path: Path) -> None:
-    """In turns with one of a warm cache: no first load writes any, so each is one again."""
+def test_first_load_with_ready_kernels(goal: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In turns with one of a warm cache: no first load writes any, so each is one again. Both make their plans."""
+    monkeypatch.setenv("FASTGRAPH_PLAN_CACHE", "0")
     path, never = str(Path(zoo.network("mobilenet_v2")).absolute()), tmp_path / "never"
     pure, ready = tmp_path / "pure", with_ready_kernels(tmp_path / "ready")
     shutil.copytree(ready, pure, ignore=shutil.ignore_patterns("ready.objects"))
