@@ -1,9 +1,8 @@
-"""Objects of kernels, from the cache or compiled, by several processes where there are many."""
+"""Objects of kernels: ready, from the cache, or compiled, by several processes where there are many."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from .. import deadline
 from ..kernels.core.kernel import Kernel
@@ -23,28 +22,25 @@ def objects(kernels: Sequence[Kernel], tier: Tier, progress: Progress = terminal
     numba is imported only when something is missing. Raises CompilerError when that can't be compiled here, errors of a
     kernel's generator, and RunTimeout when this thread's deadline passes meanwhile: what was compiled by then is kept.
     """
-    place = store.folder()
-    safe = store.trusted(place)
-    found = [store.read(store.entry(place, kernel, tier), safe) for kernel in kernels]
+    found = store.find(kernels, tier)
     if None not in found:
         return [obj for obj in found if obj is not None]
     with compiling:
-        built = _build_missing(place, list(kernels), tier, progress)
+        built = _build_missing(kernels, tier, progress)
     return [obj or built[kernel] for kernel, obj in zip(kernels, found, strict=True)]
 
 
-def _build_missing(place: Path, kernels: list[Kernel], tier: Tier, progress: Progress) -> dict[Kernel, bytes]:
+def _build_missing(kernels: Sequence[Kernel], tier: Tier, progress: Progress) -> dict[Kernel, bytes]:
     """Compile the kernels that are still missing: another thread or process may have built some."""
     logs()  # the compiler does
-    safe = store.trusted(place)
-    found = {kernel: store.read(store.entry(place, kernel, tier), safe) for kernel in kernels}
+    found = dict(zip(kernels, store.find(kernels, tier), strict=True))
     built = {kernel: obj for kernel, obj in found.items() if obj is not None}
     missing = sorted((kernel for kernel, obj in found.items() if obj is None), key=_quick)
     try:
         _build(missing, tier, built, progress)
     finally:
         progress(len(missing), len(missing), "")
-    if store.trusted(place):
+    if store.trusted(place := store.folder()):
         with undisturbed():
             store.prune(place)
     return built

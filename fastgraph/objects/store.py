@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ..errors import CompilerError
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..locks import undisturbed
-from . import trust
+from . import ready, trust
 from .link import check
 from .toolchain import FORMAT, directory, toolchain
 
@@ -44,6 +45,15 @@ def entry(place: Path, kernel: Kernel, tier: Tier) -> Path:
     """The file of a kernel for a tier in such a folder."""
     wants = sha256(f"{kernel.symbol} {tier.name} {tier.features} {tier.cpu} {kernel}".encode()).hexdigest()
     return place / f"{kernel.name}-{tier.name}-{wants[:32]}.o"
+
+
+def find(kernels: Sequence[Kernel], tier: Tier) -> list[bytes | None]:
+    """The object of each kernel that came with the package, or that the cache has; None where neither does."""
+    place = folder()
+    paths = [entry(place, kernel, tier) for kernel in kernels]
+    came = ready.find(path.name for path in paths)
+    safe = len(came) < len(paths) and trusted(place)
+    return [came.get(path.name) or read(path, safe) for path in paths]
 
 
 def compiled(kernel: Kernel, tier: Tier) -> bytes:

@@ -34,16 +34,17 @@ def directory() -> Path:
 
 @cache
 def toolchain() -> tuple[str, str]:
-    """Two hashes of all that an object depends on but kernel and tier: of the kernels' sources, Python and the
-    platform, and of the compiler; the latter is empty where numba or llvmlite is not installed.
+    """Two hashes of all that an object depends on but kernel and tier: of the kernels' sources and the platform, and of
+    the compiler and the Python whose bytecode it reads; the latter is empty where numba or llvmlite is not installed.
     """
     versions = [_version(package) for package in ("numba", "llvmlite")]
-    return _sources_name(), sha256(b"\0".join(versions)).hexdigest()[:16] if all(versions) else ""
+    python = str(sys.version_info[:2]).encode()
+    return _sources_name(), sha256(b"\0".join([*versions, python])).hexdigest()[:16] if all(versions) else ""
 
 
 def _sources_name() -> str:
     digest = sha256(FORMAT)
-    for text in (platform.machine(), sys.platform, str(sys.version_info[:2])):
+    for text in (platform.machine(), sys.platform):
         digest.update(text.encode() + b"\0")
     root = KERNELS[0]
     for path in _sources(root):

@@ -112,10 +112,10 @@ Classify the held-out digits of the network that ships with fastgraph, one by on
 """
 
 KERNELS = """\
-List the kernels that any network can want on a tier, and which of them are in the cache of compiled kernels.
-There are as many for all networks together; a load compiles those that it wants and the cache lacks.
+List the kernels that any network can want on a tier, and which of them came ready with the package or are in the
+cache of compiled kernels. A load compiles those that it wants and neither has.
 
-  fastgraph kernels                         objects by family and kernel, those in the cache and their bytes
+  fastgraph kernels                         objects by family and kernel, those ready, in the cache, and their bytes
   fastgraph kernels --build                 compile all that are missing, with all CPUs
   fastgraph kernels --build --isa avx2      for another machine: this one need not have the instructions
   fastgraph kernels --json                  each with its parameters

@@ -1,22 +1,24 @@
-"""`fastgraph kernels`: which kernels of a tier the cache has; builds the missing ones.
+"""`fastgraph kernels`: which kernels of a tier came ready or are in the cache; builds the missing ones.
 
 The machine need not be able to run them.
 """
 
 from __future__ import annotations
 
+import platform
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ..errors import FastgraphError
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.table import kernels_of, row
-from ..kernels.isa.tiers import TIERS, Tier
-from ..objects import store
+from ..kernels.isa.tiers import BY_NAME, TIERS, Tier
+from ..objects import ready, store
 from ..objects.cache import objects
 from ..objects.progress import Progress, terminal
 from ..objects.trust import Untrusted
@@ -24,24 +26,27 @@ from ..text import bytes_text, table
 
 
 def report(tier: Tier) -> dict[str, Any]:
-    """The tier, the folder of the cache, and each kernel: its family, name, parameters, the tier that it is made for
-    and the bytes of its object in the cache, None where it is missing.
+    """The tier, the folder of the cache, what came with the package, and each kernel: its family, name, parameters, the
+    tier that it is made for, whether it came with the package, and the bytes of its object, None where it is missing.
     """
     place = store.folder()
     safe = store.trusted(place)
+    paths = {pair: store.entry(place, *pair) for pair in wanted(tier)}
+    came = ready.find(path.name for path in paths.values())
     found = []
-    for kernel, made_for in wanted(tier):
-        obj = store.read(store.entry(place, kernel, made_for), safe)
+    for (kernel, made_for), path in paths.items():
+        obj = came.get(path.name) or store.read(path, safe)
         found.append(
             {
                 "family": row(kernel.name).family,
                 "kernel": kernel.name,
                 "params": dict(kernel.params),
                 "tier": made_for.name,
+                "ready": path.name in came,
                 "bytes": None if obj is None else len(obj),
             }
         )
-    return {"tier": tier.name, "folder": str(place), "kernels": found}
+    return {"tier": tier.name, "folder": str(place), "ready": ready.state(), "kernels": found}
 
 
 def wanted(tier: Tier) -> list[tuple[Kernel, Tier]]:
@@ -59,17 +64,40 @@ def build(tier: Tier) -> tuple[int, float]:
     """
     place, began = store.folder(), time.perf_counter()
     _check_writable(place)
-    safe, progress = store.trusted(place), terminal if sys.stderr.isatty() else _lines()
-    missing: dict[Tier, list[Kernel]] = {}
-    for kernel, made_for in wanted(tier):
-        if store.read(store.entry(place, kernel, made_for), safe) is None:
-            missing.setdefault(made_for, []).append(kernel)
-    for made_for, kernels in missing.items():
-        objects(kernels, made_for, progress)
-        lost = sum(not store.entry(place, kernel, made_for).exists() for kernel in kernels)
+    built = 0
+    for made_for, kernels in _by_tier(tier).items():
+        missing = [kernel for kernel, obj in zip(kernels, store.find(kernels, made_for), strict=True) if obj is None]
+        objects(missing, made_for, _shown())
+        lost = sum(not store.entry(place, kernel, made_for).exists() for kernel in missing)
         if lost:
-            raise FastgraphError(f"{lost} of {len(kernels)} kernels could not be kept in {place}: is there no room?")
-    return sum(map(len, missing.values())), time.perf_counter() - began
+            raise FastgraphError(f"{lost} of {len(missing)} kernels could not be kept in {place}: is there no room?")
+        built += len(missing)
+    return built, time.perf_counter() - began
+
+
+def archive(tiers: Sequence[str], path: Path) -> None:
+    """Write all kernels of these tiers, compiled by now, as the archive of a package (objects/ready.py).
+
+    FastgraphError where there is no such tier, CompilerError where a kernel can't be compiled.
+    """
+    if unknown := set(tiers) - BY_NAME.keys():
+        raise FastgraphError(f"ready kernels: {', '.join(sorted(unknown))} is no tier: choose of {', '.join(BY_NAME)}")
+    place, found = store.folder(), {}
+    for name in tiers:
+        for made_for, kernels in _by_tier(BY_NAME[name]).items():
+            for kernel, obj in zip(kernels, objects(kernels, made_for, _shown()), strict=True):
+                found[store.entry(place, kernel, made_for).name] = obj
+    compilers = [f"{package} {version(package)}" for package in ("numba", "llvmlite")]
+    python = f"Python {platform.python_version()}"
+    ready.write(path, found, ", ".join([*compilers, python, f"for {sys.platform} {platform.machine()}"]))
+
+
+def _by_tier(tier: Tier) -> dict[Tier, list[Kernel]]:
+    """The kernels of a tier by the tier they are compiled for."""
+    found: dict[Tier, list[Kernel]] = {}
+    for kernel, made_for in wanted(tier):
+        found.setdefault(made_for, []).append(kernel)
+    return found
 
 
 def _check_writable(place: Path) -> None:
@@ -84,8 +112,10 @@ def _check_writable(place: Path) -> None:
         ) from error
 
 
-def _lines() -> Progress:
-    """Progress for a file or a pipe: a line for each tenth."""
+def _shown() -> Progress:
+    """Progress in place on a terminal; for a file or a pipe a line for each tenth."""
+    if sys.stderr.isatty():
+        return terminal
     said = -1
 
     def progress(done: int, total: int, label: str) -> None:
@@ -99,7 +129,7 @@ def _lines() -> Progress:
 
 def text(found: dict[str, Any]) -> str:
     """A line for each kernel of the table with its objects, and the sums by family and of all."""
-    lines = [("family", "kernel", "objects", "cached", "missing", "bytes")]
+    lines: list[tuple[str, ...]] = [("family", "kernel", "objects", "ready", "cached", "missing", "bytes")]
     for family in dict.fromkeys(one["family"] for one in found["kernels"]):
         own = [one for one in found["kernels"] if one["family"] == family]
         names = list(dict.fromkeys(one["kernel"] for one in own))
@@ -107,9 +137,11 @@ def text(found: dict[str, Any]) -> str:
         if len(names) > 1:
             lines.append((family, "(all)", *_sums(own)))
     lines.append(("(all)", "", *_sums(found["kernels"])))
-    return "\n".join([f"{found['tier']}, in {found['folder']}", *table(lines, right=range(2, 6))])
+    head = [f"{found['tier']}, in {found['folder']}", f"ready with the package: {found['ready']}"]
+    return "\n".join([*head, *table(lines, right=range(2, 7))])
 
 
-def _sums(own: Sequence[dict[str, Any]]) -> tuple[str, str, str, str]:
+def _sums(own: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    came = sum(one["ready"] for one in own)
     sizes = [one["bytes"] for one in own if one["bytes"] is not None]
-    return str(len(own)), str(len(sizes)), str(len(own) - len(sizes)), bytes_text(sum(sizes))
+    return *map(str, (len(own), came, len(sizes) - came, len(own) - len(sizes))), bytes_text(sum(sizes))

@@ -403,13 +403,17 @@ def test_what_names_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         toolchains.add(fresh())
         patch.setattr(toolchain, "_version", lambda name: b"9" * (name == "numba"))
         assert fresh()[1] == ""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "version_info", (3, 99, 0))
+        assert fresh()[0] == next(iter(toolchains))[0], "a ready object is for any Python"
+        toolchains.add(fresh())
     (tmp_path / "isa" / "more.py").write_text("")
     toolchains.add(fresh())
     (tmp_path / "kernel.py").write_text("a = 2")
     toolchains.add(fresh())
     (tmp_path / "isa" / "more.py").rename(tmp_path / "more.py")
     toolchains.add(fresh())
-    assert len(toolchains) == 5
+    assert len(toolchains) == 6
 
 
 def test_the_sources_of_every_kernel_name_the_toolchain() -> None:

@@ -14,26 +14,14 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.wheels import built, copied
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what is installed, so that no build directory stays behind."""
-    source = tmp_path_factory.mktemp("source")
-    for name in ("fastgraph", "kernels", "schemas"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, source)
-    return source
-
-
-def built(kind: str, source: Path, out: Path) -> Path:
-    pytest.importorskip("setuptools", minversion="77")
-    code = f"from setuptools.build_meta import build_{kind}; build_{kind}({str(out)!r})"
-    subprocess.run([sys.executable, "-c", code], cwd=source, check=True, capture_output=True, timeout=120)
-    (found,) = out.glob("*.whl")
-    return found
+    return copied(tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="module")
