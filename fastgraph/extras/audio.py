@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT, FLOAT32, NUMBER, Types
+from ..ops.inference import FLOAT32, Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import known, number
@@ -29,8 +29,8 @@ def _fft_length(node: Node) -> int:
     return 1 << (size - 1).bit_length()
 
 
+@check.takes("samples f 2")
 def _infer_spectrogram(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "the samples", FLOAT, 2)
     bins = _fft_length(node) // 2 + 1
     if types[0].shape is None:
         return [TensorType(FLOAT32, (None, None, bins))]
@@ -40,7 +40,7 @@ def _infer_spectrogram(node: Node, types: Types) -> list[TensorType]:
 
 
 _WINDOW = {"window_size": REQUIRED, "stride": REQUIRED, "squared": 0}
-define("audio_spectrogram", _infer_spectrogram, inputs=(1, 1), attrs=_WINDOW, work=squares)
+define("audio_spectrogram", _infer_spectrogram, attrs=_WINDOW, work=squares)
 
 
 @rule("rare", "audio_spectrogram")
@@ -59,9 +59,8 @@ def audio_spectrogram(g: Sweep, node: Node) -> bool:
     return g.becomes(y if attr(node, "squared") else g.sqrt(y))
 
 
+@check.takes("spectrogram f 3, sample_rate iuf one")
 def _infer_mfcc(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "the spectrogram", FLOAT, 3)
-    check.one(node, types[1], "the sample rate", NUMBER)
     rate = node.const(1)
     if rate is not None and not 0 < float(rate.reshape(-1)[0]) < 1e12:
         fail(node, f"needs a sample rate above 0, found {rate.reshape(-1)[0]}")
@@ -102,7 +101,7 @@ def _cosines(node: Node, n: int) -> np.ndarray:
 
 
 _BANK = {"upper_frequency": 4000.0, "lower_frequency": 20.0, "filters": 40, "coefficients": 13}
-define("mfcc", _infer_mfcc, inputs=(2, 2), attrs=_BANK, work=squares, shaped_by=(1,))
+define("mfcc", _infer_mfcc, attrs=_BANK, work=squares, shaped_by=(1,))
 
 
 @rule("rare", "mfcc")
@@ -116,15 +115,15 @@ def mfcc(g: Sweep, node: Node) -> bool:
     return g.becomes(g("matmul", y, _cosines(node, weights.shape[1]).astype(np.float32)))
 
 
+@check.takes("x f 1+")
 def _infer_hadamard(node: Node, types: Types) -> list[TensorType]:
     size, t = attr(node, "size"), types[0]
-    check.tensor(node, t, "input", FLOAT, (1, None))
     if size < 1 or size & (size - 1) or (t.shape and isinstance(t.shape[-1], int) and t.shape[-1] % size):
         fail(node, f"size must be a power of two that divides the last axis of {t}, found {size}")
     return [TensorType(t.dtype, t.shape)]
 
 
-define("hadamard_rotation", _infer_hadamard, inputs=(1, 1), attrs={"size": REQUIRED}, work=squares)
+define("hadamard_rotation", _infer_hadamard, attrs={"size": REQUIRED}, work=squares)
 
 WIDEST = 256
 """Up to this width a Hadamard matrix is multiplied with as one."""

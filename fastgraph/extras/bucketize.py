@@ -6,19 +6,19 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
-from ..ops.inference import FLOAT32, FLOAT64, INT32, NUMBER, Types
+from ..ops.inference import FLOAT32, FLOAT64, INT32, Types
 from ..ops.registry import REQUIRED, attr, define
 from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
 
+@check.takes("x iuf")
 def _infer(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], NUMBER)
     return [TensorType(INT32, types[0].shape)]
 
 
-define("bucketize", _infer, inputs=(1, 1), attrs={"boundaries": REQUIRED})
+define("bucketize", _infer, attrs={"boundaries": REQUIRED})
 
 
 @rule("common", "bucketize")

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT64, INT64, NUMBER, Types
+from ..ops.inference import FLOAT64, INT64, Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import known, operand
@@ -14,16 +14,12 @@ from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
 
+@check.takes("image iuf 4, boxes iuf 2, image_numbers? iu 1")
 def _infer_crop(node: Node, types: Types) -> list[TensorType]:
     x, boxes, which = types
-    check.rank(node, x, 4, 4, "the image")
-    check.rank(node, boxes, 2, 2, "boxes")
     images, channels = x.shape[:2] if x.shape else (None, None)
     count: Dim = boxes.shape[0] if boxes.shape else None
-    check.kind(node, x, NUMBER, "the image")
-    check.kind(node, boxes, NUMBER, "boxes")
     check.shape(node, boxes, "boxes", count, 4)
-    check.vector(node, which, "the images' numbers")
     check.shape(node, which, "the images' numbers", count)
     check.inside(node, "the images' numbers", node.const(2), 0, images)
     if len(attr(node, "size")) != 2 or min(attr(node, "size")) < 1:
@@ -38,7 +34,7 @@ def _infer_crop(node: Node, types: Types) -> list[TensorType]:
 
 _BOXES = {"boxes": "corners_height_first", "sampling": "default", "normalized": 0, "scale": 1.0}
 _ATTRS = {**_BOXES, "size": REQUIRED, "pad_value": 0.0, "every": 0}
-define("crop_resize", _infer_crop, inputs=(2, 3), attrs=_ATTRS, work=squares)
+define("crop_resize", _infer_crop, attrs=_ATTRS, work=squares)
 
 
 @rule("rare", "crop_resize")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
-from ..ops.inference import FLOAT, FLOAT32, Types, product, shown
+from ..ops.inference import FLOAT32, Types, product, shown
 from ..ops.registry import attr, define, fail
 from ..ops.sample import sampled
 from ..ops.window import output_size, window_attrs
@@ -29,10 +29,9 @@ def _deform_window(node: Node, x: Any, w: Any) -> tuple[tuple[int | None, ...], 
     return output_size(x[2:], w[2:], a["strides"], a["dilations"], begin, end), a
 
 
+@check.takes("x f 3+, weight 3+, offset, bias?, mask?")
 def _infer_deform_conv(node: Node, types: Types) -> list[TensorType]:
     x, w, offset, b, mask = types
-    check.tensor(node, x, "input", FLOAT, (3, None))
-    check.rank(node, w, 3, what="weight")
     check.one_dtype(node, types)
     for name in ("groups", "offset_group"):
         check.at_least(node, name, attr(node, name), 1)
@@ -83,7 +82,7 @@ def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "deform_conv", _infer_deform_conv, _deform_conv, inputs=(3, 5),
+    "deform_conv", _infer_deform_conv, _deform_conv,
     attrs={"groups": 1, "offset_group": 1, "strides": None, "dilations": None, "pads": None, "kernel_shape": None},
     weights=1, bias=3, work=window(1),
 )  # fmt: skip

@@ -12,18 +12,14 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..ops import check
 from ..ops.detection import overlapping
-from ..ops.inference import FLOAT, FLOAT32, Types
+from ..ops.inference import FLOAT32, Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 
 
+@check.takes("boxes f 3, scores f 3, anchors f 2")
 def _infer(node: Node, types: Types) -> list[TensorType]:
     boxes, scores, anchors = types
-    check.rank(node, boxes, 3, 3, "boxes")
-    check.rank(node, scores, 3, 3, "scores")
-    check.rank(node, anchors, 2, 2, "anchors")
-    for t, what in ((boxes, "boxes"), (scores, "scores"), (anchors, "anchors")):
-        check.kind(node, t, FLOAT, what)
     places = boxes.shape[1] if boxes.shape else None
     check.shape(node, scores, "scores", boxes.shape[0] if boxes.shape else None, places, None)
     check.shape(node, anchors, "anchors", places, anchors.shape[1] if anchors.shape else None)
@@ -98,7 +94,7 @@ def _detect(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "detection_postprocess", _infer, _detect, inputs=(3, 3),
+    "detection_postprocess", _infer, _detect,
     attrs={
         "detections": REQUIRED, "classes_per_detection": 1, "detections_per_class": 100, "classes": REQUIRED,
         "score_threshold": REQUIRED, "iou_threshold": REQUIRED, "scales": REQUIRED, "regular": 0,

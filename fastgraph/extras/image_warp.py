@@ -6,17 +6,16 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
-from ..ops.inference import FLOAT, Types
+from ..ops.inference import Types
 from ..ops.registry import define, fail
 from ..rules.operands import known, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
 
+@check.takes("image f 4, flow f 4")
 def _infer(node: Node, types: Types) -> list[TensorType]:
     image, flow = types
-    check.tensor(node, image, "the image", FLOAT, 4)
-    check.tensor(node, flow, "the flow", FLOAT, 4)
     if image.shape is not None and flow.shape is not None:
         check.shape(node, flow, "the flow", *image.shape[:3], 2)
         if any(isinstance(d, int) and d < 2 for d in image.shape[1:3]):
@@ -24,7 +23,7 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(image.dtype, image.shape)]
 
 
-define("dense_image_warp", _infer, inputs=(2, 2))
+define("dense_image_warp", _infer)
 
 
 @rule("rare", "dense_image_warp")

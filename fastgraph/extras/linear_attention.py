@@ -10,7 +10,7 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ops import check
 from ..ops.attention import head_dims
-from ..ops.inference import FLOAT, Types, same_type
+from ..ops.inference import Types, same_type
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import known, operand
@@ -21,12 +21,9 @@ from .scans import scanned
 RULES = ("linear", "gated", "delta", "gated_delta")
 
 
+@check.takes("query f 3, key f 3, value f 3, past_state?, decay? f 3, beta? f 3")
 def _infer_linear_attention(node: Node, types: Types) -> list[TensorType]:
     q, k, v, past, decay, beta = types
-    for t, what in ((q, "query"), (k, "key"), (v, "value"), (decay, "decay"), (beta, "beta")):
-        check.kind(node, t, FLOAT, what)
-        if t is not None:
-            check.rank(node, t, 3, 3, what)
     check.one_of(node, "update_rule", attr(node, "update_rule"), RULES)
     hq, hkv = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
     if hkv < 1 or hq < 1 or hq % hkv:
@@ -48,7 +45,7 @@ def _infer_linear_attention(node: Node, types: Types) -> list[TensorType]:
 
 _HEADS = {"kv_num_heads": REQUIRED, "q_num_heads": REQUIRED}
 _ATTRS = {**_HEADS, "chunk_size": 64, "scale": 0.0, "update_rule": "gated_delta"}
-define("linear_attention", _infer_linear_attention, inputs=(3, 6), attrs=_ATTRS, work=squares)
+define("linear_attention", _infer_linear_attention, attrs=_ATTRS, work=squares)
 
 
 @rule("rare", "linear_attention")
@@ -105,10 +102,9 @@ def _token(
     return state, g("matmul", q, state)
 
 
+@check.takes("x f 3, weight 3, bias?, past_state?")
 def _infer_causal_conv(node: Node, types: Types) -> list[TensorType]:
     x, w, bias, past = types
-    check.tensor(node, x, "input", FLOAT, 3)
-    check.rank(node, w, 3, 3, "weight")
     check.one_dtype(node, types)
     check.one_of(node, "activation", attr(node, "activation"), ("none", "silu", "swish"))
     b, c, _ = x.shape or (None, None, None)
@@ -121,7 +117,7 @@ def _infer_causal_conv(node: Node, types: Types) -> list[TensorType]:
     return [*same_type(node, types), TensorType(x.dtype, (b, c, k - 1 if isinstance(k, int) else None))]
 
 
-define("causal_conv_with_state", _infer_causal_conv, inputs=(2, 4), attrs={"activation": "none"})
+define("causal_conv_with_state", _infer_causal_conv, attrs={"activation": "none"})
 
 
 @rule("rare", "causal_conv_with_state")

@@ -8,15 +8,16 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
-from ..ops.inference import WHOLE, Types, ints
+from ..ops.inference import Types, ints, whole
 from ..ops.registry import REQUIRED, attr, define, fail
 
 LONGEST = 1 << 24
 """No list grows longer: a greater index is taken for a mistake."""
 
 
+@check.takes("length iu one")
 def _infer_make(node: Node, types: Types) -> list[TensorType]:
-    count = check.whole(node, 0, "the length")
+    count = whole(node, 0)
     if count is not None and not 0 <= count <= LONGEST:
         fail(node, f"a list can't have {count} elements")
     count = None if attr(node, "grows") else count
@@ -28,12 +29,12 @@ def _make(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.zeros((ints(inputs[0])[0], *attr(node, "element")), attr(node, "dtype"))]
 
 
+@check.takes("items, indices iu 0-1, values")
 def _infer_write(node: Node, types: Types) -> list[TensorType]:
     items, indices, values = types
     dtype = values.dtype if items.dtype is None else items.dtype
     if items.dtype is not None and values.dtype is not None and items.dtype != values.dtype:
         fail(node, f"a list of {items.dtype} can't take {values.dtype}")
-    check.tensor(node, indices, "indices", WHOLE, (0, 1))
     if values.shape is None or indices.shape is None:
         return [TensorType(dtype, None)]
     check.shape(node, TensorType(None, values.shape[: len(indices.shape)]), "the values' places", *indices.shape)
@@ -64,7 +65,7 @@ def _write(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "list_make", _infer_make, _make, inputs=(1, 1), attrs={"element": REQUIRED, "dtype": REQUIRED, "grows": 0},
+    "list_make", _infer_make, _make, attrs={"element": REQUIRED, "dtype": REQUIRED, "grows": 0},
     shaped_by=(0,),
 )  # fmt: skip
-define("list_write", _infer_write, _write, inputs=(3, 3), attrs={"grows": 0})
+define("list_write", _infer_write, _write, attrs={"grows": 0})

@@ -8,17 +8,16 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT, WHOLE, Types, same_type
+from ..ops.inference import Types, same_type
 from ..ops.registry import attr, define, fail
 from ..rules.operands import known, operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
 
+@check.takes("x f 2+, target iu, weight?")
 def _infer_loss(node: Node, types: Types) -> list[TensorType]:
     x, target, weight = types
-    check.tensor(node, x, "input", FLOAT, (2, None))
-    check.kind(node, target, WHOLE, "the target")
     check.one_dtype(node, [x, weight])
     check.one_of(node, "reduction", attr(node, "reduction"), ("none", "sum", "mean"))
     if x.shape:
@@ -43,7 +42,7 @@ def _infer_cross_entropy(node: Node, types: Types) -> list[TensorType]:
 
 
 _ATTRS = {"ignore_index": None, "reduction": "mean"}
-define("negative_log_likelihood_loss", _infer_loss, inputs=(2, 3), attrs=_ATTRS)
+define("negative_log_likelihood_loss", _infer_loss, attrs=_ATTRS)
 define("softmax_cross_entropy_loss", _infer_cross_entropy, inputs=(2, 3), attrs=_ATTRS)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..ir import Node, TensorType, Value
 from ..ir.build import constant
 from ..ops import check
-from ..ops.inference import FLOAT, FLOAT32, Types
+from ..ops.inference import FLOAT32, Types
 from ..ops.registry import attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import operand
@@ -50,17 +50,17 @@ ACTIVATIONS: dict[str, Callable[[Sweep, Value], Value]] = {
 
 def _infer_lstm(node: Node, types: Types) -> list[TensorType]:
     x, w, h, c = types[0], types[W + FORGET], types[H], types[C]
-    check.rank(node, x, 2, 3, "x")
+    check.operand(node, x, "x 2-3")
     for index in (W + FORGET, W + CELL, W + OUTPUT, R + FORGET, R + CELL, R + OUTPUT):
         if types[index] is None:
             fail(node, f"input {index}, a weight that every LSTM has, is absent")
     if (types[W] is None) != (types[R] is None):
         fail(node, "the input gate has weights of the input or of the state, but not both")
-    check.rank(node, w, 2, 2, "weights")
-    check.rank(node, h, 2, 2, "the output state")
-    check.rank(node, c, 2, 2, "the cell state")
+    check.operand(node, w, "weights 2")
+    check.operand(node, h, "output_state 2")
+    check.operand(node, c, "cell_state 2")
     for index, t in enumerate(types):
-        check.kind(node, t, FLOAT, f"input {index}")
+        check.operand(node, t, f"input_{index} f")
     check.one_of(node, "activation", attr(node, "activation"), ACTIVATIONS)
     _check_weights(node, types)
     width = h.shape[1] if h.shape else None

@@ -34,9 +34,9 @@ def _extents(node: Node, shape: Any) -> list[tuple[Any, int]]:
     return found
 
 
+@check.takes("x 4")
 def _infer_pool(node: Node, types: Types) -> list[TensorType]:
     x, places = types[0], np.dtype(attr(node, "places_dtype"))
-    check.rank(node, x, 4, 4)
     if x.shape is None:
         return [TensorType(x.dtype, None), TensorType(places, None)]
     shape = (x.shape[0], *(count for count, _ in _extents(node, x.shape)), x.shape[3])
@@ -74,8 +74,8 @@ def _unpooled(node: Node, shape: Any) -> tuple[Any, ...]:
     return (shape[0], *extents, shape[3])
 
 
+@check.takes("x 4, places")
 def _infer_unpool(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 4, 4)
     return [TensorType(types[0].dtype, None if types[0].shape is None else _unpooled(node, types[0].shape))]
 
 
@@ -100,7 +100,7 @@ def _unpool(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "max_pool_places", _infer_pool, _pool, inputs=(1, 1),
+    "max_pool_places", _infer_pool, _pool,
     attrs={**_WINDOW, "places_dtype": FLOAT32, "with_batch": 0}, work=window(),
 )  # fmt: skip
-define("max_unpool_places", _infer_unpool, _unpool, inputs=(2, 2), attrs=_WINDOW)
+define("max_unpool_places", _infer_unpool, _unpool, attrs=_WINDOW)

@@ -17,7 +17,7 @@ from ..ir import Node, TensorType, Value
 from ..ir.build import constant
 from ..limits import current
 from ..ops import check
-from ..ops.inference import BOOL, FLOAT, FLOAT32, FLOAT64, INT32, INT64, NUMBER, Types, ints, unknown_dims
+from ..ops.inference import BOOL, FLOAT32, FLOAT64, INT32, INT64, Types, ints, unknown_dims
 from ..ops.registry import OPS, REQUIRED, attr, define, fail
 from ..rules.operands import decided, number, operand
 from ..rules.rule import rule
@@ -55,7 +55,7 @@ def _limits(node: Node) -> tuple[float, float]:
 def _infer(node: Node, types: Types) -> list[TensorType]:
     """Floats are asked for, of a distribution that there is."""
     dtype = np.dtype(attr(node, "dtype")) if attr(node, "dtype") else types[0].dtype
-    check.kind(node, TensorType(dtype, ()), FLOAT, "dtype")
+    check.operand(node, TensorType(dtype, ()), "dtype f")
     first, second = _limits(node)
     if not (np.isfinite(first) and np.isfinite(second)) or ("normal" in node.op and second < 0):
         names = "mean and scale" if "normal" in node.op else "low and high"
@@ -116,12 +116,12 @@ def _width(node: Node, dtype: np.dtype | None) -> np.dtype:
     return FLOAT64 if node.attrs.get("seed") is not None or dtype == FLOAT64 else FLOAT32
 
 
+@check.takes("x f")
 def _infer_bernoulli(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], FLOAT)
     return [TensorType(attr(node, "dtype") or types[0].dtype, types[0].shape)]
 
 
-define("bernoulli", _infer_bernoulli, pure=False, inputs=(1, 1), attrs={"dtype": None, "seed": None})
+define("bernoulli", _infer_bernoulli, pure=False, attrs={"dtype": None, "seed": None})
 
 
 @rule("rare", "bernoulli")
@@ -134,17 +134,15 @@ def bernoulli(g: Sweep, node: Node) -> bool:
     return g.becomes(g.cast(_draws(g, x.type.dims, wide) < g.cast(x, wide), node.out.type.dtype))
 
 
+@check.takes("x iuf, ratio? f one, training_mode? b one")
 def _infer_dropout(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], NUMBER)
-    check.one(node, types[1], "ratio", FLOAT)
-    check.one(node, types[2], "training_mode", "b")
     ratio = node.const(1)
     if ratio is not None and not 0 <= float(ratio.reshape(-1)[0]) < 1:
         fail(node, f"ratio must be from 0 up to 1, found {ratio.reshape(-1)[0]}")
     return [TensorType(types[0].dtype, types[0].shape), TensorType(BOOL, types[0].shape)]
 
 
-define("dropout", _infer_dropout, pure=False, inputs=(1, 3), attrs={"seed": None})
+define("dropout", _infer_dropout, pure=False, attrs={"seed": None})
 
 
 @rule("rare", "dropout")
@@ -160,9 +158,9 @@ def dropout(g: Sweep, node: Node) -> bool:
     return g.becomes(g.cast(g.cast(keep, wide) * g.cast(x, wide) * (1 / (1 - share)), x.type.dtype), keep)
 
 
+@check.takes("x f 2")
 def _infer_multinomial(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "input", FLOAT, 2)
-    check.kind(node, TensorType(np.dtype(attr(node, "dtype")), ()), "iu", "dtype")
+    check.operand(node, TensorType(np.dtype(attr(node, "dtype")), ()), "dtype iu")
     check.at_least(node, "sample_size", attr(node, "sample_size"), 1)
     if types[0].shape and types[0].shape[1] == 0:
         fail(node, "there is no class to draw")
@@ -171,7 +169,7 @@ def _infer_multinomial(node: Node, types: Types) -> list[TensorType]:
 
 
 _DRAWN = {"dtype": INT32, "sample_size": 1, "seed": None}
-define("multinomial", _infer_multinomial, pure=False, inputs=(1, 1), attrs=_DRAWN)
+define("multinomial", _infer_multinomial, pure=False, attrs=_DRAWN)
 
 
 @rule("rare", "multinomial")
@@ -270,8 +268,8 @@ def philox(g: Sweep, node: Node) -> bool:
     return g.becomes(y, before + blocks)
 
 
+@check.takes("logits 2, count, blocks_drawn")
 def _infer_classes(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 2, 2, "logits")
     count = number(node, 1)
     rows, classes = types[0].shape or (None, None)
     if classes == 0 or (count or 0) < 0:
@@ -280,7 +278,7 @@ def _infer_classes(node: Node, types: Types) -> list[TensorType]:
 
 
 _SEEDED = {"seeds": None, "dtype": INT64}
-define("philox_multinomial", _infer_classes, pure=False, inputs=(3, 3), attrs=_SEEDED, shaped_by=(1,))
+define("philox_multinomial", _infer_classes, pure=False, attrs=_SEEDED, shaped_by=(1,))
 
 
 @rule("rare", "philox_multinomial")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir import Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT, FLOAT32, INT64, Types, shown
+from ..ops.inference import FLOAT32, INT64, Types, shown
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import known, operand
@@ -20,12 +20,10 @@ MOST_SAMPLES = 1 << 14
 """No bin of a region takes more along an axis: a greater region is taken for a mistake."""
 
 
+@check.takes("x f 4, rois 2, batch_indices iu 1")
 def _infer_roi_align(node: Node, types: Types) -> list[TensorType]:
     x, rois, batch = types
-    check.tensor(node, x, "input", FLOAT, 4)
-    check.rank(node, rois, 2, 2, "rois")
     check.one_dtype(node, [x, rois])
-    check.vector(node, batch, "batch_indices")
     check.one_of(node, "mode", attr(node, "mode"), ("avg", "max"))
     half = ("half_pixel", "output_half_pixel")
     check.one_of(node, "coordinate_transformation_mode", attr(node, "coordinate_transformation_mode"), half)
@@ -81,7 +79,7 @@ def _roi_align(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "roi_align", _infer_roi_align, _roi_align, inputs=(3, 3),
+    "roi_align", _infer_roi_align, _roi_align,
     attrs={
         "coordinate_transformation_mode": "half_pixel", "mode": "avg", "output_height": 1, "output_width": 1,
         "sampling_ratio": 0, "spatial_scale": 1.0,
@@ -158,10 +156,9 @@ MOST = float(2**31)
 """No region reaches further."""
 
 
+@check.takes("x f 4, rois 2")
 def _infer_max_roi_pool(node: Node, types: Types) -> list[TensorType]:
     x, rois = types
-    check.tensor(node, x, "input", FLOAT, 4)
-    check.rank(node, rois, 2, 2, "rois")
     check.one_dtype(node, types)
     check.shape(node, rois, "rois", rois.shape[0] if rois.shape else None, 5)
     if len(attr(node, "pooled_shape")) != 2 or min(attr(node, "pooled_shape")) < 1:
@@ -200,6 +197,6 @@ def _bins(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]
 
 
 define(
-    "max_roi_pool", _infer_max_roi_pool, _max_roi_pool, inputs=(2, 2),
+    "max_roi_pool", _infer_max_roi_pool, _max_roi_pool,
     attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0}, work=squares,
 )  # fmt: skip

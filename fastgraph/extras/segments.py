@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
-from ..ops.inference import NUMBER, WHOLE, Types, ints
+from ..ops.inference import Types, ints, whole
 from ..ops.registry import REQUIRED, attr, define, fail
 
 
@@ -26,17 +26,17 @@ def _start(kind: str, dtype: np.dtype) -> Any:
 STEPS: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
+@check.takes("data iuf, segment_ids iu, segments? iu one")
 def _infer_segments(node: Node, types: Types) -> list[TensorType]:
     x, ids, count = types
     check.one_of(node, "reduction", attr(node, "reduction"), STEPS)
-    check.kind(node, x, NUMBER)
-    check.tensor(node, ids, "segment ids", WHOLE, (0 if count is not None else 1, None if count is not None else 1))
+    check.operand(node, ids, f"segment_ids {1 if count is None else '0+'}")
     if x.shape is None or ids.shape is None:
         return [TensorType(x.dtype, None)]
     if len(ids.shape) > len(x.shape):
         fail(node, f"segment ids of rank {len(ids.shape)} do not fit data of rank {len(x.shape)}")
     check.shape(node, TensorType(None, x.shape[: len(ids.shape)]), "the rows of data", *ids.shape)
-    given, known = check.whole(node, 2, "the number of segments"), node.const(1)
+    given, known = whole(node, 2), node.const(1)
     check.at_least(node, "the number of segments", given or 0, 0)
     rows = given
     if known is not None:
@@ -65,4 +65,4 @@ def _segments(node: Node, inputs: list[Any]) -> list[Any]:
     return [y]
 
 
-define("segment_reduce", _infer_segments, _segments, inputs=(2, 3), attrs={"reduction": REQUIRED}, shaped_by=(2,))
+define("segment_reduce", _infer_segments, _segments, attrs={"reduction": REQUIRED}, shaped_by=(2,))

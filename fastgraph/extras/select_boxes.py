@@ -9,17 +9,15 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..ops import check
 from ..ops.detection import as_corners, overlapping
-from ..ops.inference import INT64, NUMBER, Types
+from ..ops.inference import INT64, Types
 from ..ops.registry import REQUIRED, attr, define
 from ..ops.work import squares
 
 
+@check.takes("boxes iuf 3, scores 3")
 def _infer_selected(node: Node, types: Types) -> list[TensorType]:
     boxes, scores = types
-    check.rank(node, boxes, 3, 3, "boxes")
-    check.rank(node, scores, 3, 3, "scores")
     check.one_dtype(node, types)
-    check.kind(node, boxes, NUMBER, "boxes")
     batch, places, classes = scores.shape or (None, None, None)
     check.shape(node, boxes, "boxes", batch, places, 4)
     most = attr(node, "max_boxes")
@@ -67,6 +65,6 @@ def _best(node: Node, boxes: np.ndarray, scores: np.ndarray, most: int) -> list[
 
 
 define(
-    "select_boxes", _infer_selected, _selected, inputs=(2, 2),
+    "select_boxes", _infer_selected, _selected,
     attrs={"max_boxes": REQUIRED, "limit": REQUIRED, "least": None, "per_class": 0}, work=squares,
 )  # fmt: skip

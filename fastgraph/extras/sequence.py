@@ -9,7 +9,7 @@ import numpy as np
 from ..ir import UNKNOWN, Node, TensorType
 from ..ops import check
 from ..ops.index import split_sizes
-from ..ops.inference import BOOL, INT64, WHOLE, Types, axis_of, ints, same_type
+from ..ops.inference import BOOL, INT64, Types, axis_of, ints, same_type
 from ..ops.registry import attr, define, fail
 
 
@@ -18,16 +18,16 @@ def _host(node: Node, types: Types) -> list[TensorType]:
 
 
 def _infer_placed(node: Node, types: Types) -> list[TensorType]:
-    check.one(node, types[-1], "the position")
+    check.operand(node, types[-1], "position iu one")
     return [UNKNOWN]
 
 
+@check.takes("x, split? iu 0-1")
 def _infer_split(node: Node, types: Types) -> list[TensorType]:
     x, sizes = types
     if x.shape is not None:
         axis_of(node, attr(node, "axis"), len(x.shape))
     if sizes is not None:
-        check.tensor(node, sizes, "split", WHOLE, (0, 1))
         given = node.const(1)
         if given is not None and given.ndim == 0 and given < 1:
             fail(node, f"split must be positive, found {given}")
@@ -102,7 +102,7 @@ define(
     lambda node, inputs: [np.array(len(inputs[0]), np.int64)], inputs=(1, 1),
 )  # fmt: skip
 define("concat_from_sequence", _host, _concat, inputs=(1, 1), attrs={"axis": 0, "new_axis": 0})
-define("split_to_sequence", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "keepdims": 1})
+define("split_to_sequence", _infer_split, _split, attrs={"axis": 0, "keepdims": 1})
 define("optional", _host, _copied, inputs=(0, 1), attrs={"type": None})
 define("optional_get_element", same_type, _get_element, inputs=(1, 1))
 define("optional_has_element", lambda node, types: [TensorType(BOOL, ())], _has_element, inputs=(0, 1))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT, FLOAT32, NUMBER, Types, axis_of, ints, join
+from ..ops.inference import FLOAT32, Types, axis_of, ints, join, whole
 from ..ops.registry import Layout, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import decided, known, number, operand
@@ -36,12 +36,11 @@ def _dft_axis(node: Node, axis: int | None, rank: int) -> int:
     return found
 
 
+@check.takes("x f 2+, dft_length? iu one, axis? iu one")
 def _infer_dft(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
-    check.tensor(node, x, "input", FLOAT, (2, None))
-    count = check.whole(node, 1, "dft_length")
+    count = whole(node, 1)
     check.at_least(node, "dft_length", 1 if count is None else count, 1)
-    check.whole(node, 2, "axis")
     if x.shape is None or (types[2] is not None and node.const(2) is None):
         return [TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape))]
     if x.shape[-1] not in (1, 2) and isinstance(x.shape[-1], int):
@@ -62,7 +61,7 @@ def _infer_dft(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, (*x.shape[:axis], n, *x.shape[axis + 1 : -1], 1 if back else 2))]
 
 
-define("dft", _infer_dft, inputs=(1, 3), attrs={"inverse": 0, "onesided": 0}, work=squares, shaped_by=(1, 2))
+define("dft", _infer_dft, attrs={"inverse": 0, "onesided": 0}, work=squares, shaped_by=(1, 2))
 
 
 @rule("rare", "dft")
@@ -90,11 +89,9 @@ def _frame_length(length: int | None, window_shape: Any, signal: Dim) -> Dim:
     return signal if window_shape is None else window_shape[0]
 
 
+@check.takes("signal f 2-3, frame_step iu one, window? f 1, frame_length? iu one")
 def _infer_stft(node: Node, types: Types) -> list[TensorType]:
-    x, step = types[0], check.whole(node, 1, "frame_step")
-    check.tensor(node, x, "signal", FLOAT, (2, 3))
-    check.whole(node, 3, "frame_length")
-    check.vector(node, types[2], "window", FLOAT)
+    x, step = types[0], whole(node, 1)
     check.one_dtype(node, [x, types[2]])
     shape = x.shape or (None, None, 1)
     window = None if types[2] is None else types[2].shape or (None,)
@@ -115,7 +112,7 @@ def _infer_stft(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, (shape[0], frames, bins, 2))]
 
 
-define("stft", _infer_stft, inputs=(2, 4), attrs={"onesided": 1}, work=squares, shaped_by=(1, 3))
+define("stft", _infer_stft, attrs={"onesided": 1}, work=squares, shaped_by=(1, 3))
 
 
 @rule("rare", "stft")
@@ -134,9 +131,8 @@ def stft(g: Sweep, node: Node) -> bool:
     return g.becomes(g.cast(y, node.out.type.dtype))
 
 
+@check.takes("x f 2+, lengths iu 1")
 def _infer_rfft(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "x", FLOAT, (2, None))
-    check.vector(node, types[1], "the lengths")
     check.shape(node, types[1], "the lengths", 2)
     lengths = node.const(1)
     if lengths is not None and lengths.min() < 1:
@@ -151,7 +147,7 @@ def _infer_rfft(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(COMPLEX64, (*types[0].shape[:-2], *last))]
 
 
-define("rfft2d", _infer_rfft, inputs=(2, 2), work=squares, shaped_by=(1,))
+define("rfft2d", _infer_rfft, work=squares, shaped_by=(1,))
 
 
 @rule("rare", "rfft2d")
@@ -224,10 +220,11 @@ WINDOWS: dict[str, tuple[float, float, float]] = {
 """Weights a, b, c of a - b cos(2 pi n / N) + c cos(4 pi n / N)."""
 
 
+@check.takes("size iu one")
 def _infer_window(node: Node, types: Types) -> list[TensorType]:
     dtype = np.dtype(attr(node, "output_datatype"))
-    check.kind(node, TensorType(dtype, ()), NUMBER, "output_datatype")
-    return [TensorType(dtype, (check.whole(node, 0, "size"),))]
+    check.operand(node, TensorType(dtype, ()), "output_datatype iuf")
+    return [TensorType(dtype, (whole(node, 0),))]
 
 
 def _window(node: Node, inputs: list[Any]) -> list[Any]:
@@ -238,10 +235,11 @@ def _window(node: Node, inputs: list[Any]) -> list[Any]:
     return [(a - b * np.cos(phase) + c * np.cos(2 * phase)).astype(attr(node, "output_datatype"))]
 
 
+@check.takes(
+    "num_mel_bins iu one, dft_length iu one, sample_rate iu one, lower_edge_hertz f one, upper_edge_hertz f one"
+)
 def _infer_mel(node: Node, types: Types) -> list[TensorType]:
-    bands, n, rate = (check.whole(node, i, f"input {i}") for i in range(3))
-    for t in types[3:]:
-        check.one(node, t, "an edge of the spectrum", FLOAT)
+    bands, n, rate = (whole(node, i) for i in range(3))
     for what, count in (("num_mel_bins", bands), ("dft_length", n), ("sample_rate", rate)):
         check.at_least(node, what, 1 if count is None else count, 1)
     low, high = (node.const(i) for i in (3, 4))
@@ -268,10 +266,8 @@ def _mel(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 for _name in WINDOWS:
-    define(
-        _name, _infer_window, _window, inputs=(1, 1), attrs={"output_datatype": FLOAT32, "periodic": 1}, shaped_by=(0,)
-    )
+    define(_name, _infer_window, _window, attrs={"output_datatype": FLOAT32, "periodic": 1}, shaped_by=(0,))
 define(
-    "mel_weight_matrix", _infer_mel, _mel, inputs=(5, 5), attrs={"output_datatype": FLOAT32}, work=squares,
+    "mel_weight_matrix", _infer_mel, _mel, attrs={"output_datatype": FLOAT32}, work=squares,
     shaped_by=(0, 1, 2, 3, 4),
 )  # fmt: skip

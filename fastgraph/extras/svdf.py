@@ -9,7 +9,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..ir.quantization import to_real, to_stored
 from ..ops import check
-from ..ops.inference import FLOAT, FLOAT32, Types
+from ..ops.inference import FLOAT32, Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import operand
@@ -17,11 +17,9 @@ from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
 
+@check.takes("x f 2, state f 2, feature_weights f 2, time_weights f 2, bias? f")
 def _infer_svdf(node: Node, types: Types) -> list[TensorType]:
     x, state, feature, time, _ = types
-    for t, what in ((x, "x"), (feature, "feature weights"), (time, "time weights"), (state, "the state")):
-        check.tensor(node, t, what, FLOAT, 2)
-    check.kind(node, types[4], FLOAT, "the bias")
     filters, rank = (feature.shape[0] if feature.shape else None), attr(node, "rank")
     if rank < 1 or (isinstance(filters, int) and filters % rank):
         fail(node, f"rank {rank} does not divide {filters} filters")
@@ -49,7 +47,7 @@ def _svdf(node: Node, inputs: list[Any]) -> list[Any]:
     return [(y if bias is None else y + bias).astype(x.dtype), kept.reshape(state.shape).astype(state.dtype)]
 
 
-define("svdf", _infer_svdf, _svdf, inputs=(4, 5), attrs={"rank": REQUIRED}, work=squares)
+define("svdf", _infer_svdf, _svdf, attrs={"rank": REQUIRED}, work=squares)
 
 
 @rule("common", "svdf", quantized=True)

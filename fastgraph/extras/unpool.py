@@ -10,7 +10,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..kernels.move.gather_scatter_plan import Component, scattered
 from ..ops import check
-from ..ops.inference import FLOAT, WHOLE, Types, ints, product
+from ..ops.inference import Types, ints, product
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.window import window_attrs
 from ..ops.work import squares
@@ -25,7 +25,7 @@ def unpooled(node: Node, shape: Any) -> list[int | None]:
     """The extents before pooling, from those after it."""
     kernel = attr(node, "kernel_shape")
     rank = len(kernel)
-    check.rank(node, TensorType(None, tuple(shape)), rank + 2, rank + 2)
+    check.operand(node, TensorType(None, tuple(shape)), f"x {rank + 2}")
     a = window_attrs(node, rank, kernel)
     out: list[int | None] = []
     for i, n in enumerate(shape[2:]):
@@ -34,12 +34,10 @@ def unpooled(node: Node, shape: Any) -> list[int | None]:
     return [*shape[:2], *out]
 
 
+@check.takes("x f, indices iu, output_shape? iu 1")
 def _infer_max_unpool(node: Node, types: Types) -> list[TensorType]:
     x, indices, _ = types
     target = node.const(2)
-    check.kind(node, x, FLOAT)
-    check.kind(node, indices, WHOLE, "indices")
-    check.vector(node, types[2], "output_shape")
     if x.shape is None:
         return [TensorType(x.dtype, None if target is None else tuple(ints(target)))]
     check.shape(node, indices, "indices", *x.shape)
@@ -73,7 +71,7 @@ def _max_unpool(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "max_unpool", _infer_max_unpool, _max_unpool, inputs=(2, 3),
+    "max_unpool", _infer_max_unpool, _max_unpool,
     attrs={"kernel_shape": REQUIRED, "pads": None, "strides": None}, work=squares, shaped_by=(2,),
 )  # fmt: skip
 

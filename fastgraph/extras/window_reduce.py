@@ -32,9 +32,9 @@ def _pads(node: Node, rank: int) -> list[tuple[int, int, int]]:
     return list(zip(*parts, strict=True))
 
 
+@check.takes("x, padding biufc one")
 def _infer_pad(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
-    check.one(node, types[1], "the padding", "biufc")
     check.one_dtype(node, types)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
@@ -42,7 +42,7 @@ def _infer_pad(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, tuple(max(d, 0) if isinstance(d, int) else d for d in shape))]
 
 
-define("interior_pad", _infer_pad, inputs=(2, 2), attrs={"low": REQUIRED, "high": REQUIRED, "interior": REQUIRED})
+define("interior_pad", _infer_pad, attrs={"low": REQUIRED, "high": REQUIRED, "interior": REQUIRED})
 
 
 def _filled(node: Node) -> bool:
@@ -93,11 +93,11 @@ def _window(node: Node, rank: int) -> tuple[tuple[int, ...], ...]:
     return found
 
 
+@check.takes("x, initial_value biuf one")
 def _infer_window(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
     check.one_of(node, "reduction", attr(node, "reduction"), REDUCTIONS)
-    check.kind(node, x, "b" if attr(node, "reduction") in ("and", "or") else "biuf")
-    check.one(node, types[1], "the initial value", "biuf")
+    check.operand(node, x, f"x {'b' if attr(node, 'reduction') in ('and', 'or') else 'biuf'}")
     check.one_dtype(node, types)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
@@ -112,7 +112,7 @@ def _infer_window(node: Node, types: Types) -> list[TensorType]:
 
 
 _ATTRS = {"window": REQUIRED, "strides": (), "base_dilations": (), "dilations": (), "pads": ()}
-define("reduce_window", _infer_window, inputs=(2, 2), attrs={"reduction": REQUIRED, **_ATTRS}, work=squares)
+define("reduce_window", _infer_window, attrs={"reduction": REQUIRED, **_ATTRS}, work=squares)
 
 
 @rule("rare", "reduce_window")

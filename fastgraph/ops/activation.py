@@ -12,7 +12,7 @@ from ..ir import Node, TensorType
 from . import check
 from .chain import step
 from .elementwise import erfc, infer_broadcast
-from .inference import NUMBER, Types, axis_of, in_float32, same_type
+from .inference import Types, axis_of, in_float32, same_type
 from .registry import Layout, attr, define
 
 
@@ -107,6 +107,7 @@ def _along(function: Callable[..., Any]) -> Callable[[Node, list[Any]], list[Any
     return reference
 
 
+@check.takes("x iuf")
 def _infer_gelu(node: Node, types: Types) -> list[TensorType]:
     check.one_of(node, "approximate", attr(node, "approximate"), ("none", "tanh"))
     return same_type(node, types)
@@ -116,21 +117,20 @@ _EXACT = step("gelu", lambda x: gelu(x, "none"))
 _TANH = step("gelu_tanh", lambda x: gelu(x, "tanh"))
 for _name, (_function, _attrs) in FUNCTIONS.items():
     define(
-        _name, check.of_kind(NUMBER, same_type), _pointwise(_function, tuple(_attrs)), inputs=(1, 1), attrs=_attrs,
+        _name, check.takes("x iuf")(same_type), _pointwise(_function, tuple(_attrs)), attrs=_attrs,
         step=step(_name, _function, _attrs),
     )  # fmt: skip
 define(
-    "gelu", check.of_kind(NUMBER, _infer_gelu), _pointwise(gelu, ("approximate",)), inputs=(1, 1),
+    "gelu", _infer_gelu, _pointwise(gelu, ("approximate",)),
     attrs={"approximate": "none"}, step=lambda node: (_TANH if attr(node, "approximate") == "tanh" else _EXACT)(node),
 )  # fmt: skip
-define("shrink", check.of_kind(NUMBER, same_type), inputs=(1, 1), attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH)
+define("shrink", check.takes("x iuf")(same_type), attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH)
 for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
     define(
         _name,
-        check.of_kind(NUMBER, infer_along),
+        check.takes("x iuf")(infer_along),
         _along(_function),
-        inputs=(1, 1),
         attrs={"axis": -1},
         layout=Layout.AXIS,
     )
-define("swiglu", check.of_kind(NUMBER, infer_broadcast), inputs=(2, 2), attrs={"alpha": 1.0}, layout=Layout.EACH)
+define("swiglu", check.takes("x iuf, gate iuf")(infer_broadcast), attrs={"alpha": 1.0}, layout=Layout.EACH)

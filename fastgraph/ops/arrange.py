@@ -16,9 +16,9 @@ from .registry import attr, define, fail
 from .work import in_python
 
 
+@check.takes("x, condition b 1")
 def _infer_compress(node: Node, types: Types) -> list[TensorType]:
     x, axis = types[0], attr(node, "axis")
-    check.vector(node, types[1], "the condition", "b")
     if axis is None:
         return [TensorType(x.dtype, (None,))]
     if x.shape is None:
@@ -43,8 +43,8 @@ def _non_zero(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(np.nonzero(inputs[0]), np.int64).reshape(inputs[0].ndim, -1)]
 
 
+@check.takes("x 1+")
 def _infer_bounded_non_zero(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 1)
     rank = None if types[0].shape is None else len(types[0].shape)
     return [TensorType(INT64, (rank, product(types[0].shape or (None,)))), TensorType(INT64, ())]
 
@@ -78,9 +78,8 @@ def _unique(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.take(x, first, axis), *(v.astype(np.int64) for v in (first, inverse, counts))]
 
 
+@check.takes("x 2+, sequence_lens iu 1")
 def _infer_reverse_sequence(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 2)
-    check.vector(node, types[1], "sequence_lens")
     if (shape := types[0].shape) is not None:
         batch, time = axes_of(node, (attr(node, "batch_axis"), attr(node, "time_axis")), len(shape))
         check.shape(node, types[1], "sequence_lens", shape[batch])
@@ -103,9 +102,9 @@ def _crop_axes(node: Node, rank: int) -> list[int]:
     return list(axes_of(node, range(rank) if axes is None else axes, rank))
 
 
+@check.takes("x, shape iu 1")
 def _infer_center_crop_pad(node: Node, types: Types) -> list[TensorType]:
     x, target = types[0], node.const(1)
-    check.vector(node, types[1], "shape")
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     axes, out = _crop_axes(node, len(x.shape)), list(x.shape)
@@ -130,12 +129,12 @@ def _center_crop_pad(node: Node, inputs: list[Any]) -> list[Any]:
     return [x]
 
 
-define("compress", _infer_compress, _compress, inputs=(2, 2), attrs={"axis": None}, moves=True)
+define("compress", _infer_compress, _compress, attrs={"axis": None}, moves=True)
 define("non_zero", _infer_non_zero, _non_zero, inputs=(1, 1))
-define("bounded_non_zero", _infer_bounded_non_zero, _bounded_non_zero, inputs=(1, 1))
+define("bounded_non_zero", _infer_bounded_non_zero, _bounded_non_zero)
 define("unique", _infer_unique, _unique, inputs=(1, 1), attrs={"axis": None, "sorted": 1}, work=in_python)
 define(
-    "reverse_sequence", _infer_reverse_sequence, _reverse_sequence, inputs=(2, 2), moves=True,
+    "reverse_sequence", _infer_reverse_sequence, _reverse_sequence, moves=True,
     attrs={"batch_axis": 1, "time_axis": 0},
 )  # fmt: skip
-define("center_crop_pad", _infer_center_crop_pad, _center_crop_pad, inputs=(2, 2), attrs={"axes": None}, shaped_by=(1,))
+define("center_crop_pad", _infer_center_crop_pad, _center_crop_pad, attrs={"axes": None}, shaped_by=(1,))

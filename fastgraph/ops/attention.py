@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
-from .inference import FLOAT, WHOLE, Types, join, same_type, shown
+from .inference import Types, join, same_type, shown
 from .registry import attr, define, fail
 from .work import squares
 
@@ -25,7 +25,7 @@ def heads(node: Node, x: np.ndarray, count: int | None) -> np.ndarray:
 
 def head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, Dim, Dim]:
     """(B, H, S, D) as far as known."""
-    check.rank(node, t, 3, 4)
+    check.operand(node, t, "x 3-4")
     if t.shape is None:
         return (None, count, None, None)
     if len(t.shape) == 4:
@@ -40,10 +40,9 @@ def head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, D
     return (b, count, s, width // count if isinstance(width, int) else None)
 
 
+@check.takes("query f 3-4, key f 3-4, value f 3-4, mask? biuf 1-4, past_key? f, past_value? f, nonpad_kv_seqlen? iu 1")
 def _infer_attention(node: Node, types: Types) -> list[TensorType]:
     q, k, v, mask, past, past_value, valid = types
-    for value in (q, k, v, past, past_value):
-        check.kind(node, value, FLOAT)
     check.one_dtype(node, [q, k, past])
     check.one_dtype(node, [v, past_value])
     check.one_of(node, "blind", attr(node, "blind"), _WEIGHTS)
@@ -66,7 +65,6 @@ def _infer_attention(node: Node, types: Types) -> list[TensorType]:
         check.shape(node, past_value, "past_value", b, kv, before, e)
         t = t + before if isinstance(t, int) and isinstance(before, int) else None
     _check_mask(node, mask, (b, h, s, t))
-    check.vector(node, valid, "nonpad_kv_seqlen")
     check.shape(node, valid, "nonpad_kv_seqlen", b)
     check.inside(node, "nonpad_kv_seqlen", node.const(6), 0, t + 1 if isinstance(t, int) else None)
     width = h * e if isinstance(h, int) and isinstance(e, int) else None
@@ -83,7 +81,6 @@ def _check_mask(node: Node, mask: TensorType | None, scores: Shape) -> None:
     """ModelError unless the mask broadcasts to the scores; it may have fewer keys, the last ones masked away."""
     if mask is None:
         return
-    check.tensor(node, mask, "the mask", "biuf", (1, 4))
     keys = mask.shape[-1] if mask.shape else None
     fewer = isinstance(keys, int) and isinstance(scores[3], int) and keys < scores[3]
     check.broadcasts(node, mask, "the mask", (*scores[:3], keys if fewer else scores[3]))
@@ -174,11 +171,10 @@ def _attention(node: Node, inputs: list[Any]) -> list[Any]:
     return [y.astype(kind), k, v, stages[attr(node, "qk_matmul_output_mode")].astype(kind)]
 
 
+@check.takes("x f 3-4, cos_cache, sin_cache, position_ids? iu")
 def _infer_rotary(node: Node, types: Types) -> list[TensorType]:
     x, cos, sin, positions = types
-    check.tensor(node, x, "input", FLOAT, (3, 4))
     check.one_dtype(node, [x, cos, sin])
-    check.kind(node, positions, WHOLE, "position_ids")
     if x.shape is None:
         return same_type(node, types)
     heads, turned = attr(node, "num_heads") or 0, attr(node, "rotary_embedding_dim") or 0
@@ -204,7 +200,7 @@ def _infer_rotary(node: Node, types: Types) -> list[TensorType]:
 
 
 define(
-    "attention", _infer_attention, _attention, inputs=(3, 7),
+    "attention", _infer_attention, _attention,
     attrs={
         "blind": "zeros", "is_causal": 0, "kv_num_heads": None, "left_window_size": -1, "place": None,
         "q_num_heads": None, "qk_matmul_output_mode": 0, "right_window_size": -1, "scale": None, "softcap": 0.0,
@@ -213,6 +209,6 @@ define(
     work=squares,
 )  # fmt: skip
 define(
-    "rotary_embedding", _infer_rotary, inputs=(3, 4),
+    "rotary_embedding", _infer_rotary,
     attrs={"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0},
 )  # fmt: skip

@@ -24,12 +24,12 @@ def block_weights(codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | Non
     return numbers.reshape(n, -1)[:, :k]
 
 
+@check.takes("x 1+, codes, scales, zero_points?")
 def _infer(node: Node, types: Types) -> list[TensorType]:
     x, codes, scales, zeros = types
     bits, block = attr(node, "bits"), attr(node, "block")
     if x.dtype != FLOAT32 or scales.dtype != FLOAT32 or codes.dtype != np.uint8 or bits not in (2, 4, 8):
         fail(node, f"expected float32 and codes of 2, 4 or 8 bits as uint8, found {x}, {scales}, {codes} and {bits}")
-    check.rank(node, x, 1)
     if x.shape is None or scales.shape is None:
         return [TensorType(FLOAT32)]
     n, blocks = scales.shape
@@ -55,6 +55,6 @@ def _work(node: Node) -> tuple[int, int]:
 
 
 define(
-    "block_dense", _infer, _layer, inputs=(3, 4), attrs={"bits": REQUIRED, "block": REQUIRED},
+    "block_dense", _infer, _layer, attrs={"bits": REQUIRED, "block": REQUIRED},
     extras_at=4, sums=True, work=_work,
 )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType
 from . import check
-from .inference import INT64, WHOLE, Types, axis_of, ints, length, same_type, shown
+from .inference import INT64, Types, axis_of, ints, length, same_type, shown
 from .registry import REQUIRED, attr, define, fail
 
 MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
@@ -35,9 +35,9 @@ def index_of(node: Node, begin: list[int], end: list[int], steps: list[int]) -> 
     return tuple(index)
 
 
+@check.takes("x, begin iu 1, end iu 1, strides iu 1")
 def _infer_strided_slice(node: Node, types: Types) -> list[TensorType]:
     x, parts = types[0], [node.const(i) for i in (1, 2, 3)]
-    _check_parts(node, types[1:])
     if any(p is None for p in parts):
         return [TensorType(x.dtype, _sliced_rank(node, x, length(types[1])))]
     if x.shape is None:
@@ -47,11 +47,6 @@ def _infer_strided_slice(node: Node, types: Types) -> list[TensorType]:
     guesses = ([d if isinstance(d, int) else guess for d in x.shape] for guess in (10007, 10009))
     one, other = (np.broadcast_to(np.int8(0), guess)[index].shape for guess in guesses)
     return [TensorType(x.dtype, tuple(m if m == n else None for m, n in zip(one, other, strict=True)))]
-
-
-def _check_parts(node: Node, types: Types) -> None:
-    for t, what in zip(types, ("begin", "end", "strides"), strict=True):
-        check.vector(node, t, what)
 
 
 def _sliced_rank(node: Node, x: TensorType, count: int | None) -> tuple[Dim, ...] | None:
@@ -68,9 +63,9 @@ def _strided_slice(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.asarray(x[index_of(node, *map(ints, parts))], order="C")]
 
 
+@check.takes("x, update, begin iu 1, end iu 1, strides iu 1")
 def _infer_slice_update(node: Node, types: Types) -> list[TensorType]:
     check.one_dtype(node, types[:2])
-    _check_parts(node, types[2:])
     return same_type(node, types)
 
 
@@ -85,12 +80,12 @@ def _slice_update(node: Node, inputs: list[Any]) -> list[Any]:
     return [y]
 
 
+@check.takes("x, update, start iu 1")
 def _infer_dynamic_update(node: Node, types: Types) -> list[TensorType]:
     x, update, start = types
     check.one_dtype(node, [x, update])
-    check.vector(node, start, "the start")
     if x.shape is not None and update.shape is not None:
-        check.rank(node, update, len(x.shape), len(x.shape), "the update")
+        check.operand(node, update, f"update {len(x.shape)}")
         check.shape(node, start, "the start", len(x.shape))
         pairs = zip(update.shape, x.shape, strict=True)
         if any(isinstance(u, int) and isinstance(n, int) and u > n for u, n in pairs):
@@ -112,10 +107,10 @@ def _dynamic_update_slice(node: Node, inputs: list[Any]) -> list[Any]:
     return [y]
 
 
+@check.takes("x, indices iu")
 def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     x, indices = types
     batch = attr(node, "batch_dims")
-    check.kind(node, indices, WHOLE, "indices")
     if x.shape is None or indices.shape is None:
         return [TensorType(x.dtype, None)]
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
@@ -169,17 +164,16 @@ def _blocked(node: Node, shape: Any, block: Any, pairs: Any) -> tuple[list[int],
     return b, found, out
 
 
+@check.takes("x, block iu, pairs iu")
 def _infer_blocks(node: Node, types: Types) -> list[TensorType]:
     x, block, pairs = types[0], node.const(1), node.const(2)
-    check.kind(node, types[1], WHOLE, "the block")
-    check.kind(node, types[2], WHOLE, "the pairs")
     if x.shape is None or block is None or pairs is None:
         return [TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape))]
     return [TensorType(x.dtype, tuple(_blocked(node, x.shape, block, pairs)[2]))]
 
 
+@check.takes("x 1+")
 def _infer_diagonal(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 1)
     shape = types[0].shape
     return [TensorType(types[0].dtype, None if shape is None else (*shape, shape[-1]))]
 
@@ -190,8 +184,8 @@ def _diagonal(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.where(np.eye(x.shape[-1], dtype=bool), x[..., None], x.dtype.type(0))]
 
 
+@check.takes("x 2+, diagonal")
 def _infer_set_diagonal(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 2)
     check.one_dtype(node, types)
     if (shape := types[0].shape) is not None:
         last = shape[-2:]
@@ -210,9 +204,8 @@ def _set_diagonal(node: Node, inputs: list[Any]) -> list[Any]:
     return [y]
 
 
+@check.takes("shape iu 1, other iu 1")
 def _infer_shapes(node: Node, types: Types) -> list[TensorType]:
-    for t in types:
-        check.vector(node, t, "a shape")
     counts = [length(t) for t in types]
     return [TensorType(INT64, (None if None in counts else max(counts),))]  # type: ignore[type-var]
 
@@ -221,18 +214,16 @@ def _shapes(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(np.broadcast_shapes(*(tuple(ints(i)) for i in inputs)), np.int64)]
 
 
-define(
-    "strided_slice", _infer_strided_slice, _strided_slice, inputs=(4, 4), attrs=MASKS, moves=True, shaped_by=(1, 2, 3)
-)
-define("slice_update", _infer_slice_update, _slice_update, inputs=(5, 5), attrs=MASKS, updates=True)
-define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, inputs=(3, 3), attrs={"checked": 0},
+define("strided_slice", _infer_strided_slice, _strided_slice, attrs=MASKS, moves=True, shaped_by=(1, 2, 3))
+define("slice_update", _infer_slice_update, _slice_update, attrs=MASKS, updates=True)
+define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, attrs={"checked": 0},
        updates=True)  # fmt: skip
 define(
-    "gather_batches", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": REQUIRED, "batch_dims": REQUIRED},
+    "gather_batches", _infer_gather, _gather, attrs={"axis": REQUIRED, "batch_dims": REQUIRED},
     moves=True,
 )  # fmt: skip
-define("space_to_batch", _infer_blocks, inputs=(3, 3), shaped_by=(1, 2))
-define("batch_to_space", _infer_blocks, inputs=(3, 3), moves=True, shaped_by=(1, 2))
-define("matrix_diag", _infer_diagonal, _diagonal, inputs=(1, 1))
-define("matrix_set_diag", _infer_set_diagonal, _set_diagonal, inputs=(2, 2))
-define("broadcast_shapes", _infer_shapes, _shapes, inputs=(2, 2))
+define("space_to_batch", _infer_blocks, shaped_by=(1, 2))
+define("batch_to_space", _infer_blocks, moves=True, shaped_by=(1, 2))
+define("matrix_diag", _infer_diagonal, _diagonal)
+define("matrix_set_diag", _infer_set_diagonal, _set_diagonal)
+define("broadcast_shapes", _infer_shapes, _shapes)

@@ -5,74 +5,100 @@ A value that is absent, and what is not known of one yet, passes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import cache, wraps
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
-from .inference import WHOLE, Types, shown
-from .registry import fail
+from .inference import Types, shown
+from .registry import Infer, fail
 
 KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "O": "string"}
 """NumPy's letters for kinds of element types, as messages show them."""
 
-
-def kind(node: Node, t: TensorType | None, kinds: str, what: str = "input") -> None:
-    """ModelError unless the element type is unknown or of one of these kinds (`KINDS`' letters)."""
-    if t is not None and t.dtype is not None and t.dtype.kind not in kinds:
-        fail(node, f"{what} must be {' or '.join(KINDS[k] for k in kinds)}, found {t.dtype}")
+_OPERAND = re.compile(r"(\w+)([?*+]?)(?: ([biufcO]+))?(?: (?:(one)|(\d+)(\+|-\d+)?))?")
 
 
-def of_kind(kinds: str, infer: Callable[[Node, Types], list[TensorType]]) -> Callable[[Node, Types], list[TensorType]]:
-    """The inference `infer` of an operator all of whose inputs have an element type of these kinds."""
+class Operand(NamedTuple):
+    """What an operator takes as one of its inputs, or (`times`: * or +) as all from there on."""
 
-    def checked(node: Node, types: Types) -> list[TensorType]:
-        for index, t in enumerate(types):
-            kind(node, t, kinds, f"input {index}" if len(types) > 1 else "input")
-        return infer(node, types)
+    name: str
+    times: str
+    kinds: str
+    least: int
+    most: int | None
+    single: bool
+    wanted: str
 
-    return checked
+    def need(self, node: Node, t: TensorType | None, name: str) -> None:
+        """ModelError unless the type is of the kinds and the rank, as far as it is known."""
+        if t is None or ((not self.kinds or t.dtype is None or t.dtype.kind in self.kinds) and self._fits(t.shape)):
+            return
+        fail(node, f"{name} must be {self.wanted}, found {t}")
 
-
-def rank(node: Node, t: TensorType, least: int, most: int | None = None, what: str = "input") -> None:
-    """ModelError unless the rank is unknown or within the limits (`most` None: no upper one)."""
-    if t.shape is None:
-        return
-    rank = len(t.shape)
-    if rank < least or (most is not None and rank > most):
-        wanted = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
-        fail(node, f"{what} must have rank {wanted}, found shape {shown(t.shape)}")
-
-
-def tensor(node: Node, t: TensorType | None, what: str, kinds: str, axes: int | tuple[int, int | None]) -> None:
-    """ModelError unless a value is absent, or of an element type of these kinds and of this rank, or these ranks."""
-    if t is not None:
-        least, most = (axes, axes) if isinstance(axes, int) else axes
-        kind(node, t, kinds, what)
-        rank(node, t, least, most, what)
+    def _fits(self, shape: Shape | None) -> bool:
+        if shape is None:
+            return True
+        if self.single and any(isinstance(d, int) and d != 1 for d in shape):
+            return False
+        return self.least <= len(shape) and (self.most is None or len(shape) <= self.most)
 
 
-def vector(node: Node, t: TensorType | None, what: str, kinds: str = WHOLE) -> None:
-    """ModelError unless a value is absent, or has one axis."""
-    tensor(node, t, what, kinds, 1)
+@cache
+def operands(text: str) -> tuple[Operand, ...]:
+    """The operands that a text like "x f 3+, axes? iu 0-1, count? iu one" lists.
+
+    Each is a name, then ? when the input may be absent, * or + when it stands for all from there on (+: one at least);
+    the kinds of its element type (`KINDS`); its rank (3, 3+, 0-1), or `one` for a single element. No kinds, or no rank,
+    are any.
+    """
+    return tuple(_operand(part) for part in text.split(", "))
 
 
-def one(node: Node, t: TensorType | None, what: str, kinds: str = WHOLE) -> None:
-    """ModelError unless a value is absent or holds one element, of an element type of these kinds."""
-    if t is None:
-        return
-    kind(node, t, kinds, what)
-    rank(node, t, 0, 1, what)
-    if t.shape is not None and any(isinstance(d, int) and d != 1 for d in t.shape):
-        fail(node, f"{what} must be one element, found shape {shown(t.shape)}")
+def _operand(text: str) -> Operand:
+    found = _OPERAND.fullmatch(text)
+    assert found, f"no operand: {text!r}"
+    name, times, kinds, one, least, more = found.groups(default="")
+    wanted = [" or ".join(KINDS[k] for k in kinds)] if kinds else []
+    if one:
+        return Operand(name, times, kinds, 0, 1, True, " of ".join([*wanted, "one element"]))
+    if not least:
+        return Operand(name, times, kinds, 0, None, False, *wanted or [""])
+    rank = f"of rank {least}" + (" or more" if more == "+" else more.replace("-", " to "))
+    most = None if more == "+" else int(more[1:] or least)
+    return Operand(name, times, kinds, int(least), most, False, " ".join([*wanted, rank]))
 
 
-def whole(node: Node, index: int, what: str) -> int | None:
-    """The number that input `index` holds when it is constant, else None; ModelError unless it is one."""
-    value, array = node.inputs[index] if index < len(node.inputs) else None, node.const(index)
-    one(node, None if value is None else value.type, what)
-    return None if array is None else int(array.reshape(-1)[0])
+def takes(text: str) -> Callable[[Infer], Infer]:
+    """Of the inference that it decorates: the operands are what `operands(text)` lists, or a ModelError is raised.
+
+    `define` takes the number of inputs from it, unless told.
+    """
+    listed = operands(text)
+    least = sum(o.times in ("", "+") for o in listed)
+    most = None if listed[-1].times in ("*", "+") else len(listed)
+
+    def taking(infer: Infer) -> Infer:
+        @wraps(infer)
+        def checked(node: Node, types: Types) -> list[TensorType]:
+            for index, t in enumerate(types):
+                wanted = listed[min(index, len(listed) - 1)]
+                wanted.need(node, t, f"{wanted.name} (input {index})")
+            return infer(node, types)
+
+        checked.inputs = least, most  # type: ignore[attr-defined]
+        return checked
+
+    return taking
+
+
+def operand(node: Node, t: TensorType | None, text: str) -> None:
+    """ModelError unless a value is what the text says, as `operands` reads it."""
+    (wanted,) = operands(text)
+    wanted.need(node, t, wanted.name)
 
 
 def shape(node: Node, t: TensorType | None, what: str, *wanted: Dim) -> None:

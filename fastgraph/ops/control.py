@@ -17,7 +17,7 @@ from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
 from ..room import LARGE, need
 from . import check
 from .evaluate import evaluate, infer_graph, operands
-from .inference import BOOL, INT64, WHOLE, Types, axis_of, join
+from .inference import BOOL, INT64, Types, axis_of, join
 from .registry import REQUIRED, attr, define, fail
 
 ROUNDS = 12
@@ -59,9 +59,9 @@ def _check_body(node: Node, body: Graph, inputs: int, outputs: int) -> None:
         fail(node, f"the body must give at least {outputs} outputs, found {len(body.outputs)}")
 
 
+@check.takes("condition b one, captured*")
 def _infer_if(node: Node, types: Types) -> list[TensorType]:
     branches = [attr(node, name) for name in BRANCHES]
-    check.one(node, types[0], "the condition", "b")
     for branch in branches:
         if len(branch.outputs) != len(node.outputs):
             fail(node, f"branches must give {len(node.outputs)} outputs, found {len(branch.outputs)}")
@@ -128,10 +128,9 @@ def _settled(body: Graph, fixed: Sequence[TensorType], carried: list[TensorType]
     return carried
 
 
+@check.takes("trip_count? iu one, condition? b one, carried*")
 def _infer_loop(node: Node, types: Types) -> list[TensorType]:
     body, carried = attr(node, "body"), list(types[2:])
-    check.one(node, types[0] if types else None, "the trip count", WHOLE)
-    check.one(node, types[1] if len(types) > 1 else None, "the condition", "b")
     _check_body(node, body, 2 + len(carried), 1 + len(carried))
     carried = _settle(body, [TensorType(INT64, ()), TensorType(BOOL, ())], carried, skip=2)
     count = known_rounds(node)
@@ -253,8 +252,8 @@ def _sequence_map(node: Node, inputs: list[Any]) -> list[Any]:
     return [[result[k] for result in results] for k in range(len(node.outputs))]
 
 
-define("if", _infer_if, _if, inputs=(1, None), attrs={"then_branch": REQUIRED, "else_branch": REQUIRED}, shaped_by=(0,))
-define("loop", _infer_loop, _loop, pure=False, inputs=(0, None), attrs={"body": REQUIRED}, shaped_by=(0, 1))
+define("if", _infer_if, _if, attrs={"then_branch": REQUIRED, "else_branch": REQUIRED}, shaped_by=(0,))
+define("loop", _infer_loop, _loop, pure=False, attrs={"body": REQUIRED}, shaped_by=(0, 1))
 define(
     "scan", _infer_scan, _scan, inputs=(1, None),
     attrs={

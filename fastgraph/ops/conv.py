@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir import Dim, Node, TensorType
 from . import check
-from .inference import FLOAT, INT32, WHOLE, Types, shown
+from .inference import INT32, Types, shown
 from .registry import LAYER, Layout, Quant, attr, define, fail
 from .window import met, output_size, resolve_pads, window_attrs
 from .work import window
@@ -29,8 +29,8 @@ TRANSPOSED = {**WINDOW, "output_padding": None, "output_shape": None}
 
 def conv_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None = None) -> tuple[Dim, ...] | None:
     """The output shape of a convolution, as far as it is known."""
-    check.rank(node, x, 3)
-    check.rank(node, w, 3, what="weight")
+    check.operand(node, x, "x 3+")
+    check.operand(node, w, "weight 3+")
     if w.shape is None:
         return None if x.shape is None else (x.shape[0],) + (None,) * (len(x.shape) - 1)
     rank = len(w.shape) - 2
@@ -59,8 +59,8 @@ def _check_channels(node: Node, channels: Dim, weight: TensorType, b: TensorType
     check.shape(node, b, "bias", w[0])
 
 
+@check.takes("x f 3+, weight 3+, bias?")
 def infer_conv(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], FLOAT)
     return [TensorType(check.one_dtype(node, types), conv_shape(node, *types))]
 
 
@@ -120,17 +120,16 @@ def need_zeros(node: Node, x: TensorType, zero: TensorType | None, what: str, co
     check.one_dtype(node, [x, zero])
     one = zero is None or zero.shape is None or len(zero.shape) != 1 or zero.shape[0] == 1
     if one or count is None:
-        check.one(node, zero, what, "iuf")
+        check.operand(node, zero, f"{what} iuf one")
     else:
         check.shape(node, zero, what, count)
 
 
+@check.takes("x iu 3+, weight iu 3+, x_zero_point?, w_zero_point?")
 def infer_conv_integer(node: Node, types: Types) -> list[TensorType]:
     x, w, x_zero, w_zero = types
-    check.kind(node, x, WHOLE)
-    check.kind(node, w, WHOLE, "weight")
-    need_zeros(node, x, x_zero, "the input's zero point", None)
-    need_zeros(node, w, w_zero, "the weight's zero point", w.shape[0] if w.shape else None)
+    need_zeros(node, x, x_zero, "x_zero_point", None)
+    need_zeros(node, w, w_zero, "w_zero_point", w.shape[0] if w.shape else None)
     return [TensorType(INT32, conv_shape(node, types[0], types[1]))]
 
 
@@ -168,10 +167,9 @@ def transposed_window(node: Node, spatial: Any, kernel: Any) -> tuple[list[Any],
     return begin, out, a
 
 
+@check.takes("x f 3+, weight 3+, bias?")
 def infer_conv_transpose(node: Node, types: Types) -> list[TensorType]:
     x, w, b = types
-    check.tensor(node, x, "input", FLOAT, (3, None))
-    check.rank(node, w, 3, what="weight")
     dtype = check.one_dtype(node, types)
     if w.shape is None:
         return [TensorType(dtype, None if x.shape is None else (x.shape[0],) + (None,) * (len(x.shape) - 1))]
@@ -196,14 +194,14 @@ def conv_transpose(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "conv", infer_conv, conv, inputs=(2, 3), attrs=WINDOW,
+    "conv", infer_conv, conv, attrs=WINDOW,
     **LAYER, layout=Layout.WINDOW, quant=Quant.INTEGERS, sums=True, work=window(1),
 )  # fmt: skip
 define(
-    "conv_integer", infer_conv_integer, inputs=(2, 4), attrs=WINDOW,
+    "conv_integer", infer_conv_integer, attrs=WINDOW,
     weights=1, layout=Layout.WINDOW, work=window(1),
 )  # fmt: skip
 define(
-    "conv_transpose", infer_conv_transpose, conv_transpose, inputs=(2, 3), attrs=TRANSPOSED,
+    "conv_transpose", infer_conv_transpose, conv_transpose, attrs=TRANSPOSED,
     **LAYER, quant=Quant.INTEGERS, sums=True, work=window(1, spreads=True),
 )  # fmt: skip

@@ -9,25 +9,24 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
-from .inference import INT64, NUMBER, WHOLE, Types, ints, join
+from .inference import INT64, Types, ints, join, whole
 from .registry import attr, define, fail
 from .window import reach, tap, window_attrs
 from .work import squares
 
 
+@check.takes(
+    "boxes iuf 3, scores iuf 3, max_output_boxes_per_class? iu one,"
+    " iou_threshold? iuf one, score_threshold? iuf one, count? iu one"
+)
 def _infer_nms(node: Node, types: Types) -> list[TensorType]:
     boxes, scores = types[:2]
-    for t, what in ((boxes, "boxes"), (scores, "scores")):
-        check.tensor(node, t, what, NUMBER, 3)
     batch, classes, count = scores.shape or (None, None, None)
     check.shape(node, boxes, "boxes", batch, count, 4)
-    most = 0 if types[2] is None else check.whole(node, 2, "max_output_boxes_per_class")
-    for index, what in ((3, "iou_threshold"), (4, "score_threshold")):
-        check.one(node, types[index], what, NUMBER)
+    most = 0 if types[2] is None else whole(node, 2)
     limit = node.const(3)
     if limit is not None and not 0 <= float(limit.reshape(-1)[0]) <= 1:
         fail(node, f"iou_threshold must be from 0 to 1, found {limit.reshape(-1)[0]}")
-    check.one(node, types[5], "count", WHOLE)
     most = most if attr(node, "most") is None else attr(node, "most")
     kept = max(min(most, count), 0) if isinstance(most, int) and isinstance(count, int) else None
     return [TensorType(INT64, (batch, classes, kept)), TensorType(INT64, (batch, classes))]
@@ -83,8 +82,8 @@ def _nms(node: Node, inputs: list[Any]) -> list[Any]:
     return [places, counts]
 
 
+@check.takes("places iu 3")
 def _infer_listed(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "places", WHOLE, 3)
     return [TensorType(INT64, (None, 3))]
 
 
@@ -94,11 +93,9 @@ def _listed(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.concatenate([found, inputs[0][inputs[0] >= 0][:, None]], 1).astype(np.int64)]
 
 
+@check.takes("x biufc 3, image_shape iu 1, block_shape iu 1")
 def _infer_col2im(node: Node, types: Types) -> list[TensorType]:
     x, image, block = types[0], node.const(1), node.const(2)
-    check.tensor(node, x, "input", "biufc", 3)
-    check.vector(node, types[1], "image_shape")
-    check.vector(node, types[2], "block_shape")
     if image is None or block is None:
         return [TensorType(x.dtype, None)]
     channels = x.shape[1] if x.shape else None
@@ -146,11 +143,9 @@ def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.moveaxis(y[(slice(None), *inside)], -1, 1)]
 
 
+define("non_max_suppression", _infer_nms, _nms, attrs={"center_point_box": 0, "most": None}, work=squares)
+define("listed_places", _infer_listed, _listed)
 define(
-    "non_max_suppression", _infer_nms, _nms, inputs=(2, 6), attrs={"center_point_box": 0, "most": None}, work=squares
-)
-define("listed_places", _infer_listed, _listed, inputs=(1, 1))
-define(
-    "col2im", _infer_col2im, _col2im, inputs=(3, 3), attrs={"dilations": None, "pads": None, "strides": None},
+    "col2im", _infer_col2im, _col2im, attrs={"dilations": None, "pads": None, "strides": None},
     work=squares, shaped_by=(1, 2),
 )  # fmt: skip

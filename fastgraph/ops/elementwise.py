@@ -12,7 +12,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .chain import Step, step
-from .inference import ARITHMETIC, BOOL, NUMBER, WHOLE, Types, broadcast, in_float32, same_type, shown
+from .inference import BOOL, Types, broadcast, in_float32, same_type, shown
 from .registry import REQUIRED, Layout, attr, define, fail
 
 erf, erfc = (np.vectorize(f, otypes=[np.float64]) for f in (math.erf, math.erfc))
@@ -112,6 +112,7 @@ def _infer_first_dtype(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(types[0].dtype, broadcast(node, [t.shape for t in types]))]
 
 
+@check.takes("x iuf, slope iuf")
 def _infer_prelu(node: Node, types: Types) -> list[TensorType]:
     """The slope broadcasts to x, and x doesn't to the slope: onnxruntime and LiteRT refuse that."""
     x, slope = (t.shape for t in types)
@@ -123,6 +124,7 @@ def _infer_prelu(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(check.one_dtype(node, types), x)]
 
 
+@check.takes("x iu, y iu")
 def _infer_shift(node: Node, types: Types) -> list[TensorType]:
     check.one_of(node, "direction", attr(node, "direction"), ("LEFT", "RIGHT"))
     return infer_broadcast(node, types)
@@ -144,6 +146,7 @@ def _mean(node: Node, inputs: list[Any]) -> list[Any]:
     return [in_float32(lambda *arrays: reduce(np.add, arrays) / len(arrays), *inputs)]
 
 
+@check.takes("x iuf, min? iuf, max? iuf")
 def _infer_clip(node: Node, types: Types) -> list[TensorType]:
     check.one_dtype(node, types)
     for name, bound in zip(("min", "max"), types[1:], strict=False):
@@ -194,6 +197,7 @@ def _of_two(step: Step) -> Step:
     return lambda node: step(node) if len(node.inputs) == 2 else None
 
 
+@check.takes("condition, x, y")
 def _infer_where(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(check.one_dtype(node, types[1:]), broadcast(node, [t.shape for t in types]))]
 
@@ -203,11 +207,13 @@ def where(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.where(condition.astype(bool), x, y)]
 
 
+@check.takes("x iuf")
 def _infer_bool(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(BOOL, types[0].shape)]
 
 
-BITS, ANY = "biu", "biufcO"
+BITS, NUMBER, ARITHMETIC, ANY = "biu", "iuf", "iufc", "biufcO"
+"""Kinds of element types, in NumPy's letters."""
 
 
 def _is_inf(node: Node, inputs: list[Any]) -> list[Any]:
@@ -219,45 +225,43 @@ def _is_inf(node: Node, inputs: list[Any]) -> list[Any]:
 EACH: dict[str, Any] = {"layout": Layout.EACH}
 
 for _name, _function in UNARY.items():
-    define(_name, check.of_kind(ARITHMETIC, same_type), unary(_function), inputs=(1, 1), step=step(_name, _function))
+    define(_name, check.takes("x iufc")(same_type), unary(_function), step=step(_name, _function))
 for _name, _function in RARE.items():
     _kinds = {"not": "b", "bitwise_not": BITS}.get(_name, ARITHMETIC)
-    define(_name, check.of_kind(_kinds, same_type), unary(_function), inputs=(1, 1), **EACH)
+    define(_name, check.takes(f"x {_kinds}")(same_type), unary(_function), **EACH)
 for _name, _function in BINARY.items():
-    _infer = check.of_kind(ARITHMETIC, infer_broadcast)
-    define(_name, _infer, binary(_function), inputs=(2, 2), step=step(_name, _function))
+    define(_name, check.takes("x iufc, y iufc")(infer_broadcast), binary(_function), step=step(_name, _function))
 for _name, _function in (RARE_BINARY | BITWISE).items():
     _kinds = BITS if _name in BITWISE else ARITHMETIC
-    define(_name, check.of_kind(_kinds, infer_broadcast), binary(_function), inputs=(2, 2), **EACH)
+    define(_name, check.takes(f"x {_kinds}, y {_kinds}")(infer_broadcast), binary(_function), **EACH)
 for _name, _function in COMPARE.items():
     _kinds = {"and": "b", "or": "b", "xor": "b", "equal": ANY}.get(_name, NUMBER)
-    define(_name, check.of_kind(_kinds, infer_compare), binary(_function), inputs=(2, 2), **EACH)
+    define(_name, check.takes(f"x {_kinds}, y {_kinds}")(infer_compare), binary(_function), **EACH)
 for _name, _function in {"max": np.maximum, "min": np.minimum}.items():
     _step = _of_two(step(_name, _function))
-    define(_name, check.of_kind(ARITHMETIC, infer_broadcast), _variadic(_function), inputs=(1, None), step=_step)
-define("sum", check.of_kind(ARITHMETIC, infer_broadcast), _variadic(np.add), inputs=(1, None), **EACH)
-define("mean", check.of_kind(ARITHMETIC, infer_broadcast), _mean, inputs=(1, None), **EACH)
+    define(_name, check.takes("operands+ iufc")(infer_broadcast), _variadic(_function), step=_step)
+define("sum", check.takes("operands+ iufc")(infer_broadcast), _variadic(np.add), **EACH)
+define("mean", check.takes("operands+ iufc")(infer_broadcast), _mean, **EACH)
 define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1), moves=True, **EACH)
 step("pow", power)
-define("pow", check.of_kind(ARITHMETIC, _infer_first_dtype), binary(power), inputs=(2, 2), step=_pow_step)
+define("pow", check.takes("x iufc, y iufc")(_infer_first_dtype), binary(power), step=_pow_step)
 define(
     "mod",
-    check.of_kind(NUMBER, infer_broadcast),
+    check.takes("x iuf, y iuf")(infer_broadcast),
     binary(_mod, takes_node=True),
-    inputs=(2, 2),
     attrs={"fmod": 0},
     **EACH,
 )
 define(
-    "bit_shift", check.of_kind(WHOLE, _infer_shift), binary(_shift, takes_node=True), inputs=(2, 2),
+    "bit_shift", _infer_shift, binary(_shift, takes_node=True),
     attrs={"direction": REQUIRED}, **EACH,
 )  # fmt: skip
-define("prelu", check.of_kind(NUMBER, _infer_prelu), binary(_prelu), inputs=(2, 2), step=step("prelu", _prelu))
+define("prelu", _infer_prelu, binary(_prelu), step=step("prelu", _prelu))
 step("clip", clamp)
-define("clip", check.of_kind(NUMBER, _infer_clip), clip, inputs=(1, 3), step=_clip_step)
-define("where", _infer_where, where, inputs=(3, 3), **EACH)
-define("is_nan", check.of_kind(NUMBER, _infer_bool), lambda node, inputs: [np.isnan(inputs[0])], inputs=(1, 1), **EACH)
+define("clip", _infer_clip, clip, step=_clip_step)
+define("where", _infer_where, where, **EACH)
+define("is_nan", _infer_bool, lambda node, inputs: [np.isnan(inputs[0])], **EACH)
 define(
-    "is_inf", check.of_kind(NUMBER, _infer_bool), _is_inf, inputs=(1, 1),
+    "is_inf", _infer_bool, _is_inf,
     attrs={"detect_negative": 1, "detect_positive": 1}, **EACH,
 )  # fmt: skip

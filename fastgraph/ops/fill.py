@@ -8,13 +8,12 @@ import numpy as np
 
 from ..ir import MAX_ELEMENTS, Node, TensorType
 from . import check
-from .inference import NUMBER, Types, axis_of, ints, same_type
+from .inference import Types, axis_of, ints, same_type
 from .registry import attr, define, fail
 
 
+@check.takes("start iuf one, limit iuf one, delta iuf one")
 def _infer_range(node: Node, types: Types) -> list[TensorType]:
-    for t, what in zip(types, ("start", "limit", "delta"), strict=True):
-        check.one(node, t, what, NUMBER)
     dtype = check.one_dtype(node, types)
     parts = [node.const(i) for i in range(3)]
     if any(p is None for p in parts):
@@ -44,10 +43,9 @@ def _range(node: Node, inputs: list[Any]) -> list[Any]:
     return [(start.astype(wide) + steps.astype(wide) * delta.astype(wide)).astype(start.dtype)]
 
 
+@check.takes("indices iuf, depth iuf one, values")
 def _infer_one_hot(node: Node, types: Types) -> list[TensorType]:
     indices, values = types[0].shape, types[2]
-    check.kind(node, types[0], NUMBER, "indices")
-    check.one(node, types[1], "depth", NUMBER)
     check.shape(node, values, "values", 2)
     depth = node.const(1)
     extent = None if depth is None else ints(depth)[0]
@@ -68,9 +66,8 @@ def _one_hot(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.where(np.expand_dims(wrapped, axis) == places, values[1], values[0]).astype(values.dtype)]
 
 
+@check.takes("x 2+, k? iu one")
 def _infer_trilu(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 2)
-    check.whole(node, 1, "k")
     return same_type(node, types)
 
 
@@ -84,8 +81,8 @@ def _held(k: int, shape: tuple[int, ...]) -> int:
     return min(max(k, -shape[-2]), shape[-1])
 
 
+@check.takes("x 2")
 def _infer_eye_like(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 2, 2)
     return [TensorType(attr(node, "dtype") or types[0].dtype, types[0].shape)]
 
 
@@ -94,7 +91,7 @@ def _eye_like(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.eye(x.shape[0], x.shape[1], _held(attr(node, "k"), x.shape), attr(node, "dtype") or x.dtype)]
 
 
-define("range", _infer_range, _range, inputs=(3, 3), attrs={"stash_type": 1}, shaped_by=(0, 1, 2))
-define("one_hot", _infer_one_hot, _one_hot, inputs=(3, 3), attrs={"axis": -1, "wrap": 1}, shaped_by=(1,))
-define("trilu", _infer_trilu, _trilu, inputs=(1, 2), attrs={"upper": 1})
-define("eye_like", _infer_eye_like, _eye_like, inputs=(1, 1), attrs={"dtype": None, "k": 0})
+define("range", _infer_range, _range, attrs={"stash_type": 1}, shaped_by=(0, 1, 2))
+define("one_hot", _infer_one_hot, _one_hot, attrs={"axis": -1, "wrap": 1}, shaped_by=(1,))
+define("trilu", _infer_trilu, _trilu, attrs={"upper": 1})
+define("eye_like", _infer_eye_like, _eye_like, attrs={"dtype": None, "k": 0})

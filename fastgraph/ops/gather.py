@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
-from .inference import WHOLE, Types, axis_of, same_type, shown
+from .inference import Types, axis_of, same_type, shown
 from .registry import attr, define, fail
 
 REDUCTIONS: dict[str, Any] = {
@@ -17,6 +17,7 @@ REDUCTIONS: dict[str, Any] = {
 """What happens to an element that an update meets. ONNX lacks div, of which integers are cut towards 0."""
 
 
+@check.takes("x, indices iu")
 def _infer_gather_elements(node: Node, types: Types) -> list[TensorType]:
     _check_elements(node, types[0], types[1])
     return [TensorType(types[0].dtype, types[1].shape)]
@@ -24,11 +25,10 @@ def _infer_gather_elements(node: Node, types: Types) -> list[TensorType]:
 
 def _check_elements(node: Node, x: TensorType, indices: TensorType) -> None:
     """ModelError unless the indices are whole numbers within `axis` of x, and their other extents within x's."""
-    check.kind(node, indices, WHOLE, "indices")
     if x.shape is None:
         return
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
-    check.rank(node, indices, len(x.shape), len(x.shape), "indices")
+    check.operand(node, indices, f"indices {len(x.shape)}")
     pairs = zip(indices.shape or (), x.shape, strict=False)
     if any(isinstance(a, int) and isinstance(b, int) and a > b for i, (a, b) in enumerate(pairs) if i != axis):
         fail(node, f"indices {shown(indices.shape)} exceed data {shown(x.shape)}")
@@ -53,10 +53,9 @@ def _gather_elements(node: Node, inputs: list[Any]) -> list[Any]:
     return [x[grid(indices, attr(node, "axis"))]]
 
 
+@check.takes("x 1+, indices iu 1+")
 def _infer_gather_nd(node: Node, types: Types) -> list[TensorType]:
     x, indices = types
-    check.rank(node, x, 1)
-    check.tensor(node, indices, "indices", WHOLE, (1, None))
     batch = attr(node, "batch_dims")
     if x.shape is None or indices.shape is None or not isinstance(indices.shape[-1], int):
         return [TensorType(x.dtype, None)]
@@ -76,18 +75,19 @@ def _gather_nd(node: Node, inputs: list[Any]) -> list[Any]:
     return [x[(*lead, *np.moveaxis(indices, -1, 0))]]
 
 
+@check.takes("data, indices iu, updates")
 def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
     x, indices, updates = types
     check.one_of(node, "reduction", attr(node, "reduction"), ("none", *REDUCTIONS))
     if attr(node, "reduction") != "none":
-        check.kind(node, x, "biuf", "data that is reduced")
+        check.operand(node, x, "data biuf")
     check.one_dtype(node, [x, updates])
     if node.op == "scatter_elements":
         _check_elements(node, x, indices)
         if indices.shape is not None:
             check.shape(node, updates, "updates", *indices.shape)
         return same_type(node, types)
-    check.tensor(node, indices, "indices", WHOLE, (1, None))
+    check.operand(node, indices, "indices 1+")
     if x.shape is None or indices.shape is None or not isinstance(indices.shape[-1], int):
         return same_type(node, types)
     depth = indices.shape[-1]
@@ -134,16 +134,16 @@ def _checked_indices(node: Node, inputs: list[Any]) -> list[Any]:
     return [indices]
 
 
+@check.takes("indices iu, x")
 def _infer_checked(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], WHOLE, "indices")
     return same_type(node, types)
 
 
+@check.takes("past_cache, update, write_indices? iu 1")
 def _infer_tensor_scatter(node: Node, types: Types) -> list[TensorType]:
     past, update, start = types
     check.one_dtype(node, [past, update])
     check.one_of(node, "mode", attr(node, "mode"), ("linear", "circular"))
-    check.vector(node, start, "write_indices")
     if past.shape is None:
         return same_type(node, types)
     axis = axis_of(node, attr(node, "axis"), len(past.shape))
@@ -151,7 +151,7 @@ def _infer_tensor_scatter(node: Node, types: Types) -> list[TensorType]:
         fail(node, "axis must not be the batch's")
     check.shape(node, start, "write_indices", past.shape[0])
     if update.shape is not None:
-        check.rank(node, update, len(past.shape), len(past.shape), "the update")
+        check.operand(node, update, f"update {len(past.shape)}")
         check.shape(node, update, "the update", *past.shape[:axis], update.shape[axis], *past.shape[axis + 1 :])
         new, old = update.shape[axis], past.shape[axis]
         if isinstance(new, int) and isinstance(old, int):
@@ -176,11 +176,11 @@ def _tensor_scatter(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.moveaxis(y, 1, axis)]
 
 
-define("gather_elements", _infer_gather_elements, _gather_elements, inputs=(2, 2), attrs={"axis": 0}, moves=True)
-define("gather_nd", _infer_gather_nd, _gather_nd, inputs=(2, 2), attrs={"batch_dims": 0}, moves=True)
-define("checked_indices", _infer_checked, _checked_indices, inputs=(2, 2), attrs={"axis": None, "batch_dims": 0})
+define("gather_elements", _infer_gather_elements, _gather_elements, attrs={"axis": 0}, moves=True)
+define("gather_nd", _infer_gather_nd, _gather_nd, attrs={"batch_dims": 0}, moves=True)
+define("checked_indices", _infer_checked, _checked_indices, attrs={"axis": None, "batch_dims": 0})
 _SCATTER = {"axis": 0, "reduction": "none"}
-define("scatter_elements", _infer_scatter, _scatter_elements, inputs=(3, 3), attrs=_SCATTER, updates=True)
-define("scatter_nd", _infer_scatter, _scatter_nd, inputs=(3, 3), attrs={"reduction": "none"}, updates=True)
-define("tensor_scatter", _infer_tensor_scatter, _tensor_scatter, inputs=(2, 3), attrs={"axis": -2, "mode": "linear"},
+define("scatter_elements", _infer_scatter, _scatter_elements, attrs=_SCATTER, updates=True)
+define("scatter_nd", _infer_scatter, _scatter_nd, attrs={"reduction": "none"}, updates=True)
+define("tensor_scatter", _infer_tensor_scatter, _tensor_scatter, attrs={"axis": -2, "mode": "linear"},
        updates=True)  # fmt: skip

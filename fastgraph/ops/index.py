@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
-from .inference import INT64, NUMBER, WHOLE, Types, axes_of, axis_of, ints, join, length, shown
+from .inference import INT64, Types, axes_of, axis_of, ints, join, length, shown, whole
 from .registry import REQUIRED, Layout, attr, define, fail
 
 
@@ -30,10 +30,10 @@ def places(cut: slice, extent: int) -> range:
     return range(*slice(start, cut.stop, cut.step).indices(extent))
 
 
+@check.takes("x, starts iu 1, ends iu 1, axes? iu 1, steps? iu 1")
 def _infer_slice(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
     for t, what in zip(types[1:], ("starts", "ends", "axes", "steps"), strict=True):
-        check.vector(node, t, what)
         check.shape(node, t, what, length(types[1]))
     if x.shape is None:
         return [TensorType(x.dtype, None)]
@@ -84,12 +84,10 @@ def pad_amounts(node: Node, rank: int, pads: Any, axes: Any) -> list[tuple[int, 
     return found
 
 
+@check.takes("x, pads iu 1, constant? one, axes? iu 1")
 def _infer_pad(node: Node, types: Types) -> list[TensorType]:
     x, mode = types[0], attr(node, "mode")
     check.one_of(node, "mode", mode, PAD_MODES)
-    check.vector(node, types[1], "pads")
-    check.vector(node, types[3], "axes")
-    check.one(node, types[2], "the constant", "biufcO")
     check.one_dtype(node, [x, types[2]])
     pads, axes = node.const(1), node.const(3)
     if x.shape is None:
@@ -170,9 +168,9 @@ def split_sizes(node: Node, extent: Dim, sizes: Any, count: int) -> list[Dim]:
     return [max(min(part, extent - i * part), 0) for i in range(count)]
 
 
+@check.takes("x, split? iu 1")
 def _infer_split(node: Node, types: Types) -> list[TensorType]:
     x, count = types[0], len(node.outputs)
-    check.vector(node, types[1], "split")
     check.shape(node, types[1], "split", count)
     if types[1] is not None and attr(node, "num_outputs") is not None:
         fail(node, "has both split and num_outputs")
@@ -190,9 +188,9 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
     return np.split(x, np.cumsum(np.asarray(sizes, np.int64))[:-1], axis)
 
 
+@check.takes("x, indices iu")
 def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     x, indices = types[0].shape, types[1].shape
-    check.kind(node, types[1], WHOLE, "indices")
     if x is None:
         return [TensorType(types[0].dtype, None)]
     axis = axis_of(node, attr(node, "axis"), len(x))
@@ -204,11 +202,10 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.take(inputs[0], inputs[1], attr(node, "axis"))]
 
 
+@check.takes("x iuf, k iu one, count? iu one")
 def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
-    x, count = types[0], check.whole(node, 1, "k")
+    x, count = types[0], whole(node, 1)
     count = count if attr(node, "most") is None else attr(node, "most")
-    check.one(node, types[2], "count")
-    check.kind(node, x, NUMBER)
     if x.shape is None:
         return [TensorType(x.dtype, None), TensorType(INT64, None)]
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
@@ -242,13 +239,13 @@ def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.pad(v, [(0, most - k if a == axis % v.ndim else 0) for a in range(v.ndim)]) for v in found]
 
 
-define("slice", _infer_slice, _slice, inputs=(3, 5), moves=True, shaped_by=(1, 2, 3, 4))
-define("pad", _infer_pad, _pad, inputs=(2, 4), attrs={"mode": "constant"}, moves=True, shaped_by=(1, 3))
+define("slice", _infer_slice, _slice, moves=True, shaped_by=(1, 2, 3, 4))
+define("pad", _infer_pad, _pad, attrs={"mode": "constant"}, moves=True, shaped_by=(1, 3))
 define("concat", _infer_concat, _concat, inputs=(1, None), attrs={"axis": REQUIRED}, moves=True)
 define(
-    "split", _infer_split, _split, inputs=(1, 2), attrs={"axis": 0, "num_outputs": None},
+    "split", _infer_split, _split, attrs={"axis": 0, "num_outputs": None},
     moves=True, layout=Layout.AXIS, shaped_by=(1,),
 )  # fmt: skip
-define("gather", _infer_gather, _gather, inputs=(2, 2), attrs={"axis": 0}, moves=True)
+define("gather", _infer_gather, _gather, attrs={"axis": 0}, moves=True)
 _TOP_K = {"axis": -1, "largest": 1, "sorted": 1, "most": None}
-define("top_k", _infer_top_k, _top_k, inputs=(2, 3), attrs=_TOP_K, layout=Layout.AXIS, shaped_by=(1,))
+define("top_k", _infer_top_k, _top_k, attrs=_TOP_K, layout=Layout.AXIS, shaped_by=(1,))

@@ -21,9 +21,6 @@ FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
 STRING = np.dtype(object)
 
-FLOAT, WHOLE, NUMBER, ARITHMETIC = "f", "iu", "iuf", "iufc"
-"""Kinds of element types, in NumPy's letters."""
-
 MOST_DIMS = 64
 """NumPy's limit of dimensions."""
 
@@ -95,6 +92,12 @@ def product(dims: Iterable[Dim]) -> int | None:
 def ints(array: Any) -> list[int]:
     """A parameter array of whole numbers as a list."""
     return [int(v) for v in np.asarray(array).reshape(-1)]
+
+
+def whole(node: Node, index: int) -> int | None:
+    """The one number that input `index` holds when it is constant; None also when it is absent."""
+    array = node.const(index)
+    return None if array is None else int(array.reshape(-1)[0])
 
 
 def length(t: TensorType | None) -> int | None:

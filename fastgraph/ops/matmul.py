@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
-from .inference import FLOAT, INT32, NUMBER, WHOLE, Types, broadcast, in_float32, join, same_type, shown
+from .inference import INT32, Types, broadcast, in_float32, join, same_type, shown
 from .registry import REQUIRED, Quant, attr, define, fail
 from .work import einsum, products
 
@@ -34,9 +34,9 @@ def matmul_shape(node: Node, a: Shape | None, b: Shape | None) -> Shape | None:
     return (*batch, *rows, *columns)
 
 
+@check.takes("a iuf, b")
 def _infer_matmul(node: Node, types: Types) -> list[TensorType]:
     a, b = types
-    check.kind(node, a, NUMBER)
     return [TensorType(check.one_dtype(node, types), matmul_shape(node, a.shape, b.shape))]
 
 
@@ -52,20 +52,19 @@ def check_zero(node: Node, t: TensorType, zero: TensorType | None, what: str, ax
     check.broadcasts(node, zero, what, tuple(1 if i == len(t.shape) - 3 - axis else d for i, d in enumerate(t.shape)))
 
 
+@check.takes("a iu, b iu, a_zero_point?, b_zero_point?")
 def _infer_matmul_integer(node: Node, types: Types) -> list[TensorType]:
     a, b, a_zero, b_zero = types
-    for t in (a, b):
-        check.kind(node, t, WHOLE)
-    check_zero(node, a, a_zero, "A's zero point", -2)
-    check_zero(node, b, b_zero, "B's zero point", -1)
+    check_zero(node, a, a_zero, "a_zero_point", -2)
+    check_zero(node, b, b_zero, "b_zero_point", -1)
     return [TensorType(INT32, matmul_shape(node, types[0].shape, types[1].shape))]
 
 
 def dense_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None) -> Shape | None:
     """The shape of x [..., K] times w [N, K] plus b [N]."""
     check.one_dtype(node, [x, w, b])
-    check.rank(node, x, 1)
-    check.rank(node, w, 2, 2, "the weight")
+    check.operand(node, x, "x 1+")
+    check.operand(node, w, "weight 2")
     n, k = w.shape or (None, None)
     if x.shape is not None:
         check.shape(node, w, "the weight", n, x.shape[-1])
@@ -80,12 +79,10 @@ def _matmul(node: Node, inputs: list[Any]) -> list[Any]:
 GEMM = {"alpha": 1.0, "beta": 1.0, "trans_a": 0, "trans_b": 0}
 
 
+@check.takes("a iuf 2, b 2, c?")
 def _infer_gemm(node: Node, types: Types) -> list[TensorType]:
     a, b, c = types
     dtype = check.one_dtype(node, types)
-    check.kind(node, a, NUMBER)
-    check.rank(node, a, 2, 2, "A")
-    check.rank(node, b, 2, 2, "B")
     sa: Shape = a.shape or (None, None)
     sb: Shape = b.shape or (None, None)
     m, k = sa[::-1] if attr(node, "trans_a") else sa
@@ -125,6 +122,7 @@ def terms_of(node: Node, count: int) -> tuple[list[str], str]:
     return terms, right
 
 
+@check.takes("operands+ iuf")
 def _infer_einsum(node: Node, types: Types) -> list[TensorType]:
     terms, result = terms_of(node, len(types))
     extents: dict[str, Dim] = {}
@@ -142,7 +140,6 @@ def _infer_einsum(node: Node, types: Types) -> list[TensorType]:
             old = extents.get(letter)
             extents[letter] = dim if old == 1 or letter not in extents else old if dim == 1 else join(node, old, dim)
         stacks.append(t.shape[len(head) : len(head) + extra])
-        check.kind(node, t, NUMBER)
     dtype = check.one_dtype(node, types)
     head, dots, tail = result.partition("...")
     stack = broadcast(node, stacks) if dots else ()
@@ -157,8 +154,8 @@ def _einsum(node: Node, inputs: list[Any]) -> list[Any]:
     return [in_float32(lambda *arrays: np.einsum(equation, *arrays, optimize=len(arrays) > 2), *inputs)]
 
 
+@check.takes("x f 2+")
 def _infer_det(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "input", FLOAT, (2, None))
     shape = types[0].shape
     if shape is not None:
         join(node, shape[-1], shape[-2])
@@ -181,15 +178,13 @@ def _inverse(x: np.ndarray) -> np.ndarray:
 
 
 define(
-    "matmul", _infer_matmul, _matmul, inputs=(2, 2),
+    "matmul", _infer_matmul, _matmul,
     weights=1, extras_at=2, quant=Quant.INTEGERS, sums=True, work=products(0, 1),
 )  # fmt: skip
-define("matmul_integer", _infer_matmul_integer, inputs=(2, 4), weights=1, work=products(0, 1))
-define("gemm", _infer_gemm, _gemm, inputs=(2, 3), attrs=GEMM, sums=True, work=products(0, 1))
-define("einsum", _infer_einsum, _einsum, inputs=(1, None), attrs={"equation": REQUIRED}, work=einsum)
-define(
-    "det", _infer_det, lambda node, inputs: [in_float32(np.linalg.det, inputs[0])], inputs=(1, 1), work=products(0, 0)
-)
+define("matmul_integer", _infer_matmul_integer, weights=1, work=products(0, 1))
+define("gemm", _infer_gemm, _gemm, attrs=GEMM, sums=True, work=products(0, 1))
+define("einsum", _infer_einsum, _einsum, attrs={"equation": REQUIRED}, work=einsum)
+define("det", _infer_det, lambda node, inputs: [in_float32(np.linalg.det, inputs[0])], work=products(0, 0))
 define(
     "inverse", _infer_inverse, lambda node, inputs: [in_float32(_inverse, inputs[0])], inputs=(1, 1),
     work=products(0, 0),

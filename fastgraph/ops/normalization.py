@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
-from .inference import FLOAT, FLOAT32, Types, average, axes_of, axis_of, in_float32, same_type
+from .inference import FLOAT32, Types, average, axes_of, axis_of, in_float32, same_type
 from .registry import REQUIRED, Layout, attr, define, fail
 from .work import neighbors
 
@@ -23,16 +23,14 @@ def _check_stash(node: Node) -> None:
 
 
 def _check_vectors(node: Node, types: Types, channels: Any) -> None:
-    """ModelError unless all is of floats, and what follows x has one entry per channel."""
-    for index, t in enumerate(types):
-        check.kind(node, t, FLOAT, f"input {index}")
-        if index:
-            check.shape(node, t, f"input {index}, one entry per channel,", channels)
+    """ModelError unless each operand after x has one entry per channel."""
+    for index, t in enumerate(types[1:], 1):
+        check.shape(node, t, f"input {index}, one entry per channel,", channels)
 
 
+@check.takes("x f 2+, scale f, bias f, mean f, variance f")
 def _infer_batch(node: Node, types: Types) -> list[TensorType]:
     x, scale = types[0], types[1]
-    check.rank(node, x, 2)
     channels = x.shape[-1] if x.shape else scale.shape[0] if scale.shape else None
     _check_vectors(node, types, channels)
     check.one_dtype(node, types[1:3])
@@ -41,17 +39,17 @@ def _infer_batch(node: Node, types: Types) -> list[TensorType]:
     return [*same_type(node, types), moment, moment]
 
 
+@check.takes("x f 3+, scale f, bias f")
 def _infer_instance(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 3)
     _check_vectors(node, types, types[0].shape[-1] if types[0].shape else None)
     check.one_dtype(node, types)
     return same_type(node, types)
 
 
+@check.takes("x f, scale f, bias? f")
 def _infer_layer(node: Node, types: Types) -> list[TensorType]:
     x, shape = types[0], types[0].shape
     for t, what in zip(types, ("x", "scale", "bias"), strict=False):
-        check.kind(node, t, FLOAT, what)
         check.broadcasts(node, t, what, shape)
     _check_stash(node)
     dtype = types[1].dtype if node.op == "rms_normalization" else check.one_dtype(node, types)
@@ -71,9 +69,9 @@ def _rms(node: Node, inputs: list[Any]) -> list[Any]:
     return [(unit.astype(scale.dtype, copy=False) * scale).astype(scale.dtype, copy=False)]
 
 
+@check.takes("x f 2+, scale f, bias f")
 def _infer_group(node: Node, types: Types) -> list[TensorType]:
     x, groups = types[0], attr(node, "num_groups")
-    check.rank(node, x, 2)
     channels = x.shape[1] if x.shape else None
     if groups < 1 or (isinstance(channels, int) and channels % groups):
         fail(node, f"num_groups {groups} must divide the {channels} channels")
@@ -83,29 +81,29 @@ def _infer_group(node: Node, types: Types) -> list[TensorType]:
     return same_type(node, types)
 
 
+@check.takes("x f 2+")
 def _infer_lrn(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "input", FLOAT, (2, None))
     check.at_least(node, "size", attr(node, "size"), 1)
     return same_type(node, types)
 
 
+@check.takes("x f")
 def _infer_lp(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], FLOAT)
     check.one_of(node, "p", attr(node, "p"), (1, 2))
     if types[0].shape is not None:
         axis_of(node, attr(node, "axis"), len(types[0].shape))
     return same_type(node, types)
 
 
+@check.takes("x f")
 def _infer_mvn(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], FLOAT)
     if types[0].shape is not None:
         axes_of(node, attr(node, "axes"), len(types[0].shape))
     return same_type(node, types)
 
 
+@check.takes("x f 2+")
 def _infer_global_lp(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "input", FLOAT, (2, None))
     check.at_least(node, "p", attr(node, "p"), 1)
     shape = types[0].shape
     return [TensorType(types[0].dtype, None if shape is None else (*shape[:2], *(1,) * (len(shape) - 2)))]
@@ -117,21 +115,21 @@ def _global_lp(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "batch_normalization", _infer_batch, inputs=(5, 5),
+    "batch_normalization", _infer_batch,
     attrs={"epsilon": EPSILON, "momentum": 0.9, "training_mode": 0},
 )  # fmt: skip
-define("instance_normalization", _infer_instance, inputs=(3, 3), attrs={"epsilon": EPSILON})
+define("instance_normalization", _infer_instance, attrs={"epsilon": EPSILON})
 _LAYER = {"axis": -1, "epsilon": EPSILON, "stash_type": 1}
-define("layer_normalization", _infer_layer, inputs=(2, 3), attrs=_LAYER)
+define("layer_normalization", _infer_layer, attrs=_LAYER)
 define("rms_normalization", _infer_layer, _rms, inputs=(2, 2), attrs=_LAYER)
 define(
-    "group_normalization", _infer_group, inputs=(3, 3),
+    "group_normalization", _infer_group,
     attrs={"num_groups": REQUIRED, "epsilon": EPSILON, "stash_type": 1},
 )  # fmt: skip
 define(
-    "lrn", _infer_lrn, inputs=(1, 1), attrs={"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
+    "lrn", _infer_lrn, attrs={"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
     work=neighbors,
 )  # fmt: skip
-define("lp_normalization", _infer_lp, inputs=(1, 1), attrs={"axis": -1, "p": 2, "least": 0.0}, layout=Layout.AXIS)
-define("mean_variance_normalization", _infer_mvn, inputs=(1, 1), attrs={"axes": (0, 2, 3)})
-define("global_lp_pool", _infer_global_lp, _global_lp, inputs=(1, 1), attrs={"p": 2})
+define("lp_normalization", _infer_lp, attrs={"axis": -1, "p": 2, "least": 0.0}, layout=Layout.AXIS)
+define("mean_variance_normalization", _infer_mvn, attrs={"axes": (0, 2, 3)})
+define("global_lp_pool", _infer_global_lp, _global_lp, attrs={"p": 2})

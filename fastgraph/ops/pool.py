@@ -39,7 +39,7 @@ def _window(node: Node, spatial: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
 def infer_pool(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
     rank = len(attr(node, "kernel_shape"))
-    check.rank(node, x, rank + 2, rank + 2)
+    check.operand(node, x, f"x {rank + 2}")
     shape = x.shape if x.shape is not None else (None,) * (rank + 2)
     _, _, out, a = _window(node, shape[1:-1])
     if any(n is not None and n < 1 for n in out) and 0 not in shape[1:-1]:

@@ -12,7 +12,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .conv import WINDOW, conv_shape, need_zeros
-from .inference import FLOAT, FLOAT32, NUMBER, WHOLE, Types, axis_of, product
+from .inference import FLOAT32, Types, axis_of, product
 from .matmul import check_zero, matmul_shape
 from .narrow import is_narrow, rounded, saturated_to
 from .registry import Layout, attr, define, fail
@@ -76,56 +76,45 @@ def _dequantize(node: Node, inputs: list[Any]) -> list[Any]:
     return [(wide.astype(np.promote_types(factor.dtype, np.float32)) * factor).astype(dtype)]
 
 
+@check.takes("x f")
 def _infer_dynamic(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], FLOAT)
     return [TensorType(UINT8, types[0].shape), TensorType(FLOAT32, ()), TensorType(UINT8, ())]
 
 
+@check.takes(
+    "x iu, x_scale f one, x_zero_point one, w iu, w_scale f, w_zero_point, y_scale f one, y_zero_point iu one, bias? iu"
+)
 def _infer_qlinear_conv(node: Node, types: Types) -> list[TensorType]:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = types
-    _check_scales(node, x_scale, w_scale, y_scale)
-    for t in (x, w, y_zero, b):
-        check.kind(node, t, WHOLE)
+    check.one_dtype(node, [x_scale, w_scale, y_scale])
     rows = w.shape[0] if w.shape else None
-    need_zeros(node, x, x_zero, "the input's zero point", None)
-    need_zeros(node, w, w_zero, "the weight's zero point", rows)
-    check.one(node, y_zero, "the result's zero point")
-    for t, what in ((x_scale, "the input's scale"), (y_scale, "the result's scale")):
-        check.one(node, t, what, FLOAT)
+    need_zeros(node, x, x_zero, "x_zero_point", None)
+    need_zeros(node, w, w_zero, "w_zero_point", rows)
     if w_scale.shape not in ((), (1,), None):
-        check.shape(node, w_scale, "the weight's scale", rows)
+        check.shape(node, w_scale, "w_scale", rows)
     return [TensorType(y_zero.dtype, conv_shape(node, x, w, b))]
 
 
-def _check_scales(node: Node, *scales: TensorType) -> None:
-    for t in scales:
-        check.kind(node, t, FLOAT, "a scale")
-    check.one_dtype(node, scales)
-
-
+@check.takes("a iu, a_scale f, a_zero_point, b iu, b_scale f, b_zero_point, y_scale f, y_zero_point iu")
 def _infer_qlinear_matmul(node: Node, types: Types) -> list[TensorType]:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = types
-    _check_scales(node, a_scale, b_scale, y_scale)
-    for t in (a, b, y_zero):
-        check.kind(node, t, WHOLE)
-    check_zero(node, a, a_zero, "A's zero point", -2)
-    check_zero(node, b, b_zero, "B's zero point", -1)
-    check_zero(node, TensorType(None, a.shape), TensorType(None, a_scale.shape), "A's scale", -2)
-    check_zero(node, TensorType(None, b.shape), TensorType(None, b_scale.shape), "B's scale", -1)
+    check.one_dtype(node, [a_scale, b_scale, y_scale])
+    check_zero(node, a, a_zero, "a_zero_point", -2)
+    check_zero(node, b, b_zero, "b_zero_point", -1)
+    check_zero(node, TensorType(None, a.shape), TensorType(None, a_scale.shape), "a_scale", -2)
+    check_zero(node, TensorType(None, b.shape), TensorType(None, b_scale.shape), "b_scale", -1)
     shape = matmul_shape(node, a.shape, b.shape)
-    for t, what in ((y_scale, "the result's scale"), (y_zero, "the result's zero point")):
+    for t, what in ((y_scale, "y_scale"), (y_zero, "y_zero_point")):
         check_zero(node, TensorType(None, shape), TensorType(None, t.shape), what, -2)
     return [TensorType(y_zero.dtype, shape)]
 
 
+@check.takes("x iuf, scale f, zero_point? iuf")
 def _check_block(node: Node, types: Types) -> list[TensorType]:
     x, scale, zero = types
     check.at_least(node, "block_size", attr(node, "block_size"), 0)
-    check.kind(node, x, NUMBER)
-    check.kind(node, scale, FLOAT, "the scale")
-    check.kind(node, zero, NUMBER, "the zero point")
     if zero is not None and scale.shape is not None and not (product(scale.shape) == product(zero.shape or ()) == 1):
-        check.shape(node, zero, "the zero point", *scale.shape)
+        check.shape(node, zero, "zero_point", *scale.shape)
     if node.op == "dequantize_linear":
         check.one_dtype(node, [x, zero])
     elif zero is not None and attr(node, "output_dtype") not in (None, zero.dtype):
@@ -142,21 +131,21 @@ def _check_spread(node: Node, x: TensorType, scale: TensorType) -> None:
     axis = axis_of(node, attr(node, "axis"), len(x.shape))
     extent = x.shape[axis]
     if not block:
-        check.shape(node, scale, "the scale", extent)
+        check.shape(node, scale, "scale", extent)
         return
     parts = -(-extent // block) if isinstance(extent, int) else None
-    check.shape(node, scale, "the scale", *x.shape[:axis], parts, *x.shape[axis + 1 :])
+    check.shape(node, scale, "scale", *x.shape[:axis], parts, *x.shape[axis + 1 :])
 
 
 _LINEAR = {"axis": 1, "block_size": 0, "output_dtype": None}
 define(
-    "quantize_linear", _check_block, _quantize, inputs=(2, 3),
+    "quantize_linear", _check_block, _quantize,
     attrs={**_LINEAR, "saturate": 1, "precision": None, "format": ""},
 )  # fmt: skip
-define("dequantize_linear", _check_block, _dequantize, inputs=(2, 3), attrs=_LINEAR)
-define("dynamic_quantize_linear", _infer_dynamic, inputs=(1, 1))
+define("dequantize_linear", _check_block, _dequantize, attrs=_LINEAR)
+define("dynamic_quantize_linear", _infer_dynamic)
 define(
-    "qlinear_conv", _infer_qlinear_conv, inputs=(8, 9), attrs=WINDOW,
+    "qlinear_conv", _infer_qlinear_conv, attrs=WINDOW,
     weights=3, bias=8, layout=Layout.WINDOW, work=window(3),
 )  # fmt: skip
-define("qlinear_matmul", _infer_qlinear_matmul, inputs=(8, 8), weights=3, work=products(0, 3))
+define("qlinear_matmul", _infer_qlinear_matmul, weights=3, work=products(0, 3))

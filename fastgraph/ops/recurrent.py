@@ -16,7 +16,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .activation import FUNCTIONS, sigmoid
-from .inference import FLOAT, Types
+from .inference import Types
 from .registry import attr, define, fail
 from .work import squares
 
@@ -71,13 +71,11 @@ def _applied(name: str, values: Sequence[float], x: np.ndarray) -> Any:
     return function(x, *values[: len(defaults)])
 
 
+@check.takes("x f 3, w 3, r 3, b?, sequence_lens? iu 1, initial_h?, initial_c?, p?")
 def _infer(node: Node, types: Types) -> list[TensorType]:
     x, w, r = types[:3]
-    for t, what in ((x, "X"), (w, "W"), (r, "R")):
-        check.rank(node, t, 3, 3, what)
     check.one_of(node, "direction", attr(node, "direction"), DIRECTIONS)
     activations(node)
-    check.kind(node, x, FLOAT, "X")
     dtype = check.one_dtype(node, [*types[:4], *types[5:]])
     directions, first = DIRECTIONS[attr(node, "direction")], attr(node, "layout")
     hidden = r.shape[2] if r.shape else attr(node, "hidden_size")
@@ -92,7 +90,6 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     check.shape(node, w, "W", directions, rows, x.shape[2] if x.shape else None)
     check.shape(node, r, "R", directions, rows, hidden)
     check.shape(node, types[3], "B", directions, 2 * rows if rows is not None else None)
-    check.vector(node, types[4], "sequence_lens")
     check.shape(node, types[4], "sequence_lens", batch)
     check.inside(node, "sequence_lens", node.const(4), 0, steps + 1 if isinstance(steps, int) else None)
     for t in types[5:7]:
@@ -219,5 +216,5 @@ _ATTRS = {
 }  # fmt: skip
 define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS, work=squares)
 define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0}, work=squares)
-define("lstm", _infer, _recurrent, inputs=(3, 8), attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0},
+define("lstm", _infer, _recurrent, attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0},
        work=squares)  # fmt: skip

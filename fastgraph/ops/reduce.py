@@ -11,7 +11,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .elementwise import divide
-from .inference import ARITHMETIC, BOOL, INT64, NUMBER, WHOLE, Types, average, axes_of, axis_of, ints, lowest, same_type
+from .inference import BOOL, INT64, Types, average, axes_of, axis_of, ints, lowest, same_type
 from .registry import Layout, Quant, attr, define, fail
 
 
@@ -59,11 +59,10 @@ def reduced_axes(node: Node, rank: int, axes: Any) -> tuple[int, ...] | None:
     return axes_of(node, ints(axes), rank)
 
 
+@check.takes("x, axes? iu 0-1")
 def infer_reduce(node: Node, types: Types) -> list[TensorType]:
     x, axes_type = types
-    check.kind(node, x, ARITHMETIC if node.op not in ("reduce_max", "reduce_min") else NUMBER + "b")
-    if axes_type is not None:
-        check.tensor(node, axes_type, "axes", WHOLE, (0, 1))
+    check.operand(node, x, "x biuf" if node.op in ("reduce_max", "reduce_min") else "x iufc")
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     given = node.const(1)
@@ -115,6 +114,7 @@ def _arg(find: Callable[..., Any]) -> Callable[[Node, list[Any]], list[Any]]:
     return reference
 
 
+@check.takes("x iufc, axis iu one")
 def _infer_running(node: Node, types: Types) -> list[TensorType]:
     axis = node.const(1)
     if axis is not None and types[0].shape is not None:
@@ -145,12 +145,12 @@ REDUCTION_FACTS: dict[str, dict[str, Any]] = {
 _REDUCE = {"keepdims": 1, "noop_with_empty_axes": 0, "axes": None}
 for _name, _function in REDUCTIONS.items():
     define(
-        _name, infer_reduce, _reduction(_function), inputs=(1, 2), attrs=_REDUCE,
+        _name, infer_reduce, _reduction(_function), attrs=_REDUCE,
         layout=Layout.AXES, shaped_by=(1,), **REDUCTION_FACTS.get(_name, {}),
     )  # fmt: skip
 _ARG = {"axis": 0, "keepdims": 1, "select_last_index": 0}
 define("arg_max", _infer_arg, _arg(np.argmax), inputs=(1, 1), attrs=_ARG)
 define("arg_min", _infer_arg, _arg(np.argmin), inputs=(1, 1), attrs=_ARG)
-_RUNNING: dict[str, Any] = {"inputs": (2, 2), "attrs": {"exclusive": 0, "reverse": 0}, "layout": Layout.AXIS, "axis": 1}
+_RUNNING: dict[str, Any] = {"attrs": {"exclusive": 0, "reverse": 0}, "layout": Layout.AXIS, "axis": 1}
 for _name, _function in {"cum_sum": _running(np.cumsum, 0), "cum_prod": _running(np.cumprod, 1)}.items():
-    define(_name, check.of_kind(ARITHMETIC, _infer_running), _function, **_RUNNING)
+    define(_name, _infer_running, _function, **_RUNNING)

@@ -135,32 +135,33 @@ def define(
     name: str,
     infer: Infer,
     reference: Reference | None = None,
-    inputs: tuple[int, int | None] = (0, None),
+    inputs: tuple[int, int | None] | None = None,
     attrs: Mapping[str, Any] | None = None,
     **facts: Any,
 ) -> None:
     """Add an operator; a second definition of a name is a defect.
 
-    `inputs` is the least and the greatest number of inputs (None: any); the functions see their lists
-    filled up with None to the greatest, and the first `inputs[0]` present. Without a reference the operator means what
-    the rules that decompose it write. `facts`: further fields of `Op`. What is a step has layout EACH; that, and what
-    moves, has kernels for integers; unless told.
+    `inputs` is the least and the greatest number of inputs (None: any), by default those that `check.takes` lists. The
+    functions see their lists filled up with None to the greatest, and the first `inputs[0]` present. Without a
+    reference the operator means what the rules that decompose it write. `facts`: further fields of `Op`. What is a step
+    has layout EACH; that, and what moves, has kernels for integers; unless told.
     """
     assert name not in _defined, f"operator {name} is defined twice"
     meaning = reference or _by_rules
+    counts: tuple[int, int | None] = getattr(infer, "inputs", (0, None)) if inputs is None else inputs
 
     def typed(node: Node, types: list[Any]) -> list[TensorType]:
         for flag in FLAGS.intersection(node.attrs) if node.attrs else ():
             if node.attrs[flag] not in (0, 1, None):
                 fail(node, f"{flag} must be 0 or 1, found {node.attrs[flag]!r}")
-        results = _per_output(node, infer(node, _filled(node, types[: _own(node, types)], inputs)))
+        results = _per_output(node, infer(node, _filled(node, types[: _own(node, types)], counts)))
         for result in results:
             _check_size(node, result)
         return results
 
     def computed(node: Node, arrays: list[Any]) -> list[Any]:
         own = _own(node, arrays)
-        results = _per_output(node, meaning(node, _filled(node, arrays[:own], inputs)))
+        results = _per_output(node, meaning(node, _filled(node, arrays[:own], counts)))
         return [evaluate_chain(node.attrs["chain"], [*results, *arrays[own:]])] if _ends_in_chain(node) else results
 
     if facts.get("step"):

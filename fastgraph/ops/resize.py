@@ -12,7 +12,7 @@ from ..ir import Dim, Node, TensorType
 from ..kernels.move.coordinates import COORDINATES, NEAREST, nearest_indices
 from ..kernels.move.resize_tables import Axis, ResizeTable, resize_table
 from . import check
-from .inference import FLOAT, WHOLE, Types, axes_of
+from .inference import Types, axes_of
 from .registry import Quant, attr, define, fail
 from .work import resize
 
@@ -67,6 +67,7 @@ def resized(node: Node, shape: Any, scales: Any, sizes: Any) -> tuple[list[Dim],
     return out, factor
 
 
+@check.takes("x, roi? f 1, scales? f 1, sizes? iu 1")
 def _infer_resize(node: Node, types: Types) -> list[TensorType]:
     x = types[0]
     for name, allowed in (
@@ -76,8 +77,6 @@ def _infer_resize(node: Node, types: Types) -> list[TensorType]:
         ("keep_aspect_ratio_policy", POLICIES),
     ):
         check.one_of(node, name, attr(node, name), allowed)
-    for index, what in ((1, "roi"), (2, "scales"), (3, "sizes")):
-        check.vector(node, types[index], what, WHOLE if what == "sizes" else FLOAT)
     if attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
         if types[1] is None:
             fail(node, "tf_crop_and_resize crops to a roi, which is absent")
@@ -173,7 +172,6 @@ define(
     "resize",
     _infer_resize,
     _resize,
-    inputs=(1, 4),
     attrs={
         "mode": "nearest", "coordinate_transformation_mode": "half_pixel",
         "nearest_mode": "round_prefer_floor", "cubic_coeff_a": -0.75, "exclude_outside": 0,

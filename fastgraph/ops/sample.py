@@ -11,7 +11,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..kernels.move.resize_tables import cubic_weight
 from . import check
-from .inference import FLOAT, NUMBER, Types, ints, shown
+from .inference import Types, ints, shown
 from .registry import REQUIRED, attr, define, fail
 from .resize import converted
 from .work import squares
@@ -64,13 +64,11 @@ def _taps(where: np.ndarray, size: int, mode: str, outside: str, corners: bool) 
     return found
 
 
+@check.takes("x biuf 3+, grid f")
 def _infer_grid_sample(node: Node, types: Types) -> list[TensorType]:
     x, grid = types
-    check.rank(node, x, 3)
     check.one_of(node, "mode", attr(node, "mode"), ("nearest", "linear", "cubic"))
     check.one_of(node, "padding_mode", attr(node, "padding_mode"), ("zeros", "border", "reflection"))
-    check.kind(node, x, "biuf")
-    check.kind(node, grid, FLOAT, "grid")
     if x.shape is None or grid.shape is None:
         return [TensorType(x.dtype, None)]
     if len(grid.shape) != len(x.shape):
@@ -91,10 +89,9 @@ def _grid_sample(node: Node, inputs: list[Any]) -> list[Any]:
     return [converted(y.reshape(*x.shape[:2], *grid.shape[1:-1]), x.dtype)]
 
 
+@check.takes("theta f 3, size iu 1")
 def _infer_affine_grid(node: Node, types: Types) -> list[TensorType]:
     theta, size = types[0], node.const(1)
-    check.tensor(node, theta, "theta", FLOAT, 3)
-    check.vector(node, types[1], "size")
     if size is None:
         return [TensorType(theta.dtype, None)]
     shape = ints(size)
@@ -117,10 +114,9 @@ def affine_places(size: list[int], corners: bool) -> np.ndarray:
     return np.stack([*(p.ravel() for p in reversed(places)), np.ones(math.prod(spatial))], -1)
 
 
+@check.takes("image 4, places f 2, image_numbers")
 def _infer_boxes(node: Node, types: Types) -> list[TensorType]:
     x, places, images = types
-    check.rank(node, x, 4, 4, "the image")
-    check.tensor(node, places, "places", FLOAT, 2)
     height, width = attr(node, "size")
     check.shape(node, places, "places", None, height + width)
     count = places.shape[0] if places.shape else None
@@ -146,10 +142,9 @@ def _boxes(node: Node, inputs: list[Any]) -> list[Any]:
     return [(whole if attr(node, "every") else whole[:, 0]).astype(x.dtype)]
 
 
+@check.takes("image iuf 4, coordinates iuf 4")
 def _infer_resample(node: Node, types: Types) -> list[TensorType]:
     x, where = types
-    check.tensor(node, x, "the image", NUMBER, 4)
-    check.tensor(node, where, "coordinates", NUMBER, 4)
     lead = x.shape[:2] if x.shape else (None, None)
     if where.shape is not None:
         check.shape(node, where, "coordinates", lead[0], *where.shape[1:3], 2)
@@ -181,16 +176,16 @@ def _resample(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "grid_sample", _infer_grid_sample, _grid_sample, inputs=(2, 2),
+    "grid_sample", _infer_grid_sample, _grid_sample,
     attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros"},
 )  # fmt: skip
-define("affine_grid", _infer_affine_grid, inputs=(2, 2), attrs={"align_corners": 0}, shaped_by=(1,))
+define("affine_grid", _infer_affine_grid, attrs={"align_corners": 0}, shaped_by=(1,))
 define(
-    "sample_boxes", _infer_boxes, _boxes, inputs=(3, 3),
+    "sample_boxes", _infer_boxes, _boxes,
     attrs={"size": REQUIRED, "mode": "linear", "outside": "border", "pad_value": 0.0, "every": 0}, work=squares,
 )  # fmt: skip
 define(
-    "resample", _infer_resample, _resample, inputs=(2, 2),
+    "resample", _infer_resample, _resample,
     attrs={"mode": "linear", "padding": "constant", "pad_value": 0.0, "units": "unnormalized", "corners": 0},
     work=squares,
 )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ir import Dim, Node, Shape, TensorType
 from . import check
-from .inference import INT64, WHOLE, Types, axes_of, broadcast, ints, length, product, shown, unknown_dims
+from .inference import INT64, Types, axes_of, broadcast, ints, length, product, shown, unknown_dims
 from .registry import REQUIRED, Layout, attr, define, fail
 
 
@@ -87,14 +87,9 @@ def _remainder(node: Node, shape: Shape | None, left: list[Dim] | None, given: i
     return numbers // given
 
 
-def _need_shape(node: Node, t: TensorType, what: str = "shape") -> None:
-    """ModelError unless a value can hold extents: whole numbers, one or a vector of them."""
-    check.tensor(node, t, what, WHOLE, (0, 1))
-
-
+@check.takes("x, shape iu 0-1")
 def _infer_reshape(node: Node, types: Types) -> list[TensorType]:
     target = node.const(1)
-    _need_shape(node, types[1])
     if target is None and length(types[1]) != 0:
         return [TensorType(types[0].dtype, unknown_dims(types[1]))]
     shape = reshaped(node, types[0].shape, [] if target is None else ints(target))
@@ -123,10 +118,9 @@ def _flatten(node: Node, inputs: list[Any]) -> list[Any]:
     return [x.reshape(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:])))]
 
 
+@check.takes("x, axes? iu 0-1")
 def _infer_squeeze(node: Node, types: Types) -> list[TensorType]:
     x, given = types[0], node.const(1)
-    if types[1] is not None:
-        _need_shape(node, types[1], "axes")
     if x.shape is None or (types[1] is not None and given is None):
         return [TensorType(x.dtype, None)]
     if given is None:
@@ -144,9 +138,9 @@ def _squeeze(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.squeeze(x, None if axes is None else axes_of(node, ints(axes), x.ndim))]
 
 
+@check.takes("x, axes iu 0-1")
 def _infer_unsqueeze(node: Node, types: Types) -> list[TensorType]:
     x, given = types[0], node.const(1)
-    _need_shape(node, types[1], "axes")
     if x.shape is None or given is None:
         n = length(types[1])
         return [TensorType(x.dtype, None if x.shape is None or n is None else (None,) * (len(x.shape) + n))]
@@ -160,9 +154,9 @@ def _unsqueeze(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.expand_dims(x, axes_of(node, ints(axes), x.ndim + axes.size))]
 
 
+@check.takes("x, shape iu 0-1")
 def _infer_expand(node: Node, types: Types) -> list[TensorType]:
     x, target = types[0], node.const(1)
-    _need_shape(node, types[1])
     shape = unknown_dims(types[1]) if target is None else tuple(ints(target))
     if target is None and shape is not None and x.shape is not None:
         return [TensorType(x.dtype, (None,) * max(len(shape), len(x.shape)))]
@@ -174,9 +168,9 @@ def _expand(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(ints(target)))).copy()]
 
 
+@check.takes("x, repeats iu 1")
 def _infer_tile(node: Node, types: Types) -> list[TensorType]:
     x, repeats = types[0], node.const(1)
-    check.vector(node, types[1], "repeats")
     if x.shape is not None:
         check.shape(node, types[1], "repeats", len(x.shape))
     if x.shape is None or repeats is None:
@@ -201,9 +195,9 @@ def _shape(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(inputs[0].shape[_span(node, inputs[0].ndim)], np.int64)]
 
 
+@check.takes("shape iu 0-1")
 def _infer_constant_of_shape(node: Node, types: Types) -> list[TensorType]:
     value, shape = np.asarray(attr(node, "value")), node.const(0)
-    _need_shape(node, types[0])
     return [TensorType(value.dtype, unknown_dims(types[0]) if shape is None else tuple(ints(shape)))]
 
 
@@ -242,19 +236,19 @@ def _infer_size(node: Node, types: Types) -> list[TensorType]:
 
 _ORDER: dict[str, Any] = {"moves": True, "layout": Layout.ORDER, "shaped_by": (1,)}
 define("transpose", _infer_transpose, _transpose, inputs=(1, 1), attrs={"perm": None}, moves=True)
-define("reshape", _infer_reshape, _reshape, inputs=(2, 2), attrs={"allowzero": 0}, **_ORDER)
+define("reshape", _infer_reshape, _reshape, attrs={"allowzero": 0}, **_ORDER)
 define("flatten", _infer_flatten, _flatten, inputs=(1, 1), attrs={"axis": 1}, moves=True, layout=Layout.ORDER)
-define("squeeze", _infer_squeeze, _squeeze, inputs=(1, 2), **_ORDER)
-define("unsqueeze", _infer_unsqueeze, _unsqueeze, inputs=(2, 2), **_ORDER)
-define("expand", _infer_expand, _expand, inputs=(2, 2), moves=True, shaped_by=(1,))
+define("squeeze", _infer_squeeze, _squeeze, **_ORDER)
+define("unsqueeze", _infer_unsqueeze, _unsqueeze, **_ORDER)
+define("expand", _infer_expand, _expand, moves=True, shaped_by=(1,))
 define(
-    "tile", _infer_tile, lambda node, inputs: [np.tile(inputs[0], ints(inputs[1]))], inputs=(2, 2), moves=True,
+    "tile", _infer_tile, lambda node, inputs: [np.tile(inputs[0], ints(inputs[1]))], moves=True,
     shaped_by=(1,),
 )  # fmt: skip
 define("shape", _infer_shape, _shape, inputs=(1, 1), attrs={"start": 0, "end": None})
 define("size", _infer_size, lambda node, inputs: [np.array(inputs[0].size, np.int64)], inputs=(1, 1))
 define(
-    "constant_of_shape", _infer_constant_of_shape, _constant_of_shape, inputs=(1, 1),
+    "constant_of_shape", _infer_constant_of_shape, _constant_of_shape,
     attrs={"value": np.zeros(1, np.float32)}, shaped_by=(0,),
 )  # fmt: skip
 _DEPTH = {"blocksize": REQUIRED, "mode": "DCR"}

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from . import check
-from .inference import WHOLE, Types
+from .inference import Types
 from .registry import REQUIRED, attr, define, fail
 
 REDUCTIONS: dict[str, Any] = {
@@ -29,7 +29,6 @@ def _batch_axes(offset: tuple[int, ...], rank: int) -> list[int]:
 
 
 def _checked(node: Node, rank: int, places: TensorType) -> None:
-    check.kind(node, places, WHOLE, "places")
     for name in ("collapsed_dims", "start_map", "offset_dims"):
         dims = list(attr(node, name))
         if len(set(dims)) != len(dims) or (name != "offset_dims" and any(not 0 <= d < rank for d in dims)):
@@ -45,6 +44,7 @@ def _checked(node: Node, rank: int, places: TensorType) -> None:
         fail(node, f"offset and collapsed dimensions must be {rank} together")
 
 
+@check.takes("x, places iu")
 def _infer_gather(node: Node, types: Types) -> list[TensorType]:
     x, places = types
     if x.shape is None or places.shape is None:
@@ -117,6 +117,7 @@ def _scatter(node: Node, inputs: list[Any]) -> list[Any]:
     return [y]
 
 
+@check.takes("x, places iu, updates")
 def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
     x, places, updates = types
     check.one_of(node, "reduction", attr(node, "reduction"), ("none", *REDUCTIONS))
@@ -134,8 +135,8 @@ def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
 
 
 define(
-    "gather_slices", _infer_gather, _gather, inputs=(2, 2), moves=True,
+    "gather_slices", _infer_gather, _gather, moves=True,
     attrs={**DIMENSIONS, "slice_sizes": REQUIRED, "checked": 0},
 )  # fmt: skip
-define("scatter_slices", _infer_scatter, _scatter, inputs=(3, 3), attrs={**DIMENSIONS, "reduction": "none"},
+define("scatter_slices", _infer_scatter, _scatter, attrs={**DIMENSIONS, "reduction": "none"},
        updates=True)  # fmt: skip

@@ -10,20 +10,17 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .detection import as_corners, overlapping
-from .inference import INT64, NUMBER, Types, ints
+from .inference import INT64, Types, ints, whole
 from .registry import define
 from .work import squares
 
 
+@check.takes(
+    "boxes iuf 2, scores iuf 1, max_output_size iu one, iou_threshold iuf one, score_threshold iuf one, sigma? iuf one"
+)
 def _infer(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 2, 2, "boxes")
-    check.rank(node, types[1], 1, 1, "scores")
     check.shape(node, types[0], "boxes", types[1].shape[0] if types[1].shape else None, 4)
-    for t in types[:2]:
-        check.kind(node, t, NUMBER, "boxes and scores")
-    for t, what in zip(types[3:], ("the overlap", "the least score", "sigma"), strict=True):
-        check.one(node, t, what, NUMBER)
-    most = check.whole(node, 2, "the greatest number of boxes")
+    most = whole(node, 2)
     count = None if most is None else max(most, 0)
     return [TensorType(INT64, (count,)), TensorType(types[1].dtype, (count,)), TensorType(INT64, ())]
 
@@ -61,4 +58,4 @@ def _suppression(node: Node, inputs: list[Any]) -> list[Any]:
     return [indices, found, np.array(len(chosen), np.int64)]
 
 
-define("box_suppression", _infer, _suppression, inputs=(5, 6), work=squares)
+define("box_suppression", _infer, _suppression, work=squares)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir import Node, TensorType
 from ...ops import check
-from ...ops.inference import FLOAT, INT32, STRING, WHOLE, Types, ints
+from ...ops.inference import INT32, STRING, Types, ints
 from ...ops.registry import REQUIRED, attr, define, fail
 from ...ops.work import in_python, squares
 from .farmhash import fingerprint
@@ -19,11 +19,9 @@ UINT8 = np.dtype(np.uint8)
 COMBINERS = ("SUM", "MEAN", "SQRTN")
 
 
+@check.takes("lookup 1, keys 1, values 1+")
 def _infer_table_rows(node: Node, types: Types) -> list[TensorType]:
     lookup, keys, values = types
-    check.rank(node, lookup, 1, 1, "lookup")
-    check.rank(node, keys, 1, 1, "keys")
-    check.rank(node, values, 1, None, "values")
     check.shape(node, keys, "keys", values.shape[0] if values.shape else None)
     n = lookup.shape[0] if lookup.shape else None
     rows = None if values.shape is None else (n, *values.shape[1:])
@@ -42,11 +40,11 @@ def _table_rows(node: Node, inputs: list[Any]) -> list[Any]:
     return [out, hits.astype(np.uint8)]
 
 
+@check.takes("query, keys, values, default one")
 def _infer_find(node: Node, types: Types) -> list[TensorType]:
     query, keys, values, default = types
     check.one_dtype(node, [query, keys])
     check.one_dtype(node, [values, default])
-    check.one(node, default, "the default", "biufcO")
     if keys.shape is not None:
         check.shape(node, values, "values", *keys.shape)
     return [TensorType(values.dtype, query.shape)]
@@ -63,12 +61,9 @@ def _find(node: Node, inputs: list[Any]) -> list[Any]:
     return [found.reshape(query.shape)]
 
 
+@check.takes("ids iu 1, indices iu 2, dense_shape iu 1, weights, values f 2+")
 def _infer_sparse(node: Node, types: Types) -> list[TensorType]:
     ids, indices, dense, weights, values = types
-    check.vector(node, ids, "ids")
-    check.tensor(node, indices, "indices", WHOLE, 2)
-    check.vector(node, dense, "the dense shape")
-    check.tensor(node, values, "values", FLOAT, (2, None))
     check.one_of(node, "combiner", attr(node, "combiner"), COMBINERS)
     count = ids.shape[0] if ids.shape else None
     check.shape(node, indices, "indices", count, dense.shape[0] if dense.shape else None)
@@ -104,10 +99,9 @@ def _sparse(node: Node, inputs: list[Any]) -> list[Any]:
     return [out.reshape(*lead, *values.shape[1:])]
 
 
+@check.takes("hash f 2, items 1+, weights?")
 def _infer_lsh(node: Node, types: Types) -> list[TensorType]:
     seeds = types[0]
-    check.tensor(node, seeds, "hash", FLOAT, 2)
-    check.rank(node, types[1], 1, None, "items")
     if types[1].shape:
         check.shape(node, types[2], "weights", types[1].shape[0])
     if types[1].dtype == STRING:
@@ -155,19 +149,19 @@ def _skip_grams(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array(found, object).reshape(-1)]
 
 
+@check.takes("text O one")
 def _infer_skip_grams(node: Node, types: Types) -> list[TensorType]:
     if not 0 <= attr(node, "ngram_size") <= 64:
         fail(node, f"ngram_size must be from 0 to 64, found {attr(node, 'ngram_size')}")
     check.at_least(node, "max_skip_size", attr(node, "max_skip_size"), 0)
-    check.one(node, types[0], "the text", "O")
     return [TensorType(STRING, (None,))]
 
 
-define("hashtable_lookup", _infer_table_rows, _table_rows, inputs=(3, 3))
-define("hashtable_find", _infer_find, _find, inputs=(4, 4), work=in_python)
-define("embedding_lookup_sparse", _infer_sparse, _sparse, inputs=(5, 5), attrs={"combiner": "SUM"}, shaped_by=(2,))
-define("lsh_projection", _infer_lsh, _lsh, inputs=(2, 3), attrs={"dense": 0}, work=squares)
+define("hashtable_lookup", _infer_table_rows, _table_rows)
+define("hashtable_find", _infer_find, _find, work=in_python)
+define("embedding_lookup_sparse", _infer_sparse, _sparse, attrs={"combiner": "SUM"}, shaped_by=(2,))
+define("lsh_projection", _infer_lsh, _lsh, attrs={"dense": 0}, work=squares)
 define(
-    "skip_gram", _infer_skip_grams, _skip_grams, inputs=(1, 1),
+    "skip_gram", _infer_skip_grams, _skip_grams,
     attrs={"ngram_size": REQUIRED, "max_skip_size": 0, "include_all_ngrams": 0}, work=squares,
 )  # fmt: skip

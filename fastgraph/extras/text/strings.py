@@ -26,9 +26,8 @@ def _strings(node: Node, items: list[Any], shape: Any) -> np.ndarray:
     return out.reshape(shape)
 
 
+@check.takes("x O, y O")
 def _infer_concat(node: Node, types: Types) -> list[TensorType]:
-    for t in types:
-        check.kind(node, t, "O")
     return [TensorType(STRING, broadcast(node, [t.shape for t in types]))]
 
 
@@ -40,8 +39,8 @@ def _concat(node: Node, inputs: list[Any]) -> list[Any]:
     return [_strings(node, [str(x) + str(y) for x, y in zip(a.flat, b.flat, strict=True)], a.shape)]
 
 
+@check.takes("x O")
 def _infer_split(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], "O")
     if attr(node, "maxsplit") is not None:
         check.at_least(node, "maxsplit", attr(node, "maxsplit"), 0)
     shape = types[0].shape
@@ -60,8 +59,8 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
     return [_strings(node, items, (*x.shape, width)), counts]
 
 
+@check.takes("x O")
 def _infer_match(node: Node, types: Types) -> list[TensorType]:
-    check.kind(node, types[0], "O")
     _automaton(node)
     return [TensorType(BOOL, types[0].shape)]
 
@@ -79,8 +78,8 @@ def _match(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.array([wanted.matches(str(s)) for s in x.flat], bool).reshape(x.shape)]
 
 
+@check.takes("x O 1-2")
 def _infer_normalize(node: Node, types: Types) -> list[TensorType]:
-    check.tensor(node, types[0], "input", "O", (1, 2))
     check.one_of(node, "case_change_action", attr(node, "case_change_action"), ("NONE", "LOWER", "UPPER"))
     shape = types[0].shape
     if shape is not None and len(shape) == 2 and shape[0] not in (1, None) and isinstance(shape[0], int):
@@ -107,10 +106,10 @@ def _matching(node: Node) -> tuple[int, int]:
     return 100 * characters * automaton(node.attrs.get("pattern") or "").states, 0
 
 
-define("string_concat", _infer_concat, _concat, inputs=(2, 2))
-define("string_split", _infer_split, _split, inputs=(1, 1), attrs={"delimiter": None, "maxsplit": None})
-define("regex_full_match", _infer_match, _match, inputs=(1, 1), attrs={"pattern": None}, work=_matching)
+define("string_concat", _infer_concat, _concat)
+define("string_split", _infer_split, _split, attrs={"delimiter": None, "maxsplit": None})
+define("regex_full_match", _infer_match, _match, attrs={"pattern": None}, work=_matching)
 define(
-    "string_normalizer", _infer_normalize, _normalize, inputs=(1, 1),
+    "string_normalizer", _infer_normalize, _normalize,
     attrs={"case_change_action": "NONE", "is_case_sensitive": 0, "locale": None, "stopwords": None}, work=in_python,
 )  # fmt: skip

@@ -23,8 +23,8 @@ MOST = 1 << 20
 """Comparisons of a step; what takes more is looked up."""
 
 
+@check.takes("x 1-2")
 def _infer_tf_idf(node: Node, types: Types) -> list[TensorType]:
-    check.rank(node, types[0], 1, 2)
     _check_pool(node, types[0])
     shape = types[0].shape
     width = max(attr(node, "ngram_indexes"), default=-1) + 1
@@ -36,7 +36,7 @@ def _check_pool(node: Node, x: TensorType) -> None:
     strings, numbers = attr(node, "pool_strings"), attr(node, "pool_int64s")
     if bool(strings) == bool(numbers):
         fail(node, "needs either pool_strings or pool_int64s")
-    check.kind(node, x, "O" if strings else "iu")
+    check.operand(node, x, f"x {'O' if strings else 'iu'}")
     check.one_of(node, "mode", attr(node, "mode"), ("TF", "IDF", "TFIDF"))
     least, most, skip = (attr(node, name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
     counts, places, pool = list(attr(node, "ngram_counts")), attr(node, "ngram_indexes"), strings or numbers
@@ -86,7 +86,7 @@ def _tf_idf(node: Node, inputs: list[Any]) -> list[Any]:
 _NAMES = ("max_gram_length", "max_skip_count", "min_gram_length", "mode", "ngram_counts", "ngram_indexes")
 _POOL = {"pool_int64s": None, "pool_strings": None, "weights": None}
 _ATTRS = {**dict.fromkeys(_NAMES, REQUIRED), **_POOL}
-define("tf_idf_vectorizer", _infer_tf_idf, _tf_idf, inputs=(1, 1), attrs=_ATTRS, work=squares)
+define("tf_idf_vectorizer", _infer_tf_idf, _tf_idf, attrs=_ATTRS, work=squares)
 
 
 @rule("rare", "tf_idf_vectorizer")
