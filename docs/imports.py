@@ -53,9 +53,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "compile": ("base", "ir", *KERNELS, "passes", "plan", "objects", "shared"),
     "runtime": ("base", "fastgraph", "ir", "ops", *KERNELS, "passes", "plan", "objects", "shared", "compile", "saved"),
     "loading": ("base", "ir", "kernels.isa", "frontends", "runtime", "saved"),
-    "demo": ("base", "plan", "loading"),
+    "demo": ("base", "kernels.isa", "plan", "runtime", "loading"),
     "tools": ("base", "ir", "ops", *KERNELS, "frontends", *FORMATS, "rules", "passes",
-              "plan", "objects", "shared", "compile", "runtime",
+              "plan", "objects", "saved", "shared", "compile", "runtime",
               "loading", "fastgraph", "demo"),
     "__main__": ("tools",),
 }  # fmt: skip

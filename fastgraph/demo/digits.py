@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from .. import disturbance
+from ..kernels.isa.tiers import NUMPY
 from ..loading import load
 from ..plan.describe import kernel_counts
+from ..runtime.model import Model
 from ..text import bytes_text, table
 from . import MODEL, held_out
 
@@ -49,6 +55,7 @@ def classify(threads: int = 1, isa: str | None = None) -> dict[str, Any]:
         "threads": threads,
         "steps": len(model.plan.program.steps),
         "kernels": kernel_counts(model.plan.program),
+        "saved": None if model.tier is NUMPY else saved(model),
     }
 
 
@@ -60,6 +67,47 @@ def _timed(run: Callable[[dict[str, np.ndarray]], Any], images: np.ndarray) -> l
         run({"image": image})
         seconds.append(perf_counter() - start)
     return seconds
+
+
+ALONE = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("numba", "llvmlite", "google", "flatbuffers"):
+            raise ImportError(f"{name} is not to be imported")
+
+sys.meta_path.insert(0, Missing())
+import numpy as np
+from time import perf_counter
+start = perf_counter()
+import fastgraph as fg
+model = fg.load(sys.argv[1], trusted=True)
+result = model.run({"image": np.load(sys.argv[2])})["probabilities"]
+print(perf_counter() - start, int(result.argmax()))
+"""
+"""A program of its own, which has NumPy and no compiler."""
+
+
+def saved(model: Model) -> dict[str, Any]:
+    """The model saved as a program, and run by a process that has NumPy alone: bytes, seconds to save it, seconds from
+    the import of fastgraph to the first result, and whether that is this model's.
+    """
+    image = held_out()[0][0]
+    with TemporaryDirectory() as folder:
+        files = os.path.join(folder, "digits.fgm"), os.path.join(folder, "image.npy")
+        np.save(files[1], image)
+        start = perf_counter()
+        model.save(files[0])
+        took, nbytes = perf_counter() - start, os.path.getsize(files[0])
+        env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+        done = subprocess.run(
+            [sys.executable, "-c", ALONE, *files], check=True, capture_output=True, text=True, env=env
+        )
+    seconds, label = done.stdout.split()
+    same = int(label) == int(model(image).argmax())
+    return {"bytes": nbytes, "save_seconds": took, "first_result_seconds": float(seconds), "same": same}
 
 
 def save(folder: str) -> list[Path]:
@@ -83,6 +131,10 @@ def text(result: dict[str, Any]) -> str:
         ("kernels", f"{kernels} ({result['isa']})"),
         ("loading", f"{result['load_seconds']:.2f} s (the first time, kernels are compiled for this CPU)"),
     ]
+    if each := result["saved"]:
+        rows.append(("saved", f"a program of {bytes_text(each['bytes'])}, in {each['save_seconds']:.2f} s"))
+        first = f"{1e3 * each['first_result_seconds']:.0f} ms from the import of fastgraph to the first result"
+        rows.append(("NumPy alone", f"{first}{'' if each['same'] else ', WHICH IS ANOTHER'}"))
     if result["disturbance"]["noisy"]:
         rows.insert(2, ("", f"the latency means little: {disturbance.text(result['disturbance'])}"))
     return "\n".join(table(rows))

@@ -311,6 +311,11 @@ class Model:
     # -- what is known before the first run
 
     @property
+    def planned(self) -> bool:
+        """Whether there is a plan: else the first run makes one, or `resize`."""
+        return self._plans.current is not None
+
+    @property
     def arena_bytes(self) -> int:
         """Bytes of activation memory of the current plan."""
         return self._planned().arena_bytes

@@ -32,6 +32,7 @@ Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block 
   fastgraph run net.tflite --input cat.jpg --labels labels.txt
   fastgraph bench net.onnx --against onnxruntime,openvino
   fastgraph verify net.onnx --against onnxruntime        is it computed right, step by step
+  fastgraph compile net.onnx                save a program that runs without a compiler
   fastgraph kernels --build                 compile all kernels now, for a container or a read-only system
 """
 
@@ -64,6 +65,7 @@ stands for: uint8[1,10] {0.5 * (q - 128)}.
   fastgraph inspect net.onnx --asm 3         a step's arguments by name, and the machine code of its kernel
   fastgraph inspect net.mlpackage --function decode
   fastgraph inspect --host folder net.tflite      what NumPy computes, of all networks there, since no kernel does it
+  fastgraph inspect net.fgm --check         what is in a saved program; none of it is run
   fastgraph inspect net.onnx --json
 """
 
@@ -101,6 +103,18 @@ magnitudes that a result comes from; of integers it is a difference of stored nu
 Exit code 1 when something differs, 2 when a file could not be checked: the others are.
 Steps that NumPy computes have no reference beside them. An operator whose result is within a kernel is compared with
 what follows from it. Where an operator differs and no step, the rule is wrong that wrote the operator as those steps.
+"""
+
+COMPILE = """\
+Save a program that fastgraph.load maps and runs without a compiler: plans, machine code, packed weights, and the graph,
+of which further shapes are planned where there is a compiler. Copy the file to where it runs; NumPy is all it needs.
+
+  fastgraph compile net.onnx                                   net.fgm, for this CPU
+  fastgraph compile net.onnx -o out.fgm --isa avx2,avx512vnni,amx
+  fastgraph compile net.onnx --shape x=1,3,224,224 --shape x=8,3,224,224       two sets of shapes
+  fastgraph inspect net.fgm                                    what is in it
+
+A load takes the widest tier that its CPU has. The file holds machine code: load it as you would run a program.
 """
 
 DIGITS = """\
@@ -195,13 +209,16 @@ def parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=summary, description=description, formatter_class=_Raw)
         sub.set_defaults(command=command)
         tiers = (*BY_NAME, NUMPY.name) if name != "kernels" else tuple(BY_NAME)
-        sub.add_argument("--isa", choices=tiers, metavar="TIER", help=f"{', '.join(tiers)}; default: the widest here")
+        if name != "compile":
+            said = f"{', '.join(tiers)}; default: the widest here"
+            sub.add_argument("--isa", choices=tiers, metavar="TIER", help=said)
         arguments(sub)
 
     add(_run, "run a model", RUN, _run_arguments)
     add(_inspect, "show a model's plan", INSPECT, _inspect_arguments)
     add(_bench, "measure models, and other engines beside", BENCH, _bench_arguments)
     add(_verify, "compare each step with its reference, and outputs with other engines'", VERIFY, _verify_arguments)
+    add(_compile, "save a program that runs without a compiler", COMPILE, _compile_arguments)
     add(_kernels, "list all kernels, and compile those that the cache lacks", KERNELS, _kernels_arguments)
     add(_digits, "classify handwritten digits: a first try", DIGITS, _digits_arguments)
     return top
@@ -232,6 +249,7 @@ def _inspect_arguments(sub: argparse.ArgumentParser) -> None:
     what.add_argument("--stages", action="store_true", help="the graph as text after each stage")
     what.add_argument("--memory", action="store_true", help="a picture of the arena")
     what.add_argument("--asm", type=_number, metavar="STEP", help="a step's call and machine code, by its number")
+    what.add_argument("--check", action="store_true", help="compare all checksums of a saved program")
     what.add_argument("--host", action="store_true", help="what NumPy computes, over files and folders")
     sub.add_argument("--json", action="store_true", help="print JSON: of the summary, or of --host")
 
@@ -254,6 +272,15 @@ def _verify_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
     sub.add_argument("--json", action="store_true", help="print JSON, with every step")
+
+
+def _compile_arguments(sub: argparse.ArgumentParser) -> None:
+    _model(sub)
+    sub.add_argument("-o", "--output", metavar="FILE.fgm", help="default: the model's name with .fgm, in this folder")
+    sub.add_argument("--isa", metavar="TIERS", help=f"of {', '.join(BY_NAME)}, with commas; default: the widest here")
+    sub.add_argument("--threads", metavar="N,...", help="for how many; default: the CPUs that this process may use")
+    sub.add_argument("--no-graph", action="store_true", help="leave the graph out: half the size, no further shapes")
+    sub.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _kernels_arguments(sub: argparse.ArgumentParser) -> None:
@@ -417,7 +444,7 @@ def _inspect(args: argparse.Namespace) -> int:
     from ..frontends import read
     from ..loading import load
     from ..runtime.feeds import declared
-    from . import asm, feeds, inspect
+    from . import asm, feeds, inspect, saved
 
     shapes = feeds.parse_shapes(args.shape)
     if args.host:
@@ -425,10 +452,17 @@ def _inspect(args: argparse.Namespace) -> int:
     (path, *more) = args.model
     if more:
         raise InputError(f"inspect shows one model, {len(args.model)} were named: --host takes many")
-    if args.json and (args.graph or args.stages or args.memory or args.asm is not None):
+    whole = args.graph or args.stages or args.memory or args.asm is not None
+    if saved.is_program(path) and not whole:
+        known = saved.facts(path, args.check)
+        _print(_json(known) if args.json else saved.text(known))
+        return 0
+    if args.check:
+        raise InputError(f"--check {path}: it is no saved program, which alone has checksums")
+    if args.json and whole:
         raise InputError("--json is for the summary and for --host")
     if args.stages:
-        graph = read(path, args.function)
+        graph = load(path).graph if saved.is_program(path) else read(path, args.function)
         declared(graph, shapes)
         with suppress(InputError):
             shapes |= _granted(graph, shapes)
@@ -531,6 +565,25 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json and reports:
         _print(_json(reports if len(args.model) > 1 else reports[0]))
     return code
+
+
+def _compile(args: argparse.Namespace) -> int:
+    from ..loading import load
+    from . import saved
+
+    place = args.output or f"{Path(args.model).stem}.fgm"
+    _writable("--output", place)
+    sets = saved.shape_sets(args.shape)
+    threads = None if args.threads is None else saved.counts(args.threads)
+    shapes = sets[0] if len(sets) == 1 else None
+    model = load(args.model, threads=None if threads is None else max(threads), shapes=shapes, function=args.function)
+    if not sets and not model.planned:
+        sets = [_granted(model.graph, {})]
+    wanted = sets if sets and shapes is None else None
+    model.save(place, shapes=wanted, isa=args.isa, threads=threads, graph=not args.no_graph)
+    found = saved.facts(place)
+    _print(_json(found) if args.json else saved.text(found))
+    return 0
 
 
 def _kernels(args: argparse.Namespace) -> int:
