@@ -85,7 +85,8 @@ class Model:
                 if not self._keys.open and not self._keys.names(shapes):
                     raise
                 self._set(unplanned=str(error))
-        self._specify_outputs()
+        if stored is None or not self._keys.open and not self._keys.decide:
+            self._specify_outputs()
 
     def _set(self, **values: Any) -> None:
         vars(self).update(values)

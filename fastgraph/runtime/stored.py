@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..errors import InputError, ModelError
+from ..errors import InputError, ModelError, PlanError
 from ..freedoms import checked, threshold
 from ..ir import Graph, TensorType
 from ..kernels.core.kernel import Kernel
@@ -191,7 +191,7 @@ class Saved:
 
     def first(self, shapes: Shapes) -> Key:
         """The key of a plan to begin with: one of these shapes if there is one."""
-        for plan in self.plans:
+        for plan in sorted(self.plans, key=lambda plan: plan["flat"] is None):  # those first that are not planned again
             if tuple(map(tuple, plan["shapes"])) == shapes:
                 return Key(shapes, tuple((name, bytes.fromhex(content)) for name, content in plan["values"]))
         return Key(shapes)
@@ -218,6 +218,8 @@ class Saved:
         code = self.code(self.tier.name)
         if flat.kernels and max(flat.kernels) >= len(code):
             raise self.file.damaged("it lacks a kernel")
+        if checked():
+            self._recheck(flat, chosen["threads"])
         pool.start(self.executor())
         kernels = [code[number] for number in flat.kernels]
         values = {name: None if number is None else self.file.array(number) for name, number in chosen["decided"]}
@@ -226,6 +228,21 @@ class Saved:
         )
         threads = min(self.threads, chosen["threads"])
         return StoredPlan(flat, kernels, values, self.file.title, threads, plain)
+
+    def _recheck(self, flat: Flat, threads: int) -> None:
+        """ModelError when the plan's records leave its memory."""
+        from .recheck import recheck
+
+        made = self._spelled()
+        try:
+            recheck(flat, [made[number] for number in flat.kernels], self.tier, threads)
+        except PlanError as error:
+            raise self.file.damaged(str(error)) from error
+
+    def _spelled(self) -> list[Kernel]:
+        """The kernels of its tier, in order."""
+        spelled = self.directory["images"][self.tier.name]["kernels"]
+        return [Kernel(name, tuple((key, _params(item)) for key, item in params)) for name, params in spelled]
 
     def code(self, image: str) -> list[int]:
         """The addresses of the kernels of an image, in order."""
@@ -244,12 +261,10 @@ class Saved:
         """The addresses of the kernels of its tier, if they are those of this version."""
         from ..objects.toolchain import toolchain
 
-        if self.directory["sources"] != toolchain()[0]:
+        if self.directory["sources"] != toolchain()[0] or self.tier.name not in self.directory["images"]:
             return {}
         pool.start(self.executor())
-        spelled = self.directory["images"][self.tier.name]["kernels"]
-        made = [Kernel(name, tuple((key, _params(item)) for key, item in params)) for name, params in spelled]
-        return dict(zip(made, self.code(self.tier.name), strict=True))
+        return dict(zip(self._spelled(), self.code(self.tier.name), strict=True))
 
     def stored(self) -> str:
         """The shapes that it has plans for, for messages."""
