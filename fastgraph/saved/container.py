@@ -22,6 +22,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..room import SLACK
+from .form import DIRECTORY, fits
 from .json import decoded, encoded
 
 MAGIC = b"\x93FGM\r\n\x1a\n"
@@ -85,11 +86,8 @@ class Container:
         self.title, self._data = title, data
         self._checked: set[str] = set()
         self.directory, self._start = self._read_directory()
-        try:
-            self.sections = {name: (int(a), int(n), int(c)) for name, (a, n, c) in self.directory["sections"].items()}
-            self._arrays = self.directory["arrays"]
-        except (LookupError, TypeError, ValueError, AttributeError):
-            raise self.damaged("its directory lacks entries") from None
+        self.sections: dict[str, tuple[int, int, int]] = self.directory["sections"]
+        self._arrays = self.directory["arrays"]
         ends = [self._start + at + size for at, size, _ in self.sections.values() if min(at, size) >= 0]
         if len(ends) < len(self.sections) or max(ends, default=self._start) + SLACK > len(data):
             raise self.damaged(f"it has {len(data)} bytes, its sections end at {max(ends, default=0)}")
@@ -115,6 +113,8 @@ class Container:
                 f"{directory.get('fastgraph', '?')}; this version reads format {FORMAT}: save it again with this "
                 "version, or install that one"
             )
+        if not fits(directory, DIRECTORY):
+            raise self.damaged("its directory lacks entries, or has others than it should")
         return directory, -(-(_HEAD.size + size) // PAGE) * PAGE
 
     def damaged(self, why: str) -> ModelError:
