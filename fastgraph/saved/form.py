@@ -1,4 +1,4 @@
-"""The form of a directory: its entries, and of which kinds they are. What numbers mean is checked where they are used."""
+"""The form of a directory: its entries, and of which kinds. What numbers mean is checked where they are used."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PLAN = {
 
 DIRECTORY = {
     "fastgraph": str, "sources": str, "layout": [str], "source": {"name": str, "bytes": int},
-    "sections": Each((int, int, int)), "arrays": [(str, int, str, INTS)], "plans": [PLAN],
+    "sections": Each((int, int, int)), "arrays": list, "plans": [PLAN],
     "images": Each({"functions": [str], "offsets": INTS, "kernels": list}), "decide": [str],
     "deciders": [([INTS], [str])],
 }  # fmt: skip
