@@ -92,7 +92,8 @@ def _from_file(source: str | bytes, tier: Tier, threads: int, plans: Plans, give
         with suppress(ModelError), undisturbed():  # a damaged one: the file itself is read
             from .runtime.stored import Saved
 
-            saved = Saved(found, tier, threads, shapes, usual=False)
+            reread = partial(_reread, source, _times(source), function, limits)
+            saved = Saved(found, tier, threads, shapes, reread)
             return Model(saved.graph, tier, threads, plans, saved)
     graph = _read(source, function, limits)
     declared(graph, shapes)
@@ -154,6 +155,14 @@ def again(source: str | bytes, digest: str, given: dict[str, Any]) -> Model:
                 f"{source}: this is not the file that the pickled model was loaded from: copy that one here"
             )
     return load(source, **given)
+
+
+def _reread(source: str | bytes, times: Any, function: str | None, limits: Limits) -> Graph:
+    """The graph of a file whose program was kept. FileError when the file has changed since that was loaded."""
+    assert isinstance(source, str)
+    if not os.path.exists(source) or _times(source) != times:
+        raise FileError(f"{source}: the file has changed since the model was loaded, so its graph can't be shown")
+    return _read(source, function, limits)
 
 
 def _count(threads: int | None) -> int:

@@ -88,12 +88,23 @@ def keeper(place: str) -> Callable[[Model], None]:
             with undisturbed():
                 from pathlib import Path
             prepare(Path(place).parent)
-            model.save(place)
+            _write(model, place)
             _drop(os.path.dirname(place))
         except (FastgraphError, OSError, trust.Untrusted):
             return
 
     return keep
+
+
+def _write(model: Model, place: str) -> None:
+    """Save the plans that the model has; and the graph, if further shapes may want it: else the file is read again by
+    who looks at it.
+    """
+    from .save import save
+
+    keys = model._keys
+    plans = [(tier, count, key, made) for (tier, count, key), made in model._made_plans().items()]
+    save(place, model.graph, keys, plans, whole=bool(keys.open or keys.decide), source=False)
 
 
 def _drop(folder: str) -> None:

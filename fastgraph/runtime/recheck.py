@@ -17,30 +17,28 @@ from ..ir import Node
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.slots import JUMP
 from ..kernels.isa.tiers import Tier
-from ..kernels.pointwise.rows import WALK
 from ..plan.program import ERROR, Arg, Ref, Scratch, Step, Table, record_of
-from ..plan.reach import Call, Misfit, Reach, reaches_of
+from ..plan.reach import WALK, Call, Misfit, Reach, reaches_of
 from ..room import SLACK
 from ..saved.flat import Flat, Part
 
 
 def recheck(flat: Flat, kernels: Sequence[Kernel], tier: Tier, threads: int) -> None:
     """Return None when all steps of the plan keep to its memory; else PlanError. `kernels`: those of `flat.kernels`."""
-    words = _Words(flat, kernels)
-    for part in flat.parts:
-        for number in range(part.first, part.first + part.steps):
-            kernel, first, _ = flat.steps[number].tolist()
-            try:
+    number, name = -1, "a table"
+    try:
+        words = _Words(flat, kernels)
+        for part in flat.parts:
+            for number in range(part.first, part.first + part.steps):
+                kernel, first, _ = flat.steps[number].tolist()
+                name = "a jump" if kernel < 0 else str(kernels[kernel])
                 if kernel < 0:
                     _jump(words, flat, part, number, first)
-                else:
-                    args = words.read(first, len(record_of(kernels[kernel])))
-                    _reaches(
-                        flat, Call(Step(kernels[kernel], args, Node("stored", [], [])), tier, threads, flat.constants)
-                    )
-            except (Misfit, KeyError, IndexError, TypeError, ValueError) as error:
-                name = "a jump" if kernel < 0 else kernels[kernel]
-                raise PlanError(f"step {number}, {name}: {error}") from None
+                    continue
+                args = words.read(first, len(record_of(kernels[kernel])))
+                _reaches(flat, Call(Step(kernels[kernel], args, Node("stored", [], [])), tier, threads, flat.constants))
+    except (Misfit, LookupError, TypeError, ValueError) as error:
+        raise PlanError(f"step {number}, {name}: {error}") from None
 
 
 class _Words:

@@ -37,6 +37,9 @@ from .stored import EXECUTOR, layout
 LARGE = 1 << 16
 """Bytes from which on an array of plain numbers is a weight, which a load maps without reading it."""
 
+SAMPLE = 256
+"""Bytes at both ends of an array by which others like it are found."""
+
 Plans = Sequence[tuple[Tier, int, Key, Made]]
 """Plans with their tiers, thread counts and keys."""
 
@@ -82,9 +85,10 @@ def plans_of(
     return found
 
 
-def save(path: str, graph: Graph, keys: Keys, plans: Plans, whole: bool) -> None:
-    """Write a file with these plans; `whole`: and the graph. UnsupportedError for what belongs to this process,
-    FileError when the file can't be written.
+def save(path: str, graph: Graph, keys: Keys, plans: Plans, whole: bool, source: bool = True) -> None:
+    """Write a file with these plans; `whole`: and the graph; `source`: and the digest of the model's file.
+
+    UnsupportedError for what belongs to this process, FileError when the file can't be written.
     """
     arrays = _Arrays()
     images = {EXECUTOR: _Image(TIER, KERNELS), **_images(plans)}
@@ -96,7 +100,7 @@ def save(path: str, graph: Graph, keys: Keys, plans: Plans, whole: bool) -> None
         texts["graph"] = json.encoded(encoded(graph, arrays.number))
     shapes = dict.fromkeys(key.shapes for _, _, key, _ in plans)
     directory = {
-        "fastgraph": __version__, "sources": toolchain()[0], "layout": layout(), "source": _source(graph),
+        "fastgraph": __version__, "sources": toolchain()[0], "layout": layout(), "source": _source(graph, source),
         "arrays": arrays.entries, "plans": entries, "images": {name: image.entry for name, image in images.items()},
         "decide": sorted(keys.decide), "deciders": [[each, keys.names(each)] for each in shapes],
     }  # fmt: skip
@@ -109,10 +113,10 @@ def save(path: str, graph: Graph, keys: Keys, plans: Plans, whole: bool) -> None
         raise FileError(f"{path!r} can't be written: {error}") from error
 
 
-def _source(graph: Graph) -> dict[str, Any]:
-    """The name of the file that the graph was read from, and its SHA-256 where it is one file."""
+def _source(graph: Graph, hashed: bool) -> dict[str, Any]:
+    """The name of the file that the graph was read from, and its SHA-256 where it is one file and is to be `hashed`."""
     found: dict[str, Any] = {"name": os.path.basename(graph.source), "bytes": graph.stored}
-    if os.path.isfile(graph.source):
+    if hashed and os.path.isfile(graph.source):
         with open(graph.source, "rb") as file:
             digest = sha256()
             while part := file.read(1 << 20):
@@ -131,7 +135,7 @@ class _Arrays:
         self.weights: list[np.ndarray] = []
         self.tables: list[np.ndarray] = []
         self._sizes = {WEIGHTS: 0, "tables": 0}
-        self._places: dict[bytes, tuple[str, int]] = {}
+        self._places: dict[tuple[Any, ...], list[tuple[np.ndarray, tuple[str, int]]]] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def number(self, array: np.ndarray) -> int:
@@ -149,13 +153,16 @@ class _Arrays:
     def _place(self, array: np.ndarray) -> tuple[str, int]:
         plain = array.dtype.kind in "fc" or array.itemsize == 1
         section = WEIGHTS if plain and array.nbytes >= LARGE else "tables"
-        key = section.encode() + sha256(array.reshape(-1).view(np.uint8).data).digest()
-        if key not in self._places:
-            self._places[key] = section, self._sizes[section]
-            self._sizes[section] += padded(max(array.nbytes, ALIGN))
-            kept = array.reshape(-1).view(np.uint8) if array.nbytes else np.zeros(ALIGN, np.uint8)
-            (self.weights if section == WEIGHTS else self.tables).append(kept)
-        return self._places[key]
+        kept = array.reshape(-1).view(np.uint8) if array.nbytes else np.zeros(ALIGN, np.uint8)
+        alike = self._places.setdefault((section, kept.nbytes, kept[:SAMPLE].tobytes(), kept[-SAMPLE:].tobytes()), [])
+        for other, place in alike:
+            if np.array_equal(other, kept):
+                return place
+        place = section, self._sizes[section]
+        alike.append((kept, place))
+        self._sizes[section] += padded(kept.nbytes)
+        (self.weights if section == WEIGHTS else self.tables).append(kept)
+        return place
 
 
 class _Image:

@@ -151,13 +151,15 @@ class Saved:
     the graph that further plans are made of.
 
     `graph`: inputs, outputs and interface alone; `whole`: with its nodes. `shapes`: of inputs, as the caller declares
-    them. `usual`: whether to plan for the shapes of its first plan at once where shapes are open.
+    them. `reread` gives the graph of a program that was kept of a file (kept.py); of another, the shapes of the first
+    plan are what open inputs have at first.
     """
 
     def __init__(
-        self, file: Container, asked: Tier | None, threads: int, shapes: Any = None, usual: bool = True
-    ) -> None:
-        self.file, self.threads, self._shapes = file, threads, shapes
+        self, file: Container, asked: Tier | None, threads: int, shapes: Any = None,
+        reread: Callable[[], Graph] | None = None,
+    ) -> None:  # fmt: skip
+        self.file, self.threads, self._shapes, self._reread = file, threads, shapes, reread
         self.directory = file.directory
         tiers = {plan["tier"] for plan in self.directory["plans"]}
         self.tier = asked or next((tier for tier in reversed(usable()) if tier.name in tiers), usable()[-1])
@@ -168,7 +170,7 @@ class Saved:
                 f"{__version__}, can't call: save it again with this one, or install that one"
             )
         self.graph = self.decoded("interface")
-        if self.plans and not shapes and usual:
+        if self.plans and not shapes and reread is None:
             names = [v.name for v in self.graph.inputs]
             self.graph.usual = dict(zip(names, map(tuple, self.plans[0]["shapes"]), strict=True))
         self._code: dict[str, list[int]] = {}
@@ -176,6 +178,10 @@ class Saved:
     @cached_property
     def whole(self) -> Graph:
         """The graph with its nodes. InputError when the file has none."""
+        if "graph" not in self.file.sections and self._reread is not None:
+            graph = self._reread()
+            declared(graph, self._shapes)
+            return graph
         if "graph" not in self.file.sections:
             raise InputError(f"{self.file.title}: it was saved without its graph, and runs {self.stored()}")
         return self.decoded("graph")
@@ -241,20 +247,27 @@ class Saved:
 
     def _spelled(self) -> list[Kernel]:
         """The kernels of its tier, in order."""
-        spelled = self.directory["images"][self.tier.name]["kernels"]
+        spelled = self.image(self.tier.name)["kernels"]
         return [Kernel(name, tuple((key, _params(item)) for key, item in params)) for name, params in spelled]
 
     def code(self, image: str) -> list[int]:
         """The addresses of the kernels of an image, in order."""
         if image not in self._code:
-            entry = self.directory["images"][image]
+            entry = self.image(image)
             base = _placed(self.file, image, entry["functions"])
             self._code[image] = [base + at for at in entry["offsets"]]
         return self._code[image]
 
+    def image(self, name: str) -> dict[str, Any]:
+        """What the directory says of an image of code."""
+        found: dict[str, Any] | None = self.directory["images"].get(name)
+        if found is None:
+            raise self.file.damaged(f"it lacks the code of {name}")
+        return found
+
     def executor(self) -> dict[str, int]:
         """The addresses of the kernels that run others, by name."""
-        spelled = self.directory["images"][EXECUTOR]["kernels"]
+        spelled = self.image(EXECUTOR)["kernels"]
         return {name: address for (name, _), address in zip(spelled, self.code(EXECUTOR), strict=True)}
 
     def kernels(self) -> dict[Kernel, int]:

@@ -4,6 +4,7 @@ Most of it is declared with the slots of its record, in the family's `rows.py` (
 has a rule here. Both are written from the kernels; they share nothing with the lowerings that write records.
 """
 
+from ...kernels.pointwise.rows import WALK
 from ..program import UserKernel
 from . import amx, attention, gemm, move, pointwise, recurrent, window
 from .call import RULES, Call, Misfit, Reach, need
@@ -14,7 +15,7 @@ NO_STEPS = frozenset({"execute", "call", "team", "chain", "vector_op"})
 """Kernels that run the others and are no step of a program."""
 
 __all__ = [
-    "Call", "Misfit", "NO_STEPS", "RULES", "Reach", "amx", "attention", "custom", "gemm", "move", "pointwise",
+    "Call", "Misfit", "NO_STEPS", "RULES", "Reach", "WALK", "amx", "attention", "custom", "gemm", "move", "pointwise",
     "reaches_of", "recurrent", "window",
 ]  # fmt: skip
 
