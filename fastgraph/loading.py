@@ -20,6 +20,9 @@ from .runtime.model import Model
 from .runtime.plans import Plans
 from .saved.source import container, saved_in
 
+Edges = tuple[Sequence[str] | None, bool]
+"""The outputs that a caller wants, and whether quantized inputs and outputs are to be floats."""
+
 
 def load(
     source: str | os.PathLike[str] | bytes,
@@ -31,6 +34,8 @@ def load(
     function: str | None = None,
     limits: Limits | None = None,
     plans: Plans | int | str | None = None,
+    outputs: Sequence[str] | None = None,
+    float_io: bool = False,
     trusted: bool | None = None,
 ) -> Model:
     """A model from an ONNX, TensorFlow Lite or Circle file, or its bytes; from a Core ML package (.mlpackage), a zip
@@ -43,6 +48,8 @@ def load(
     ML program that has several (default: the one that the model names, else "main"). `limits`: what loading may cost,
     for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (a number), or how
     many bytes of them ("512MB"), or both (`Plans`; 64 and "256MiB" by default); those least recently used go.
+    `outputs`: names of the values to give instead of the file's outputs; inner ones too, and nothing else is computed.
+    `float_io`: whether quantized inputs and outputs are float32, converted by the file's quantization.
     `precision`: what floats are computed in; "float32" is what there is. `trusted`: whether the machine code of a saved
     program may be run (default: if only you, or the system's owner, can write the file, or FASTGRAPH_TRUST=1).
 
@@ -66,11 +73,12 @@ def load(
         raise InputError(f"function={function!r}: expected the name of a function")
     given: dict[str, Any] = {
         "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
-        "trusted": trusted,
+        "outputs": outputs, "float_io": float_io, "trusted": trusted,
     }  # fmt: skip
     if saved_in(source):
-        if function is not None:
-            raise InputError(f"function={function!r}: a saved program is of one function: save it with this one")
+        for name, value in {"function": function, "outputs": outputs, "float_io": float_io or None}.items():
+            if value is not None:
+                raise InputError(f"{name}={value!r}: a saved program is what it was saved as: save one with this")
         with undisturbed():
             from .runtime.stored import Saved
         saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes)
@@ -86,27 +94,34 @@ def _from_file(source: str | bytes, tier: Tier, threads: int, plans: Plans, give
     with undisturbed():
         from .runtime.kept import find, keeper, place_of
     function, shapes, limits = given["function"], given["shapes"], given["limits"] or Limits()
-    place = place_of(source, tier, (threads, function, shapes, vars(limits)))
+    edges = given["outputs"], given["float_io"]
+    place = place_of(source, tier, (threads, function, shapes, vars(limits), edges))
     found = None if place is None else find(place, str(source))
     if found is not None:
         with suppress(ModelError), undisturbed():  # a damaged one: the file itself is read
             from .runtime.stored import Saved
 
-            reread = partial(_reread, source, _times(source), function, limits)
+            reread = partial(_reread, source, _times(source), function, limits, edges)
             saved = Saved(found, tier, threads, shapes, reread)
             return Model(saved.graph, tier, threads, plans, saved)
-    graph = _read(source, function, limits)
+    graph = _read(source, function, limits, edges)
     declared(graph, shapes)
     return Model(graph, tier, threads, plans, keep=None if place is None else keeper(place))
 
 
-def _read(source: str | bytes, function: str | None, limits: Limits) -> Graph:
-    """The graph of a model file."""
+def _read(source: str | bytes, function: str | None, limits: Limits, edges: Edges) -> Graph:
+    """The graph of a model file, with the outputs that the caller wants, and floats for quantized ones."""
+    outputs, float_io = edges
     try:
         with undisturbed(), spending(limits):
             from .frontends import read
+            from .frontends.edges import choose_outputs, use_floats
 
             graph = read(source, function)
+            if outputs is not None:
+                choose_outputs(graph, [outputs] if isinstance(outputs, str) else list(outputs))
+            if float_io:
+                use_floats(graph)
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
     except OSError as error:
@@ -157,12 +172,12 @@ def again(source: str | bytes, digest: str, given: dict[str, Any]) -> Model:
     return load(source, **given)
 
 
-def _reread(source: str | bytes, times: Any, function: str | None, limits: Limits) -> Graph:
+def _reread(source: str | bytes, times: Any, function: str | None, limits: Limits, edges: Edges) -> Graph:
     """The graph of a file whose program was kept. FileError when the file has changed since that was loaded."""
     assert isinstance(source, str)
     if not os.path.exists(source) or _times(source) != times:
         raise FileError(f"{source}: the file has changed since the model was loaded, so its graph can't be shown")
-    return _read(source, function, limits)
+    return _read(source, function, limits, edges)
 
 
 def _count(threads: int | None) -> int:

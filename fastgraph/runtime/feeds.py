@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, UnknownNameError
 from ..ir import Graph, Quantization, Shape, TensorType, Value, fits
 from ..room import need
 
@@ -135,6 +135,29 @@ def _apart(fed: Any, written: Sequence[np.ndarray]) -> Any:
     if isinstance(fed, np.ndarray) and any(np.may_share_memory(fed, memory) for memory in written):
         return fed.copy()
     return fed
+
+
+def picked(
+    results: dict[str, Any], names: Sequence[str] | None, out: Mapping[str, np.ndarray] | None
+) -> dict[str, Any]:
+    """The results of these names, and of those that are to be written into arrays: these. UnknownNameError for a name
+    that there is not, InputError for an array that is not exactly what the result is.
+    """
+    out = {} if out is None else out
+    wanted = list(out) if names is None else [names] if isinstance(names, str) else list(names)
+    for name in (*wanted, *out):
+        if name not in results:
+            raise UnknownNameError(f"no output is called {name!r}: the outputs are {', '.join(results)}")
+    for name, array in out.items():
+        result = results[name]
+        same = isinstance(result, np.ndarray) and type(array) is np.ndarray and array.flags.writeable
+        if not same or (array.dtype, array.shape) != (result.dtype, result.shape):
+            said = f"{result.dtype}{list(result.shape)}" if isinstance(result, np.ndarray) else type(result).__name__
+            found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+            raise InputError(f"out: output {name!r} is {said}, found {found}: give an array like it, to be written")
+    for name, array in out.items():
+        array[...] = results[name]
+    return {name: out.get(name, results[name]) for name in wanted}
 
 
 def dims_of(name: str, shape: Any) -> tuple[int, ...]:

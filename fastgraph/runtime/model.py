@@ -17,7 +17,7 @@ from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
 from ..named import NamedTuple
-from .feeds import allowed, array_of, dims_of, without_overlap
+from .feeds import allowed, array_of, dims_of, picked, without_overlap
 from .keys import Key, Keys, Shapes
 from .plans import USUAL, Kept, Plans
 from .runnable import Runnable
@@ -137,7 +137,10 @@ class Model:
 
     # -- running
 
-    def run(self, feeds: Mapping[str, Any], *others: Any, timeout: float | None = None) -> dict[str, np.ndarray]:
+    def run(
+        self, feeds: Mapping[str, Any], *others: Any, timeout: float | None = None,
+        outputs: Sequence[str] | None = None, out: Mapping[str, np.ndarray] | None = None,
+    ) -> dict[str, np.ndarray]:  # fmt: skip
         """Outputs by name, in the model's order, as arrays of the caller's own. InputError when a feed does not fit.
 
         A feed is anything that NumPy reads as an array. It is converted to the input's element type where that changes
@@ -147,6 +150,10 @@ class Model:
         or uint8. Sequences are lists of arrays, and None is fed to an optional that has no value.
         Inputs of Core ML models take what the model's description says: images, and nothing where there is a default;
         class labels are str or int, and dictionaries dict.
+
+        `outputs`: names of those to give, in that order (default: all; all are computed). `out`: arrays of the outputs'
+        element types and shapes, by name, which results are written into and which are given back; with no `outputs`,
+        the others are not given.
 
         `timeout`: seconds, 0 or more, that the whole call may take, with waiting for other threads' runs; RunTimeout
         when they are over. Ctrl-C raises KeyboardInterrupt. Both stop a run between two steps, nodes or rounds of a
@@ -170,7 +177,7 @@ class Model:
             results = current.results()
         for name, show in self._shows.items():
             results[name] = show(results[name])
-        return results
+        return results if outputs is None and out is None else picked(results, outputs, out)
 
     @contextmanager
     def _within(self, timeout: float) -> Iterator[None]:
