@@ -80,7 +80,8 @@ def convolve(node: Node, x: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _meeting(index: Any, begin: Any, strides: Any, dilations: Any, count: Any, extents: Any) -> tuple[Any, Any]:
-    """Where windows are and what kernel element `index` meets at them, leaving out padding: slices of axes 0, 1, ..."""
+    """(slices of y, slices of x) for the kernel element `index`: the outputs at which it lies inside the image, and the
+    elements that it multiplies there."""
     windows, places = [slice(None)], [slice(None)]
     for i, b, s, d, n, extent in zip(index, begin, strides, dilations, count, extents, strict=True):
         found = met(i * d - b, s, n, extent)

@@ -1,6 +1,6 @@
-"""Operators that users add by `register_custom_op`: what each is called and gives, and the function that computes it.
+"""Operators that users add by `register_custom_op`: names, types of the results, and the function that computes them.
 
-A node of one has the attributes `custom`, its `CustomOp`; `attributes`, what the file says, by name; and `tensors`, the
+A node of one has the attributes `custom`, its `CustomOp`; `attributes`, those of the file by name; and `tensors`, the
 names of those that are arrays, which are constants behind its operands.
 """
 
@@ -47,7 +47,7 @@ class CustomOp:
         self.signature = inspect.signature(self.kernel)
         self.text = f"{domain or USER}.{name}"
         self.kernels: dict[Any, Any] = {}
-        """What it became, by the kinds of its arguments."""
+        """The compiled kernels, by the forms of their arguments."""
 
     @property
     def where(self) -> str:
@@ -133,14 +133,15 @@ def of_name(name: str) -> CustomOp | None:
 # -- nodes
 
 LONG = 16
-"""Items of lists that are still tuples."""
+"""Longer lists become arrays, as numba compiles a kernel for each length of a tuple."""
 
 
 def node_of(
     op: CustomOp, operands: Sequence[Value | None], outputs: list[Value], attributes: Mapping[str, Any],
     name: str, const: Callable[[np.ndarray], Value],
 ) -> Node:  # fmt: skip
-    """A node of the operator; `const` makes constants. ModelError where its kernel does not take all that."""
+    """A node of the operator; `const` makes constants. ModelError where the kernel's parameters don't fit operands,
+    results and attributes."""
     plain: dict[str, Any] = {}
     tensors: dict[str, Value] = {}
     for key, item in attributes.items():
@@ -190,9 +191,8 @@ def _plain(op: CustomOp, name: str, item: Any) -> Any:
 
 
 def arguments(node: Node) -> dict[str, Any]:
-    """What the kernel of a node gets, by its parameters' names, in order: values for operands, results and tensors, and
-    other attributes. ModelError where they don't fit.
-    """
+    """The arguments of a node's kernel by its parameters' names, in order: values for operands, results and tensors,
+    and other attributes. ModelError where they don't fit."""
     op, count = node.attrs[USER], len(node.inputs) - len(node.attrs["tensors"])
     arrays = [*node.inputs[:count], *node.outputs]
     more = {**node.attrs["attributes"], **dict(zip(node.attrs["tensors"], node.inputs[count:], strict=True))}
@@ -225,7 +225,7 @@ def _misfits(node: Node, op: CustomOp, count: int, more: Mapping[str, Any], why:
 
 
 def _all_attributes(node: Node) -> dict[str, Any]:
-    """The attributes as the file says them, arrays among them."""
+    """The attributes of the file, arrays among them."""
     names = node.attrs["tensors"]
     arrays = [None if v is None else v.data for v in node.inputs[len(node.inputs) - len(names) :]]
     return {**node.attrs["attributes"], **dict(zip(names, arrays, strict=True))}
@@ -302,7 +302,7 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 
 def said(error: Exception) -> str:
-    """An exception of a user's code, and the line of it that raised."""
+    """The text of an exception of a user's code, with the line of it that raised."""
     here = os.path.dirname(__file__)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.dirname(frame.filename) != here]
     at = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
@@ -317,7 +317,7 @@ Form = tuple[Any, ...]
 
 
 def form_of(item: Any, results: Sequence[Value]) -> Form:
-    """What a kernel is compiled for, of an argument."""
+    """The form of an argument: a kernel is compiled for the forms of all."""
     if isinstance(item, Value):
         return "array", str(item.type.dtype), len(item.type.dims), any(item is v for v in results)
     if isinstance(item, tuple):
@@ -328,7 +328,7 @@ def form_of(item: Any, results: Sequence[Value]) -> Form:
 
 
 def words_of(item: Any) -> list[int]:
-    """What a record holds of an argument that is no array: floats as their bits."""
+    """The words of a record that hold an argument other than an array; floats as their bits."""
     if isinstance(item, tuple):
         return [word for each in item for word in words_of(each)]
     if isinstance(item, float):

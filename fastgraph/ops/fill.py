@@ -22,7 +22,7 @@ def _infer_range(node: Node, types: Types) -> list[TensorType]:
 
 
 def range_length(node: Node, start: Any, limit: Any, delta: Any) -> int:
-    """How many numbers from start, by delta, come before limit."""
+    """The number of elements of range(start, limit, delta)."""
     first, end, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
     if step == 0:
         fail(node, "delta must not be 0")
@@ -57,7 +57,8 @@ def _infer_one_hot(node: Node, types: Types) -> list[TensorType]:
 
 
 def _one_hot(node: Node, inputs: list[Any]) -> list[Any]:
-    """values[1] where the index is met (negative ones from the back, or with wrap=0 none), values[0] elsewhere."""
+    """values[1] at the index along the axis (negative ones count from the end, or with wrap=0 match nothing), else
+    values[0]."""
     indices, depth, values = inputs
     n, axis = ints(depth)[0], attr(node, "axis") % (indices.ndim + 1)
     # An index outside -n .. n - 1 must match nothing, so it is not wrapped.
@@ -77,7 +78,7 @@ def _trilu(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _held(k: int, shape: tuple[int, ...]) -> int:
-    """A diagonal's number, moved to the first or last one beyond the matrix when it is further away."""
+    """The offset of a diagonal, clamped to the first one outside of the matrix on either side."""
     return min(max(k, -shape[-2]), shape[-1])
 
 

@@ -25,7 +25,8 @@ def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any)
 
 
 def places(cut: slice, extent: int) -> range:
-    """What a slice takes of an axis: as in Python, but a start before the axis is its first element, as ONNX says."""
+    """The indices that a slice reads of an axis: Python's, but a start before the axis is clamped to its first element,
+    as ONNX has it."""
     start = max(cut.start, -extent) if cut.step < 0 else cut.start
     return range(*slice(start, cut.stop, cut.step).indices(extent))
 
@@ -51,7 +52,7 @@ def _infer_slice(node: Node, types: Types) -> list[TensorType]:
 
 
 def _partly(node: Node, shape: Shape, starts: TensorType, axes_type: Any, axes: Any) -> Shape:
-    """The shape of a slice at unknown places: extents of axes that are surely not cut stay."""
+    """The shape of a slice whose starts or ends are not known: only extents of axes that are surely not cut stay."""
     cut = axes_of(node, ints(axes), len(shape)) if axes is not None else None
     if cut is None and axes_type is None:
         n = length(starts)
@@ -104,7 +105,7 @@ def _infer_pad(node: Node, types: Types) -> list[TensorType]:
 
 
 def _check_growth(node: Node, extent: int, before: int, after: int) -> None:
-    """ModelError when more is cropped than there is, or elements are to be repeated that there are not."""
+    """ModelError when pads crop more than there is, or repeat elements that do not exist."""
     left, mode = extent - max(-before, 0) - max(-after, 0), attr(node, "mode")
     if left < 0:
         fail(node, f"pads {before} and {after} crop more than the extent {extent}")
@@ -219,8 +220,8 @@ def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
 def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
     """The k greatest (or least), sorted; of equal ones the lower index first.
 
-    A third input says how many of the elements along the axis there are. With the attribute `most` so much room is
-    left in each run: zeros stand behind the best.
+    Input 2 is the number of real elements along the axis. The attribute `most`, where given, is the extent of the
+    result in every run; zeros fill it up.
     """
     x, axis, k, most = inputs[0], attr(node, "axis"), ints(inputs[1])[0], attr(node, "most")
     if inputs[2] is not None:

@@ -49,9 +49,10 @@ def infer_pool(node: Node, types: Types) -> list[TensorType]:
 
 
 def _meeting(node: Node, spatial: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """(begin, output extents, window attributes) of the part of the window that meets data at some position.
+    """(begin, output extents, window attributes) without the rows and columns of the window that lie in padding
+    everywhere.
 
-    It is one element at least, be it one that meets padding alone.
+    One element at least remains, be it one that always lies in padding.
     """
     begin, _, out, a = _window(node, spatial)
     starts, kernel = [], []

@@ -43,9 +43,8 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
 
 
 def activations(node: Node) -> list[tuple[str, float, float]]:
-    """Name, alpha and beta (0 where the function takes none) by direction and place. Alphas and betas go in order to
-    those that take them.
-    """
+    """(name, alpha, beta) by direction and gate; 0 where the function has no parameter. Alphas and betas go in order to
+    the functions that have one."""
     count = len(DEFAULT[node.op]) * DIRECTIONS[attr(node, "direction")]
     names = attr(node, "activations") or DEFAULT[node.op] * 2
     given = [list(attr(node, "activation_alpha") or ()), list(attr(node, "activation_beta") or ())]
@@ -62,7 +61,7 @@ def activations(node: Node) -> list[tuple[str, float, float]]:
 
 
 def _functions(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
-    """One function per place and direction."""
+    """One function for each gate of each direction."""
     return [partial(_applied, name, values) for name, *values in activations(node)]
 
 

@@ -1,4 +1,4 @@
-"""The meaning of an operator that others make up: what its decomposition computes."""
+"""The reference of an operator without one of its own: its decomposition, computed by references."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def by_rules(node: Node, arrays: list[Any]) -> list[Any]:
 
 
 def _alone(node: Node, arrays: list[Any]) -> Node:
-    """The node, of operands that these arrays are fed to."""
+    """The node over inputs that stand for these arrays."""
     parameters = OPS[node.op].shaped_by
     inputs: list[Value | None] = []
     for i, array in enumerate(arrays):

@@ -1,4 +1,4 @@
-"""Search for a tighter packing, where the quick methods leave the arena too large. See arena.py for the methods."""
+"""Search for a tighter packing, where the fast methods leave the arena too large. See arena.py for the methods."""
 
 from __future__ import annotations
 

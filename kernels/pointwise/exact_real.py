@@ -61,7 +61,7 @@ def _ceil(x: Value) -> Value:
 
 
 def _fmod(x: Value, y: Value) -> Value:
-    """What is left of x when y was taken away often enough; each difference is exact."""
+    """x reduced by multiples of y with exact differences, as in a long division; the sign of x."""
     mantissa, least = _MANTISSA[x.type.bits], _LEAST[x.type.bits]
     real, whole = x.type.number, integer(x.type.bits)
     size, by = abs(x), abs(y)

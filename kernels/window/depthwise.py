@@ -1,4 +1,4 @@
-"""f32 depthwise convolution, channels last, for one width of window and one distance of outputs in taps."""
+"""f32 depthwise convolution, channels last, compiled for a width of the window and an output stride counted in taps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bounded values begin: how many elements there are is found in the run."""
+"""Rules for the operators whose extents depend on data, which give bounded values: a run computes the counts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def non_max_suppression(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("listed_places")
 def listed_places(g: Bounds, node: Node) -> list[Bounded]:
-    """(batch, class, place) of each place that is not below 0."""
+    """(batch, class, box) of each index that is not below 0."""
     found = g.take(node.x)
     if found.extents:
         raise Unbounded
@@ -110,7 +110,7 @@ def _within(g: Bounds, a: Extent, b: Extent) -> bool:
 
 
 def _checked(g: Bounds, node: Node, size: int) -> Extent:
-    """A number that the run computes, which is an error if the axis has not so many elements."""
+    """The extent of a number that a run computes; the run fails where it exceeds that of the axis."""
     k = g.fixed(node.inputs[1])
     if k.type.dtype != np.int64 or node.x in g.known:
         raise Unbounded
@@ -141,7 +141,7 @@ def constant_of_shape(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("unique")
 def unique(g: Bounds, node: Node) -> list[Bounded]:
-    """Sorted, those that differ from the one before; unsorted, by where they are first."""
+    """Sorted: elements that differ from the one before; unsorted: the same in the order of their first indices."""
     x, axis = g.take(node.x), attr(node, "axis")
     dtype = x.value.type.dtype
     if x.extents or axis is not None and len(x.dims) != 1 or dtype is None or dtype.kind not in "iuf":
@@ -173,7 +173,7 @@ def unique(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _ranks(g: Bounds, new: Value) -> Value:
-    """How many are new up to each, less one."""
+    """The number of set elements up to each, less one."""
     return g("cum_sum", g.cast(new, np.int64), g.ints(0)) - 1
 
 
@@ -184,12 +184,13 @@ def _scattered(g: Bounds, places: Value, values: Value, n: int) -> Value:
 # -- branches
 
 INDEXED = frozenset("gather gather_nd gather_elements scatter_elements scatter_nd".split())
-"""In a branch that is not taken they could meet an index that is out of range."""
+"""Operators that, computed for a branch that is not taken, could read an index out of range."""
 
 
 @follows("if")
 def branches(g: Bounds, node: Node) -> list[Bounded]:
-    """Where one branch gives results without elements, the other's, with none of them real if that is not taken."""
+    """An `if` one of whose branches gives empty results becomes the other's nodes; their counts are 0 when it is not
+    taken."""
     condition = g.shape(g.fixed(node.x))
     bodies: list[Graph] = [attr(node, name) for name in BRANCHES]
     for empty, other in ((0, 1), (1, 0)):
@@ -204,7 +205,8 @@ def _nothing(g: Bounds, value: Value) -> bool:
 
 
 def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
-    """What a body gives, of nodes that can be run whether it is taken or not."""
+    """The results of a body's nodes, written into the graph around it; Unbounded where they can't run unless it is
+    taken."""
     for node in body.nodes:
         plain = node.op in RULES or OPS[node.op].layout is Layout.EACH
         if not plain or node.graphs or not visit(g, node, keep=False):
@@ -219,7 +221,7 @@ def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
 
 
 def _taken(g: Bounds, condition: Value, wanted: bool, none: Value, some: Bounded) -> Bounded:
-    """`some` if the condition is as wanted, else nothing."""
+    """`some` if the condition is as wanted, else no elements."""
     dims = none.type.dims
     if len(dims) != len(some.dims) or none.type.dtype != some.value.type.dtype:
         raise Unbounded

@@ -1,4 +1,4 @@
-"""Slices of bounded values; and those of others whose ends depend on data, of at most as many elements as x."""
+"""Rules for slices of bounded values, and for slices of others at computed ends, bounded by x's extents."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded
 
 FAR = 1 << 40
-"""An end that lies behind every axis."""
+"""An end behind the last element of any axis."""
 
 
 class Cut(NamedTuple):
-    """What is taken of an axis. Values are scalars that the run computes."""
+    """A slice of one axis. A start or end that is a Value is a scalar that the run computes."""
 
     axis: int
     start: Dim | Value
@@ -38,7 +38,7 @@ def slice_(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _ends(g: Bounds, value: Value | None) -> list[Dim | Value]:
-    """The numbers of a vector, as far as they are known."""
+    """The elements of a vector: numbers and extents where these are known, else scalars that the run computes."""
     try:
         return list(g.numbers_of(value).reshape(-1))
     except Unbounded:
@@ -98,14 +98,14 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
 
 
 def _minus(g: Bounds, a: Dim, n: int) -> Dim:
-    """What is left of an extent without its first n."""
+    """The extent without its first n elements."""
     if not isinstance(a, Extent):
         return max(a - n, 0)
     return Extent(g.max(a.count - n, 0), max(a.most - n, 0))
 
 
 def _computed(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
-    """A gather of the places from the start on, as many as lie before the end."""
+    """A slice with computed ends: a gather from the start on, whose count is end - start."""
     axis, size = cut.axis, x.value.type.dims[cut.axis]
     if cut.step != 1 or axis in x.extents or not size:
         raise Unbounded
@@ -115,7 +115,7 @@ def _computed(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
 
 
 def _place(g: Bounds, n: Dim | Value, size: int) -> Value:
-    """A start or an end, from 0 to `size`; below 0 it counts from behind."""
+    """A start or an end as an index from 0 to `size`; negative ones count from the end."""
     if isinstance(n, Extent):
         place = n.count
     elif isinstance(n, Value):

@@ -1,4 +1,4 @@
-"""Changes of quantization, and products of stored numbers, whose scales and zero points are computed."""
+"""quantize, dequantize and integer products whose scales and zero points are computed at run time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...rules.sweep import Sweep
 from .element_types import F32, F64, I32, I64
 
 SMALL = tuple(np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16))
-"""Stored numbers that f32 holds."""
+"""Integer types whose numbers f32 holds exactly."""
 MOST = float(np.finfo(np.float32).max)
 
 
@@ -47,7 +47,7 @@ def quantized(g: Sweep, node: Node) -> bool:
 
 
 def _stored(g: Sweep, y: Value, dtype: np.dtype, limits: tuple[int, int]) -> Value:
-    """Whole floats as numbers of an element type within limits, NaN as the least of them."""
+    """Whole floats clipped and cast to an integer type, NaN as the least number."""
     least, most = (g.number(n, y) for n in limits)
     held = g.clip(g.choose(g("is_nan", y), least, y), least, most)
     return g.cast(g.cast(held, I32), dtype)
@@ -110,12 +110,12 @@ def _requantized(g: Sweep, sums: Value, a: Value, b: Value, y: Value, zero: Valu
 
 
 def _rows(g: Sweep, x: Value) -> Value:
-    """A parameter of the rows of the first factor."""
+    """A parameter for each row of the first factor."""
     return g.shape(x, x.type.size, 1) if len(x.type.dims) == 1 and x.type.size > 1 else x
 
 
 def _product(g: Sweep, a: Value, a_zero: Value | None, b: Value, b_zero: Value | None) -> Value:
-    """(a - its zero) @ (b - its zero) in whole numbers, of f32 where that rounds none."""
+    """(a - za) @ (b - zb) in whole numbers; in f32 where it holds all sums."""
     depth = a.type.dims[-1]
     bytes_ = a.type.itemsize == b.type.itemsize == 1
     kind = F32 if bytes_ and depth <= SUMMED else I32 if bytes_ and depth < 1 << 15 else I64
@@ -155,7 +155,7 @@ def qlinear_conv(g: Sweep, node: Node) -> bool:
 
 
 def _window(g: Sweep, x: Value | None, x_zero: Value | None, w: Value | None, w_zero: Value | None) -> Value | None:
-    """conv(x - its zero, w - its zeros) of bytes, in f32 where that rounds none."""
+    """conv(x - zx, w - zw) of bytes; in f32 where it holds all sums."""
     if x is None or w is None or not known(x, w, x_zero, w_zero) or not known(x, w, dtypes=SMALL[::2]):
         return None
     kind = F32 if prod(w.type.dims[1:]) <= SUMMED else F64

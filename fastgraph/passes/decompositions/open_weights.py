@@ -1,4 +1,4 @@
-"""Convolutions whose weights are made at run time, and those of f64: their windows side by side, times the weights."""
+"""Convolutions with weights computed at run time, and those of f64: slices for each tap times the weights."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
 MOST_TAPS = 256
-"""Larger windows stay what they are."""
+"""Larger windows are not decomposed."""
 
 
 @rule("stored_weights", "conv conv_transpose", quantized=True)
 def stored_weights(g: Sweep, node: Node) -> bool:
-    """A layer of stored numbers whose weights are made at run time: the same of the reals that they stand for."""
+    """A layer with quantized weights that are computed at run time becomes one on their reals."""
     w = node.inputs[1]
     assert w is not None
     if node.x.type.quant is None or w.type.quant is None or node.out.type.quant is None or _settled(g, w):
@@ -77,7 +77,7 @@ def open_conv_transpose(g: Sweep, node: Node) -> bool:
 
 
 def _open(g: Sweep, node: Node) -> bool:
-    """Whether all is f32, with weights that are made at run time, or f64, and concrete."""
+    """Whether all values are concrete, and f32 with weights computed at run time, or f64."""
     w, dtype = node.inputs[1], node.x.type.dtype
     assert w is not None
     if not real(dtype) or dtype == np.float32 and _settled(g, w):
@@ -86,7 +86,7 @@ def _open(g: Sweep, node: Node) -> bool:
 
 
 def _settled(g: Sweep, value: Value) -> bool:
-    """Whether a value is a constant, or made of one alone: later passes still have to read what it stands for."""
+    """Whether a value is a constant, or computed from one alone: later passes still fold it."""
     while value.data is None:
         maker = g.maker.get(value)
         if maker is None or not maker.inputs or any(v is not None and v.data is None for v in maker.inputs[1:]):
@@ -96,7 +96,7 @@ def _settled(g: Sweep, value: Value) -> bool:
 
 
 def _summed(g: Sweep, node: Node, x: Value, starts: Sequence[Sequence[int]], steps: Sequence[int]) -> bool:
-    """The sum of the slices of x, one for each place of the window, times the weights; and the bias."""
+    """The sum over taps of slices of x times the tap's weights, plus the bias."""
     w, bias = node.inputs[1], operand(node, 2)
     assert w is not None
     groups, out = attr(node, "groups"), node.out.type.dims[1:-1]
@@ -112,7 +112,7 @@ def _summed(g: Sweep, node: Node, x: Value, starts: Sequence[Sequence[int]], ste
 def cut_out(
     g: Sweep, x: Value, starts: Sequence[int], counts: Sequence[int], steps: Sequence[int] = (), first: int = 1
 ) -> Value:
-    """`counts` elements along the axes from `first` on, from `starts` on, every `steps`."""
+    """A slice: `counts` elements along the axes from `first` on, from `starts` on, by `steps`."""
     every = steps or [1] * len(starts)
     ends = [start + (n - 1) * step + 1 for start, n, step in zip(starts, counts, every, strict=True)]
     return g.slice(x, range(first, first + len(starts)), starts, ends, steps)

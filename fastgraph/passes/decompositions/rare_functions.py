@@ -1,4 +1,4 @@
-"""Functions that few networks have, by those that have kernels."""
+"""Functions without kernels, as compositions of those that have one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ...rules.sweep import Sweep
 from .element_types import F32, F64
 
 ENOUGH = 1400.0
-"""sinh and cosh of it are infinite, and its exponential's root is not."""
+"""A number whose sinh and cosh overflow, but not the root of its exponential."""
 HUGE = 1e300
-"""More than any f32, so that what is infinite over that is infinite."""
+"""More than any f32, so that infinities stay infinite when divided by it."""
 FAR = 2.0**28
-"""From here on asinh and acosh grow as the logarithm does, to all bits; its square has an exact 1 beside it."""
+"""From here on asinh and acosh differ by log(x / FAR) from their value at FAR, to all bits; 1 + FAR ** 2 is exact."""
 
 
 @rule("early", "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p")
 def rare(g: Sweep, node: Node) -> bool:
-    """Functions that few networks have, of f32 and f64, by those that kernels have in f64."""
+    """The function of f32 or f64 by functions that have kernels for f64."""
     dtype = node.x.type.dtype
     if dtype not in (F32, F64) or not node.x.type.concrete:
         return False
@@ -32,7 +32,7 @@ def rare(g: Sweep, node: Node) -> bool:
 
 
 def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
-    """The function of x by others of f64. `large`: whether x may have squares that are infinite while it is not."""
+    """The function of x, in f64. `large`: whether finite x may have infinite squares."""
     size = abs(x) if op in ("sinh", "cosh", "asinh", "atanh") else x
     match op:
         case "sinh":  # (t + t / e) / 2 * (e + 1 / e) with e = exp(|x| / 2) = t + 1
@@ -64,17 +64,17 @@ def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
 
 
 def _and_beyond(g: Sweep, y: Value, x: Value, large: bool) -> Value:
-    """asinh or acosh of the lesser of x and FAR, and what larger x add to that: log(x / FAR)."""
+    """asinh or acosh of min(x, FAR), plus log(x / FAR) for larger x."""
     return y + g.log(g.max(x * (1 / FAR), 1.0)) if large else y
 
 
 POWERS = (3, 4, -2, -3, -4)
-"""Exponents for which some products take less time than a logarithm."""
+"""Exponents for which products are faster than a logarithm."""
 
 
 @rule("common", "pow")
 def power(g: Sweep, node: Node) -> bool:
-    """x**n for a small whole n as products, of 1 / x where n < 0: what a product exceeds, the power does, too."""
+    """x**n for a small whole n as products, of 1 / x where n < 0: a product overflows only where the power does."""
     x, exponent = node.x, node.const(1)
     if exponent is None or exponent.size != 1 or float(exponent.item()) not in POWERS:
         return False

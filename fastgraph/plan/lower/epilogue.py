@@ -1,4 +1,4 @@
-"""How a kernel ends: the slots EPILOGUE of its record, made of the chain that its node ends with."""
+"""The slots EPILOGUE of a record, from the chain that the node ends with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .walk import Read, f32_bits, table, walker
 
 
 class Ending(NamedTuple):
-    """What `form`, one of FORMS or LONG_FORMS, makes of sum + addend, which is a value of the chain or a number."""
+    """form(sum + addend), where `form` is one of FORMS or LONG_FORMS and addend a value of the chain or a number."""
 
     addend: int | float | None = None
     low: float = -inf
@@ -27,7 +27,7 @@ class Ending(NamedTuple):
 
 
 def ending(chain: Chain, operands: int) -> Ending | None:
-    """A chain over a sum and `operands` more as EPILOGUE says it without a table, if that can."""
+    """A chain over the sum and `operands` others as an Ending, where EPILOGUE needs no table; else None."""
     found = _formed(chain, operands)
     if found is not None:
         return found
@@ -55,7 +55,7 @@ def ending(chain: Chain, operands: int) -> Ending | None:
 
 
 def _formed(chain: Chain, operands: int) -> Ending | None:
-    """A chain that is another form than clip."""
+    """The Ending of a chain whose form is not clip."""
     gate = operands + 1
     match chain:
         case (("leaky_relu", 0, float(slope)),):

@@ -1,4 +1,4 @@
-"""Chains in the steps that kernels have, with the same results to the bit."""
+"""Chains as sequences of the steps that kernels have, with bit-identical results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...kernels.pointwise.steps import COMPOSED, NUMBER, ROUNDED, Step, pattern
 
 Steps = list[tuple[Any, ...]]
 COMMUTE = frozenset({"add", "mul", "fma", "and", "or", "equal"})
-"""Operations whose first two operands may change places."""
+"""Operations that commute in their first two operands."""
 
 
 def steps_of(
@@ -45,7 +45,7 @@ def steps_of(
 
 
 def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
-    """An operation in steps, of which the first makes value `following`."""
+    """An operation as steps, of which the first gives value number `following`."""
     x, y, z = (*operands, None, None)[:3]
     match name:
         case "clip" if not _are_numbers(y, z):
@@ -108,7 +108,7 @@ def _values(step: tuple[Any, ...]) -> list[int]:
 
 @cache
 def _patterns() -> dict[str, list[tuple[str, Step, Chain]]]:
-    """What is composed, by the name of the last step, the longest and those of numbers first."""
+    """The composed steps by the operation of their last step, the longest and those with numbers first."""
     found: dict[str, list[tuple[str, Step, Chain]]] = {}
     of = sorted(((name, step, pattern(step)) for name, step in COMPOSED.items()), key=_precedence)
     for name, step, chain in of:
@@ -138,7 +138,7 @@ def _composed(steps: Steps, inputs: int) -> Chain:
 
 
 def _uses(steps: Sequence[tuple[Any, ...]], gone: set[int] | frozenset[int] = frozenset()) -> dict[int, int]:
-    """How often each value is taken."""
+    """The number of uses of each value."""
     uses: dict[int, int] = {}
     for i, step in enumerate(steps):
         for o in _values(step) if i not in gone else ():
@@ -147,13 +147,13 @@ def _uses(steps: Sequence[tuple[Any, ...]], gone: set[int] | frozenset[int] = fr
 
 
 Found = tuple[dict[int, Any], dict[int, int]]
-"""Operands by their numbers; the steps that stand for those of a pattern."""
+"""A partial match: (values by operand of the pattern, steps by step of the pattern)."""
 
 
 def _matches(
     steps: Steps, inputs: int, chain: Chain, step: Step, uses: dict[int, int], i: int, p: int, found: Found
 ) -> Iterator[Found]:
-    """The ways in which step i, and those that it takes, are step p of a pattern, beside what was found before."""
+    """The partial matches that extend `found` by step i, with the steps it uses, as step p of the pattern."""
     operands, made = found
     if made.get(p, i) != i or steps[i][0] != chain[p][0]:
         return
@@ -171,7 +171,7 @@ def _matches(
 def _binds(
     steps: Steps, inputs: int, chain: Chain, step: Step, uses: dict[int, int], o: Any, wanted: Any, found: Found
 ) -> Iterator[Found]:
-    """The ways in which operand o is what a pattern wants there."""
+    """The partial matches that extend `found` by operand o as the operand `wanted` of the pattern."""
     operands, made = found
     if not isinstance(wanted, int):
         if o == wanted and not isinstance(o, int):

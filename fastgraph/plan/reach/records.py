@@ -1,7 +1,7 @@
-"""Check what a program's steps do to memory. Shares no code with the lowerings, so that no fault is made twice.
+"""Check the memory accesses of a program's steps. Shares no code with the lowerings, so that no fault is made twice.
 
-From each step's kernel and record follow the bytes that it reads and writes (`reach/`, a rule per kernel). They must
-lie within the values of the step's node, its constants and its scratch memory; what is read must have been written.
+The bytes that each step reads and writes follow from its kernel and record (`reach/`, a rule per kernel). They must lie
+within the values of the step's node, its constants and its scratch memory; bytes that are read must have been written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .regions import Region, fill, holds, meet, region
 
 Base = Value | Scratch | int
 Written = bool | np.ndarray
-"""Which bytes of a buffer have been written: all (True), none (False), or those that are set."""
+"""The bytes of a buffer that have been written: all (True), none (False), or a mask."""
 
 
 def verify_records(
@@ -34,7 +34,7 @@ def verify_records(
 ) -> None:  # fmt: skip
     """Return None when all steps keep to their memory, with at most `threads` threads; else PlanError.
 
-    inputs: values that are there before the first step; steps may write only those among them that are `kept`.
+    inputs: values that exist before the first step; steps may write only those among them that are `kept`.
     """
     check = _Check(program, tier, threads, {program.storage[v].root for v in kept if v in program.storage})
     for value in inputs:
@@ -76,9 +76,8 @@ class _Check:
     _known: dict[bool, dict[Value, list[tuple[Region, Value]]]] = field(default_factory=dict)
 
     def jump(self, step: Jump, number: int, arriving: dict[int, list[dict[Base, Written]]]) -> None:
-        """Note what has been written where a jump leads to. Where it leads back, all of that had been written before
-        the first round.
-        """
+        """Note the bytes written before a jump, for its target. At a jump back, all of those must have been written
+        before the first round."""
         if step.fails or not self.reached:
             self.reached = False
             return
@@ -95,7 +94,7 @@ class _Check:
             self.reached = False
 
     def meet(self, others: list[dict[Base, Written]]) -> None:
-        """From here on only that counts as written which was on all ways here."""
+        """From here on only bytes that are written on all paths to this step count as written."""
         for other in others:
             if not self.reached:
                 self.written, self.reached = other, True
@@ -111,7 +110,7 @@ class _Check:
                 self._make(self.program.storage[value].root, self._own(value))
 
     def read(self, value: Value) -> None:
-        """Misfit unless the value, if it has a place, has been written."""
+        """Misfit unless the value has been written, or has no storage."""
         if value in self.program.storage and value.data is None:
             self._made(str(value), self.program.storage[value].root, self._own(value))
 
@@ -136,7 +135,7 @@ class _Check:
                 self._make(base, found)
 
     def _place(self, node: Node, reach: Reach, arg: Arg) -> tuple[Base, Region]:
-        """The buffer and the bytes of it that a reach is; Misfit where it leaves what is the step's own."""
+        """The buffer and the region of a reach; Misfit where it leaves the step's own values."""
         slot, writes = reach.slot, reach.kind != "read"
         if not isinstance(arg, Ref):
             raise Misfit(f"{slot} is {arg}, expected an address")
@@ -158,13 +157,13 @@ class _Check:
         return base, found
 
     def _owned(self, node: Node, root: Value, writes: bool, found: Region) -> bool:
-        """Whether the bytes are of one of the node's values: most likely of that which begins next before them."""
+        """Whether the region lies in one of the node's values: most likely in the one that begins next before it."""
         places = self._places(node, writes).get(root, [])
         after = bisect_right(places, found.start, key=lambda place: place[0].start)
         return any(holds(own, found) for own, _ in reversed(places[:after]))
 
     def _places(self, node: Node, writes: bool) -> dict[Value, list[tuple[Region, Value]]]:
-        """By buffer, in order: the node's results, and what it reads unless `writes`."""
+        """The ranges of the node's results, and unless `writes` of its operands, by buffer and sorted."""
         if self._at is not node:
             self._at, self._known = node, {}
         if writes not in self._known:
@@ -178,7 +177,7 @@ class _Check:
         return self._known[writes]
 
     def _own(self, value: Value) -> Region:
-        """The bytes of a value in its root's buffer."""
+        """The region of a value in its root's buffer."""
         at: Storage = self.program.storage[value]
         assert value.type.dtype is not None
         size = value.type.dtype.itemsize
@@ -192,7 +191,7 @@ class _Check:
         return self.program.constants[base].nbytes if base >= 0 else 8
 
     def _apart(self, reached: list[tuple[Reach, tuple[Base, Region]]]) -> None:
-        """Misfit when a step reads what it writes elsewhere: threads are not in step with one another."""
+        """Misfit when a step reads what it writes at another position: threads do not run in lockstep."""
         for write, (target, place) in reached:
             for read, (source, other) in reached:
                 if write.kind != "write" or read is write or source is not target or read.kind == "work":

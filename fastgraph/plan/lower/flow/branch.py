@@ -1,4 +1,4 @@
-"""Branches: all of them are in the program, and jumps lead around those that are not taken."""
+"""Branches: the program holds all of them, with jumps around those that are not taken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Branches = dict[str, Matches | None]
 
 
 def _match(node: Node) -> Branches | None:
-    """What takes the nodes of each branch; None for a branch that can't be run, which kernels report."""
+    """The lowerings of each branch's nodes; None for a branch that can't be run, which kernels report."""
     refused = node.attrs.get(REFUSED, {})
     branches = [node.attrs[name] for name in BRANCHES if name not in refused]
     if not free("control") or not is_one(node.x, BOOL) or not all(alike(b.outputs, node.outputs) for b in branches):
@@ -41,7 +41,7 @@ def if_(e: Emit, node: Node, matches: Branches) -> None:
 
 
 def _branch(e: Emit, node: Node, matches: Branches, name: str) -> None:
-    """A branch makes its results in the node's places, as far as it makes them itself, and once."""
+    """Write a branch; its results are computed in the storage of the node's, where each has one maker, else copied."""
     branch, match = node.attrs[name], matches[name]
     if match is None:
         e.node = node

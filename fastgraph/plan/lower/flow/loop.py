@@ -1,7 +1,7 @@
-"""Loops: a round's steps once, and a jump back to them.
+"""Loops: the steps of a round, and a jump back to them.
 
-Carried values lie where the node's results do: there they are put at first, and there a round reads them. What they
-become is made in their place, or copied over them in the end.
+Carried values share the storage of the node's results: initial values are copied there, a round reads them there, and
+their next values are computed in place or copied over them at the round's end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ MOST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Slice:
-    """What of `whole` along an axis a round reads as `part`, or writes: the place of its number, or from the end."""
+    """The slice `part` of `whole` along an axis that a round reads or writes: at the round's number, from the front or
+    the end."""
 
     whole: Value
     part: Value
@@ -37,17 +38,17 @@ class Slice:
 
     @property
     def fits(self) -> bool:
-        """Whether the types are those of a whole and its slices."""
+        """Whether `part` has the type of a slice of `whole`."""
         dims, dtype = self.whole.type.dims, self.whole.type.dtype
         return self.part.type.dims == (*dims[: self.axis], *dims[self.axis + 1 :]) and self.part.type.dtype == dtype
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """What a loop does around its body. `turn`: the number of a round. Another one begins while that is below `most`,
-    and `begin`, then `again` holds; `count`: of rounds, where it is known.
+    """The control of a loop. `turn`: the round's number. The next round begins while it is below `most`, and `begin`,
+    later `again`, is true; `count`: the number of rounds, where it is known.
 
-    `carried`: what a round reads, what that is at first and after a round, and what has it in the end.
+    `carried`: (value in the body, initial value, next value, result).
     """
 
     body: Graph
@@ -129,9 +130,8 @@ def _slices(node: Node, which: str, wholes: Sequence[Value | None], parts: Seque
 @lowers("loop", match=_match_loop)
 @lowers("scan", match=_match_scan)
 def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
-    """The first values of what is carried; then, jumped over unless there is a round, the steps of a round and a jump
-    back to them.
-    """
+    """Write the initial values of the carried ones; then, jumped over unless there is a round, the steps of a round and
+    a jump back to them."""
     match, r = plan
     start = len(e.program.steps)
     emit_copies(e, {result: first for _, first, _, result in r.carried if first is not None}, CARRY)
@@ -170,7 +170,7 @@ def _loop(e: Emit, node: Node, r: Rounds) -> None:
 
 
 def _next(e: Emit, r: Rounds, go: Value | None, test: Value, first: bool) -> Value:
-    """Count a round, if rounds are counted; whether it begins."""
+    """Increment the round's number, where it is needed; the condition of another round."""
     if go is None:
         return test
     e.node = Node(COUNT, [r.most, test], [r.turn, go])
