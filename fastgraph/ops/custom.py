@@ -244,7 +244,7 @@ def _infer(node: Node, types: list[Any]) -> list[TensorType]:
     except Exception as error:
         if not known:  # it counts on extents that are not known yet
             return [UNKNOWN] * len(node.outputs)
-        fail(node, f"its infer raised {said(error)}")
+        fail(node, f"its infer raised {error_text(error)}")
     if not isinstance(found, list | tuple) or not all(isinstance(t, TensorType) for t in found):
         fail(node, f"its infer gives {found!r}: expected a list of fastgraph.TensorType, one for each result")
     if len(found) != len(node.outputs):
@@ -288,7 +288,7 @@ def _reference(node: Node, arrays: list[Any]) -> list[Any]:
     try:
         found = op.kernel(*given[:count], *results, **node.attrs["attributes"], **tensors)
     except Exception as error:
-        fail(node, f"its kernel raised {said(error)}")
+        fail(node, f"its kernel raised {error_text(error)}")
     if found is not None:
         fail(node, f"its kernel {op.where} returned a {type(found).__name__}: it is to write into its last parameters")
     return results
@@ -301,7 +301,7 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return found
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """The text of an exception of a user's code, with the line of it that raised."""
     here = os.path.dirname(__file__)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.dirname(frame.filename) != here]

@@ -96,12 +96,12 @@ def _types(node: Node, arrays: list[Any]) -> list[TensorType]:
     """The results' types, by inference with all shapes and data known. ModelError when operands do not fit."""
     if all(v is None or v.data is not None for v in node.inputs) or node.graphs:
         return [v.type for v in node.outputs]
-    values = [None if v is None else _holding(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
+    values = [None if v is None else _with_data(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
     types = [None if v is None else v.type for v in values]
     return op_of(node).infer(node.with_(values), types)
 
 
-def _holding(value: Value, array: Any) -> Value:
+def _with_data(value: Value, array: Any) -> Value:
     """The operand with its data. Reals are computed in f64, whatever element type inference sees."""
     if not isinstance(array, np.ndarray):
         return Value(value.name)

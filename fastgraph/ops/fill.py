@@ -74,10 +74,10 @@ def _infer_trilu(node: Node, types: Types) -> list[TensorType]:
 
 def _trilu(node: Node, inputs: list[Any]) -> list[Any]:
     x, k = inputs
-    return [(np.triu if attr(node, "upper") else np.tril)(x, 0 if k is None else _held(ints(k)[0], x.shape))]
+    return [(np.triu if attr(node, "upper") else np.tril)(x, 0 if k is None else _clamped(ints(k)[0], x.shape))]
 
 
-def _held(k: int, shape: tuple[int, ...]) -> int:
+def _clamped(k: int, shape: tuple[int, ...]) -> int:
     """The offset of a diagonal, clamped to the first one outside of the matrix on either side."""
     return min(max(k, -shape[-2]), shape[-1])
 
@@ -89,7 +89,7 @@ def _infer_eye_like(node: Node, types: Types) -> list[TensorType]:
 
 def _eye_like(node: Node, inputs: list[Any]) -> list[Any]:
     x = inputs[0]
-    return [np.eye(x.shape[0], x.shape[1], _held(attr(node, "k"), x.shape), attr(node, "dtype") or x.dtype)]
+    return [np.eye(x.shape[0], x.shape[1], _clamped(attr(node, "k"), x.shape), attr(node, "dtype") or x.dtype)]
 
 
 define("range", _infer_range, _range, attrs={"stash_type": 1}, shaped_by=(0, 1, 2))

@@ -153,13 +153,13 @@ def define(
         for flag in FLAGS.intersection(node.attrs) if node.attrs else ():
             if node.attrs[flag] not in (0, 1, None):
                 fail(node, f"{flag} must be 0 or 1, found {node.attrs[flag]!r}")
-        results = _per_output(node, infer(node, _filled(node, types[: _own(node, types)], counts)))
+        results = _per_output(node, infer(node, _filled(node, types[: _own_count(node, types)], counts)))
         for result in results:
             _check_size(node, result)
         return results
 
     def computed(node: Node, arrays: list[Any]) -> list[Any]:
-        own = _own(node, arrays)
+        own = _own_count(node, arrays)
         results = _per_output(node, meaning(node, _filled(node, arrays[:own], counts)))
         return [evaluate_chain(node.attrs["chain"], [*results, *arrays[own:]])] if _ends_in_chain(node) else results
 
@@ -202,7 +202,7 @@ def _ends_in_chain(node: Node) -> bool:
     return "chain" in node.attrs and bool(OPS[node.op].extras_at)
 
 
-def _own(node: Node, items: list[Any]) -> int | None:
+def _own_count(node: Node, items: list[Any]) -> int | None:
     """The number of inputs that are the operator's own and not its chain's."""
     return OPS[node.op].extras_at if _ends_in_chain(node) else len(items)
 

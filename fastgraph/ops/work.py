@@ -37,11 +37,11 @@ def work_of(node: Node) -> tuple[int, int]:
     if any(not v.type.concrete for v in values):
         return ENDLESS, ENDLESS
     touched = sum(_size(v.type) for v in values)
-    held = REAL * touched + sum(_characters(node, v) for v in values)
+    held = REAL * touched + sum(_string_bytes(node, v) for v in values)
     graphs = node.graphs
     if graphs:
         work, inside = (max(parts) for parts in zip(*map(_graph, graphs), strict=True))
-        return CALL + touched + _turns(node) * work, held + inside
+        return CALL + touched + _most_rounds(node) * work, held + inside
     own = OPS[node.op].work
     more, beside = own(node) if own is not None else (0, 0)
     return CALL + touched + more, held + REAL * beside
@@ -57,7 +57,7 @@ def _graph(graph: Graph) -> tuple[int, int]:
     return sum(work for work, _ in costs), sum(held for _, held in costs)
 
 
-def _turns(node: Node) -> int:
+def _most_rounds(node: Node) -> int:
     """The most rounds in which a node runs its graphs; of a scan at most the greatest extent of its last input."""
     if node.op == "if":
         return 1
@@ -68,7 +68,7 @@ def _turns(node: Node) -> int:
     return max(last.type.dims, default=1) if last is not None else 1
 
 
-def _characters(node: Node, value: Value) -> int:
+def _string_bytes(node: Node, value: Value) -> int:
     """Bytes of a value's strings, if each were as long as the longest of the constant inputs together."""
     if value.type.dtype != object:
         return 0

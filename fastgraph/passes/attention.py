@@ -61,7 +61,7 @@ def operand_of(g: Sweep, value: Value | None, number: int) -> Operand | None:
     moves: list[Node] = []
     x, scale, share = value, 1.0, 1
     while True:
-        found = _seen(x, moves, share, number == 1)
+        found = _as_view(x, moves, share, number == 1)
         if found is not None and (best is None or found.flat or not best.flat):
             best = found._replace(scale=scale)
         maker = g.maker.get(x)
@@ -87,7 +87,7 @@ def _repeats(node: Node) -> int | None:
     return out[2] if fits else None
 
 
-def _seen(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Operand | None:
+def _as_view(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Operand | None:
     """The operand as a view of x, with the moves folded into its strides; None where attention can't read it in that
     order."""
     view: np.ndarray = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.type.dims, _dense(x.type.dims))
@@ -274,11 +274,11 @@ def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
         inner = _scores(g, x, plane, lead) if x.type.shape == dims and x is not mask else None
         known = mask.type.concrete and mask.type.dtype == F32
         if inner is not None and known:
-            return inner._replace(masks=(*inner.masks, _spread(mask, dims)))
+            return inner._replace(masks=(*inner.masks, _mask_extents(mask, dims)))
     return None
 
 
-def _spread(mask: Value, dims: Dims) -> tuple[Value, Dims]:
+def _mask_extents(mask: Value, dims: Dims) -> tuple[Value, Dims]:
     """The mask, and its extents along the axes of scores that are not 1, queries and keys."""
     own = (1,) * (len(dims) - len(mask.type.dims)) + mask.type.dims
     kept = tuple(d for d, whole in zip(own[:-2], dims[:-2], strict=True) if whole != 1)

@@ -46,11 +46,11 @@ def inner(node: Node) -> Node | None:
     found = node.with_(list(node.inputs), attrs=attrs)
     if node.op != "if":
         lead = 2 if node.op == "loop" else 0
-        _take_in(attrs["body"], found, lead)
+        _capture_invariants(attrs["body"], found, lead)
     return found
 
 
-def _take_in(body: Graph, node: Node, lead: int) -> None:
+def _capture_invariants(body: Graph, node: Node, lead: int) -> None:
     """Let a body capture carried values that never change, and take its condition for true in every round."""
     instead = {}
     if lead:

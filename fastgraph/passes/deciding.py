@@ -43,7 +43,7 @@ def deciding(graph: Graph, typed: bool = True) -> list[Value]:
         for index in _shaped_by(node):
             value = node.inputs[index] if index < len(node.inputs) else None
             if value is not None and value.data is None:
-                chosen |= _behind(value, made, found) or frozenset()
+                chosen |= _source_inputs(value, made, found) or frozenset()
     return [v for v in graph.inputs if v in chosen]
 
 
@@ -73,7 +73,7 @@ def _shaped_by(node: Node) -> tuple[int, ...]:
     return () if op is None else op.shaped_by
 
 
-def _behind(
+def _source_inputs(
     value: Value, made: dict[Value, Node], found: dict[Value, frozenset[Value] | None]
 ) -> frozenset[Value] | None:
     """The inputs in `found` that a value is computed from; None when it depends on something else, too."""

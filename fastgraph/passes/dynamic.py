@@ -24,7 +24,10 @@ def cut_dynamic(graph: Graph, bounded: Mapping[Value, Bounded] | None = None) ->
     rest alone. `bounded` values are given by their replacements.
     """
     bounded = bounded or {}
-    graph.inputs, loose = [v for v in graph.inputs if not _loose(v)], {v for v in graph.inputs if _loose(v)}
+    graph.inputs, loose = (
+        [v for v in graph.inputs if not _is_container(v)],
+        {v for v in graph.inputs if _is_container(v)},
+    )
     known: set[Value] = set(graph.inputs)
     left: list[Node] = []
     rest: list[Node] = []
@@ -54,7 +57,7 @@ def _given(values: list[Value], bounded: Mapping[Value, Bounded]) -> list[Value]
     return list(dict.fromkeys(found))
 
 
-def _loose(value: Value) -> bool:
+def _is_container(value: Value) -> bool:
     """Whether a value is a sequence or an optional."""
     return value.type.dtype is None
 

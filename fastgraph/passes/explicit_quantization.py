@@ -21,13 +21,13 @@ INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16", "int32")
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
 """ONNX's operators that change quantization."""
 
-MAYBE = frozenset({"max_pool", "matmul_integer", "conv_integer"})
+PLAIN_BYTES = frozenset({"max_pool", "matmul_integer", "conv_integer"})
 """Operators whose kernels take plain bytes as bytes of scale 1."""
 
 
 def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
-    if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
+    if not any(node.op in LINEAR or node.op in PLAIN_BYTES or computes_reals(node) for node in graph.nodes):
         return False
     if has("dequantize_linear")(graph):
         sweep(graph, "block_weights")

@@ -247,7 +247,7 @@ def _into_maker(g: Sweep, node: Node, at_hand: Node) -> Node | None:
     for maker in sorted(ready, key=g.position.__getitem__, reverse=True):
         value = maker.out
         others = [v for v in node.inputs if v is not None and v is not value]
-        if value.type != node.out.type or len(maker.outputs) > 1 or not all(_reaches(maker, v) for v in others):
+        if value.type != node.out.type or len(maker.outputs) > 1 or not all(_can_address(maker, v) for v in others):
             continue
         if not fits(maker, maker.inputs[OPS[maker.op].extras_at :], node):
             continue
@@ -256,7 +256,7 @@ def _into_maker(g: Sweep, node: Node, at_hand: Node) -> Node | None:
     return None
 
 
-def _reaches(maker: Node, extra: Value) -> bool:
+def _can_address(maker: Node, extra: Value) -> bool:
     """Whether the kernel of `maker` can address the operand: a product counts matrices, not images."""
     kind = extra_kind(extra, maker.out)
     if maker.op == "matmul" and kind == "image":

@@ -27,7 +27,7 @@ def known_gather(g: Sweep, node: Node) -> bool:
     if step and (np.diff(at) == step).all():
         end = int(at[-1]) + step
         y = g.cut(x, axis, int(at[0]), end if end >= 0 else np.iinfo(np.int64).min, step)
-    elif _deals(at, dims[axis], step):
+    elif _is_shuffle(at, dims[axis], step):
         split = g.shape(x, *dims[:axis], dims[axis] // step, step, *dims[axis + 1 :])
         y = g.turn(split, *range(axis), axis + 1, axis, *range(axis + 2, len(dims) + 1))
     else:
@@ -35,7 +35,7 @@ def known_gather(g: Sweep, node: Node) -> bool:
     return g.becomes(y)
 
 
-def _deals(at: np.ndarray, extent: int, step: int) -> bool:
+def _is_shuffle(at: np.ndarray, extent: int, step: int) -> bool:
     """Whether indices are 0, step, 2 * step, ..., 1, 1 + step, ... of an axis."""
     whole = at.size == extent and step > 1 and extent % step == 0
     return whole and bool((at == np.arange(extent).reshape(-1, step).T.ravel()).all())

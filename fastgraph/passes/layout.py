@@ -27,7 +27,7 @@ def layout(graph: Graph) -> bool:
     """Sink transposes and let them cancel, again as long as dropped reshapes can free another pair. Passes after one
     that changed nothing are not repeated."""
     changed, idle = False, 0
-    for run in (sunk, canonicalize, share) * 2:
+    for run in (sink_transposes, canonicalize, share) * 2:
         changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
@@ -39,7 +39,7 @@ def split_reductions(graph: Graph) -> bool:
     return sweep(graph, "reductions")
 
 
-def sunk(graph: Graph) -> bool:
+def sink_transposes(graph: Graph) -> bool:
     """Sink transposes. Whether any moved."""
     return sweep(graph, "sinking", "reshapes")
 
@@ -129,7 +129,7 @@ def _sink_joint(g: Sweep, node: Node) -> bool:
     perm = next((f[1] for f in found if f is not None and len(f[1]) == rank), None)
     if perm is None or only_moves_ones(tuple(node.out.type.dims[i] for i in inverse(perm)), perm):
         return False
-    turned = [_without(g, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
+    turned = [_untransposed(g, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
     size = node.out.type.size
     large = [f for v, f in zip(node.inputs, found, strict=True)
              if v is not None and v.data is None and v.type.size * 2 > size]  # fmt: skip
@@ -144,7 +144,7 @@ def _sink_joint(g: Sweep, node: Node) -> bool:
     return _finish(g, node, [t() if t else None for t in turned], perm, attrs)
 
 
-def _without(
+def _untransposed(
     g: Sweep, value: Value | None, found: tuple[Value, Perm] | None, perm: Perm
 ) -> Callable[[], Value | None] | None:
     """A function that writes `value` without the transpose `perm`; None where there is none."""

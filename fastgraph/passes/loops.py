@@ -22,13 +22,13 @@ def sliced_by_rounds(node: Node) -> None:
     body: Graph = copy(node.attrs["body"])
     makers = {value: each for each in body.nodes for value in each.outputs}
     own = {*makers, *body.inputs}
-    found = [_part(each, makers, own, body.inputs[0], int(most.reshape(-1)[0])) for each in body.nodes]
+    found = [_gathered(each, makers, own, body.inputs[0], int(most.reshape(-1)[0])) for each in body.nodes]
     if any(found):
         body.nodes = [new or old for new, old in zip(found, body.nodes, strict=True)]
         node.attrs = {**node.attrs, "body": body}
 
 
-def _part(node: Node, makers: dict[Value, Node], own: set[Value], number: Value, rounds: int) -> Node | None:
+def _gathered(node: Node, makers: dict[Value, Node], own: set[Value], number: Value, rounds: int) -> Node | None:
     """The gather that replaces a slice of one axis of a captured value, where it is inside in all rounds."""
     if node.op != "slice" or node.x in own or not node.x.type.concrete or node.x.type.quant is not None:
         return None

@@ -33,7 +33,7 @@ def specialize(
             value.type = value.type.with_shape(tuple(int(d) for d in shapes[value.name]))
         if value.type.concrete:
             fits(value, value.type.dims)
-    instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _nothing(v)}
+    instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _is_empty(v)}
     if values:
         instead |= {v: Value.constant(v.name, values[v.name]) for v in graph.inputs if v.name in values}
     reads = Counter(chain(graph.outputs, *map(read_by, graph.nodes)))
@@ -66,9 +66,9 @@ def specialize(
             continue
         made = any(v in instead for v in own)
         for value, data in zip(node.outputs, folded, strict=False):
-            instead[value] = Value.constant(value.name, _alone(data) if made else data, value.type.quant)
+            instead[value] = Value.constant(value.name, _compact(data) if made else data, value.type.quant)
         node.inputs = []  # the old list of nodes would keep every constant alive until the end
-        _forget(own, reads, instead)
+        _free_folded(own, reads, instead)
     graph.nodes = nodes
     graph.outputs = [instead.get(v, v) for v in graph.outputs]
     graph.prune()
@@ -82,7 +82,7 @@ def _known_cast(node: Node) -> None:
             node.op, node.inputs, node.attrs = "cast", node.inputs[:1], {**node.attrs, "to": dtype.name}
 
 
-def _nothing(value: Value) -> bool:
+def _is_empty(value: Value) -> bool:
     """Whether the value has no elements, so that it is constant."""
     kind = value.type
     return (
@@ -108,7 +108,7 @@ def _with_bodies(node: Node) -> Node:
     return found
 
 
-def _alone(data: np.ndarray) -> np.ndarray:
+def _compact(data: np.ndarray) -> np.ndarray:
     """The array, copied where it is a view that would keep a much larger one alive."""
     base = data
     while isinstance(base.base, np.ndarray):
@@ -116,7 +116,7 @@ def _alone(data: np.ndarray) -> np.ndarray:
     return data.copy() if base.nbytes > 4 * data.nbytes + 4096 else data
 
 
-def _forget(read: list[Value], reads: Counter[Value], instead: dict[Value, Value]) -> None:
+def _free_folded(read: list[Value], reads: Counter[Value], instead: dict[Value, Value]) -> None:
     """Free folded arrays after their last reader."""
     for value in read:
         reads[value] -= 1

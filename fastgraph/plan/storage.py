@@ -124,7 +124,7 @@ class Views:
 
     # -- who may lie in whom
 
-    def _own(self, value: Value) -> bool:
+    def _placeable(self, value: Value) -> bool:
         """Whether the value may become a view: computed by a node, without storage yet, and no result."""
         free_yet = value not in self.links and value not in self._placed
         return value in self._makers and free_yet and value not in self._outputs
@@ -171,13 +171,13 @@ class Views:
         for value in node.inputs:
             assert value is not None
             size = part_bytes(value, axis, placed)
-            if self._own(value) and often[value] == 1 and self._fits(value, node.out, placed == "rows"):
+            if self._placeable(value) and often[value] == 1 and self._fits(value, node.out, placed == "rows"):
                 self.links[value] = Link(node.out, offset, placed == "rows")
             offset += size
 
     def _link_source(self, node: Node) -> None:
         """Make the source of a reshape whose result is a view a view as well."""
-        if self._own(node.x) and self._fits(node.x, node.out, False):
+        if self._placeable(node.x) and self._fits(node.x, node.out, False):
             self.links[node.x] = Link(node.out, 0, False)
 
     def _link_reshape(self, node: Node) -> None:
@@ -218,19 +218,19 @@ class Views:
                 if operand is None or operand not in self._makers or final[self.storage(operand).root] != i:
                     continue
                 root = self.storage(operand).root
-                if self._own(node.out) and self._replaceable(node, operand):
+                if self._placeable(node.out) and self._replaceable(node, operand):
                     self.links[node.out] = Link(operand, 0, False)
                     final[root] = max(i, final.get(node.out, i))
                     break
-                if OPS[node.op].updates and self._becomes(root, node.out) and self._replaceable(node, operand):
+                if OPS[node.op].updates and self._can_replace(root, node.out) and self._replaceable(node, operand):
                     self.links[root] = Link(node.out, 0, False)
                     self._found = dict(self._placed)
                     break
 
-    def _becomes(self, root: Value, result: Value) -> bool:
+    def _can_replace(self, root: Value, result: Value) -> bool:
         """Whether the values in the buffer of `root` can be computed in that of an output of the graph instead."""
         alone = result in self._outputs and result not in self.links and result not in self._placed
-        return alone and self._own(root) and root.type.nbytes == result.type.nbytes
+        return alone and self._placeable(root) and root.type.nbytes == result.type.nbytes
 
     def _replaceable(self, node: Node, value: Value) -> bool:
         """Whether the result has the form of this operand, and no other input shares the memory, unless it may be

@@ -19,8 +19,8 @@ STANDARD = 0.97
 """Factor on the cost of the first of TILES, which prefers it: fewer kernels to load."""
 OVERHEAD = 6
 """Cycles that a tile takes beyond its arithmetic."""
-FEW = 3
-"""Where the outputs of a tile are n columns apart, tiles are used for rows of at least FEW * n outputs."""
+LEAST_SPACED = 3
+"""Where the outputs of a tile are n columns apart, tiles are used for rows of at least LEAST_SPACED * n outputs."""
 POOL_BLOCK = 64
 """Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
 
@@ -87,7 +87,7 @@ def depthwise_tiles(tier: Tier, g: Window) -> dict[str, Any] | None:
     """The parameters of the kernel that computes outputs of a row in tiles; None where it can't."""
     _, k_h, size = g.kernel
     fixed = row("depthwise").params
-    found = _apart(g, fixed["stride"]) if g.flat and size in fixed["size"] else None
+    found = _spacing(g, fixed["stride"]) if g.flat and size in fixed["size"] else None
     if found is None or (size == ROWS and k_h > ROWS):
         return None
     stride, apart = found
@@ -120,19 +120,19 @@ def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]
     for stride in pool.params["stride"]:
         params = {"op": op, "size": window.kernel[2], "stride": stride}
         known = all(value in pool.params[name] for name, value in params.items())
-        if known and pool.exists(tier, params) and _apart(window, (stride,)):
+        if known and pool.exists(tier, params) and _spacing(window, (stride,)):
             return "pool", params
     return "pool_any", {"op": op}
 
 
-def _apart(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
+def _spacing(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
     """(stride, spacing): outputs `spacing` columns apart have windows that begin `stride` taps apart, for the first of
     `strides` where that is a whole number; None where there is none, or so few outputs that tiles would be mostly
     empty."""
     dilation_x, stride_x = window.near_taps().dilations[2], window.strides[2]
     for stride in strides:
         apart = stride * dilation_x // stride_x
-        if stride * dilation_x % stride_x == 0 and (apart == 1 or apart * FEW <= window.out[2]):
+        if stride * dilation_x % stride_x == 0 and (apart == 1 or apart * LEAST_SPACED <= window.out[2]):
             return stride, apart
     return None
 

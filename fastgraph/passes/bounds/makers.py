@@ -17,7 +17,7 @@ def non_zero(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
     if not x.dims:
         raise Unbounded
-    places, count = g.found(g.masked(x, 0))
+    places, count = g.non_zero(g.masked(x, 0))
     return [Bounded(places, {1: count}, True, Below(0, tuple(x.extents.get(a) for a in range(len(x.dims)))))]
 
 
@@ -34,7 +34,7 @@ def compress(g: Bounds, node: Node) -> list[Bounded]:
         raise Unbounded
     if axis not in extents and wanted.value.type.dims[0] > value.type.dims[axis]:
         raise Unbounded
-    places, count = g.found(g.masked(wanted, 0))
+    places, count = g.non_zero(g.masked(wanted, 0))
     places = g.shape(places, *wanted.value.type.dims)
     return [Bounded(g.pick(value, places, axis), {**extents, axis: count})]
 
@@ -71,7 +71,7 @@ def listed_places(g: Bounds, node: Node) -> list[Bounded]:
         pairs = g.ints(np.zeros((dims[2], 2)))
         places = g.max(found.value, 0)
     else:
-        at, count = g.found(found.value >= 0)
+        at, count = g.non_zero(found.value >= 0)
         rows = g.turn(at, 1, 0)
         pairs = g.cut(rows, 1, 0, 2)
         places = g("gather_nd", found.value, rows, batch_dims=0)
@@ -89,7 +89,7 @@ def top_k(g: Bounds, node: Node) -> list[Bounded]:
     try:
         (wanted,) = g.numbers_of(node.inputs[1]).flat
     except Unbounded:
-        wanted = _checked(g, node, size)
+        wanted = _checked_count(g, node, size)
     if not isinstance(wanted, Extent):
         if there is not None:
             raise Unbounded
@@ -109,7 +109,7 @@ def _within(g: Bounds, a: Extent, b: Extent) -> bool:
     return same(a, b) or b.count in g.within.get(a.count, ())
 
 
-def _checked(g: Bounds, node: Node, size: int) -> Extent:
+def _checked_count(g: Bounds, node: Node, size: int) -> Extent:
     """The extent of a number that a run computes; the run fails where it exceeds that of the axis."""
     k = g.fixed(node.inputs[1])
     if k.type.dtype != np.int64 or node.x in g.known:
@@ -156,12 +156,12 @@ def unique(g: Bounds, node: Node) -> list[Bounded]:
     if dtype.kind == "f":  # NaN is the same as NaN
         same_ = same_ | (g("is_nan", by_value) & g("is_nan", previous))
     new = ~same_ | (np.arange(n) == 0)
-    starts, count = g.found(new)
+    starts, count = g.non_zero(new)
     own = g.pick(places, g.shape(starts, n))
     firsts, rank = own, _scattered(g, places, _ranks(g, new), n)
     if not attr(node, "sorted"):
         met = _scattered(g, places, g.cast(new, np.int64), n)
-        firsts, count = g.found(met)
+        firsts, count = g.non_zero(met)
         firsts = g.shape(firsts, n)
         # The place among all first ones of that of the equal elements.
         rank = g.pick(g.pick(_ranks(g, met), own), rank)
@@ -195,7 +195,7 @@ def branches(g: Bounds, node: Node) -> list[Bounded]:
     bodies: list[Graph] = [attr(node, name) for name in BRANCHES]
     for empty, other in ((0, 1), (1, 0)):
         if all(_nothing(g, v) for v in bodies[empty].outputs):
-            return [_taken(g, condition, empty == 1, none, some) for none, some in
+            return [_if_taken(g, condition, empty == 1, none, some) for none, some in
                     zip(bodies[empty].outputs, _inlined(g, bodies[other]), strict=True)]  # fmt: skip
     raise Unbounded
 
@@ -220,7 +220,7 @@ def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
     return [g.take(v) for v in body.outputs]
 
 
-def _taken(g: Bounds, condition: Value, wanted: bool, none: Value, some: Bounded) -> Bounded:
+def _if_taken(g: Bounds, condition: Value, wanted: bool, none: Value, some: Bounded) -> Bounded:
     """`some` if the condition is as wanted, else no elements."""
     dims = none.type.dims
     if len(dims) != len(some.dims) or none.type.dtype != some.value.type.dtype:

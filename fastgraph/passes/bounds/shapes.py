@@ -76,13 +76,13 @@ def reshape(g: Bounds, node: Node) -> list[Bounded]:
         target = [x.dims[i] if n == 0 else n for i, n in enumerate(target)]
     if -1 in target:
         at = target.index(-1)
-        target[at] = _left(g, x.dims, [n for i, n in enumerate(target) if i != at])
+        target[at] = _remaining(g, x.dims, [n for i, n in enumerate(target) if i != at])
     if -1 in target:
         raise Unbounded
     return [_reshaped(g, node, x, target)]
 
 
-def _left(g: Bounds, dims: Sequence[Dim], given: Sequence[Dim]) -> Dim:
+def _remaining(g: Bounds, dims: Sequence[Dim], given: Sequence[Dim]) -> Dim:
     """The extent of -1 beside the given extents."""
     dims, given = list(dims), list(given)
     for n in [n for n in given if isinstance(n, Extent)]:
@@ -102,7 +102,7 @@ def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bound
         return Bounded(g.shape(x.value, *(int(n) for n in target)))  # type: ignore[arg-type]
     ends = extents_of(target)
     if len(x.extents) != 1 or len(ends) != 1:
-        return _side_by_side(g, node, x, target)
+        return _ones_moved(g, node, x, target)
     (axis, extent), (end,) = *x.extents.items(), ends
     dims, size = x.value.type.dims, target[end]
     assert isinstance(size, Extent)
@@ -116,7 +116,7 @@ def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bound
     return Bounded(g.shape(x.value, *plain), {end: size}, x.clean, below)
 
 
-def _side_by_side(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
+def _ones_moved(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
     """A reshape that only adds or drops axes of extent 1."""
     old = [(a, n) for a, n in enumerate(x.dims) if n != 1 or isinstance(n, Extent)]
     new = [(a, n) for a, n in enumerate(target) if n != 1 or isinstance(n, Extent)]
@@ -200,5 +200,5 @@ def joined(g: Bounds, sizes: Sequence[Dim]) -> tuple[Value, Extent]:
     counts = np.empty(len(sizes), object)
     counts[:] = sizes
     limits = g.pick(g.stacked(counts), g.ints(np.repeat(np.arange(len(room)), room)))
-    places, count = g.found(g("less", g.ints(np.concatenate([np.arange(n) for n in room])), limits))
+    places, count = g.non_zero(g("less", g.ints(np.concatenate([np.arange(n) for n in room])), limits))
     return g.shape(places, sum(room)), count

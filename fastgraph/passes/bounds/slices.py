@@ -29,7 +29,7 @@ class Cut(NamedTuple):
 @follows("slice")
 def slice_(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
-    starts, ends = (_ends(g, v) for v in node.inputs[1:3])
+    starts, ends = (_elements(g, v) for v in node.inputs[1:3])
     axes = axes_of(node, g.ints_of(node, 3) or range(len(starts)), len(x.dims))
     steps = g.ints_of(node, 4) or [1] * len(starts)
     for cut in map(Cut, axes, starts, ends, steps):
@@ -37,7 +37,7 @@ def slice_(g: Bounds, node: Node) -> list[Bounded]:
     return [x]
 
 
-def _ends(g: Bounds, value: Value | None) -> list[Dim | Value]:
+def _elements(g: Bounds, value: Value | None) -> list[Dim | Value]:
     """The elements of a vector: numbers and extents where these are known, else scalars that the run computes."""
     try:
         return list(g.numbers_of(value).reshape(-1))
@@ -50,7 +50,7 @@ def _ends(g: Bounds, value: Value | None) -> list[Dim | Value]:
 @follows("strided_slice")
 def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
-    starts, ends = (_ends(g, v) for v in node.inputs[1:3])
+    starts, ends = (_elements(g, v) for v in node.inputs[1:3])
     steps = g.ints_of(node, 3) or []
     if attr(node, "ellipsis_mask") or attr(node, "new_axis_mask") or not len(starts) == len(ends) == len(steps):
         raise Unbounded
@@ -87,7 +87,7 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
             raise Unbounded
         stop = least(g, have, end)
         plain = min(stop.most if isinstance(stop, Extent) else int(stop), x.value.type.dims[axis])
-        kept = stop if start == 0 else _minus(g, stop, int(start))
+        kept = stop if start == 0 else _without_first(g, stop, int(start))
         extents.pop(axis, None)
         if isinstance(kept, Extent):
             extents[axis] = kept
@@ -97,7 +97,7 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     return Bounded(value, extents, x.clean and not isinstance(end, Extent), below)
 
 
-def _minus(g: Bounds, a: Dim, n: int) -> Dim:
+def _without_first(g: Bounds, a: Dim, n: int) -> Dim:
     """The extent without its first n elements."""
     if not isinstance(a, Extent):
         return max(a - n, 0)
@@ -109,12 +109,12 @@ def _computed(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     axis, size = cut.axis, x.value.type.dims[cut.axis]
     if cut.step != 1 or axis in x.extents or not size:
         raise Unbounded
-    start, end = (_place(g, n, size) for n in (cut.start, cut.end))
+    start, end = (_clamped_index(g, n, size) for n in (cut.start, cut.end))
     extents = {**x.extents, axis: Extent(g.max(end - start, 0), size)}
     return Bounded(g.pick(x.value, g.min(np.arange(size) + start, size - 1), axis), extents)
 
 
-def _place(g: Bounds, n: Dim | Value, size: int) -> Value:
+def _clamped_index(g: Bounds, n: Dim | Value, size: int) -> Value:
     """A start or an end as an index from 0 to `size`; negative ones count from the end."""
     if isinstance(n, Extent):
         place = n.count

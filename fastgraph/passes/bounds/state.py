@@ -196,7 +196,7 @@ class Bounds(Rewriter):
                 value = self.choose(self.shape(self.real(extent), *column), value, fill)
         return value
 
-    def found(self, x: Value) -> tuple[Value, Extent]:
+    def non_zero(self, x: Value) -> tuple[Value, Extent]:
         """(indices [rank, elements] of the elements that are not 0, filled up with zeros; their count)."""
         if not x.type.size or 8 * x.type.size * len(x.type.dims) > self.limit:
             raise Unbounded

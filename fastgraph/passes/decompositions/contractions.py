@@ -124,10 +124,10 @@ def spread_matmul(g: Sweep, node: Node) -> bool:
     stack = node.out.type.dims[:-2]
     if a.type.dims[:-2] == b.type.dims[:-2] or (*stack, a.type.dims[-2], b.type.dims[-1]) != node.out.type.dims:
         return False
-    return g.again(node, [_spread(g, a, stack), _spread(g, b, stack)])
+    return g.again(node, [_expanded(g, a, stack), _expanded(g, b, stack)])
 
 
-def _spread(g: Sweep, value: Value, stack: tuple[int, ...]) -> Value:
+def _expanded(g: Sweep, value: Value, stack: tuple[int, ...]) -> Value:
     """The matrices expanded to the extents of the stack."""
     dims = (*stack, *value.type.dims[-2:])
     if value.data is not None and value.type.dims != dims:

@@ -40,12 +40,12 @@ def halves() -> Rule:
             return False
         if not any(v is not None and v.type.dtype == F16 for v in node.inputs):
             return False
-        return _through(g, node, F32, F16, wide)
+        return _in_type(g, node, F32, F16, wide)
 
     return half
 
 
-def _through(
+def _in_type(
     g: Sweep, node: Node, other: np.dtype, own: np.dtype, known: dict[Value, Value] | None = None, **attrs: Any
 ) -> bool:
     """Write the node in another element type, between casts of its operands and results."""
@@ -92,7 +92,7 @@ def narrow(g: Sweep, node: Node) -> bool:
     if bytes_have_own and not node.attrs.get("select_last_index"):
         return False
     kept = node.inputs[1:] if node.op != "matmul" else []
-    return _through(g, node, I32, dtype, {v: v for v in kept if v is not None and v is not node.x})
+    return _in_type(g, node, I32, dtype, {v: v for v in kept if v is not None and v is not node.x})
 
 
 @rule("other_types", "scatter_elements scatter_nd scatter_slices")
@@ -100,7 +100,7 @@ def scattered_bools(g: Sweep, node: Node) -> bool:
     """Given ``y = scatter(x, places, updates)`` of bools with reduction add (or) or mul (and); result a scatter in
     uint8 with reduction max or min."""
     reduction = BOOLS.get(attr(node, "reduction"))
-    return node.x.type.dtype == BOOL and reduction is not None and _through(g, node, U8, BOOL, reduction=reduction)
+    return node.x.type.dtype == BOOL and reduction is not None and _in_type(g, node, U8, BOOL, reduction=reduction)
 
 
 @rule("early", "cast")
@@ -126,14 +126,14 @@ def _shifted(g: Sweep, x: Value, bits: int, direction: str) -> Value:
     return g("bit_shift", x, bits, direction=direction)
 
 
-UP = {"up": (0x7FFFFF, 0x400001), "nearest": (0x400000, 0x600000), "down": (0, 0x800000)}
+ROUND_EXPONENT = {"up": (0x7FFFFF, 0x400001), "nearest": (0x400000, 0x600000), "down": (0, 0x800000)}
 """(the number to add to the bits of an f32 before its exponent is taken; the bits from which on a subnormal number
 becomes the least normal one)."""
 
 
 def _power_of_two(g: Sweep, node: Node) -> bool:
     """x rounded to a power of two: to its exponent. The least, 2**-127, is a subnormal number."""
-    x, (part, least) = node.x, UP[attr(node, "round_mode")]
+    x, (part, least) = node.x, ROUND_EXPONENT[attr(node, "round_mode")]
     if not known(x, dtypes=[F32, np.float16]) or node.out.type.dtype != F32:
         return False
     cast: Any = {"format": "", "from_format": "", "resize": 0}

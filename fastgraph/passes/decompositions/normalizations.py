@@ -30,7 +30,7 @@ def normalization(g: Sweep, node: Node) -> bool:
         return False
     first = 1 if node.op == "instance_normalization" else attr(node, "axis") % rank
     last = rank - 1 if node.op == "instance_normalization" else rank
-    if first == last or not all(v is None or _onto(v, x) for v in node.inputs[1:]):
+    if first == last or not all(v is None or _broadcasts(v, x) for v in node.inputs[1:]):
         return False
     own = x.type.dtype == np.float32 and node.op == "rms_normalization"
     if own and node.inputs[1].type.shape == x.type.dims[first:]:  # type: ignore[union-attr]
@@ -76,7 +76,7 @@ def _affine(y: Value, values: Sequence[Value | None]) -> Value:
     return y if bias is None or bias.data is not None and not bias.data.any() else y + bias
 
 
-def _onto(value: Value, x: Value) -> bool:
+def _broadcasts(value: Value, x: Value) -> bool:
     """Whether a value is of x's element type and broadcasts to it."""
     dims, target = value.type.shape or (), x.type.dims
     pairs = zip(reversed(dims), reversed(target), strict=False)

@@ -33,14 +33,14 @@ def quantized(g: Sweep, node: Node) -> bool:
     if scale is None or not known(x, scale, zero) or dtype not in (*SMALL, F32):
         return False
     wide = wider(attr(node, "precision") or scale.type.dtype)
-    y = g.cast(x, wide) / _spread(g, g.cast(scale, wide))
+    y = g.cast(x, wide) / _broadcastable(g, g.cast(scale, wide))
     if dtype == F32:
         y = g.cast(y, F32)
         told = {"saturate": attr(node, "saturate"), "round_mode": "up", "format": kind}
         return g.becomes(g("cast", y, to=F32.name, **told) if is_narrow(kind) else y)
     y = g("round", y)
     if zero is not None:
-        y = y + _spread(g, g.cast(zero, wide))
+        y = y + _broadcastable(g, g.cast(zero, wide))
     assert dtype is not None
     limits = np.iinfo(dtype)
     return g.becomes(_stored(g, y, dtype, INTEGERS.get(kind, (limits.min, limits.max))))
@@ -53,7 +53,7 @@ def _stored(g: Sweep, y: Value, dtype: np.dtype, limits: tuple[int, int]) -> Val
     return g.cast(g.cast(held, I32), dtype)
 
 
-def _spread(g: Sweep, parameter: Value) -> Value:
+def _broadcastable(g: Sweep, parameter: Value) -> Value:
     """A scale or zero point that broadcasts against x: of the tensor, along an axis, or of blocks along it."""
     dims, block = g.node.x.type.dims, attr(g.node, "block_size")
     if parameter.type.size == 1 and not block:
@@ -74,8 +74,8 @@ def dequantized(g: Sweep, node: Node) -> bool:
     wide = wider(scale.type.dtype)
     y = g.cast(x, F32 if exact else I64)
     if zero is not None:
-        y = y - _spread(g, g.cast(zero, y.type.dtype))
-    return g.becomes(g.cast(g.cast(y, wide) * _spread(g, g.cast(scale, wide)), node.out.type.dtype))
+        y = y - _broadcastable(g, g.cast(zero, y.type.dtype))
+    return g.becomes(g.cast(g.cast(y, wide) * _broadcastable(g, g.cast(scale, wide)), node.out.type.dtype))
 
 
 @rule("rare", "matmul_integer")

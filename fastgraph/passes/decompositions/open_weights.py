@@ -26,7 +26,7 @@ def stored_weights(g: Sweep, node: Node) -> bool:
     """A layer with quantized weights that are computed at run time becomes one on their reals."""
     w = node.inputs[1]
     assert w is not None
-    if node.x.type.quant is None or w.type.quant is None or node.out.type.quant is None or _settled(g, w):
+    if node.x.type.quant is None or w.type.quant is None or node.out.type.quant is None or _foldable(g, w):
         return False
     if not all(v is None or v.type.concrete and v.type.size for v in (*node.inputs, node.out)):
         return False
@@ -43,7 +43,7 @@ def open_conv(g: Sweep, node: Node) -> bool:
 
     Where each channel has a window of its own: the sum of ``slice of x * w``.
     """
-    if not _open(g, node) or attr(node, "auto_pad") != "NOTSET":
+    if not _is_computed(g, node) or attr(node, "auto_pad") != "NOTSET":
         return False
     assert node.inputs[1] is not None
     kernel = node.inputs[1].type.dims[1:-1]
@@ -57,7 +57,7 @@ def open_conv(g: Sweep, node: Node) -> bool:
 @rule("open_weights", "conv_transpose")
 def open_conv_transpose(g: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w, b)`` of a w that is no constant; result the same of x with zeros in between."""
-    if not _open(g, node):
+    if not _is_computed(g, node):
         return False
     assert node.inputs[1] is not None
     (n, *sizes, channels), kernel = node.x.type.dims, node.inputs[1].type.dims[1:-1]
@@ -76,16 +76,16 @@ def open_conv_transpose(g: Sweep, node: Node) -> bool:
     return _summed(g, node, x, starts, [1] * len(kernel))
 
 
-def _open(g: Sweep, node: Node) -> bool:
+def _is_computed(g: Sweep, node: Node) -> bool:
     """Whether all values are concrete, and f32 with weights computed at run time, or f64."""
     w, dtype = node.inputs[1], node.x.type.dtype
     assert w is not None
-    if not real(dtype) or dtype == np.float32 and _settled(g, w):
+    if not real(dtype) or dtype == np.float32 and _foldable(g, w):
         return False
     return known(*node.inputs, node.out, dtypes=[dtype]) and prod(w.type.dims[1:-1]) <= MOST_TAPS
 
 
-def _settled(g: Sweep, value: Value) -> bool:
+def _foldable(g: Sweep, value: Value) -> bool:
     """Whether a value is a constant, or computed from one alone: later passes still fold it."""
     while value.data is None:
         maker = g.maker.get(value)

@@ -9,12 +9,12 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32, F64
 
-ENOUGH = 1400.0
+OVERFLOWING = 1400.0
 """A number whose sinh and cosh overflow, but not the root of its exponential."""
 HUGE = 1e300
 """More than any f32, so that infinities stay infinite when divided by it."""
-FAR = 2.0**28
-"""From here on asinh and acosh differ by log(x / FAR) from their value at FAR, to all bits; 1 + FAR ** 2 is exact."""
+ASYMPTOTIC = 2.0**28
+"""From here on asinh and acosh differ by log(x / ASYMPTOTIC) from their value there, to all bits."""
 
 
 @rule("early", "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p")
@@ -36,22 +36,22 @@ def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
     size = abs(x) if op in ("sinh", "cosh", "asinh", "atanh") else x
     match op:
         case "sinh":  # (t + t / e) / 2 * (e + 1 / e) with e = exp(|x| / 2) = t + 1
-            t = g("expm1", g.min(size, ENOUGH) * 0.5)
+            t = g("expm1", g.min(size, OVERFLOWING) * 0.5)
             e = t + 1.0
             y = (t + t / e) * 0.5 * (e + g.reciprocal(e))
         case "cosh":  # (e * e + 1 / (e * e)) / 2
-            e = g.exp(g.min(size, ENOUGH) * 0.5)
+            e = g.exp(g.min(size, OVERFLOWING) * 0.5)
             return e * 0.5 * e + 0.5 / e / e
         case "asinh":
-            near = g.min(size, FAR) if large else size
+            near = g.min(size, ASYMPTOTIC) if large else size
             square = near * near
             root = g.sqrt(square + 1.0) + 1.0
             share = square / (root if large else g.min(root, HUGE))
-            y = _and_beyond(g, g("log1p", near + share), size, large)
+            y = _extended(g, g("log1p", near + share), size, large)
         case "acosh":  # a root of each factor, so that there is none below 1
-            t = (g.min(x, FAR) if large else x) - 1.0
+            t = (g.min(x, ASYMPTOTIC) if large else x) - 1.0
             root = g.sqrt(t) * g.sqrt(t + 2.0)
-            return _and_beyond(g, g("log1p", t + root), x, large)
+            return _extended(g, g("log1p", t + root), x, large)
         case "atanh":
             y = g("log1p", size * 2.0 / (1.0 - size)) * 0.5
         case "asin":
@@ -63,9 +63,9 @@ def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
     return g("copysign", y, x)
 
 
-def _and_beyond(g: Sweep, y: Value, x: Value, large: bool) -> Value:
-    """asinh or acosh of min(x, FAR), plus log(x / FAR) for larger x."""
-    return y + g.log(g.max(x * (1 / FAR), 1.0)) if large else y
+def _extended(g: Sweep, y: Value, x: Value, large: bool) -> Value:
+    """asinh or acosh of min(x, ASYMPTOTIC), plus log(x / ASYMPTOTIC) for larger x."""
+    return y + g.log(g.max(x * (1 / ASYMPTOTIC), 1.0)) if large else y
 
 
 POWERS = (3, 4, -2, -3, -4)

@@ -14,13 +14,13 @@ from ...rules.sweep import Sweep
 from .element_types import F32, F64, I64
 
 ALIKE = "reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2", "reduce_log_sum_exp"
-AFTER = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
+COMBINED_BY = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
 """The reduction that combines results along further axes: all inputs weigh the same."""
-BEFORE = {"reduce_log_sum": "reduce_sum"}
+PARTIAL = {"reduce_log_sum": "reduce_sum"}
 """The reduction for all but the last run of axes."""
 
 
-@rule("reductions", *AFTER, *BEFORE, quantized=True)
+@rule("reductions", *COMBINED_BY, *PARTIAL, quantized=True)
 def reduction(g: Sweep, node: Node) -> bool:
     """A reduction over axes that are not adjacent becomes one per run of axes; one over no axes, elementwise work."""
     axes, x = node.const(1), node.x
@@ -28,7 +28,7 @@ def reduction(g: Sweep, node: Node) -> bool:
         return _of_stored(g, node)
     known = x.type.concrete and "chain" not in node.attrs and not (axes is None and node.has(1))
     if known and reduced_axes(node, len(x.type.dims), axes) is None:
-        return g.becomes(_of_one(g, node))
+        return g.becomes(_of_single(g, node))
     if axes is None:
         return False
     kinds = "f" if node.op in ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp") else "iuf"
@@ -40,7 +40,7 @@ def reduction(g: Sweep, node: Node) -> bool:
     if len(runs) < 2 or not x.type.size:
         return False
     y = x
-    for op, run in zip(_several(node.op, len(runs)), runs, strict=True):
+    for op, run in zip(_by_runs(node.op, len(runs)), runs, strict=True):
         y = g.reduce(op, y, run, keep=True)
     return g.becomes(y)
 
@@ -60,12 +60,12 @@ def _of_stored(g: Sweep, node: Node) -> bool:
     return g.becomes(g(node.op, g.turn(x, *left, *gone), at, type=kind, **{**node.attrs, "keepdims": 0}))
 
 
-def _several(op: str, count: int) -> list[str]:
+def _by_runs(op: str, count: int) -> list[str]:
     """The reductions of the runs, one after the other."""
-    return [BEFORE[op]] * (count - 1) + [op] if op in BEFORE else [op] + [AFTER[op]] * (count - 1)
+    return [PARTIAL[op]] * (count - 1) + [op] if op in PARTIAL else [op] + [COMBINED_BY[op]] * (count - 1)
 
 
-def _of_one(g: Sweep, node: Node) -> Value:
+def _of_single(g: Sweep, node: Node) -> Value:
     """The reduction of single elements: |x| for l1, x * x for sum_square ..."""
     if node.op in ("reduce_l1", "reduce_l2"):
         return abs(node.x)

@@ -29,7 +29,7 @@ def rotary_embedding(g: Sweep, node: Node) -> bool:
         a, b = g.cut(x, 3, 0, half), g.cut(x, 3, half, 2 * half)
     cos, sin = (_angles(g, node, v, flat) for v in (cos, sin))
     real, imaginary = a * cos - b * sin, a * sin + b * cos
-    turned = [_woven(g, real, imaginary)] if neighbors else [real, imaginary]
+    turned = [_interleaved(g, real, imaginary)] if neighbors else [real, imaginary]
     rest = [g.cut(x, 3, 2 * half, size)] if size > 2 * half else []
     return g.becomes(g.cast(g.shape(g.join([*turned, *rest], axis=3), *node.x.type.dims), node.out.type.dtype))
 
@@ -42,7 +42,7 @@ def _angles(g: Sweep, node: Node, cache: Value, rows_first: bool) -> Value:
     return g.shape(cache, images, rows, 1, angles) if rows_first else g.shape(cache, images, 1, rows, angles)
 
 
-def _woven(g: Sweep, even: Value, odd: Value) -> Value:
+def _interleaved(g: Sweep, even: Value, odd: Value) -> Value:
     """The elements of two rows interleaved."""
     *lead, n = even.type.dims
     both = g.join([g.shape(v, *lead, 1, n) for v in (even, odd)], axis=3)

@@ -130,7 +130,7 @@ def max_pool_places(g: Sweep, node: Node) -> bool:
         first = np.where(first < 0, place, first)
     if (first < 0).any():
         return False  # a window of padding alone
-    x, y = _around(g, node.x, pads), None
+    x, y = _padded(g, node.x, pads), None
     best = g.spread(_column(g, first), *node.out.type.dims)
     for span, place in zip(spans, places, strict=True):
         tap = g.slice(x, range(1, 1 + len(span)), [s.start for s in span], [s.stop for s in span], strides)
@@ -146,7 +146,7 @@ def _column(g: Sweep, places: np.ndarray) -> Value:
     return g.held(places[None, ..., None])
 
 
-def _around(g: Sweep, x: Value, pads: list[tuple[int, int]]) -> Value:
+def _padded(g: Sweep, x: Value, pads: list[tuple[int, int]]) -> Value:
     """x padded with the lowest number, which also replaces NaN."""
     dtype = x.type.dtype
     assert dtype is not None

@@ -44,7 +44,7 @@ def integer_product(g: Sweep, node: Node) -> bool:
         found = next((v for v in rest if v.data is not None), None)
         if len(rest) != 2 or found is None or rounding.outputs[1] not in rest:
             continue
-        w = _weights(product, found.data, _turned_last(after, len(product.out.type.shape or ())))
+        w = _weights(product, found.data, _last_axis(after, len(product.out.type.shape or ())))
         if w is None or product.inputs[2:3] != [rounding.outputs[2]] or not product.out.type.concrete:
             continue
         y = _layer(g, product, rounding, before, after, w)
@@ -55,20 +55,20 @@ def integer_product(g: Sweep, node: Node) -> bool:
 def _layer(g: Sweep, product: Node, rounding: Node, before: list[Node], after: list[Node], w: Value) -> Value | None:
     """The product of the rounded value, between its transposes; None where neither int32 nor f32 sums are exact."""
     grid: dict[str, Any] = {"per": "tensor", "grid": "onnx"}
-    x = _turned(g, rounding.x, before)
+    x = _transposed(g, rounding.x, before)
     assert w.data is not None and w.type.quant is not None
     if product.op == "matmul_integer" or not _is_depthwise(product, w.data):
         if len(product.out.type.dims) > 4:
             return None  # the layers of bytes have no volumes, and in f32 Winograd's transforms would round
         y = g(REAL[product.op], g("dynamic_round", x, **grid), w, **product.attrs)
-        return _turned(g, y, after)
-    away = _away(w.data, w.type.quant.zero_point, 0)
+        return _transposed(g, y, after)
+    away = _centered(w.data, w.type.quant.zero_point, 0)
     if 255 * np.abs(away).reshape(len(away), -1).sum(1).max(initial=0) >= EXACT:
         return None
     whole, step = g.several("dynamic_round", 2, x, **grid)
     scales = np.array(w.type.quant.scale, np.float32)
     scale = step * (scales if len(scales) > 1 else scales.reshape(()))
-    return _turned(g, g("conv", whole, away.astype(np.float32), **product.attrs) * scale, after)
+    return _transposed(g, g("conv", whole, away.astype(np.float32), **product.attrs) * scale, after)
 
 
 def _factors(g: Sweep, node: Node) -> list[Value]:
@@ -94,7 +94,7 @@ def whole_product(g: Sweep, node: Node) -> bool:
         return False
     matrices = node.op == "matmul_integer"
     axis = 1 if matrices else 0
-    points = _points(w, w_zero, axis)
+    points = _zero_points(w, w_zero, axis)
     if points is None or x.type.dtype not in BYTES or not x.type.size or zero is not None and zero.type.size != 1:
         return False
     if w.data.ndim != 2 if matrices else _is_depthwise(node, w.data) and w.data[0].size <= SUMMED:
@@ -103,7 +103,7 @@ def whole_product(g: Sweep, node: Node) -> bool:
     at = 0 if zero is None or zero.data is None else int(zero.data.reshape(()))
     attrs = node.attrs
     if computed is not None and not matrices:
-        x, attrs = _bordered(g, node, x, computed)
+        x, attrs = _padded(g, node, x, computed)
     reals = g("reinterpret", x, type=TensorType(x.type.dtype, x.type.shape, Quantization((1.0,), (at,))))
     steps = Quantization((1.0,) * len(points), points, axis if len(points) > 1 else None)
     weights = Value.constant(w.name, w.data, steps)
@@ -111,12 +111,12 @@ def whole_product(g: Sweep, node: Node) -> bool:
     y = g("reinterpret", y, type=node.out.type)
     if computed is not None:
         others = tuple(i for i in range(w.data.ndim) if i != axis)
-        sums = _away(w.data, points, axis).sum(others).astype(np.int32)
+        sums = _centered(w.data, points, axis).sum(others).astype(np.int32)
         y = y - g("cast", computed, to=I32, **PLAIN) * sums
     return g.becomes(y)
 
 
-def _bordered(g: Sweep, node: Node, x: Value, zero: Value) -> tuple[Value, dict[str, Any]]:
+def _padded(g: Sweep, node: Node, x: Value, zero: Value) -> tuple[Value, dict[str, Any]]:
     """A convolution's map padded with a computed zero point, and the attributes without pads."""
     kernel = node.inputs[1].type.dims[1:-1]  # type: ignore[union-attr]
     a = window_attrs(node, len(kernel), kernel)
@@ -128,7 +128,7 @@ def _bordered(g: Sweep, node: Node, x: Value, zero: Value) -> tuple[Value, dict[
     return x, {**node.attrs, "auto_pad": "NOTSET", "pads": tuple(min(n, 0) for n in (*begin, *end))}
 
 
-def _points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
+def _zero_points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
     """The zero points of weights: one, or one for each index along an axis."""
     if zero is None:
         return (0,)
@@ -146,14 +146,14 @@ def _behind_transposes(g: Sweep, value: Value | None) -> tuple[list[Node], Node 
     return found, None if value is None else g.maker.get(value)
 
 
-def _turned(g: Sweep, x: Value, like: list[Node]) -> Value:
+def _transposed(g: Sweep, x: Value, like: list[Node]) -> Value:
     """x after the same transposes."""
     for node in like:
         x = g("transpose", x, **node.attrs)
     return x
 
 
-def _turned_last(through: list[Node], rank: int) -> int:
+def _last_axis(through: list[Node], rank: int) -> int:
     """The position of the last axis after transposes."""
     axis = rank - 1
     for node in through:
@@ -165,7 +165,7 @@ def _is_depthwise(node: Node, w: np.ndarray) -> bool:
     return bool(node.attrs["groups"] > 1 and w.shape[-1] == 1)
 
 
-def _away(w: np.ndarray, points: Sequence[int], axis: int) -> np.ndarray:
+def _centered(w: np.ndarray, points: Sequence[int], axis: int) -> np.ndarray:
     """Stored weights less their zero points, one or one for each index along an axis, as int64."""
     shape = [-1 if i == axis else 1 for i in range(w.ndim)]
     return np.asarray(w.astype(np.int64) - np.array(points).reshape(shape if len(points) > 1 else ()))

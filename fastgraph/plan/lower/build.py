@@ -42,7 +42,7 @@ def build(
     emit_graph(emit, graph)
     for jump in [(step, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.fails]:
         emit.land(jump)
-    _set_aside(emit, graph, kept or {})
+    _save_outputs(emit, graph, kept or {})
     emit_copies(emit, {value: final for value, final in (kept or {}).items() if final is not value}, KEEP)
     _place(program, graph, lowest)
     if checked():
@@ -52,7 +52,7 @@ def build(
     return program
 
 
-def _set_aside(emit: Emit, graph: Graph, kept: Mapping[Value, Value]) -> None:
+def _save_outputs(emit: Emit, graph: Graph, kept: Mapping[Value, Value]) -> None:
     """Copy outputs that lie in persistent memory elsewhere, before the next values are copied there."""
     roots = {emit.storage(value).root for value in kept}
     for i, output in enumerate(graph.outputs):

@@ -71,7 +71,7 @@ class Block(NamedTuple):
         """The number of bands."""
         return -(-self.layer.window.out[1] // self.height()) * -(-self.layer.window.images // self.images())
 
-    def images_meet(self) -> bool:
+    def by_image(self) -> bool:
         """Whether a chain reads an operand by image, which a band of several images can't."""
         return any("image" in chain_of(node)[1] for node in self.nodes())
 
@@ -97,7 +97,7 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
             project = after
         ends = ((expand, project), (expand, None), (None, project))
         found = (Block(first, node, final, plan) for first, final in ends)
-        block = next((b for b in found if _pays(b) and _apart(b, views)), None)
+        block = next((b for b in found if _pays(b) and _independent(b, views)), None)
         if block is not None and free("bands"):
             taken.update(block.nodes())
             yield block
@@ -105,10 +105,10 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
 
 def _pays(block: Block) -> bool:
     worth = block.saves() >= threshold("bands_worth", WORTH) and block.bands() <= MOST
-    return worth and (block.layer.window.images == 1 or not block.images_meet())
+    return worth and (block.layer.window.images == 1 or not block.by_image())
 
 
-def _apart(block: Block, views: Views) -> bool:
+def _independent(block: Block, views: Views) -> bool:
     """Whether no band writes memory that a later band reads.
 
     The result may lie over an operand of the same form that is read row by row, as the rows of the expansion are always
@@ -168,14 +168,14 @@ def emit_block(e: Emit, block: Block) -> None:
         _emit_images(e, block, done * images, images, made, kept)
         marks.append(len(steps))
         done += 1
-    if whole > 2 and (more := _going_on(steps[marks[0] : marks[1]], steps[marks[1] :], whole - 2)) is not None:
+    if whole > 2 and (more := _extrapolated(steps[marks[0] : marks[1]], steps[marks[1] :], whole - 2)) is not None:
         steps += more
         done = whole
     for image in range(done * images, where.images, images):
         _emit_images(e, block, image, min(images, where.images - image), made, kept)
 
 
-def _going_on(first: Sequence[Any], second: Sequence[Any], count: int) -> list[Step] | None:
+def _extrapolated(first: Sequence[Any], second: Sequence[Any], count: int) -> list[Step] | None:
     """Copies of `count` further parts of some work whose first two parts are given as steps: addresses advance by the
     same differences. None where the two differ otherwise. It is faster than lowering each part."""
     if len(first) != len(second):

@@ -117,7 +117,7 @@ class Emit:
         else:
             found = None if weights is None or lasting is None else weights.find(lasting)
         if found is not None and checked():
-            _same(found, make(*parts, empty=np.empty) if placed else make(*parts), self.node)
+            _check_same(found, make(*parts, empty=np.empty) if placed else make(*parts), self.node)
         if ref is not None:
             return ref
         if found is None:
@@ -202,7 +202,7 @@ def in_order(data: np.ndarray) -> np.ndarray:
     return np.asarray(data, order="C")
 
 
-def _same(found: np.ndarray, made: np.ndarray, node: Node | None) -> None:
+def _check_same(found: np.ndarray, made: np.ndarray, node: Node | None) -> None:
     """PlanError when a constant shared by another plan differs from the one that this plan computes."""
     if (found.dtype, found.shape) != (made.dtype, made.shape) or found.tobytes() != made.tobytes():
         raise PlanError(f"{node}: a constant of another plan is not what this one needs: its key says too little")

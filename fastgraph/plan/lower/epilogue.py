@@ -88,7 +88,7 @@ def epilogue(
         found = None
     if found is None:
         if apart:
-            reads = [_set_apart(e, node, r, value) for r, value in zip(reads, extra_values(node), strict=True)]
+            reads = [_unshared(e, node, r, value) for r, value in zip(reads, extra_values(node), strict=True)]
         operands = [
             Read(r.address, image=4 * r.per_image, row=4 * r.per_row, column=0 if kind == "scalar" else 4)
             for r, kind in zip(reads, kinds, strict=True)
@@ -109,7 +109,7 @@ def _repeated(number: float, count: int) -> np.ndarray:
     return np.full(count, number, np.float32)
 
 
-def _set_apart(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:
+def _unshared(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:
     """The operand, or a copy of it where it shares memory with the node's result."""
     if extra.address.base is not e.address(node.out).base:
         return extra

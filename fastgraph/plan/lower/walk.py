@@ -61,7 +61,7 @@ def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out
     """The table of a chain over these operands, of which None is the `x` of the walk. It has at least one step, or
     converts f32."""
     elements = tuple(None if r is None else "u8" if r.element == "bool" else r.element for r in operands)
-    form = _form(_spelled(chain), elements, out, e.tier)
+    form = _form(_hashable(chain), elements, out, e.tier)
     reads = [read for read in operands if read is not None]
     if form.numbers:
         held = e.packed(_words, form.numbers)
@@ -85,7 +85,7 @@ class _Form(NamedTuple):
     steps: tuple[Any, ...]
 
 
-def _spelled(chain: Chain) -> tuple[tuple[str | int | bytes, ...], ...]:
+def _hashable(chain: Chain) -> tuple[tuple[str | int | bytes, ...], ...]:
     """A chain with floats as their bytes, for use as a key: Python takes 1 and 1.0, and 0.0 and -0.0, for equal."""
     return tuple(tuple(o if isinstance(o, str | int) else _F64.pack(o) for o in step) for step in chain)
 

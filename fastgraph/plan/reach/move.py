@@ -41,14 +41,14 @@ def scatter(c: Call) -> Iterator[Reach]:
     places = [(r.count, r.i, r.d), *c.each(r.rank, "n", "i", "d")]
     components, loops = c.each(r.depth, "extent", "stride"), [(n, d) for n, _, d in places]
     several = any(i for n, i, _ in places if n > 1)  # else all is offset by the same
-    _share(r.parts, r.run, components if several else [], loops)
+    _check_parts(r.parts, r.run, components if several else [], loops)
     run, *apart = _covering(r.run, [*components, *loops])
     if c.kernel == "scatter_reduce":
         yield read("dst", run, *apart, here=True)
     yield write("dst", run, *apart)
 
 
-def _share(apart: int, run: int, components: Sequence[tuple[int, ...]], loops: Sequence[tuple[int, ...]]) -> None:
+def _check_parts(apart: int, run: int, components: Sequence[tuple[int, ...]], loops: Sequence[tuple[int, ...]]) -> None:
     """Misfit unless the parts into which the outermost loops divide a write (`apart`) are disjoint."""
     own, parts = [*loops], 1
     while own and parts < apart:

@@ -86,7 +86,7 @@ class _Check:
             raise Misfit(f"a jump to step {number + step.by} leaves the steps of its node")
         if step.cell is not None:
             if not isinstance(step.cell.base, int):
-                self._made("the condition", step.cell.base, Region(step.cell.offset, (), 1))
+                self._check_written("the condition", step.cell.base, Region(step.cell.offset, (), 1))
         if step.by > 0:
             now = {base: done if isinstance(done, bool) else done.copy() for base, done in self.written.items()}
             arriving.setdefault(number + step.by, []).append(now)
@@ -107,12 +107,12 @@ class _Check:
             self.read(value)
         for value in node.outputs:
             if value in self.program.storage:
-                self._make(self.program.storage[value].root, self._own(value))
+                self._make(self.program.storage[value].root, self._value_region(value))
 
     def read(self, value: Value) -> None:
         """Misfit unless the value has been written, or has no storage."""
         if value in self.program.storage and value.data is None:
-            self._made(str(value), self.program.storage[value].root, self._own(value))
+            self._check_written(str(value), self.program.storage[value].root, self._value_region(value))
 
     def step(self, step: Step) -> None:
         call = Call(step, self.tier, self.threads, self.program.constants)
@@ -126,10 +126,10 @@ class _Check:
         if all(reach.empty for reach in reached if reach.kind == "write"):
             return
         real = [(reach, self._place(step.node, reach, call.slots[reach.slot])) for reach in reached if not reach.empty]
-        self._apart(real)
+        self._check_disjoint(real)
         for reach, (base, found) in real:
             if reach.kind == "read":
-                self._made(reach.slot, base, found)
+                self._check_written(reach.slot, base, found)
         for reach, (base, found) in real:
             if reach.kind != "read":
                 self._make(base, found)
@@ -170,13 +170,13 @@ class _Check:
             found: dict[Value, list[tuple[Region, Value]]] = {}
             for value in dict.fromkeys([*node.outputs, *(() if writes else read_by(node))]):
                 if value in self.program.storage:
-                    found.setdefault(self.program.storage[value].root, []).append((self._own(value), value))
+                    found.setdefault(self.program.storage[value].root, []).append((self._value_region(value), value))
             for places in found.values():
                 places.sort(key=lambda place: place[0].start)
             self._known[writes] = found
         return self._known[writes]
 
-    def _own(self, value: Value) -> Region:
+    def _value_region(self, value: Value) -> Region:
         """The region of a value in its root's buffer."""
         at: Storage = self.program.storage[value]
         assert value.type.dtype is not None
@@ -190,7 +190,7 @@ class _Check:
             return base.nbytes if isinstance(base, Scratch) else base.type.nbytes
         return self.program.constants[base].nbytes if base >= 0 else 8
 
-    def _apart(self, reached: list[tuple[Reach, tuple[Base, Region]]]) -> None:
+    def _check_disjoint(self, reached: list[tuple[Reach, tuple[Base, Region]]]) -> None:
         """Misfit when a step reads what it writes at another position: threads do not run in lockstep."""
         for write, (target, place) in reached:
             for read, (source, other) in reached:
@@ -201,7 +201,7 @@ class _Check:
                 if meet(place, other):
                     raise Misfit(f"{write.slot} writes {place}, of which {read.slot} is a part: {other}")
 
-    def _made(self, what: str, base: Base, place: Region) -> None:
+    def _check_written(self, what: str, base: Base, place: Region) -> None:
         """Misfit unless all bytes have been written."""
         if isinstance(base, int):
             return

@@ -11,7 +11,7 @@ from ...program import ERROR, Jump
 from ..graph import emit_copies, emit_graph
 from ..moves import emit_copy
 from ..registry import Emit, Matches, lowers
-from .common import BOOL, CARRY, alike, around, finish, is_one, native
+from .common import BOOL, CARRY, captured_storage, finish, is_one, native, same_types
 
 Branches = dict[str, Matches | None]
 
@@ -20,7 +20,8 @@ def _match(node: Node) -> Branches | None:
     """The lowerings of each branch's nodes; None for a branch that can't be run, which kernels report."""
     refused = node.attrs.get(REFUSED, {})
     branches = [node.attrs[name] for name in BRANCHES if name not in refused]
-    if not free("control") or not is_one(node.x, BOOL) or not all(alike(b.outputs, node.outputs) for b in branches):
+    typed = all(same_types(branch.outputs, node.outputs) for branch in branches)
+    if not free("control") or not is_one(node.x, BOOL) or not typed:
         return None
     matches = {name: None if name in refused else native(node.attrs[name]) for name in BRANCHES}
     sound = branches and all(matches[name] is not None for name in BRANCHES if name not in refused)
@@ -51,7 +52,7 @@ def _branch(e: Emit, node: Node, matches: Branches, name: str) -> None:
     made = {v for inner in branch.nodes for v in inner.outputs}
     pairs = list(zip(branch.outputs, node.outputs, strict=True))
     direct = {v: e.storage(out) for v, out in pairs if v in made and branch.outputs.count(v) == 1}
-    inner = e.within(branch, match, around(e, branch) | direct)
+    inner = e.within(branch, match, captured_storage(e, branch) | direct)
     emit_graph(inner, branch)
     emit_copies(inner, {out: v for v, out in pairs}, CARRY)
 

@@ -40,7 +40,7 @@ def _known(value: Value) -> bool:
     return value.type.concrete and has_memory(value) and value.type.itemsize in SIZES
 
 
-def alike(ones: Sequence[Value | None], others: Sequence[Value]) -> bool:
+def same_types(ones: Sequence[Value | None], others: Sequence[Value]) -> bool:
     """Whether values have the same types, pair by pair, so that one can replace the other."""
     kinds = [[None if v is None else (v.type.dtype, v.type.shape) for v in values] for values in (ones, others)]
     return kinds[0] == kinds[1] and all(map(_known, others))
@@ -51,7 +51,7 @@ def is_one(value: Value | None, dtype: np.dtype) -> bool:
     return value is None or value.type.dtype == dtype and value.type.concrete and value.type.size == 1
 
 
-def around(e: Emit, body: Graph) -> dict[Value, Storage]:
+def captured_storage(e: Emit, body: Graph) -> dict[Value, Storage]:
     """The storage of the values that a body captures."""
     return {v: e.storage(v) for v in captured(body)}
 

@@ -36,14 +36,14 @@ def in_place(body: Graph, match: Matches, carried: Iterable[tuple[Value, Value]]
             if _replaces(body, at, value, old, match):
                 found |= dict.fromkeys(line, old)
                 line = []
-            value = _before(body, at, value, makers, match)
+            value = _overwritten_operand(body, at, value, makers, match)
     return found
 
 
-def _before(body: Graph, at: int, made: Value, makers: Makers, match: Matches) -> Value | None:
+def _overwritten_operand(body: Graph, at: int, made: Value, makers: Makers, match: Matches) -> Value | None:
     """The operand of node `at`, computed in the body and no view, that the result `made` can overwrite."""
     node = body.nodes[at]
-    for value in (node.inputs[i] for i in _where(node, made, match)):
+    for value in (node.inputs[i] for i in _overwritable(node, made, match)):
         if value in makers and makers[value][1].op not in MOVES and same_form(value, made):
             joined = any(other.op == "concat" and value in other.inputs for other in body.nodes[:at])
             if not joined and _replaces(body, at, made, value, match):
@@ -67,14 +67,14 @@ def _replaces(body: Graph, at: int, made: Value, old: Value, match: Matches) -> 
 
 def _overwrites(node: Node, made: Value, old: Value, lying: set[Value], match: Matches) -> bool:
     """Whether the node can write this result over an operand that is `old` itself."""
-    where = _where(node, made, match)
+    where = _overwritable(node, made, match)
     within = {v for graph in node.graphs for v in captured(graph)}
     return lying.isdisjoint(within) and all(
         v not in lying or v is old and i in where for i, v in enumerate(node.inputs)
     )
 
 
-def _where(node: Node, made: Value, match: Matches) -> range:
+def _overwritable(node: Node, made: Value, match: Matches) -> range:
     """The operands that the node can overwrite with this result; for a loop, the initial value of the carried one."""
     if node.op in ("loop", "scan") and match(node) is not None:
         carried = len(node.inputs) - (2 if node.op == "loop" else node.attrs["num_scan_inputs"])

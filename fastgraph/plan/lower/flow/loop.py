@@ -18,7 +18,7 @@ from ....ops.control import known_rounds, scan_axes
 from ...program import Jump
 from ..graph import emit_copies, emit_graph
 from ..registry import Emit, Matches, Slot, lowers
-from .common import BOOL, CARRY, INT64, alike, around, finish, is_one, native
+from .common import BOOL, CARRY, INT64, captured_storage, finish, is_one, native, same_types
 from .in_place import in_place
 
 COUNT, PART = "count", "part"
@@ -83,7 +83,7 @@ def _match_loop(node: Node) -> tuple[Matches, Rounds] | None:
     results, after = node.outputs[:own], body.outputs[1 : 1 + own]
     if not (free("control") and is_one(begin, BOOL) and is_one(body.outputs[0], BOOL) and is_one(most, INT64)):
         return None
-    if not all(alike(values, results) for values in (first, body.inputs[2:], after)):
+    if not all(same_types(values, results) for values in (first, body.inputs[2:], after)):
         return None
     writes = [Slice(whole, v, 0, False) for whole, v in zip(node.outputs[own:], body.outputs[1 + own :], strict=True)]
     if writes and (count is None or not all(w.whole.type.concrete and w.part.type.concrete and w.fits for w in writes)):
@@ -103,7 +103,7 @@ def _match_scan(node: Node) -> tuple[Matches, Rounds] | None:
     values = (*node.inputs, *node.outputs)
     if not free("control") or not all(v is not None and v.type.concrete for v in values):
         return None
-    if not all(alike(values, results) for values in (first, body.inputs[:own], body.outputs[:own])):
+    if not all(same_types(values, results) for values in (first, body.inputs[:own], body.outputs[:own])):
         return None
     match = native(body)
     if match is None:
@@ -140,7 +140,7 @@ def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
         pairs = [(v, after) for v, first, after, _ in r.carried if after is not first]
         places |= {new: places[old] for new, old in in_place(r.body, match, pairs).items()}
     places |= {each.whole: e.storage(each.whole) for each in (*r.reads, *r.writes) if each.whole.data is None}
-    inner = e.within(r.body, match, around(e, r.body) | places)
+    inner = e.within(r.body, match, captured_storage(e, r.body) | places)
     if r.count != 0:
         _loop(inner, node, r)
     finish(e, node, start)

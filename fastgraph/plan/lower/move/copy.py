@@ -9,7 +9,7 @@ import numpy as np
 from ....ir import Node
 from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
 from ....ops.blocks import index_of
-from ....ops.index import places, slices
+from ....ops.index import slice_range, slices
 from ....ops.inference import ints
 from ....ops.shape import permutation
 from ..moves import emit_copy, emit_move, emit_old, movable, movable_by_constants
@@ -75,7 +75,7 @@ def _slice(node: Node) -> list[range] | None:
         return None
     taken = [range(n) for n in node.x.type.dims]
     for axis, cut in slices(node, len(taken), *(node.const(i) for i in range(1, 5))).items():
-        taken[axis] = places(cut, len(taken[axis]))
+        taken[axis] = slice_range(cut, len(taken[axis]))
     return taken
 
 

@@ -14,7 +14,7 @@ from ..moves import emit_copy, emit_move, emit_old, movable
 from ..pointwise.along import axis as along
 from ..pointwise.along import call_along, element, signed
 from ..registry import Emit, Slot, lowers
-from .places import Indexing, Loops, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
+from .places import Indexing, Loops, Walk, components_of, fitting, index_slots, indices_of, loops_of, operands, slices
 
 
 def _kind(node: Node) -> str | None:
@@ -95,7 +95,7 @@ def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Index
     loops, components = loops_of(plan, s, i, d), components_of(plan, out.type.dims, d)
     move = scattered(loops, components, indices_of(plan, indices, i), x.type.itemsize, reduce)
     assert move is not None
-    emit_move(e, move, e.address(updates), e.address(out), **asked(e, indices, plan))
+    emit_move(e, move, e.address(updates), e.address(out), **index_slots(e, indices, plan))
 
 
 def _dynamic_update(node: Node) -> Indexing | None:
@@ -169,7 +169,7 @@ def one_hot(e: Emit, node: Node, plan: Indexing) -> None:
     loops, components = loops_of(plan, (), i, d), components_of(plan, out.type.dims, d)
     move = scattered(loops, components, indices_of(plan, indices, i), size)
     assert move is not None
-    emit_move(e, move, on, e.address(out), **asked(e, indices, plan))
+    emit_move(e, move, on, e.address(out), **index_slots(e, indices, plan))
 
 
 def _hardmax(node: Node) -> bool:
