@@ -209,6 +209,7 @@ define(
     work=squares,
 )  # fmt: skip
 define(
-    "rotary_embedding", _infer_rotary,
+    "rotary_embedding",
+    _infer_rotary,
     attrs={"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0},
-)  # fmt: skip
+)

@@ -125,8 +125,10 @@ def of_name(name: str) -> CustomOp | None:
     found = [each for (_, own), each in USERS.items() if own == name]
     if len(found) > 1 and ("", name) not in USERS:
         domains = ", ".join(repr(each.domain) for each in found)
-        raise ModelError(f"custom operator {name!r} is registered for the domains {domains}: register the one that is "
-                         "meant for this file for the domain None, too")  # fmt: skip
+        raise ModelError(
+            f"custom operator {name!r} is registered for the domains {domains}: register the one that is "
+            "meant for this file for the domain None, too"
+        )
     return USERS.get(("", name), found[0] if found else None)
 
 
@@ -179,15 +181,19 @@ def _plain(op: CustomOp, name: str, item: Any) -> Any:
         item = item.item()
     if isinstance(item, list | tuple):
         if op.native and _leaves(item) > LONG:
-            raise ModelError(f"{op.text}: its attribute {name!r} is a list of {_leaves(item)} items that are not all "
-                             f"numbers: numba takes {LONG} at most, kernels with native=False any number")  # fmt: skip
+            raise ModelError(
+                f"{op.text}: its attribute {name!r} is a list of {_leaves(item)} items that are not all "
+                f"numbers: numba takes {LONG} at most, kernels with native=False any number"
+            )
         return tuple(_plain(op, name, each) for each in item)
     if item is None or isinstance(item, bool | float | str) or isinstance(item, int) and -(2**63) <= item < 2**63:
         return item
     if not op.native and isinstance(item, int | dict):
         return item
-    raise ModelError(f"{op.text}: its attribute {name!r} is a {type(item).__name__}: expected numbers, text, arrays or "
-                     "lists of them; kernels with native=False take maps, too")  # fmt: skip
+    raise ModelError(
+        f"{op.text}: its attribute {name!r} is a {type(item).__name__}: expected numbers, text, arrays or "
+        "lists of them; kernels with native=False take maps, too"
+    )
 
 
 def arguments(node: Node) -> dict[str, Any]:

@@ -27,6 +27,8 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
 
 
 define(
-    "fake_quant", _infer, inputs=(1, 1),
+    "fake_quant",
+    _infer,
+    inputs=(1, 1),
     attrs={"min": REQUIRED, "max": REQUIRED, "num_bits": 8, "narrow_range": 0},
-)  # fmt: skip
+)

@@ -71,8 +71,10 @@ def _infer_gather_nd(node: Node, types: Types) -> list[TensorType]:
 def _gather_nd(node: Node, inputs: list[Any]) -> list[Any]:
     x, indices = inputs
     batch = attr(node, "batch_dims")
-    lead = [np.arange(n).reshape([-1 if i == j else 1 for j in range(indices.ndim - 1)])
-            for i, n in enumerate(x.shape[:batch])]  # fmt: skip
+    lead = [
+        np.arange(n).reshape([-1 if i == j else 1 for j in range(indices.ndim - 1)])
+        for i, n in enumerate(x.shape[:batch])
+    ]
     return [x[(*lead, *np.moveaxis(indices, -1, 0))]]
 
 
@@ -183,5 +185,4 @@ define("checked_indices", _infer_checked, _checked_indices, attrs={"axis": None,
 _SCATTER = {"axis": 0, "reduction": "none"}
 define("scatter_elements", _infer_scatter, _scatter_elements, attrs=_SCATTER, updates=True)
 define("scatter_nd", _infer_scatter, _scatter_nd, attrs={"reduction": "none"}, updates=True)
-define("tensor_scatter", _infer_tensor_scatter, _tensor_scatter, attrs={"axis": -2, "mode": "linear"},
-       updates=True)  # fmt: skip
+define("tensor_scatter", _infer_tensor_scatter, _tensor_scatter, attrs={"axis": -2, "mode": "linear"}, updates=True)

@@ -117,8 +117,9 @@ def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
         bias = np.zeros(2 * GATES[op] * hidden, wide) if b is None else b[d]
         zero = np.zeros((batch, hidden), wide)
         state = [zero if s is None else s[d].astype(wide, copy=False) for s in states]
-        step = STEPS[op](node, r[d], bias, functions[d * each : (d + 1) * each],
-                         None if peepholes is None else peepholes[d])  # fmt: skip
+        step = STEPS[op](
+            node, r[d], bias, functions[d * each : (d + 1) * each], None if peepholes is None else peepholes[d]
+        )
         order = _reversed(lengths, steps) if d == 1 or attr(node, "direction") == "reverse" else None
         y, state = _scan(step, _ordered(x, order) @ w[d].T, state, lengths)
         outputs.append(_ordered(y, order))
@@ -215,5 +216,4 @@ _ATTRS = {
 }  # fmt: skip
 define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS, work=squares)
 define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0}, work=squares)
-define("lstm", _infer, _recurrent, attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0},
-       work=squares)  # fmt: skip
+define("lstm", _infer, _recurrent, attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0}, work=squares)

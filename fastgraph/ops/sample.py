@@ -178,16 +178,20 @@ def _resample(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "grid_sample", _infer_grid_sample, _grid_sample,
+    "grid_sample",
+    _infer_grid_sample,
+    _grid_sample,
     attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros"},
-)  # fmt: skip
+)
 define("affine_grid", _infer_affine_grid, attrs={"align_corners": 0}, shaped_by=(1,))
 define(
     "sample_boxes", _infer_boxes, _boxes,
     attrs={"size": REQUIRED, "mode": "linear", "outside": "border", "pad_value": 0.0, "every": 0}, work=squares,
 )  # fmt: skip
 define(
-    "resample", _infer_resample, _resample,
+    "resample",
+    _infer_resample,
+    _resample,
     attrs={"mode": "linear", "padding": "constant", "pad_value": 0.0, "units": "unnormalized", "corners": 0},
     work=squares,
-)  # fmt: skip
+)

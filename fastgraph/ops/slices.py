@@ -137,5 +137,4 @@ define(
     "gather_slices", _infer_gather, _gather, moves=True,
     attrs={**DIMENSIONS, "slice_sizes": REQUIRED, "checked": 0},
 )  # fmt: skip
-define("scatter_slices", _infer_scatter, _scatter, attrs={**DIMENSIONS, "reduction": "none"},
-       updates=True)  # fmt: skip
+define("scatter_slices", _infer_scatter, _scatter, attrs={**DIMENSIONS, "reduction": "none"}, updates=True)

@@ -105,8 +105,10 @@ def _with_room(node: Node) -> list[Node]:
     if rounds * sum(v.type.nbytes for v in parts) > ROOM:
         return [node]
     body, out = copy(node.attrs["body"]), node.outputs[0]
-    rooms = [Value(f"{v.name}.room", TensorType(p.type.dtype, (rounds, *p.type.dims)))
-             for v, p in zip(wholes, parts, strict=True)]  # fmt: skip
+    rooms = [
+        Value(f"{v.name}.room", TensorType(p.type.dtype, (rounds, *p.type.dims)))
+        for v, p in zip(wholes, parts, strict=True)
+    ]
     count = Value(f"{out.name}.rounds", TensorType(INT64, (1,)))
     _write_rounds(node, body, count, rooms)
     first = [Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in (count, *rooms)]

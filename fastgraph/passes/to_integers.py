@@ -84,8 +84,9 @@ def on_integers(g: Sweep, node: Node) -> bool:
     fixed = [v is not None and v.data is not None and v.type.quant is None for v in node.inputs]
     if found[0] is None or found[1] is None or found == node.inputs:
         return False
-    if any(f is None and v is not None and not is_fixed
-           for f, v, is_fixed in zip(found, node.inputs, fixed, strict=True)):  # fmt: skip
+    if any(
+        f is None and v is not None and not is_fixed for f, v, is_fixed in zip(found, node.inputs, fixed, strict=True)
+    ):
         return False
     return g.again(node, [f if f is not None else v for f, v in zip(found, node.inputs, strict=True)])
 

@@ -195,8 +195,10 @@ def branches(g: Bounds, node: Node) -> list[Bounded]:
     bodies: list[Graph] = [attr(node, name) for name in BRANCHES]
     for empty, other in ((0, 1), (1, 0)):
         if all(_nothing(g, v) for v in bodies[empty].outputs):
-            return [_if_taken(g, condition, empty == 1, none, some) for none, some in
-                    zip(bodies[empty].outputs, _inlined(g, bodies[other]), strict=True)]  # fmt: skip
+            return [
+                _if_taken(g, condition, empty == 1, none, some)
+                for none, some in zip(bodies[empty].outputs, _inlined(g, bodies[other]), strict=True)
+            ]
     raise Unbounded
 
 

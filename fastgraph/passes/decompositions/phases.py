@@ -111,7 +111,9 @@ def _interleaved(g: Sweep, parts: dict[tuple[int, ...], Value], counts: list[int
         dims = (n, *counts[: axis + 1], row)
         leads = product(*map(range, strides[:axis]))
         phases = {lead: [parts[*lead, i] for i in range(strides[axis])] for lead in leads}
-        parts = {lead: g.join([g.shape(v, *dims) for v in each] if len(each) > 1 else each, len(dims) - 1)
-                 for lead, each in phases.items()}  # fmt: skip
+        parts = {
+            lead: g.join([g.shape(v, *dims) for v in each] if len(each) > 1 else each, len(dims) - 1)
+            for lead, each in phases.items()
+        }
         row *= strides[axis] * counts[axis]
     return g.shape(parts[()], n, *(c * s for c, s in zip(counts, strides, strict=True)), channels)

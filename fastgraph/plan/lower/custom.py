@@ -22,8 +22,10 @@ def _native(node: Node) -> bool:
         return False
     for value in (*node.inputs, *node.outputs):
         if value is not None and not has_memory(value):
-            raise UnsupportedError(f"node {node.name}: {node.op}: {value} is {value.type}, and numba has no arrays of "
-                                   "text: register it with native=False")  # fmt: skip
+            raise UnsupportedError(
+                f"node {node.name}: {node.op}: {value} is {value.type}, and numba has no arrays of "
+                "text: register it with native=False"
+            )
     return True
 
 

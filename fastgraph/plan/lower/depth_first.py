@@ -49,8 +49,10 @@ class Block(NamedTuple):
     def lines(self) -> tuple[int, int]:
         """Bytes of scratch for a row of the depthwise layer's input, and for one of its result."""
         x, out = self.middle.x.type, self.middle.out.type
-        return (x.itemsize * x.dims[2] * x.dims[3] if self.expand else 0,
-                out.itemsize * out.dims[2] * out.dims[3] if self.project else 0)  # fmt: skip
+        return (
+            x.itemsize * x.dims[2] * x.dims[3] if self.expand else 0,
+            out.itemsize * out.dims[2] * out.dims[3] if self.project else 0,
+        )
 
     def budget(self) -> int:
         """Bytes of scratch for a band."""

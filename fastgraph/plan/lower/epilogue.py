@@ -73,7 +73,7 @@ def _formed(chain: Chain, operands: int) -> Ending | None:
 
 def epilogue(
     e: Emit, node: Node, row: int = 0, images: int | None = None, apart: bool = False, long: bool = False
-) -> dict[str, Slot]:  # fmt: skip
+) -> dict[str, Slot]:
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
     images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:

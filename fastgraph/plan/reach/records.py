@@ -81,8 +81,10 @@ class _Check:
         if step.fails or not self.reached:
             self.reached = False
             return
-        if not any(steps.start <= min(number, number + step.by) and max(number, number + step.by) <= steps.stop
-                   for steps in self.program.bodies.values()):  # fmt: skip
+        if not any(
+            steps.start <= min(number, number + step.by) and max(number, number + step.by) <= steps.stop
+            for steps in self.program.bodies.values()
+        ):
             raise Misfit(f"a jump to step {number + step.by} leaves the steps of its node")
         if step.cell is not None:
             if not isinstance(step.cell.base, int):
