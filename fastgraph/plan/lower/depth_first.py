@@ -218,7 +218,10 @@ def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | Non
         end, top = min(first + band, out_height), first * stride - pad
         low, high = max(top, 0), min((end - 1) * stride - pad + reach, height) if images == 1 else height
         if made is not None and block.expand is not None:
-            _expand(e, block.expand, made, line, low, images * high, below, max(top - band * stride, 0), before)
+            previous, start = max(top - band * stride, 0), max(below, low)
+            if below > low > previous:
+                _move_up(e, block.expand, made, line * (low - previous), line * (below - low))
+            _expand(e, block.expand, Ref(made.base, line * (start - low)), range(start, images * high), before)
             x, ldx, below = made, last(node.x), high
         else:
             x, ldx = _row(e, node.x, before + low * width), e.stride(node.x)
@@ -246,22 +249,19 @@ def _dot(e: Emit, node: Node, rows: Rows, count: int, ldx: int, ldy: int) -> Non
     lowering.emit(e, node, layer.of_rows(count, ldx, ldy), rows)
 
 
-def _expand(
-    e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int, before: int
-) -> None:
-    """Compute input rows low..high of a band in `made`: rows above `below` are copied from those that begin at row
-    `previous`, the others are computed. before: pixels of x before the band's image."""
-    e.node = node
-    width, size = node.out.type.dims[2], node.out.type.itemsize
-    if below > low > previous:
-        shape = ((below - low) * line // size,)
-        emit_copy(e, shape, size, (Ref(made.base, (low - previous) * line), (size,)), (made, (size,)))
-    start = max(below, low)
-    if start < high:
-        place = Ref(made.base, (start - low) * line)
-        pixel = before + start * width
-        rows = Rows(_row(e, node.x, pixel), place, pixel)
-        _dot(e, node, rows, (high - start) * width, e.stride(node.x), last(node.out))
+def _move_up(e: Emit, node: Node, made: Ref, start: int, count: int) -> None:
+    """Move `count` bytes of the node's result in scratch from byte `start` on to its beginning."""
+    e.node, size = node, node.out.type.itemsize
+    emit_copy(e, (count // size,), size, (Ref(made.base, start), (size,)), (made, (size,)))
+
+
+def _expand(e: Emit, node: Node, made: Ref, rows: range, before: int) -> None:
+    """Compute rows of the depthwise layer's input. before: pixels of x before the band's image."""
+    e.node, width = node, node.out.type.dims[2]
+    if rows:
+        pixel = before + rows.start * width
+        part = Rows(_row(e, node.x, pixel), made, pixel)
+        _dot(e, node, part, len(rows) * width, e.stride(node.x), last(node.out))
 
 
 def _row(e: Emit, value: Value, row: int) -> Ref:

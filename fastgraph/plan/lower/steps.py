@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from math import inf, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...kernels.pointwise.chain import Chain
 from ...kernels.pointwise.steps import COMPOSED, NUMBER, ROUNDED, Step, pattern
@@ -128,7 +128,8 @@ def _composed(steps: Steps, inputs: int) -> Chain:
             continue
         uses = _uses(steps, gone)
         for name, step, chain in _patterns().get(steps[i][0], ()):
-            found = next(_matches(steps, inputs, chain, step, uses, i, len(chain) - 1, ({}, {})), None)
+            search = _Search(steps, inputs, uses, step, chain)
+            found = next(_matches(search, i, len(chain) - 1, ({}, {})), None)
             if found is not None:
                 operands, made = found
                 steps[i] = (name, *(operands[k] for k in range(step.arity)))
@@ -150,29 +151,36 @@ Found = tuple[dict[int, Any], dict[int, int]]
 """A partial match: (values by operand of the pattern, steps by step of the pattern)."""
 
 
-def _matches(
-    steps: Steps, inputs: int, chain: Chain, step: Step, uses: dict[int, int], i: int, p: int, found: Found
-) -> Iterator[Found]:
+class _Search(NamedTuple):
+    """Steps over `inputs` values, with the uses of each value, and the composed step whose chain is looked for."""
+
+    steps: Steps
+    inputs: int
+    uses: dict[int, int]
+    step: Step
+    chain: Chain
+
+
+def _matches(search: _Search, i: int, p: int, found: Found) -> Iterator[Found]:
     """The partial matches that extend `found` by step i, with the steps it uses, as step p of the pattern."""
     operands, made = found
-    if made.get(p, i) != i or steps[i][0] != chain[p][0]:
+    (operation, *order), (wanted_operation, *wanted_order) = search.steps[i], search.chain[p]
+    if made.get(p, i) != i or operation != wanted_operation:
         return
     made = {**made, p: i}
-    orders = [list(steps[i][1:])]
-    if steps[i][0] in COMMUTE:
+    orders = [order]
+    if operation in COMMUTE:
         orders.append([orders[0][1], orders[0][0], *orders[0][2:]])
     for order in orders:
         ways = [(operands, made)]
-        for o, wanted in zip(order, chain[p][1:], strict=True):
-            ways = [further for way in ways for further in _binds(steps, inputs, chain, step, uses, o, wanted, way)]
+        for o, wanted in zip(order, wanted_order, strict=True):
+            ways = [further for way in ways for further in _binds(search, o, wanted, way)]
         yield from ways
 
 
-def _binds(
-    steps: Steps, inputs: int, chain: Chain, step: Step, uses: dict[int, int], o: Any, wanted: Any, found: Found
-) -> Iterator[Found]:
+def _binds(search: _Search, o: Any, wanted: Any, found: Found) -> Iterator[Found]:
     """The partial matches that extend `found` by operand o as the operand `wanted` of the pattern."""
-    operands, made = found
+    (operands, made), step = found, search.step
     if not isinstance(wanted, int):
         if o == wanted and not isinstance(o, int):
             yield found
@@ -181,5 +189,5 @@ def _binds(
         same = wanted not in operands or (operands[wanted] == o and type(operands[wanted]) is type(o))
         if same and (kinds[wanted] != NUMBER or isinstance(o, float)):
             yield {**operands, wanted: o}, made
-    elif isinstance(o, int) and o >= inputs and uses[o] == _uses(chain)[wanted]:
-        yield from _matches(steps, inputs, chain, step, uses, o - inputs, wanted - step.arity, found)
+    elif isinstance(o, int) and o >= search.inputs and search.uses[o] == _uses(search.chain)[wanted]:
+        yield from _matches(search, o - search.inputs, wanted - step.arity, found)

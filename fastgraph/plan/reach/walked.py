@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.record import Record
@@ -45,8 +45,8 @@ def walked(
     need(next(words, None) is None, "a table has words too many")
     for i, slots in enumerate(operands):
         c.slots.update(slots)
-        size, over = steps.sizes.get(FIRST + i, 0), steps.over(c, FIRST + i)
-        yield _operand(Numbers(slots), i, size, dims, run, columns, start, over, here and size == item)
+        size, row = steps.sizes.get(FIRST + i, 0), _Row(run, columns, start, steps.over(c, FIRST + i))
+        yield _operand(Numbers(slots), i, size, dims, row, here and size == item)
 
 
 def _named(record: Record, words: Iterator[Any], number: int | None = None) -> dict[str, Any]:
@@ -55,18 +55,24 @@ def _named(record: Record, words: Iterator[Any], number: int | None = None) -> d
     return {name if number is None else f"{name}{number}": word for name, word in zip(record, found, strict=True)}
 
 
-def _operand(
-    r: Numbers, i: int, size: int, dims: Sequence[int], run: int, columns: Sequence[Loop], start: int, over: int,
-    here: bool,
-) -> Reach:  # fmt: skip
+class _Row(NamedTuple):
+    """A row of f32: `run` bytes at `start` and all of `columns` offsets; `over`: bytes that are read behind it."""
+
+    run: int
+    columns: Sequence[Loop]
+    start: int
+    over: int
+
+
+def _operand(r: Numbers, i: int, size: int, dims: Sequence[int], row: _Row, here: bool) -> Reach:
     """The range of an operand with elements of `size` bytes: one number for each row, or as many as y has."""
     slot, column = f"operand{i}", getattr(r, f"operand_column{i}")
     need(column in (0, size), f"operand_column{i} is {column}, of elements of {size} bytes")
     loops = [(n, getattr(r, f"operand_{loop}{i}")) for n, loop in zip(dims, LOOPS, strict=True)]
     if column:
-        need(size == 4 or not columns and not start, f"{slot} has elements of {size} bytes")
-        return read(slot, run // 4 * size, *loops, *columns, start=start, over=over, here=here)
-    empty = run <= 0 or any(count(loop) <= 0 for loop in columns)
+        need(size == 4 or not row.columns and not row.start, f"{slot} has elements of {size} bytes")
+        return read(slot, row.run // 4 * size, *loops, *row.columns, start=row.start, over=row.over, here=here)
+    empty = row.run <= 0 or any(count(loop) <= 0 for loop in row.columns)
     return read(slot, 0 if empty else size, *loops, here=here)
 
 

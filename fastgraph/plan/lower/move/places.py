@@ -135,26 +135,16 @@ def _gather_axis(node: Node, batch: int) -> Indexing | None:
 
 
 def _gather_slices(node: Node) -> Indexing | None:
-    x, places = operands(node)
-    if not movable(node) or not places.type.concrete:
+    if not movable(node) or not node.y.type.concrete:
         return None
-    sizes, offset, collapsed = attr(node, "slice_sizes"), attr(node, "offset_dims"), attr(node, "collapsed_dims")
     outside = REPORTED if attr(node, "checked") else MOVED
-    return slices(node, x, places, sizes, offset, collapsed, len(node.out.type.dims), outside)
+    return slices(node, attr(node, "slice_sizes"), len(node.out.type.dims), outside)
 
 
-def slices(
-    node: Node,
-    x: Value,
-    places: Value,
-    sizes: Sequence[int],
-    offset: Sequence[int],
-    collapsed: Sequence[int],
-    rank: int,
-    outside: int,
-) -> Indexing | None:
-    """The plan of gathering slices of x at offsets, into a tensor of `rank` axes, of which those in `offset` are a
-    slice's."""
+def slices(node: Node, sizes: Sequence[int], rank: int, outside: int) -> Indexing | None:
+    """The plan of gathering slices of x at offsets, into `rank` axes, of which `offset_dims` are a slice's."""
+    x, places = operands(node)
+    offset, collapsed = attr(node, "offset_dims"), attr(node, "collapsed_dims")
     vector, dims, start_map = attr(node, "index_vector_dim"), places.type.dims, attr(node, "start_map")
     batch = [a for a in range(rank) if a not in offset]
     kept = [a for a in range(len(sizes)) if a not in collapsed]

@@ -63,14 +63,14 @@ def _scatter_nd(node: Node) -> Indexing | None:
 def _scatter_slices(node: Node) -> Indexing | None:
     if not _all_concrete(node):
         return None
-    x, places, updates = node.operands
+    x, _, updates = node.operands
     offset, collapsed = attr(node, "offset_dims"), attr(node, "collapsed_dims")
     sizes, kept = [1] * len(x.type.dims), [a for a in range(len(x.type.dims)) if a not in collapsed]
     for a, b in zip(offset, kept, strict=True):
         sizes[b] = updates.type.dims[a]
     if any(size > n for size, n in zip(sizes, x.type.dims, strict=True)):
         return None
-    plan = slices(node, x, places, sizes, offset, collapsed, len(updates.type.dims), LEFT_OUT)
+    plan = slices(node, sizes, len(updates.type.dims), LEFT_OUT)
     if plan is None:
         return None
     turned = [(n, b, i, a, apart) for n, a, i, b, apart in plan.loops]

@@ -102,7 +102,7 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
     for start, count in parts:
         share = count / layer.steps * layer.inputs / (layer.inputs + layer.hidden)
         time = layer.steps - start - count if layer.reverse[0] and layer.directions == 1 else start
-        _project(e, layer, panels, buffers, projected, time, count, share)
+        _project(e, layer, panels, buffers, projected, range(time, time + count), share)
         last = start + count == layer.steps
         own: dict[str, Slot] = {"start": start, "steps": count}
         own["y"] = buffers.y.address.plus(time * buffers.y.strides[0])
@@ -123,12 +123,12 @@ def _parts(layer: Recurrence, buffers: Buffers, step: int) -> list[tuple[int, in
 
 
 def _project(
-    e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers, out: Ref, time: int, count: int, share: float
+    e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers, out: Ref, steps: range, share: float
 ) -> None:
-    """Write the product of the inputs of `count` steps from `time` on with all directions' weights, plus biases."""
+    """Write the product of these steps' inputs with the weights of all directions, plus biases."""
     n, ldx = layer.directions * width(e, layer.cell, layer.hidden), buffers.ldx
-    matrices = layer.batch if buffers.batch_first and count < layer.steps else 1
-    m, first = layer.batch * count // matrices, time * (1 if buffers.batch_first else layer.batch)
+    matrices = layer.batch if buffers.batch_first and len(steps) < layer.steps else 1
+    m, first = layer.batch * len(steps) // matrices, steps.start * (1 if buffers.batch_first else layer.batch)
     for piece in panels.pieces(m, matrices, ldx):
         sizes = {"m": m, "k": layer.inputs, "batch": matrices, "a_stride": layer.steps * ldx, "c_stride": m * n}
         a = buffers.x.plus(4 * first * ldx)
