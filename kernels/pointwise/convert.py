@@ -31,7 +31,7 @@ from ..lang import (
     over,
     traced,
     whole,
-)  # fmt: skip
+)
 from .elementwise import Row, over_planes, over_rows
 from .rows import CONVERT, TARGETS
 

@@ -23,7 +23,7 @@ from ..lang import (
     register,
     table,
     when,
-)  # fmt: skip
+)
 from .exact_real import copysign, floor
 
 NEAR = 2.0**20

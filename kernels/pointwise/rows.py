@@ -294,4 +294,4 @@ ROWS: tuple[Row, ...] = (
     Row("reduce", "pointwise.reduce", "make", REDUCE, {"element": ("i8", *WIDE), "op": REDUCTIONS["f32"]}, _reduces),
     Row("arg_extreme", "pointwise.arg_extreme", "make", ARG, {"element": ("i8", *WIDE)}),
     Row("running", "pointwise.running", "make", RUNNING, {"element": WIDE}),
-)  # fmt: skip
+)

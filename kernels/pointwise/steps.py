@@ -70,7 +70,7 @@ COMPOSED: dict[str, Step] = {
     "greater_bool": Step((("greater", 0, 1),), _f32(2), "bool"),
     "not_bools": Step((("equal", 0, 0.0),), ("u8",), "bool"),
     "where_bool": Step((("where", 0, 1, 2),), ("u8", "f32", "f32")),
-}  # fmt: skip
+}
 """Sequences of steps that are common, as one step."""
 
 STEPS: dict[str, Step] = {

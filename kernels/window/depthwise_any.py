@@ -33,7 +33,7 @@ from ..lang import (
     smaller,
     tier,
     when,
-)  # fmt: skip
+)
 from .results import finish, finish_sums, outputs_at, walk_row
 from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY
 from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows

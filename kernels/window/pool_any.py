@@ -24,7 +24,7 @@ from ..lang import (
     room,
     smaller,
     whole,
-)  # fmt: skip
+)
 from .pool import columns_counted, finished, joined, merged, rows_counted, start
 from .results import finish_rows, outputs_at, walk_row
 from .rows import POOL_ANY

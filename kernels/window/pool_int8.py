@@ -26,7 +26,7 @@ from ..lang import (
     registers,
     smaller,
     when,
-)  # fmt: skip
+)
 from .pool import columns_counted, pooled, rows_counted
 from .pool_any import pooled_any
 from .rows import POOL_INT8

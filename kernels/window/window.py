@@ -34,7 +34,7 @@ from ..lang import (
     tier,
     traced,
     when,
-)  # fmt: skip
+)
 
 Range = tuple[Value, Value]
 """From the first to behind the last."""

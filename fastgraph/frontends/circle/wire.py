@@ -172,8 +172,11 @@ class Table:
     def _text(self, field: str, at: int) -> str:
         count = _UINT32(self.wire.data, at)[0]
         if count > self.wire.size - at - 4:
-            self.wire.fail(self._where(field), at, f"expected a text that ends within the file's {self.wire.size} "
-                           f"bytes, found one of {count}")  # fmt: skip
+            self.wire.fail(
+                self._where(field),
+                at,
+                f"expected a text that ends within the file's {self.wire.size} bytes, found one of {count}",
+            )
         return str(self.wire.data[at + 4 : at + 4 + count], "utf-8", "backslashreplace")
 
     def _enum(self, field: str, name: str, number: int) -> str:
