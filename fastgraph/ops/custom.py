@@ -26,7 +26,7 @@ Infer = Callable[[list[Any], dict[str, Any]], Sequence[TensorType]]
 
 
 class OperandType(TensorType):
-    """What `infer` is told of an operand. `data`: the array of a constant, None for everything else."""
+    """The type of an operand, for `infer`. `data`: the array of a constant, None for all others."""
 
     __slots__ = ("data",)
 

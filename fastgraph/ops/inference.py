@@ -1,4 +1,4 @@
-"""What inference of types shares: element types, axes, arithmetic on shapes of which not all is known."""
+"""Shared by type inferences: element types, axes, arithmetic on partly known shapes."""
 
 from __future__ import annotations
 

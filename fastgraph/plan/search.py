@@ -20,8 +20,8 @@ WORK_PER_ROUND = 200_000
 NODES_PER_BUFFER = 3
 
 LOOK, VISIT = 100, 20_000
-"""What it costs to look at a conflict, and to visit a node of the depth-first search beside what its arrays cost, in
-units of about a nanosecond."""
+"""The cost of looking at a conflict, and of visiting a node of the depth-first search besides its arrays, in units of
+about a nanosecond."""
 
 
 def improve(best: Best, rounds: int) -> None:

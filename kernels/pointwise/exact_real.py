@@ -149,4 +149,4 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     **{kind: partial(_rounded, kind=kind, opens=False) for kind in FLOATS},
     **{f"{kind}_open": partial(_rounded, kind=kind, opens=True) for kind in FLOATS},
 }
-"""What `exact_names.REAL` and, of f32, `ROUNDED` name: of one vector, or of two of a type."""
+"""The functions of `exact_names.REAL` and, for f32, `ROUNDED`, on one vector or two of a type."""

@@ -127,4 +127,4 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "sign": _sign,
     "prelu": _prelu,
 }
-"""What `exact_names.WHOLE` names, without its `_u`: of one vector, or of two of a type."""
+"""The functions of `exact_names.WHOLE`, without its `_u`, on one vector or two of a type."""

@@ -301,4 +301,4 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "erf": _erf,
     "pow": _pow,
 }
-"""What `exact_names.WIDE` names: of one vector, or of two."""
+"""The functions of `exact_names.WIDE`, on one vector or two."""

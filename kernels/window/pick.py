@@ -69,7 +69,7 @@ class Window(NamedTuple):
         )  # fmt: skip
 
     def near_taps(self) -> Window:
-        """The same, where single taps of a row are as far apart as outputs are."""
+        """The window with its column dilation set to the column stride where it has one column, and so no dilation."""
         (dilation_z, dilation_y, _), (_, _, k_w) = self.dilations, self.kernel
         return self if k_w > 1 else self._replace(dilations=(dilation_z, dilation_y, self.strides[2]))
 

@@ -14,11 +14,11 @@ from .window import Place, Range, corner, existing, low_bits, nest, spread, step
 
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
-    """y[n, i, j, c] is what the epilogue makes of `op` over all
-    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] in the image; p < k_h, q < size,
-    where stride_x is a divisor of stride * dilation_x. Planes come before rows likewise.
+    """y[n, i, j, c] = epilogue(`op` over x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c]
+    for the taps inside of the image); p < k_h, q < size, where stride_x is a divisor of stride * dilation_x. Planes
+    come before rows likewise.
 
-    An average divides by their number, with `include_pad` by that of the places inside of the padded image.
+    An average divides by the number of these taps, with `include_pad` by that of the taps inside of the padded image.
     Columns are pooled first, then their results from left to right.
     """
     return nest(POOL, pooled(tier, POOL, F32.vector(tier.lanes), op, size, stride))

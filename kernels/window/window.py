@@ -1,5 +1,4 @@
-"""What depthwise convolutions and pools share: the loops around a row of outputs, where windows begin, and which of
-their taps exist.
+"""Shared by depthwise convolutions and pools: the loops around a row of outputs, window offsets, and which taps exist.
 
 Loads take whole vectors even where fewer channels are left: what follows a tensor or a constant may be read.
 """
