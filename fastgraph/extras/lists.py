@@ -65,7 +65,10 @@ def _write(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "list_make", _infer_make, _make, attrs={"element": REQUIRED, "dtype": REQUIRED, "grows": 0},
+    "list_make",
+    _infer_make,
+    _make,
+    attrs={"element": REQUIRED, "dtype": REQUIRED, "grows": 0},
     shaped_by=(0,),
-)  # fmt: skip
+)
 define("list_write", _infer_write, _write, attrs={"grows": 0})

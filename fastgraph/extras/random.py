@@ -310,8 +310,11 @@ def _infer_bits(node: Node, types: Types) -> list[TensorType]:
         fail(node, f"the state must be uint64, found {types[0].dtype}")
     sizes = (2,) if attr(node, "algorithm") == "THREEFRY" else (2, 3)
     if types[0].concrete and types[0].size not in sizes:
-        fail(node, f"{attr(node, 'algorithm')}'s state must have {' or '.join(map(str, sizes))} numbers, "
-             f"found {types[0].size}")  # fmt: skip
+        fail(
+            node,
+            f"{attr(node, 'algorithm')}'s state must have {' or '.join(map(str, sizes))} numbers, "
+            f"found {types[0].size}",
+        )
     return [TensorType(UINT64, types[0].shape), TensorType(np.dtype(attr(node, "dtype")), tuple(attr(node, "shape")))]
 
 

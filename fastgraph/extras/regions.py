@@ -197,6 +197,9 @@ def _bins(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]
 
 
 define(
-    "max_roi_pool", _infer_max_roi_pool, _max_roi_pool,
-    attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0}, work=squares,
-)  # fmt: skip
+    "max_roi_pool",
+    _infer_max_roi_pool,
+    _max_roi_pool,
+    attrs={"pooled_shape": REQUIRED, "spatial_scale": 1.0},
+    work=squares,
+)

@@ -23,9 +23,11 @@ def _infer_selected(node: Node, types: Types) -> list[TensorType]:
     most = attr(node, "max_boxes")
     check.at_least(node, "max_boxes", most, 0)
     return [
-        TensorType(boxes.dtype, (batch, most, 4)), TensorType(scores.dtype, (batch, most, classes)),
-        TensorType(INT64, (batch, most)), TensorType(INT64, (batch,)),
-    ]  # fmt: skip
+        TensorType(boxes.dtype, (batch, most, 4)),
+        TensorType(scores.dtype, (batch, most, classes)),
+        TensorType(INT64, (batch, most)),
+        TensorType(INT64, (batch,)),
+    ]
 
 
 def _selected(node: Node, inputs: list[Any]) -> list[Any]:
@@ -38,9 +40,11 @@ def _selected(node: Node, inputs: list[Any]) -> list[Any]:
     boxes, scores = inputs
     most, batch = attr(node, "max_boxes"), boxes.shape[0]
     found = [
-        np.zeros((batch, most, 4), boxes.dtype), np.zeros((batch, most, scores.shape[2]), scores.dtype),
-        np.full((batch, most), -1, np.int64), np.zeros(batch, np.int64),
-    ]  # fmt: skip
+        np.zeros((batch, most, 4), boxes.dtype),
+        np.zeros((batch, most, scores.shape[2]), scores.dtype),
+        np.full((batch, most), -1, np.int64),
+        np.zeros(batch, np.int64),
+    ]
     for n in range(batch if boxes.shape[1] else 0):
         kept = _best(node, boxes[n], scores[n], most)
         for array, part in zip(found, (boxes[n, kept], scores[n, kept], kept), strict=False):
@@ -65,6 +69,9 @@ def _best(node: Node, boxes: np.ndarray, scores: np.ndarray, most: int) -> list[
 
 
 define(
-    "select_boxes", _infer_selected, _selected,
-    attrs={"max_boxes": REQUIRED, "limit": REQUIRED, "least": None, "per_class": 0}, work=squares,
-)  # fmt: skip
+    "select_boxes",
+    _infer_selected,
+    _selected,
+    attrs={"max_boxes": REQUIRED, "limit": REQUIRED, "least": None, "per_class": 0},
+    work=squares,
+)

@@ -98,9 +98,11 @@ define("sequence_insert", _infer_placed, _insert, inputs=(2, 3))
 define("sequence_erase", _infer_placed, _erase, inputs=(1, 2))
 define("sequence_at", _infer_placed, _at, inputs=(2, 2))
 define(
-    "sequence_length", lambda node, types: [TensorType(INT64, ())],
-    lambda node, inputs: [np.array(len(inputs[0]), np.int64)], inputs=(1, 1),
-)  # fmt: skip
+    "sequence_length",
+    lambda node, types: [TensorType(INT64, ())],
+    lambda node, inputs: [np.array(len(inputs[0]), np.int64)],
+    inputs=(1, 1),
+)
 define("concat_from_sequence", _host, _concat, inputs=(1, 1), attrs={"axis": 0, "new_axis": 0})
 define("split_to_sequence", _infer_split, _split, attrs={"axis": 0, "keepdims": 1})
 define("optional", _host, _copied, inputs=(0, 1), attrs={"type": None})

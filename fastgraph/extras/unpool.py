@@ -14,7 +14,7 @@ from ..ops.inference import Types, ints, product
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.window import window_attrs
 from ..ops.work import squares
-from ..plan.lower.move.places import Indexing, Loops, asked, fitting, indices_of, loops_of
+from ..plan.lower.move.places import Indexing, Loops, fitting, index_slots, indices_of, loops_of
 from ..plan.lower.moves import emit_copy, emit_move, movable
 from ..plan.lower.registry import Emit, lowers
 from ..rules.rule import rule
@@ -110,4 +110,4 @@ def scattered_back(e: Emit, node: Node, plan: Indexing) -> None:
     loops = loops_of(plan, [item], [indices.type.itemsize], ())
     move = scattered(loops, [Component(out.size, item, 0)], indices_of(plan, indices, ()), item)
     assert move is not None
-    emit_move(e, move, e.address(node.x), e.address(node.out), **asked(e, indices, plan))
+    emit_move(e, move, e.address(node.x), e.address(node.out), **index_slots(e, indices, plan))

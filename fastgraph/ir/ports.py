@@ -41,8 +41,10 @@ def image(name: str, layout: str, channels: int, rank: int, dtype: np.dtype, fed
     if fed.ndim == 2:
         fed = fed[:, :, None]
     if fed.ndim != 3 or fed.shape[2] != channels:
-        raise InputError(f"input {name!r} is an image of {channels} channels ({layout}), an array of shape "
-                         f"{list(fed.shape)} was given: feed [height, width, {channels}] as uint8")  # fmt: skip
+        raise InputError(
+            f"input {name!r} is an image of {channels} channels ({layout}), an array of shape "
+            f"{list(fed.shape)} was given: feed [height, width, {channels}] as uint8"
+        )
     pixels = fed[:, :, ::-1] if layout == "BGR" else fed
     planes = np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype)
     return planes[None] if rank == 4 else planes
@@ -57,9 +59,8 @@ def chosen(name: str, choices: tuple[tuple[int, ...], ...], allowed: str, shape:
 def within(name: str, bounds: Extents, allowed: str, shape: tuple[int, ...]) -> None:
     """InputError unless the shape is within these bounds; `allowed` says them."""
     fits = len(shape) == len(bounds) and all(
-        low <= extent and (high is None or extent <= high)
-        for extent, (low, high) in zip(shape, bounds, strict=True)
-    )  # fmt: skip
+        low <= extent and (high is None or extent <= high) for extent, (low, high) in zip(shape, bounds, strict=True)
+    )
     if not fits:
         raise InputError(f"input {name!r} has shape {list(shape)}, the model allows {allowed}")
 

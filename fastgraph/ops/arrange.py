@@ -1,6 +1,6 @@
-"""Parts found, reversed or cut: compress, non_zero, unique, reverse_sequence, center_crop_pad. Semantics: ONNX.
+"""Selecting, reversing and cropping: compress, non_zero, unique, reverse_sequence, center_crop_pad. Semantics: ONNX.
 
-`bounded_non_zero` is non_zero with a result of the greatest size that there may be; passes write it.
+`bounded_non_zero` is non_zero with a result of fixed extents, padded with zeros; passes write it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _infer_bounded_non_zero(node: Node, types: Types) -> list[TensorType]:
 
 
 def _bounded_non_zero(node: Node, inputs: list[Any]) -> list[Any]:
-    """[places [rank, elements], how many there are]: what non_zero gives, with zeros behind."""
+    """[indices [rank, elements of x], count]: the result of non_zero, padded with zeros."""
     found = _non_zero(node, inputs)[0]
     count = found.shape[1]
     return [np.pad(found, [(0, 0), (0, inputs[0].size - count)]), np.array(count, np.int64)]
@@ -117,7 +117,8 @@ def _infer_center_crop_pad(node: Node, types: Types) -> list[TensorType]:
 
 
 def _center_crop_pad(node: Node, inputs: list[Any]) -> list[Any]:
-    """The middle of x, or x in the middle of zeros; of an odd difference the smaller half comes first."""
+    """The center of x where the new extent is smaller, else x centered in zeros; the smaller half of an odd difference
+    comes first."""
     x, target = inputs
     for axis, n in zip(_crop_axes(node, x.ndim), ints(target), strict=True):
         have = x.shape[axis]

@@ -1,4 +1,4 @@
-"""Attention and the turning of its inputs by their positions. Semantics: ONNX Attention, RotaryEmbedding."""
+"""Attention and rotary position embedding. Semantics: ONNX Attention, RotaryEmbedding."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def allowed_keys(node: Node, b: int, s: int, t: int, past: int, valid: np.ndarra
 
 
 def _bias(mask: np.ndarray | None, allowed: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What is added to the scores: 0 where allowed, -inf where not, plus a float mask."""
+    """The term that is added to the scores: 0 where a key is allowed, -inf where it is not, plus a float mask."""
     bias = np.where(allowed, dtype.type(0), dtype.type(-np.inf))
     if mask is None:
         return bias
@@ -138,8 +138,8 @@ def _never_nan(x: np.ndarray) -> np.ndarray:
 
 
 _WEIGHTS = {"zeros": guarded_softmax, "nan": _softmax, "never nan": _never_nan}
-"""By the attribute `blind`: what becomes of queries that see no key. It and `place`, that of the first query among the
-keys, are not ONNX's."""
+"""The softmax by attribute `blind`, which says what a query without any allowed key gets. ONNX has neither `blind` nor
+`place`, the position of the first query among the keys."""
 
 
 def _attention(node: Node, inputs: list[Any]) -> list[Any]:
@@ -209,6 +209,7 @@ define(
     work=squares,
 )  # fmt: skip
 define(
-    "rotary_embedding", _infer_rotary,
+    "rotary_embedding",
+    _infer_rotary,
     attrs={"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0},
-)  # fmt: skip
+)

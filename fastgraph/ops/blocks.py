@@ -1,4 +1,4 @@
-"""Parts of tensors at computed places, blocks as batches, diagonals. Semantics: TensorFlow."""
+"""Slices at computed offsets, moves of blocks between batch and space, diagonals. Semantics: TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0,
 
 
 def index_of(node: Node, begin: list[int], end: list[int], steps: list[int]) -> tuple[Any, ...]:
-    """What NumPy's x[...] takes, from the entries of a strided_slice and their masks."""
+    """The NumPy index that begin, end and strides of a strided_slice, with its masks, stand for."""
     if not len(begin) == len(end) == len(steps) or 0 in steps:
         fail(node, f"needs as many begins, ends and steps other than 0, found {begin}, {end}, {steps}")
     if len(begin) > 64:
@@ -70,7 +70,7 @@ def _infer_slice_update(node: Node, types: Types) -> list[TensorType]:
 
 
 def _slice_update(node: Node, inputs: list[Any]) -> list[Any]:
-    """x with `update` written over what strided_slice would take; axes of one entry may be missing or too many."""
+    """x with `update` written over the elements that strided_slice reads; axes of extent 1 may be missing or extra."""
     x, update, *parts = inputs
     index = index_of(node, *map(ints, parts))
     y = x.copy()
@@ -94,9 +94,8 @@ def _infer_dynamic_update(node: Node, types: Types) -> list[TensorType]:
 
 
 def _dynamic_update_slice(node: Node, inputs: list[Any]) -> list[Any]:
-    """x with `update` written over it; a place from which it would reach over an edge is moved inwards, or (`checked`)
-    an IndexError.
-    """
+    """x with `update` written over it from the start offsets on. Offsets at which it would exceed x are clamped, or
+    (`checked`) an IndexError."""
     x, update, start = inputs
     asked = ints(start)
     first = [min(max(s, 0), n - u) for s, n, u in zip(asked, x.shape, update.shape, strict=True)]
@@ -122,7 +121,7 @@ def _infer_gather(node: Node, types: Types) -> list[TensorType]:
 
 
 def _gather(node: Node, inputs: list[Any]) -> list[Any]:
-    """The first `batch_dims` axes of x and indices go together; within each, gather along `axis`."""
+    """A gather along `axis` for each index of the first `batch_dims` axes, which x and indices share."""
     x, indices = inputs
     batch, axis = attr(node, "batch_dims"), attr(node, "axis") % x.ndim
     y = np.empty((*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
@@ -141,7 +140,7 @@ def _pairs(node: Node, pairs: Any, count: int) -> list[tuple[int, int]]:
 
 
 def _blocked(node: Node, shape: Any, block: Any, pairs: Any) -> tuple[list[int], list[tuple[int, int]], list[Dim]]:
-    """(block extents, pairs, output shape) of a move between batch and space."""
+    """(block extents, padding or crop of each axis, output shape) of space_to_batch and batch_to_space."""
     b = ints(block)
     if min(b, default=1) < 1 or len(shape) < len(b) + 1:
         fail(node, f"blocks {b} do not fit {shown(shape)}")
@@ -216,8 +215,7 @@ def _shapes(node: Node, inputs: list[Any]) -> list[Any]:
 
 define("strided_slice", _infer_strided_slice, _strided_slice, attrs=MASKS, moves=True, shaped_by=(1, 2, 3))
 define("slice_update", _infer_slice_update, _slice_update, attrs=MASKS, updates=True)
-define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, attrs={"checked": 0},
-       updates=True)  # fmt: skip
+define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, attrs={"checked": 0}, updates=True)
 define(
     "gather_batches", _infer_gather, _gather, attrs={"axis": REQUIRED, "batch_dims": REQUIRED},
     moves=True,

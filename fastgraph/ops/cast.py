@@ -33,7 +33,8 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _as_uint32(x: np.ndarray) -> np.ndarray:
-    """By int32, from 2**31 on less that: NumPy's own way differs from array to array where x is NaN or too large."""
+    """Floats as uint32 by way of int32, with 2**31 subtracted before and added after where x is as large: NumPy's own
+    cast of NaN and of overflow differs from array to array."""
     large = x >= 2.0**31
     wide = x.astype(np.promote_types(x.dtype, np.float32))
     low = np.where(large, wide - wide.dtype.type(2.0**31), wide).astype(np.int32)
@@ -70,7 +71,7 @@ def _infer_cast_like(node: Node, types: Types) -> list[TensorType]:
 
 
 def _refuse_narrow(node: Node) -> None:
-    """Widened values no longer have the bits that a file means."""
+    """UnsupportedError for formats whose values are held widened, and so have lost the file's bits."""
     names = [name for name in (attr(node, "from_format"), attr(node, "format")) if is_narrow(name)]
     if names:
         raise UnsupportedError(f"bit_cast: the bits of {names[0]} are not kept; use a type that NumPy has")

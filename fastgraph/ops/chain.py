@@ -22,14 +22,14 @@ MEANING: dict[str, Callable[..., Any]] = {}
 
 
 def step(name: str, function: Callable[..., Any], numbers: Mapping[str, Any] | None = None) -> Step:
-    """The step of an operator: by this name, of the node's inputs and these attributes (with their defaults)."""
+    """A function node -> step, of this name over the node's inputs and these attributes (with their defaults)."""
     MEANING[name] = function
     given = numbers or {}
     return lambda node: (name, *node.inputs, *(float(node.attrs.get(key, default)) for key, default in given.items()))
 
 
 def evaluate_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
-    """What a chain gives of these arrays, in the element type of the first."""
+    """The result of a chain over these arrays, in the element type of the first."""
     values = [np.asarray(a) for a in arrays]
     dtype = values[0].dtype
     with np.errstate(all="ignore"):
@@ -40,7 +40,7 @@ def evaluate_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
 
 
 def _meaning(name: str) -> Callable[..., Any]:
-    """What a step computes. A graph of chains alone may not have asked for the operators that say so."""
+    """The NumPy function of a step; imports the operators that define it, as a graph of chains alone has not."""
     if name not in MEANING:
         for family in ("activation", "elementwise"):
             import_module(f"{__package__}.{family}")
@@ -48,7 +48,7 @@ def _meaning(name: str) -> Callable[..., Any]:
 
 
 def extra_kind(extra: Value, out: Value) -> str | None:
-    """How an operand of a channels-last output is spread: "full", "channel", "scalar" or "image"; None if otherwise."""
+    """How an operand broadcasts to a channels-last output: "full", "channel", "scalar" or "image"; else None."""
     dims, target = extra.type.dims, out.type.dims
     if dims == target:
         return "full"

@@ -1,6 +1,6 @@
-"""What operators demand of their operands and attributes: each function returns, or raises the operator's ModelError.
+"""Checks of operands and attributes: each function returns, or raises the operator's ModelError.
 
-A value that is absent, and what is not known of one yet, passes.
+Absent values pass, and so does whatever is not known of one yet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPERAND = re.compile(r"(\w+)([?*+]?)(?: ([biufcO]+))?(?: (?:(one)|(\d+)(\+|-\d+
 
 
 class Operand(NamedTuple):
-    """What an operator takes as one of its inputs, or (`times`: * or +) as all from there on."""
+    """The name, element types and ranks that one input may have, or (`times`: * or +) all inputs from there on."""
 
     name: str
     times: str
@@ -73,7 +73,7 @@ def _operand(text: str) -> Operand:
 
 
 def takes(text: str) -> Callable[[Infer], Infer]:
-    """Of the inference that it decorates: the operands are what `operands(text)` lists, or a ModelError is raised.
+    """A decorator of inferences: ModelError unless the operands are those that `operands(text)` lists.
 
     `define` takes the number of inputs from it, unless told.
     """
@@ -96,7 +96,7 @@ def takes(text: str) -> Callable[[Infer], Infer]:
 
 
 def operand(node: Node, t: TensorType | None, text: str) -> None:
-    """ModelError unless a value is what the text says, as `operands` reads it."""
+    """ModelError unless a value is the operand that the text describes, in the form of `operands`."""
     (wanted,) = operands(text)
     wanted.need(node, t, wanted.name)
 
@@ -146,7 +146,7 @@ def at_least(node: Node, name: str, value: Any, least: float) -> None:
 
 
 def indices(node: Node, extent: Dim, array: np.ndarray | None) -> None:
-    """ModelError unless all numbers are places of an axis, counted from its start or its end."""
+    """ModelError unless all indices lie within an axis of this extent; negative ones count from its end."""
     if array is None or array.size == 0 or not isinstance(extent, int):
         return
     if array.min() < -extent or array.max() >= extent:

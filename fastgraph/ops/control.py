@@ -21,20 +21,20 @@ from .inference import BOOL, INT64, Types, axis_of, join
 from .registry import REQUIRED, attr, define, fail
 
 ROUNDS = 12
-"""Enough rounds for carried types to settle: each round loses an extent or a rank, or is the last."""
+"""Enough rounds of inference for carried types to converge: each round but the last drops a known extent or a rank."""
 
 _WIDEST: ContextVar[dict[Graph, list[TensorType]] | None] = ContextVar("widest", default=None)
-"""What the bodies within the outermost one at hand carry. A body around them only ever widens what they begin with:
-they go on from there, so that each of n bodies in one another settles in rounds of n and not of 2 ** n."""
+"""Carried types of the bodies nested in the outermost one at hand. Types only ever widen, so inference of a nested body
+continues from these: n nested bodies converge in n rounds, and not in 2 ** n."""
 
 
 BRANCHES = ("then_branch", "else_branch")
 REFUSED = "refused"
-"""The attribute of an `if` that names branches that make no sense for its operands, and says why: they can't be run."""
+"""The attribute of an `if` that maps branches that are invalid for its operands, and so can't be run, to the reason."""
 
 
 def merged(a: TensorType, b: TensorType) -> TensorType:
-    """What is known of a value that is one or the other."""
+    """The type of a value that is one of two: element type and extents that both agree on."""
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return TensorType(a.dtype if a.dtype == b.dtype else None, None)
     shape = tuple(d if d == e else None for d, e in zip(a.shape, b.shape, strict=True))
@@ -42,7 +42,7 @@ def merged(a: TensorType, b: TensorType) -> TensorType:
 
 
 def _outer(node: Node, arrays: Sequence[Any]) -> dict[Value, Any]:
-    """The captured values' arrays."""
+    """The arrays of the captured values."""
     n = len(node.inputs)
     return {v: a for v, a in zip(operands(node)[n:], arrays[n:], strict=True) if v is not None}
 
@@ -77,8 +77,8 @@ def _infer_if(node: Node, types: Types) -> list[TensorType]:
 
 
 def _possible(branches: list[Graph]) -> list[Graph]:
-    """The branches that make sense, their types set. ModelError when none does: one that the condition keeps from being
-    taken may be for other shapes."""
+    """The branches that are valid, their types set. ModelError when none is: a branch that the condition keeps from
+    being taken may be for other shapes."""
     found, errors = [], []
     for branch in branches:
         try:
@@ -138,7 +138,7 @@ def _infer_loop(node: Node, types: Types) -> list[TensorType]:
 
 
 def unchanged(body: Graph, value: Value) -> Value:
-    """What a value of a body is, perhaps under another name."""
+    """The value that a value of a body is a copy of, through any number of identities."""
     makers = {node.out: node for node in body.nodes if node.op == "identity"}
     while value in makers:
         value = makers[value].x
@@ -146,7 +146,8 @@ def unchanged(body: Graph, value: Value) -> Value:
 
 
 def known_rounds(node: Node) -> int | None:
-    """How many rounds a loop has, if that depends on nothing: its condition always holds, or never at first."""
+    """The number of a loop's rounds where no data decides it: the condition always holds, or fails before the first
+    round."""
     body, most, begun = attr(node, "body"), node.const(0), node.const(1)
     if begun is not None and not begun.reshape(-1)[0]:
         return 0

@@ -13,7 +13,7 @@ from ..ir import Dim, Node, TensorType
 from . import check
 from .inference import INT32, Types, shown
 from .registry import LAYER, Layout, Quant, attr, define, fail
-from .window import met, output_size, resolve_pads, window_attrs
+from .window import output_size, resolve_pads, steps_within, window_attrs
 from .work import window
 
 WINDOW: dict[str, Any] = {
@@ -73,17 +73,18 @@ def convolve(node: Node, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     out = [max(n or 0, 0) for n in output_size(x.shape[1:-1], kernel, strides, dilations, begin, end)]
     y = np.zeros((x.shape[0], *out, w.shape[0]), x.dtype)
     for index in np.ndindex(*kernel):
-        small, wide = _meeting(index, begin, strides, dilations, out, x.shape[1:-1])
+        small, wide = _overlap(index, begin, strides, dilations, out, x.shape[1:-1])
         if y[small].size:
             y[small] += grouped(x[wide], w[(slice(None), *index)], groups)
     return y
 
 
-def _meeting(index: Any, begin: Any, strides: Any, dilations: Any, count: Any, extents: Any) -> tuple[Any, Any]:
-    """Where windows are and what kernel element `index` meets at them, leaving out padding: slices of axes 0, 1, ..."""
+def _overlap(index: Any, begin: Any, strides: Any, dilations: Any, count: Any, extents: Any) -> tuple[Any, Any]:
+    """(slices of y, slices of x) for the kernel element `index`: the outputs at which it lies inside the image, and the
+    elements that it multiplies there."""
     windows, places = [slice(None)], [slice(None)]
     for i, b, s, d, n, extent in zip(index, begin, strides, dilations, count, extents, strict=True):
-        found = met(i * d - b, s, n, extent)
+        found = steps_within(i * d - b, s, n, extent)
         first = found.start * s + i * d - b
         windows.append(slice(found.start, found.stop))
         places.append(slice(first, first + (len(found) - 1) * s + 1, s) if found else slice(0, 0))
@@ -187,7 +188,7 @@ def conv_transpose(node: Node, inputs: list[Any]) -> list[Any]:
     begin, out, a = transposed_window(node, x.shape[1:-1], kernel)
     y = np.zeros((x.shape[0], *out, w.shape[0]), _wide(x).dtype)
     for index in np.ndindex(*kernel):
-        small, wide = _meeting(index, begin, a["strides"], a["dilations"], x.shape[1:-1], out)
+        small, wide = _overlap(index, begin, a["strides"], a["dilations"], x.shape[1:-1], out)
         if x[small].size:
             y[wide] += grouped(_wide(x[small]), _wide(w[(slice(None), *index)]), groups)
     return _with_bias(y, b, x.dtype)

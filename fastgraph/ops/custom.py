@@ -1,6 +1,6 @@
-"""Operators that users add by `register_custom_op`: what each is called and gives, and the function that computes it.
+"""Operators that users add by `register_custom_op`: names, types of the results, and the function that computes them.
 
-A node of one has the attributes `custom`, its `CustomOp`; `attributes`, what the file says, by name; and `tensors`, the
+A node of one has the attributes `custom`, its `CustomOp`; `attributes`, those of the file by name; and `tensors`, the
 names of those that are arrays, which are constants behind its operands.
 """
 
@@ -26,7 +26,7 @@ Infer = Callable[[list[Any], dict[str, Any]], Sequence[TensorType]]
 
 
 class OperandType(TensorType):
-    """What `infer` is told of an operand. `data`: the array of a constant, None for everything else."""
+    """The type of an operand, for `infer`. `data`: the array of a constant, None for all others."""
 
     __slots__ = ("data",)
 
@@ -47,7 +47,7 @@ class CustomOp:
         self.signature = inspect.signature(self.kernel)
         self.text = f"{domain or USER}.{name}"
         self.kernels: dict[Any, Any] = {}
-        """What it became, by the kinds of its arguments."""
+        """The compiled kernels, by the forms of their arguments."""
 
     @property
     def where(self) -> str:
@@ -125,22 +125,25 @@ def of_name(name: str) -> CustomOp | None:
     found = [each for (_, own), each in USERS.items() if own == name]
     if len(found) > 1 and ("", name) not in USERS:
         domains = ", ".join(repr(each.domain) for each in found)
-        raise ModelError(f"custom operator {name!r} is registered for the domains {domains}: register the one that is "
-                         "meant for this file for the domain None, too")  # fmt: skip
+        raise ModelError(
+            f"custom operator {name!r} is registered for the domains {domains}: register the one that is "
+            "meant for this file for the domain None, too"
+        )
     return USERS.get(("", name), found[0] if found else None)
 
 
 # -- nodes
 
 LONG = 16
-"""Items of lists that are still tuples."""
+"""Longer lists become arrays, as numba compiles a kernel for each length of a tuple."""
 
 
 def node_of(
     op: CustomOp, operands: Sequence[Value | None], outputs: list[Value], attributes: Mapping[str, Any],
     name: str, const: Callable[[np.ndarray], Value],
 ) -> Node:  # fmt: skip
-    """A node of the operator; `const` makes constants. ModelError where its kernel does not take all that."""
+    """A node of the operator; `const` makes constants. ModelError where the kernel's parameters don't fit operands,
+    results and attributes."""
     plain: dict[str, Any] = {}
     tensors: dict[str, Value] = {}
     for key, item in attributes.items():
@@ -178,21 +181,24 @@ def _plain(op: CustomOp, name: str, item: Any) -> Any:
         item = item.item()
     if isinstance(item, list | tuple):
         if op.native and _leaves(item) > LONG:
-            raise ModelError(f"{op.text}: its attribute {name!r} is a list of {_leaves(item)} items that are not all "
-                             f"numbers: numba takes {LONG} at most, kernels with native=False any number")  # fmt: skip
+            raise ModelError(
+                f"{op.text}: its attribute {name!r} is a list of {_leaves(item)} items that are not all "
+                f"numbers: numba takes {LONG} at most, kernels with native=False any number"
+            )
         return tuple(_plain(op, name, each) for each in item)
     if item is None or isinstance(item, bool | float | str) or isinstance(item, int) and -(2**63) <= item < 2**63:
         return item
     if not op.native and isinstance(item, int | dict):
         return item
-    raise ModelError(f"{op.text}: its attribute {name!r} is a {type(item).__name__}: expected numbers, text, arrays or "
-                     "lists of them; kernels with native=False take maps, too")  # fmt: skip
+    raise ModelError(
+        f"{op.text}: its attribute {name!r} is a {type(item).__name__}: expected numbers, text, arrays or "
+        "lists of them; kernels with native=False take maps, too"
+    )
 
 
 def arguments(node: Node) -> dict[str, Any]:
-    """What the kernel of a node gets, by its parameters' names, in order: values for operands, results and tensors, and
-    other attributes. ModelError where they don't fit.
-    """
+    """The arguments of a node's kernel by its parameters' names, in order: values for operands, results and tensors,
+    and other attributes. ModelError where they don't fit."""
     op, count = node.attrs[USER], len(node.inputs) - len(node.attrs["tensors"])
     arrays = [*node.inputs[:count], *node.outputs]
     more = {**node.attrs["attributes"], **dict(zip(node.attrs["tensors"], node.inputs[count:], strict=True))}
@@ -225,7 +231,7 @@ def _misfits(node: Node, op: CustomOp, count: int, more: Mapping[str, Any], why:
 
 
 def _all_attributes(node: Node) -> dict[str, Any]:
-    """The attributes as the file says them, arrays among them."""
+    """The attributes of the file, arrays among them."""
     names = node.attrs["tensors"]
     arrays = [None if v is None else v.data for v in node.inputs[len(node.inputs) - len(names) :]]
     return {**node.attrs["attributes"], **dict(zip(names, arrays, strict=True))}
@@ -244,7 +250,7 @@ def _infer(node: Node, types: list[Any]) -> list[TensorType]:
     except Exception as error:
         if not known:  # it counts on extents that are not known yet
             return [UNKNOWN] * len(node.outputs)
-        fail(node, f"its infer raised {said(error)}")
+        fail(node, f"its infer raised {error_text(error)}")
     if not isinstance(found, list | tuple) or not all(isinstance(t, TensorType) for t in found):
         fail(node, f"its infer gives {found!r}: expected a list of fastgraph.TensorType, one for each result")
     if len(found) != len(node.outputs):
@@ -288,7 +294,7 @@ def _reference(node: Node, arrays: list[Any]) -> list[Any]:
     try:
         found = op.kernel(*given[:count], *results, **node.attrs["attributes"], **tensors)
     except Exception as error:
-        fail(node, f"its kernel raised {said(error)}")
+        fail(node, f"its kernel raised {error_text(error)}")
     if found is not None:
         fail(node, f"its kernel {op.where} returned a {type(found).__name__}: it is to write into its last parameters")
     return results
@@ -301,8 +307,8 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return found
 
 
-def said(error: Exception) -> str:
-    """An exception of a user's code, and the line of it that raised."""
+def error_text(error: Exception) -> str:
+    """The text of an exception of a user's code, with the line of it that raised."""
     here = os.path.dirname(__file__)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.dirname(frame.filename) != here]
     at = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
@@ -317,7 +323,7 @@ Form = tuple[Any, ...]
 
 
 def form_of(item: Any, results: Sequence[Value]) -> Form:
-    """What a kernel is compiled for, of an argument."""
+    """The form of an argument: a kernel is compiled for the forms of all."""
     if isinstance(item, Value):
         return "array", str(item.type.dtype), len(item.type.dims), any(item is v for v in results)
     if isinstance(item, tuple):
@@ -328,7 +334,7 @@ def form_of(item: Any, results: Sequence[Value]) -> Form:
 
 
 def words_of(item: Any) -> list[int]:
-    """What a record holds of an argument that is no array: floats as their bits."""
+    """The words of a record that hold an argument other than an array; floats as their bits."""
     if isinstance(item, tuple):
         return [word for each in item for word in words_of(each)]
     if isinstance(item, float):

@@ -1,4 +1,4 @@
-"""Detection (non_max_suppression, listed_places), windows undone (col2im). As in ONNX."""
+"""Detection (non_max_suppression, listed_places) and col2im. Semantics: ONNX."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def overlapping(box: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _kept(boxes: np.ndarray, scores: np.ndarray, most: int, overlap: float, least: float | None) -> list[int]:
-    """Boxes of one class by descending score, each without those it covers."""
+    """Boxes of one class by descending score, without those that overlap a better one."""
     order = np.argsort(-scores, kind="stable")
     order = order if least is None else order[scores[order] > least]
     kept: list[int] = []
@@ -63,9 +63,9 @@ def _kept(boxes: np.ndarray, scores: np.ndarray, most: int, overlap: float, leas
 
 
 def _nms(node: Node, inputs: list[Any]) -> list[Any]:
-    """[places [batch, classes, most], -1 behind those that are kept, how many are [batch, classes]].
+    """[indices of the kept boxes [batch, classes, most], filled up with -1; their counts [batch, classes]].
 
-    A sixth input says how many of the boxes there are. With the attribute `most` so much room is left in each run.
+    Input 5 is the number of real boxes. The attribute `most`, where given, is the extent of the result in every run.
     """
     boxes, scores, most, overlap, least, real = inputs
     wanted = max(min(0 if most is None else ints(most)[0], scores.shape[2]), 0)
@@ -88,7 +88,7 @@ def _infer_listed(node: Node, types: Types) -> list[TensorType]:
 
 
 def _listed(node: Node, inputs: list[Any]) -> list[Any]:
-    """[selected, 3]: (batch, class, place) of each place that is not below 0."""
+    """[selected, 3]: (batch, class, box) of each index that is not below 0."""
     found = np.argwhere(inputs[0] >= 0)[:, :2]
     return [np.concatenate([found, inputs[0][inputs[0] >= 0][:, None]], 1).astype(np.int64)]
 
@@ -110,7 +110,7 @@ def _infer_col2im(node: Node, types: Types) -> list[TensorType]:
 
 
 def _windows(node: Node, image: list[int], block: list[int]) -> list[int]:
-    """How many blocks lie along each axis of the image; ModelError when its shape, the block's and the attributes
+    """The number of blocks along each axis of the image; ModelError when its shape, the block's and the attributes
     disagree."""
     if len(image) != len(block) or min(image, default=0) < 1:
         fail(node, f"image_shape and block_shape must be as many positive numbers, found {image} and {block}")

@@ -1,11 +1,11 @@
-"""Rounding to 8 bits by the range that values turn out to have, and layers of weights of 8 bits that begin with it.
+"""Rounding to 8 bits by the range of the values, and layers of 8-bit weights whose input is rounded so.
 
-What is rounded are the reals that bytes stand for; with a second result, the step, they are whole numbers of steps.
+A layer multiplies the rounded reals. With a second result, the step, the first counts whole steps. `per`: what has a
+range of its own, each "batch" (of the first axis), each "row" (of the last axis) or the "tensor". `grid`: the numbers
+to round to. "symmetric": -127 .. 127 steps around 0.0; "asymmetric": 255 steps from the least number, or 0.0, to the
+greatest, or 0.0; "onnx": the same, but numbers are divided by the step, rounded, and then moved by the zero point.
 
-`per`: what has a range of its own, each "batch" (of the first axis), each "row" (of the last axis) or the "tensor".
-`grid`: what numbers are rounded to. "symmetric": 0.0 is in the middle of -127 .. 127 steps; "asymmetric": 255 steps go
-from the least number to the greatest, or to 0.0; "onnx": so too, but numbers are divided by the step, rounded, and
-moved. Semantics: LiteRT's kernels for float activations and integer weights; ONNX DynamicQuantizeLinear.
+Semantics: LiteRT's kernels for float activations and integer weights; ONNX DynamicQuantizeLinear.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .work import products, window
 PER = ("batch", "row", "tensor")
 GRIDS = ("symmetric", "asymmetric", "onnx")
 TINY = np.float32(1e-30)
-"""Stands for a range of nothing, so that zeros stay zeros."""
+"""The least range or step, so that all zeros stay zeros."""
 
 ROUNDING = {"per": "batch", "grid": REQUIRED}
 
 
 def dynamic_rounded(x: np.ndarray, per: str, grid: str) -> np.ndarray:
-    """f32 numbers, each the nearest of the 256 (255) that its range is divided into; all NaN if one isn't finite."""
+    """f32 numbers, each rounded to the nearest of the 256 (255) levels of its range; all NaN if one isn't finite."""
     whole, step = steps(x, per, grid)
     return np.asarray(whole * step, np.float32)
 
 
 def steps(x: np.ndarray, per: str, grid: str) -> tuple[np.ndarray, np.ndarray]:
-    """(whole numbers of steps, the step of each range), which `dynamic_rounded` multiplies."""
+    """(whole numbers of steps, the step of each range); their product is `dynamic_rounded`."""
     x = x.astype(np.float32, copy=False)
     if x.size == 0:
         return x, np.ones((1,) * x.ndim, np.float32)

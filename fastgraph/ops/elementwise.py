@@ -114,7 +114,8 @@ def _infer_first_dtype(node: Node, types: Types) -> list[TensorType]:
 
 @check.takes("x iuf, slope iuf")
 def _infer_prelu(node: Node, types: Types) -> list[TensorType]:
-    """The slope broadcasts to x, and x doesn't to the slope: onnxruntime and LiteRT refuse that."""
+    """The type of x, to which the slope broadcasts; ModelError where x would have to broadcast to the slope, as
+    onnxruntime and LiteRT refuse that too."""
     x, slope = (t.shape for t in types)
     shape = broadcast(node, [x, slope])
     if x is not None and shape is not None:

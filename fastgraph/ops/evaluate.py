@@ -23,7 +23,7 @@ from .registry import OPS, USER, Op, Quant
 from .work import nbytes, work_of
 
 MISFIT = (ModelError, ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
-"""What inference and references raise where attributes or operands make no sense."""
+"""Exceptions of inference and references for attributes or operands that make no sense."""
 
 
 def op_of(node: Node) -> Op:
@@ -35,7 +35,8 @@ def op_of(node: Node) -> Op:
 
 
 def operands(node: Node) -> list[Value | None]:
-    """What a reference gets arrays for: the inputs, then the values that sub-graphs capture, in order."""
+    """The values whose arrays a node's reference takes: its inputs, then the values that its sub-graphs capture, in
+    order."""
     return [*node.inputs, *(v for inner in node.graphs for v in captured(inner))]
 
 
@@ -95,13 +96,13 @@ def _types(node: Node, arrays: list[Any]) -> list[TensorType]:
     """The results' types, by inference with all shapes and data known. ModelError when operands do not fit."""
     if all(v is None or v.data is not None for v in node.inputs) or node.graphs:
         return [v.type for v in node.outputs]
-    values = [None if v is None else _holding(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
+    values = [None if v is None else _with_data(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
     types = [None if v is None else v.type for v in values]
     return op_of(node).infer(node.with_(values), types)
 
 
-def _holding(value: Value, array: Any) -> Value:
-    """The operand with its data. Reals are computed in f64, whatever the type that inference sees."""
+def _with_data(value: Value, array: Any) -> Value:
+    """The operand with its data. Reals are computed in f64, whatever element type inference sees."""
     if not isinstance(array, np.ndarray):
         return Value(value.name)
     known = real_type(value.type) if value.type.quant is not None else value.type
@@ -211,7 +212,7 @@ def _folded(node: Node, arrays: list[Any]) -> list[Any]:
 
 
 def only_result(node: Node, arrays: tuple[Any, ...]) -> Any:
-    """What the reference of a node with one output gives, to be made `once`."""
+    """The result of a node with one output by its reference, to be computed `once` for all plans."""
     return run_node(node, list(arrays))[0]
 
 

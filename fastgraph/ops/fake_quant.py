@@ -1,4 +1,5 @@
-"""What quantization would leave of floats. Semantics: tflite/kernels/{fake_quant, numeric_verify}.cc."""
+"""Floats rounded to the numbers that a quantized type can represent. Semantics: tflite/kernels/{fake_quant,
+numeric_verify}.cc."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from .registry import REQUIRED, attr, define, fail
 
 
 def nudged(node: Node) -> tuple[np.float32, np.float32, np.float32]:
-    """(least, greatest, step) of the numbers that stand for something, moved so that 0 is one of them."""
+    """(least, greatest, step) of the representable numbers, shifted so that 0 is one of them."""
     low, high, bits = np.float32(attr(node, "min")), np.float32(attr(node, "max")), attr(node, "num_bits")
     first, last = np.float32(1 if attr(node, "narrow_range") else 0), np.float32((1 << bits) - 1)
     step = (high - low) / (last - first)
@@ -26,6 +27,8 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
 
 
 define(
-    "fake_quant", _infer, inputs=(1, 1),
+    "fake_quant",
+    _infer,
+    inputs=(1, 1),
     attrs={"min": REQUIRED, "max": REQUIRED, "num_bits": 8, "narrow_range": 0},
-)  # fmt: skip
+)

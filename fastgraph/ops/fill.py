@@ -22,7 +22,7 @@ def _infer_range(node: Node, types: Types) -> list[TensorType]:
 
 
 def range_length(node: Node, start: Any, limit: Any, delta: Any) -> int:
-    """How many numbers from start, by delta, come before limit."""
+    """The number of elements of range(start, limit, delta)."""
     first, end, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
     if step == 0:
         fail(node, "delta must not be 0")
@@ -57,7 +57,8 @@ def _infer_one_hot(node: Node, types: Types) -> list[TensorType]:
 
 
 def _one_hot(node: Node, inputs: list[Any]) -> list[Any]:
-    """values[1] where the index is met (negative ones from the back, or with wrap=0 none), values[0] elsewhere."""
+    """values[1] at the index along the axis (negative ones count from the end, or with wrap=0 match nothing), else
+    values[0]."""
     indices, depth, values = inputs
     n, axis = ints(depth)[0], attr(node, "axis") % (indices.ndim + 1)
     # An index outside -n .. n - 1 must match nothing, so it is not wrapped.
@@ -73,11 +74,11 @@ def _infer_trilu(node: Node, types: Types) -> list[TensorType]:
 
 def _trilu(node: Node, inputs: list[Any]) -> list[Any]:
     x, k = inputs
-    return [(np.triu if attr(node, "upper") else np.tril)(x, 0 if k is None else _held(ints(k)[0], x.shape))]
+    return [(np.triu if attr(node, "upper") else np.tril)(x, 0 if k is None else _clamped(ints(k)[0], x.shape))]
 
 
-def _held(k: int, shape: tuple[int, ...]) -> int:
-    """A diagonal's number, moved to the first or last one beyond the matrix when it is further away."""
+def _clamped(k: int, shape: tuple[int, ...]) -> int:
+    """The offset of a diagonal, clamped to the first one outside of the matrix on either side."""
     return min(max(k, -shape[-2]), shape[-1])
 
 
@@ -88,7 +89,7 @@ def _infer_eye_like(node: Node, types: Types) -> list[TensorType]:
 
 def _eye_like(node: Node, inputs: list[Any]) -> list[Any]:
     x = inputs[0]
-    return [np.eye(x.shape[0], x.shape[1], _held(attr(node, "k"), x.shape), attr(node, "dtype") or x.dtype)]
+    return [np.eye(x.shape[0], x.shape[1], _clamped(attr(node, "k"), x.shape), attr(node, "dtype") or x.dtype)]
 
 
 define("range", _infer_range, _range, attrs={"stash_type": 1}, shaped_by=(0, 1, 2))

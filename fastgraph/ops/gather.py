@@ -14,7 +14,7 @@ from .registry import attr, define, fail
 REDUCTIONS: dict[str, Any] = {
     "add": np.add, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,
 }  # fmt: skip
-"""What happens to an element that an update meets. ONNX lacks div, of which integers are cut towards 0."""
+"""How an update is combined with the element at its index. `div`, which truncates integers towards 0, is not ONNX's."""
 
 
 @check.takes("x, indices iu")
@@ -36,13 +36,14 @@ def _check_elements(node: Node, x: TensorType, indices: TensorType) -> None:
 
 
 def _check_places(node: Node, shape: Any, indices: np.ndarray | None) -> None:
-    """ModelError unless the indices along the last axis are places of a tensor of that shape."""
+    """ModelError unless the index vectors along the last axis address elements of a tensor of that shape."""
     for i, extent in enumerate(shape if indices is not None else ()):
         check.indices(node, extent, indices[..., i])  # type: ignore[index]
 
 
 def grid(indices: np.ndarray, axis: int) -> tuple[Any, ...]:
-    """Indices that meet, for each element of `indices`, its own place with `axis` replaced by the element."""
+    """An index array for each axis: the index of each element of `indices`, with that of `axis` replaced by the
+    element."""
     places: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     places[axis] = indices
     return tuple(places)
@@ -70,8 +71,10 @@ def _infer_gather_nd(node: Node, types: Types) -> list[TensorType]:
 def _gather_nd(node: Node, inputs: list[Any]) -> list[Any]:
     x, indices = inputs
     batch = attr(node, "batch_dims")
-    lead = [np.arange(n).reshape([-1 if i == j else 1 for j in range(indices.ndim - 1)])
-            for i, n in enumerate(x.shape[:batch])]  # fmt: skip
+    lead = [
+        np.arange(n).reshape([-1 if i == j else 1 for j in range(indices.ndim - 1)])
+        for i, n in enumerate(x.shape[:batch])
+    ]
     return [x[(*lead, *np.moveaxis(indices, -1, 0))]]
 
 
@@ -123,8 +126,8 @@ def _scatter_nd(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _checked_indices(node: Node, inputs: list[Any]) -> list[Any]:
-    """The indices. IndexError for those outside `axis` of x; without an axis, those along the last axis are places
-    from axis `batch_dims` on."""
+    """The indices. IndexError for those outside `axis` of x; without an axis, vectors along the last axis index the
+    axes of x from `batch_dims` on."""
     indices, x = inputs
     first, axis = attr(node, "batch_dims"), attr(node, "axis")
     extents = np.array(x.shape[first : first + indices.shape[-1]] if axis is None else x.shape[axis])
@@ -182,5 +185,4 @@ define("checked_indices", _infer_checked, _checked_indices, attrs={"axis": None,
 _SCATTER = {"axis": 0, "reduction": "none"}
 define("scatter_elements", _infer_scatter, _scatter_elements, attrs=_SCATTER, updates=True)
 define("scatter_nd", _infer_scatter, _scatter_nd, attrs={"reduction": "none"}, updates=True)
-define("tensor_scatter", _infer_tensor_scatter, _tensor_scatter, attrs={"axis": -2, "mode": "linear"},
-       updates=True)  # fmt: skip
+define("tensor_scatter", _infer_tensor_scatter, _tensor_scatter, attrs={"axis": -2, "mode": "linear"}, updates=True)

@@ -13,7 +13,7 @@ from .registry import REQUIRED, Layout, attr, define, fail
 
 
 def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any) -> dict[int, slice]:
-    """Axis -> Python slice, to be clamped by `places`. An axis may be cut only once."""
+    """Axis -> Python slice, to be clamped by `slice_range`. An axis may be cut only once."""
     first, last = ints(starts), ints(ends)
     where = axes_of(node, range(len(first)) if axes is None else ints(axes), rank)
     by = [1] * len(first) if steps is None else ints(steps)
@@ -24,8 +24,9 @@ def slices(node: Node, rank: int, starts: Any, ends: Any, axes: Any, steps: Any)
     return {a: slice(s, e, b) for a, s, e, b in zip(where, first, last, by, strict=True)}
 
 
-def places(cut: slice, extent: int) -> range:
-    """What a slice takes of an axis: as in Python, but a start before the axis is its first element, as ONNX says."""
+def slice_range(cut: slice, extent: int) -> range:
+    """The indices that a slice reads of an axis: Python's, but a start before the axis is clamped to its first element,
+    as ONNX has it."""
     start = max(cut.start, -extent) if cut.step < 0 else cut.start
     return range(*slice(start, cut.stop, cut.step).indices(extent))
 
@@ -39,19 +40,19 @@ def _infer_slice(node: Node, types: Types) -> list[TensorType]:
         return [TensorType(x.dtype, None)]
     given = [node.const(i) for i in range(1, 5)]
     if any(t is not None and c is None for t, c in zip(types[1:], given, strict=True)):
-        return [TensorType(x.dtype, _partly(node, x.shape, types[1], types[3], given[2]))]
+        return [TensorType(x.dtype, _unknown_slice(node, x.shape, types[1], types[3], given[2]))]
     out: list[Dim] = list(x.shape)
     for axis, cut in slices(node, len(x.shape), *given).items():
         extent = out[axis]
         if isinstance(extent, int):
-            out[axis] = len(places(cut, extent))
+            out[axis] = len(slice_range(cut, extent))
         elif not (cut.start == 0 and cut.stop >= 2**31 - 1 and cut.step == 1):
             out[axis] = None
     return [TensorType(x.dtype, tuple(out))]
 
 
-def _partly(node: Node, shape: Shape, starts: TensorType, axes_type: Any, axes: Any) -> Shape:
-    """The shape of a slice at unknown places: extents of axes that are surely not cut stay."""
+def _unknown_slice(node: Node, shape: Shape, starts: TensorType, axes_type: Any, axes: Any) -> Shape:
+    """The shape of a slice whose starts or ends are not known: only extents of axes that are surely not cut stay."""
     cut = axes_of(node, ints(axes), len(shape)) if axes is not None else None
     if cut is None and axes_type is None:
         n = length(starts)
@@ -63,7 +64,7 @@ def _slice(node: Node, inputs: list[Any]) -> list[Any]:
     x = inputs[0]
     index = [slice(None)] * x.ndim
     for axis, cut in slices(node, x.ndim, *inputs[1:]).items():
-        taken = places(cut, x.shape[axis])
+        taken = slice_range(cut, x.shape[axis])
         stop = taken.stop if taken.stop >= 0 else None
         index[axis] = slice(taken.start, stop, taken.step) if taken else slice(0, 0)
     return [x[tuple(index)]]
@@ -104,7 +105,7 @@ def _infer_pad(node: Node, types: Types) -> list[TensorType]:
 
 
 def _check_growth(node: Node, extent: int, before: int, after: int) -> None:
-    """ModelError when more is cropped than there is, or elements are to be repeated that there are not."""
+    """ModelError when pads crop more than there is, or repeat elements that do not exist."""
     left, mode = extent - max(-before, 0) - max(-after, 0), attr(node, "mode")
     if left < 0:
         fail(node, f"pads {before} and {after} crop more than the extent {extent}")
@@ -219,8 +220,8 @@ def _infer_top_k(node: Node, types: Types) -> list[TensorType]:
 def _top_k(node: Node, inputs: list[Any]) -> list[Any]:
     """The k greatest (or least), sorted; of equal ones the lower index first.
 
-    A third input says how many of the elements along the axis there are. With the attribute `most` so much room is
-    left in each run: zeros stand behind the best.
+    Input 2 is the number of real elements along the axis. The attribute `most`, where given, is the extent of the
+    result in every run; zeros fill it up.
     """
     x, axis, k, most = inputs[0], attr(node, "axis"), ints(inputs[1])[0], attr(node, "most")
     if inputs[2] is not None:

@@ -1,4 +1,4 @@
-"""What inference of types shares: element types, axes, arithmetic on shapes of which not all is known."""
+"""Shared by type inferences: element types, axes, arithmetic on partly known shapes."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def length(t: TensorType | None) -> int | None:
 
 
 def unknown_dims(t: TensorType | None) -> Shape | None:
-    """The shape of what a 1-d shape input of known length but unknown values asks for."""
+    """The unknown shape that a 1-d shape input describes when only its length is known."""
     n = length(t)
     if n is not None and n > MOST_DIMS:
         raise ValueError(f"a shape of {n} dimensions is asked for, and {MOST_DIMS} are the most")
@@ -116,7 +116,7 @@ def unknown_dims(t: TensorType | None) -> Shape | None:
 
 
 def lowest(dtype: np.dtype) -> Any:
-    """The least number of an element type: what a maximum of nothing is."""
+    """The least number of an element type, the identity of a maximum."""
     return False if dtype == BOOL else -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 

@@ -48,10 +48,11 @@ def infer_pool(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, y), TensorType(INT64, y)]
 
 
-def _meeting(node: Node, spatial: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """(begin, output extents, window attributes) of the part of the window that meets data at some position.
+def _trimmed_window(node: Node, spatial: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """(begin, output extents, window attributes) without the rows and columns of the window that lie in padding
+    everywhere.
 
-    It is one element at least, be it one that meets padding alone.
+    One element at least remains, be it one that always lies in padding.
     """
     begin, _, out, a = _window(node, spatial)
     starts, kernel = [], []
@@ -65,7 +66,7 @@ def _meeting(node: Node, spatial: Any) -> tuple[Any, Any, dict[str, Any]]:
 def max_pool(node: Node, inputs: list[Any]) -> list[Any]:
     """[y] or [y, indices]; the first of equal elements wins. Padding counts as the lowest number, and so does NaN."""
     x = inputs[0]
-    begin, out, a = _meeting(node, x.shape[1:-1])
+    begin, out, a = _trimmed_window(node, x.shape[1:-1])
     extents = reach(out, a["kernel"], a["strides"], a["dilations"])
     wide = padded(x, begin, extents, lowest(x.dtype))
     y = np.full((x.shape[0], *out, x.shape[-1]), lowest(x.dtype), x.dtype)
@@ -121,7 +122,7 @@ def lp_pool(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _summed(node: Node, x: np.ndarray) -> np.ndarray:
     """The sum of each window of x."""
-    begin, out, a = _meeting(node, x.shape[1:-1])
+    begin, out, a = _trimmed_window(node, x.shape[1:-1])
     wide = padded(x, begin, reach(out, a["kernel"], a["strides"], a["dilations"]), 0)
     total = np.zeros((wide.shape[0], *out, wide.shape[-1]), wide.dtype)
     for index in np.ndindex(*a["kernel"]):

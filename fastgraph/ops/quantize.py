@@ -139,9 +139,11 @@ def _check_spread(node: Node, x: TensorType, scale: TensorType) -> None:
 
 _LINEAR = {"axis": 1, "block_size": 0, "output_dtype": None}
 define(
-    "quantize_linear", _check_block, _quantize,
+    "quantize_linear",
+    _check_block,
+    _quantize,
     attrs={**_LINEAR, "saturate": 1, "precision": None, "format": ""},
-)  # fmt: skip
+)
 define("dequantize_linear", _check_block, _dequantize, attrs=_LINEAR)
 define("dynamic_quantize_linear", _infer_dynamic)
 define(

@@ -12,7 +12,7 @@ from .registry import Layout, Quant, define, fail
 
 
 def flips(x: TensorType, out: TensorType) -> bool:
-    """Whether the stored bytes of two types of the same reals differ by 128, one signed and the other not."""
+    """Whether two types store the same reals in bytes that differ by 128, one signed and the other unsigned."""
     one, other = x.quant, out.quant
     if one is None or other is None or {x.dtype, out.dtype} != {np.dtype(np.int8), np.dtype(np.uint8)}:
         return False

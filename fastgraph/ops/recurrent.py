@@ -43,9 +43,8 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
 
 
 def activations(node: Node) -> list[tuple[str, float, float]]:
-    """Name, alpha and beta (0 where the function takes none) by direction and place. Alphas and betas go in order to
-    those that take them.
-    """
+    """(name, alpha, beta) by direction and gate; 0 where the function has no parameter. Alphas and betas go in order to
+    the functions that have one."""
     count = len(DEFAULT[node.op]) * DIRECTIONS[attr(node, "direction")]
     names = attr(node, "activations") or DEFAULT[node.op] * 2
     given = [list(attr(node, "activation_alpha") or ()), list(attr(node, "activation_beta") or ())]
@@ -62,7 +61,7 @@ def activations(node: Node) -> list[tuple[str, float, float]]:
 
 
 def _functions(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
-    """One function per place and direction."""
+    """One function for each gate of each direction."""
     return [partial(_applied, name, values) for name, *values in activations(node)]
 
 
@@ -118,8 +117,9 @@ def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
         bias = np.zeros(2 * GATES[op] * hidden, wide) if b is None else b[d]
         zero = np.zeros((batch, hidden), wide)
         state = [zero if s is None else s[d].astype(wide, copy=False) for s in states]
-        step = STEPS[op](node, r[d], bias, functions[d * each : (d + 1) * each],
-                         None if peepholes is None else peepholes[d])  # fmt: skip
+        step = STEPS[op](
+            node, r[d], bias, functions[d * each : (d + 1) * each], None if peepholes is None else peepholes[d]
+        )
         order = _reversed(lengths, steps) if d == 1 or attr(node, "direction") == "reverse" else None
         y, state = _scan(step, _ordered(x, order) @ w[d].T, state, lengths)
         outputs.append(_ordered(y, order))
@@ -216,5 +216,4 @@ _ATTRS = {
 }  # fmt: skip
 define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS, work=squares)
 define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0}, work=squares)
-define("lstm", _infer, _recurrent, attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0},
-       work=squares)  # fmt: skip
+define("lstm", _infer, _recurrent, attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0}, work=squares)

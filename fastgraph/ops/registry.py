@@ -1,7 +1,7 @@
-"""The operators of the graph: what each computes, the type of what it gives, and the facts that others ask of it.
+"""The operators of the graph: type inference, reference, and facts that passes, lowerings and frontends use.
 
-How it becomes machine work is said in `fastgraph.plan.lower`, by operator name; an operator that is not there
-runs its NumPy reference as a host step.
+Their lowerings are in `fastgraph.plan.lower`, by operator name; an operator without one runs its NumPy reference as a
+host step.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ REQUIRED: Any = object()
 """The default of an attribute that has none."""
 
 USER = "custom"
-"""The operator that all of the users' are: of their nodes the attribute that holds which one."""
+"""The name under which all users' operators share one definition; also the attribute of a node that holds its own."""
 
 USERS: dict[tuple[str, str], Any] = {}
-"""The users' operators by domain and name; custom.py, which is imported when there is one, says more."""
+"""The users' operators by domain and name; see custom.py, which is imported once there is one."""
 
 FLAGS = frozenset(
     """
@@ -46,9 +46,9 @@ class Layout(Enum):
     """What an operator does along the axes of its operands, and so how it commutes with a transpose."""
 
     OWN = auto()
-    """None of those below: it has a rule of its own (passes/layout.py), or transposes stay before it."""
+    """None of those below: passes/layout.py has a rule for the operator, or transposes stay before it."""
     EACH = auto()
-    """An element of the result depends on the elements at its place, of operands that are broadcast."""
+    """Elementwise: an element of the result depends on the broadcast operands' elements at the same index."""
     AXIS = auto()
     """One axis is special, that of `axis`; the result has the operand's axes."""
     AXES = auto()
@@ -60,12 +60,12 @@ class Layout(Enum):
 
 
 class Quant(Enum):
-    """What an operator makes of quantized operands and results."""
+    """How an operator treats quantized operands and results."""
 
     REALS = auto()
     """It computes on the reals that they stand for."""
     INTEGERS = auto()
-    """So it does, and has kernels that do the same on integers, when all around it is quantized."""
+    """As REALS; kernels compute the same on integers, where all operands and results are quantized."""
     STORED = auto()
     """It takes the stored numbers themselves."""
 
@@ -98,17 +98,16 @@ class Op(NamedTuple):
     """(work, elements held) of its reference beyond the elements of its operands and results; see work.py."""
     layout: Layout = Layout.OWN
     axis: str | int = "axis"
-    """Where its axis stands: the name of an attribute, or the number of an input that is constant."""
+    """Which axis is special: the name of an attribute, or the number of a constant input."""
     shaped_by: tuple[int, ...] = ()
     """The inputs whose values, not their shapes, decide the shape of a result."""
     moves: bool = False
     """Whether its results are elements of the first operand (of all: concat), or padding; no new numbers arise."""
     quant: Quant = Quant.REALS
     sums: bool = False
-    """Whether it adds up so much that its result may be far smaller than what it comes from."""
+    """Whether its terms may cancel, so that the result is far smaller than they are."""
     step: Callable[[Node], tuple[Any, ...] | None] | None = None
-    """Of an elementwise operator that can be part of a chain: the step (see chain.py) that a node is, its operands the
-    node's inputs and numbers; None for a node that is none."""
+    """node -> its step in a chain (see chain.py), over the node's inputs and numbers; None for a node that is none."""
     weights: int | None = None
     """The input that is a layer's weights, when it is constant."""
     bias: int | None = None
@@ -117,11 +116,11 @@ class Op(NamedTuple):
     """Where the further inputs of a chain (attribute `chain`) begin, if it can end in one. Value 0 of the chain is the
     operator's own result; of `fused`, the first input."""
     one_to_one_at: int | None = None
-    """Where the operands begin of which each element is read where its result goes, so that a kernel may write over
-    them; 0 of layout EACH, else `extras_at`, unless told."""
+    """The first operand from which on each element is read only where the result's is written, so that a kernel may
+    write the result over them; by default 0 for layout EACH, else `extras_at`."""
     updates: bool = False
-    """Whether its result is its first operand but for elements that the others give, so that a kernel may write those
-    over that operand, if no other lies there."""
+    """Whether its result is the first operand with some elements replaced, so that a kernel may write only these, into
+    the operand's memory, if no other operand lies there."""
 
 
 _defined: dict[str, Op] = {}
@@ -154,13 +153,13 @@ def define(
         for flag in FLAGS.intersection(node.attrs) if node.attrs else ():
             if node.attrs[flag] not in (0, 1, None):
                 fail(node, f"{flag} must be 0 or 1, found {node.attrs[flag]!r}")
-        results = _per_output(node, infer(node, _filled(node, types[: _own(node, types)], counts)))
+        results = _per_output(node, infer(node, _filled(node, types[: _own_count(node, types)], counts)))
         for result in results:
             _check_size(node, result)
         return results
 
     def computed(node: Node, arrays: list[Any]) -> list[Any]:
-        own = _own(node, arrays)
+        own = _own_count(node, arrays)
         results = _per_output(node, meaning(node, _filled(node, arrays[:own], counts)))
         return [evaluate_chain(node.attrs["chain"], [*results, *arrays[own:]])] if _ends_in_chain(node) else results
 
@@ -203,8 +202,8 @@ def _ends_in_chain(node: Node) -> bool:
     return "chain" in node.attrs and bool(OPS[node.op].extras_at)
 
 
-def _own(node: Node, items: list[Any]) -> int | None:
-    """How many of the inputs are the operator's own and not its chain's."""
+def _own_count(node: Node, items: list[Any]) -> int | None:
+    """The number of inputs that are the operator's own and not its chain's."""
     return OPS[node.op].extras_at if _ends_in_chain(node) else len(items)
 
 

@@ -116,13 +116,13 @@ def sampled_axes(node: Node, shape: Sequence[int], roi: Any, scales: Any, sizes:
 
 
 def indices_of(node: Node, axis: Axis) -> np.ndarray:
-    """The index that each place of an axis copies in mode nearest, -1: the extrapolation value."""
+    """The input that each output along an axis copies in mode nearest; -1 for the extrapolation value."""
     mode, nearest = attr(node, "coordinate_transformation_mode"), attr(node, "nearest_mode")
     return nearest_indices(axis.n_in, axis.n_out, mode, nearest, axis.scale, axis.roi)
 
 
 def table_of(node: Node, axis: Axis) -> ResizeTable:
-    """What makes each place of an axis in modes linear and cubic."""
+    """The indices and weights of the inputs of each output along an axis, in modes linear and cubic."""
     mode, coordinates, a = (attr(node, name) for name in ("mode", "coordinate_transformation_mode", "cubic_coeff_a"))
     exclude, antialias = bool(attr(node, "exclude_outside")), bool(attr(node, "antialias"))
     return resize_table(axis, mode, coordinates, a, exclude, antialias)
@@ -153,7 +153,7 @@ def _resize(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def resampled(x: np.ndarray, axis: int, table: ResizeTable) -> np.ndarray:
-    """What a table makes of floats along one axis; zeros where it is `outside`."""
+    """Floats interpolated along one axis by the indices and weights of a table."""
     n_out, n_in = len(table.index), x.shape[axis]
     matrix = np.zeros((n_out, n_in))
     np.add.at(matrix, (np.arange(n_out)[:, None], table.index), table.weight)

@@ -1,4 +1,4 @@
-"""Sampling at places, channels first. Semantics: ONNX (grid_sample, affine_grid), Core ML's MIL (resample)."""
+"""Sampling at coordinates, channels first. Semantics: ONNX (grid_sample, affine_grid), Core ML's MIL (resample)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def _infer_affine_grid(node: Node, types: Types) -> list[TensorType]:
 
 
 def affine_places(size: list[int], corners: bool) -> np.ndarray:
-    """[P, rank + 1]: the places of an output of that size, in units of -1 .. 1, the last axis first; then 1."""
+    """[P, rank + 1]: homogeneous coordinates of the pixels of an output of that size, from -1 to 1, the last axis
+    first."""
     spatial = size[2:]
 
     def axis(count: int) -> np.ndarray:
@@ -125,8 +126,9 @@ def _infer_boxes(node: Node, types: Types) -> list[TensorType]:
 
 
 def _boxes(node: Node, inputs: list[Any]) -> list[Any]:
-    """x [B, C, H, W] at all pairs of the rows and columns `places` [N, h + w] in pixels, of the images that the third
-    input says: [N, C, h, w]; with `every`, of all: [N, B, C, h, w]. Outside lie the border's pixels, or `pad_value`."""
+    """x [B, C, H, W] at each pair of a row and a column in `places` [N, h + w] (in pixels), from the images that input
+    2 selects: [N, C, h, w]; with `every`, from each image: [N, B, C, h, w]. Coordinates outside read the border, or
+    give `pad_value`."""
     x, places, images = inputs
     height, width = attr(node, "size")
     found = []
@@ -154,8 +156,8 @@ def _infer_resample(node: Node, types: Types) -> list[TensorType]:
 
 
 def _resample(node: Node, inputs: list[Any]) -> list[Any]:
-    """x [B, C, H, W] at coordinates [B, h, w, (x, y)]: [B, C, h, w]. `corners`: -1 and 1 (0 and 1) are the middles of
-    the outermost pixels, else their edges. `padding` says what goes on outside."""
+    """x [B, C, H, W] at coordinates [B, h, w, (x, y)]: [B, C, h, w]. `corners`: -1 and 1 (0 and 1) are the centers of
+    the outermost pixels, else their edges. `padding`: the mode for coordinates outside."""
     x, where = inputs
     sizes, units = np.array(x.shape[2:], np.float64), attr(node, "units")
     places = where.reshape(len(where), -1, 2)[..., ::-1].astype(np.float64)
@@ -176,16 +178,20 @@ def _resample(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "grid_sample", _infer_grid_sample, _grid_sample,
+    "grid_sample",
+    _infer_grid_sample,
+    _grid_sample,
     attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros"},
-)  # fmt: skip
+)
 define("affine_grid", _infer_affine_grid, attrs={"align_corners": 0}, shaped_by=(1,))
 define(
     "sample_boxes", _infer_boxes, _boxes,
     attrs={"size": REQUIRED, "mode": "linear", "outside": "border", "pad_value": 0.0, "every": 0}, work=squares,
 )  # fmt: skip
 define(
-    "resample", _infer_resample, _resample,
+    "resample",
+    _infer_resample,
+    _resample,
     attrs={"mode": "linear", "padding": "constant", "pad_value": 0.0, "units": "unnormalized", "corners": 0},
     work=squares,
-)  # fmt: skip
+)

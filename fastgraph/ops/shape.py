@@ -73,7 +73,7 @@ def reshaped(node: Node, shape: Shape | None, target: list[int]) -> Shape:
 
 
 def _remainder(node: Node, shape: Shape | None, left: list[Dim] | None, given: int, target: list[int]) -> Dim:
-    """What -1 stands for: the extents that are left, over those given."""
+    """The extent of -1: the product of the extents that are not kept over that of the given ones."""
     if left is None:
         return None
     numbers = math.prod(d for d in left if isinstance(d, int))
@@ -182,7 +182,7 @@ def _infer_tile(node: Node, types: Types) -> list[TensorType]:
 
 
 def _span(node: Node, rank: int) -> slice:
-    """The dimensions that a shape node gives."""
+    """The range of axes whose extents a shape node gives."""
     return slice(*slice(attr(node, "start"), attr(node, "end")).indices(rank)[:2])
 
 

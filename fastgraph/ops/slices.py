@@ -1,6 +1,5 @@
-"""Gather and scatter of slices at computed places. Semantics: StableHLO's gather and scatter;
-tflite/kernels/{stablehlo_gather, stablehlo_scatter}.cc.
-"""
+"""Gather and scatter of slices at computed offsets. Semantics: StableHLO's gather and scatter;
+tflite/kernels/{stablehlo_gather, stablehlo_scatter}.cc."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ REDUCTIONS: dict[str, Any] = {
 
 
 DIMENSIONS = {"offset_dims": REQUIRED, "collapsed_dims": (), "start_map": REQUIRED, "index_vector_dim": REQUIRED}
-"""Axes of the result (of the updates) that are a slice's; axes of x that a slice lacks; axis of x that each component
-of a place counts along; axis of the places that holds the components (their rank: each is a lone component).
-"""
+"""offset_dims: axes of the result (of the updates) that come from a slice; collapsed_dims: axes of x that slices drop;
+start_map: the axis of x that each component of an offset counts along; index_vector_dim: the axis of `places` that
+holds these components (the rank of `places`: each offset has one component)."""
 
 
 def _batch_axes(offset: tuple[int, ...], rank: int) -> list[int]:
@@ -71,7 +70,7 @@ def _infer_gather(node: Node, types: Types) -> list[TensorType]:
 
 
 def _starts(node: Node, places: np.ndarray, rank: int) -> np.ndarray:
-    """[..., rank]: where each slice begins in x."""
+    """[..., rank]: the offset of each slice in x."""
     vector = attr(node, "index_vector_dim")
     last = places[..., None] if vector == places.ndim else np.moveaxis(places, vector, -1)
     starts = np.zeros((*last.shape[:-1], rank), np.int64)
@@ -81,7 +80,7 @@ def _starts(node: Node, places: np.ndarray, rank: int) -> np.ndarray:
 
 
 def _gather(node: Node, inputs: list[Any]) -> list[Any]:
-    """Slices of x; those that would reach over an edge are moved inwards, or (`checked`) an IndexError."""
+    """Slices of x; offsets at which a slice would exceed x are clamped, or (`checked`) an IndexError."""
     x, places = inputs
     sizes, offset = tuple(attr(node, "slice_sizes")), attr(node, "offset_dims")
     asked = _starts(node, places, x.ndim)
@@ -97,7 +96,7 @@ def _gather(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _scatter(node: Node, inputs: list[Any]) -> list[Any]:
-    """x with slices of `updates` written over it, or reduced into it; slices that reach over an edge are left out."""
+    """x with slices of `updates` written over it, or reduced into it; slices that would exceed x are left out."""
     x, places, updates = inputs
     starts, offset = _starts(node, places, x.ndim), tuple(attr(node, "offset_dims"))
     batch = starts.shape[:-1]
@@ -138,5 +137,4 @@ define(
     "gather_slices", _infer_gather, _gather, moves=True,
     attrs={**DIMENSIONS, "slice_sizes": REQUIRED, "checked": 0},
 )  # fmt: skip
-define("scatter_slices", _infer_scatter, _scatter, attrs={**DIMENSIONS, "reduction": "none"},
-       updates=True)  # fmt: skip
+define("scatter_slices", _infer_scatter, _scatter, attrs={**DIMENSIONS, "reduction": "none"}, updates=True)

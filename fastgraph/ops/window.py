@@ -114,8 +114,8 @@ def padded(x: np.ndarray, begin: Sequence[int], extents: Sequence[int], fill: An
     return out
 
 
-def met(offset: int, stride: int, count: int, extent: int) -> range:
-    """The numbers i below `count` for which offset + i * stride is a place of an axis of that extent."""
+def steps_within(offset: int, stride: int, count: int, extent: int) -> range:
+    """The numbers i in range(count) for which 0 <= offset + i * stride < extent."""
     first = max(-(offset // stride), 0)
     return range(first, max(min((extent - 1 - offset) // stride + 1, count), first))
 

@@ -1,4 +1,4 @@
-"""What it costs to compute a node by its reference: asked before constants are folded."""
+"""The cost of the NumPy references, which folding of constants asks for first: elements touched and bytes held."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from ..ir import Graph, Node, TensorType, Value, captured
 from .registry import OPS
 
 CALL = 1 << 12
-"""Work of calling a reference at all: what NumPy does in the microseconds that this takes."""
+"""The fixed work of a call of a reference: what NumPy does in the microseconds that a call takes."""
 
 REAL = 8
-"""Bytes that references hold an element in, at most: as f64."""
+"""The most bytes in which references hold an element: an f64."""
 
 TEXT = 64
-"""Bytes of a string and its places in lists and arrays, without its characters; also how much slower one is."""
+"""Bytes of a string object and of its entries in lists and arrays, without characters; also how many times slower than
+a number it is."""
 
 ENDLESS = 1 << 62
 
@@ -36,11 +37,11 @@ def work_of(node: Node) -> tuple[int, int]:
     if any(not v.type.concrete for v in values):
         return ENDLESS, ENDLESS
     touched = sum(_size(v.type) for v in values)
-    held = REAL * touched + sum(_characters(node, v) for v in values)
+    held = REAL * touched + sum(_string_bytes(node, v) for v in values)
     graphs = node.graphs
     if graphs:
         work, inside = (max(parts) for parts in zip(*map(_graph, graphs), strict=True))
-        return CALL + touched + _turns(node) * work, held + inside
+        return CALL + touched + _most_rounds(node) * work, held + inside
     own = OPS[node.op].work
     more, beside = own(node) if own is not None else (0, 0)
     return CALL + touched + more, held + REAL * beside
@@ -51,13 +52,13 @@ def _size(kind: TensorType) -> int:
 
 
 def _graph(graph: Graph) -> tuple[int, int]:
-    """The same of a graph: all of its work, and as if all of its values were held at once."""
+    """(work, elements held) of a graph: the sum over its nodes, as if all values were held at once."""
     costs = [work_of(node) for node in graph.nodes]
     return sum(work for work, _ in costs), sum(held for _, held in costs)
 
 
-def _turns(node: Node) -> int:
-    """How often a node runs its graphs at most: a scan once for each place of its last input."""
+def _most_rounds(node: Node) -> int:
+    """The most rounds in which a node runs its graphs; of a scan at most the greatest extent of its last input."""
     if node.op == "if":
         return 1
     if node.op == "loop":
@@ -67,8 +68,8 @@ def _turns(node: Node) -> int:
     return max(last.type.dims, default=1) if last is not None else 1
 
 
-def _characters(node: Node, value: Value) -> int:
-    """Bytes of the longest string that there may be in a value, for each of its strings."""
+def _string_bytes(node: Node, value: Value) -> int:
+    """Bytes of a value's strings, if each were as long as the longest of the constant inputs together."""
     if value.type.dtype != object:
         return 0
     texts = [v.data for v in node.inputs if v is not None and v.data is not None and v.type.dtype == object]
@@ -81,7 +82,7 @@ def _dims(node: Node, index: int) -> tuple[int, ...]:
 
 
 def products(first: int, second: int) -> Work:
-    """A matrix product of two operands: as many multiply-adds for each result as rows are long."""
+    """A matrix product of two operands: for each result as many multiply-adds as rows are long."""
 
     def work(node: Node) -> tuple[int, int]:
         a, b = _dims(node, first), _dims(node, second)
@@ -92,10 +93,8 @@ def products(first: int, second: int) -> Work:
 
 
 def window(weights: int | None = None, spreads: bool = False) -> Work:
-    """A window over an image [N, spatial..., C]: all of it for each result, from an image with its padding.
-
-    `weights`: the input that holds them; `spreads`: the window lies around each operand, and not each result.
-    """
+    """A window over an image [N, spatial..., C]: one multiply-add per tap and result, from a padded copy of the image.
+    `weights`: their input; `spreads`: taps are counted per input element, not per result."""
 
     def work(node: Node) -> tuple[int, int]:
         spatial = _dims(node, 0)[1:-1]
@@ -138,7 +137,7 @@ def resize(node: Node) -> tuple[int, int]:
 
 
 def squares(node: Node) -> tuple[int, int]:
-    """At most each element with each other one."""
+    """At most one step for each pair of elements."""
     square = sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None) ** 2
     return square, square // 8
 
@@ -149,7 +148,7 @@ def in_python(node: Node) -> tuple[int, int]:
 
 
 def neighbors(node: Node) -> tuple[int, int]:
-    """As many elements for each result as `size` says."""
+    """`size` elements for each result."""
     return node.out.type.size * int(node.attrs.get("size", 1)), 0
 
 

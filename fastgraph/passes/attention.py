@@ -1,4 +1,4 @@
-"""Attention that a file writes as products and a softmax, as one operator that keeps no scores in memory."""
+"""Attention written as products and a softmax becomes one operator, which keeps no scores in memory."""
 
 from __future__ import annotations
 
@@ -54,13 +54,14 @@ class Operand(NamedTuple):
 
 
 def operand_of(g: Sweep, value: Value | None, number: int) -> Operand | None:
-    """What the product's operand is made of: of q, of k that is turned (number 1) or of v."""
+    """The operand of a product, seen through transposes, reshapes, expansions and scales. number: 0 for q, 1 for k
+    (transposed), 2 for v."""
     assert value is not None
     best: Operand | None = None
     moves: list[Node] = []
     x, scale, share = value, 1.0, 1
     while True:
-        found = _seen(x, moves, share, number == 1)
+        found = _as_view(x, moves, share, number == 1)
         if found is not None and (best is None or found.flat or not best.flat):
             best = found._replace(scale=scale)
         maker = g.maker.get(x)
@@ -86,8 +87,9 @@ def _repeats(node: Node) -> int | None:
     return out[2] if fits else None
 
 
-def _seen(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Operand | None:
-    """How the operand lies in x when the moves are not done; None: not in an order that attention reads."""
+def _as_view(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Operand | None:
+    """The operand as a view of x, with the moves folded into its strides; None where attention can't read it in that
+    order."""
     view: np.ndarray = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.type.dims, _dense(x.type.dims))
     repeated = False
     for node in moves:
@@ -174,7 +176,7 @@ def split_of_reshape(g: Sweep, node: Node) -> bool:
 
 
 class Scores(NamedTuple):
-    """scale * q x k, plus masks: each with axes for all of `lead`, queries and keys."""
+    """scale * q x k, plus masks; each mask has axes for all of `lead`, queries and keys."""
 
     product: Node
     lead: Dims
@@ -218,7 +220,7 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
 
 
 def _plain(node: Node) -> bool:
-    """Whether it is a product of as many f32 matrices, or of those of several heads with that of one."""
+    """Whether a product is in f32, of equally many matrices, or of those of several heads with one that they share."""
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     if not all(v.type.concrete and v.type.dtype == F32 and v.type.size for v in values):
         return False
@@ -227,7 +229,7 @@ def _plain(node: Node) -> bool:
 
 
 def _softmax(g: Sweep, weights: Value | None) -> tuple[Node | None, str]:
-    """The softmax over keys that makes the weights, and what it gives where all scores are -inf."""
+    """The softmax over keys that gives the weights, and its result for rows that are -inf throughout."""
     maker = g.sole_maker(weights)
     blind = "nan"
     if maker is not None and maker.op == "where":
@@ -252,7 +254,8 @@ def _without_ones(dims: Sequence[int]) -> Dims:
 
 
 def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
-    """What makes scores [.., queries, keys], read backwards; lead: their other axes without those of 1."""
+    """The product, scale and masks that scores [.., queries, keys] are computed from; lead: their other extents,
+    without those of 1."""
     dims, maker = value.type.dims, g.sole_maker(value)
     if maker is None or value.type.dtype != F32 or dims[-2:] != plane or _without_ones(dims[:-2]) != lead:
         return None
@@ -271,12 +274,12 @@ def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
         inner = _scores(g, x, plane, lead) if x.type.shape == dims and x is not mask else None
         known = mask.type.concrete and mask.type.dtype == F32
         if inner is not None and known:
-            return inner._replace(masks=(*inner.masks, _spread(mask, dims)))
+            return inner._replace(masks=(*inner.masks, _mask_extents(mask, dims)))
     return None
 
 
-def _spread(mask: Value, dims: Dims) -> tuple[Value, Dims]:
-    """The mask, and its extents for each axis of scores of these extents that isn't 1, but for the last two."""
+def _mask_extents(mask: Value, dims: Dims) -> tuple[Value, Dims]:
+    """The mask, and its extents along the axes of scores that are not 1, queries and keys."""
     own = (1,) * (len(dims) - len(mask.type.dims)) + mask.type.dims
     kept = tuple(d for d, whole in zip(own[:-2], dims[:-2], strict=True) if whole != 1)
     return mask, (*kept, *own[-2:])

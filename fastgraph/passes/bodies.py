@@ -1,4 +1,4 @@
-"""Nodes of control flow with bodies of their own, which can be changed."""
+"""Copies of control flow nodes, whose bodies may then be changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def always_taken(node: Node, instead: dict[Value, Value]) -> list[Node] | None:
 
 
 def sound_bodies(node: Node) -> list[Graph]:
-    """The bodies of a node but for those that make no sense for its operands."""
+    """The bodies of a node without those that are invalid for its operands."""
     refused = node.attrs.get(REFUSED, {})
     return [item for key, item in node.attrs.items() if isinstance(item, Graph) and key not in refused]
 
@@ -46,12 +46,12 @@ def inner(node: Node) -> Node | None:
     found = node.with_(list(node.inputs), attrs=attrs)
     if node.op != "if":
         lead = 2 if node.op == "loop" else 0
-        _take_in(attrs["body"], found, lead)
+        _capture_invariants(attrs["body"], found, lead)
     return found
 
 
-def _take_in(body: Graph, node: Node, lead: int) -> None:
-    """Let a body read what never changes where it comes from, and know that the condition holds in every round."""
+def _capture_invariants(body: Graph, node: Node, lead: int) -> None:
+    """Let a body capture carried values that never change, and take its condition for true in every round."""
     instead = {}
     if lead:
         condition = body.inputs[1]

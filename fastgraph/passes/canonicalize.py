@@ -19,16 +19,14 @@ from ..rules.sweep import Sweep, sweep
 
 
 def canonicalize(graph: Graph) -> bool:
-    """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. See the rules below. Whether one
-    applied.
-    """
+    """Given ``y = flatten(identity(x))``; result ``y = reshape(x, const [n, m])``. Returns whether a rule applied; they
+    are below."""
     return any([_same_types(graph), sweep(graph, "canonical")])
 
 
 def _same_types(graph: Graph) -> bool:
-    """Powers and halves whose operands are of several types, or that kernels compute in another; f16 is in the graph
-    where something reads it.
-    """
+    """Casts for powers and halves whose operands have several types, or whose kernels compute in another. f16 then
+    stays in the graph only where something reads it."""
     read = {v.type.dtype for node in graph.nodes for v in (*node.inputs, *node.outputs) if v is not None}
     if np.dtype(np.float16) not in read and not any(node.op == "pow" for node in graph.nodes):
         return False
@@ -39,7 +37,7 @@ def _same_types(graph: Graph) -> bool:
 
 @rule("canonical", lambda op: op.layout is Layout.AXES, quantized=True)
 def spatial_axes(g: Sweep, node: Node) -> bool:
-    """The spatial axes of a channels-last value, which may be none, become numbers once its rank is known."""
+    """The spatial axes of a channels-last value as numbers, once its rank is known; there may be none."""
     if node.attrs.get("axes") == "spatial" and node.x.type.concrete:
         axes = np.arange(1, len(node.x.type.dims) - 1, dtype=np.int64)
         node.inputs = [node.x, constant(node.out, axes, "axes")]
@@ -68,7 +66,7 @@ def strided_slice(g: Sweep, node: Node) -> bool:
 
 @rule("canonical", "identity cast expand tile slice pad resize dropout clip", quantized=True)
 def identity(g: Sweep, node: Node) -> bool:
-    """Drop what changes nothing."""
+    """Drop nodes that change nothing."""
     if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
         return False
     x, out = node.x, node.out
@@ -111,7 +109,7 @@ def one_input(g: Sweep, node: Node) -> bool:
 
 
 def _one_quant(node: Node) -> bool:
-    """Whether a node gives its first input's quantization."""
+    """Whether a node's result has the quantization of its first input."""
     return node.x.type.quant == node.out.type.quant
 
 
@@ -156,9 +154,8 @@ def reshape(g: Sweep, node: Node) -> bool:
 
 @rule("canonical", lambda op: op.step is not None, quantized=True)
 def after_reshape(g: Sweep, node: Node) -> bool:
-    """f(reshape(u), reshape(v), number) is reshape(f(u, v, number)) for an elementwise f and u, v of one shape: so f
-    can join what makes them.
-    """
+    """Given ``f(reshape(u), reshape(v), number)`` of an elementwise f, u and v of one shape; result ``reshape(f(u, v,
+    number))``, so that f can be fused into the nodes before."""
     found: Node | None = None
     for value in node.inputs:
         if value is None or (value.data is not None and value.data.size == 1):

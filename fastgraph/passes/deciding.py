@@ -1,4 +1,4 @@
-"""Which inputs decide shapes by their values, so that plans are made for these."""
+"""Inputs whose values decide shapes, so that plans are made for these values."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..ops.registry import OPS
 from ..ops.work import work_of
 
 MOST = 64
-"""Elements of an input that may decide shapes: extents, places, axes or factors for each axis, and no data."""
+"""Most elements of an input that may decide shapes: extents, offsets, axes or factors for each axis, but no data."""
 
 
 PLANNING = 500_000
-"""Work (`work_of`) that references do in the time that planning takes for a node."""
+"""Work (`work_of`) of references that takes as long as planning one node does."""
 
 
 def cheap_on_host(graph: Graph) -> bool:
@@ -25,12 +25,11 @@ def cheap_on_host(graph: Graph) -> bool:
 
 
 def deciding(graph: Graph, typed: bool = True) -> list[Value]:
-    """The inputs from whose values alone, and from shapes, follows what the shapes of results depend on that are not
-    known (`Op.shaped_by`). Of a graph that is specialized: what must be known for a plan without a host tail.
+    """The inputs whose values, with the shapes, suffice to know all shapes of results (`Op.shaped_by`).
 
-    `typed`: whether types are inferred; if not, those that may turn out to decide shapes.
-
-    Given ``y = reshape(x, concat(n, [-1]))`` and x: f32[2,6], n: i64[1]; result ``[n]``.
+    The graph is specialized; with these values known its plan has no host tail. `typed`: whether types are inferred; if
+    not, all inputs that may turn out to decide shapes. Given ``y = reshape(x, concat(n, [-1]))`` and x: f32[2,6], n:
+    i64[1]; result ``[n]``.
     """
     inputs = {v for v in graph.inputs if _small(v)}
     if not inputs:
@@ -44,12 +43,12 @@ def deciding(graph: Graph, typed: bool = True) -> list[Value]:
         for index in _shaped_by(node):
             value = node.inputs[index] if index < len(node.inputs) else None
             if value is not None and value.data is None:
-                chosen |= _behind(value, made, found) or frozenset()
+                chosen |= _source_inputs(value, made, found) or frozenset()
     return [v for v in graph.inputs if v in chosen]
 
 
 def _small(value: Value) -> bool:
-    """Whether an input may hold what decides shapes: few numbers, of which only a vector's count may be open."""
+    """Whether an input is small enough to decide shapes; of its extents only a vector's length may be unknown."""
     kind = value.type
     if kind.dtype is None or kind.dtype.kind not in "iufb" or kind.quant is not None or kind.shape is None:
         return False
@@ -74,7 +73,7 @@ def _shaped_by(node: Node) -> tuple[int, ...]:
     return () if op is None else op.shaped_by
 
 
-def _behind(
+def _source_inputs(
     value: Value, made: dict[Value, Node], found: dict[Value, frozenset[Value] | None]
 ) -> frozenset[Value] | None:
     """The inputs in `found` that a value is computed from; None when it depends on something else, too."""

@@ -1,4 +1,4 @@
-"""Operators that are others in disguise: normalizations as reductions and elementwise steps, blocks as transposes."""
+"""Operators rewritten as others: normalizations as reductions and elementwise steps, blocks as transposes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def decompose(graph: Graph) -> bool:
 
 
 def _phases(graph: Graph) -> Iterator[list[str]]:
-    """The phases of each sweep, chosen when those before it have been done."""
+    """The phases of each sweep, chosen after the sweep before it."""
     yield ["rare"]
     doubles = any(v.type.dtype == np.float64 for node in graph.nodes for v in node.outputs)
     if doubles:

@@ -1,4 +1,4 @@
-"""Cut off what can't be planned: nodes whose results' shapes depend on data, and all that follows from them."""
+"""Cut off the part of a graph that can't be planned: nodes whose shapes depend on data, and their readers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ def is_dynamic(graph: Graph) -> bool:
 
 
 def cut_dynamic(graph: Graph, bounded: Mapping[Value, Bounded] | None = None) -> Graph | None:
-    """Leave in `graph` what is concrete; the rest as a graph of its own whose inputs are what it needs, or None.
+    """Leave the concrete nodes in `graph`; returns the others as a graph whose inputs are the values that it reads, or
+    None.
 
-    The left graph gives the original outputs that it can, then the inputs of the rest. Inputs that are no tensors are
-    only the rest's. Of values that are `bounded` it gives what stands for them.
+    `graph` then gives the original outputs that it computes, and these inputs. Inputs that are no tensors belong to the
+    rest alone. `bounded` values are given by their replacements.
     """
     bounded = bounded or {}
-    graph.inputs, loose = [v for v in graph.inputs if not _loose(v)], {v for v in graph.inputs if _loose(v)}
+    graph.inputs, loose = (
+        [v for v in graph.inputs if not _is_container(v)],
+        {v for v in graph.inputs if _is_container(v)},
+    )
     known: set[Value] = set(graph.inputs)
     left: list[Node] = []
     rest: list[Node] = []
@@ -45,7 +49,7 @@ def cut_dynamic(graph: Graph, bounded: Mapping[Value, Bounded] | None = None) ->
 
 
 def _given(values: list[Value], bounded: Mapping[Value, Bounded]) -> list[Value]:
-    """Each once, of bounded ones what stands for them."""
+    """The values without duplicates; bounded ones as their replacements."""
     found: list[Value] = []
     for value in values:
         stands = bounded.get(value)
@@ -53,13 +57,13 @@ def _given(values: list[Value], bounded: Mapping[Value, Bounded]) -> list[Value]
     return list(dict.fromkeys(found))
 
 
-def _loose(value: Value) -> bool:
+def _is_container(value: Value) -> bool:
     """Whether a value is a sequence or an optional."""
     return value.type.dtype is None
 
 
 def _ready(node: Node, known: set[Value]) -> bool:
-    """Whether what a node reads is known, and what it gives is concrete."""
+    """Whether a node's operands are computed natively and its results are concrete."""
     for value in read_by(node):
         if value.data is None and value not in known:
             return False

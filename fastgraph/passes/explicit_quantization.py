@@ -1,4 +1,5 @@
-"""Every change of quantization becomes an operator of its own, `requantize`; what only moves data keeps what it has."""
+"""Changes of quantization become operators of their own, `requantize`; operators that only move data keep the
+quantization."""
 
 from __future__ import annotations
 
@@ -18,15 +19,15 @@ from ..rules.sweep import Sweep, sweep
 INTEGERS = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16", "int32")))
 
 LINEAR = frozenset({"quantize_linear", "dequantize_linear", "dynamic_quantize_linear"})
-"""ONNX's own changes of quantization."""
+"""ONNX's operators that change quantization."""
 
-MAYBE = frozenset({"max_pool", "matmul_integer", "conv_integer"})
-"""Operators that kernels take on plain bytes as on bytes that stand for themselves."""
+PLAIN_BYTES = frozenset({"max_pool", "matmul_integer", "conv_integer"})
+"""Operators whose kernels take plain bytes as bytes of scale 1."""
 
 
 def explicit_quantization(graph: Graph) -> bool:
     """Given ``y = reshape(x)`` of another scale; result ``y = requantize(reshape(x))``. ONNX's linear operators too."""
-    if not any(node.op in LINEAR or node.op in MAYBE or computes_reals(node) for node in graph.nodes):
+    if not any(node.op in LINEAR or node.op in PLAIN_BYTES or computes_reals(node) for node in graph.nodes):
         return False
     if has("dequantize_linear")(graph):
         sweep(graph, "block_weights")
@@ -37,9 +38,8 @@ def explicit_quantization(graph: Graph) -> bool:
 
 
 def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:
-    """The quantization of a quantize_linear or dequantize_linear node, if one of ours says the same. Only that of
-    constants has scales below 0.
-    """
+    """The quantization of a quantize_linear or dequantize_linear node, where a `Quantization` expresses it. Only
+    constants may have scales below 0."""
     if scale is None or node.attrs.get("block_size", 0) or node.attrs.get("format", "") or scale.dtype.kind != "f":
         return None
     # Any scale may be divided by; a quantization has positive ones.
@@ -92,7 +92,7 @@ def linear(g: Sweep, node: Node) -> bool:
 
 
 def _signed(type_: TensorType) -> TensorType:
-    """Where kernels store int16 and no uint16: the type of the same reals."""
+    """The int16 type of the same reals as a uint16 type, which kernels don't store."""
     if type_.dtype != np.uint16 or type_.quant is None:
         return type_
     scale, zeros, axis = type_.quant
@@ -100,17 +100,15 @@ def _signed(type_: TensorType) -> TensorType:
 
 
 def _folded(g: Sweep, node: Node) -> bool:
-    """Let the reals stand for constants that are stored in blocks, or in floats of few bits."""
+    """Replace constants that are stored in blocks, or in floats of few bits, by their reals."""
     found = fold(node) if node.op == "dequantize_linear" and node.x.data is not None else None
     return found is not None and g.becomes(Value.constant(node.out.name, found[0]))
 
 
 @rule("linear", lambda op: op.moves, "resize")
 def moves_stored(g: Sweep, node: Node) -> bool:
-    """What moves stored numbers, or takes the greatest of them, does so with what they stand for.
-
-    Given ``y = reshape(reinterpret(x))``, x quantized; result ``y = reinterpret(reshape(x))``.
-    """
+    """Moves and maxima of stored numbers that were reinterpreted. Given ``y = reshape(reinterpret(x))``, x quantized;
+    result ``y = reinterpret(reshape(x))``."""
     if not node.inputs or node.inputs[0] is None or not _picks(node) or node.op == "max_pool" and len(node.outputs) > 1:
         return False
     before = g.made_by(node.x, "reinterpret")
@@ -140,14 +138,15 @@ def moves_stored(g: Sweep, node: Node) -> bool:
 
 
 def _between(g: Sweep, node: Node, inputs: list[Value | None], kinds: list[TensorType], change: str) -> bool:
-    """Write the node with results of other types, each of which an operator changes to what it was."""
+    """Write the node with results of other types, each followed by an operator that restores the original type."""
     results = g.several(node.op, kinds, *inputs, **node.attrs)
     return g.becomes(*(g(change, new, type=old.type) for old, new in zip(node.outputs, results, strict=True)))
 
 
 @rule("moved", "transpose reshape")
 def moved_constant(g: Sweep, node: Node) -> bool:
-    """transpose(requantize(const)) is requantize(transposed const): weights reach their layer as stored."""
+    """Given ``transpose(requantize(const))``; result ``requantize(transposed const)``, so that layers get their weights
+    as stored."""
     before = g.made_by(node.x, "requantize")
     if before is None or before.x.data is None or not node.out.type.concrete:
         return False
@@ -164,7 +163,7 @@ def moved_constant(g: Sweep, node: Node) -> bool:
 
 
 def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
-    """The quantization of a reshaped constant; None where its scales are those of no one axis any more."""
+    """The quantization of a reshaped constant; None where its scales no longer belong to one axis."""
     quant, old = stored.type.quant, stored.type.dims
     if quant is None or not stored.type.size:
         return None
@@ -182,10 +181,8 @@ def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
 
 @rule("whole_products", "gemm")
 def stored_gemm(g: Sweep, node: Node) -> bool:
-    """A gemm of weights that are stored in few bits is a dense layer of such, and so is what it adds to each row.
-
-    Given ``y = gemm(x, requantize(w), requantize(b))``; result ``y = dense(x, requantize(w.T), requantize(b))``.
-    """
+    """Given ``y = gemm(x, requantize(w), requantize(b))`` of constants of few bits; result ``y = dense(x,
+    requantize(w.T), requantize(b))``."""
     a, b, c = (*node.inputs, None)[:3]
     assert a is not None and b is not None
     before = g.made_by(b, "requantize")
@@ -204,10 +201,8 @@ def stored_gemm(g: Sweep, node: Node) -> bool:
 
 @rule("moved integers_moved", lambda op: op.moves, "resize", quantized=True)
 def moved(g: Sweep, node: Node) -> bool:
-    """A move between two quantizations is a move, then a change; concat changes its operands first.
-
-    So does a pad, whose fill may be no number of the quantization that its operand has.
-    """
+    """A move between two quantizations becomes a move, then a change. For concat the operands are changed first; so is
+    that of a pad whose fill its quantization can't represent."""
     if not _picks(node) or len(node.outputs) != 1 and node.op != "split":
         return False
     if node.op == "concat" or node.op == "pad" and not fills_with(node, node.x.type):
@@ -230,7 +225,7 @@ def _picks(node: Node) -> bool:
 
 
 def same_numbers(one: TensorType, other: TensorType) -> bool:
-    """Whether stored numbers of the two types mean the same."""
+    """Whether two types map stored numbers to the same reals."""
     return (one.dtype, one.quant) == (other.dtype, other.quant)
 
 
@@ -250,7 +245,7 @@ def _joined(g: Sweep, node: Node) -> bool:
 
 
 def fills_with(node: Node, kind: TensorType) -> bool:
-    """Whether what a pad puts around its operand is a number that `kind` can store."""
+    """Whether the fill of a pad is a number that `kind` can represent."""
     value = operand(node, 2)
     if kind.quant is None or node.attrs.get("mode", "constant") != "constant":
         return True
@@ -262,7 +257,7 @@ def fills_with(node: Node, kind: TensorType) -> bool:
 
 
 def _real(value: Value) -> np.ndarray:
-    """The one number of a constant."""
+    """The real that a constant of one element stands for."""
     assert value.data is not None
     real = value.data if value.type.quant is None else to_real(value.data, value.type.quant)
     return np.asarray(real, np.float64).reshape(())
@@ -275,7 +270,7 @@ def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
 
 @rule("padded", "pad", quantized=True)
 def padded(g: Sweep, node: Node) -> bool:
-    """The constant of a pad is stored as the padded value is: without one, it is the zero point and not 0."""
+    """The fill of a pad as a stored number of the padded value; an absent one is the zero point and not 0."""
     kind = node.x.type
     if node.attrs.get("mode", "constant") != "constant":
         return False

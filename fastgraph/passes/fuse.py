@@ -1,8 +1,8 @@
-"""Take constants, padding and elementwise work into the operators that make the values.
+"""Fuse constants, padding and elementwise work into the operators before them.
 
-After `fuse`, elementwise work stands in `chain` attributes (see `kernels.pointwise.chain`): value 0 is what the
-operator computes, values 1.. are the node's inputs from `extras_at` on. A chain of its own is a `fused` node, whose
-values are its inputs.
+Afterwards, elementwise work stands in `chain` attributes (see `kernels.pointwise.chain`): value 0 is the operator's own
+result, values 1.. are the node's inputs from `extras_at` on. A chain on its own is a `fused` node, whose values are its
+inputs.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def fold_pad(g: Sweep, node: Node) -> bool:
 
 
 def _zero(pad: Node) -> int:
-    """The number that stands for 0.0 in what is padded."""
+    """The stored number for 0.0 of the padded value."""
     return 0 if pad.x.type.quant is None else pad.x.type.quant.zero_point[0]
 
 
 @rule("factors", "mul add sub div")
 def fold_affine(g: Sweep, node: Node) -> bool:
-    """A constant factor or summand per channel goes into the weights or the bias of the layer before it."""
+    """A constant factor or addend per channel becomes part of the weights or the bias of the layer before it."""
     if len(node.inputs) != 2:
         return False
     x, c = node.inputs
@@ -103,13 +103,13 @@ def _scaled(weights: np.ndarray, factor: np.ndarray) -> np.ndarray:
 
 
 def _adds_bias(node: Node) -> bool:
-    """Whether it is a layer of f32 or stored weights with a place for a bias."""
+    """Whether it is a layer in f32, or of quantized weights, that can take a bias."""
     op = OPS[node.op]
     return op.quant is Quant.INTEGERS and op.bias is not None
 
 
 def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
-    """`data` as one number per channel of a channels-last value, when it is that."""
+    """`data` as one number per channel of a channels-last value; None where it isn't that."""
     channels = out.type.dims[-1]
     if data.size == 1:
         return np.broadcast_to(data.ravel(), (channels,))
@@ -123,7 +123,7 @@ def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
 
 @rule("factors", "reduce_mean reduce_sum")
 def squares(g: Sweep, node: Node) -> bool:
-    """The sum of squares that nobody else reads is one operator, and their mean that over how many they are."""
+    """A sum of squares becomes one operator; a mean of squares, that over their number."""
     product = g.sole_maker(node.x)
     if product is None or product.op != "mul" or product.inputs != [product.x] * 2 or not _is_f32(product):
         return False
@@ -139,7 +139,7 @@ def squares(g: Sweep, node: Node) -> bool:
 
 @rule("chains", lambda op: op.step is not None)
 def as_chain(g: Sweep, node: Node) -> bool:
-    """An elementwise f32 node takes in the chains before it, or ends the operator that makes its input."""
+    """An elementwise f32 node absorbs the chains before it, or ends the operator that gives its input."""
     step = step_of(node) if _is_f32(node) else None
     if step is None:
         return False
@@ -155,7 +155,7 @@ def as_chain(g: Sweep, node: Node) -> bool:
 
 @rule("last_chains", "fused")
 def for_each_element(g: Sweep, node: Node) -> bool:
-    """A constant with one number for each short row has one for each element: rows are then no loops of their own."""
+    """A constant with a number per short row is expanded to one per element, so that rows need no loop of their own."""
     dims = node.out.type.dims if node.out.type.concrete else ()
     given = [v for v in node.inputs if v is not None and v.data is None]
     if not dims or not 1 < dims[-1] <= SHORT or any(v.type.shape != dims for v in given):
@@ -171,7 +171,7 @@ def for_each_element(g: Sweep, node: Node) -> bool:
 
 
 def _chain_before(g: Sweep, node: Node, at_hand: Node) -> Node | None:
-    """A chain that makes an input of the fused node, of the same shape and read by nobody else."""
+    """A chain that gives an input of the fused node, has its shape and no other reader."""
     for value in node.inputs:
         before = None if value is None else g.sole_maker(value, own=int(value in at_hand.inputs))
         if before is not None and before.op == "fused" and before.out.type.shape == node.out.type.shape:
@@ -181,7 +181,7 @@ def _chain_before(g: Sweep, node: Node, at_hand: Node) -> Node | None:
 
 
 def fits(before: Node, operands: list[Value | None], node: Node) -> bool:
-    """Whether the chain of a fused node can stand behind that of `before`, which has these operands."""
+    """Whether the chain of a fused node can follow that of `before`, which has these operands."""
     steps = len(before.attrs.get("chain", ())) + len(node.attrs["chain"])
     return steps <= LONGEST and len({*operands, *node.inputs} - {before.out}) <= WIDEST
 
@@ -194,9 +194,9 @@ def _is_f32(node: Node) -> bool:
 
 
 def _append(chain: Chain, inputs: list[Value | None], step: tuple[Any, ...]) -> Chain:
-    """Add a step over Values and numbers; scalar constants become numbers, values get numbered as inputs.
+    """Add a step over Values and numbers. Scalar constants become numbers, other values inputs.
 
-    A scalar of higher rank than everything beside it stays a value, since it makes the result's rank.
+    A scalar of higher rank than all other operands stays a value, since it determines the result's rank.
     """
     operands: list[Any] = []
     rank = max((len(v.type.dims) for v in step[1:] if isinstance(v, Value) and v.data is None), default=-1)
@@ -237,16 +237,17 @@ def _renumber(chain: Chain, places: list[int], first: int) -> Chain:
 
 
 def _into_maker(g: Sweep, node: Node, at_hand: Node) -> Node | None:
-    """The product or pool that makes an input of a fused node, with the node's chain at its end; None if none can.
+    """The product or pool that gives an input of a fused node, with the node's chain at its end; None if none can take
+    it.
 
-    Of several candidates the one written last is taken, since the others' results must be there before it runs.
+    Of several candidates the last one is taken, since the others' results must exist before it runs.
     """
     makers = [g.sole_maker(v, own=int(v in at_hand.inputs)) for v in node.inputs]
     ready = [m for m in makers if m is not None and OPS[m.op].extras_at]
     for maker in sorted(ready, key=g.position.__getitem__, reverse=True):
         value = maker.out
         others = [v for v in node.inputs if v is not None and v is not value]
-        if value.type != node.out.type or len(maker.outputs) > 1 or not all(_reaches(maker, v) for v in others):
+        if value.type != node.out.type or len(maker.outputs) > 1 or not all(_can_address(maker, v) for v in others):
             continue
         if not fits(maker, maker.inputs[OPS[maker.op].extras_at :], node):
             continue
@@ -255,8 +256,8 @@ def _into_maker(g: Sweep, node: Node, at_hand: Node) -> Node | None:
     return None
 
 
-def _reaches(maker: Node, extra: Value) -> bool:
-    """Whether the kernel of `maker` finds the operand's place: a product counts matrices, not images."""
+def _can_address(maker: Node, extra: Value) -> bool:
+    """Whether the kernel of `maker` can address the operand: a product counts matrices, not images."""
     kind = extra_kind(extra, maker.out)
     if maker.op == "matmul" and kind == "image":
         matrices = maker.inputs[1].type.dims[:-2]  # type: ignore[union-attr]

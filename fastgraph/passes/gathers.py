@@ -1,4 +1,4 @@
-"""Gathers at constant places as what they are: slices, and transposes of a split axis."""
+"""Gathers at constant indices as slices, or as transposes of a split axis."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from ..rules.sweep import Sweep
 
 @rule("canonical", "gather", quantized=True)
 def known_gather(g: Sweep, node: Node) -> bool:
-    """At one place or at places that are equally far apart: a slice. At all of them, those a step apart first: an axis
-    that is split in two, which change places, as in a shuffle of channels.
-    """
+    """Equally spaced indices become a slice; a permutation (0, step, 2 * step, ..., 1, 1 + step, ...) of an axis a
+    transpose of the axis split in two, as in a shuffle of channels."""
     x, out, indices = node.x, node.out, node.const(1)
     quant = x.type.quant
     if indices is None or not indices.size or x.data is not None or not x.type.concrete or not out.type.concrete:
@@ -28,7 +27,7 @@ def known_gather(g: Sweep, node: Node) -> bool:
     if step and (np.diff(at) == step).all():
         end = int(at[-1]) + step
         y = g.cut(x, axis, int(at[0]), end if end >= 0 else np.iinfo(np.int64).min, step)
-    elif _deals(at, dims[axis], step):
+    elif _is_shuffle(at, dims[axis], step):
         split = g.shape(x, *dims[:axis], dims[axis] // step, step, *dims[axis + 1 :])
         y = g.turn(split, *range(axis), axis + 1, axis, *range(axis + 2, len(dims) + 1))
     else:
@@ -36,7 +35,7 @@ def known_gather(g: Sweep, node: Node) -> bool:
     return g.becomes(y)
 
 
-def _deals(at: np.ndarray, extent: int, step: int) -> bool:
-    """Whether places are 0, step, 2 * step, ..., 1, 1 + step, ... of an axis."""
+def _is_shuffle(at: np.ndarray, extent: int, step: int) -> bool:
+    """Whether indices are 0, step, 2 * step, ..., 1, 1 + step, ... of an axis."""
     whole = at.size == extent and step > 1 and extent % step == 0
     return whole and bool((at == np.arange(extent).reshape(-1, step).T.ravel()).all())

@@ -24,12 +24,10 @@ Perm = tuple[int, ...]
 
 
 def layout(graph: Graph) -> bool:
-    """Sink transposes and let them cancel; then again, as reshapes that are gone can free another pair.
-
-    What changed nothing, as did all that came after it, is not done again.
-    """
+    """Sink transposes and let them cancel, again as long as dropped reshapes can free another pair. Passes after one
+    that changed nothing are not repeated."""
     changed, idle = False, 0
-    for run in (sunk, canonicalize, share) * 2:
+    for run in (sink_transposes, canonicalize, share) * 2:
         changed, idle = (True, 0) if run(graph) else (changed, idle + 1)
         if idle == 3:
             break
@@ -37,20 +35,20 @@ def layout(graph: Graph) -> bool:
 
 
 def split_reductions(graph: Graph) -> bool:
-    """Whether a reduction's axes, which a transpose that is gone has separated, are reduced one after the other."""
+    """Reduce axes that a cancelled transpose has separated one after the other. Whether there were any."""
     return sweep(graph, "reductions")
 
 
-def sunk(graph: Graph) -> bool:
-    """Whether anything moved when transposes were sunk."""
+def sink_transposes(graph: Graph) -> bool:
+    """Sink transposes. Whether any moved."""
     return sweep(graph, "sinking", "reshapes")
 
 
 def share(graph: Graph) -> bool:
-    """The same transpose or reshape is made once; a concat that begins as an earlier one did begins with its result.
+    """Reuse equal transposes and reshapes, and concats as the beginning of later ones. Whether anything was shared.
 
-    Given ``c = concat(a, b)`` and ``e = concat(a, b, d)``; result ``e = concat(c, d)``, so that each value lies in one
-    concat only and can be made in its place there (dense blocks). Whether anything was shared.
+    Given ``c = concat(a, b)`` and ``e = concat(a, b, d)``; result ``e = concat(c, d)``, so that each value is part of
+    one concat only and can be computed in its place there (dense blocks).
     """
     seen: dict[tuple, Value] = {}
     begun: dict[tuple, int] = {}
@@ -125,13 +123,13 @@ def _finish(g: Sweep, node: Node, inputs: list[Value | None], perm: Perm, attrs:
 
 
 def _sink_joint(g: Sweep, node: Node) -> bool:
-    """Elementwise operators and concat: all inputs take off the same transpose, constants are turned."""
+    """Elementwise operators and concat: the same transpose is taken off all inputs, constants are transposed."""
     rank = len(node.out.type.dims)
     found = [source(g, v) for v in node.inputs]
     perm = next((f[1] for f in found if f is not None and len(f[1]) == rank), None)
     if perm is None or only_moves_ones(tuple(node.out.type.dims[i] for i in inverse(perm)), perm):
         return False
-    turned = [_without(g, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
+    turned = [_untransposed(g, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
     size = node.out.type.size
     large = [f for v, f in zip(node.inputs, found, strict=True)
              if v is not None and v.data is None and v.type.size * 2 > size]  # fmt: skip
@@ -146,10 +144,10 @@ def _sink_joint(g: Sweep, node: Node) -> bool:
     return _finish(g, node, [t() if t else None for t in turned], perm, attrs)
 
 
-def _without(
+def _untransposed(
     g: Sweep, value: Value | None, found: tuple[Value, Perm] | None, perm: Perm
 ) -> Callable[[], Value | None] | None:
-    """How to get `value` with `perm` taken off, or None when that can't be done."""
+    """A function that writes `value` without the transpose `perm`; None where there is none."""
     if value is None:
         return lambda: None
     if found is not None and found[1] == perm:
@@ -255,9 +253,8 @@ def _gather(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
 
 
 def _reshape(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
-    """A reshape splits and merges axes in groups. Where the axes of each group lie side by side in u, it can be done
-    there: after a transpose within the groups, if they are in another order (a channel shuffle is one).
-    """
+    """A reshape that splits and merges axes in groups is done before the transpose, where the axes of each group are
+    adjacent in u. Axes of a group in another order are transposed first (as in a channel shuffle)."""
     old = node.x.type.dims
     keyed = []
     for ys, zs in matched_groups(old, node.out.type.dims):
@@ -273,7 +270,7 @@ def _reshape(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
 
 
 def matched_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
-    """The finest split of a reshape into independent ones: axes of `old` beside the axes of `new` they become."""
+    """The finest split of a reshape into independent ones: pairs of axes of `old` and the axes of `new` they become."""
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(old) or j < len(new):
@@ -301,4 +298,4 @@ Rule = Callable[[Sweep, Node, Value, Perm], bool]
 
 BY_LAYOUT: dict[Layout, Rule] = {Layout.AXIS: _axis, Layout.AXES: _reduce, Layout.ORDER: _reshape}
 RULES: dict[str, Rule] = {"pad": _pad, "slice": _slice, "resize": _resize, "gather": _gather}
-"""Operators with a layout of their own."""
+"""Rules by operator, for those whose layout is OWN."""

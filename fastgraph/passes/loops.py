@@ -1,4 +1,4 @@
-"""Loops: slices that follow from the number of the round, and loops that a body may end early."""
+"""Loops: slices at the round's number, and loops whose body may end them early."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from ..ops.evaluate import infer_node
 from ..rules.sweep import Sweep
 
 STEPS = frozenset({"identity", "cast", "reshape", "squeeze", "unsqueeze"})
-"""Operators that leave a number what it is."""
+"""Operators that pass a number on unchanged."""
 
 
 def sliced_by_rounds(node: Node) -> None:
-    """Given ``loop(n, go, ..)`` whose body has ``slice(x, i, i + 1)``, i the number of the round, and x of at least
-    n there; the body gets ``gather_slices(x, i)``, whose shape is known before the run.
-    """
+    """Given ``loop(n, go, ..)`` whose body has ``slice(x, i, i + 1)``, i the round's number, and x of at least n
+    elements there; in the body the slice becomes ``gather_slices(x, i)``, whose shape is known before the run."""
     most = node.const(0)
     if node.op != "loop" or most is None:
         return
     body: Graph = copy(node.attrs["body"])
     makers = {value: each for each in body.nodes for value in each.outputs}
     own = {*makers, *body.inputs}
-    found = [_part(each, makers, own, body.inputs[0], int(most.reshape(-1)[0])) for each in body.nodes]
+    found = [_gathered(each, makers, own, body.inputs[0], int(most.reshape(-1)[0])) for each in body.nodes]
     if any(found):
         body.nodes = [new or old for new, old in zip(found, body.nodes, strict=True)]
         node.attrs = {**node.attrs, "body": body}
 
 
-def _part(node: Node, makers: dict[Value, Node], own: set[Value], number: Value, rounds: int) -> Node | None:
-    """What stands for a slice of one axis of a value from outside that is met by all rounds."""
+def _gathered(node: Node, makers: dict[Value, Node], own: set[Value], number: Value, rounds: int) -> Node | None:
+    """The gather that replaces a slice of one axis of a captured value, where it is inside in all rounds."""
     if node.op != "slice" or node.x in own or not node.x.type.concrete or node.x.type.quant is not None:
         return None
     _, start, end, axes, step = (*node.inputs, None, None)[:5]
@@ -71,7 +70,7 @@ def _number(value: Value, makers: dict[Value, Node]) -> tuple[Value, int]:
 
 
 def _whole(value: Value | None) -> int | None:
-    """The only number of a constant of whole ones."""
+    """The one number of an integer constant."""
     data = None if value is None else value.data
     return (
         int(data.reshape(-1)[0])
@@ -82,7 +81,7 @@ def _whole(value: Value | None) -> int | None:
 
 INT64 = np.dtype(np.int64)
 ROOM = 1 << 24
-"""Bytes that what all rounds of a loop give may take."""
+"""The most bytes of a buffer for the results of all rounds of a loop."""
 
 
 def early_ends(graph: Graph) -> bool:
@@ -106,8 +105,10 @@ def _with_room(node: Node) -> list[Node]:
     if rounds * sum(v.type.nbytes for v in parts) > ROOM:
         return [node]
     body, out = copy(node.attrs["body"]), node.outputs[0]
-    rooms = [Value(f"{v.name}.room", TensorType(p.type.dtype, (rounds, *p.type.dims)))
-             for v, p in zip(wholes, parts, strict=True)]  # fmt: skip
+    rooms = [
+        Value(f"{v.name}.room", TensorType(p.type.dtype, (rounds, *p.type.dims)))
+        for v, p in zip(wholes, parts, strict=True)
+    ]
     count = Value(f"{out.name}.rounds", TensorType(INT64, (1,)))
     _write_rounds(node, body, count, rooms)
     first = [Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in (count, *rooms)]
@@ -119,13 +120,13 @@ def _with_room(node: Node) -> list[Node]:
 
 
 def _all_known(body: Graph) -> bool:
-    """Whether all types of the body's values are known, and they have elements."""
+    """Whether all values of the body have concrete types with elements."""
     values = (*body.inputs, *body.outputs, *(v for node in body.nodes for v in node.outputs))
     return all(v.type.concrete and v.type.dtype != object and v.type.size for v in values)
 
 
 def _write_rounds(loop: Node, body: Graph, count: Value, rooms: list[Value]) -> None:
-    """Let the body of a loop carry rooms, into which it writes what it gave, and count its rounds."""
+    """Let the body of a loop carry buffers that each round writes its results into, and count its rounds."""
     own = len(loop.inputs) - 2
     turn, parts = body.inputs[0], body.outputs[1 + own :]
     g = Sweep(body)

@@ -1,4 +1,4 @@
-"""Normalizations of rows that a file writes as means, roots and products, as the operators that they are."""
+"""Normalizations of rows written as means, roots and products become normalization operators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def norm_of_means(g: Sweep, node: Node) -> bool:
 
 
 def _reciprocal(g: Sweep, value: Value) -> Value | None:
-    """x of 1 / x."""
+    """x where the value is 1 / x."""
     if (node := g.made_by(value, "reciprocal")) is not None:
         return node.x
     node = g.made_by(value, "div")
@@ -53,7 +53,7 @@ def _number(value: Value | None) -> float | None:
 
 
 def _under_root(g: Sweep, root: Value | None, c: Value) -> float | None:
-    """epsilon of sqrt(mean(c * c) + epsilon)."""
+    """epsilon where the value is sqrt(mean(c * c) + epsilon)."""
     sqrt = g.made_by(root, "sqrt")
     total = None if sqrt is None else g.made_by(sqrt.x, "add")
     if total is None or len(total.inputs) != 2:
@@ -67,7 +67,7 @@ def _under_root(g: Sweep, root: Value | None, c: Value) -> float | None:
 
 
 def _mean(g: Sweep, value: Value | None) -> Value | None:
-    """x of its mean along rows, which keeps their axis."""
+    """x where the value is its mean along rows, with keepdims."""
     node = g.made_by(value, "reduce_mean")
     axes = None if node is None else node.const(1)
     if node is None or axes is None or not node.x.type.concrete:
@@ -85,13 +85,13 @@ def _is_square(g: Sweep, value: Value, c: Value) -> bool:
 
 
 def _centered(g: Sweep, node: Node) -> Value | None:
-    """x of x - mean(x)."""
+    """x where the value is x - mean(x)."""
     x, mean = node.inputs
     return x if x is not None and _mean(g, mean) is x and x.type == node.out.type else None
 
 
 def _parameter(g: Sweep, node: Node) -> tuple[Node, Value] | None:
-    """The norm whose result the node alone reads, and the constant of a row that is its other operand."""
+    """(the norm, the constant row) that are a node's operands, where nothing else reads the norm."""
     for x, row in (node.inputs, node.inputs[::-1]):
         norm = g.sole_maker(x)
         if norm is None or norm.op not in NORMS or row is None or row.data is None or node.out.type != norm.out.type:
@@ -121,7 +121,7 @@ def bias_of_norm(g: Sweep, node: Node) -> bool:
 
 
 def _row(value: Value) -> Value:
-    """The constant with one axis."""
+    """The constant as a vector."""
     assert value.data is not None
     return value if value.data.ndim == 1 else constant(value, value.data.reshape(-1), "row")
 

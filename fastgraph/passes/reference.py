@@ -1,4 +1,4 @@
-"""The meaning of an operator that others make up: what its decomposition computes."""
+"""The reference of an operator without one of its own: its decomposition, computed by references."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def by_rules(node: Node, arrays: list[Any]) -> list[Any]:
     its decomposition writes, float16 in float32. UnsupportedError where no rule takes it. Rules of the phase
     "reference" are for this alone. To rules, single numbers and what decides shapes are constants.
     """
-    alone = _alone(node, arrays)
+    alone = _over_inputs(node, arrays)
     kinds = [v.type for v in alone.outputs]
     if all(kind.concrete and not kind.size for kind in kinds):
         return [np.zeros(kind.dims, kind.dtype) for kind in kinds]
     if any(v is not None and v.type.dtype == HALF for v in alone.inputs):
         arrays = [a if a is None or a.dtype != HALF else a.astype(np.float32) for a in arrays]
-        alone = _alone(node, arrays)
+        alone = _over_inputs(node, arrays)
     feeds = [v for v in alone.inputs if v is not None and v.data is None]
     graph = Graph("reference", feeds, list(alone.outputs), [alone])
     sweep(graph, "reference")
@@ -38,8 +38,8 @@ def by_rules(node: Node, arrays: list[Any]) -> list[Any]:
     return [y.astype(HALF) if kind.dtype == HALF else y for y, kind in zip(results, kinds, strict=True)]
 
 
-def _alone(node: Node, arrays: list[Any]) -> Node:
-    """The node, of operands that these arrays are fed to."""
+def _over_inputs(node: Node, arrays: list[Any]) -> Node:
+    """The node over inputs that stand for these arrays."""
     parameters = OPS[node.op].shaped_by
     inputs: list[Value | None] = []
     for i, array in enumerate(arrays):

@@ -1,4 +1,4 @@
-"""Give every value a concrete type for given input shapes, and compute what is constant."""
+"""Concrete types for given input shapes, and constant folding."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def specialize(
             value.type = value.type.with_shape(tuple(int(d) for d in shapes[value.name]))
         if value.type.concrete:
             fits(value, value.type.dims)
-    instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _nothing(v)}
+    instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _is_empty(v)}
     if values:
         instead |= {v: Value.constant(v.name, values[v.name]) for v in graph.inputs if v.name in values}
     reads = Counter(chain(graph.outputs, *map(read_by, graph.nodes)))
@@ -66,24 +66,24 @@ def specialize(
             continue
         made = any(v in instead for v in own)
         for value, data in zip(node.outputs, folded, strict=False):
-            instead[value] = Value.constant(value.name, _alone(data) if made else data, value.type.quant)
+            instead[value] = Value.constant(value.name, _compact(data) if made else data, value.type.quant)
         node.inputs = []  # the old list of nodes would keep every constant alive until the end
-        _forget(own, reads, instead)
+        _free_folded(own, reads, instead)
     graph.nodes = nodes
     graph.outputs = [instead.get(v, v) for v in graph.outputs]
     graph.prune()
 
 
 def _known_cast(node: Node) -> None:
-    """A cast to the type of another value needs no more of it than that."""
+    """Given ``y = cast_like(x, v)`` with v of a known type; result ``y = cast(x)``, which does not read v."""
     if node.op == "cast_like" and len(node.inputs) == 2 and node.inputs[1] is not None:
         dtype = node.inputs[1].type.dtype
         if dtype is not None:
             node.op, node.inputs, node.attrs = "cast", node.inputs[:1], {**node.attrs, "to": dtype.name}
 
 
-def _nothing(value: Value) -> bool:
-    """Whether the value has no elements, so that it is known."""
+def _is_empty(value: Value) -> bool:
+    """Whether the value has no elements, so that it is constant."""
     kind = value.type
     return (
         kind.concrete and kind.quant is None and kind.dims == (0,) and kind.dtype is not None and kind.dtype.kind != "O"
@@ -91,9 +91,7 @@ def _nothing(value: Value) -> bool:
 
 
 def _with_bodies(node: Node) -> Node:
-    """The node with the same done to its bodies, and its types as they follow from that. A branch that is never taken
-    may make no sense.
-    """
+    """The node with its bodies specialized, and the types that follow. A branch that is never taken may be invalid."""
     attrs = dict(node.attrs)
     for key, item in node.attrs.items():
         if isinstance(item, Graph):
@@ -110,16 +108,16 @@ def _with_bodies(node: Node) -> Node:
     return found
 
 
-def _alone(data: np.ndarray) -> np.ndarray:
-    """The array, copied where it would keep one alive that is much larger."""
+def _compact(data: np.ndarray) -> np.ndarray:
+    """The array, copied where it is a view that would keep a much larger one alive."""
     base = data
     while isinstance(base.base, np.ndarray):
         base = base.base
     return data.copy() if base.nbytes > 4 * data.nbytes + 4096 else data
 
 
-def _forget(read: list[Value], reads: Counter[Value], instead: dict[Value, Value]) -> None:
-    """Let go of what was folded and has had its last reader."""
+def _free_folded(read: list[Value], reads: Counter[Value], instead: dict[Value, Value]) -> None:
+    """Free folded arrays after their last reader."""
     for value in read:
         reads[value] -= 1
         if not reads[value] and value in instead:
@@ -129,14 +127,13 @@ def _forget(read: list[Value], reads: Counter[Value], instead: dict[Value, Value
 
 
 def _stays_stored(node: Node) -> bool:
-    """Whether the node gives a layer's quantized weights: their numbers are what integer kernels want."""
+    """Whether the node gives a layer's quantized weights, whose stored numbers integer kernels want."""
     return node.op == "dequantize_linear" and node.x.type.concrete and node.x.type.size > 1
 
 
 def sizes_suit(graph: Graph, declared: Graph) -> None:
-    """InputError when windows of a specialized graph slide over no pixels for an extent of 0 that `declared` leaves
-    open. MemoryError when what goes in and out takes more than there is.
-    """
+    """InputError when windows of a specialized graph slide over an extent of 0 that `declared` leaves open. MemoryError
+    when inputs and outputs exceed memory."""
     values = [v for v in (*graph.inputs, *graph.outputs) if v.type.concrete]
     need(sum(v.type.nbytes for v in values))
     pairs = zip(graph.inputs, declared.inputs, strict=False)

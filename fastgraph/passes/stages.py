@@ -19,7 +19,7 @@ from .widen import Match, widen
 
 
 def bodies(graph: Graph, match: Match) -> bool:
-    """Run all stages on the bodies of control flow that kernels can run then; others stay as they are."""
+    """Run all stages on the bodies of control flow that kernels can then run; other bodies stay as they are."""
     if not any(node.graphs for node in graph.nodes):
         return False
     from .bodies import inner, sound_bodies  # few graphs have control flow
@@ -41,7 +41,7 @@ def bodies(graph: Graph, match: Match) -> bool:
 
 
 EARLY_ENDS = later("loops.early_ends", has("loop"))
-"""Before the part of a graph whose shapes depend on data is cut off."""
+"""The stage that runs before the dynamic part of a graph is cut off."""
 STAGES: tuple[tuple[str, Callable[..., bool]], ...] = (
     ("explicit_quantization", explicit_quantization),
     ("canonicalize", canonicalize),
@@ -61,7 +61,7 @@ _MATCHING = (widen, bodies)
 def stages(graph: Graph, match: Match, around: Iterable[Value] = ()) -> Iterator[tuple[str, Graph]]:
     """Run the stages on a specialized graph, in place; yields each stage's name with the graph after it, checked.
 
-    `match`: the kernels that take a node, which the last stages ask for. `around`: the values that a body captures.
+    `match` gives the kernels for a node, which the last stages ask for. `around`: the values that a body captures.
     """
     for name, stage in STAGES:
         if free(name) and (stage(graph, match) if stage in _MATCHING else stage(graph)):

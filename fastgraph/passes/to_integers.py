@@ -21,7 +21,7 @@ from .fuse import LONGEST
 from .quantized.signs import unsigned
 
 CLAMPS = frozenset({"relu", "clip"})
-"""Steps that can be done before rounding or after it, with the same result."""
+"""Steps that commute with rounding."""
 
 
 def to_integers(graph: Graph) -> bool:
@@ -42,13 +42,13 @@ def to_integers(graph: Graph) -> bool:
 
 
 def is_layer(node: Node) -> bool:
-    """Whether its kernels multiply integers by weights, when those are constant."""
+    """Whether there are kernels that multiply by constant integer weights."""
     op = OPS[node.op]
     return op.quant is Quant.INTEGERS and op.weights is not None
 
 
 def _integers(g: Sweep, value: Value | None) -> Value | None:
-    """The quantized value whose reals `value` holds, if there is one."""
+    """The quantized value whose reals `value` is, if there is one."""
     if value is None or value.type.quant is not None:
         return value
     before = g.made_by(value, "requantize")
@@ -57,7 +57,7 @@ def _integers(g: Sweep, value: Value | None) -> Value | None:
 
 @rule("integers", lambda op: op.moves)
 def moves_integers(g: Sweep, node: Node) -> bool:
-    """What only moves data moves integers, and their reals are made after it.
+    """Operators that only move data move stored numbers.
 
     Given ``y = transpose(requantize(x))``; result ``y = requantize(transpose(x))``.
     """
@@ -74,7 +74,7 @@ def moves_integers(g: Sweep, node: Node) -> bool:
 
 @rule("integers", lambda op: op.weights is not None, quantized=True)
 def on_integers(g: Sweep, node: Node) -> bool:
-    """A layer reads the integers of quantized operands, and not their reals.
+    """A layer reads the stored numbers of quantized operands.
 
     Given ``y = conv(requantize(x), requantize(const))``; result ``y = conv(x, const)``, f32 as before.
     """
@@ -84,15 +84,16 @@ def on_integers(g: Sweep, node: Node) -> bool:
     fixed = [v is not None and v.data is not None and v.type.quant is None for v in node.inputs]
     if found[0] is None or found[1] is None or found == node.inputs:
         return False
-    if any(f is None and v is not None and not is_fixed
-           for f, v, is_fixed in zip(found, node.inputs, fixed, strict=True)):  # fmt: skip
+    if any(
+        f is None and v is not None and not is_fixed for f, v, is_fixed in zip(found, node.inputs, fixed, strict=True)
+    ):
         return False
     return g.again(node, [f if f is not None else v for f, v in zip(found, node.inputs, strict=True)])
 
 
 @rule("integers", "requantize", quantized=True)
 def absorb(g: Sweep, node: Node) -> bool:
-    """An operator on quantized operands gives the quantized result at once, and so do the clamps after it.
+    """An operator on quantized operands writes the quantized result, with the clamps after it.
 
     Given ``y = requantize(add(requantize(a), requantize(b)))``; result ``y = add(a, b)``.
     """
@@ -140,7 +141,7 @@ def requantized_twice(g: Sweep, node: Node) -> bool:
 
 @rule("clamps", *CLAMPS, quantized=True)
 def clamp(g: Sweep, node: Node) -> bool:
-    """A clamp of the stored result is a clamp of the sum that it is made of.
+    """A clamp of a stored result becomes a clamp of the sums.
 
     Given ``y = relu(conv(x, w))``, both uint8 of one scale; result ``y = conv(x, w) {chain=((relu, 0),)}``.
     """
@@ -168,7 +169,7 @@ def clamp(g: Sweep, node: Node) -> bool:
 def _fused(
     g: Sweep, node: Node, inputs: Iterable[Value | None], first: tuple[Any, ...], *then: tuple[Any, ...]
 ) -> bool:
-    """A chain of a step on these inputs and numbers, and perhaps another on what it gives."""
+    """A chain of one step on these inputs and numbers, with another step on its result if given."""
     places = {v: i for i, v in enumerate(dict.fromkeys(inputs))}
     head = tuple(places[o] if isinstance(o, Value) else o for o in first)
     chain = (head, *((step[0], len(places), *step[2:]) for step in then))
@@ -177,7 +178,7 @@ def _fused(
 
 @rule("integer_chains", lambda op: op.step is not None, quantized=True)
 def as_chain(g: Sweep, node: Node) -> bool:
-    """What is left of elementwise work is a chain of one step, on reals."""
+    """Remaining elementwise nodes become chains of one step, on reals."""
     step = None if any(v is None for v in node.inputs[:2]) else step_of(node)
     if step is None or not computes_reals(node):
         return False
@@ -186,7 +187,7 @@ def as_chain(g: Sweep, node: Node) -> bool:
 
 @rule("real_constants", quantized=True)
 def real_constants(g: Sweep, node: Node) -> bool:
-    """A quantized constant beside f32 values only is f32 too: weights that are only stored in few bits."""
+    """A quantized constant all of whose readers compute in f32 becomes f32."""
     if node.op == "requantize" and node.x.data is not None:
         found = fold(node)
         return found is not None and g.becomes(Value.constant(node.out.name, found[0], node.out.type.quant))

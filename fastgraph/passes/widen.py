@@ -1,4 +1,4 @@
-"""Quantized nodes that only f32 kernels can compute get changes of quantization around them."""
+"""Changes of quantization around quantized nodes that only f32 kernels can compute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..ops.evaluate import computes_reals
 from ..rules.sweep import Sweep, has_reals, sweep
 
 Match = Callable[[Node], Any]
-"""The kernels that take a node, None if none do. They are kept: a node that was asked for must not change any more."""
+"""node -> the kernels that take it, None if none do. Answers are kept, so a node must not change once it was asked for.
+"""
 F32 = np.dtype(np.float32)
 
 
@@ -44,11 +45,11 @@ def widen(graph: Graph, match: Match) -> bool:
 
 
 def _rounds_once(node: Node) -> bool:
-    """Whether its result is what f32 gives, rounded to the nearest stored number."""
+    """Whether the node's result is defined as the f32 result rounded to the nearest stored number."""
     return node.op != "requantize" and node.attrs.get("ties") is None
 
 
 def _real(g: Sweep, value: Value) -> Value:
-    """The reals of a value: those of a constant, or a value that is yet to be made."""
+    """The reals of a value: a constant, or a value whose `requantize` is yet to be written."""
     type_ = TensorType(F32, value.type.shape)
     return Value(f"{value.name}.real", type_) if value.data is None else g.requantize(value, type_)

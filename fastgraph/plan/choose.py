@@ -1,4 +1,4 @@
-"""Which kernel computes a layer: the candidate that suits and takes the least cycles."""
+"""The choice of a layer's kernel: the candidate that suits and takes the fewest cycles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Candidate(NamedTuple, Generic[Work]):
 
 
 def choose(candidates: Sequence[Candidate[Work]], layer: Work, tier: Tier) -> Candidate[Any]:
-    """The cheapest of the candidates that suit; one at least must. Threads don't matter: the choice changes results."""
+    """The cheapest of the candidates that suit; one at least must. The number of threads is not considered, as results
+    depend on the choice."""
     suiting = [candidate for candidate in candidates if candidate.suits(layer, tier)]
     best, *others = [candidate for candidate in suiting if free(candidate.name)] or suiting
     if others:

@@ -1,4 +1,4 @@
-"""Memory of constants that one plan alone has: they are put there as they are made."""
+"""Memory for the constants of one plan, in which they are made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Constants:
         self._given = self._block
 
     def put(self, array: np.ndarray) -> np.ndarray:
-        """A copy of the array, C-contiguous; itself when it is what `empty` gave last."""
+        """A copy of the array, C-contiguous; the array itself when it is the one that `empty` gave last."""
         if array is not self._given:
             self.empty(array.shape, array.dtype)[...] = array
         return self._given

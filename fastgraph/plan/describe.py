@@ -1,4 +1,4 @@
-"""What a program holds, as rows (for JSON) and as text (for people)."""
+"""A program as rows (for JSON) and as text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .program import AnyStep, Jump, Program, Step, UserKernel
 from .storage import row_count
 
 RECURRENT = {**dict.fromkeys(("rnn", "gru", "lstm"), slice(1, 3)), "lstm_sequence": slice(3, 11)}
-"""Which inputs of an operator that walks over time are weights that every row of x is multiplied by, or a state."""
+"""The weights among the inputs of recurrent operators: of those that multiply all rows of x, and of those that multiply
+a state."""
 JUMP = "jump"
 
 
 def steps(program: Program) -> list[dict[str, Any]]:
-    """One row per step: node, operator, result, its type, the types of quantized constants it takes, kernel and its
-    parameters, multiply-adds, place in the arena.
-    """
+    """A row per step: node, operator, result, its type, types of its quantized constants, kernel and parameters,
+    multiply-adds, offset in the arena."""
     rows = []
     for i, step in enumerate(program.steps):
         node, out = step.node, step.node.out
@@ -41,7 +41,7 @@ def steps(program: Program) -> list[dict[str, Any]]:
 
 
 def step_text(number: int, step: AnyStep) -> str:
-    """A step's kernel with its parameters; of a jump where it goes, and when; "" for NumPy."""
+    """A step's kernel with its parameters; target and condition of a jump; "" for NumPy."""
     if isinstance(step, Step):
         return str(step.kernel)
     if not isinstance(step, Jump):
@@ -52,7 +52,7 @@ def step_text(number: int, step: AnyStep) -> str:
 
 
 def macs(step: Step) -> int:
-    """Multiply-adds that the step's part of its operator is defined by; 0 where it is not a product."""
+    """Multiply-adds in the definition of the step's part of its operator; 0 where it is not a product."""
     node = step.node
     if isinstance(step.kernel, UserKernel) or not row(step.kernel.name).product:
         return 0
@@ -69,7 +69,7 @@ def macs(step: Step) -> int:
 
 
 def _scores(node: Node) -> int:
-    """Multiply-adds of all scores of an attention, and of all values with their weights."""
+    """Multiply-adds of an attention: its scores, and their weights times values."""
     from ..ops.attention import head_dims
 
     keys = node.y

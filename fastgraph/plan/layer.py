@@ -1,4 +1,4 @@
-"""Layers by constants (convolutions, dense layers, products by a matrix): geometry, weights, scales, what is stored."""
+"""Layers with constant weights (convolutions, dense layers, products by a matrix): geometry, weights, scales."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .storage import last, row_count
 
 F32 = np.dtype(np.float32)
 FAR = 1 << 15
-"""Strides, dilations and pads from here on are left to the reference: kernels make scratch and addresses of them."""
+"""Larger strides, dilations and pads are left to the reference, as kernels derive scratch and addresses from them."""
 
 
 class Reals(NamedTuple):
@@ -46,9 +46,10 @@ class Reals(NamedTuple):
 
 class Integers(NamedTuple):
     """Constants of a quantized layer: s8 weights [n, k..., c], zero points of weights int64 [n], bias in units of the
-    sums int64 [n], f32 multipliers [n]; `out` and `stored`: what is stored (one of rows.STORES) and how (rows.STORED).
+    sums int64 [n], f32 multipliers [n]; `out` and `stored`: the form of the results (one of rows.STORES) and its slots
+    (rows.STORED).
 
-    ranged: x is rounded by the range that it turns out to have; the bias is f32, multipliers are the weights' scales.
+    ranged: x is rounded by its range at run time; the bias is f32, multipliers are the weights' scales.
     """
 
     weights: np.ndarray
@@ -65,7 +66,7 @@ class Integers(NamedTuple):
         return bool(np.any(self.zeros))
 
     def arranged(self, how: Arrangement) -> Integers:
-        """With several groups as one, and several pixels of a row at once."""
+        """The same in an arrangement: groups merged, several pixels of a row at once."""
         zeros, bias, multipliers = (np.tile(v, how.together) for v in (self.zeros, self.bias, self.multipliers))
         weights = arranged(self.weights, how, self.zeros)
         return self._replace(weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)
@@ -101,12 +102,12 @@ class Layer(NamedTuple, Generic[Numbers]):
         return self.window.channels
 
     def of_rows(self, count: int, ldx: int, ldy: int) -> Layer[Numbers]:
-        """Some rows of a dense layer's result."""
+        """The part of a dense layer that computes `count` rows of its result."""
         row = (1, 1, count // self.window.images)
         return self._replace(window=self.window._replace(size=row, out=row), ldx=ldx, ldy=ldy)
 
     def merged(self, tier: Tier) -> tuple[Geometry, Arrangement]:
-        """As a convolution in which so few groups are one that their output channels fill a vector."""
+        """The layer as a convolution with fewer groups, merged until their output channels fill a vector."""
         n = self.n // self.groups
         how = Arrangement(self.groups, merge_factor(tier, self.groups, n))
         c = self.numbers.weights.shape[-1] * how.factor
@@ -127,7 +128,8 @@ def by_tap(weights: np.ndarray) -> np.ndarray:
 
 
 class RowPart(NamedTuple):
-    """Outputs of each row: a convolution, how its weights are arranged, elements of x and of the result before it."""
+    """A part of each row of outputs: its convolution, the arrangement of its weights, and its offsets in x and in the
+    result, in elements."""
 
     g: Geometry
     how: Arrangement
@@ -140,7 +142,8 @@ class RowPart(NamedTuple):
 
 
 def together(g: Geometry, how: Arrangement, count: int) -> Iterator[RowPart]:
-    """A convolution with `count` outputs of a row as one of as many times the channels; what that leaves over."""
+    """A convolution as one of `count` outputs of a row at a time (as so many times the channels), and one of the
+    outputs left over."""
     if count == 1:
         yield RowPart(g, how)
         return
@@ -151,7 +154,7 @@ def together(g: Geometry, how: Arrangement, count: int) -> Iterator[RowPart]:
 
 
 def real_layer(node: Node) -> Layer[Reals] | None:
-    """The layer of a node that is all f32 and not empty; None: it isn't, or no kernel takes it."""
+    """The layer of a node that is f32 throughout and not empty; None for others, or where no kernel takes it."""
     form, numbers = form_of(node), parameters(node)
     if form is None or numbers is None or (form != "dense" and len(node.x.type.dims) > 5):
         return None
@@ -159,7 +162,7 @@ def real_layer(node: Node) -> Layer[Reals] | None:
 
 
 def parameters(node: Node) -> Reals | None:
-    """The constants of a node that is all f32 and not empty; None: it isn't, or they are no constants."""
+    """The constants of a node that is f32 throughout and not empty; None for others, or where they are computed."""
     w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
     if w is None or w.data is None or (b is not None and b.data is None):
         return None
@@ -179,10 +182,8 @@ def integer_layer(node: Node) -> Layer[Integers] | None:
 
 
 def ranged_layer(node: Node) -> Layer[Integers] | None:
-    """The layer of a node that rounds x by its range: s8 weights and bias are constant, all else is f32.
-
-    That no sum leaves int32, the pass that makes these nodes has seen to.
-    """
+    """The layer of a node that rounds x by its range: s8 weights and bias are constant, all else is f32. The pass that
+    writes these nodes has checked that no sum overflows int32."""
     found, form = _constants(node), form_of(node)
     others = [v for v in (node.x, node.out, *node.inputs[2:]) if v is not None]
     if found is None or form is None or any(not v.type.concrete or v.type.dtype != F32 for v in others):
@@ -211,7 +212,7 @@ def _layer(node: Node, form: str, numbers: Numbers) -> Layer[Numbers]:
 
 
 def form_of(node: Node) -> str | None:
-    """As what kernels compute a node with weights: "dense", "depthwise" or "conv"."""
+    """The form in which kernels compute a node with weights: "dense", "depthwise" or "conv"."""
     w = node.inputs[1]
     if w is None or not w.type.concrete or not node.x.type.concrete:
         return None
@@ -235,7 +236,7 @@ def is_dense(node: Node) -> bool:
 
 
 def is_f32(node: Node) -> bool:
-    """Whether all that the node reads and makes is concrete and f32."""
+    """Whether all operands and results of the node are concrete and f32."""
     for value in (*node.inputs, *node.outputs):
         if value is not None and not (value.type.concrete and value.type.dtype == F32):
             return False
@@ -268,7 +269,7 @@ def window(node: Node) -> Window:
 
 
 def out_kind(value: Value) -> str | None:
-    """Which of gemm.rows.STORES a result is; None when kernels don't store it."""
+    """The one of gemm.rows.STORES in which kernels store the result; None where they can't."""
     if value.type.quant is None:
         return "words" if value.type.dtype == np.float32 and value.type.concrete else None
     return "words" if per_tensor(value, np.int32) else "bytes" if per_tensor(value, np.uint8, np.int8) else None
@@ -287,10 +288,10 @@ def stored_as(node: Node) -> dict[str, int]:
 
 
 def integers(node: Node, channel_axis: int = 0) -> Integers | None:
-    """The numbers of a layer whose weights have their output channels along an axis; None where no kernel takes it.
+    """The constants of a layer whose weights have their output channels along an axis; None where no kernel takes it.
 
-    x must be u8 (s8 will do for a dense layer of one row), the weights constant s8 with scales per tensor or output
-    channel, the bias constant; the chain must only clamp, and no sum may leave int32 but where it is the result.
+    x must be u8 (for a dense layer of one row also s8), the weights constant s8 with scales per tensor or output
+    channel, the bias constant; the chain may only clamp, and no sum may overflow int32 unless the sums are the result.
     """
     found, kind = _constants(node, channel_axis), out_kind(node.out)
     if found is None or kind is None or not _read_by_kernels(node) or not clamps_only(node) or extra_values(node):
@@ -334,7 +335,7 @@ def _filled(node: Node) -> bool:
 
 
 def _sums_themselves(node: Node, layer: Integers) -> bool:
-    """Whether the result in int32 is the layer's sums, which wrap as it does."""
+    """Whether the int32 result is the layer's sums themselves, which wrap as the operator's do."""
     assert node.out.type.quant is not None
     return bool((layer.multipliers == 1).all()) and not (node.attrs.get("chain") or node.out.type.quant.zero_point[0])
 
@@ -351,7 +352,7 @@ def extra_values(node: Node) -> list[Value]:
 
 
 def chain_of(node: Node) -> tuple[Chain, tuple[str, ...]]:
-    """A node's chain, and how each of its operands is spread over the output: a kernel's `chain` and `extras`."""
+    """A node's chain, and how each of its operands broadcasts to the output: a kernel's `chain` and `extras`."""
     kinds = [extra_kind(v, node.out) for v in extra_values(node)]
     assert all(kinds)
     return node.attrs.get("chain", ()), tuple(str(kind) for kind in kinds)

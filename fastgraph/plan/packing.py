@@ -1,4 +1,4 @@
-"""What arenas are packed with: buffers as numbers, and the quick methods, first fit in fixed orders and best fit."""
+"""Buffers as arrays, and the fast packing methods: first fit in fixed orders, and best fit."""
 
 from __future__ import annotations
 
@@ -77,20 +77,20 @@ class Problem:
 
     @cached_property
     def live(self) -> Bools:
-        """[buffer, section]: who is alive where."""
+        """[buffer, section]: whether the buffer is alive there."""
         sections = np.arange(self.sections)
         return (self.first[:, None] <= sections) & (sections <= self.last[:, None])
 
     @cached_property
     def overlap(self) -> Bools:
-        """[buffer, buffer]: who is alive with whom."""
+        """[buffer, buffer]: whether both are alive in some section."""
         found = (self.first[:, None] <= self.last) & (self.first <= self.last[:, None])
         np.fill_diagonal(found, False)
         return found
 
     @cached_property
     def culprits(self) -> Bools:
-        """[buffer, section]."""
+        """[buffer, section]: whether the buffer is a culprit of the section."""
         reach_first = np.where(self.live, self.first[:, None], self.sections).min(axis=0)
         reach_last = np.where(self.live, self.last[:, None], -1).max(axis=0)
         found: Bools = (self.first[:, None] <= reach_last) & (self.last[:, None] >= reach_first)
@@ -122,7 +122,7 @@ class Best:
             self.offsets, self.top, self.heuristic = offsets, top, heuristic
 
     def ceiling(self, fraction: float) -> int:
-        """A size to try: at 0 the bound, at 1 just below the best; else no less than the goal."""
+        """The next arena size to try: the bound at 0, just below the best at 1, but no less than the goal."""
         bound, unit = self.problem.bound, self.problem.unit
         between = bound + int((self.top - unit - bound) * fraction) // unit * unit
         return max(between, self.goal // unit * unit) if fraction else bound

@@ -1,4 +1,4 @@
-"""A program: what to call, with which arguments, where everything lies. Data, with no addresses in it."""
+"""A program: kernel calls with their arguments, and the offsets of all values. It is data, without addresses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ref(NamedTuple):
 
 
 ERROR = Ref(-1)
-"""The cell that a kernel writes a code into when what it reads at run time is out of range."""
+"""The cell to which a kernel writes a code when an index read at run time is out of range."""
 
 
 def buffer_bytes(owner: Value | Scratch) -> int:
@@ -96,11 +96,11 @@ class Step:
         self.kernel, self.args, self.node, self.share = kernel, args, node, share
 
     def words(self) -> list[Arg]:
-        """All that its record and its tables hold."""
+        """All words of its record and its tables."""
         return [*self.args, *(word for arg in self.args if type(arg) is Table for word in arg.words)]
 
     def kernels(self) -> list[Kernel]:
-        """Its kernel, and those that this one calls."""
+        """Its kernel, and the kernels that this one calls."""
         return [self.kernel, *(word for word in self.words() if type(word) is Kernel)]
 
 

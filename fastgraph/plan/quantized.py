@@ -1,8 +1,7 @@
-"""Arithmetic that the lowerings of quantized layers share: multipliers, folded biases, clamps, in stored numbers.
+"""Arithmetic shared by the lowerings of quantized layers: multipliers, folded biases, clamps, in stored numbers.
 
-A layer sums acc = sum (x - zx) * (w - zw) + bias in int32 and stores
-q = clamp(rint(f32(acc) * multiplier) + zero_point, low, high), rounded half to even, or the f32 acc * multiplier, or
-acc itself.
+A layer sums acc = sum (x - zx) * (w - zw) + bias in int32 and stores q = clamp(rint(f32(acc) * multiplier) +
+zero_point, low, high), rounded half to even, or the f32 acc * multiplier, or acc itself.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def stored_bias(x: Value, w: Value, bias: Value | None, channels: int) -> np.nda
 
 
 def folded_bias(weights: np.ndarray, bias: np.ndarray, zx: int, zw: np.ndarray | int = 0) -> np.ndarray:
-    """int32 [n]: what to start the sum of x * w - zw * sum x from, so that it is sum (x - zx) * (w - zw) + bias.
+    """int32 [n]: the initial sums of x * w - zw * sum x, such that the result is sum (x - zx) * (w - zw) + bias.
 
     weights: stored numbers [n, k]; bias: integers [n]; zw: one or [n]. It wraps as the int32 sum itself does.
     """
@@ -80,7 +79,7 @@ def folded_bias(weights: np.ndarray, bias: np.ndarray, zx: int, zw: np.ndarray |
 
 
 def fits_int32(weights: np.ndarray, bias: np.ndarray, zw: np.ndarray | int = 0) -> bool:
-    """Whether no sum of a layer leaves int32: kernels don't check.
+    """Whether no sum of a layer overflows int32, which kernels don't check.
 
     weights: stored numbers [n, k]; u8 activations with any zero point.
     """
@@ -94,7 +93,7 @@ def fits_int32(weights: np.ndarray, bias: np.ndarray, zw: np.ndarray | int = 0) 
 
 
 def clamps_only(node: Node) -> bool:
-    """Whether the node's chain does nothing but hold the result between constants, step after step."""
+    """Whether the node's chain only clamps the result to constants."""
     for i, (name, *operands) in enumerate(node.attrs.get("chain", ())):
         if name not in CLAMPS or operands[0] != i or any(isinstance(c, int) for c in operands[1:]):
             return False
@@ -102,7 +101,7 @@ def clamps_only(node: Node) -> bool:
 
 
 def real_bounds(node: Node) -> tuple[float, float]:
-    """Between which reals the node's chain (of clamps only) holds its result."""
+    """(least, greatest) real to which the node's chain, of clamps only, limits its result."""
     low, high = -np.inf, np.inf
     for name, _, *limits in node.attrs.get("chain", ()):
         if name in ("relu", "max", "clip"):

@@ -1,4 +1,4 @@
-"""Search for a tighter packing, where the quick methods leave the arena too large. See arena.py for the methods."""
+"""Search for a tighter packing, where the fast methods leave the arena too large. See arena.py for the methods."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ WORK_PER_ROUND = 200_000
 NODES_PER_BUFFER = 3
 
 LOOK, VISIT = 100, 20_000
-"""What it costs to look at a conflict, and to visit a node of the depth-first search beside what its arrays cost, in
-units of about a nanosecond."""
+"""The cost of looking at a conflict, and of visiting a node of the depth-first search besides its arrays, in units of
+about a nanosecond."""
 
 
 def improve(best: Best, rounds: int) -> None:

@@ -1,4 +1,4 @@
-"""Where each value lies: in a buffer of its own, or inside another value's (reshape, concat, split without copies).
+"""The storage of values: a buffer of their own, or a view of another value's (reshape, concat, split without copies).
 
 A tensor's rows are the vectors along its last axis. Its storage is dense, or strided: rows of a wider tensor.
 """
@@ -16,7 +16,7 @@ from ..ir import Graph, Node, Value, read_by
 from ..ops.registry import OPS
 
 SAME_PLACE = frozenset({"reshape", "reinterpret"})
-"""Operators whose result is the operand's elements in their order, as they are stored."""
+"""Operators whose result has the operand's elements in the same order and storage."""
 MOVES = SAME_PLACE | {"concat", "split", "slice"}
 
 
@@ -29,7 +29,7 @@ class Storage(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A value lies in `parent`: as one run of bytes, or (`rows`) as a slice of each of its rows."""
+    """The storage of a value in that of `parent`: a run of bytes, or (`rows`) a slice of each of its rows."""
 
     parent: Value
     offset: int
@@ -42,7 +42,7 @@ def has_memory(value: Value) -> bool:
 
 
 class Abilities(NamedTuple):
-    """What the lowering of a node can do: read strided inputs, write strided outputs, write over an input."""
+    """What a lowering can do: read strided inputs, write strided outputs, overwrite an input."""
 
     strided_in: bool = False
     strided_out: bool = False
@@ -50,16 +50,14 @@ class Abilities(NamedTuple):
 
 
 def last(value: Value) -> int:
-    """Elements in a row."""
+    """The length of a row."""
     dims = value.type.dims
     return dims[-1] if dims else 1
 
 
 class Views:
-    """The links of one graph, and the storage that follows from them. `uses`: as of the graph.
-
-    `placed`: values of a body, captured ones among them, whose places the program around it says.
-    """
+    """The links of one graph, and the storage that follows from them. `uses`: as of the graph. `placed`: the storage of
+    values of a body that the program around it determines, captured ones among them."""
 
     def __init__(
         self, graph: Graph, abilities: Callable[[Node], Abilities], placed: Mapping[Value, Storage] | None = None
@@ -93,7 +91,7 @@ class Views:
         return self._found[above[0] if above else value]
 
     def _within(self, value: Value) -> Storage:
-        """The storage of a value, by that of its parent."""
+        """The storage of a value, relative to its parent's."""
         link = self.links.get(value)
         if link is None:
             return Storage(value, 0, last(value))
@@ -105,7 +103,7 @@ class Views:
         return Storage(above.root, above.offset + offset, above.stride)
 
     def dense(self, value: Value) -> bool:
-        """Whether the value's bytes are one run."""
+        """Whether the value's storage is contiguous."""
         return self.storage(value).stride == last(value) or value.type.size == last(value)
 
     def alone(self, value: Value) -> bool:
@@ -126,8 +124,8 @@ class Views:
 
     # -- who may lie in whom
 
-    def _own(self, value: Value) -> bool:
-        """Whether the value may be placed inside another: made by a node, placed nowhere yet, no result."""
+    def _placeable(self, value: Value) -> bool:
+        """Whether the value may become a view: computed by a node, without storage yet, and no result."""
         free_yet = value not in self.links and value not in self._placed
         return value in self._makers and free_yet and value not in self._outputs
 
@@ -141,7 +139,7 @@ class Views:
         return self._strided[value]
 
     def _fits(self, value: Value, parent: Value, rows: bool) -> bool:
-        """Whether every writer and reader of the value can live with the rows it would have there."""
+        """Whether all writers and readers of the value support the strides it would have there."""
         if not rows and self.dense(parent):
             return True
         if not rows and last(value) != last(parent):
@@ -149,7 +147,7 @@ class Views:
         return self._writes_strided(value) and self._reads_strided(value)
 
     def _link_views(self) -> None:
-        """What only says where things lie moves nothing."""
+        """Make views of the results of operators that only move data."""
         moving = [n for n in self._graph.nodes if n.op in MOVES and keeps_numbers(n)]
         for node in reversed(moving):
             if node.op == "concat":
@@ -164,7 +162,7 @@ class Views:
                 self._link_parts(node)
 
     def _link_concat(self, node: Node) -> None:
-        """Inputs that can are made in their place in the result."""
+        """Make inputs of a concat views of its result, where that is possible."""
         axis = node.attrs["axis"] % len(node.out.type.dims)
         placed = part_kind(node.out, axis)
         if placed is None:
@@ -173,13 +171,13 @@ class Views:
         for value in node.inputs:
             assert value is not None
             size = part_bytes(value, axis, placed)
-            if self._own(value) and often[value] == 1 and self._fits(value, node.out, placed == "rows"):
+            if self._placeable(value) and often[value] == 1 and self._fits(value, node.out, placed == "rows"):
                 self.links[value] = Link(node.out, offset, placed == "rows")
             offset += size
 
     def _link_source(self, node: Node) -> None:
-        """The source of a reshape whose result has a place goes to that place."""
-        if self._own(node.x) and self._fits(node.x, node.out, False):
+        """Make the source of a reshape whose result is a view a view as well."""
+        if self._placeable(node.x) and self._fits(node.x, node.out, False):
             self.links[node.x] = Link(node.out, 0, False)
 
     def _link_reshape(self, node: Node) -> None:
@@ -192,7 +190,7 @@ class Views:
             self.links[out] = Link(x, 0, False)
 
     def _link_parts(self, node: Node) -> None:
-        """Parts of a value are read where they lie, if all their readers can."""
+        """Make the results of a split or slice views, if all their readers can take strides."""
         for value, axis, start in parts(node):
             placed = part_kind(node.x, axis)
             if placed is None or value in self.links or node.x.data is not None or value in self._outputs:
@@ -205,7 +203,7 @@ class Views:
                 self.links[value] = Link(node.x, start * step, rows)
 
     def _link_in_place(self) -> None:
-        """An elementwise result, that of a chain, or of an update, overwrites an operand that nobody reads any more."""
+        """Let the result of an elementwise operator, a chain or an update overwrite an operand with no later reader."""
         final: dict[Value, int] = {}
         for i, node in enumerate(self._graph.nodes):
             for value in read_by(node):
@@ -220,24 +218,23 @@ class Views:
                 if operand is None or operand not in self._makers or final[self.storage(operand).root] != i:
                     continue
                 root = self.storage(operand).root
-                if self._own(node.out) and self._replaceable(node, operand):
+                if self._placeable(node.out) and self._replaceable(node, operand):
                     self.links[node.out] = Link(operand, 0, False)
                     final[root] = max(i, final.get(node.out, i))
                     break
-                if OPS[node.op].updates and self._becomes(root, node.out) and self._replaceable(node, operand):
+                if OPS[node.op].updates and self._can_replace(root, node.out) and self._replaceable(node, operand):
                     self.links[root] = Link(node.out, 0, False)
                     self._found = dict(self._placed)
                     break
 
-    def _becomes(self, root: Value, result: Value) -> bool:
-        """Whether what lies in the buffer of `root` can be made in that of a result of the graph instead."""
+    def _can_replace(self, root: Value, result: Value) -> bool:
+        """Whether the values in the buffer of `root` can be computed in that of an output of the graph instead."""
         alone = result in self._outputs and result not in self.links and result not in self._placed
-        return alone and self._own(root) and root.type.nbytes == result.type.nbytes
+        return alone and self._placeable(root) and root.type.nbytes == result.type.nbytes
 
     def _replaceable(self, node: Node, value: Value) -> bool:
-        """Whether the result has the form of this operand, and no other input lies in the same memory, unless it is
-        another that may be written over, and lies at the same place.
-        """
+        """Whether the result has the form of this operand, and no other input shares the memory, unless it may be
+        overwritten too and has the same storage."""
         where = overwritten(node, self._abilities[node])
         if not same_form(value, node.out) or not self.dense(value):
             return False
@@ -251,9 +248,8 @@ class Views:
 
 
 def overwritten(node: Node, can: Abilities) -> range:
-    """The operands over any of which the result may be written, as a kernel reads them at the very places that it is
-    about to write, or not at all.
-    """
+    """The operands that the result may overwrite, because the kernel reads each of their elements only where it is
+    about to write, or not at all."""
     op = OPS[node.op]
     if not can.in_place or not (op.updates or op.one_to_one_at is not None):
         return range(0)
@@ -261,18 +257,18 @@ def overwritten(node: Node, can: Abilities) -> range:
 
 
 def keeps_numbers(node: Node) -> bool:
-    """Whether elements that the node moves are stored the same in its results as in its operand, or all operands."""
+    """Whether the node moves stored numbers unchanged from its operand (or operands) to its results."""
     values = [*(node.inputs if node.op == "concat" else node.inputs[:1]), *node.outputs]
     return node.op == "reinterpret" or len({None if v is None else (v.type.dtype, v.type.quant) for v in values}) == 1
 
 
 def same_form(one: Value, other: Value) -> bool:
-    """Whether the values take the same memory, element by element."""
+    """Whether the values have the same element type and shape."""
     return one.type.dtype == other.type.dtype and one.type.shape == other.type.shape
 
 
 def part_kind(whole: Value, axis: int) -> str | None:
-    """How a part of `whole` along `axis` lies in it: "run" of bytes, "rows" (a slice of each), or None."""
+    """How a part of `whole` along `axis` is stored in it: "run" of bytes, "rows" (a slice of each), or None."""
     dims = whole.type.dims
     if all(d == 1 for d in dims[:axis]):
         return "run"
@@ -280,7 +276,7 @@ def part_kind(whole: Value, axis: int) -> str | None:
 
 
 def part_bytes(part: Value, axis: int, kind: str) -> int:
-    """Bytes from one part to the next."""
+    """The stride in bytes from one part to the next."""
     assert part.type.dtype is not None
     return part.type.nbytes if kind == "run" else part.type.dims[axis] * part.type.dtype.itemsize
 
@@ -308,7 +304,7 @@ def parts(node: Node) -> list[tuple[Value, int, int]]:
 
 
 def _region(value: Value, at: Storage) -> tuple[int, int, int, int]:
-    """Where a value that is not empty begins in its buffer, from row to row, length of a row, end; in bytes."""
+    """(offset in its buffer, stride of rows, length of a row, end) of a value that is not empty, in bytes."""
     assert value.type.dtype is not None
     size = value.type.dtype.itemsize
     pitch, width = size * at.stride, size * last(value)

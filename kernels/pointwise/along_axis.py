@@ -1,4 +1,4 @@
-"""Along one axis of [outer, n, inner]: who computes what, how elements are read, which is the largest."""
+"""Kernels along one axis of [outer, n, inner]: division among threads, loads, comparisons."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The place along an axis of the first, or last, of the largest, or smallest, elements of [outer, n, inner], as int64.
-
-A NaN counts as the largest and as the smallest; n is at least 1.
-"""
+"""arg max and arg min of [outer, n, inner] along n, first or last index of equal elements, as int64. NaN counts as the
+extreme; n is at least 1."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from .rows import ARG
 
 
 class Order(NamedTuple):
-    """What is looked for: `better` of two, from `start` on, of what `turn` makes of elements and of its own results."""
+    """The order of elements: `better` of two, from `start` on; `turn` maps elements to it, and results back."""
 
     better: Callable[[Value, Value], Value]
     start: float
@@ -57,7 +55,7 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
 
 
 def _turning(r: Any, number: Type) -> Callable[[Value], Value]:
-    """Whole numbers with bits turned, so that what is looked for is the largest with a sign."""
+    """A bijection of whole numbers under which the extreme becomes the greatest signed number."""
     bits = -r.least ^ r.signed - 1 << number.bits - 1
     return lambda x: x ^ bits.to(x.type.number)
 
@@ -75,7 +73,7 @@ def _find(kind: Type, tier: Tier, order: Order, r: Any, share: Share) -> None:
 
 
 def _in_row(kind: Type, xs: Value, r: Any, order: Order) -> Value:
-    """The place in a row of n neighbors: what is the best, and where it is."""
+    """The index of the extreme in a row of n neighbors: first the extreme, then its index."""
     better, start, _, turn = order
     best = turn(kind(row_total(kind, xs, r.n, start, better, turn)))
     at, here = register(0), register(0)
@@ -100,7 +98,7 @@ def _is(x: Value, best: Value) -> Value:
 
 
 def _in_columns(kind: Type, xs: Value, r: Any, order: Order, rest: Value | None) -> Value:
-    """The places of a vector of columns; for the last ones the way begins at the end."""
+    """The indices for a vector of columns; for the last of equal elements the loop runs from the end."""
     mask, wide = None if rest is None else kind.below(rest), I32.like(kind) if kind.bits == 8 else kind
     number = integer(wide.bits)
     places = number.like(kind)

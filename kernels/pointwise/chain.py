@@ -32,7 +32,7 @@ def emit_chain(kind: Type, chain: Chain, inputs: Sequence[Value]) -> Value:
 
 
 def eval_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
-    """What the chain means: f32 arrays in, their broadcast f32 result out (f64 arrays give an f64 oracle)."""
+    """The reference of a chain: f32 arrays in, their broadcast f32 result out (f64 arrays give an f64 oracle)."""
     values = [np.asarray(a) for a in arrays]
     with np.errstate(all="ignore"):
         for name, *operands in chain:

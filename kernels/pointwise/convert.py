@@ -31,20 +31,19 @@ from ..lang import (
     over,
     traced,
     whole,
-)  # fmt: skip
+)
 from .elementwise import Row, over_planes, over_rows
 from .rows import CONVERT, TARGETS
 
 
 def held(kind: Type) -> Type:
-    """What numbers of a type are in memory. f16 are converted from and to f32 by integer arithmetic, alike on all
-    tiers; a bool is a byte.
-    """
+    """The vector type that holds an element type in memory. f16 are converted from and to f32 by integer arithmetic,
+    alike on all tiers; a bool is a byte."""
     return U16 if kind is F16 else U8 if kind is BIT else kind
 
 
 def products(places: Sequence[Value], strides: Sequence[Value]) -> list[Value]:
-    """Each place times its stride: how far it is to it."""
+    """Indices times strides: the offsets along each axis."""
     return [place * stride for place, stride in zip(places, strides, strict=True)]
 
 
@@ -97,7 +96,7 @@ def cast(tier: Tier, source: str) -> Callable[..., None]:
 
 
 def _sign_matters(source: Type, target: Type) -> bool:
-    """Whether integers with a sign become other bits: not where they are cut off, or compared with 0."""
+    """Whether the sign extension of integers affects the result: not where they are truncated, or compared with 0."""
     return not source.real and target is not BIT and (target.real or source.bits < target.bits)
 
 
@@ -124,9 +123,8 @@ def _converted(x: Value, source: Type, target: Type) -> Value:
 
 
 def _cut(x: Value, target: Type) -> Value:
-    """Floats as integers, towards 0. What a type can't hold is the processor's choice, for narrow ones after int32, as
-    NumPy has it.
-    """
+    """Floats as integers, truncated. Overflow gives what the processor's instruction gives, for narrow types that of
+    int32 truncated, as NumPy has it."""
     if target.signed:
         return x.to(I32 if target.bits < 32 else target).to(target)
     high = target.bits - 1
@@ -136,7 +134,7 @@ def _cut(x: Value, target: Type) -> Value:
 
 
 def _to_odd(x: Value) -> Value:
-    """f64 of which f32 holds all bits: what it lacks makes the last one odd, so that rounding once more is right."""
+    """f64 rounded to odd in the precision of f32: a lost bit sets the last one, so that a second rounding is exact."""
     raw, last = x.bits(I64), 1 << 29
     lost, kept = (raw & last - 1) != 0, raw & -last
     return choose(lost, kept | last, kept).bits(F64)

@@ -1,9 +1,9 @@
-"""How kernels end: what EPILOGUE says, done with sums in registers or by walking a chain over a tile of them.
+"""How kernels end: the slots EPILOGUE, applied to sums in registers or by walking a chain over a tile of them.
 
-A kernel whose record has EPILOGUE from slot `first` on reads it once, `slots = loaded(b, args, EPILOGUE, first)`. Its
-tiles store the result itself, which has gone through `simple`, or `shaped` and `added`; these do nothing where a chain
-is walked (`is_walked`). Then tiles store their sums to a buffer, or where results go, and behind the tile, once for all
-of its shapes, `walk_from` has the chain make the result of them.
+A kernel whose record has EPILOGUE from slot `first` on reads it once, `slots = loaded(b, args, EPILOGUE, first)`. Where
+no chain is walked, its tiles pass their sums through `simple`, or `shaped` and `added`, and store results. Where one is
+walked (`is_walked`), these do nothing, tiles store their sums to a buffer, or to y, and after the tile, once for all of
+its shapes, `walk_from` applies the chain.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from .rows import CALL, FORMS, LONG_FORMS, NO_EPILOGUE
 
 
 def is_walked(slots: Any) -> Value:
-    """Whether a chain is walked: then sums go to a buffer."""
+    """Whether a chain is walked, so that sums are stored to a buffer."""
     return slots.walk != 0
 
 
 def simple(slots: Any, values: Sequence[Value], addends: Callable[[int], Value]) -> list[Value]:
-    """What the record's form makes of value + addend; addends(i) loads what is added to values[i]."""
+    """The record's form applied to value + addend; addends(i) loads the addend of values[i]."""
     results = registers(added(slots, values, addends))
     same = [getattr(slots, name) == NO_EPILOGUE[name] for name in ("form", "low", "high")]
     with when(~reduce(lambda x, y: x & y, same)):
@@ -50,7 +50,7 @@ def simple(slots: Any, values: Sequence[Value], addends: Callable[[int], Value])
 
 
 def shaped(slots: Any, values: Sequence[Value], long: bool = False) -> list[Value]:
-    """What the record's form makes of these vectors; long: it may be one of LONG_FORMS."""
+    """The record's form applied to these vectors; long: it may be one of LONG_FORMS."""
     low, high = bounds(slots)
     results = registers(values)
     with either(slots.form == 0, likely=True) as (clipped, others):
@@ -73,7 +73,7 @@ def shaped(slots: Any, values: Sequence[Value], long: bool = False) -> list[Valu
 
 
 def _one_by_one(slots: Any, results: Registers) -> None:
-    """Put some variables through one of LONG_FORMS, which has a function of its own: a tile has many vectors."""
+    """Apply one of LONG_FORMS to some variables, by a function of its own: a tile has many vectors."""
     kind = results[0].type
     memory = room(kind, len(results))
     places = [memory + i for i in range(len(results))]
@@ -86,7 +86,7 @@ def _one_by_one(slots: Any, results: Registers) -> None:
 
 
 def _long_form(address: Value, count: Value, form: Value, alpha: Value) -> None:
-    """What one of LONG_FORMS makes of vectors at an address, in place."""
+    """Apply one of LONG_FORMS to vectors at an address, in place."""
     f32 = F32.vector(tier().lanes)
     low = f32(alpha.to(I32).bits(F32))
     for long in range(len(FORMS), len(FORMS) + len(LONG_FORMS)):
@@ -97,7 +97,7 @@ def _long_form(address: Value, count: Value, form: Value, alpha: Value) -> None:
 
 
 def formed(form: int, x: Value, low: Value, high: Value) -> Value:
-    """What one of FORMS, or of LONG_FORMS, makes of a vector."""
+    """One of FORMS, or of LONG_FORMS, applied to a vector."""
     match (*FORMS, *LONG_FORMS)[form]:
         case "clip":
             return clip(x, low, high)
@@ -111,7 +111,7 @@ def formed(form: int, x: Value, low: Value, high: Value) -> Value:
 
 
 def added(slots: Any, values: Sequence[Value], addends: Callable[[int], Value]) -> list[Value]:
-    """value + addend of these vectors; addends(i) loads what is added to values[i]."""
+    """value + addend of these vectors; addends(i) loads the addend of values[i]."""
     results = registers(values)
     with when(slots.addend != 0):
         for i, result in enumerate(results.all):
@@ -125,7 +125,7 @@ def bounds(slots: Any) -> list[Value]:
 
 
 def addend_at(slots: Any, image: Value, row: Value, column: Value) -> Value:
-    """The pointer to what is added to the sum at (image, row, column), which are int64."""
+    """The pointer to the addend of the sum at (image, row, column), which are int64."""
     index = image * slots.addend_image + (row * slots.addend_row + column)
     return F32.at(slots.addend) + index
 
@@ -148,15 +148,14 @@ class Lines(NamedTuple):
 
 
 def walk_from(slots: Any, area: Area, x: Lines, y: Lines) -> None:
-    """Where a chain is walked: make the area of y of the sums at x."""
+    """Where a chain is walked: compute the area of y from the sums at x."""
     with when(is_walked(slots), likely=False):
         walk(slots, area, x, y)
 
 
 def walk(slots: Any, area: Area, x: Lines, y: Lines, outer: Sequence[Any] = (0, 0)) -> None:
-    """As `walk_from`, of a record that has a chain: slots are EPILOGUE's or WALK's. outer: the places in two outermost
-    axes of the chain's operands.
-    """
+    """As `walk_from`, of a record that has a chain; slots are EPILOGUE's or WALK's. outer: indices of the two outermost
+    axes of the chain's operands."""
     words = CALL.filled(
         table=slots.table, d0=outer[0], d1=outer[1], **area._asdict(),
         x=x.address, x_row=x.step, y=y.address, y_row=y.step,

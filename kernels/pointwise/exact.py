@@ -1,7 +1,7 @@
 """The kernel `exact`: one operation on tensors of one element type that are broadcast against each other.
 
-Whole vectors of a row are computed where they lie. What is left of it, and the one number of a row that has no more,
-are copied to where a vector is whole.
+Whole vectors of a row are computed in place. The tail of a row, and an operand with one number per row, are copied to a
+buffer of a whole vector.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from .rows import EXACT
 
 
 class Operand(NamedTuple):
-    """A row of a tensor that is read."""
+    """A row of an operand."""
 
     kind: Type
-    """The vector of what its elements are in memory."""
+    """The vector type of its elements in memory."""
     at: Value
     """Its address."""
     column: Value
-    """Bytes from element to element, or 0: it has one number."""
+    """Bytes from element to element; 0 where the row has one number."""
 
 
 def make(tier: Tier, element: str) -> Callable[..., None]:
@@ -77,7 +77,7 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
 
 
 def _row(element: str, r: Any, y: Value, xs: Sequence[Operand], n: Value) -> None:
-    """A row of n elements."""
+    """Compute a row of n elements."""
     kind = xs[0].kind
     many = whole(n, kind.lanes)
     rest = n - many
@@ -104,7 +104,7 @@ def _row(element: str, r: Any, y: Value, xs: Sequence[Operand], n: Value) -> Non
 
 
 def _repeated(x: Operand) -> Value:
-    """Where the one number of an operand is repeated to a vector; at address 0 there is none, but a 0."""
+    """The address of a vector that repeats an operand's one number; of zeros where the operand's address is 0."""
     number = x.kind.number
     zero, copies = room(number), room(x.kind)
     zero[0] = 0
@@ -114,7 +114,8 @@ def _repeated(x: Operand) -> Value:
 
 
 def _run(element: str, kinds: Sequence[Type], operation: Value, *numbers: Value) -> None:
-    """Computes whole vectors: y, a, b, c, then bytes from vector to vector of a, b, c, y, then how many."""
+    """A function that computes whole vectors: y, a, b, c, then the bytes from vector to vector of a, b, c, y, then
+    their number."""
     y, *places = numbers[:4]
     *steps, y_step, count = numbers[4:]
 
@@ -131,7 +132,7 @@ def _run(element: str, kinds: Sequence[Type], operation: Value, *numbers: Value)
 
 
 def _computed(element: str, name: str, x: Value, y: Value, flags: Value) -> Value:
-    """An operation on vectors as they are in memory; the result, too, or a mask."""
+    """An operation on vectors in the form that they have in memory; so is its result, unless it is a mask."""
     if name == "where":
         return choose(flags != 0, x, y)
     xs = [x, y][: arity(name)]

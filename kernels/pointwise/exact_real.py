@@ -61,7 +61,7 @@ def _ceil(x: Value) -> Value:
 
 
 def _fmod(x: Value, y: Value) -> Value:
-    """What is left of x when y was taken away often enough; each difference is exact."""
+    """x reduced by multiples of y with exact differences, as in a long division; the sign of x."""
     mantissa, least = _MANTISSA[x.type.bits], _LEAST[x.type.bits]
     real, whole = x.type.number, integer(x.type.bits)
     size, by = abs(x), abs(y)
@@ -149,4 +149,4 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     **{kind: partial(_rounded, kind=kind, opens=False) for kind in FLOATS},
     **{f"{kind}_open": partial(_rounded, kind=kind, opens=True) for kind in FLOATS},
 }
-"""What `exact_names.REAL` and, of f32, `ROUNDED` name: of one vector, or of two of a type."""
+"""The functions of `exact_names.REAL` and, for f32, `ROUNDED`, on one vector or two of a type."""

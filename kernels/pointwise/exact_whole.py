@@ -1,7 +1,5 @@
-"""Operations on vectors of whole numbers of one width. They wrap around; what is divided by 0 gives 0.
-
-Numbers have a sign, or none, by their type.
-"""
+"""Operations on vectors of whole numbers of one width. They wrap around; division by 0 gives 0. Types are signed or
+unsigned."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ def _prelu(x: Value, slope: Value) -> Value:
 
 
 def _shift_left(x: Value, count: Value) -> Value:
-    """By as many bits as there are, or more, or less than none: 0."""
+    """x << n; 0 where n is negative or no less than the number of bits."""
     near = below(count, x.type.bits)
     return choose(near, x << choose(near, count, 0), 0)
 
 
 def _shift_right(x: Value, count: Value) -> Value:
-    """Alike, but what has a sign keeps that."""
+    """x >> n likewise; signed numbers keep their sign."""
     near = below(count, x.type.bits)
     if x.type.signed:
         return x >> choose(near, count, x.type.bits - 1)
@@ -39,7 +37,7 @@ def _shift_right(x: Value, count: Value) -> Value:
 
 
 def _pow(x: Value, y: Value) -> Value:
-    """Bit by bit of the exponent; below 0 what is 1 or -1 stays, 0 has the least number, and the rest 0."""
+    """x ** n by squaring. For negative n: 1 and -1 give their powers, 0 gives the least number, all others 0."""
     signed, bits = x.type.signed, x.type.bits
     one, every_bit, under = x.type(1), integer(bits * x.lanes), y < 0
     power, factor, left = register(one), register(x), register(choose(under, 0, y).unsigned)
@@ -86,7 +84,7 @@ def _div_rem(x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _other_sign(rest: Value, y: Value) -> Value:
-    """Whether a remainder has another sign than y."""
+    """Whether the remainder's sign differs from y's."""
     return ((rest ^ y) < 0) & (rest != 0)
 
 
@@ -129,4 +127,4 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "sign": _sign,
     "prelu": _prelu,
 }
-"""What `exact_names.WHOLE` names, without its `_u`: of one vector, or of two of a type."""
+"""The functions of `exact_names.WHOLE`, without its `_u`, on one vector or two of a type."""

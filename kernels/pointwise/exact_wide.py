@@ -1,4 +1,4 @@
-"""Functions of vectors of f64, to few of the last bits."""
+"""Functions of vectors of f64, accurate to a few units in the last place."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ..lang import (
     register,
     table,
     when,
-)  # fmt: skip
+)
 from .exact_real import copysign, floor
 
 NEAR = 2.0**20
-"""Up to here the products of pi's parts of 33 bits, with which it is folded, are exact."""
+"""The greatest |x| for which products with the 33-bit parts of pi, used for range reduction, are exact."""
 _SHIFT = 1.5 * 2.0**52
 """Adding it rounds to a whole number, kept in the low bits of the sum."""
 _SIN = [(-1) ** k / math.factorial(2 * k + 1) for k in range(1, 12)]
 _INVERSE = (1 << 2 * 1300) // (2 * pi_bits(1300))
 """2**1300 / (2 pi)."""
 _WORDS = [_INVERSE >> 1300 - 64 * k & (1 << 64) - 1 for k in range(20)]
-"""The bits of 1 / (2 pi) behind the point, after 64 zeros."""
+"""The bits of 1 / (2 pi) after the binary point, preceded by 64 zeros."""
 _ERF = [2 / math.sqrt(math.pi) * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(21)]
 _ERFC = [
     0.21080636406114364, -0.371736733948974, 0.2517131932174419, -0.12503305237878484,
@@ -178,13 +178,13 @@ def _log_parts(x: Value) -> tuple[Value, Value]:
 
 
 def _sum(x: Value, y: Value) -> tuple[Value, Value]:
-    """x + y and what its rounding lost; |x| >= |y|, or x is 0."""
+    """(x + y, its rounding error); |x| >= |y|, or x is 0."""
     total = x + y
     return total, y - (total - x)
 
 
 def _product(x: Value, y: Value) -> tuple[Value, Value]:
-    """x * y and what its rounding lost, by halves of the mantissas."""
+    """(x * y, its rounding error), by halves of the mantissas."""
 
     def halves(v: Value) -> tuple[Value, Value]:
         far = v * _SPLIT
@@ -199,7 +199,7 @@ def _product(x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _atan(x: Value) -> Value:
-    """Of 1 / |x| above 1, then of (a - 1) / (a + 1) above tan(pi / 8), as a series."""
+    """atan(x): 1 / |x| above 1, then (a - 1) / (a + 1) above tan(pi / 8), then a series."""
     size = abs(x)
     large = size > 1
     a = choose(large, 1.0 / size, size)
@@ -212,7 +212,7 @@ def _atan(x: Value) -> Value:
 
 
 def _parts_of_pi() -> list[float]:
-    """pi as a sum of numbers of 33 bits, and what is left."""
+    """pi as a sum of 33-bit numbers and a remainder."""
     left, parts = pi_bits(400), []
     for k in range(3):
         high = left >> 400 - 31 - 33 * k << 400 - 31 - 33 * k
@@ -222,9 +222,8 @@ def _parts_of_pi() -> list[float]:
 
 
 def _sine(x: Value, quarter: float) -> Value:
-    """sin(x + quarter * pi), right for every finite number, NaN at infinities: that of x less the nearest
-    (n - quarter) * pi, whose sign is that of n's last bit.
-    """
+    """sin(x + quarter * pi) for every finite number, NaN for infinities: the sine of x less the nearest (n - quarter) *
+    pi, with the sign of n's parity."""
     shifted = x * (1 / math.pi) + quarter + _SHIFT
     n = shifted - _SHIFT - quarter
     left = x
@@ -246,15 +245,14 @@ def _sine(x: Value, quarter: float) -> Value:
 
 
 def _far_angle(x: Value, quarter: float) -> Value:
-    """Of one |x| > NEAR, the angle from -pi / 2 to pi / 2 that has the sine; a function of the module."""
+    """For one |x| > NEAR: an angle in [-pi / 2, pi / 2] with the same sine; a function of the module."""
     name = f"fastgraph.far_angle.{int(2 * quarter)}"
     return outlined(name, F64, partial(_folded, quarter=quarter), x)  # type: ignore[no-any-return]
 
 
 def _folded(x: Value, quarter: float) -> Value:
-    """The share of a turn is the product of x's mantissa and those bits of 1 / (2 pi) that its exponent leaves behind
-    the point: 192 of them. Of numbers below 2 the result means nothing.
-    """
+    """The range reduction for |x| >= 2: the fraction of a turn is the mantissa of x times the 192 bits of 1 / (2 pi)
+    that its exponent leaves after the binary point."""
     u192, u256 = integer(192, signed=False), integer(256, signed=False)
     words, raw = table("fastgraph.inverse_turn", I64, _WORDS), x.bits(U64)
     exponent = raw >> 52 & 0x7FF
@@ -303,4 +301,4 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "erf": _erf,
     "pow": _pow,
 }
-"""What `exact_names.WIDE` names: of one vector, or of two."""
+"""The functions of `exact_names.WIDE`, on one vector or two."""

@@ -19,9 +19,8 @@ Look = Callable[[Value], Value]
 
 
 def make(tier: Tier, index: int, value: int, vbmi: bool) -> Callable[..., None]:
-    """The kernel for x and y of elements of `index` and `value` bytes. `vbmi` (for bytes, 512-bit tiers): the CPU
-    permutes bytes across a register, so that four registers are the table.
-    """
+    """The kernel for x and y of elements of `index` and `value` bytes. `vbmi` (bytes, 512-bit tiers): the CPU permutes
+    bytes across a register, so that four registers hold the table."""
     i8 = I8.vector(4 * tier.lanes)
 
     def prepare(args: Value) -> Row:
@@ -55,7 +54,7 @@ def _vectors(i8: Type, look: Look, x: Value, y: Value, left: Value, right: Value
 
 
 def _permuted(i8: Type, table: Value) -> Look:
-    """Two permutations of 128 entries each; the index's high bit chooses."""
+    """Two permutations of 128 entries each, of which the index's high bit chooses one."""
     parts = [i8[table + 64 * k] for k in range(4)]
 
     def look(x: Value) -> Value:
@@ -66,11 +65,9 @@ def _permuted(i8: Type, table: Value) -> Look:
 
 
 def _shuffled(i8: Type, table: Value) -> Look:
-    """Sixteen shuffles within 16 bytes.
-
-    A shuffle gives 0 for an index below 0, and looks at 4 bits of the others. With the difference (xor) of
-    neighboring parts of the table in each shuffle, and 16 less in each next index, the sum is the right entry.
-    """
+    """The table by sixteen shuffles of 16 bytes. A shuffle gives 0 for a negative index and otherwise reads 4 bits of
+    it. Each shuffle holds the difference (xor) of adjacent parts of the table, and the index falls by 16 from one to
+    the next, so that the xor of all is the entry."""
     loaded = [I8.vector(16)[table + 16 * k] for k in range(16)]
     # The two halves of the table begin anew, for indices without and with their high bit.
     steps = [x if k % 8 == 0 else x ^ loaded[k - 1] for k, x in enumerate(loaded)]

@@ -1,7 +1,5 @@
-"""norm: rows scaled to a mean square of 1, or to a mean of 0 and a variance of 1; times a scale, plus a bias.
-
-y may be x.
-"""
+"""norm: rows scaled to a mean square of 1, or shifted and scaled to a mean of 0 and a variance of 1; times a scale,
+plus a bias. y may be x."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ def make(tier: Tier) -> Callable[..., None]:
 
     @traced
     def row(r: Any, y: Value, x: Value) -> None:
-        """One of them."""
+        """Normalize one row."""
         ys, xs, scale, bias = (F32.at(address) for address in (y, x, r.scale, r.bias))
         inverse, epsilon = (bits.to(I32).bits(F32) for bits in (r.inverse, r.epsilon))
 

@@ -1,4 +1,4 @@
-"""The product of matrices of whole numbers, which wrap around, or of f64: dense, some rows and columns at a time."""
+"""The dense product of matrices of whole numbers, which wrap around, or of f64, in tiles of rows and columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..lang import Type, Value, div_rem, fma, named, over, registers, share, sma
 from .rows import PRODUCT
 
 ROWS = 4
-"""Rows of results that are held at a time, with two registers of columns."""
+"""Rows of a tile of results, which has two registers of columns."""
 
 
 class Matrix(NamedTuple):
@@ -58,7 +58,7 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
 
 
 def _tile(kind: Type, matrices: tuple[Matrix, Matrix, Matrix], k: Value, i: Value, j: Value, rows: int) -> None:
-    """rows x lanes results from row i and column j on."""
+    """Compute the tile of `rows` x lanes results from row i and column j on."""
     a, b, y = matrices
     sums = registers([kind(0)] * rows)
     for p in over(k):

@@ -1,6 +1,7 @@
-"""Words that look random: Philox 4x32-10 and Threefry 2x32-20, of counters one after the other. Semantics: Random123.
+"""Counter-based random words: Philox 4x32-10 and Threefry 2x32-20. Semantics: Random123.
 
-Philox' blocks of four words are of a key and a counter of 128 bits, Threefry's of two of a key and a counter of 64.
+A block of Philox is four words from a key and a counter of 128 bits, one of Threefry two words from a key and a counter
+of 64 bits.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .random_rounds import halves, philox, threefry
 from .rows import RANDOM
 
 Scramble = Callable[[Value, Value, Value], list[Value]]
-"""From the key, the counters' upper half and their lower halves, of 64 bits, to words: 32 bits that are held in 64."""
+"""(key, upper half of the counters, their lower halves), of 64 bits, -> words of 32 bits, held in 64."""
 
 
 def make(tier: Tier) -> Callable[..., None]:
@@ -37,7 +38,7 @@ def make(tier: Tier) -> Callable[..., None]:
 
 
 def _blocks(tier: Tier, scramble: Scramble) -> Callable[..., None]:
-    """What writes the blocks from first up to end, a vector of counters at a time."""
+    """A function that writes the blocks from first up to end, a vector of counters at a time."""
 
     @traced
     def blocks(y: Value, key: Value, high: Value, counter: Value, first: Value, end: Value) -> None:

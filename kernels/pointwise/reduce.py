@@ -1,7 +1,7 @@
 """Reductions of [outer, n, inner] over n.
 
-Global average pooling of a channels-last image: n its pixels, inner its channels. A NaN makes its result NaN. Over
-nothing (n = 0) sums give 0, prod 1, a mean NaN, and the largest is the least that there is.
+For the global average pooling of a channels-last image n is its pixels, inner its channels. A NaN makes its result NaN.
+Over n = 0 elements a sum is 0, prod 1, a mean NaN, and max the least number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .epilogue import Area, Lines, walk_from
 from .rows import REDUCE
 
 Run = Callable[[float, Combine, Before], Value]
-"""run(start, combine, before): all `before(x)` combined, beginning with `start`."""
+"""run(start, combine, before): the fold of `combine` over `before(x)`, from `start` on."""
 
 
 def _same(x: Value) -> Value:
@@ -29,7 +29,7 @@ def _same(x: Value) -> Value:
 
 
 class Rule(NamedTuple):
-    """`combine` of all `before(x)`, beginning with `start`."""
+    """A reduction: the fold of `combine` over `before(x)`, from `start` on."""
 
     start: float
     combine: Combine
@@ -109,12 +109,12 @@ def _log_sum_exp(kind: Type, run: Run) -> Value:
 
 
 def _row(kind: Type, xs: Value, n: Value) -> Run:
-    """Of n neighbors."""
+    """The fold over n neighbors."""
     return lambda start, combine, before: kind.vector(1)(row_total(kind, xs, n, start, combine, before))
 
 
 def _column(kind: Type, xs: Value, r: Any, rest: Value | None) -> Run:
-    """Of a vector of columns, n elements each: even and odd ones apart, then both."""
+    """The folds over a vector of columns of n elements: even and odd ones apart, then both combined."""
     mask = None if rest is None else kind.below(rest)
 
     def run(start: float, combine: Combine, before: Before) -> Value:

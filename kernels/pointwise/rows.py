@@ -1,4 +1,4 @@
-"""Rows of the table for elementwise kernels, and for those that go along one axis. Strides are in elements."""
+"""Rows of the table for elementwise kernels, and for those along one axis. Strides are in elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .steps import STEPS
 
 
 def _loops(item: str) -> Record:
-    """What elementwise kernels loop over, and where the result lies, of elements of `item` bytes."""
+    """The slots of the loops of elementwise kernels and of the result's address, of elements of `item` bytes."""
     return Record(
         y=writes("the result; its rows are dense", f"{item} * cols", _steps("y", item)),
         cols="elements of a row",
@@ -34,11 +34,12 @@ def _steps(name: str, item: str) -> str:
 
 _DIMS = ("d0", "d1", "d2", "row")
 LOOPS = _loops("item")
-"""`elementwise_shape.loops` makes it from shapes."""
+"""Slots that `elementwise_shape.loops` derives from shapes."""
 
 
 def _operand(item: str, y_item: str, over: str = "0") -> Record:
-    """An input of elements of `item` bytes, with dense rows; it goes on behind LOOPS. over: in elements."""
+    """The slots of an input of elements of `item` bytes with dense rows, which follow LOOPS. over: elements that may be
+    read behind a row."""
     here = f"({item}) == ({y_item})"
     return Record(
         x=reads("an input", f"{item} * cols", _steps("x", item), over=f"{item} * ({over})", here=here),
@@ -50,17 +51,17 @@ def _operand(item: str, y_item: str, over: str = "0") -> Record:
 
 
 UNARY = LOOPS + _operand("item", "item")
-"""What elementwise kernels of one input begin with."""
+"""The first slots of elementwise kernels with one input."""
 _VECTORS = "short(cols, 4 * lanes) if index == value == 1 and tier.byte_shuffle else 0"
-"""Elements that a table of bytes is asked for over the end."""
+"""Elements behind the end that a kernel which looks bytes up in a table reads."""
 TABLE = Record(table=reads("the 256 or 65536 entries, of y's type", "value << 8 * index"))
 LOOKUP = _loops("value") + _operand("index", "value", _VECTORS) + TABLE
 _COVERED = "short(cols, (4 if tier.masks and cols % (4 * lanes) > lanes else 1) * lanes)"
-"""Bytes that a walk by whole vectors touches behind the end: more than a vector is a block of four."""
+"""Bytes behind the end that a walk by whole vectors touches: with more than one vector it takes blocks of four."""
 FLIP = _loops("1") + _operand("1", "1", _COVERED)
 
 TARGETS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64", "bool", "u32", "u64")
-"""What floats and whole numbers become; u32 and u64 are others than i32 and i64 where they come from floats."""
+"""Types that floats and integers are cast to; u32 and u64 differ from i32 and i64 only as casts of floats."""
 _BYTES = tuple(1 if kind == "bool" else int(kind[1:]) // 8 for kind in TARGETS)
 CAST = Record(
     target=number("what is made of x: its place in TARGETS", f"in range({len(TARGETS)})"),
@@ -70,7 +71,7 @@ CONVERT = _loops(f"{_BYTES}[target]") + _operand("bytes_of(source)", f"{_BYTES}[
 
 
 def _axis(item: str, y: str, over: str = "0", here: str = "0", least: int = 0) -> Record:
-    """Of kernels that go along an axis, of elements of `item` bytes; `y`: bytes of the result."""
+    """The slots of kernels along an axis, of elements of `item` bytes; `y`: bytes of a result."""
     return Record(
         y=writes("the result, dense: [outer, n, inner] of softmax and running sums, else [outer, inner]", y),
         x=reads("the input [outer, n, inner], dense", f"{item} * outer * n * inner", over=over, here=here),
@@ -97,7 +98,7 @@ CALL = Record(
     y="address of the result, which may be that of an operand that is read in the same way",
     y_row="bytes from row to row of it",
 )
-"""What the kernel `chain` computes: rows x columns of a chain's result."""
+"""The record of the kernel `chain`: rows x columns of a chain's result."""
 
 CHAIN = Record(
     operands="how many",
@@ -106,7 +107,7 @@ CHAIN = Record(
     temporaries="values that wait on the stack for later steps",
     block="f32 of each of them: elements that go through all steps before the next",
 )
-"""Begins a chain's table."""
+"""The head of a chain's table."""
 READ = Record(
     operand="address of its first element",
     operand_d0="bytes from place to place of the outermost loop",
@@ -115,18 +116,18 @@ READ = Record(
     operand_row="",
     operand_column="bytes of an element, or 0: a row has one number",
 )
-"""An operand of a chain; a number has nothing but zeros behind its address."""
+"""An operand of a chain; for a number all slots behind its address are 0."""
 STEP = Record(kernel="address of a `vector_op`", words="of this step; after these two come its result and operands")
-"""A step of a chain. Values are named by where their VALUE lies: see `value`."""
+"""A step of a chain, whose values are given by the offsets of their VALUEs: see `value`."""
 VALUE = Record(address="of an element", row="bytes from row to row", column="bytes from column to column")
-"""A value during a walk. In memory: rows, columns, VALUE of 0 (x), of 1 (y), of each operand, of each temporary."""
+"""A value during a walk. In memory: rows, columns, then a VALUE for 0 (x), 1 (y), each operand and each temporary."""
 MOST_VALUES = 192
 ROOM = 4096
-"""f32 that the temporaries of a chain have on the stack, all together."""
+"""f32 that all temporaries of a chain have on the stack together."""
 
 
 def value(number: int) -> int:
-    """How a step names a value: bytes from where the walk's values are."""
+    """The offset in bytes of a VALUE from the start of a walk's values."""
     return 16 + 8 * len(VALUE) * number
 
 
@@ -169,23 +170,23 @@ def ending(
 
 
 EPILOGUE = ending("images", "rows")
-"""What a kernel does with its sums at the end: y = clip(sum + addend, low, high), or what another of FORMS makes of the
-sum, or a chain of steps of which sums are value 0; then nothing is added. pointwise/epilogue.py does it."""
+"""How a kernel turns its sums into results: y = clip(sum + addend, low, high), another of FORMS, or a chain whose value
+0 is the sum (then nothing is added). pointwise/epilogue.py implements it."""
 FORMS = ("clip", "leaky_relu", "hard_sigmoid_mul")
 """`hard_sigmoid_mul`: x * hard_sigmoid(x)."""
 LONG_FORMS = ("sigmoid_mul", "swish")
-"""What depthwise kernels of f32 can behind FORMS: x * sigmoid(x), whose product is rounded, too, and swish."""
+"""Further forms of f32 depthwise kernels: x * sigmoid(x), with the product rounded too, and swish."""
 NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
-"""The slots where sums are the results."""
+"""The slots with which results are the sums."""
 
 ELEMENTWISE = LOOPS + Record(item=number("bytes of an element of y", "> 0")) + WALK
 
 NUMBERS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64")
-"""What numbers are in memory: whole ones with or without a sign, and floats."""
+"""Element types as they are in memory: signed and unsigned integers, and floats."""
 
 
 def _looks_up(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Bytes are permuted across registers of 512 bits."""
+    """Whether the tier can permute bytes across registers of 512 bits."""
     return not params["vbmi"] or (tier.masks and params["index"] == params["value"] == 1)
 
 
@@ -202,7 +203,7 @@ def _bytes(name: str) -> Record:
 EXACT = LOOPS + Record(
     operation="its place among `exact_names.operations` of the element type", item="bytes of an element of y"
 ) + _bytes("a") + _bytes("b") + _bytes("c")  # fmt: skip
-"""c: bools that choose between a and b in `where`."""
+"""c: the bools by which `where` chooses a or b."""
 
 WIDE = ("i32", "i64", "f32", "f64")
 """Elements of sums and products; narrower ones are cast to these before."""
@@ -252,7 +253,7 @@ REDUCE = (
         table=chain(_TABLE, "1, 1, 1, outer", "4 * inner"),
     )
 )
-"""A chain is walked over results that are f32."""
+"""The chain is walked over results, which are f32."""
 NORM = Record(
     y=writes("the result, rows of n f32", "4 * n", "rows: y_row"),
     x=reads("the input, alike", "4 * n", "rows: x_row", here="1"),
@@ -271,7 +272,7 @@ REDUCTIONS = {
     "i8": _PLAIN[:2], "i32": _PLAIN, "i64": _PLAIN, "f64": _PLAIN,
     "f32": (*_PLAIN, "sum_square", "sum_abs", "log_sum_exp"),
 }  # fmt: skip
-"""By elements."""
+"""Reductions by element type."""
 
 
 def _reduces(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -293,4 +294,4 @@ ROWS: tuple[Row, ...] = (
     Row("reduce", "pointwise.reduce", "make", REDUCE, {"element": ("i8", *WIDE), "op": REDUCTIONS["f32"]}, _reduces),
     Row("arg_extreme", "pointwise.arg_extreme", "make", ARG, {"element": ("i8", *WIDE)}),
     Row("running", "pointwise.running", "make", RUNNING, {"element": WIDE}),
-)  # fmt: skip
+)

@@ -1,6 +1,6 @@
-"""softmax and log_softmax along one axis of [outer, n, inner].
+"""softmax and log_softmax along one axis of [outer, n, inner]. y may be x.
 
-y may be x. As in NumPy, a NaN or a +inf makes all along its axis NaN.
+As in NumPy, a NaN or a +inf makes everything along its axis NaN.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .along_axis import Share, along_axis, planes
 from .rows import AXIS
 
 SHORT = 8
-"""Elements of rows up to which a vector of rows is done together."""
+"""The longest rows of which a vector of rows is computed at once."""
 
 
 def make(tier: Tier, log: bool) -> Callable[..., None]:
@@ -43,7 +43,7 @@ def make(tier: Tier, log: bool) -> Callable[..., None]:
 
 
 class Columns(NamedTuple):
-    """Columns of n elements `step` apart, of x and of what they become."""
+    """A vector of columns of n elements `step` apart, in x and in y."""
 
     y: Value
     x: Value
@@ -83,7 +83,7 @@ def _row(f32: Type, ys: Value, xs: Value, n: Value, log: bool) -> None:
 
 
 def _scale(sums: Value, log: bool) -> Value:
-    """What the exponentials are multiplied by, or for log what is subtracted."""
+    """The factor on the exponentials, or for log the number that is subtracted."""
     return f.log(sums) if log else 1.0 / sums
 
 

@@ -8,21 +8,20 @@ from ..isa.math import OPS
 from .chain import Chain
 
 NUMBER = "number"
-"""In place of an operand's element type: it is one f32 for all elements."""
+"""The element type of an operand that is one f32 for all elements."""
 ROUNDED = ("u8", "s8", "i16")
-"""Types that results are rounded to; a step that does so ends with the numbers zero, low and high."""
+"""Types that results are rounded to, by steps whose last operands are the numbers zero, low and high."""
 NUMBERS = {"swish": 1, "clip": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "hard_sigmoid": 2}
-"""How many of an operation's operands, the last ones, are numbers in every chain."""
+"""How many operands of an operation, the last ones, are numbers in every chain."""
 OTHERS = frozenset({"selu", "square", "rsqrt", "ceil", "softsign", "thresholded_relu", "is_nan", "is_inf", "not",
                     "less", "less_or_equal"})  # fmt: skip
-"""Operations that are no steps: others do the same, see `plan.lower.steps`."""
+"""Operations that have no step, as other steps compute the same: see `plan.lower.steps`."""
 
 
 class Step(NamedTuple):
-    """y = chain(operands) on f32. elements: of each operand; out: of y. What is neither f32 nor NUMBER is converted as
-    it is loaded, and stored as `isa.elements.Rounding` says; bool: whether the result is not 0. bounded: no result is
-    2**31 or more, nor NaN.
-    """
+    """y = chain(operands) on f32. elements: the element type of each operand; out: that of y. Types other than f32 and
+    NUMBER are converted as they are loaded, and stored as `isa.elements.Rounding` says; bool: whether the result is not
+    0. bounded: no result is 2**31 or more, nor NaN."""
 
     chain: Chain
     elements: tuple[str, ...]
@@ -71,8 +70,8 @@ COMPOSED: dict[str, Step] = {
     "greater_bool": Step((("greater", 0, 1),), _f32(2), "bool"),
     "not_bools": Step((("equal", 0, 0.0),), ("u8",), "bool"),
     "where_bool": Step((("where", 0, 1, 2),), ("u8", "f32", "f32")),
-}  # fmt: skip
-"""Steps that often follow one another, as one."""
+}
+"""Sequences of steps that are common, as one step."""
 
 STEPS: dict[str, Step] = {
     **{name: Step(((name, *range(op.arity)),), _operands(name)) for name, op in OPS.items() if name not in OTHERS},
@@ -84,7 +83,7 @@ STEPS: dict[str, Step] = {
 
 
 def pattern(step: Step) -> Chain:
-    """A step as single ones, loads and stores among them."""
+    """A step as a chain of single operations, with its loads and stores."""
     count = step.arity
     loads = [(f"load_{t}", i) for i, t in enumerate(step.elements) if t not in ("f32", NUMBER)]
     places = {i: count + n for n, (_, i) in enumerate(loads)}

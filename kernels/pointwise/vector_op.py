@@ -1,4 +1,4 @@
-"""A step of a walked chain: an operation on rows x columns of values that lie anywhere."""
+"""A step of a walked chain: an operation on rows x columns of values with any strides."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _block(tier: Tier, step: Step) -> Any:
 
 @dataclass(frozen=True)
 class Rows:
-    """What rows of a step have in common: columns, and the numbers that are operands."""
+    """The values that all rows of a step share: columns, and operands that are numbers."""
 
     step: Step
     tier: Tier
@@ -112,7 +112,7 @@ class Rows:
         return [kind for kind in self.step.elements if kind != NUMBER]
 
     def result(self, f32: Type, values: Sequence[Value]) -> Value:
-        """What the step's chain makes of vectors of its tensors."""
+        """The step's chain applied to vectors of its tensors."""
         tensors, numbers = iter(values), iter(self.numbers)
         operands = [f32(next(numbers)) if kind == NUMBER else next(tensors) for kind in self.step.elements]
         return emit_chain(f32, self.step.chain, operands)
@@ -123,13 +123,13 @@ def _is_f32(step: Step) -> bool:
 
 
 def _unlimited(out: str, low: Value, high: Value) -> Value:
-    """Whether results have no limits but those of their type."""
+    """Whether the result's limits are those of its type, so that no clamp is needed."""
     least, most = LIMITS[out]
     return (low == least) & (high == most)
 
 
 class Operand(NamedTuple):
-    """A tensor as VALUE. single: it has one number for each row."""
+    """A tensor's VALUE. single: it has one number for each row."""
 
     address: Value
     row: Value
@@ -167,7 +167,7 @@ class Source(NamedTuple):
 
 
 def _source(place: Operand, x: Value, kind: str, elsewhere: Value) -> Source:
-    """elsewhere: readable memory, for vectors that nobody needs."""
+    """The row of an operand. elsewhere: readable memory for vectors whose values are not used."""
     one = load_one(kind, x.bits(ELEMENTS[kind]))
     return Source(choose(place.single, elsewhere, x), place.column, place.single, one)
 
@@ -179,7 +179,7 @@ def _row_of_f32(rows: Rows, y: Value, sources: Sequence[Source], varied: bool) -
 
 
 def _row(rows: Rows, y: Value, sources: Sequence[Source], varied: bool, limits: str) -> None:
-    """A row where elements are converted as they are loaded or stored, held between limits as said in Rounding."""
+    """Compute a row whose elements are converted as they are loaded or stored, and clamped as Rounding says."""
     out, kinds, tier, rounding = rows.step.out, rows.kinds, rows.tier, None
     if out == "bool":
         rounding = Rounding("u8", I64(0), I64(0), I64(1), "type")

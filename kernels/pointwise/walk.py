@@ -1,7 +1,5 @@
-"""The kernel `chain`: rows x columns of a chain's result, by the steps of its table.
-
-What a step makes for later ones stays in the first-level cache: elements go through all steps in blocks.
-"""
+"""The kernel `chain`: rows x columns of a chain's result, by the steps of its table. Elements go through all steps in
+blocks, whose temporaries stay in the first-level cache."""
 
 from __future__ import annotations
 

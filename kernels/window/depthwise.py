@@ -1,4 +1,4 @@
-"""f32 depthwise convolution, channels last, for one width of window and one distance of outputs in taps."""
+"""f32 depthwise convolution, channels last, compiled for a width of the window and an output stride counted in taps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .window import add_column, constants, existing, nest, spread
 
 
 def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int) -> Callable:
-    """y[n, i, j, c] is what the epilogue makes of the sum of bias[c] and all
-    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] * weights[p, q, c] in the image;
-    p < k_h, q < size, where stride_x is a divisor of stride * dilation_x.
+    """y[n, i, j, c] = epilogue(bias[c] + the sum of x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x -
+    pad_x, c] * weights[p, q, c] over the taps inside of the image); p < k_h, q < size, where stride_x is a divisor of
+    stride * dilation_x.
 
     The sum runs over p, then q, from the bias on, each product fused into it where the tier can.
     """

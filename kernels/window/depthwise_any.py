@@ -1,7 +1,7 @@
 """Depthwise convolution, channels last: window, strides and dilations at run time, in up to three dimensions.
 
-Some taps of a row are added together. Where they are as far apart as outputs are, a column of x is loaded once for all
-outputs of a tile.
+Groups of taps of a row are summed before they are added to the total. Where output strides equal tap distances, a
+column of x is loaded once for all outputs of a tile.
 """
 
 from __future__ import annotations
@@ -33,23 +33,22 @@ from ..lang import (
     smaller,
     tier,
     when,
-)  # fmt: skip
+)
 from .results import finish, finish_sums, outputs_at, walk_row
 from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY
 from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows
 
 TILE = 7
-"""Neighboring outputs of a row that are computed together."""
+"""Neighboring outputs of a row that are computed in one tile."""
 GROUP = 3
-"""Taps of a row that are added together."""
+"""Taps of a row that are summed before they are added to the total."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Of a tile, vectors of a `kind`: those of output t and vector i are sums[t * vectors + i]. `load` gives a vector
-    of x, `r` the record, `left` is the column of x at which the first window begins; taps of a row are `across`
-    elements apart, and `grouped` of them come GROUP at a time.
-    """
+    """The sums of a tile: sums[t * vectors + i] is vector i, of type `kind`, of output t. `load`: address -> vector of
+    x; `r`: the record; `left`: the column of x of the first window's first tap; `across`: elements from tap to tap of a
+    row; `grouped`: how many taps are added by groups."""
 
     kind: Type
     r: Any
@@ -69,7 +68,7 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
 
 
 def make_depthwise_any_int8(tier: Tier, out: str) -> Callable:
-    """The same of bytes less the zero point of x, always as if `repeated`; out: one of gemm's STORES."""
+    """The same kernel for bytes less x's zero point, always `repeated`; out: one of gemm's STORES."""
     return _tiles(tier, DEPTHWISE_INT8_ANY, 1, True, out)
 
 
@@ -146,9 +145,8 @@ def _add_taps(tile: Sums, x: Value, tap: Value, count: int, at: Value | None = N
 
 
 def _repeated(kind: Type, r: Any, channel: Value) -> tuple[Callable[[Value], Value], Value]:
-    """(load(pixel), first): the input channels of a vector of output channels from `channel` on, bytes less their zero
-    point; `first`: the first.
-    """
+    """(load(pixel), first): a load of the input channels of a vector of output channels from `channel` on, bytes less
+    their zero point, and the first of these input channels."""
     f32, first = F32.like(kind), divide(channel, r.multiplier)
     # Halfway between whole numbers: far from where rounding would give another quotient.
     numbers = (channel - first * r.multiplier).to(F32) + f32([i + 0.5 for i in range(f32.lanes)])

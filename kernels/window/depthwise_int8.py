@@ -24,7 +24,7 @@ from .window import Place, nest, slots, spread, within
 Load = Callable[[int, int], Value]
 """(index into a scheme's lines, input column) -> its vector of bytes."""
 Line = tuple[Value, Value]
-"""Where a row of x begins, and whether it exists."""
+"""(address of a row of x, whether the row exists)."""
 
 
 def sum_tile(
@@ -70,12 +70,13 @@ def sum_tile(
 
 
 def constant(kind: Type, packed: Value, index: Any, part: int) -> Value:
-    """A vector of PARTS of a block's packed constants: the bias has index 0, the multipliers 1, weights 2 and on."""
+    """Vector `part` of entry `index` of a block's packed constants: entry 0 is the bias, 1 the multipliers, 2 and on
+    the weights."""
     return kind[packed + (index * PARTS + part) * kind.size]
 
 
 def constants(kind: Type, packed: Value, index: Any) -> list[Value]:
-    """Those of all PARTS."""
+    """All PARTS of entry `index`."""
     return [constant(kind, packed, index, part) for part in range(PARTS)]
 
 
@@ -101,7 +102,7 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
         targets = _targets(r, scheme.rows, image, row, channel)
 
         def outputs(at: Value, tile: int) -> None:
-            """A tile of each piece, from its output `at` on."""
+            """Compute a tile of each piece, from its output `at` on."""
             firsts = [start + at for start in starts]
             load = _loader(r, scheme, tile, lines, [first * stride - r.pad_x for first in firsts])
             to = [[target + first * r.ldy for first in firsts] for target in targets]
@@ -126,8 +127,8 @@ def make_depthwise(tier: Tier, size: int, stride: int, wide: bool, pieces: int) 
 
 
 def _loader(r: Any, scheme: Scheme, tile: int, lines: Sequence[Line], lefts: Sequence[Value]) -> Load:
-    """Loads the columns of a tile whose pieces begin at the input columns `lefts`. What isn't there is read at r.fill,
-    where all bytes are zero points of x.
+    """A function that loads the columns of a tile whose pieces begin at the input columns `lefts`. Padding is read at
+    r.fill, where all bytes are zero points of x.
 
     Only columns at either end can be outside of x: padding is less than the kernel.
     """
@@ -152,12 +153,12 @@ def _loader(r: Any, scheme: Scheme, tile: int, lines: Sequence[Line], lefts: Seq
 
 
 def lines_at(r: Any, image: Value, rows: Sequence[Value], channel: Value) -> list[Line]:
-    """The address of a channel at the beginning of these rows of x, and whether there are such rows."""
+    """The lines of these rows of x from a channel on."""
     return [(r.x + ((image * r.h + row) * r.w * r.ldx + channel), below(row, r.h)) for row in rows]
 
 
 def _targets(r: Any, rows: int, image: Value, row: Value, channel: Value) -> list[Value]:
-    """Where rows of y begin, from `row` on. What is no row of y goes to the first, which is written after it."""
+    """Addresses of rows of y, from `row` on. Rows beyond y get the address of the first, which is written last."""
 
     def target(at: Value) -> Value:
         return r.y + ((image * r.out_h + at) * r.out_w * r.ldy + channel)  # type: ignore[no-any-return]

@@ -18,10 +18,9 @@ from .window import slots
 
 
 def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Callable:
-    """A row of outputs is one run of bytes, a tap a distance from it. wide: weights of 16 bits.
+    """A row of outputs is one run of bytes, and each tap reads it at a fixed offset. wide: weights of 16 bits.
 
-    Input rows are copied to padded lines in scratch first, the columns of each remainder by the stride to a plane of
-    their own.
+    Input rows are first copied to padded lines in scratch, columns of the same remainder by the stride into one plane.
     """
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes

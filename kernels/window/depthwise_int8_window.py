@@ -33,7 +33,7 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
             outputs(r, place, at)
 
     def outputs(r: Any, place: Place, at: Value) -> None:
-        """Those of a row of y from `at` on: `tile`, or what there is."""
+        """Compute outputs of a row of y from column `at` on: `tile` of them, or those that are left."""
         image, row, channel = place.image, place.row, within(place.channel, r.c, width)
         groups = pieces(r.k_h, group)
         packed = r.packed + place.channel * ((groups * r.k_w + 2) * PARTS)

@@ -16,11 +16,11 @@ TILES = (7, 8)
 ROWS = 3
 """The most rows of a window of this width in tiles: they are unrolled. Others have any number."""
 STANDARD = 0.97
-"""What a cost is multiplied by for the first of the tiles: fewer kernels to load."""
+"""Factor on the cost of the first of TILES, which prefers it: fewer kernels to load."""
 OVERHEAD = 6
 """Cycles that a tile takes beyond its arithmetic."""
-FEW = 3
-"""Outputs of a row that have to be as far apart as those of a tile for windows that are dilated to be done in tiles."""
+LEAST_SPACED = 3
+"""Where the outputs of a tile are n columns apart, tiles are used for rows of at least LEAST_SPACED * n outputs."""
 POOL_BLOCK = 64
 """Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
 
@@ -49,7 +49,7 @@ class Window(NamedTuple):
 
     @property
     def reach(self) -> Triple:
-        """Places of x from a window's first tap to its last, both counted."""
+        """Extents of x that a window spans: (kernel - 1) * dilation + 1."""
         d, h, w = ((k - 1) * step + 1 for k, step in zip(self.kernel, self.dilations, strict=True))
         return d, h, w
 
@@ -69,12 +69,12 @@ class Window(NamedTuple):
         )  # fmt: skip
 
     def near_taps(self) -> Window:
-        """The same, where single taps of a row are as far apart as outputs are."""
+        """The window with its column dilation set to the column stride where it has one column, and so no dilation."""
         (dilation_z, dilation_y, _), (_, _, k_w) = self.dilations, self.kernel
         return self if k_w > 1 else self._replace(dilations=(dilation_z, dilation_y, self.strides[2]))
 
     def slots(self) -> dict[str, int]:
-        """Its numbers, as the records of kernels call them."""
+        """The window's slots, by the names that kernels' records give them."""
         axes = ("stride", "dilation", "pad", "far_pad")
         names = [*"d h w out_d out_h out_w k_d k_h k_w".split(), *(f"{name}_{axis}" for name in axes for axis in "zyx")]
         triples = (self.size, self.out, self.kernel, self.strides, self.dilations, self.pads, self.ends)
@@ -87,7 +87,7 @@ def depthwise_tiles(tier: Tier, g: Window) -> dict[str, Any] | None:
     """The parameters of the kernel that computes outputs of a row in tiles; None where it can't."""
     _, k_h, size = g.kernel
     fixed = row("depthwise").params
-    found = _apart(g, fixed["stride"]) if g.flat and size in fixed["size"] else None
+    found = _spacing(g, fixed["stride"]) if g.flat and size in fixed["size"] else None
     if found is None or (size == ROWS and k_h > ROWS):
         return None
     stride, apart = found
@@ -97,13 +97,13 @@ def depthwise_tiles(tier: Tier, g: Window) -> dict[str, Any] | None:
 
 
 def depthwise_any(tier: Tier, g: Window, multiplier: int = 1) -> dict[str, Any]:
-    """The parameters of the kernel for all others, in which output channel o reads input channel o // multiplier."""
+    """The parameters of the kernel for any window, in which output channel o reads input channel o // multiplier."""
     many, repeated = _pairs(tier, g) or g.channels > 4 * tier.lanes, multiplier > 1
     return {"vectors": 2 if many and not repeated else 1, "repeated": repeated}
 
 
 def _pairs(tier: Tier, g: Window) -> bool:
-    """Whether two vectors of channels halve the work of addressing, and fetch no line of the cache in vain."""
+    """Whether two vectors of channels at a time halve the address arithmetic, without unused cache lines."""
     blocks = -(-g.channels // tier.lanes)
     return blocks % 2 == 0 and blocks > 2
 
@@ -120,19 +120,19 @@ def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]
     for stride in pool.params["stride"]:
         params = {"op": op, "size": window.kernel[2], "stride": stride}
         known = all(value in pool.params[name] for name, value in params.items())
-        if known and pool.exists(tier, params) and _apart(window, (stride,)):
+        if known and pool.exists(tier, params) and _spacing(window, (stride,)):
             return "pool", params
     return "pool_any", {"op": op}
 
 
-def _apart(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
-    """(stride, apart): outputs so far apart begin `stride` taps apart, the first of `strides` for which there are such
-    outputs; None where there are none, or so few that tiles would be empty.
-    """
+def _spacing(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
+    """(stride, spacing): outputs `spacing` columns apart have windows that begin `stride` taps apart, for the first of
+    `strides` where that is a whole number; None where there is none, or so few outputs that tiles would be mostly
+    empty."""
     dilation_x, stride_x = window.near_taps().dilations[2], window.strides[2]
     for stride in strides:
         apart = stride * dilation_x // stride_x
-        if stride * dilation_x % stride_x == 0 and (apart == 1 or apart * FEW <= window.out[2]):
+        if stride * dilation_x % stride_x == 0 and (apart == 1 or apart * LEAST_SPACED <= window.out[2]):
             return stride, apart
     return None
 
@@ -140,10 +140,8 @@ def _apart(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
 def window_args(
     tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, walked: bool = False
 ) -> dict[str, int]:
-    """The slots of a planned kernel that follow from the window: all but addresses and distances of pixels.
-
-    walked: whether its record has a chain that is walked.
-    """
+    """The slots of a planned kernel that follow from the window: all but addresses and strides of pixels. walked:
+    whether its record has a chain that is walked."""
     window = window.flattened() if name in ("depthwise_any", "depthwise_int8_any") else window.near_taps()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}

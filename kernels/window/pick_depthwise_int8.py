@@ -39,7 +39,7 @@ class Scheme:
 
     @cached_property
     def sources(self) -> list[tuple[int, ...]]:
-        """What is interleaved: `group` lines, or fewer, of one column; or one line, of as many columns."""
+        """The operands of each interleaving: up to `group` lines of one column, or one line of as many columns."""
         full = len(self.lines) // self.group * self.group
         groups = [tuple(range(k, k + self.group)) for k in range(0, full, self.group)]
         rest = tuple(self.lines[full:])
@@ -105,14 +105,14 @@ def is_unrolled(g: Window) -> bool:
 
 
 def in_pixels(tier: Tier, g: Window, wide: bool) -> tuple[Part, ...]:
-    """The unrolled kernels whose vectors are channels of a pixel, or of a few."""
+    """The unrolled kernels whose vectors hold the channels of one pixel, or of a few."""
     params = {"size": g.kernel[1], "stride": g.strides[1], "wide": wide}
     blocks = _blocks(tier, g.channels, g.out[2], 4 if g.kernel[1] == 3 else 2)
     return tuple(Part(start, n, "depthwise_int8", {**params, "pieces": pieces}) for start, n, pieces in blocks)
 
 
 def across_pixels(tier: Tier, g: Window, wide: bool) -> Part | None:
-    """The unrolled kernel whose vectors go on from pixel to pixel; None where there are too few rows."""
+    """The unrolled kernel whose vectors run across pixels; None where there are too few rows."""
     params = {"size": g.kernel[1], "stride": g.strides[1], "wide": wide}
     return Part(0, g.channels, "depthwise_int8_across", params) if g.out[1] >= _scheme(tier, params).rows else None
 
@@ -128,19 +128,19 @@ def _blocks(tier: Tier, c: int, out_w: int, most: int) -> list[tuple[int, int, i
 
 
 def window_cycles(tier: Tier, g: Window) -> float:
-    """For an output pixel, of the kernel that isn't unrolled."""
+    """Cycles per output pixel of the kernel for any window."""
     return (8 + PARTS * g.kernel[1] * g.kernel[2]) * -(-g.channels // (4 * tier.lanes))
 
 
 def pixel_cycles(tier: Tier, parts: Sequence[Part]) -> float:
-    """For an output pixel, whose vectors few channels don't fill."""
+    """Cycles per output pixel of the kernels by pixel, whose vectors few channels don't fill."""
     full = 4 * tier.lanes
     vectors = sum(-(-p.channels // full) * (1 / p.params["pieces"] + 0.15 * (p.params["pieces"] > 1)) for p in parts)
     return _vector_cycles(tier, parts[0].params) * vectors
 
 
 def across_cycles(tier: Tier, g: Window, part: Part, ldx: int) -> float:
-    """For an output pixel: the arithmetic, shared by fewer outputs across pixels, and copies of lines."""
+    """Cycles per output pixel of the kernel across pixels: arithmetic, shared by fewer outputs, and copies of lines."""
     scheme, c = _scheme(tier, part.params), g.channels
     line, _, lines, period = _lines(part.params, g, tier)
     constants = period * (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
@@ -200,9 +200,8 @@ def _taps(name: str, params: dict[str, Any], tier: Tier, k_h: int, k_w: int) -> 
 def depthwise_int8_args(
     tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1
 ) -> dict[str, int]:
-    """The slots of a planned kernel that follow from the window: all but addresses, distances of pixels and numbers of
-    the layer.
-    """
+    """The slots of a planned kernel that follow from the window: all but addresses, strides of pixels and the layer's
+    zero points and bounds."""
     found = window_args(tier, name, params, window)
     if name in ("depthwise_int8", "depthwise_int8_window"):
         band = _band(tier, window, params, threads) if "size" in params else 1
@@ -238,7 +237,7 @@ def _lines(params: dict[str, Any], g: Window, tier: Tier) -> tuple[int, int, int
 
 
 def fill_bytes(tier: Tier, params: dict[str, Any], ldx: int) -> int:
-    """How many zero points of x a kernel reads in place of what lies outside of x."""
+    """How many zero points of x a kernel reads in place of padding."""
     if "size" not in params:
         return 4 * tier.lanes
     return ((TILES[params["size"]][0] - 1) * params["stride"] + params["size"] - 1) * ldx + 4 * tier.lanes

@@ -1,4 +1,4 @@
-"""Pooling, channels last, for one width of window and one distance of outputs in taps."""
+"""Pooling, channels last, compiled for a width of the window and an output stride counted in taps."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .window import Place, Range, corner, existing, low_bits, nest, spread, step
 
 
 def make_pool(tier: Tier, op: str, size: int, stride: int) -> Callable:
-    """y[n, i, j, c] is what the epilogue makes of `op` over all
-    x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c] in the image; p < k_h, q < size,
-    where stride_x is a divisor of stride * dilation_x. Planes come before rows likewise.
+    """y[n, i, j, c] = epilogue(`op` over x[n, i stride_y + p dilation_y - pad_y, j stride_x + q dilation_x - pad_x, c]
+    for the taps inside of the image); p < k_h, q < size, where stride_x is a divisor of stride * dilation_x. Planes
+    come before rows likewise.
 
-    An average divides by their number, with `include_pad` by that of the places inside of the padded image.
+    An average divides by the number of these taps, with `include_pad` by that of the taps inside of the padded image.
     Columns are pooled first, then their results from left to right.
     """
     return nest(POOL, pooled(tier, POOL, F32.vector(tier.lanes), op, size, stride))
 
 
 def pooled(tier: Tier, record: Record, kind: Type, op: str, size: int, stride: int) -> Callable[[Place], None]:
-    """A row of outputs, of vectors of a kind."""
+    """A function that computes a row of outputs, in vectors of type `kind`."""
     tile = min(4 if kind.number is U8 else 7, (tier.registers - 2 - size) // stride + 1)
     shape = Shape(size, stride, tile)
     span = shape.span
@@ -84,7 +84,7 @@ def columns_counted(r: Any, left: Value) -> Value:
 
 
 def start(kind: Type, op: str) -> Value:
-    """What a pool has before its first element."""
+    """The initial value of a pool: the identity of its operation."""
     return kind(float("-inf") if op == "max" and kind.number.real else 0)
 
 
@@ -101,7 +101,7 @@ def joined(op: str, total: Value, x: Value) -> Value:
 
 
 def merged(op: str, total: Value, other: Value) -> Value:
-    """Two pools of the same kind as one."""
+    """The combination of two partial results of a pool."""
     return larger(other, total) if op == "max" else total + other
 
 

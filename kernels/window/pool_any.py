@@ -24,7 +24,7 @@ from ..lang import (
     room,
     smaller,
     whole,
-)  # fmt: skip
+)
 from .pool import columns_counted, finished, joined, merged, rows_counted, start
 from .results import finish_rows, outputs_at, walk_row
 from .rows import POOL_ANY
@@ -33,7 +33,7 @@ from .window import Place, Range, brought, nest, slots, spread, taps_inside, vec
 ROOM = 64
 """Columns that the buffer has room for."""
 TOGETHER = 4
-"""Columns that are pooled together, and outputs."""
+"""Columns, and outputs, that are pooled at a time."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def make_pool_any(tier: Tier, op: str) -> Callable:
 
 
 def pooled_any(record: Record, kind: Type, op: str) -> Callable[[Place], None]:
-    """A row of outputs, of vectors of a kind."""
+    """A function that computes a row of outputs, in vectors of type `kind`."""
     size = kind.number.size
 
     def row_of_outputs(place: Place) -> None:
@@ -101,7 +101,7 @@ def pooled_any(record: Record, kind: Type, op: str) -> Callable[[Place], None]:
 def _pool_group(group: Group, count: Value) -> None:
     """Pool `count` outputs, which replace their columns in the buffer.
 
-    The taps of one output come some at a time where they are more than fit.
+    The taps of an output are pooled in several steps where they exceed the buffer.
     """
     r, begun = group.r, register(start(group.kind, group.op))
     fit = divide(ROOM - 1, r.dilation_x) + 1
@@ -146,7 +146,7 @@ def _pool_some(group: Group, first: Value, count: int) -> None:
 
 
 def _join_taps(group: Group, first: Any, count: int, taps: Value, begun: Value) -> list[Value]:
-    """Join some taps of the outputs from `first` on, each to what was begun."""
+    """Combine some taps with the partial results of the outputs from `first` on."""
     r, kind = group.r, group.kind
     totals = registers([begun] * count)
     at = register(group.kept(first * r.stride_x))
@@ -158,7 +158,7 @@ def _join_taps(group: Group, first: Any, count: int, taps: Value, begun: Value) 
 
 
 def _keep_results(group: Group, first: Any, totals: list[Value]) -> None:
-    """Put what is pooled into the buffer from output `first` on: behind it, nobody wants these columns."""
+    """Store the results of the outputs from `first` on over columns of the buffer that no later output reads."""
     r, kind, kept = group.r, group.kind, group.kept(first)
     for t, total in enumerate(totals):
         left = group.left + (first + t) * r.stride_x

@@ -1,4 +1,4 @@
-"""Maxima and averages of bytes over sliding windows, channels last; a mean over space is a window of all of it."""
+"""Maxima and averages of bytes over sliding windows, channels last; a mean over space has one window, the whole map."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..lang import (
     registers,
     smaller,
     when,
-)  # fmt: skip
+)
 from .pool import columns_counted, pooled, rows_counted
 from .pool_any import pooled_any
 from .rows import POOL_INT8
@@ -34,7 +34,7 @@ from .window import Place, Range, nest, rows_inside, slots, steps_inside, vector
 
 _LARGE = 2.0**127
 TILED = 2
-"""Columns between windows of which maxima are done in tiles."""
+"""The stride in columns of windows whose maxima are computed in tiles."""
 UNROLLED = (2, 3, 5)
 """Square windows whose sums are unrolled."""
 RUN = 256
@@ -85,7 +85,7 @@ def _averages(kind: Type, place: Place) -> None:
 
 
 def _rounder(r: Any, kind: Type, elements: Value, count: Value) -> Callable[[list[Value]], Value]:
-    """What makes bytes of the sums of so many elements, of which `count` count."""
+    """A function that turns the sums of `elements` bytes, of which `count` are averaged, into bytes."""
     i32 = I32.vector(kind.lanes // 4)
     # An infinite factor would make NaN of a sum of 0.
     factor = F32.like(i32)(smaller(r.ratio.bits(F64) / count.to(F64), _LARGE).to(F32))
@@ -106,7 +106,7 @@ def _sums(r: Any, kind: Type, x: Value, rows: Range, columns: Range) -> list[Val
             part[k] = part[k] + unpack(kind[place], none, bool(k)).bits(U16)
 
     def flush() -> None:
-        """Add what there is in 16 bits, at most that of RUN bytes, to the sums."""
+        """Add the 16-bit sums, of at most RUN bytes each, to the 32-bit ones."""
         for k in range(4):
             sums[k] = sums[k] + unpack(part[k // 2], u16(0), bool(k % 2)).bits(I32)
         part.set([u16(0)] * 2)

@@ -18,11 +18,8 @@ from .window import Place, slots
 
 @dataclass(frozen=True)
 class Outputs:
-    """Neighboring outputs of a row: int64 values.
-
-    `y`: the address of the first, which is pixel `pixel` of its image; `count` of them exist, all where it is None;
-    the next is `apart` pixels further on, one where it is None.
-    """
+    """Neighboring outputs of a row, as int64 values. `y`: the address of the first, which is pixel `pixel` of its
+    image; `count`: how many exist (None: all); `apart`: pixels from one to the next (None: 1)."""
 
     y: Value
     pixel: Value
@@ -149,7 +146,7 @@ def walk_row(record: Record, place: Place) -> None:
 
 
 def masked(f32: Type, channels: Value, vectors: int, store: Callable[[Sequence[Value | None]], None]) -> None:
-    """`store(masks)`, a mask for each vector, as a tier does that best; None where all lanes count."""
+    """`store(masks)`, with a mask for each vector as the tier does that best; None where all lanes are stored."""
     masks = [f32.below(channels - i * f32.lanes) for i in range(vectors)]
     if tier().masks:
         store(masks)

@@ -14,7 +14,8 @@ from ..pointwise.rows import ending
 
 
 def _maps(item: str, y_item: str, over: str, deep: bool = True) -> Record:
-    """x and y, of elements of `item` and `y_item` bytes; over: elements read behind a pixel; deep: of planes."""
+    """The slots of x and y, of elements of `item` and `y_item` bytes. over: elements that may be read behind a pixel;
+    deep: whether there are planes."""
     planes = ("d * ", "out_d * ") if deep else ("", "")
     x_loops, y_loops = f"n * {planes[0]}h * w: {item} * ldx", f"n * {planes[1]}out_h * out_w: {y_item} * ldy"
     return Record(
@@ -31,7 +32,8 @@ PADS = Record(pad_y="rows of padding above x", pad_x="columns of padding before 
 
 
 def _windows(maps: Record, planes: str = "> 0", k_w: str = "> 0", block: str = "> 0 and block % width == 0") -> Record:
-    """The record of a kernel over windows: what it says of planes, of a window's columns, of a block of channels."""
+    """The record of a kernel over windows; planes, k_w and block: conditions on the numbers of planes, columns of the
+    window and channels in a block."""
     return maps + Record(
         k_h=number("rows of the window", "> 0"), k_w=number("columns of it", k_w),
         stride_y=number("rows of x from output to output", "> 0"), stride_x=number("columns likewise", "> 0"),
@@ -55,7 +57,7 @@ FAR_PADS = Record(
 
 
 def _of_channels(meaning: str, run: str = "4 * c") -> Slot:
-    """The address of what is read in whole vectors of channels."""
+    """The address of an operand that is read in whole vectors of channels."""
     return reads(meaning, run, over="4 * short(c, width)")
 
 
@@ -64,7 +66,7 @@ PARAMETERS = Record(
 )
 REPEATED = Record(multiplier="channels of y that read a channel of x, one behind the other")
 _LAST = "max((ceil_div(c, width) - 1) * width // repeat + width - c // repeat, 0)"
-"""Elements of x that the last vectors of channels of y are asked for behind a pixel."""
+"""Elements of x behind a pixel that the loads for the last vectors of y's channels read."""
 _F32 = _maps("4", "4", _LAST)
 _ENDING: dict[str, Any] = {
     "images": "n",
@@ -74,7 +76,7 @@ _ENDING: dict[str, Any] = {
     "here": "0",
 }
 _FIXED = "== size and stride * dilation_x % stride_x == 0"
-"""Columns of windows that kernels are made for; outputs of a tile are apart as taps are."""
+"""Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
 DEPTHWISE = _windows(_F32, "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
 DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=5)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")

@@ -1,10 +1,11 @@
-"""Tiles of outputs for one width of window and one distance of outputs, counted in taps.
+"""Tiles of outputs, for a width of the window and an output stride counted in taps.
 
-Outputs of a tile are as far apart as that takes: those of a window whose taps are not neighbors are not, either.
+The outputs of a tile are spaced so that their windows share columns of x; where taps are not neighbors (dilation),
+neither are these outputs.
 
-A tile is some neighboring outputs of a row by some vectors of channels, held in registers. One whose input columns all
-exist runs without checks; in the others a bit for each column says what to skip, so that padding costs neither
-arithmetic nor a copy. Rows outside the image are skipped likewise.
+A tile is some outputs of a row by some vectors of channels, held in registers. A tile whose input columns all exist
+runs without checks; in the others a bit for each column says which to skip, so that padding costs neither arithmetic
+nor a copy. Rows outside the image are skipped likewise.
 """
 
 from __future__ import annotations
@@ -55,9 +56,8 @@ class Shape(NamedTuple):
 def tiles(
     record: Record, kind: Type, shape: Shape, sums_of: Callable[[Any, Tile], list[Value]], deep: bool = False
 ) -> Callable[[Place], None]:
-    """A row of outputs in tiles that are what `sums_of(slots, tile)` gives, vectors of a kind: that of output t and
-    vector i at t * vectors + i. deep: whether windows and maps may have several planes.
-    """
+    """A function that computes a row of outputs in tiles. `sums_of(slots, tile)` gives vectors of type `kind`: that of
+    output t and vector i at t * vectors + i. deep: whether windows and maps may have several planes."""
     size, stride, tile, vectors = shape
     span, item = shape.span, kind.number.size
 
@@ -77,7 +77,7 @@ def tiles(
         walk_row(record, place)
 
     def all_channels(r: Any, where: Tile) -> None:
-        """The tiles of all channels at one column."""
+        """Compute the tiles of all channels at one column."""
         place, start = where.place, where.column * r.stride_x
         left = start - r.pad_x
         last = where.column + where.apart * (tile - 1)
@@ -96,7 +96,7 @@ def tiles(
                     one_tile(replace(here, columns=columns.value), count.value)
 
     def existing_columns(r: Any, left: Value, count: Value) -> Value:
-        """The bits of the columns that exist, and that outputs which exist want."""
+        """A bit for each column of x that exists and is read by outputs that exist."""
         used = low_bits(count * stride + (size - stride), span)
         found, missing = (low_bits(steps(end, left, r.dilation_x, span), span) for end in (r.w, 0))
         return used & (found - missing)

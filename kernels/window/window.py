@@ -1,5 +1,4 @@
-"""What depthwise convolutions and pools share: the loops around a row of outputs, where windows begin, and which of
-their taps exist.
+"""Shared by depthwise convolutions and pools: the loops around a row of outputs, window offsets, and which taps exist.
 
 Loads take whole vectors even where fewer channels are left: what follows a tensor or a constant may be read.
 """
@@ -34,7 +33,7 @@ from ..lang import (
     tier,
     traced,
     when,
-)  # fmt: skip
+)
 
 Range = tuple[Value, Value]
 """From the first to behind the last."""
@@ -42,9 +41,8 @@ Range = tuple[Value, Value]
 
 @dataclass(frozen=True)
 class Place:
-    """Where work is: int64 values. `args`: the record's address. `end` is where its channels, which begin at `channel`,
-    do; `row` counts rows of y in all planes of an image.
-    """
+    """The position of a tile, as int64 values. `args`: the record's address; channels `channel` to `end`; `row` counts
+    rows of y in all planes of an image."""
 
     args: Value
     image: Value
@@ -69,10 +67,8 @@ def existing(bits: Value | None, index: int) -> Any:
 
 
 def spread(pointer: Value, stride: Value, count: int) -> list[Value]:
-    """The pointers that are 0, 1, ... count - 1 strides of elements further on.
-
-    Each is a base plus 1, 2 or 4 times one of few odd multiples, which x86 adds up within a load.
-    """
+    """Pointers at 0, 1, ... count - 1 strides of elements. Each is a base plus 1, 2 or 4 times one of few odd
+    multiples, which x86 adds within a load."""
     kind = pointer.type.target
     assert kind is not None
     odd = {m: stride * m for m in (1, 3, 5, 7) if m < count}
@@ -135,23 +131,21 @@ def low_bits(count: Value, limit: int) -> Value:
 
 
 def vectors_of(r: Any, place: Place, kind: Type, vectors: int = 1) -> Iterator[Value]:
-    """`for channel in vectors_of(...)`: the first channel of each so many vectors of a block. Those of f32 may go on
-    behind its end; those of bytes rather begin earlier, where there are as many channels.
-    """
+    """`for channel in vectors_of(...)`: the first channel of each group of vectors of a block. Vectors of f32 may
+    extend beyond the block's end; those of bytes begin earlier instead, where there are as many channels."""
     width = vectors * kind.lanes
     for channel in over(place.channel, place.end, width):
         yield channel if kind.number.real else within(channel, r.c, width)
 
 
 def within(channel: Value, channels: Value, width: int) -> Value:
-    """The channel from which a vector of `width` of them is computed that has this one: one that begins earlier where
-    it would go beyond the last; 0 where there are not that many.
-    """
+    """The first channel of the vector of `width` channels that covers this one: moved down where it would go beyond the
+    last channel, 0 where there are not as many."""
     return smaller(channel, choose(channels > width, channels - width, 0))
 
 
 def brought(x: Value, limit: Any) -> Any:
-    """x brought into [0, limit]."""
+    """x clamped to [0, limit]."""
     return larger(smaller(x, limit), 0)
 
 
@@ -198,9 +192,8 @@ def rows_inside(r: Any, place: Place, size: int) -> tuple[Value, Range]:
 def window_rows(
     r: Any, x: Value, planes: Range, rows: Range, weights: Value | None = None
 ) -> Iterator[tuple[Value, Any]]:
-    """The rows of a window that exist: the pointer to the first tap of each and, where there are dense weights, to its
-    weights. x: where the first tap of all would be.
-    """
+    """The rows of a window that exist: pointers to the first tap of each and, where weights are dense, to its weights.
+    x: the pointer to the window's first tap."""
     line = r.w * r.ldx
     for z in over(*planes):
         row = register(x + line * (z * (r.dilation_z * r.h)) + rows[0] * r.dilation_y * line)

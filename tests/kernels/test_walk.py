@@ -20,7 +20,7 @@ from fastgraph.kernels.pointwise.steps import COMPOSED, NUMBERS, pattern
 from fastgraph.plan.lower.emit import _kernel
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.steps import steps_of
-from fastgraph.plan.lower.walk import Out, _form, _spelled, f32_bits
+from fastgraph.plan.lower.walk import Out, _form, _hashable, f32_bits
 from tests.kernels.harness import calling, each_tier, run
 from tests.kernels.walking import elementwise
 
@@ -152,12 +152,12 @@ def test_forms_are_told_apart() -> None:
     tier, element = TIERS[0], "f32"
     alike: list[tuple[Any, ...]] = [(("add", 0, 1),), (("add", 0, 1.0),)]
     assert alike[0] == alike[1]
-    forms = [_form(_spelled(chain), (element, element), Out(), tier) for chain in alike]
+    forms = [_form(_hashable(chain), (element, element), Out(), tier) for chain in alike]
     assert forms[0].numbers == () and forms[1].numbers == (f32_bits(1.0),) and forms[0].steps != forms[1].steps
-    signed = [_form(_spelled((("max", 0, zero),)), (element,), Out(), tier).numbers for zero in (0.0, -0.0)]
+    signed = [_form(_hashable((("max", 0, zero),)), (element,), Out(), tier).numbers for zero in (0.0, -0.0)]
     assert signed[0] != signed[1]
     outs = Out(), Out("u8", 3, 0, 255), Out("u8", 4, 0, 255)
-    kinds = {_form(_spelled((("relu", 0),)), (kind,), out, tier) for kind in (None, element, "u8") for out in outs}
+    kinds = {_form(_hashable((("relu", 0),)), (kind,), out, tier) for kind in (None, element, "u8") for out in outs}
     assert len(kinds) == 9
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from fastgraph.ir import Graph, Quantization, TensorType, copy
 from fastgraph.ops import OPS
 from fastgraph.passes.canonicalize import canonicalize
-from fastgraph.passes.layout import layout, share, split_reductions, sunk
+from fastgraph.passes.layout import layout, share, sink_transposes, split_reductions
 from fastgraph.passes.stages import STAGES
 from fastgraph.plan.lower import Matches
 from fastgraph.rules.catalog import CATALOG
@@ -100,7 +100,7 @@ def test_layout_leaves_out_nothing(case: Case) -> None:
     full = copy(graph)
     layout(graph)
     for _ in range(2):
-        sunk(full)
+        sink_transposes(full)
         canonicalize(full)
         share(full)
     split_reductions(full)

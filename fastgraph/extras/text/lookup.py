@@ -162,6 +162,9 @@ define("hashtable_find", _infer_find, _find, work=in_python)
 define("embedding_lookup_sparse", _infer_sparse, _sparse, attrs={"combiner": "SUM"}, shaped_by=(2,))
 define("lsh_projection", _infer_lsh, _lsh, attrs={"dense": 0}, work=squares)
 define(
-    "skip_gram", _infer_skip_grams, _skip_grams,
-    attrs={"ngram_size": REQUIRED, "max_skip_size": 0, "include_all_ngrams": 0}, work=squares,
-)  # fmt: skip
+    "skip_gram",
+    _infer_skip_grams,
+    _skip_grams,
+    attrs={"ngram_size": REQUIRED, "max_skip_size": 0, "include_all_ngrams": 0},
+    work=squares,
+)

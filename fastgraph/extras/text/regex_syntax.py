@@ -19,7 +19,7 @@ PERL = {
     "d": "0123456789".__contains__,
     "s": "\t\n\f\r ".__contains__,
     "w": lambda c: c.isascii() and (c.isalnum() or c == "_"),
-}  # fmt: skip
+}
 _POSIX: dict[str, Test] = {
     "alnum": lambda c: c.isascii() and c.isalnum(), "alpha": lambda c: c.isascii() and c.isalpha(),
     "ascii": str.isascii, "blank": " \t".__contains__, "cntrl": lambda c: c < " " or c == "\x7f",

@@ -110,6 +110,9 @@ define("string_concat", _infer_concat, _concat)
 define("string_split", _infer_split, _split, attrs={"delimiter": None, "maxsplit": None})
 define("regex_full_match", _infer_match, _match, attrs={"pattern": None}, work=_matching)
 define(
-    "string_normalizer", _infer_normalize, _normalize,
-    attrs={"case_change_action": "NONE", "is_case_sensitive": 0, "locale": None, "stopwords": None}, work=in_python,
-)  # fmt: skip
+    "string_normalizer",
+    _infer_normalize,
+    _normalize,
+    attrs={"case_change_action": "NONE", "is_case_sensitive": 0, "locale": None, "stopwords": None},
+    work=in_python,
+)

@@ -41,8 +41,11 @@ def _check_pool(node: Node, x: TensorType) -> None:
     least, most, skip = (attr(node, name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
     counts, places, pool = list(attr(node, "ngram_counts")), attr(node, "ngram_indexes"), strings or numbers
     if not 1 <= least <= most <= len(counts) or skip < 0:
-        fail(node, f"needs 1 <= min_gram_length <= max_gram_length <= {len(counts)} ngram_counts and max_skip_count "
-             f"from 0 on, found {least}, {most} and {skip}")  # fmt: skip
+        fail(
+            node,
+            f"needs 1 <= min_gram_length <= max_gram_length <= {len(counts)} ngram_counts and max_skip_count "
+            f"from 0 on, found {least}, {most} and {skip}",
+        )
     sizes = [b - a for a, b in zip(counts, [*counts[1:], len(pool)], strict=True)]
     if counts[0] or any(size < 0 or size % n for n, size in enumerate(sizes, 1)):
         fail(node, f"ngram_counts {counts} do not cut a pool of {len(pool)} into n-grams")
@@ -58,8 +61,11 @@ def grams_of(node: Node) -> dict[tuple[Any, ...], int]:
     """n-gram -> its number in the pool."""
     pool = attr(node, "pool_strings") or attr(node, "pool_int64s") or ()
     starts = [*attr(node, "ngram_counts"), len(pool)]
-    grams = [tuple(pool[at : at + size]) for size, (start, end) in enumerate(zip(starts, starts[1:], strict=False), 1)
-             for at in range(start, end, size)]  # fmt: skip
+    grams = [
+        tuple(pool[at : at + size])
+        for size, (start, end) in enumerate(zip(starts, starts[1:], strict=False), 1)
+        for at in range(start, end, size)
+    ]
     return {gram: place for place, gram in enumerate(grams)}
 
 

@@ -89,8 +89,10 @@ class Call(call.Call):
         """Input `index`; ModelError when it is absent."""
         value = self.input(index)
         if value is None:
-            self.fail(f"expected an input {index}, found {len(self.inputs)} inputs"
-                      + (" and this one left out (-1)" if index < len(self.inputs) else ""))  # fmt: skip
+            self.fail(
+                f"expected an input {index}, found {len(self.inputs)} inputs"
+                + (" and this one left out (-1)" if index < len(self.inputs) else "")
+            )
         return value
 
     def count(self, inputs: tuple[float, float], outputs: tuple[float, float] = (1, 1)) -> None:
@@ -155,8 +157,9 @@ class Call(call.Call):
         self.nodes.pop()
         self.write(node.op, node.inputs, **node.attrs)
 
-    def settle(self, kinds: Sequence[str], op: str, inputs: list[Value | None], outs: Sequence[Value],
-               **attrs: Any) -> None:  # fmt: skip
+    def settle(
+        self, kinds: Sequence[str], op: str, inputs: list[Value | None], outs: Sequence[Value], **attrs: Any
+    ) -> None:
         """Write `op`, and what makes of each of its results an output of the operator; see `signature_table`."""
         x = inputs[0] if inputs else None
         if kinds[:1] == ["rounded"] and x is not None and _whole(x.type):
@@ -254,8 +257,10 @@ class Call(call.Call):
         """The key of the resource that an input is a handle of. ModelError when it is none, as far as known."""
         key = self.scope.reader.handles.get(handle)
         if key is None:
-            self.fail(f"expected a resource handle as input {self.inputs.index(handle)}, "
-                      "found a value that nothing here made one")  # fmt: skip
+            self.fail(
+                f"expected a resource handle as input {self.inputs.index(handle)}, "
+                "found a value that nothing here made one"
+            )
         return key
 
     def initialize(self, key: str, array: np.ndarray, quant: Quantization | None = None) -> None:

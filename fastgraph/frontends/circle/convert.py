@@ -26,8 +26,10 @@ from .wire import Table
 UNCHECKED = frozenset({"SQUEEZE"})
 """Operators whose declared shapes TFLite's users get wrong: what a SQUEEZE without dimensions drops."""
 
-_ADVICE = ("convert the model without them, register what computes custom operators (fastgraph.register_custom_op), "
-           "or run it with LiteRT")  # fmt: skip
+_ADVICE = (
+    "convert the model without them, register what computes custom operators (fastgraph.register_custom_op), "
+    "or run it with LiteRT"
+)
 
 
 def to_graph(model: Table) -> Graph:
@@ -108,11 +110,14 @@ def _initial(scope: Scope, key: str, value: Value) -> tuple[TensorType, np.ndarr
         return given.type, given.data
     type = value.type if value.type.dtype is not None else reader.types.get(key, value.type)
     if not key.startswith("variable tensor "):
-        raise ModelError(f"{scope.where}: {key!r} is read before anything gave it a value; "
-                         "the model wants an initialization by CALL_ONCE")  # fmt: skip
+        raise ModelError(
+            f"{scope.where}: {key!r} is read before anything gave it a value; "
+            "the model wants an initialization by CALL_ONCE"
+        )
     if not type.concrete or type.nbytes > BIGGEST:
-        raise ModelError(f"{scope.where}: expected a shape and element type of {key!r}, and at most {BIGGEST} bytes, "
-                         f"found {type}")  # fmt: skip
+        raise ModelError(
+            f"{scope.where}: expected a shape and element type of {key!r}, and at most {BIGGEST} bytes, found {type}"
+        )
     start = type.quant.zero_point[0] if type.quant is not None and type.dtype == np.int8 else 0
     start = max(-128, min(127, start))
     return type, np.broadcast_to(np.array(start, type.dtype), type.dims)
@@ -192,8 +197,10 @@ def _operator(scope: Scope, place: int, operator: Table) -> None:
     current().count(8 + len(inputs) + len(outputs), where)
     for index in (*inputs, *outputs):
         if not -1 <= index < len(scope.tensors):
-            raise ModelError(f"{where}: expected tensors from -1 (none) to {len(scope.tensors) - 1}, found {index}; "
-                             "the file was not written correctly")  # fmt: skip
+            raise ModelError(
+                f"{where}: expected tensors from -1 (none) to {len(scope.tensors) - 1}, found {index}; "
+                "the file was not written correctly"
+            )
     made = [Value(reader.unique("unknown")) for _ in outputs]
     try:
         reads = [None if index < 0 else scope.read(index) for index in inputs]

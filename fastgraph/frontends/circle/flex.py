@@ -124,8 +124,10 @@ class _Buffer:
         keys -= self.number(_UINT, keys, width)
         if keys_width not in (1, 2, 4, 8) or self.number(_UINT, keys - keys_width, keys_width) != count:
             self.fail(f"expected {count} keys")
-        return {self.key(k - self.number(_UINT, k, keys_width)): v
-                for k, v in zip(range(keys, keys + count * keys_width, keys_width), values, strict=True)}  # fmt: skip
+        return {
+            self.key(k - self.number(_UINT, k, keys_width)): v
+            for k, v in zip(range(keys, keys + count * keys_width, keys_width), values, strict=True)
+        }
 
 
 # NodeDefs

@@ -34,15 +34,19 @@ def root(source: str | os.PathLike[str] | bytes, name: str = "") -> Table:
     schema = MAGIC[_magic(bytes(data[4:8]), name)]
     model = Wire(data, name, import_module(f"...schemas.{schema}", __package__)).root("Model")
     if model.version != VERSIONS[schema]:
-        raise ModelError(f"{name}: expected version {VERSIONS[schema]} of the {schema} schema, "
-                         f"found {model.version}; convert the model again with a current converter")  # fmt: skip
+        raise ModelError(
+            f"{name}: expected version {VERSIONS[schema]} of the {schema} schema, "
+            f"found {model.version}; convert the model again with a current converter"
+        )
     return model
 
 
 def _magic(found: bytes, name: str) -> bytes:
     if found not in MAGIC:
-        raise ModelError(f"{name}: expected 'TFL3' or 'CIR0' in bytes 4 to 7, found {found!r}; it is no "
-                         "TensorFlow Lite or Circle model, or it was cut short")  # fmt: skip
+        raise ModelError(
+            f"{name}: expected 'TFL3' or 'CIR0' in bytes 4 to 7, found {found!r}; it is no "
+            "TensorFlow Lite or Circle model, or it was cut short"
+        )
     return found
 
 
@@ -55,5 +59,6 @@ def _check_head(file: BinaryIO, size: int, name: str) -> None:
     vtable = table - int.from_bytes(file.read(4), "little", signed=True)
     file.seek(min(max(vtable, 0), size))
     if vtable < 0 or int.from_bytes(file.read(2), "little") < 4:
-        raise ModelError(f"{name}: expected its root at byte {table}, found no table there; the file is damaged or "
-                         "cut short")  # fmt: skip
+        raise ModelError(
+            f"{name}: expected its root at byte {table}, found no table there; the file is damaged or cut short"
+        )

@@ -26,9 +26,11 @@ def ggml(name: str, data: np.ndarray, dims: tuple[int, ...], where: str) -> np.n
     head, body = _BYTES[name]
     blocks = int(np.prod(dims, dtype=np.int64)) // BLOCK
     if not dims or dims[-1] % BLOCK or len(data) != blocks * (head + body):
-        raise ModelError(f"{where}: expected blocks of {BLOCK} along the last dimension and a buffer of "
-                         f"{blocks * (head + body)} bytes for shape {list(dims)} of {name}, "
-                         f"found {len(data)} bytes; the file was not written correctly")  # fmt: skip
+        raise ModelError(
+            f"{where}: expected blocks of {BLOCK} along the last dimension and a buffer of "
+            f"{blocks * (head + body)} bytes for shape {list(dims)} of {name}, "
+            f"found {len(data)} bytes; the file was not written correctly"
+        )
     rows = data.reshape(blocks, head + body)
     header = np.ascontiguousarray(rows[:, :head]).view("<f2").astype(np.float32)
     scale, packed = header[:, :1], rows[:, head:]
@@ -49,9 +51,11 @@ def blockwise(stored: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, 
     count = stored.size // block if block > 0 else 0
     fits = stored.ndim and block > 0 and stored.shape[-1] % block == 0 and scales.size == count
     if not fits or zeros is not None and zeros.size not in (1, count):
-        raise ModelError(f"{where}: expected a scale, and a zero point if any, for each block of {block} along the "
-                         f"last dimension of shape {list(stored.shape)}, found {scales.size} scales; "
-                         "the file was not written correctly")  # fmt: skip
+        raise ModelError(
+            f"{where}: expected a scale, and a zero point if any, for each block of {block} along the "
+            f"last dimension of shape {list(stored.shape)}, found {scales.size} scales; "
+            "the file was not written correctly"
+        )
     real = stored.astype(np.float32).reshape(-1, block)
     if zeros is not None:
         real -= zeros.reshape(-1, 1).astype(np.float32)
@@ -75,8 +79,10 @@ def densify(sparsity: Table, numbers: Callable[[int], np.ndarray], type: TensorT
     if sorted(order) != list(range(rank + len(block_map))) or sorted(order[:rank]) != list(range(rank)):
         fail(f"expected traversal_order to list {rank} dimensions, then {len(block_map)} of blocks, found {order}")
     if len(levels) != len(order) or len(set(block_map)) != len(block_map) or not set(block_map) <= set(range(rank)):
-        fail(f"expected a level for each of {len(order)} dimensions and blocks of different ones, "
-             f"found {len(levels)} levels and block_map {block_map}")  # fmt: skip
+        fail(
+            f"expected a level for each of {len(order)} dimensions and blocks of different ones, "
+            f"found {len(levels)} levels and block_map {block_map}"
+        )
     block = dict.fromkeys(range(rank), 1)
     for level, place in zip(levels, order, strict=True):
         if place >= rank:

@@ -60,8 +60,10 @@ class Reader(reader.Reader):
         if index not in self.codes:
             count = len(self.model.operator_codes)
             if index >= count:
-                raise ModelError(f"{where}: expected an operator code from 0 to {count - 1}, found {index}; "
-                                 "the file was not written correctly")  # fmt: skip
+                raise ModelError(
+                    f"{where}: expected an operator code from 0 to {count - 1}, found {index}; "
+                    "the file was not written correctly"
+                )
             self.codes[index] = _code(self.model.operator_codes[index])
         return self.codes[index]
 

@@ -108,8 +108,10 @@ def loop(c: Call, *args: Value | None, test: int, body: int) -> None:
     first, begun = _asked(c, test, start, keys, None)
     graph = c.subgraph(body, args, keys)
     if len(graph.inputs) != count + len(keys) or len(graph.outputs) != count + len(keys):
-        c.fail(f"expected a body with {count} inputs and outputs, "
-               f"found {len(graph.inputs) - len(keys)} and {len(graph.outputs) - len(keys)}")  # fmt: skip
+        c.fail(
+            f"expected a body with {count} inputs and outputs, "
+            f"found {len(graph.inputs) - len(keys)} and {len(graph.outputs) - len(keys)}"
+        )
     turn, alive = c.fresh(TensorType(INT64, ())), c.fresh(TensorType(BOOL))
     again, after = _asked(c, test, graph.outputs, keys, graph.nodes)
     rounds = Graph(graph.name, [turn, alive, *graph.inputs], [again, *after], graph.nodes, graph.source)
@@ -118,8 +120,9 @@ def loop(c: Call, *args: Value | None, test: int, body: int) -> None:
     _keep(c, keys, ends)
 
 
-def _asked(c: Call, index: int, values: Sequence[Value | None], keys: Sequence[str],
-           nodes: list[Node] | None) -> tuple[Value, list[Value]]:  # fmt: skip
+def _asked(
+    c: Call, index: int, values: Sequence[Value | None], keys: Sequence[str], nodes: list[Node] | None
+) -> tuple[Value, list[Value]]:
     """Write the condition's sub-graph for `values` (arguments, then resources); (the answer, the values after it)."""
     count = len(values) - len(keys)
     graph = c.subgraph(index, c.inputs, keys)

@@ -187,8 +187,10 @@ def _row_by_row(c: Call, w: Value) -> Value:
     rows, columns = BLOCKS[form]
     dtype = np.dtype(np.float32 if form == "SHUFFLED16x1FLOAT32" else np.uint8)
     if weights.ndim != 2 or weights.dtype != dtype or weights.shape[0] % rows or weights.shape[1] % columns:
-        c.fail(f"expected {form} weights of {dtype} in blocks of {rows} x {columns}, "
-               f"found {weights.dtype} of shape {list(weights.shape)}")  # fmt: skip
+        c.fail(
+            f"expected {form} weights of {dtype} in blocks of {rows} x {columns}, "
+            f"found {weights.dtype} of shape {list(weights.shape)}"
+        )
     height, width = weights.shape[0] // rows, weights.shape[1] // columns
     plain = weights.reshape(height, width, rows, columns).swapaxes(1, 2).reshape(weights.shape)
     return c.const(np.ascontiguousarray(plain) if dtype == np.float32 else plain ^ np.uint8(0x80), w.type.quant)

@@ -78,8 +78,10 @@ def _from_bits(c: Call, scales: np.ndarray, binary: np.ndarray, clusters: np.nda
     bits = np.repeat(clusters[:, 0], clusters[:, 1].clip(max=scales.size))
     words = binary.reshape(-1, binary.shape[-1]) if binary.ndim > 1 else binary.reshape(len(binary), 1)
     if bits.sum() != scales.size or len(words) != scales.size or not 0 < hidden <= 32 * words.shape[1]:
-        c.fail(f"expected {bits.sum()} rows of bits and scales for {hidden} columns, found {list(binary.shape)} "
-               f"and {scales.size}")  # fmt: skip
+        c.fail(
+            f"expected {bits.sum()} rows of bits and scales for {hidden} columns, found {list(binary.shape)} "
+            f"and {scales.size}"
+        )
     ones = np.unpackbits(np.ascontiguousarray(words, "<i4").view(np.uint8), axis=1, bitorder="little")[:, :hidden]
     signed = (ones * np.float32(2) - np.float32(1)) * scales.reshape(-1, 1).astype(np.float32)
     return np.add.reduceat(signed, np.concatenate([[0], np.cumsum(bits)[:-1]]), axis=0)
@@ -110,8 +112,9 @@ def _struct(c: Call, names: str) -> dict[str, int]:
     fields = names.split()
     form = f"<{len(fields)}i"
     if len(c.custom_options) < calcsize(form):
-        c.fail(f"expected a structure of {calcsize(form)} bytes or more as custom options, "
-               f"found {len(c.custom_options)}")  # fmt: skip
+        c.fail(
+            f"expected a structure of {calcsize(form)} bytes or more as custom options, found {len(c.custom_options)}"
+        )
     found = dict(zip(fields, unpack_from(form, bytes(c.custom_options)), strict=True))
     if found["padding"] not in (1, 2) or any(found[name] < 1 for name in fields if name != "padding"):
         c.fail(f"expected a padding, strides and extents from 1 on in its custom options, found {found}")
@@ -155,8 +158,10 @@ def max_pool_with_argmax(c: Call, x: Value) -> None:
     """TensorFlow's: (maxima, their flat places in the image, or with `include_batch_in_index` in the batch)."""
     kernel, strides, padding = (c.told.get(name, []) for name in ("ksize", "strides", "padding"))
     if not all(isinstance(v, list) and len(v) == 4 and v[0] == v[3] == 1 for v in (kernel, strides)):
-        c.fail(f"expected ksize and strides [1, height, width, 1] in its custom options, found {kernel} and {strides}; "
-               "without them nobody can tell what it computes")  # fmt: skip
+        c.fail(
+            f"expected ksize and strides [1, height, width, 1] in its custom options, found {kernel} and {strides}; "
+            "without them nobody can tell what it computes"
+        )
     if padding not in ("SAME", "VALID"):
         c.fail(f"expected padding SAME or VALID in its custom options, found {padding}")
     c.write(

@@ -45,8 +45,9 @@ def reals(c: Call, bias: Optional, *scaled: Optional, shift: int = 0) -> Optiona
     return c.const(bias.data, Quantization((scale,), (0,)))
 
 
-def _lstm(c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, time_major: int = 0,
-          extra: Optional = None) -> None:  # fmt: skip
+def _lstm(
+    c: Call, x: Value, at: dict[str, int], out: Value, reverse: int = 0, time_major: int = 0, extra: Optional = None
+) -> None:
     """Write one direction of an LSTM, with inputs where `at` says. `extra` is fed beside x, with weights of its own."""
     h, cell = c.x(at["h"]), c.x(at["c"])
     weights, recurrent = ([c.input(at[name] + g) for g in range(4)] for name in "wr")
@@ -177,8 +178,9 @@ def bidirectional_rnn(c: Call, *_: Optional) -> None:
     _both_ways(c, 9, 10, write)
 
 
-def _rnn(c: Call, x: Value, at: int, out: Value, direction: str = "forward", extra: Optional = None,
-         place: int = 0) -> None:  # fmt: skip
+def _rnn(
+    c: Call, x: Value, at: int, out: Value, direction: str = "forward", extra: Optional = None, place: int = 0
+) -> None:
     """Write one direction; its weights, recurrent weights, bias and state are the inputs from `at` on. `extra` is fed
     beside x, with the weights at `place`.
     """
@@ -199,8 +201,9 @@ def _stacked(c: Call, value: Value) -> Value:
     return c("unsqueeze", value, c.vector(0), type=reals_of(value))
 
 
-def _recurrent(c: Call, op: str, inputs: list[Value], h: Value, out: Value | None, layout: int,
-               **attrs: Any) -> tuple[Value, Value]:  # fmt: skip
+def _recurrent(
+    c: Call, op: str, inputs: list[Value], h: Value, out: Value | None, layout: int, **attrs: Any
+) -> tuple[Value, Value]:
     """Write one direction of a canonical `rnn` or `gru`; (y, last state) without the axis of directions."""
     kind, axis = TensorType(FLOAT32), c.vector(layout)
     results = [c.fresh(kind), c.fresh(kind)]

@@ -105,8 +105,10 @@ class Scope:
         scales = self.read(details.scales).data
         zeros = self.read(details.zero_points).data if details.zero_points > 0 else None
         if scales is None or scales.dtype.kind != "f":
-            raise ModelError(f"{where}: expected constant floats as scales of its blocks, found tensor "
-                             f"{details.scales}; the file was not written correctly")  # fmt: skip
+            raise ModelError(
+                f"{where}: expected constant floats as scales of its blocks, found tensor "
+                f"{details.scales}; the file was not written correctly"
+            )
         return blockwise(stored, scales, zeros, details.block_size, where)
 
     def _stored(self, tensor: Table, where: str) -> np.ndarray:

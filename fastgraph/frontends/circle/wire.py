@@ -63,8 +63,11 @@ class Wire:
         if known is None:
             size = _UINT16(self.data, at)[0] if 0 <= at <= self.size - 4 else 0
             if size < 4 or size & 1 or at + size > self.size:
-                self.fail(where, table, f"expected its table of fields (vtable) within the file's {self.size} bytes, "
-                          f"found it at {at}")  # fmt: skip
+                self.fail(
+                    where,
+                    table,
+                    f"expected its table of fields (vtable) within the file's {self.size} bytes, found it at {at}",
+                )
             _, length, *starts = Struct(f"<{size // 2}H").unpack_from(self.data, at)
             known = self.vtables[at] = length, {4 + 2 * i: start for i, start in enumerate(starts) if start}
         return known
@@ -137,8 +140,9 @@ class Table:
         if offset is None or self.at is None:
             return 0
         if offset < 4 or offset + width > self.length:
-            self.wire.fail(self._where(field), self.at, f"expected it within the table's {self.length} bytes, "
-                           f"found it at {offset}")  # fmt: skip
+            self.wire.fail(
+                self._where(field), self.at, f"expected it within the table's {self.length} bytes, found it at {offset}"
+            )
         return self.at + offset
 
     def _follow(self, place: int, field: str) -> int:
@@ -149,8 +153,9 @@ class Table:
     def _target(self, at: int, field: str) -> int:
         offset = _UINT32(self.wire.data, at)[0]
         if offset < 4 or at + offset > self.wire.size - 4:
-            self.wire.fail(self._where(field), at, f"expected an offset within the file's {self.wire.size} bytes, "
-                           f"found {offset}")  # fmt: skip
+            self.wire.fail(
+                self._where(field), at, f"expected an offset within the file's {self.wire.size} bytes, found {offset}"
+            )
         return at + offset
 
     def _extent(self, field: str, width: int) -> tuple[int, int]:
@@ -167,8 +172,11 @@ class Table:
     def _text(self, field: str, at: int) -> str:
         count = _UINT32(self.wire.data, at)[0]
         if count > self.wire.size - at - 4:
-            self.wire.fail(self._where(field), at, f"expected a text that ends within the file's {self.wire.size} "
-                           f"bytes, found one of {count}")  # fmt: skip
+            self.wire.fail(
+                self._where(field),
+                at,
+                f"expected a text that ends within the file's {self.wire.size} bytes, found one of {count}",
+            )
         return str(self.wire.data[at + 4 : at + 4 + count], "utf-8", "backslashreplace")
 
     def _enum(self, field: str, name: str, number: int) -> str:

@@ -17,9 +17,12 @@ from .wire import Message, wrong
 
 MAIN = "main"
 ARRAYS: dict[str, np.dtype] = {
-    "FLOAT32": np.dtype(np.float32), "DOUBLE": np.dtype(np.float64), "FLOAT16": np.dtype(np.float16),
-    "INT32": np.dtype(np.int32), "INT8": np.dtype(np.int8),
-}  # fmt: skip
+    "FLOAT32": np.dtype(np.float32),
+    "DOUBLE": np.dtype(np.float64),
+    "FLOAT16": np.dtype(np.float16),
+    "INT32": np.dtype(np.int32),
+    "INT8": np.dtype(np.int8),
+}
 
 
 class Feature(NamedTuple):

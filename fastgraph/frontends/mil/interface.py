@@ -42,8 +42,10 @@ def to_graph(reader: Reader) -> Graph:
 def _block(reader: Reader) -> Message:
     blocks = reader.function.block_specializations
     if reader.opset not in blocks:
-        raise ModelError(f"{reader.where}: expected a block for its operator set {reader.opset!r}, "
-                         f"found {', '.join(sorted(blocks)) or 'none'}")  # fmt: skip
+        raise ModelError(
+            f"{reader.where}: expected a block for its operator set {reader.opset!r}, "
+            f"found {', '.join(sorted(blocks)) or 'none'}"
+        )
     if blocks[reader.opset].inputs:
         raise ModelError(f"{reader.where}: expected a block without inputs of its own, found some")
     return blocks[reader.opset]

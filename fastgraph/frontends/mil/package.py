@@ -54,12 +54,16 @@ class Package(NamedTuple):
             raise ModelError(f"{where}: expected its file as '{MODEL_PATH}...', found {name[:80]!r}")
         path = inner(name.removeprefix(MODEL_PATH), where)
         if self.files is None:
-            raise ModelError(f"{where}: its numbers are in another file ({path}), out of reach of an .mlmodel given as "
-                             "bytes; load the .mlpackage by its path, or give the bytes of a zip of it")  # fmt: skip
+            raise ModelError(
+                f"{where}: its numbers are in another file ({path}), out of reach of an .mlmodel given as "
+                "bytes; load the .mlpackage by its path, or give the bytes of a zip of it"
+            )
         data = self.files(posixpath.join(self.folder, path))
         if data is None:
-            raise ModelError(f"{where}: its numbers are in {path}, which is missing; "
-                             "copy the whole package, with its folder of weights")  # fmt: skip
+            raise ModelError(
+                f"{where}: its numbers are in {path}, which is missing; "
+                "copy the whole package, with its folder of weights"
+            )
         return data
 
 
@@ -179,8 +183,9 @@ def _packaged(files: Files, prefix: str, source: str, names: list[str]) -> Packa
     path = posixpath.join(prefix, "Data", item)
     spec = files(path)
     if spec is None:
-        raise ModelError(f"{source}: Manifest.json names the model Data/{item}, which is missing; "
-                         "copy the whole package")  # fmt: skip
+        raise ModelError(
+            f"{source}: Manifest.json names the model Data/{item}, which is missing; copy the whole package"
+        )
     return Package(source, spec.tobytes(), posixpath.dirname(path), files)
 
 
@@ -193,8 +198,10 @@ def _root_item(text: bytes, source: str) -> str:
         if not (isinstance(path, str) and isinstance(version, str)):
             raise TypeError("a path or version that is no text")
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ModelError(f"{source}: Manifest.json does not say where the model is ({type(error).__name__}: {error}); "
-                         "copy the package again") from error  # fmt: skip
+        raise ModelError(
+            f"{source}: Manifest.json does not say where the model is ({type(error).__name__}: {error}); "
+            "copy the package again"
+        ) from error
     if not version.startswith(VERSION):
         raise ModelError(f"{source}: expected a package of format version {VERSION}x, found {version!r}")
     return path

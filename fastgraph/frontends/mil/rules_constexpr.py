@@ -38,8 +38,10 @@ def _along(c: Call, data: np.ndarray, axis: int, parameter: np.ndarray) -> np.nd
     if parameter.size == 1:
         return parameter.reshape((1,) * data.ndim)
     if parameter.shape != data.shape[axis : axis + 1]:
-        c.fail(f"expected a number for each place along axis {axis} of shape {list(data.shape)}, "
-               f"found shape {list(parameter.shape)}")  # fmt: skip
+        c.fail(
+            f"expected a number for each place along axis {axis} of shape {list(data.shape)}, "
+            f"found shape {list(parameter.shape)}"
+        )
     return parameter.reshape([-1 if i == axis else 1 for i in range(data.ndim)])
 
 
@@ -56,8 +58,10 @@ def _offset(c: Call, dims: tuple[int, ...], scale: np.ndarray, offset: np.ndarra
     """The offsets of blocks: 0 without."""
     fits = len(dims) == scale.ndim and all(n and d % n == 0 for d, n in zip(dims, scale.shape, strict=True))
     if not fits or (offset is not None and offset.shape != scale.shape):
-        c.fail(f"expected scales, and offsets of their shape, for blocks of shape {list(dims)}, found "
-               f"{list(scale.shape)} and {None if offset is None else list(offset.shape)}")  # fmt: skip
+        c.fail(
+            f"expected scales, and offsets of their shape, for blocks of shape {list(dims)}, found "
+            f"{list(scale.shape)} and {None if offset is None else list(offset.shape)}"
+        )
     return np.zeros_like(scale) if offset is None else offset
 
 
@@ -122,8 +126,10 @@ def _looked_up(c: Call, codes: np.ndarray, lut: np.ndarray) -> np.ndarray:
     groups = lut.shape[:-2]
     fits = codes.ndim > 0 and len(groups) == codes.ndim
     if not fits or not all(n and d % n == 0 for d, n in zip(codes.shape, groups, strict=True)):
-        c.fail(f"expected palettes [blocks..., numbers, vector] for indices {list(codes.shape)}, "
-               f"found shape {list(lut.shape)}")  # fmt: skip
+        c.fail(
+            f"expected palettes [blocks..., numbers, vector] for indices {list(codes.shape)}, "
+            f"found shape {list(lut.shape)}"
+        )
     numbers, vector = lut.shape[-2:]
     if codes.dtype.kind not in "iu" or (codes.size and not 0 <= int(codes.min()) <= int(codes.max()) < numbers):
         c.fail(f"expected indices of a palette of {numbers} numbers, found {codes.max(initial=0)}")
@@ -165,8 +171,10 @@ def lut_to_sparse(c: Call, indices_mask: np.ndarray, indices_nonzero_data: np.nd
 
 def _dense(c: Call, mask: np.ndarray, elements: np.ndarray) -> np.ndarray:
     if elements.shape != (np.count_nonzero(mask),):
-        c.fail(f"expected an element for each of {np.count_nonzero(mask)} places of the mask, "
-               f"found shape {list(elements.shape)}")  # fmt: skip
+        c.fail(
+            f"expected an element for each of {np.count_nonzero(mask)} places of the mask, "
+            f"found shape {list(elements.shape)}"
+        )
     found = np.zeros(mask.shape, elements.dtype)
     found[mask != 0] = elements
     return found

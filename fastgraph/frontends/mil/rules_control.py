@@ -97,8 +97,10 @@ def while_loop(c: Call) -> list[Value]:
     loop_vars = c.values("loop_vars")
     count = len(loop_vars)
     if len(c.blocks) != 2 or len(c.outputs) != count:
-        c.fail(f"expected two blocks and as many outputs as loop_vars, found {len(c.blocks)} blocks, {len(c.outputs)} "
-               f"outputs and {count} loop_vars")  # fmt: skip
+        c.fail(
+            f"expected two blocks and as many outputs as loop_vars, found {len(c.blocks)} blocks, {len(c.outputs)} "
+            f"outputs and {count} loop_vars"
+        )
     states = c.scope.touched(c.blocks, c.where)
     first, begun = _asked(c, loop_vars, states)
     body = _block(c, 1, None, states)

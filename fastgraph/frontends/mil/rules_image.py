@@ -115,8 +115,9 @@ def resize(c: Call, x: Value, shape: Value, resized_dims: int, sampling_mode: st
     rank = c.rank(x)
     (given,) = extents(shape, 0) if shape.type.shape else (None,)
     if not isinstance(given, int) or not 0 < resized_dims <= min(given, rank):
-        c.fail(f"expected resized_dims from 1 to the numbers of 'shape', of the rank {rank} at most, "
-               f"found {resized_dims}")  # fmt: skip
+        c.fail(
+            f"expected resized_dims from 1 to the numbers of 'shape', of the rank {rank} at most, found {resized_dims}"
+        )
     nearest = interpolation_mode == "nearest"
     sampling = "unalign_corners" if nearest and sampling_mode == "default" else sampling_mode
     axes = tuple(range(rank - resized_dims, rank))

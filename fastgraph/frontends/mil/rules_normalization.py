@@ -80,8 +80,10 @@ def linear(c: Call, x: Value, scale: np.ndarray, zero: np.ndarray | None, axis: 
     axis = axis_in(c, axis, c.rank(x)) if scale.ndim else 0
     count = extents(x, axis)[0] if scale.ndim else None
     if scale.ndim > 1 or zero.shape != scale.shape or (isinstance(count, int) and scale.shape != (count,)):
-        c.fail(f"expected one scale and zero point, or one of each for {count} places along axis {axis}, found shapes "
-               f"{list(scale.shape)} and {list(zero.shape)}")  # fmt: skip
+        c.fail(
+            f"expected one scale and zero point, or one of each for {count} places along axis {axis}, found shapes "
+            f"{list(scale.shape)} and {list(zero.shape)}"
+        )
     if zero.dtype != integers:
         c.fail(f"expected a zero point of {integers}, found {zero.dtype}")
     return c(f"{c.op}_linear", x, scale, zero, axis=axis)

@@ -42,8 +42,9 @@ class _Layer(NamedTuple):
             return None
         array = np.asarray(reals(self.c, value, key), np.float32)
         if array.shape[:1] != (len(order) * self.hidden,):
-            self.c.fail(f"expected {key!r} with {len(order)} parts for {self.hidden} states, "
-                        f"found shape {list(array.shape)}")  # fmt: skip
+            self.c.fail(
+                f"expected {key!r} with {len(order)} parts for {self.hidden} states, found shape {list(array.shape)}"
+            )
         parts = array.reshape(len(order), self.hidden, *array.shape[1:])
         return np.ascontiguousarray(parts[list(order)]).reshape(array.shape)
 

@@ -57,10 +57,13 @@ class Constants:
         if what == "tensor":
             return kind, _immediate(immediate.tensor, kind, where)
         if what == "dictionary":
-            pairs = [(self._part(p.key, where, depth), self._part(p.value, where, depth))
-                     for p in immediate.dictionary.values]  # fmt: skip
-            return kind, {key.item() if isinstance(key, np.ndarray) and key.ndim == 0 else str(key): item
-                          for key, item in pairs}  # fmt: skip
+            pairs = [
+                (self._part(p.key, where, depth), self._part(p.value, where, depth))
+                for p in immediate.dictionary.values
+            ]
+            return kind, {
+                key.item() if isinstance(key, np.ndarray) and key.ndim == 0 else str(key): item for key, item in pairs
+            }
         parts = [self._part(v, where, depth) for v in getattr(immediate, what).values]
         return kind, parts if what == "list" else tuple(parts)
 
@@ -153,17 +156,22 @@ def _blob(file: np.ndarray, offset: int, element: str, size: int, where: str) ->
         found = f"version {version}" if version else "a file cut short"
         raise ModelError(f"{where}: expected weights in blob storage version 2, found {found}; copy the package again")
     if offset < RECORD or offset + RECORD > len(file):
-        raise ModelError(f"{where}: expected a record of {RECORD} bytes at {offset}, "
-                         f"found a file of {len(file)} bytes; copy the package again")  # fmt: skip
+        raise ModelError(
+            f"{where}: expected a record of {RECORD} bytes at {offset}, "
+            f"found a file of {len(file)} bytes; copy the package again"
+        )
     sentinel, code, length, start = unpack("<IIQQ", file[offset : offset + 24].tobytes())
     if sentinel != SENTINEL:
-        raise ModelError(f"{where}: expected a record of a blob at {offset} ({SENTINEL:#x}), found {sentinel:#x}; "
-                         "copy the package again")  # fmt: skip
+        raise ModelError(
+            f"{where}: expected a record of a blob at {offset} ({SENTINEL:#x}), found {sentinel:#x}; "
+            "copy the package again"
+        )
     if TYPES.get(code) != element:
         raise ModelError(f"{where}: expected a blob of {element}, found {TYPES.get(code, f'type {code}')}")
     if length != size:
         raise ModelError(f"{where}: expected a blob of {size} bytes for its type and shape, found {length}")
     if start + length > len(file):
-        raise ModelError(f"{where}: expected {length} bytes at {start}, found a file of {len(file)} bytes; "
-                         "copy the package again")  # fmt: skip
+        raise ModelError(
+            f"{where}: expected {length} bytes at {start}, found a file of {len(file)} bytes; copy the package again"
+        )
     return file[start : start + length]

@@ -59,13 +59,17 @@ def parse(data: bytes, source: str) -> Message:
         raise ModelError(f"{source}: {_no_model(error, data[:64], source)}") from error
     kind = model.WhichOneof("Type")
     if kind is None:
-        raise ModelError(f"{source}: expected a Core ML model with a program, found none of any kind in it; "
-                         "check that the file was written and copied completely")  # fmt: skip
+        raise ModelError(
+            f"{source}: expected a Core ML model with a program, found none of any kind in it; "
+            "check that the file was written and copied completely"
+        )
     if kind != "mlProgram":
         raise UnsupportedError(f"{source}: expected a program (mlProgram), found {_what(kind)}")
     if model.specificationVersion < OLDEST:
-        raise ModelError(f"{source}: expected specification version {OLDEST} or newer of a program, "
-                         f"found {model.specificationVersion}; the file was not written correctly")  # fmt: skip
+        raise ModelError(
+            f"{source}: expected specification version {OLDEST} or newer of a program, "
+            f"found {model.specificationVersion}; the file was not written correctly"
+        )
     return model
 
 

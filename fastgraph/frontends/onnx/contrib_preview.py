@@ -45,8 +45,10 @@ def _applied(c: Call, mod: Graph | None, x: Value) -> Value:
     if mod is None:
         return x
     if len(mod.inputs) != 1 or len(mod.outputs) != 1:
-        c.fail(f"expected score_mod and prob_mod of one input and one output, found {len(mod.inputs)} "
-               f"and {len(mod.outputs)}")  # fmt: skip
+        c.fail(
+            f"expected score_mod and prob_mod of one input and one output, found {len(mod.inputs)} "
+            f"and {len(mod.outputs)}"
+        )
     mod.replace({mod.inputs[0]: x})
     for node in mod.nodes:
         for value in node.outputs:
@@ -102,8 +104,10 @@ def _groups(c: Call, inputs: Sequence[Value], parts: int) -> list[Sequence[Value
     """For each tensor that is optimized, itself and what belongs to it."""
     count, odd = divmod(len(inputs), parts)
     if odd or len(c.outputs) > count * (parts - 1):
-        c.fail(f"expected R, T and {parts} inputs for each tensor, and {parts - 1} outputs, "
-               f"found {len(c.inputs)} and {len(c.outputs)}")  # fmt: skip
+        c.fail(
+            f"expected R, T and {parts} inputs for each tensor, and {parts - 1} outputs, "
+            f"found {len(c.inputs)} and {len(c.outputs)}"
+        )
     return [inputs[i::count] for i in range(count)]
 
 

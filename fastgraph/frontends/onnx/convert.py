@@ -121,8 +121,10 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, label: str, n
         return
     version = scope.opsets.get(domain, 1 if domain else None)
     if version is None:
-        raise ModelError(f"{where}: expected its domain {domain or 'ai.onnx'!r} in opset_import, "
-                         f"found {sorted(scope.opsets)}; the file was not written correctly")  # fmt: skip
+        raise ModelError(
+            f"{where}: expected its domain {domain or 'ai.onnx'!r} in opset_import, "
+            f"found {sorted(scope.opsets)}; the file was not written correctly"
+        )
     op = f"{domain}.{node.op_type}" if domain else node.op_type
     call = Call(op, version, inputs, list(node.output), where, reader, scope.nodes, name)
     try:

@@ -186,8 +186,9 @@ _SELU = {"alpha": float(np.float32(1.6732)), "gamma": float(np.float32(1.0507))}
 
 _TABLE: dict[str, Sequence[Upgrade]] = {
     "Add Sub Mul Div Pow And Or Xor Equal Greater Less": [_broadcast],
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSumSquare":
-        [old(18, inputs={"axes": 1})],
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSumSquare": [
+        old(18, inputs={"axes": 1})
+    ],
     "ReduceSum Squeeze Unsqueeze": [old(13, inputs={"axes": 1})],
     "RNN LSTM GRU": [old(7, dropped=["output_sequence"])],
     "Softmax LogSoftmax Hardmax": [_softmax],
@@ -215,5 +216,5 @@ _TABLE: dict[str, Sequence[Upgrade]] = {
     "TopK": [old(10, inputs={"k": 1})],
     "Upsample": [old(ALWAYS, words={"mode": {"bilinear": "linear"}}), _upsample, _resize],
     "Resize": [_resize],
-}  # fmt: skip
+}
 UPGRADES = {name: upgrades for names, upgrades in _TABLE.items() for name in names.split()}

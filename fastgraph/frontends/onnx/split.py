@@ -68,9 +68,11 @@ def _fields(data: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int
     most = current().limits.nodes
     for count, (number, first, after) in enumerate(fields(read_of(data), at, end)):
         if count == most:
-            raise ModelError(f"ONNX model: a message of more than {most} fields: the file is damaged, or was made to "
-                             "exhaust memory; if it can be trusted, load it with "
-                             f"limits=fastgraph.Limits(nodes={10 * most})")  # fmt: skip
+            raise ModelError(
+                f"ONNX model: a message of more than {most} fields: the file is damaged, or was made to "
+                "exhaust memory; if it can be trusted, load it with "
+                f"limits=fastgraph.Limits(nodes={10 * most})"
+            )
         yield number, at, first, after
         at = after
 

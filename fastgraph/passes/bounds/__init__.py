@@ -1,11 +1,13 @@
-"""Values whose extents depend on data, planned at the greatest that they may have.
+"""Values whose extents depend on data, planned at their upper bounds.
 
-Such a value becomes one of a known shape, and a number for each axis that depends on data: how many of the elements
-along it there are. What lies beyond is whatever came out, and nobody may be harmed by it: indices are cleaned before
-they are used, reductions and products leave it out, and what a run gives is cut to what there is.
+Such a value becomes one of a known shape, with a count for each axis that depends on data: the number of its real
+elements. Elements beyond it are arbitrary, and kept from doing harm: indices are cleaned before they are used,
+reductions and products mask them out, and results are cut to the count.
 
 Given ``y = relu(gather(x, non_zero(m)))`` of m: bool[8]; result ``p, n = bounded_non_zero(m); y = relu(gather(x, p))``,
-of which the first n rows are real. What no rule knows stays as it is, and reads what there is.
+of which the first n rows are real.
+
+Nodes that no rule knows stay, and read values cut to the count.
 """
 
 from __future__ import annotations
@@ -17,9 +19,8 @@ from .visit import visit
 
 
 def bounded(graph: Graph) -> dict[Value, Bounded]:
-    """Let nodes of known shapes stand for those of the graph, as far as it is known how; and what stands for values
-    whose shapes depend on data.
-    """
+    """Replace nodes of a graph by nodes of known shapes, where there is a rule; returns the replacements of values
+    whose shapes depend on data."""
     g = Bounds(graph)
     with g:
         for node in graph.nodes:

@@ -1,4 +1,5 @@
-"""Of bounded values: reading and writing at indices. Those that are not real are 0, or write where nobody reads."""
+"""Rules for bounded values: reading and writing at indices. Indices beyond the count are 0, or write to a row that
+nobody reads."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def gather_nd(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("scatter_elements", "scatter_nd")
 def scatter(g: Bounds, node: Node) -> list[Bounded]:
-    """One more row takes what is not real."""
+    """The result has one more row, to which updates beyond the count are written."""
     data, indices, updates = (g.take(v) for v in node.inputs)
     each = node.op == "scatter_elements"
     last = len(indices.dims) - 1
@@ -111,7 +112,7 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _not_below_zero(g: Bounds, indices: Bounded, dims: Sequence[int]) -> Value:
-    """Indices that count from the front."""
+    """Negative indices, which count from the end, as indices from the front."""
     x, dtype = indices.value, indices.value.type.dtype
     if indices.below is not None or dtype is None or dtype.kind == "u":
         return x

@@ -1,4 +1,4 @@
-"""Where bounded values begin: how many elements there are is found in the run."""
+"""Rules for the operators whose extents depend on data, which give bounded values: a run computes the counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def non_zero(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
     if not x.dims:
         raise Unbounded
-    places, count = g.found(g.masked(x, 0))
+    places, count = g.non_zero(g.masked(x, 0))
     return [Bounded(places, {1: count}, True, Below(0, tuple(x.extents.get(a) for a in range(len(x.dims)))))]
 
 
@@ -34,7 +34,7 @@ def compress(g: Bounds, node: Node) -> list[Bounded]:
         raise Unbounded
     if axis not in extents and wanted.value.type.dims[0] > value.type.dims[axis]:
         raise Unbounded
-    places, count = g.found(g.masked(wanted, 0))
+    places, count = g.non_zero(g.masked(wanted, 0))
     places = g.shape(places, *wanted.value.type.dims)
     return [Bounded(g.pick(value, places, axis), {**extents, axis: count})]
 
@@ -60,7 +60,7 @@ def non_max_suppression(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("listed_places")
 def listed_places(g: Bounds, node: Node) -> list[Bounded]:
-    """(batch, class, place) of each place that is not below 0."""
+    """(batch, class, box) of each index that is not below 0."""
     found = g.take(node.x)
     if found.extents:
         raise Unbounded
@@ -71,7 +71,7 @@ def listed_places(g: Bounds, node: Node) -> list[Bounded]:
         pairs = g.ints(np.zeros((dims[2], 2)))
         places = g.max(found.value, 0)
     else:
-        at, count = g.found(found.value >= 0)
+        at, count = g.non_zero(found.value >= 0)
         rows = g.turn(at, 1, 0)
         pairs = g.cut(rows, 1, 0, 2)
         places = g("gather_nd", found.value, rows, batch_dims=0)
@@ -89,7 +89,7 @@ def top_k(g: Bounds, node: Node) -> list[Bounded]:
     try:
         (wanted,) = g.numbers_of(node.inputs[1]).flat
     except Unbounded:
-        wanted = _checked(g, node, size)
+        wanted = _checked_count(g, node, size)
     if not isinstance(wanted, Extent):
         if there is not None:
             raise Unbounded
@@ -109,8 +109,8 @@ def _within(g: Bounds, a: Extent, b: Extent) -> bool:
     return same(a, b) or b.count in g.within.get(a.count, ())
 
 
-def _checked(g: Bounds, node: Node, size: int) -> Extent:
-    """A number that the run computes, which is an error if the axis has not so many elements."""
+def _checked_count(g: Bounds, node: Node, size: int) -> Extent:
+    """The extent of a number that a run computes; the run fails where it exceeds that of the axis."""
     k = g.fixed(node.inputs[1])
     if k.type.dtype != np.int64 or node.x in g.known:
         raise Unbounded
@@ -141,7 +141,7 @@ def constant_of_shape(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("unique")
 def unique(g: Bounds, node: Node) -> list[Bounded]:
-    """Sorted, those that differ from the one before; unsorted, by where they are first."""
+    """Sorted: elements that differ from the one before; unsorted: the same in the order of their first indices."""
     x, axis = g.take(node.x), attr(node, "axis")
     dtype = x.value.type.dtype
     if x.extents or axis is not None and len(x.dims) != 1 or dtype is None or dtype.kind not in "iuf":
@@ -156,12 +156,12 @@ def unique(g: Bounds, node: Node) -> list[Bounded]:
     if dtype.kind == "f":  # NaN is the same as NaN
         same_ = same_ | (g("is_nan", by_value) & g("is_nan", previous))
     new = ~same_ | (np.arange(n) == 0)
-    starts, count = g.found(new)
+    starts, count = g.non_zero(new)
     own = g.pick(places, g.shape(starts, n))
     firsts, rank = own, _scattered(g, places, _ranks(g, new), n)
     if not attr(node, "sorted"):
         met = _scattered(g, places, g.cast(new, np.int64), n)
-        firsts, count = g.found(met)
+        firsts, count = g.non_zero(met)
         firsts = g.shape(firsts, n)
         # The place among all first ones of that of the equal elements.
         rank = g.pick(g.pick(_ranks(g, met), own), rank)
@@ -173,7 +173,7 @@ def unique(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _ranks(g: Bounds, new: Value) -> Value:
-    """How many are new up to each, less one."""
+    """The number of set elements up to each, less one."""
     return g("cum_sum", g.cast(new, np.int64), g.ints(0)) - 1
 
 
@@ -184,18 +184,21 @@ def _scattered(g: Bounds, places: Value, values: Value, n: int) -> Value:
 # -- branches
 
 INDEXED = frozenset("gather gather_nd gather_elements scatter_elements scatter_nd".split())
-"""In a branch that is not taken they could meet an index that is out of range."""
+"""Operators that, computed for a branch that is not taken, could read an index out of range."""
 
 
 @follows("if")
 def branches(g: Bounds, node: Node) -> list[Bounded]:
-    """Where one branch gives results without elements, the other's, with none of them real if that is not taken."""
+    """An `if` one of whose branches gives empty results becomes the other's nodes; their counts are 0 when it is not
+    taken."""
     condition = g.shape(g.fixed(node.x))
     bodies: list[Graph] = [attr(node, name) for name in BRANCHES]
     for empty, other in ((0, 1), (1, 0)):
         if all(_nothing(g, v) for v in bodies[empty].outputs):
-            return [_taken(g, condition, empty == 1, none, some) for none, some in
-                    zip(bodies[empty].outputs, _inlined(g, bodies[other]), strict=True)]  # fmt: skip
+            return [
+                _if_taken(g, condition, empty == 1, none, some)
+                for none, some in zip(bodies[empty].outputs, _inlined(g, bodies[other]), strict=True)
+            ]
     raise Unbounded
 
 
@@ -204,7 +207,8 @@ def _nothing(g: Bounds, value: Value) -> bool:
 
 
 def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
-    """What a body gives, of nodes that can be run whether it is taken or not."""
+    """The results of a body's nodes, written into the graph around it; Unbounded where they can't run unless it is
+    taken."""
     for node in body.nodes:
         plain = node.op in RULES or OPS[node.op].layout is Layout.EACH
         if not plain or node.graphs or not visit(g, node, keep=False):
@@ -218,8 +222,8 @@ def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
     return [g.take(v) for v in body.outputs]
 
 
-def _taken(g: Bounds, condition: Value, wanted: bool, none: Value, some: Bounded) -> Bounded:
-    """`some` if the condition is as wanted, else nothing."""
+def _if_taken(g: Bounds, condition: Value, wanted: bool, none: Value, some: Bounded) -> Bounded:
+    """`some` if the condition is as wanted, else no elements."""
     dims = none.type.dims
     if len(dims) != len(some.dims) or none.type.dtype != some.value.type.dtype:
         raise Unbounded

@@ -1,4 +1,4 @@
-"""Integers that say shapes, as numbers and extents: what nodes make of them is known where shapes are asked for."""
+"""Rules for integers that describe shapes: what nodes compute of them is followed as numbers and extents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MOVES = frozenset(
     "gather slice strided_slice concat squeeze unsqueeze reshape identity expand transpose flatten".split()
 )
 KINDS = ("int64", "int32", "float32", "float64")
-"""What holds extents without rounding them, which are below 2 ** 24."""
+"""Element types that hold extents, which are below 2 ** 24, without rounding."""
 
 
 def counted(g: Bounds, node: Node) -> np.ndarray | None:
-    """What a node gives, if that is numbers and extents."""
+    """A node's result as numbers and extents; None where it isn't made of these."""
     if node.op in ("shape", "size"):
         dims = g.take(node.x).dims
         if node.op == "size":
@@ -47,7 +47,7 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
 
 
 def _moved(node: Node, values: list[Any]) -> np.ndarray:
-    """Numbers that a node only moves: where they go is found with their positions instead of them."""
+    """The result of a node that only moves numbers: its reference runs on their indices."""
     data = values if node.op == "concat" else values[:1]
     pool = np.array([None, *(n for v in data for n in v.flat)], object)[1:]
     ends = np.cumsum([0, *(v.size for v in data)])
@@ -91,7 +91,7 @@ def _each(function: Callable[[Dim, Dim], Dim], a: np.ndarray, b: np.ndarray) -> 
 
 
 def computed(g: Bounds, op: str, operands: tuple[Dim, Dim], most: int) -> Extent:
-    """An extent that is computed of others."""
+    """The extent that an operator computes from two."""
     if not 0 <= most < 1 << 24:
         raise Unbounded
     return Extent(g(op, *(n.count if isinstance(n, Extent) else g.ints(n) for n in operands)), most)
@@ -151,7 +151,7 @@ def total(g: Bounds, a: Dim, b: Dim) -> Dim:
 
 
 def product(g: Bounds, a: Dim, b: Dim) -> Dim:
-    """The product; of two extents it is none that is known."""
+    """The product of two; Unbounded where both depend on data."""
     if not isinstance(a, Extent):
         a, b = b, a
     if not isinstance(a, Extent):
@@ -167,7 +167,7 @@ def product(g: Bounds, a: Dim, b: Dim) -> Dim:
 
 
 def quotient(g: Bounds, a: Dim, b: Dim) -> Dim:
-    """a / b where that leaves nothing."""
+    """a / b; Unbounded where there may be a remainder."""
     if isinstance(b, Extent) or not _whole(a, b) or b < 1:
         raise Unbounded
     if not isinstance(a, Extent):

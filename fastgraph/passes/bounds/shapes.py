@@ -1,4 +1,4 @@
-"""Bounded values in other shapes, split and joined. What is real keeps to the front of its axes."""
+"""Rules for bounded values: reshapes, splits and concatenations. Real elements keep to the front of their axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, most_of,
 
 
 def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:
-    """x whose axes went elsewhere: `axes` says where to."""
+    """`value`, whose elements are x's with axis a at axes[a], with x's extents."""
     below = x.below
     if below is not None:
         below = Below(axes[below.axis], below.extents) if below.axis in axes else below.for_all()
@@ -76,14 +76,14 @@ def reshape(g: Bounds, node: Node) -> list[Bounded]:
         target = [x.dims[i] if n == 0 else n for i, n in enumerate(target)]
     if -1 in target:
         at = target.index(-1)
-        target[at] = _left(g, x.dims, [n for i, n in enumerate(target) if i != at])
+        target[at] = _remaining(g, x.dims, [n for i, n in enumerate(target) if i != at])
     if -1 in target:
         raise Unbounded
     return [_reshaped(g, node, x, target)]
 
 
-def _left(g: Bounds, dims: Sequence[Dim], given: Sequence[Dim]) -> Dim:
-    """What -1 stands for beside the given extents."""
+def _remaining(g: Bounds, dims: Sequence[Dim], given: Sequence[Dim]) -> Dim:
+    """The extent of -1 beside the given extents."""
     dims, given = list(dims), list(given)
     for n in [n for n in given if isinstance(n, Extent)]:
         found = next((i for i, m in enumerate(dims) if isinstance(m, Extent) and same(m, n)), None)
@@ -95,14 +95,14 @@ def _left(g: Bounds, dims: Sequence[Dim], given: Sequence[Dim]) -> Dim:
 
 
 def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
-    """x in another shape whose extent, of the only axis that has one, follows as many elements as before."""
+    """x in another shape. One axis may depend on data, before and after, with the same number of elements."""
     if not x.extents:
         if any(isinstance(n, Extent) for n in target):
             raise Unbounded
         return Bounded(g.shape(x.value, *(int(n) for n in target)))  # type: ignore[arg-type]
     ends = extents_of(target)
     if len(x.extents) != 1 or len(ends) != 1:
-        return _side_by_side(g, node, x, target)
+        return _ones_moved(g, node, x, target)
     (axis, extent), (end,) = *x.extents.items(), ends
     dims, size = x.value.type.dims, target[end]
     assert isinstance(size, Extent)
@@ -116,8 +116,8 @@ def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bound
     return Bounded(g.shape(x.value, *plain), {end: size}, x.clean, below)
 
 
-def _side_by_side(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
-    """A reshape that only puts axes of 1 in or out."""
+def _ones_moved(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
+    """A reshape that only adds or drops axes of extent 1."""
     old = [(a, n) for a, n in enumerate(x.dims) if n != 1 or isinstance(n, Extent)]
     new = [(a, n) for a, n in enumerate(target) if n != 1 or isinstance(n, Extent)]
     if len(old) != len(new) or any(m != n for (_, m), (_, n) in zip(old, new, strict=True)):
@@ -194,10 +194,11 @@ def concat(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def joined(g: Bounds, sizes: Sequence[Dim]) -> tuple[Value, Extent]:
-    """Where the real elements of parts are, that lie one after the other; zeros follow. And how many there are."""
+    """(indices, count) that gather the real elements of padded parts which lie one after the other; zeros fill the
+    indices up."""
     room = most_of(sizes)
     counts = np.empty(len(sizes), object)
     counts[:] = sizes
     limits = g.pick(g.stacked(counts), g.ints(np.repeat(np.arange(len(room)), room)))
-    places, count = g.found(g("less", g.ints(np.concatenate([np.arange(n) for n in room])), limits))
+    places, count = g.non_zero(g("less", g.ints(np.concatenate([np.arange(n) for n in room])), limits))
     return g.shape(places, sum(room)), count

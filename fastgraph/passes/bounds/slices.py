@@ -1,4 +1,4 @@
-"""Slices of bounded values; and those of others whose ends depend on data, of at most as many elements as x."""
+"""Rules for slices of bounded values, and for slices of others at computed ends, bounded by x's extents."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded
 
 FAR = 1 << 40
-"""An end that lies behind every axis."""
+"""An end behind the last element of any axis."""
 
 
 class Cut(NamedTuple):
-    """What is taken of an axis. Values are scalars that the run computes."""
+    """A slice of one axis. A start or end that is a Value is a scalar that the run computes."""
 
     axis: int
     start: Dim | Value
@@ -29,7 +29,7 @@ class Cut(NamedTuple):
 @follows("slice")
 def slice_(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
-    starts, ends = (_ends(g, v) for v in node.inputs[1:3])
+    starts, ends = (_elements(g, v) for v in node.inputs[1:3])
     axes = axes_of(node, g.ints_of(node, 3) or range(len(starts)), len(x.dims))
     steps = g.ints_of(node, 4) or [1] * len(starts)
     for cut in map(Cut, axes, starts, ends, steps):
@@ -37,8 +37,8 @@ def slice_(g: Bounds, node: Node) -> list[Bounded]:
     return [x]
 
 
-def _ends(g: Bounds, value: Value | None) -> list[Dim | Value]:
-    """The numbers of a vector, as far as they are known."""
+def _elements(g: Bounds, value: Value | None) -> list[Dim | Value]:
+    """The elements of a vector: numbers and extents where these are known, else scalars that the run computes."""
     try:
         return list(g.numbers_of(value).reshape(-1))
     except Unbounded:
@@ -50,7 +50,7 @@ def _ends(g: Bounds, value: Value | None) -> list[Dim | Value]:
 @follows("strided_slice")
 def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
-    starts, ends = (_ends(g, v) for v in node.inputs[1:3])
+    starts, ends = (_elements(g, v) for v in node.inputs[1:3])
     steps = g.ints_of(node, 3) or []
     if attr(node, "ellipsis_mask") or attr(node, "new_axis_mask") or not len(starts) == len(ends) == len(steps):
         raise Unbounded
@@ -87,7 +87,7 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
             raise Unbounded
         stop = least(g, have, end)
         plain = min(stop.most if isinstance(stop, Extent) else int(stop), x.value.type.dims[axis])
-        kept = stop if start == 0 else _minus(g, stop, int(start))
+        kept = stop if start == 0 else _without_first(g, stop, int(start))
         extents.pop(axis, None)
         if isinstance(kept, Extent):
             extents[axis] = kept
@@ -97,25 +97,25 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     return Bounded(value, extents, x.clean and not isinstance(end, Extent), below)
 
 
-def _minus(g: Bounds, a: Dim, n: int) -> Dim:
-    """What is left of an extent without its first n."""
+def _without_first(g: Bounds, a: Dim, n: int) -> Dim:
+    """The extent without its first n elements."""
     if not isinstance(a, Extent):
         return max(a - n, 0)
     return Extent(g.max(a.count - n, 0), max(a.most - n, 0))
 
 
 def _computed(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
-    """A gather of the places from the start on, as many as lie before the end."""
+    """A slice with computed ends: a gather from the start on, whose count is end - start."""
     axis, size = cut.axis, x.value.type.dims[cut.axis]
     if cut.step != 1 or axis in x.extents or not size:
         raise Unbounded
-    start, end = (_place(g, n, size) for n in (cut.start, cut.end))
+    start, end = (_clamped_index(g, n, size) for n in (cut.start, cut.end))
     extents = {**x.extents, axis: Extent(g.max(end - start, 0), size)}
     return Bounded(g.pick(x.value, g.min(np.arange(size) + start, size - 1), axis), extents)
 
 
-def _place(g: Bounds, n: Dim | Value, size: int) -> Value:
-    """A start or an end, from 0 to `size`; below 0 it counts from behind."""
+def _clamped_index(g: Bounds, n: Dim | Value, size: int) -> Value:
+    """A start or an end as an index from 0 to `size`; negative ones count from the end."""
     if isinstance(n, Extent):
         place = n.count
     elif isinstance(n, Value):

@@ -1,4 +1,4 @@
-"""What a sweep over a graph whose shapes depend on data knows and writes, and the rules that go by it."""
+"""The state of a sweep over a graph whose shapes depend on data, and the registry of its rules."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ RULES = Families(__package__, {
         conv conv_transpose max_pool average_pool lp_pool
     """,
 }, _rules)  # fmt: skip
-"""Of operators that are none of one element each (`Layout.EACH`)."""
+"""The rules of operators whose layout is not `Layout.EACH`."""
 
 
 def follows(*ops: str) -> Callable[[Rule], Rule]:
-    """Register the decorated rule for these operators; `RULES` names them, too. It gives what the node does, of values
-    that it wrote, or raises Unbounded.
-    """
+    """Register the decorated rule for these operators. It writes the node's work and returns its results, or raises
+    Unbounded."""
 
     def add(rule: Rule) -> Rule:
         _rules.update(dict.fromkeys(ops, rule))
@@ -48,10 +47,10 @@ def follows(*ops: str) -> Callable[[Rule], Rule]:
 
 
 class Bounds(Rewriter):
-    """What a sweep over a graph has written, and what it knows.
+    """A graph that is written, and facts about its values.
 
-    `known`: of values, by the original. `numbers`: what integers are known to be, each a number or an extent.
-    `instead`: what stands for values whose shape turned out to be known. `node`: the node at hand.
+    `known`: the bounded value of an original one. `numbers`: integers as numbers and extents. `instead`: replacements
+    of values whose shapes turned out to be known. `node`: the node at hand.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -72,20 +71,19 @@ class Bounds(Rewriter):
     # -- what has been written
 
     def saved(self) -> tuple[int, ...]:
-        """How much has been written, and is known: entries are only added."""
+        """The numbers of nodes and facts so far, for `restore`: entries are only added."""
         return len(self.nodes), *map(len, self._facts)
 
     def restore(self, saved: tuple[int, ...]) -> None:
-        """Forget all since then."""
+        """Drop all nodes and facts added since `saved`."""
         del self.nodes[saved[0] :]
         for facts, count in zip(self._facts, saved[1:], strict=True):
             while len(facts) > count:
                 facts.popitem()
 
     def keep(self, node: Node, ready: bool = True) -> None:
-        """Write a node as it is; `ready`: all that it reads is known. One that gives anything of a shape that is not
-        known is left to NumPy as a whole: nothing native can read what else it gives.
-        """
+        """Write a node as it is; `ready`: whether native steps compute all its operands. A node with any result of
+        unknown shape is left to NumPy as a whole."""
         self.nodes.append(node)
         if ready and all(v.type.concrete for v in node.outputs):
             self._ready.update(node.outputs)
@@ -96,7 +94,7 @@ class Bounds(Rewriter):
     # -- what rules ask
 
     def written(self, value: Value) -> Value:
-        """The value, written where all that is known of it is its numbers."""
+        """The value; written as a constant or a stack of counts where only its numbers are known."""
         numbers = self.numbers.get(value)
         if numbers is not None and value not in self.instead:
             assert value.type.dtype is not None
@@ -104,7 +102,7 @@ class Bounds(Rewriter):
         return self.instead.get(value, value)
 
     def take(self, value: Value | None) -> Bounded:
-        """What is known of an operand. Unbounded if that is nothing."""
+        """The bounded value of an operand. Unbounded where there is none."""
         if value is None:
             raise Unbounded
         value = self.written(value)
@@ -125,7 +123,7 @@ class Bounds(Rewriter):
         return found.value
 
     def numbers_of(self, value: Value | None) -> np.ndarray:
-        """What an operand is known to hold: numbers and extents. Unbounded if it isn't."""
+        """The numbers and extents that an operand holds. Unbounded where these are not known."""
         found = None if value is None else self.numbers.get(value)
         if found is None:
             data = None if value is None else self.instead.get(value, value).data
@@ -135,7 +133,7 @@ class Bounds(Rewriter):
         return found
 
     def ints_of(self, node: Node, index: int) -> list[int] | None:
-        """The numbers that an input is; None if there is none."""
+        """The numbers that an input holds; None if there is no such input."""
         if not node.has(index):
             return None
         found = list(self.numbers_of(node.inputs[index]).flat)
@@ -164,7 +162,8 @@ class Bounds(Rewriter):
         return self.several(op, 1, *operands, **attrs)[0]
 
     def several(self, op: str, results: Any, /, *operands: Operand, **attrs: Any) -> list[Value]:
-        """The same node of the same operands is written once, so that what is equal in every run is one value."""
+        """The results of a node; the same operator of the same operands is written once, so that equal values are the
+        same value."""
         inputs = self._node(op, operands, [], attrs).inputs
         key = op, results, *inputs, str(sorted(attrs.items()))
         if key not in self.memo:
@@ -173,23 +172,23 @@ class Bounds(Rewriter):
         return found
 
     def again(self, node: Node, *inputs: Value | None) -> list[Value]:
-        """The results of the same node of other operands."""
+        """The results of the same operator and attributes for other operands."""
         return self.several(node.op, len(node.outputs), *inputs, **node.attrs)
 
     def ints(self, numbers: Any) -> Value:
         return self.held(np.asarray(numbers, np.int64))
 
     def stacked(self, numbers: np.ndarray) -> Value:
-        """Numbers and extents as a value of int64."""
+        """Numbers and extents as an int64 vector."""
         flat = [n.count if isinstance(n, Extent) else self.ints(int(n)) for n in numbers.flat]
         return self.shape(self.join([self.shape(v, 1) for v in flat], axis=0), *numbers.shape)
 
     def real(self, extent: Extent) -> Value:
-        """Which of the places along an axis are real: bool [most]."""
+        """A mask of the real elements along an axis: bool [most]."""
         return self("less", np.arange(extent.most), extent.count)
 
     def masked(self, x: Bounded, fill: Any, axes: Iterable[int] | None = None) -> Value:
-        """The value, with `fill` where elements are not real along these axes, or any."""
+        """The value with `fill` in place of elements that are not real along these axes (None: any axis)."""
         value, rank = x.value, len(x.value.type.dims)
         for axis, extent in x.extents.items():
             if axes is None or axis in axes:
@@ -197,8 +196,8 @@ class Bounds(Rewriter):
                 value = self.choose(self.shape(self.real(extent), *column), value, fill)
         return value
 
-    def found(self, x: Value) -> tuple[Value, Extent]:
-        """The places of what is not 0, [rank, elements] with zeros behind, and how many there are."""
+    def non_zero(self, x: Value) -> tuple[Value, Extent]:
+        """(indices [rank, elements] of the elements that are not 0, filled up with zeros; their count)."""
         if not x.type.size or 8 * x.type.size * len(x.type.dims) > self.limit:
             raise Unbounded
         places, count = self.several("bounded_non_zero", 2, x)

@@ -1,4 +1,4 @@
-"""Bounded values in computations: what is not real is left out where elements along a bounded axis are summed."""
+"""Rules for computations on bounded values: reductions mask elements that are not real."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .values import Bounded, Dim, Extent, Unbounded, same
 
 
 def elementwise(g: Bounds, node: Node) -> list[Bounded]:
-    """Of each element one. Operands meet along an axis if they have as many elements there in every run."""
+    """Elementwise operators; along each axis their operands must have the same extent in every run."""
     if OPS[node.op].layout is not Layout.EACH:
         raise Unbounded
     parts = g.takes(node.inputs)
@@ -29,7 +29,7 @@ def elementwise(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def broadcast(parts: Sequence[Bounded], less: int = 0) -> dict[int, Extent]:
-    """The extents of what is broadcast, but for the last `less` axes."""
+    """The extents that operands broadcast to, without the last `less` axes."""
     rank = max(len(p.dims) for p in parts)
     found: dict[int, Extent] = {}
     for axis in range(rank - less):
@@ -47,7 +47,7 @@ FILLS = {
     "reduce_sum": 0, "reduce_mean": 0, "reduce_prod": 1, "reduce_l1": 0, "reduce_l2": 0, "reduce_sum_square": 0,
     "reduce_log_sum": 0, "reduce_log_sum_exp": -np.inf,
 }  # fmt: skip
-"""What changes nothing."""
+"""The identity of each reduction, by which masked elements don't count."""
 
 
 def _fill(node: Node, dtype: np.dtype) -> float:
@@ -79,7 +79,7 @@ def reduction(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _count(g: Bounds, x: Bounded, axes: Sequence[int]) -> Value:
-    """How many elements are reduced to one, as a number of x's type."""
+    """The number of elements that are reduced to one, in x's element type."""
     if x.value.type.dtype is None or x.value.type.dtype.kind != "f":
         raise Unbounded
     y = g.ints(np.prod([x.value.type.dims[a] for a in axes if a not in x.extents]))
@@ -107,7 +107,7 @@ def arg_extreme(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("cum_sum", "cum_prod")
 def running(g: Bounds, node: Node) -> list[Bounded]:
-    """What comes later changes nothing before it."""
+    """Running sums and products: elements behind the count don't affect those before."""
     x, axis = g.take(node.x), g.ints_of(node, 1)
     if axis is None or attr(node, "reverse") and axis[0] % len(x.dims) in x.extents:
         raise Unbounded
@@ -116,7 +116,7 @@ def running(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("layer_normalization", "gemm", "conv", "conv_transpose", "max_pool", "average_pool", "lp_pool")
 def by_row(g: Bounds, node: Node) -> list[Bounded]:
-    """What is computed for each row, or each element of a batch, by itself."""
+    """Operators that compute each row, or each element of a batch, on its own."""
     x, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
     rows = attr(node, "axis") % len(x.dims) if node.op == "layer_normalization" else 1
     bias = others[1] if node.op == "gemm" and len(others) > 1 else None
@@ -145,7 +145,7 @@ def matmul(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("einsum")
 def einsum(g: Bounds, node: Node) -> list[Bounded]:
-    """Axes of one name have as many elements; what is not real of those that the result lacks is left out."""
+    """Axes of one name have the same extent; axes that are summed are masked."""
     parts = [g.take(v) for v in node.inputs]
     terms, result = terms_of(node, len(parts))
     dims: dict[str, Dim] = {}

@@ -1,4 +1,4 @@
-"""What is known of a value whose extents depend on data."""
+"""Facts about values whose extents depend on data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...ir import Value
 
 
 class Extent:
-    """How many elements there are along an axis: an int64 scalar of the graph, from 0 to `most`."""
+    """The number of real elements along an axis: an int64 scalar of the graph, from 0 to `most`."""
 
     __slots__ = ("count", "most")
 
@@ -27,38 +27,35 @@ Dim: TypeAlias = int | Extent
 
 
 def most_of(dims: Iterable[Dim]) -> list[int]:
-    """The extents that these may have at most."""
+    """The upper bounds of extents."""
     return [n.most if isinstance(n, Extent) else int(n) for n in dims]
 
 
 def extents_of(dims: Iterable[Dim]) -> dict[int, Extent]:
-    """Those that depend on data, by axis."""
+    """The extents that depend on data, by axis."""
     return {axis: n for axis, n in enumerate(dims) if isinstance(n, Extent)}
 
 
 def same(a: Extent | None, b: Extent | None) -> bool:
-    """Whether two axes have as many elements in every run."""
+    """Whether two axes have the same extent in every run."""
     return a is not None and b is not None and a.count is b.count
 
 
 class Below(NamedTuple):
-    """Of a value of indices that none is below 0, and which extents they stay below (None: nothing is said): one for
-    each place along `axis`, or one for all of them (None).
-    """
+    """Limits of indices, none of which is negative: the extents that they stay below (None: no limit), one for each
+    position along `axis`, or one for all (axis None)."""
 
     axis: int | None
     extents: tuple[Extent | None, ...]
 
     def for_all(self) -> Below | None:
-        """The same of a value that has the axis no more; None where places along it differ."""
+        """The limits without their axis; None where they differ along it."""
         return Below(None, self.extents) if self.axis is None or len(self.extents) == 1 else None
 
 
 class Bounded(NamedTuple):
-    """A value whose type is concrete, and how many of its elements are real along some of its axes.
-
-    `clean`: all others are 0.
-    """
+    """A value of a concrete type, with the extents of its real elements along some axes. `clean`: all other elements
+    are 0."""
 
     value: Value
     extents: Mapping[int, Extent] = {}
@@ -71,4 +68,4 @@ class Bounded(NamedTuple):
 
 
 class Unbounded(Exception):
-    """What a rule raises when it does not know how to go on; the node stays as it is."""
+    """Raised by a rule that does not apply; the node then stays as it is."""

@@ -1,4 +1,4 @@
-"""What stands for a node whose shapes depend on data: what its rule writes, or the node itself."""
+"""The replacement of a node whose shapes depend on data, by its rule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .values import Bounded, Extent, Unbounded
 
 
 def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
-    """Write what stands for a node; if it is not known what does, the node itself if it is to be kept."""
+    """Write the replacement of a node, or where there is none the node itself if `keep`. Whether there is one."""
     before, g.node = g.saved(), node
     reads = read_by(node)
     fixed = all(g.is_ready(v) for v in reads)

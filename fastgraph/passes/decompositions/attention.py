@@ -1,4 +1,5 @@
-"""Attention as its kernel has it: f32, one result, keys and values in one piece, a mask with something for each key."""
+"""Attention in the form that its kernel takes: f32, one result, concatenated keys and values, a mask that covers all
+keys."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def _operands(node: Node) -> list[Value | None]:
 
 
 def _known(node: Node) -> bool:
-    """Whether shapes are numbers, none is 0 but that of the keys, and floats are f32; a softmax may be f64."""
+    """Whether shapes are numbers, only the number of keys may be 0, and floats are f32; the softmax may be f64."""
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     if not all(v.type.concrete for v in values) or not node.x.type.size:
         return False
@@ -62,7 +63,7 @@ def attention_alone(g: Sweep, node: Node) -> bool:
 
 
 def _mask(g: Sweep, mask: Value, keys: int) -> Value:
-    """A mask of other numbers in f32; one for fewer keys hides the others, and one for all is repeated."""
+    """A mask of other numbers in f32. One for fewer keys is extended by -inf, one for all keys is repeated."""
     mask = mask if mask.type.dtype == BOOL else g.cast(mask, F32)
     *lead, n = mask.type.dims
     if n == 1:
@@ -71,13 +72,13 @@ def _mask(g: Sweep, mask: Value, keys: int) -> Value:
 
 
 def _joined(g: Sweep, node: Node, value: Value, past: Value | None) -> Value:
-    """All keys or values, [images, heads, rows, size]."""
+    """Past and new keys or values concatenated, [images, heads, rows, size]."""
     heads = _split(g, value, attr(node, "kv_num_heads"))
     return heads if past is None or not past.type.size else g.join([past, heads], axis=2)
 
 
 def _split(g: Sweep, value: Value, heads: int | None) -> Value:
-    """[images, rows, heads * size] as [images, heads, rows, size]; so it may be already."""
+    """[images, rows, heads * size] as [images, heads, rows, size]; values that have this shape stay."""
     dims = value.type.dims
     if len(dims) == 4:
         return value
@@ -89,7 +90,7 @@ def _split(g: Sweep, value: Value, heads: int | None) -> Value:
 
 
 def _scores_known(node: Node) -> bool:
-    """Whether it is known which keys each query sees, as far as its scores depend on that."""
+    """Whether the keys that each query sees are known, as far as the scores depend on them."""
     mode, valid = attr(node, "qk_matmul_output_mode"), _operands(node)[6]
     return mode < 2 or valid is None or valid.data is not None
 

@@ -14,7 +14,7 @@ from ...rules.sweep import Sweep
 
 @rule("common", "depth_to_space", quantized=True)
 def depth_to_space(g: Sweep, node: Node) -> bool:
-    """Channels become blocks of pixels: reshape, transpose, reshape."""
+    """Channels as blocks of pixels: reshape, transpose, reshape."""
     if not node.x.type.concrete or not node.x.type.size:
         return False
     (n, *space, c), b = node.x.type.dims, attr(node, "blocksize")
@@ -28,7 +28,7 @@ def depth_to_space(g: Sweep, node: Node) -> bool:
 
 @rule("common", "space_to_depth", quantized=True)
 def space_to_depth(g: Sweep, node: Node) -> bool:
-    """Blocks of pixels become channels: reshape, transpose, reshape."""
+    """Blocks of pixels as channels: reshape, transpose, reshape."""
     if not node.x.type.concrete or not node.x.type.size:
         return False
     (n, *space, c), b = node.x.type.dims, attr(node, "blocksize")
@@ -40,7 +40,7 @@ def space_to_depth(g: Sweep, node: Node) -> bool:
 
 @rule("common", "space_to_batch", quantized=True)
 def space_to_batch(g: Sweep, node: Node) -> bool:
-    """Places within a block become batches: pad, reshape, transpose, reshape."""
+    """Positions within a block as batches: pad, reshape, transpose, reshape."""
     if not _fixed(node):
         return False
     block, pairs = _blocked(node)
@@ -55,7 +55,7 @@ def space_to_batch(g: Sweep, node: Node) -> bool:
 
 @rule("common", "batch_to_space", quantized=True)
 def batch_to_space(g: Sweep, node: Node) -> bool:
-    """Batches become places within a block: reshape, transpose, reshape, slice."""
+    """Batches as positions within a block: reshape, transpose, reshape, slice."""
     if not _fixed(node):
         return False
     block, pairs = _blocked(node)
@@ -71,7 +71,7 @@ def batch_to_space(g: Sweep, node: Node) -> bool:
 
 
 def _fixed(node: Node) -> bool:
-    """Whether the block and what is padded or cropped are constant."""
+    """Whether the block, and the padding or crop, are constant."""
     sizes = node.out.type.concrete and node.out.type.size and node.x.type.size
     return bool(sizes) and node.const(1) is not None and node.const(2) is not None
 

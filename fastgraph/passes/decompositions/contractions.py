@@ -20,8 +20,10 @@ Axes = tuple[str, ...]
 
 @rule("rare", "einsum")
 def einsum(g: Sweep, node: Node) -> bool:
-    """Given ``y = einsum(a, b) {equation="bij,bkj->bik"}``; result ``y = matmul(a, transpose(b))``: operand by operand,
-    axes that nobody else has are summed, shared ones are the matrices' own or number them.
+    """Given ``y = einsum(a, b) {equation="bij,bkj->bik"}``; result ``y = matmul(a, transpose(b))``.
+
+    Operands are multiplied one by one: axes of one operand alone are summed first; shared ones become rows, columns,
+    the summed axis, or number the matrices.
     """
     values = [v for v in node.inputs if v is not None]
     if not known(*values, node.out) or values[0].type.dtype is None or values[0].type.dtype.kind not in "iuf":
@@ -82,13 +84,13 @@ def _plain(g: Sweep, x: Value, axes: Axes, sizes: dict[str, int]) -> tuple[Value
 
 
 def _summed(g: Sweep, x: Value, axes: Axes, wanted: set[str]) -> tuple[Value, Axes]:
-    """x, summed over the axes that nobody wants."""
+    """x summed over the axes that are in no other operand and not in the result."""
     gone = [i for i, axis in enumerate(axes) if axis not in wanted]
     return g.sum(x, gone), tuple(axis for axis in axes if axis in wanted)
 
 
 def _product(g: Sweep, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: set[str]) -> tuple[Value, Axes]:
-    """The products of both, summed over what both have and nobody wants later."""
+    """The product of both, summed over shared axes that no later operand and not the result has."""
     shared = [axis for axis in a_axes if axis in b_axes]
     batch, inner = [axis for axis in shared if axis in later], [axis for axis in shared if axis not in later]
     rows = [axis for axis in a_axes if axis not in shared]
@@ -112,7 +114,7 @@ def _product(g: Sweep, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: se
 
 @rule("pads", "matmul")
 def spread_matmul(g: Sweep, node: Node) -> bool:
-    """Given ``y = a @ b`` of stacks of matrices that are spread over one another; result the product of two alike."""
+    """Given ``y = a @ b`` of stacks of matrices that broadcast to one another; result the product of equal stacks."""
     a, b = node.inputs[:2]
     assert a is not None and b is not None
     if len(node.inputs) > 2 or not all(v.type.concrete and v.type.size for v in (a, b, node.out)):
@@ -122,11 +124,11 @@ def spread_matmul(g: Sweep, node: Node) -> bool:
     stack = node.out.type.dims[:-2]
     if a.type.dims[:-2] == b.type.dims[:-2] or (*stack, a.type.dims[-2], b.type.dims[-1]) != node.out.type.dims:
         return False
-    return g.again(node, [_spread(g, a, stack), _spread(g, b, stack)])
+    return g.again(node, [_expanded(g, a, stack), _expanded(g, b, stack)])
 
 
-def _spread(g: Sweep, value: Value, stack: tuple[int, ...]) -> Value:
-    """As many matrices as the stack has."""
+def _expanded(g: Sweep, value: Value, stack: tuple[int, ...]) -> Value:
+    """The matrices expanded to the extents of the stack."""
     dims = (*stack, *value.type.dims[-2:])
     if value.data is not None and value.type.dims != dims:
         return constant(value, np.ascontiguousarray(np.broadcast_to(value.data, dims)), "spread")

@@ -1,4 +1,4 @@
-"""Operators that are others in disguise."""
+"""Operators that are a few elementwise steps or products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...rules.sweep import Sweep
 
 @rule("common", "affine_grid")
 def affine_grid(g: Sweep, node: Node) -> bool:
-    """Given ``y = affine_grid(theta, size)``; result ``theta @ places``, turned."""
+    """Given ``y = affine_grid(theta, size)``; result ``transpose(theta @ coordinates)``, in y's shape."""
     from ...ops.sample import affine_places
 
     size = node.const(1)
@@ -27,7 +27,7 @@ def affine_grid(g: Sweep, node: Node) -> bool:
 
 @rule("common", "fake_quant")
 def fake_quant(g: Sweep, node: Node) -> bool:
-    """The number of steps from the least number on, rounded; and back."""
+    """Given ``y = fake_quant(x)``; result ``round((clip(x) - least) / step) * step + least``."""
     from ...ops.fake_quant import nudged
 
     x = node.x
@@ -74,7 +74,7 @@ def det(g: Sweep, node: Node) -> bool:
 
 @rule("rare", "tensor_scatter")
 def circular_scatter(g: Sweep, node: Node) -> bool:
-    """Given ``y = tensor_scatter(cache, x, at)`` that goes round; result x scattered to ``(at + 0, 1, ..) % n``."""
+    """Given ``y = tensor_scatter(cache, x, at)`` in circular mode; result x scattered to ``(at + 0, 1, ..) % n``."""
     past, update, start = (*node.inputs, None)[:3]
     if attr(node, "mode") != "circular" or update is None or start is None or not known(past, update, start):
         return False

@@ -1,4 +1,4 @@
-"""What kernels compute in another element type than a file has: casts around nodes, and rounding to few bits."""
+"""Casts around nodes whose kernels compute in another element type, and rounding to formats of few bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AS_HALVES = frozenset(
 )
 """Operators that keep float16: kernels round after each, or only types are asked for."""
 BOOLS = {"add": "max", "mul": "min", "max": "max", "min": "min"}
-"""What reductions of bools are in numbers."""
+"""The reductions of numbers that reductions of bools are."""
 
 
 def halves() -> Rule:
@@ -40,15 +40,15 @@ def halves() -> Rule:
             return False
         if not any(v is not None and v.type.dtype == F16 for v in node.inputs):
             return False
-        return _through(g, node, F32, F16, wide)
+        return _in_type(g, node, F32, F16, wide)
 
     return half
 
 
-def _through(
+def _in_type(
     g: Sweep, node: Node, other: np.dtype, own: np.dtype, known: dict[Value, Value] | None = None, **attrs: Any
 ) -> bool:
-    """Write the node in another element type, between casts of what it has of its own."""
+    """Write the node in another element type, between casts of its operands and results."""
     cast = {} if known is None else known
     for value in node.inputs:
         if value is not None and value.type.dtype == own and value not in cast:
@@ -61,7 +61,7 @@ def _through(
 
 @rule("exponents", "pow")
 def exponent(g: Sweep, node: Node) -> bool:
-    """The exponent of a float is of its type; so is that of a whole number, where it fits."""
+    """The exponent of a float in its type; also that of a whole number, where its type holds it."""
     x, n = node.x, node.inputs[1]
     assert n is not None
     base, own = x.type.dtype, n.type.dtype
@@ -73,7 +73,7 @@ def exponent(g: Sweep, node: Node) -> bool:
 
 
 def _fits(value: Value, dtype: np.dtype) -> bool:
-    """Whether whole numbers keep their meaning in a type of others."""
+    """Whether one type of whole numbers holds all numbers of another."""
     assert value.type.dtype is not None
     if value.data is not None:
         return bool(np.all(value.data.astype(dtype) == value.data))
@@ -82,7 +82,7 @@ def _fits(value: Value, dtype: np.dtype) -> bool:
 
 @rule("narrow_types", "reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul")
 def narrow(g: Sweep, node: Node) -> bool:
-    """Whole numbers of one and two bytes in int32, whose low bits are theirs; their extremes as they are."""
+    """Whole numbers of one and two bytes in int32, truncated in the end; their extremes as they are."""
     dtype = node.x.type.dtype
     if dtype is None or dtype.kind not in "iu" or dtype.itemsize > 2 or not node.x.type.size:
         return False
@@ -92,21 +92,20 @@ def narrow(g: Sweep, node: Node) -> bool:
     if bytes_have_own and not node.attrs.get("select_last_index"):
         return False
     kept = node.inputs[1:] if node.op != "matmul" else []
-    return _through(g, node, I32, dtype, {v: v for v in kept if v is not None and v is not node.x})
+    return _in_type(g, node, I32, dtype, {v: v for v in kept if v is not None and v is not node.x})
 
 
 @rule("other_types", "scatter_elements scatter_nd scatter_slices")
 def scattered_bools(g: Sweep, node: Node) -> bool:
-    """Given ``y = scatter(x, places, updates)`` of bools that are added, which is or, or multiplied, which is and;
-    result their greatest or least numbers in uint8.
-    """
+    """Given ``y = scatter(x, places, updates)`` of bools with reduction add (or) or mul (and); result a scatter in
+    uint8 with reduction max or min."""
     reduction = BOOLS.get(attr(node, "reduction"))
-    return node.x.type.dtype == BOOL and reduction is not None and _through(g, node, U8, BOOL, reduction=reduction)
+    return node.x.type.dtype == BOOL and reduction is not None and _in_type(g, node, U8, BOOL, reduction=reduction)
 
 
 @rule("early", "cast")
 def formatted(g: Sweep, node: Node) -> bool:
-    """Rounding to floats of few bits begins with f32; whole numbers of few bits are the low ones of a byte."""
+    """Rounding to floats of few bits, by way of f32; whole numbers of few bits are the low bits of a byte."""
     x, byte, kind = node.x, node.out.type.dtype, attr(node, "format")
     if kind == "float8e8m0":
         return _power_of_two(g, node)
@@ -127,14 +126,14 @@ def _shifted(g: Sweep, x: Value, bits: int, direction: str) -> Value:
     return g("bit_shift", x, bits, direction=direction)
 
 
-UP = {"up": (0x7FFFFF, 0x400001), "nearest": (0x400000, 0x600000), "down": (0, 0x800000)}
-"""What is added to the bits of an f32 before its exponent is taken, and from which bits on a subnormal one is the least
-normal one."""
+ROUND_EXPONENT = {"up": (0x7FFFFF, 0x400001), "nearest": (0x400000, 0x600000), "down": (0, 0x800000)}
+"""(the number to add to the bits of an f32 before its exponent is taken; the bits from which on a subnormal number
+becomes the least normal one)."""
 
 
 def _power_of_two(g: Sweep, node: Node) -> bool:
     """x rounded to a power of two: to its exponent. The least, 2**-127, is a subnormal number."""
-    x, (part, least) = node.x, UP[attr(node, "round_mode")]
+    x, (part, least) = node.x, ROUND_EXPONENT[attr(node, "round_mode")]
     if not known(x, dtypes=[F32, np.float16]) or node.out.type.dtype != F32:
         return False
     cast: Any = {"format": "", "from_format": "", "resize": 0}
@@ -150,7 +149,7 @@ def _power_of_two(g: Sweep, node: Node) -> bool:
 
 @rule("other_types", "resize")
 def resized_whole(g: Sweep, node: Node) -> bool:
-    """Weighted sums of whole numbers of one and two bytes, which stand for themselves, in f32; truncated in the end."""
+    """A resize of whole numbers of one and two bytes that are not quantized: in f32, truncated in the end."""
     x, dtype = node.x, node.x.type.dtype
     if dtype is None or dtype.kind not in "iu" or dtype.itemsize > 2 or attr(node, "mode") == "nearest":
         return False

@@ -18,20 +18,19 @@ from ...rules.sweep import Sweep
 F32 = np.dtype(np.float32)
 FLOATS = (F32, np.dtype(np.float64))
 MOST_SHIFTS = 9
-"""Up to how many neighbors are added one by one; more are a product with a matrix of ones and zeros."""
+"""The most neighbors that are added one by one; more are a product with a banded matrix of ones."""
 
 
 @rule("common", "instance_normalization layer_normalization rms_normalization")
 def normalization(g: Sweep, node: Node) -> bool:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes of the operator; of
-    rms_normalization without the mean.
-    """
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the operator's axes; rms_normalization without the
+    mean."""
     x, rank = node.x, len(node.x.type.shape or ())
     if not known(x, dtypes=FLOATS) or len(node.outputs) > 1 and node.op != "layer_normalization":
         return False
     first = 1 if node.op == "instance_normalization" else attr(node, "axis") % rank
     last = rank - 1 if node.op == "instance_normalization" else rank
-    if first == last or not all(v is None or _onto(v, x) for v in node.inputs[1:]):
+    if first == last or not all(v is None or _broadcasts(v, x) for v in node.inputs[1:]):
         return False
     own = x.type.dtype == np.float32 and node.op == "rms_normalization"
     if own and node.inputs[1].type.shape == x.type.dims[first:]:  # type: ignore[union-attr]
@@ -53,7 +52,7 @@ def group_normalization(g: Sweep, node: Node) -> bool:
     column, axes = (c, *(1 for _ in spatial)), range(2, len(x.type.dims))
 
     def within(mean: Value) -> Value:
-        """The mean of the group for each of its channels, [N, groups, 1], of that of each channel."""
+        """The mean over each group of the means of its channels, repeated for each channel: [N, groups, 1]."""
         return g.mean(g.shape(mean, n, groups, c // groups), [2], keep=True)
 
     def spread(mean: Value) -> Value:
@@ -65,19 +64,19 @@ def group_normalization(g: Sweep, node: Node) -> bool:
 
 
 def _inverse(g: Sweep, node: Node, variance: Value) -> Value:
-    """1 / the deviation: one division for many elements."""
+    """1 / deviation: one division for many elements."""
     return g.reciprocal(g.sqrt(variance + attr(node, "epsilon")))
 
 
 def _affine(y: Value, values: Sequence[Value | None]) -> Value:
-    """y * scale + bias, as far as they change anything."""
+    """y * scale + bias; factors of 1 and terms of 0 are left out."""
     scale, bias = (*values, None)[:2]
     if scale is not None and (scale.data is None or (scale.data != 1).any()):
         y = y * scale
     return y if bias is None or bias.data is not None and not bias.data.any() else y + bias
 
 
-def _onto(value: Value, x: Value) -> bool:
+def _broadcasts(value: Value, x: Value) -> bool:
     """Whether a value is of x's element type and broadcasts to it."""
     dims, target = value.type.shape or (), x.type.dims
     pairs = zip(reversed(dims), reversed(target), strict=False)
@@ -151,14 +150,13 @@ def mean_variance(g: Sweep, node: Node) -> bool:
 
 
 DEPTH = 6
-"""Operators above a value among which a transpose is looked for."""
+"""The most elementwise operators above a value through which a transpose is looked for."""
 
 
 @rule("early", "instance_normalization")
 def grouped_channels(g: Sweep, node: Node) -> bool:
-    """Given ``y = reshape(instance_normalization(reshape(u, [n, groups, -1])), [n, c, h, w])``, of u from a layer
-    whose channels are last; result ``y = group_normalization(u) {num_groups=groups}``, which leaves them there.
-    """
+    """Given ``y = reshape(instance_normalization(reshape(u, [n, groups, -1])), [n, c, h, w])`` of u from a
+    channels-last layer; result ``y = group_normalization(u) {num_groups=groups}``, which needs no transpose."""
     scale, bias, flat = node.const(1), node.const(2), _before(g, node.x)
     if scale is None or bias is None or flat is None or node.out.type.dtype != np.float32:
         return False
@@ -175,13 +173,13 @@ def grouped_channels(g: Sweep, node: Node) -> bool:
 
 
 def _before(g: Sweep, value: Value) -> Node | None:
-    """The reshape before a value, or before its transpose; that of one group is one itself."""
+    """The reshape that gives a value, or that of its transpose; for one group it is the value's own."""
     turned = g.made_by(value, "transpose")
     return g.made_by(turned.x if turned is not None and permutation(turned) == (0, 2, 1) else value, "reshape")
 
 
 def _channels_last(g: Sweep, value: Value | None, depth: int) -> bool:
-    """Whether a value comes, but for elementwise work, from one whose last axis became the second."""
+    """Whether a value comes, through elementwise work, from a transpose that moved the last axis to the second."""
     node = None if value is None else g.maker.get(value)
     if node is None or depth == 0:
         return False

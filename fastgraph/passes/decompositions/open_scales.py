@@ -1,4 +1,4 @@
-"""Changes of quantization, and products of stored numbers, whose scales and zero points are computed."""
+"""quantize, dequantize and integer products whose scales and zero points are computed at run time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...rules.sweep import Sweep
 from .element_types import F32, F64, I32, I64
 
 SMALL = tuple(np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16))
-"""Stored numbers that f32 holds."""
+"""Integer types whose numbers f32 holds exactly."""
 MOST = float(np.finfo(np.float32).max)
 
 
@@ -33,27 +33,27 @@ def quantized(g: Sweep, node: Node) -> bool:
     if scale is None or not known(x, scale, zero) or dtype not in (*SMALL, F32):
         return False
     wide = wider(attr(node, "precision") or scale.type.dtype)
-    y = g.cast(x, wide) / _spread(g, g.cast(scale, wide))
+    y = g.cast(x, wide) / _broadcastable(g, g.cast(scale, wide))
     if dtype == F32:
         y = g.cast(y, F32)
         told = {"saturate": attr(node, "saturate"), "round_mode": "up", "format": kind}
         return g.becomes(g("cast", y, to=F32.name, **told) if is_narrow(kind) else y)
     y = g("round", y)
     if zero is not None:
-        y = y + _spread(g, g.cast(zero, wide))
+        y = y + _broadcastable(g, g.cast(zero, wide))
     assert dtype is not None
     limits = np.iinfo(dtype)
     return g.becomes(_stored(g, y, dtype, INTEGERS.get(kind, (limits.min, limits.max))))
 
 
 def _stored(g: Sweep, y: Value, dtype: np.dtype, limits: tuple[int, int]) -> Value:
-    """Whole floats as numbers of an element type within limits, NaN as the least of them."""
+    """Whole floats clipped and cast to an integer type, NaN as the least number."""
     least, most = (g.number(n, y) for n in limits)
     held = g.clip(g.choose(g("is_nan", y), least, y), least, most)
     return g.cast(g.cast(held, I32), dtype)
 
 
-def _spread(g: Sweep, parameter: Value) -> Value:
+def _broadcastable(g: Sweep, parameter: Value) -> Value:
     """A scale or zero point that broadcasts against x: of the tensor, along an axis, or of blocks along it."""
     dims, block = g.node.x.type.dims, attr(g.node, "block_size")
     if parameter.type.size == 1 and not block:
@@ -74,8 +74,8 @@ def dequantized(g: Sweep, node: Node) -> bool:
     wide = wider(scale.type.dtype)
     y = g.cast(x, F32 if exact else I64)
     if zero is not None:
-        y = y - _spread(g, g.cast(zero, y.type.dtype))
-    return g.becomes(g.cast(g.cast(y, wide) * _spread(g, g.cast(scale, wide)), node.out.type.dtype))
+        y = y - _broadcastable(g, g.cast(zero, y.type.dtype))
+    return g.becomes(g.cast(g.cast(y, wide) * _broadcastable(g, g.cast(scale, wide)), node.out.type.dtype))
 
 
 @rule("rare", "matmul_integer")
@@ -110,12 +110,12 @@ def _requantized(g: Sweep, sums: Value, a: Value, b: Value, y: Value, zero: Valu
 
 
 def _rows(g: Sweep, x: Value) -> Value:
-    """A parameter of the rows of the first factor."""
+    """A parameter for each row of the first factor."""
     return g.shape(x, x.type.size, 1) if len(x.type.dims) == 1 and x.type.size > 1 else x
 
 
 def _product(g: Sweep, a: Value, a_zero: Value | None, b: Value, b_zero: Value | None) -> Value:
-    """(a - its zero) @ (b - its zero) in whole numbers, of f32 where that rounds none."""
+    """(a - za) @ (b - zb) in whole numbers; in f32 where it holds all sums."""
     depth = a.type.dims[-1]
     bytes_ = a.type.itemsize == b.type.itemsize == 1
     kind = F32 if bytes_ and depth <= SUMMED else I32 if bytes_ and depth < 1 << 15 else I64
@@ -155,7 +155,7 @@ def qlinear_conv(g: Sweep, node: Node) -> bool:
 
 
 def _window(g: Sweep, x: Value | None, x_zero: Value | None, w: Value | None, w_zero: Value | None) -> Value | None:
-    """conv(x - its zero, w - its zeros) of bytes, in f32 where that rounds none."""
+    """conv(x - zx, w - zw) of bytes; in f32 where it holds all sums."""
     if x is None or w is None or not known(x, w, x_zero, w_zero) or not known(x, w, dtypes=SMALL[::2]):
         return None
     kind = F32 if prod(w.type.dims[1:]) <= SUMMED else F64

@@ -1,4 +1,4 @@
-"""Convolutions whose weights are made at run time, and those of f64: their windows side by side, times the weights."""
+"""Convolutions with weights computed at run time, and those of f64: slices for each tap times the weights."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
 MOST_TAPS = 256
-"""Larger windows stay what they are."""
+"""Larger windows are not decomposed."""
 
 
 @rule("stored_weights", "conv conv_transpose", quantized=True)
 def stored_weights(g: Sweep, node: Node) -> bool:
-    """A layer of stored numbers whose weights are made at run time: the same of the reals that they stand for."""
+    """A layer with quantized weights that are computed at run time becomes one on their reals."""
     w = node.inputs[1]
     assert w is not None
-    if node.x.type.quant is None or w.type.quant is None or node.out.type.quant is None or _settled(g, w):
+    if node.x.type.quant is None or w.type.quant is None or node.out.type.quant is None or _foldable(g, w):
         return False
     if not all(v is None or v.type.concrete and v.type.size for v in (*node.inputs, node.out)):
         return False
@@ -43,7 +43,7 @@ def open_conv(g: Sweep, node: Node) -> bool:
 
     Where each channel has a window of its own: the sum of ``slice of x * w``.
     """
-    if not _open(g, node) or attr(node, "auto_pad") != "NOTSET":
+    if not _is_computed(g, node) or attr(node, "auto_pad") != "NOTSET":
         return False
     assert node.inputs[1] is not None
     kernel = node.inputs[1].type.dims[1:-1]
@@ -57,7 +57,7 @@ def open_conv(g: Sweep, node: Node) -> bool:
 @rule("open_weights", "conv_transpose")
 def open_conv_transpose(g: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w, b)`` of a w that is no constant; result the same of x with zeros in between."""
-    if not _open(g, node):
+    if not _is_computed(g, node):
         return False
     assert node.inputs[1] is not None
     (n, *sizes, channels), kernel = node.x.type.dims, node.inputs[1].type.dims[1:-1]
@@ -76,17 +76,17 @@ def open_conv_transpose(g: Sweep, node: Node) -> bool:
     return _summed(g, node, x, starts, [1] * len(kernel))
 
 
-def _open(g: Sweep, node: Node) -> bool:
-    """Whether all is f32, with weights that are made at run time, or f64, and concrete."""
+def _is_computed(g: Sweep, node: Node) -> bool:
+    """Whether all values are concrete, and f32 with weights computed at run time, or f64."""
     w, dtype = node.inputs[1], node.x.type.dtype
     assert w is not None
-    if not real(dtype) or dtype == np.float32 and _settled(g, w):
+    if not real(dtype) or dtype == np.float32 and _foldable(g, w):
         return False
     return known(*node.inputs, node.out, dtypes=[dtype]) and prod(w.type.dims[1:-1]) <= MOST_TAPS
 
 
-def _settled(g: Sweep, value: Value) -> bool:
-    """Whether a value is a constant, or made of one alone: later passes still have to read what it stands for."""
+def _foldable(g: Sweep, value: Value) -> bool:
+    """Whether a value is a constant, or computed from one alone: later passes still fold it."""
     while value.data is None:
         maker = g.maker.get(value)
         if maker is None or not maker.inputs or any(v is not None and v.data is None for v in maker.inputs[1:]):
@@ -96,7 +96,7 @@ def _settled(g: Sweep, value: Value) -> bool:
 
 
 def _summed(g: Sweep, node: Node, x: Value, starts: Sequence[Sequence[int]], steps: Sequence[int]) -> bool:
-    """The sum of the slices of x, one for each place of the window, times the weights; and the bias."""
+    """The sum over taps of slices of x times the tap's weights, plus the bias."""
     w, bias = node.inputs[1], operand(node, 2)
     assert w is not None
     groups, out = attr(node, "groups"), node.out.type.dims[1:-1]
@@ -112,7 +112,7 @@ def _summed(g: Sweep, node: Node, x: Value, starts: Sequence[Sequence[int]], ste
 def cut_out(
     g: Sweep, x: Value, starts: Sequence[int], counts: Sequence[int], steps: Sequence[int] = (), first: int = 1
 ) -> Value:
-    """`counts` elements along the axes from `first` on, from `starts` on, every `steps`."""
+    """A slice: `counts` elements along the axes from `first` on, from `starts` on, by `steps`."""
     every = steps or [1] * len(starts)
     ends = [start + (n - 1) * step + 1 for start, n, step in zip(starts, counts, every, strict=True)]
     return g.slice(x, range(first, first + len(starts)), starts, ends, steps)

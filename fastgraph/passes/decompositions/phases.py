@@ -1,4 +1,5 @@
-"""Transposed convolutions of groups as convolutions: one for each phase, outputs a stride from one another."""
+"""Grouped transposed convolutions as one convolution per phase: the outputs whose index has the same remainder by the
+stride."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
 MOST = 64
-"""Phases of a transposed convolution: each is a step."""
+"""The most phases of a transposed convolution: each is a step."""
 NARROW = 16
-"""Channels of a group from which on a product with every tap fills vectors."""
+"""Channels of a group from which on a product with the weights of all taps fills vectors."""
 
 
 class Phase(NamedTuple):
@@ -103,14 +104,16 @@ OWN = {"strides", "dilations", "pads", "groups", "auto_pad", "kernel_shape", "ou
 
 
 def _interleaved(g: Sweep, parts: dict[tuple[int, ...], Value], counts: list[int], strides: tuple[int, ...]) -> Value:
-    """[N, counts * strides..., O] of the phases; every concatenation is of the last axis, whose rows get longer."""
+    """[N, counts * strides..., O] of the phases; each concatenation is along the last axis, so that rows get longer."""
     n, *_, channels = next(iter(parts.values())).type.dims
     row = channels
     for axis in reversed(range(len(counts))):
         dims = (n, *counts[: axis + 1], row)
         leads = product(*map(range, strides[:axis]))
         phases = {lead: [parts[*lead, i] for i in range(strides[axis])] for lead in leads}
-        parts = {lead: g.join([g.shape(v, *dims) for v in each] if len(each) > 1 else each, len(dims) - 1)
-                 for lead, each in phases.items()}  # fmt: skip
+        parts = {
+            lead: g.join([g.shape(v, *dims) for v in each] if len(each) > 1 else each, len(dims) - 1)
+            for lead, each in phases.items()
+        }
         row *= strides[axis] * counts[axis]
     return g.shape(parts[()], n, *(c * s for c, s in zip(counts, strides, strict=True)), channels)

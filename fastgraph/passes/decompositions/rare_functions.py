@@ -1,4 +1,4 @@
-"""Functions that few networks have, by those that have kernels."""
+"""Functions without kernels, as compositions of those that have one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32, F64
 
-ENOUGH = 1400.0
-"""sinh and cosh of it are infinite, and its exponential's root is not."""
+OVERFLOWING = 1400.0
+"""A number whose sinh and cosh overflow, but not the root of its exponential."""
 HUGE = 1e300
-"""More than any f32, so that what is infinite over that is infinite."""
-FAR = 2.0**28
-"""From here on asinh and acosh grow as the logarithm does, to all bits; its square has an exact 1 beside it."""
+"""More than any f32, so that infinities stay infinite when divided by it."""
+ASYMPTOTIC = 2.0**28
+"""From here on asinh and acosh differ by log(x / ASYMPTOTIC) from their value there, to all bits."""
 
 
 @rule("early", "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p")
 def rare(g: Sweep, node: Node) -> bool:
-    """Functions that few networks have, of f32 and f64, by those that kernels have in f64."""
+    """The function of f32 or f64 by functions that have kernels for f64."""
     dtype = node.x.type.dtype
     if dtype not in (F32, F64) or not node.x.type.concrete:
         return False
@@ -32,26 +32,26 @@ def rare(g: Sweep, node: Node) -> bool:
 
 
 def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
-    """The function of x by others of f64. `large`: whether x may have squares that are infinite while it is not."""
+    """The function of x, in f64. `large`: whether finite x may have infinite squares."""
     size = abs(x) if op in ("sinh", "cosh", "asinh", "atanh") else x
     match op:
         case "sinh":  # (t + t / e) / 2 * (e + 1 / e) with e = exp(|x| / 2) = t + 1
-            t = g("expm1", g.min(size, ENOUGH) * 0.5)
+            t = g("expm1", g.min(size, OVERFLOWING) * 0.5)
             e = t + 1.0
             y = (t + t / e) * 0.5 * (e + g.reciprocal(e))
         case "cosh":  # (e * e + 1 / (e * e)) / 2
-            e = g.exp(g.min(size, ENOUGH) * 0.5)
+            e = g.exp(g.min(size, OVERFLOWING) * 0.5)
             return e * 0.5 * e + 0.5 / e / e
         case "asinh":
-            near = g.min(size, FAR) if large else size
+            near = g.min(size, ASYMPTOTIC) if large else size
             square = near * near
             root = g.sqrt(square + 1.0) + 1.0
             share = square / (root if large else g.min(root, HUGE))
-            y = _and_beyond(g, g("log1p", near + share), size, large)
+            y = _extended(g, g("log1p", near + share), size, large)
         case "acosh":  # a root of each factor, so that there is none below 1
-            t = (g.min(x, FAR) if large else x) - 1.0
+            t = (g.min(x, ASYMPTOTIC) if large else x) - 1.0
             root = g.sqrt(t) * g.sqrt(t + 2.0)
-            return _and_beyond(g, g("log1p", t + root), x, large)
+            return _extended(g, g("log1p", t + root), x, large)
         case "atanh":
             y = g("log1p", size * 2.0 / (1.0 - size)) * 0.5
         case "asin":
@@ -63,18 +63,18 @@ def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
     return g("copysign", y, x)
 
 
-def _and_beyond(g: Sweep, y: Value, x: Value, large: bool) -> Value:
-    """asinh or acosh of the lesser of x and FAR, and what larger x add to that: log(x / FAR)."""
-    return y + g.log(g.max(x * (1 / FAR), 1.0)) if large else y
+def _extended(g: Sweep, y: Value, x: Value, large: bool) -> Value:
+    """asinh or acosh of min(x, ASYMPTOTIC), plus log(x / ASYMPTOTIC) for larger x."""
+    return y + g.log(g.max(x * (1 / ASYMPTOTIC), 1.0)) if large else y
 
 
 POWERS = (3, 4, -2, -3, -4)
-"""Exponents for which some products take less time than a logarithm."""
+"""Exponents for which products are faster than a logarithm."""
 
 
 @rule("common", "pow")
 def power(g: Sweep, node: Node) -> bool:
-    """x**n for a small whole n as products, of 1 / x where n < 0: what a product exceeds, the power does, too."""
+    """x**n for a small whole n as products, of 1 / x where n < 0: a product overflows only where the power does."""
     x, exponent = node.x, node.const(1)
     if exponent is None or exponent.size != 1 or float(exponent.item()) not in POWERS:
         return False

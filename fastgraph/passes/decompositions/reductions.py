@@ -1,4 +1,4 @@
-"""Reductions along axes that do not lie side by side, or by simpler ones; running sums."""
+"""Reductions along axes that are not adjacent, or as simpler ones; running sums."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ...rules.sweep import Sweep
 from .element_types import F32, F64, I64
 
 ALIKE = "reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2", "reduce_log_sum_exp"
-AFTER = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
-"""What reduces what was reduced by each along other axes, as each of its inputs counts the same."""
-BEFORE = {"reduce_log_sum": "reduce_sum"}
-"""What comes before the last of several."""
+COMBINED_BY = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
+"""The reduction that combines results along further axes: all inputs weigh the same."""
+PARTIAL = {"reduce_log_sum": "reduce_sum"}
+"""The reduction for all but the last run of axes."""
 
 
-@rule("reductions", *AFTER, *BEFORE, quantized=True)
+@rule("reductions", *COMBINED_BY, *PARTIAL, quantized=True)
 def reduction(g: Sweep, node: Node) -> bool:
-    """Over axes that do not lie side by side: one run of axes after the other; over none: nothing to do."""
+    """A reduction over axes that are not adjacent becomes one per run of axes; one over no axes, elementwise work."""
     axes, x = node.const(1), node.x
     if x.type.quant is not None or node.out.type.quant is not None:
         return _of_stored(g, node)
     known = x.type.concrete and "chain" not in node.attrs and not (axes is None and node.has(1))
     if known and reduced_axes(node, len(x.type.dims), axes) is None:
-        return g.becomes(_of_one(g, node))
+        return g.becomes(_of_single(g, node))
     if axes is None:
         return False
     kinds = "f" if node.op in ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp") else "iuf"
@@ -40,13 +40,13 @@ def reduction(g: Sweep, node: Node) -> bool:
     if len(runs) < 2 or not x.type.size:
         return False
     y = x
-    for op, run in zip(_several(node.op, len(runs)), runs, strict=True):
+    for op, run in zip(_by_runs(node.op, len(runs)), runs, strict=True):
         y = g.reduce(op, y, run, keep=True)
     return g.becomes(y)
 
 
 def _of_stored(g: Sweep, node: Node) -> bool:
-    """Stored numbers, which are rounded once: axes that do not lie side by side are brought to the end."""
+    """A reduction of stored numbers, which rounds once: axes that are not adjacent are moved to the end."""
     axes, x = node.const(1), node.x
     if axes is None or not x.type.concrete or not x.type.size or x.type.quant is None or x.type.quant.axis is not None:
         return False
@@ -60,13 +60,13 @@ def _of_stored(g: Sweep, node: Node) -> bool:
     return g.becomes(g(node.op, g.turn(x, *left, *gone), at, type=kind, **{**node.attrs, "keepdims": 0}))
 
 
-def _several(op: str, count: int) -> list[str]:
-    """The reductions that follow one another."""
-    return [BEFORE[op]] * (count - 1) + [op] if op in BEFORE else [op] + [AFTER[op]] * (count - 1)
+def _by_runs(op: str, count: int) -> list[str]:
+    """The reductions of the runs, one after the other."""
+    return [PARTIAL[op]] * (count - 1) + [op] if op in PARTIAL else [op] + [COMBINED_BY[op]] * (count - 1)
 
 
-def _of_one(g: Sweep, node: Node) -> Value:
-    """What each element alone is reduced to."""
+def _of_single(g: Sweep, node: Node) -> Value:
+    """The reduction of single elements: |x| for l1, x * x for sum_square ..."""
     if node.op in ("reduce_l1", "reduce_l2"):
         return abs(node.x)
     if node.op == "reduce_log_sum":
@@ -75,7 +75,7 @@ def _of_one(g: Sweep, node: Node) -> Value:
 
 
 def _runs(axes: list[int]) -> list[list[int]]:
-    """Sorted numbers in runs of neighbors."""
+    """Sorted numbers, grouped into runs of consecutive ones."""
     runs: list[list[int]] = []
     for axis in axes:
         if runs and runs[-1][-1] == axis - 1:
@@ -87,9 +87,8 @@ def _runs(axes: list[int]) -> list[list[int]]:
 
 @rule("f64_rest other_types", "reduce_mean reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp")
 def composed(g: Sweep, node: Node) -> bool:
-    """Reductions of whole numbers and f64 as sums, with elementwise work before and after; of f32 where the axes do not
-    lie side by side.
-    """
+    """Reductions of whole numbers and f64 as sums, with elementwise work before and after; those of f32 where axes are
+    not adjacent."""
     x, dtype = node.x, node.x.type.dtype
     if not x.type.concrete or not node.out.type.concrete or dtype is None or not x.type.size or "chain" in node.attrs:
         return False
@@ -122,7 +121,7 @@ def composed(g: Sweep, node: Node) -> bool:
 
 
 def _separated(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
-    """Whether there are no axes to reduce, or one that stays lies between them."""
+    """Whether there are no axes to reduce, or axes that stay lie between them."""
     chosen = [a for a in axes if dims[a] != 1]
     between = range(min(chosen, default=0), max(chosen, default=-1) + 1)
     return not chosen or any(dims[a] != 1 and a not in axes for a in between)
@@ -130,7 +129,7 @@ def _separated(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
 
 @rule("f64", "softmax log_softmax")
 def softmax(g: Sweep, node: Node) -> bool:
-    """Of f64: exp(x - max), divided by its sum."""
+    """softmax of f64: exp(x - max), divided by its sum."""
     x = node.x
     if x.type.dtype != F64 or not x.type.concrete or not x.type.size:
         return False
@@ -143,7 +142,7 @@ def softmax(g: Sweep, node: Node) -> bool:
 
 @rule("early", "cum_sum cum_prod")
 def axis_at_run_time(g: Sweep, node: Node) -> bool:
-    """A running sum along an axis that is told at run time: along each of up to three, of which one is chosen."""
+    """A running sum along an axis that is an operand: along each of up to three axes, of which `where` chooses one."""
     x, at, rank = node.x, node.inputs[1], len(node.x.type.shape or ())
     assert at is not None
     if at.data is not None or not x.type.concrete or not 1 <= rank <= 3 or not x.type.size:

@@ -1,4 +1,4 @@
-"""Features turned by their positions' angles, as elementwise steps on parts of rows."""
+"""Rotary position embedding as elementwise steps on parts of rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from .element_types import F16, F32, F64
 @rule("common", "rotary_embedding")
 def rotary_embedding(g: Sweep, node: Node) -> bool:
     """Given ``y = rotary_embedding(x, cos, sin)``; result ``concat(a * cos - b * sin, a * sin + b * cos, rest)``, where
-    a and b are halves of what is turned of x, or neighbors. f16 is computed in f32.
-    """
+    a and b are the halves of the rotated features of x, or its even and odd ones. f16 is computed in f32."""
     dtype = node.x.type.dtype
     if not known(*node.inputs[:3], dtypes=[F16, F32, F64]) or node.has(3) and not known(node.inputs[3]):
         return False
@@ -30,21 +29,21 @@ def rotary_embedding(g: Sweep, node: Node) -> bool:
         a, b = g.cut(x, 3, 0, half), g.cut(x, 3, half, 2 * half)
     cos, sin = (_angles(g, node, v, flat) for v in (cos, sin))
     real, imaginary = a * cos - b * sin, a * sin + b * cos
-    turned = [_woven(g, real, imaginary)] if neighbors else [real, imaginary]
+    turned = [_interleaved(g, real, imaginary)] if neighbors else [real, imaginary]
     rest = [g.cut(x, 3, 2 * half, size)] if size > 2 * half else []
     return g.becomes(g.cast(g.shape(g.join([*turned, *rest], axis=3), *node.x.type.dims), node.out.type.dtype))
 
 
 def _angles(g: Sweep, node: Node, cache: Value, rows_first: bool) -> Value:
-    """Of each row, as [images, rows, 1, angles] or [images, 1, rows, angles]."""
+    """cos or sin for each row, as [images, rows, 1, angles] or [images, 1, rows, angles]."""
     if node.has(3):
         cache = g.pick(cache, node.inputs[3])
     images, rows, angles = cache.type.dims
     return g.shape(cache, images, rows, 1, angles) if rows_first else g.shape(cache, images, 1, rows, angles)
 
 
-def _woven(g: Sweep, even: Value, odd: Value) -> Value:
-    """The elements of rows of both in turn."""
+def _interleaved(g: Sweep, even: Value, odd: Value) -> Value:
+    """The elements of two rows interleaved."""
     *lead, n = even.type.dims
     both = g.join([g.shape(v, *lead, 1, n) for v in (even, odd)], axis=3)
     return g.shape(g.turn(both, 0, 1, 2, 4, 3), *lead, 2 * n)

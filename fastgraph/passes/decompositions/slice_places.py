@@ -1,4 +1,4 @@
-"""Slices that are written over at places known at run time only."""
+"""Updates of slices whose offsets are known at run time only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def slice_update(g: Sweep, node: Node) -> bool:
     extents = np.array(x.type.dims, begin.type.dtype)
 
     def from_start(place: Value) -> Value:
-        """Where negative numbers count from the end."""
+        """Negative offsets, which count from the end, as offsets from the start."""
         return g.choose(place < 0, place + extents, place)
 
     def chosen(mask: str, those: Any, others: Value) -> Value:
@@ -47,7 +47,7 @@ def _bits(node: Node, mask: str) -> np.ndarray:
 
 
 def _sizes(node: Node) -> tuple[int, ...] | None:
-    """The update's extents along the axes of x; None where all places are constants, or a node is left as it is."""
+    """The update's extents along the axes of x; None where all offsets are constant, or the node has no such form."""
     x, update, begin, end, _ = node.inputs
     steps = node.const(4)
     assert x is not None and update is not None and begin is not None and end is not None

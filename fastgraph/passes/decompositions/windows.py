@@ -1,4 +1,4 @@
-"""Pools that have no kernel, as operators on the elements of their windows one after the other; windows undone."""
+"""Pools without kernels as operators on slices, one for each tap of the window; col2im."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .element_types import F32, F64
 from .open_weights import cut_out
 
 MOST_TAPS = 64
-"""Larger windows stay what they are."""
+"""Larger windows are not decomposed."""
 
 
 @rule("rare", "lp_pool")
 def lp_pool(g: Sweep, node: Node) -> bool:
-    """The root of sums of |x|**p: of any p, by the pool that sums sizes."""
+    """Given ``y = lp_pool(x) {p=p}``; result ``lp_pool(|x| ** p) {p=1} ** (1 / p)``."""
     x, p = node.x, attr(node, "p")
     if p == 1 or not known(x, dtypes=[F64] if p == 2 else [F32, F64]) or not node.out.type.concrete:
         return False
@@ -36,7 +36,7 @@ def lp_pool(g: Sweep, node: Node) -> bool:
 
 @rule("f64_rest", "max_pool average_pool lp_pool")
 def pool(g: Sweep, node: Node) -> bool:
-    """Pools of f64: the greatest element of each window, or the sum."""
+    """Pools of f64: the maximum, or the sum, of the taps' slices."""
     x, greatest = node.x, node.op == "max_pool"
     if x.type.dtype != F64 or len(node.outputs) > 1 or node.op == "lp_pool" and attr(node, "p") != 1:
         return False
@@ -50,7 +50,7 @@ def pool(g: Sweep, node: Node) -> bool:
 
 
 def _taps(g: Sweep, node: Node, fill: float) -> list[Value] | None:
-    """The elements of the windows [N, out..., C], one value for each place in them; None where those are many."""
+    """The slices [N, out..., C] of x, one for each tap of the window; None where there are many."""
     x, out, kernel = node.x, node.out, tuple(attr(node, "kernel_shape"))
     if not known(x, out) or prod(kernel) > MOST_TAPS:
         return None
@@ -67,9 +67,8 @@ def _taps(g: Sweep, node: Node, fill: float) -> list[Value] | None:
 
 @rule("rare", "col2im")
 def col2im(g: Sweep, node: Node) -> bool:
-    """The sum of images, each of the elements of a block that do not lie over one another: a stride of neighbors, or
-    one where they are dilated.
-    """
+    """A sum of images, each of the elements of a block that do not overlap: for dilated blocks one element, else as
+    many neighbors as the stride."""
     x, image, block = node.x, node.const(1), node.const(2)
     numbers = x.type.dtype is not None and x.type.dtype.kind in "iuf"
     if image is None or block is None or not numbers or not x.type.concrete or not x.type.size:
@@ -103,15 +102,14 @@ def col2im(g: Sweep, node: Node) -> bool:
 
 
 MOST_PLACES = 256
-"""Larger windows stay what they are."""
+"""Larger windows are not decomposed."""
 KINDS = (np.float32, np.float64, np.int8, np.uint8)
 
 
 @rule("rare", "max_pool")
 def max_pool_places(g: Sweep, node: Node) -> bool:
-    """Given ``y, places = max_pool(x)``; result for each element of the window ``more = tap > y``, ``y = max(tap, y)``
-    and ``places = where(more, its place, places)``; of places that nobody reads the pool alone.
-    """
+    """Given ``y, places = max_pool(x)``; result for each tap ``more = tap > y``, ``y = max(tap, y)`` and ``places =
+    where(more, its index, places)``. Where nobody reads the indices, the pool alone."""
     kernel = attr(node, "kernel_shape")
     if len(node.outputs) > 1 and not g.reads[node.outputs[1]]:
         return g.becomes(g(node.op, *node.inputs, type=node.out.type, **node.attrs))
@@ -132,7 +130,7 @@ def max_pool_places(g: Sweep, node: Node) -> bool:
         first = np.where(first < 0, place, first)
     if (first < 0).any():
         return False  # a window of padding alone
-    x, y = _around(g, node.x, pads), None
+    x, y = _padded(g, node.x, pads), None
     best = g.spread(_column(g, first), *node.out.type.dims)
     for span, place in zip(spans, places, strict=True):
         tap = g.slice(x, range(1, 1 + len(span)), [s.start for s in span], [s.stop for s in span], strides)
@@ -144,12 +142,12 @@ def max_pool_places(g: Sweep, node: Node) -> bool:
 
 
 def _column(g: Sweep, places: np.ndarray) -> Value:
-    """Places of pixels, alike for all images and channels."""
+    """The indices of pixels, as a column that broadcasts over images and channels."""
     return g.held(places[None, ..., None])
 
 
-def _around(g: Sweep, x: Value, pads: list[tuple[int, int]]) -> Value:
-    """x with the lowest numbers around it; and where it is none."""
+def _padded(g: Sweep, x: Value, pads: list[tuple[int, int]]) -> Value:
+    """x padded with the lowest number, which also replaces NaN."""
     dtype = x.type.dtype
     assert dtype is not None
     low = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
@@ -159,7 +157,7 @@ def _around(g: Sweep, x: Value, pads: list[tuple[int, int]]) -> Value:
 
 
 LARGEST = 256
-"""Elements of a window whose sums f32 holds, and whose means it tells from whole numbers."""
+"""The most elements of a window whose sum f32 holds exactly, and whose mean it tells from whole numbers."""
 
 
 @rule("other_types", "average_pool", quantized=True)

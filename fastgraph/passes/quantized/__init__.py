@@ -1,1 +1,1 @@
-"""Rules of quantized layers and values, for the stages of integers."""
+"""Rules for quantized layers and values, in the stages that introduce integers."""

@@ -1,4 +1,4 @@
-"""Products by constants in a few bits, or of few rows by bytes, as layers that read the stored codes."""
+"""Products with constants of few bits, or of few rows with bytes, as layers that read the stored codes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ BITS = (2, 4, 8)
 
 @rule("block_weights", "matmul gemm")
 def block_layer(g: Sweep, node: Node) -> bool:
-    """A product by what blocks of stored integers stand for.
+    """A product with weights dequantized by blocks.
 
-    Given ``y = matmul(x, dequantize_linear(w, s, z) {axis=0, block_size=32})``, w, s and z constants; result
-    ``y = block_dense(x, codes, s, z)``. The reals may be transposed, and the product a gemm.
+    Given ``y = matmul(x, dequantize_linear(w, s, z) {axis=0, block_size=32})``, w, s and z constants; result ``y =
+    block_dense(x, codes, s, z)``. The weights may be transposed, and the product a gemm.
     """
     if len(node.inputs) < 2 or not node.out.type.concrete or node.out.type.dtype != F32 or not _plain(node):
         return False
@@ -48,26 +48,25 @@ def block_layer(g: Sweep, node: Node) -> bool:
 
 
 def _by_row(numbers: np.ndarray, across: bool) -> np.ndarray:
-    """[N, blocks] from that, or from [blocks, N]."""
+    """[N, blocks] from [N, blocks] or [blocks, N]."""
     return np.ascontiguousarray(numbers if across else numbers.T)
 
 
 def _zero_points(points: np.ndarray, across: bool, middle: int) -> np.ndarray:
-    """Of codes, which are `middle` more than the stored numbers."""
+    """The zero points of codes, which are the stored numbers plus `middle`."""
     return _by_row(points.astype(np.float32) + np.float32(middle), across)
 
 
 def _plain(node: Node) -> bool:
-    """Whether a gemm is a product and a sum as they are."""
+    """Whether a product has no factors and no transposed first operand, as a gemm may."""
     if node.op != "gemm":
         return True
     return not attr(node, "trans_a") and attr(node, "alpha") == 1 and (not node.has(2) or attr(node, "beta") == 1)
 
 
 def _bits(stored: np.ndarray, k: int, block: int) -> int | None:
-    """The fewest bits that hold all numbers, in whole words of 32 for a row and for a block; None where none do, and
-    for what isn't int8 or uint8.
-    """
+    """The fewest bits that hold all numbers and fill whole 32-bit words in each row and block; None where none do, and
+    for other types than int8 and uint8."""
     if stored.dtype not in (np.int8, np.uint8) or not stored.size:
         return None
     low, high = int(stored.min()), int(stored.max())
@@ -94,7 +93,7 @@ FEW, MANY = 8, 1 << 16
 
 @rule("coded_layers", "matmul dense", quantized=True)
 def coded_layer(g: Sweep, node: Node) -> bool:
-    """A product of few rows reads the bytes of its weights, and not the reals that they stand for.
+    """A product of few rows reads the bytes of its weights instead of their reals.
 
     Given ``y = matmul(x, requantize(w))``, w a constant of bytes, x f32 or int16; result ``y = block_dense(x, codes,
     s)`` on the reals of x.
@@ -133,7 +132,7 @@ def _column(values: tuple[float, ...], n: int) -> np.ndarray:
 
 
 def _bytes_of(g: Sweep, w: Value | None) -> Value | None:
-    """The stored matrix of bytes whose reals, or which itself, a value is."""
+    """The constant matrix of stored bytes that a value is, or is the reals of."""
     maker = g.made_by(w, "requantize")
     if maker is not None and w is not None and w.type.quant is None:
         w = maker.x
@@ -141,7 +140,7 @@ def _bytes_of(g: Sweep, w: Value | None) -> Value | None:
 
 
 def _wide(value: Value) -> bool:
-    """Whether it is f32, or words of one scale: what has no kernels for integers."""
+    """Whether a value is f32, or int16 of one scale: types without integer kernels."""
     if value.type.quant is None:
         return value.type.dtype == F32
     return value.type.dtype == np.int16 and value.type.quant.axis is None

@@ -1,4 +1,4 @@
-"""Layers that round f32 activations to 8 bits by their range, and multiply integers."""
+"""Layers that round f32 activations to 8 bits by their range and multiply integers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
 DYNAMIC = {"conv": "dynamic_conv", "dense": "dynamic_dense"}
-"""What a layer becomes. Depthwise convolutions stay f32: where so few products are, rounding to floats costs less."""
+"""Layer -> its dynamic operator. Depthwise convolutions stay f32: they have too few products to pay for the rounding.
+"""
 
 
 @rule("dynamic_layers", "conv dense", quantized=True)
 def dynamic_layer(g: Sweep, node: Node) -> bool:
-    """A layer of rounded activations rounds them itself.
+    """A layer rounds its activations itself.
 
     Given ``y = conv(dynamic_round(x), w)``, w constant of 8 bits; result ``y = dynamic_conv(x, w)``.
     """
@@ -50,7 +51,7 @@ def _plain(w: Value, per: str) -> bool:
 
 
 def _convolves(node: Node, per: str) -> bool:
-    """Whether kernels do: depthwise convolutions have none, as so few products are."""
+    """Whether there is a kernel for the convolution: for depthwise ones, with few products, there is none."""
     groups, x = node.attrs["groups"], node.x.type.dims
     own = groups == 1 or groups < x[-1]
     return per != "row" and own and len(x) in (3, 4) and min(node.attrs["pads"]) >= 0

@@ -17,17 +17,17 @@ from ...rules.sweep import Sweep
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 EXACT = 1 << 24
-"""The sums that f32 holds without rounding are below."""
+"""The limit below which f32 sums of whole numbers are exact."""
 
 
 @rule("scaled_products", "mul")
 def integer_product(g: Sweep, node: Node) -> bool:
-    """What onnxruntime's quantize_dynamic writes for a product.
+    """The form of a product that onnxruntime's quantize_dynamic writes.
 
     Given ``q, s, z = dynamic_quantize_linear(x)``, ``y = mul(cast(matmul_integer(q, w, z)), mul(s, c))``, w and c
     constants; result ``y = matmul(dynamic_round(x), w)``, where w is quantized with the scales c. A convolution may
-    stand between transposes, and the factors in any order. Depthwise: ``r, s = dynamic_round(x)``,
-    ``y = mul(conv(r, w), mul(s, c))`` on the whole numbers r and w, whose sums f32 holds.
+    stand between transposes, and the factors in any order. Depthwise: ``r, s = dynamic_round(x)``, ``y = mul(conv(r,
+    w), mul(s, c))`` on the whole numbers r and w, whose sums f32 holds.
     """
     if len(node.inputs) != 2 or node.out.type.dtype != F32:
         return False
@@ -44,7 +44,7 @@ def integer_product(g: Sweep, node: Node) -> bool:
         found = next((v for v in rest if v.data is not None), None)
         if len(rest) != 2 or found is None or rounding.outputs[1] not in rest:
             continue
-        w = _weights(product, found.data, _turned_last(after, len(product.out.type.shape or ())))
+        w = _weights(product, found.data, _last_axis(after, len(product.out.type.shape or ())))
         if w is None or product.inputs[2:3] != [rounding.outputs[2]] or not product.out.type.concrete:
             continue
         y = _layer(g, product, rounding, before, after, w)
@@ -53,26 +53,26 @@ def integer_product(g: Sweep, node: Node) -> bool:
 
 
 def _layer(g: Sweep, product: Node, rounding: Node, before: list[Node], after: list[Node], w: Value) -> Value | None:
-    """The product of what is rounded, between its transposes; None where neither bytes nor f32 sum it exactly."""
+    """The product of the rounded value, between its transposes; None where neither int32 nor f32 sums are exact."""
     grid: dict[str, Any] = {"per": "tensor", "grid": "onnx"}
-    x = _turned(g, rounding.x, before)
+    x = _transposed(g, rounding.x, before)
     assert w.data is not None and w.type.quant is not None
     if product.op == "matmul_integer" or not _is_depthwise(product, w.data):
         if len(product.out.type.dims) > 4:
             return None  # the layers of bytes have no volumes, and in f32 Winograd's transforms would round
         y = g(REAL[product.op], g("dynamic_round", x, **grid), w, **product.attrs)
-        return _turned(g, y, after)
-    away = _away(w.data, w.type.quant.zero_point, 0)
+        return _transposed(g, y, after)
+    away = _centered(w.data, w.type.quant.zero_point, 0)
     if 255 * np.abs(away).reshape(len(away), -1).sum(1).max(initial=0) >= EXACT:
         return None
     whole, step = g.several("dynamic_round", 2, x, **grid)
     scales = np.array(w.type.quant.scale, np.float32)
     scale = step * (scales if len(scales) > 1 else scales.reshape(()))
-    return _turned(g, g("conv", whole, away.astype(np.float32), **product.attrs) * scale, after)
+    return _transposed(g, g("conv", whole, away.astype(np.float32), **product.attrs) * scale, after)
 
 
 def _factors(g: Sweep, node: Node) -> list[Value]:
-    """What is multiplied, where products are factors of products."""
+    """The factors of a product of products."""
     found: list[Value] = []
     for value in node.inputs:
         inner = g.made_by(value, "mul")
@@ -82,10 +82,11 @@ def _factors(g: Sweep, node: Node) -> list[Value]:
 
 @rule("whole_products", "matmul_integer conv_integer")
 def whole_product(g: Sweep, node: Node) -> bool:
-    """A product of stored numbers, whose sums int32 holds, as that of the reals that they stand for.
+    """A product of stored numbers whose sums int32 holds becomes a product of reals with scale 1.
 
-    Given ``y = matmul_integer(x, w, z)``, w constant; result ``y = matmul(x, w)``, all three in steps of 1. A zero
-    point of x that is computed is around a convolution's map, and taken off the sums. Depthwise sums fit f32.
+    Given ``y = matmul_integer(x, w, z)``, w constant; result ``y = matmul(x, w)``, all three in steps of 1. A computed
+    zero point of x pads a convolution's map, and its share is subtracted from the sums. Depthwise sums are exact in
+    f32.
     """
     x, w = node.x, node.inputs[1]
     zero, w_zero = (node.inputs[i] if node.has(i) else None for i in (2, 3))
@@ -93,7 +94,7 @@ def whole_product(g: Sweep, node: Node) -> bool:
         return False
     matrices = node.op == "matmul_integer"
     axis = 1 if matrices else 0
-    points = _points(w, w_zero, axis)
+    points = _zero_points(w, w_zero, axis)
     if points is None or x.type.dtype not in BYTES or not x.type.size or zero is not None and zero.type.size != 1:
         return False
     if w.data.ndim != 2 if matrices else _is_depthwise(node, w.data) and w.data[0].size <= SUMMED:
@@ -102,7 +103,7 @@ def whole_product(g: Sweep, node: Node) -> bool:
     at = 0 if zero is None or zero.data is None else int(zero.data.reshape(()))
     attrs = node.attrs
     if computed is not None and not matrices:
-        x, attrs = _bordered(g, node, x, computed)
+        x, attrs = _padded(g, node, x, computed)
     reals = g("reinterpret", x, type=TensorType(x.type.dtype, x.type.shape, Quantization((1.0,), (at,))))
     steps = Quantization((1.0,) * len(points), points, axis if len(points) > 1 else None)
     weights = Value.constant(w.name, w.data, steps)
@@ -110,13 +111,13 @@ def whole_product(g: Sweep, node: Node) -> bool:
     y = g("reinterpret", y, type=node.out.type)
     if computed is not None:
         others = tuple(i for i in range(w.data.ndim) if i != axis)
-        sums = _away(w.data, points, axis).sum(others).astype(np.int32)
+        sums = _centered(w.data, points, axis).sum(others).astype(np.int32)
         y = y - g("cast", computed, to=I32, **PLAIN) * sums
     return g.becomes(y)
 
 
-def _bordered(g: Sweep, node: Node, x: Value, zero: Value) -> tuple[Value, dict[str, Any]]:
-    """A convolution's map with a computed zero point for its padding, and the attributes of one that has it."""
+def _padded(g: Sweep, node: Node, x: Value, zero: Value) -> tuple[Value, dict[str, Any]]:
+    """A convolution's map padded with a computed zero point, and the attributes without pads."""
     kernel = node.inputs[1].type.dims[1:-1]  # type: ignore[union-attr]
     a = window_attrs(node, len(kernel), kernel)
     begin, end = resolve_pads(x.type.dims[1:-1], kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
@@ -127,8 +128,8 @@ def _bordered(g: Sweep, node: Node, x: Value, zero: Value) -> tuple[Value, dict[
     return x, {**node.attrs, "auto_pad": "NOTSET", "pads": tuple(min(n, 0) for n in (*begin, *end))}
 
 
-def _points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
-    """The zero points of weights, one or one for each place along an axis."""
+def _zero_points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
+    """The zero points of weights: one, or one for each index along an axis."""
     if zero is None:
         return (0,)
     if zero.data is None or zero.data.size not in (1, w.type.dims[axis]):
@@ -137,7 +138,7 @@ def _points(w: Value, zero: Value | None, axis: int) -> tuple[int, ...] | None:
 
 
 def _behind_transposes(g: Sweep, value: Value | None) -> tuple[list[Node], Node | None]:
-    """(the transposes that a value went through, in order; what makes what they begin with)."""
+    """(the transposes between a value and its source, in order; the node that gives the source)."""
     found: list[Node] = []
     while (turned := g.made_by(value, "transpose")) is not None:
         found.insert(0, turned)
@@ -145,15 +146,15 @@ def _behind_transposes(g: Sweep, value: Value | None) -> tuple[list[Node], Node 
     return found, None if value is None else g.maker.get(value)
 
 
-def _turned(g: Sweep, x: Value, like: list[Node]) -> Value:
-    """x through the same transposes."""
+def _transposed(g: Sweep, x: Value, like: list[Node]) -> Value:
+    """x after the same transposes."""
     for node in like:
         x = g("transpose", x, **node.attrs)
     return x
 
 
-def _turned_last(through: list[Node], rank: int) -> int:
-    """Where the last axis is after transposes."""
+def _last_axis(through: list[Node], rank: int) -> int:
+    """The position of the last axis after transposes."""
     axis = rank - 1
     for node in through:
         axis = permutation(node).index(axis)
@@ -164,8 +165,8 @@ def _is_depthwise(node: Node, w: np.ndarray) -> bool:
     return bool(node.attrs["groups"] > 1 and w.shape[-1] == 1)
 
 
-def _away(w: np.ndarray, points: Sequence[int], axis: int) -> np.ndarray:
-    """Stored weights less their zero points, one or one for each place along an axis, as int64."""
+def _centered(w: np.ndarray, points: Sequence[int], axis: int) -> np.ndarray:
+    """Stored weights less their zero points, one or one for each index along an axis, as int64."""
     shape = [-1 if i == axis else 1 for i in range(w.ndim)]
     return np.asarray(w.astype(np.int64) - np.array(points).reshape(shape if len(points) > 1 else ()))
 
@@ -190,10 +191,8 @@ def _weights(product: Node, factor: Any, channels: int) -> Value | None:
 
 @rule("whole_products reference", "dynamic_quantize_linear")
 def rounded_by_range(g: Sweep, node: Node) -> bool:
-    """[x rounded to 256 steps from its least to its greatest number, or 0; the step; the number of 0], step by step.
-
-    Where a layer that rounds for itself takes x, nobody reads these any more.
-    """
+    """dynamic_quantize_linear as elementwise steps: [x rounded to 256 steps over its range, 0 included; the step; the
+    zero point]. Where a layer rounds x itself, nothing reads these."""
     x = node.x
     if not x.type.concrete or x.type.dtype != F32:
         return False

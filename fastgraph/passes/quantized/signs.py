@@ -1,4 +1,4 @@
-"""Bytes with and without sign: activations are uint8 inside a graph, which is what kernels for integers take."""
+"""Signs of bytes: activations within a graph become uint8, which integer kernels take."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _signed_activation(value: Value) -> bool:
 
 
 def _weights(value: Value | None) -> Value | None:
-    """Weights of uint8 as int8, which mean the same."""
+    """uint8 weights as int8 of the same reals."""
     if value is None or value.data is None or value.type.quant is None or value.type.dtype != np.uint8:
         return value
     type_ = _shifted(value.type, -128, np.int8)
@@ -73,12 +73,13 @@ def _shifted(type_: TensorType, by: int, dtype: type) -> TensorType:
 
 
 ELEMENTWISE = frozenset({"fused", "requantize"})
-"""Operators whose kernels read bytes with or without sign."""
+"""Operators whose kernels read signed and unsigned bytes."""
 
 
 @rule("signs", *ELEMENTWISE, "dense", quantized=True)
 def reads_signed(g: Sweep, node: Node) -> bool:
-    """Given ``y = dense(requantize(x), w)`` of one row, x int8 and its twin uint8; result ``y = dense(x, w)``."""
+    """Given ``y = dense(requantize(x), w)`` of one row, x int8 and its result the same reals in uint8; result ``y =
+    dense(x, w)``."""
     places = range(len(node.inputs)) if node.op in ELEMENTWISE else range(1) if _is_row(node) else ()
     inputs = list(node.inputs)
     for i in places:
@@ -90,7 +91,8 @@ def reads_signed(g: Sweep, node: Node) -> bool:
 
 @rule("signs", "requantize", quantized=True)
 def writes_signed(g: Sweep, node: Node) -> bool:
-    """Given ``y = requantize(dense(x, w))``, y int8 and its twin uint8; result ``y = dense(x, w)``, int8."""
+    """Given ``y = requantize(dense(x, w))``, y int8 of the same reals as the uint8 layer; result ``y = dense(x, w)``,
+    int8."""
     if node.out.type.dtype != np.int8 or not flips(node.x.type, node.out.type):
         return False
     maker = g.sole_maker(node.x)

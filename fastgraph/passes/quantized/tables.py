@@ -34,10 +34,8 @@ def tabulate(g: Sweep, node: Node) -> bool:
 
 
 def _function(g: Sweep, value: Value, further: bool = True) -> tuple[Value, np.ndarray] | None:
-    """(x, the 256 stored numbers of `value` for those of x) when `value` is a function of a value of 8 bits.
-
-    `further`: look through a change of quantization, but through no second one, of which there may be very many.
-    """
+    """(x, the 256 stored numbers of `value` by those of x) where `value` is a function of one value of 8 bits.
+    `further`: look through a change of quantization, but not through a second one, as there may be very many."""
     if (table := g.made_by(value, "table")) is not None:
         return table.x, table.attrs["values"]
     quant = value.type.quant
@@ -53,12 +51,12 @@ def _function(g: Sweep, value: Value, further: bool = True) -> tuple[Value, np.n
 
 
 def _line(value: Value) -> Value:
-    """A value of 256 elements of the same kind."""
+    """A new value of 256 elements with the given value's element type and quantization."""
     return Value(value.name, value.type.with_shape((256,)))
 
 
 def _results(g: Sweep, node: Node) -> np.ndarray:
-    """What an elementwise node stores for each number that the value it is a function of can have."""
+    """The stored results of an elementwise node for all 256 numbers of its argument."""
     arrays, inputs = [], []
     for value in node.inputs:
         if value is None or value.data is not None:

@@ -17,7 +17,7 @@ from . import Emit, Matches, emit_copies, emit_graph
 
 ALIGN = 64
 KEEP = "keep"
-"""What the last steps of a program with states do: nothing but let the next values take their places."""
+"""The operator of a program's last steps, which copy next values to their states."""
 
 
 def build(
@@ -28,10 +28,11 @@ def build(
     match: Matches | None = None,
     lowest: Sequence[Value] = (),
 ) -> Program:
-    """The program of a graph after all stages, its values concrete. Its arena is planned and verified.
+    """The program of a graph after all stages, with concrete values; its arena is planned and verified.
 
-    `kept`: inputs that keep what lies in them from run to run, with the outputs that they become at a run's end.
-    `match`: what the stages have found of its nodes. `lowest`: inputs that begin the arena, in this order.
+    `kept`: inputs whose memory persists from run to run, with the outputs that become their next values at a run's end.
+    `match`: the lowerings that the stages found for its nodes. `lowest`: inputs at the beginning of the arena, in this
+    order.
     """
     program = Program()
     if checked() != "guard" and current_weights() is None:
@@ -41,7 +42,7 @@ def build(
     emit_graph(emit, graph)
     for jump in [(step, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.fails]:
         emit.land(jump)
-    _set_aside(emit, graph, kept or {})
+    _save_outputs(emit, graph, kept or {})
     emit_copies(emit, {value: final for value, final in (kept or {}).items() if final is not value}, KEEP)
     _place(program, graph, lowest)
     if checked():
@@ -51,8 +52,8 @@ def build(
     return program
 
 
-def _set_aside(emit: Emit, graph: Graph, kept: Mapping[Value, Value]) -> None:
-    """Give outputs that lie in what is kept memory of their own, before the next values take its place."""
+def _save_outputs(emit: Emit, graph: Graph, kept: Mapping[Value, Value]) -> None:
+    """Copy outputs that lie in persistent memory elsewhere, before the next values are copied there."""
     roots = {emit.storage(value).root for value in kept}
     for i, output in enumerate(graph.outputs):
         if roots and output in emit.program.storage and emit.storage(output).root in roots:
@@ -83,7 +84,7 @@ def _place(program: Program, graph: Graph, lowest: Sequence[Value]) -> None:
 
 
 def _packed(buffers: Mapping[Value | Scratch, Buffer], lowest: Sequence[Value]) -> Packing:
-    """A plan of the arena which begins with what is lowest, as that is alive throughout."""
+    """A plan of the arena that begins with `lowest`, which are alive throughout."""
     starts, at = {}, 0
     for value in lowest:
         starts[value] = at

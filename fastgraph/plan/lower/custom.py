@@ -1,4 +1,4 @@
-"""Operators of users, by what numba makes of their functions."""
+"""Calls of users' operators, compiled by numba."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..storage import has_memory
 from .registry import Emit, lowers
 
 RAISED = Record({".raised": "1 once the kernel has raised", ".error": "address of the cell that says so of a run"})
-"""How the record of any begins; of each array its address and extents follow, of each number its value or its bits."""
+"""The first slot of each record; then follow address and extents of each array, and value or bits of each number."""
 
 
 def _native(node: Node) -> bool:
@@ -22,8 +22,10 @@ def _native(node: Node) -> bool:
         return False
     for value in (*node.inputs, *node.outputs):
         if value is not None and not has_memory(value):
-            raise UnsupportedError(f"node {node.name}: {node.op}: {value} is {value.type}, and numba has no arrays of "
-                                   "text: register it with native=False")  # fmt: skip
+            raise UnsupportedError(
+                f"node {node.name}: {node.op}: {value} is {value.type}, and numba has no arrays of "
+                "text: register it with native=False"
+            )
     return True
 
 
@@ -40,7 +42,7 @@ def custom(e: Emit, node: Node, _: Any) -> None:
 
 
 def _slots(e: Emit, name: str, item: Any) -> dict[str, Arg]:
-    """The part of the record that is an argument's."""
+    """The slots of an argument."""
     if not isinstance(item, Value):
         words = words_of(item)
         return {name if len(words) == 1 else f"{name}[{i}]": word for i, word in enumerate(words)}
@@ -49,7 +51,7 @@ def _slots(e: Emit, name: str, item: Any) -> dict[str, Arg]:
 
 
 def _kernel(node: Node, given: dict[str, Any], record: Record) -> UserKernel:
-    """The kernel for such arguments, which is one for all nodes and shapes."""
+    """The kernel for arguments of these forms, one for all nodes and shapes."""
     forms = {name: form_of(item, node.outputs) for name, item in given.items()}
     made: dict[Any, UserKernel] = node.attrs[USER].kernels
     return made.setdefault(tuple(forms.items()), UserKernel(node.attrs[USER], forms, record))

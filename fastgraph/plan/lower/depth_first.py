@@ -23,15 +23,15 @@ from .moves import emit_copy
 from .registry import Emit, last
 
 WORTH = L2 // 2
-"""Middle maps of fewer bytes stay in the cache anyhow."""
+"""Least bytes of the middle maps for which bands pay: smaller maps stay in the cache."""
 BUDGET = L2 * 5 // 8
-"""Bytes of scratch that a band of f32 may take; one of bytes takes a quarter, so that it saves memory too."""
+"""Bytes of scratch for a band of f32; a band of bytes takes a quarter, so that it saves memory too."""
 MOST = 256
-"""Bands of a block: each has steps of its own, and making these takes time."""
+"""The most bands of a block: each has its own steps, which take time to write."""
 
 
 class Block(NamedTuple):
-    """Three nodes in a row, or two of them; `layer`: the middle one."""
+    """Two or three nodes in a row; `layer`: that of the depthwise one."""
 
     expand: Node | None
     middle: Node
@@ -42,22 +42,24 @@ class Block(NamedTuple):
         return [node for node in (self.expand, self.middle, self.project) if node is not None]
 
     def saves(self) -> int:
-        """Bytes of the middle maps that need no memory."""
+        """Bytes of the middle maps, which need no memory."""
         node = self.middle
         return (node.x.type.nbytes if self.expand else 0) + (node.out.type.nbytes if self.project else 0)
 
     def lines(self) -> tuple[int, int]:
-        """Bytes that a row of the middle's input and one of its result take in scratch."""
+        """Bytes of scratch for a row of the depthwise layer's input, and for one of its result."""
         x, out = self.middle.x.type, self.middle.out.type
-        return (x.itemsize * x.dims[2] * x.dims[3] if self.expand else 0,
-                out.itemsize * out.dims[2] * out.dims[3] if self.project else 0)  # fmt: skip
+        return (
+            x.itemsize * x.dims[2] * x.dims[3] if self.expand else 0,
+            out.itemsize * out.dims[2] * out.dims[3] if self.project else 0,
+        )
 
     def budget(self) -> int:
-        """Bytes of scratch that a band may take."""
+        """Bytes of scratch for a band."""
         return threshold("bands_budget", BUDGET) * self.middle.x.type.itemsize // 4
 
     def height(self) -> int:
-        """Rows of the middle's result in a band."""
+        """Rows of the depthwise layer's result in a band."""
         return _band_height(self.layer.window, *self.lines(), self.budget())
 
     def images(self) -> int:
@@ -68,11 +70,11 @@ class Block(NamedTuple):
         return min(max(fit, 1), where.images)
 
     def bands(self) -> int:
-        """How many there are."""
+        """The number of bands."""
         return -(-self.layer.window.out[1] // self.height()) * -(-self.layer.window.images // self.images())
 
-    def images_meet(self) -> bool:
-        """Whether a chain in it reads a value for each image, which rows of several would not find."""
+    def by_image(self) -> bool:
+        """Whether a chain reads an operand by image, which a band of several images can't."""
         return any("image" in chain_of(node)[1] for node in self.nodes())
 
 
@@ -82,7 +84,7 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
     taken: set[Node] = set()
 
     def private(value: Value, reader: Node) -> bool:
-        """Whether `reader` alone reads the value, and as its first operand alone: a chain would want all of it."""
+        """Whether only `reader` reads the value, as its first operand: a chain would need the whole map."""
         once = uses.get(value) == [reader] and reader.inputs.count(value) == 1
         return once and value not in outputs and views.alone(value)
 
@@ -97,7 +99,7 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
             project = after
         ends = ((expand, project), (expand, None), (None, project))
         found = (Block(first, node, final, plan) for first, final in ends)
-        block = next((b for b in found if _pays(b) and _apart(b, views)), None)
+        block = next((b for b in found if _pays(b) and _independent(b, views)), None)
         if block is not None and free("bands"):
             taken.update(block.nodes())
             yield block
@@ -105,14 +107,14 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
 
 def _pays(block: Block) -> bool:
     worth = block.saves() >= threshold("bands_worth", WORTH) and block.bands() <= MOST
-    return worth and (block.layer.window.images == 1 or not block.images_meet())
+    return worth and (block.layer.window.images == 1 or not block.by_image())
 
 
-def _apart(block: Block, views: Views) -> bool:
-    """Whether no band writes what a later one reads.
+def _independent(block: Block, views: Views) -> bool:
+    """Whether no band writes memory that a later band reads.
 
-    A result may lie over an operand that is read at its own rows, as the expand's rows are always ahead of it; not over
-    what the depthwise layer slides over, nor over some other part of an operand.
+    The result may lie over an operand of the same form that is read row by row, as the rows of the expansion are always
+    ahead of it; but not over the depthwise layer's input, nor over another part of an operand.
     """
     nodes = block.nodes()
     out, inner = nodes[-1].out, {node.out for node in nodes}
@@ -144,10 +146,8 @@ def _depthwise(node: Node, match: Matched) -> Layer[Any] | None:
 
 
 def _band_height(where: Window, line: int, out_line: int, budget: int) -> int:
-    """Rows of the depthwise layer's result in a band, whose scratch is within a budget where that can be.
-
-    line, out_line: bytes that a row of its input and of its result take there.
-    """
+    """Rows of the depthwise layer's result in a band, whose scratch is within the budget where possible. line,
+    out_line: bytes of scratch for a row of its input and of its result."""
     reach, stride, height = where.reach[1], where.strides[1], where.out[1]
     fits = max((budget - line * (reach - stride)) // (line * stride + out_line), 1)
     bands = -(-height // min(fits, height))
@@ -170,17 +170,16 @@ def emit_block(e: Emit, block: Block) -> None:
         _emit_images(e, block, done * images, images, made, kept)
         marks.append(len(steps))
         done += 1
-    if whole > 2 and (more := _going_on(steps[marks[0] : marks[1]], steps[marks[1] :], whole - 2)) is not None:
+    if whole > 2 and (more := _extrapolated(steps[marks[0] : marks[1]], steps[marks[1] :], whole - 2)) is not None:
         steps += more
         done = whole
     for image in range(done * images, where.images, images):
         _emit_images(e, block, image, min(images, where.images - image), made, kept)
 
 
-def _going_on(first: Sequence[Any], second: Sequence[Any], count: int) -> list[Step] | None:
-    """So many times more the steps of equal parts of a work, of which the first two are given: their addresses go on as
-    these do. None where they aren't alike. Making steps one by one takes longer.
-    """
+def _extrapolated(first: Sequence[Any], second: Sequence[Any], count: int) -> list[Step] | None:
+    """Copies of `count` further parts of some work whose first two parts are given as steps: addresses advance by the
+    same differences. None where the two differ otherwise. It is faster than lowering each part."""
     if len(first) != len(second):
         return None
     found: list[tuple[Step, list[tuple[int, Ref, int]]]] = []
@@ -219,7 +218,10 @@ def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | Non
         end, top = min(first + band, out_height), first * stride - pad
         low, high = max(top, 0), min((end - 1) * stride - pad + reach, height) if images == 1 else height
         if made is not None and block.expand is not None:
-            _expand(e, block.expand, made, line, low, images * high, below, max(top - band * stride, 0), before)
+            previous, start = max(top - band * stride, 0), max(below, low)
+            if below > low > previous:
+                _move_up(e, block.expand, made, line * (low - previous), line * (below - low))
+            _expand(e, block.expand, Ref(made.base, line * (start - low)), range(start, images * high), before)
             x, ldx, below = made, last(node.x), high
         else:
             x, ldx = _row(e, node.x, before + low * width), e.stride(node.x)
@@ -247,23 +249,19 @@ def _dot(e: Emit, node: Node, rows: Rows, count: int, ldx: int, ldy: int) -> Non
     lowering.emit(e, node, layer.of_rows(count, ldx, ldy), rows)
 
 
-def _expand(
-    e: Emit, node: Node, made: Ref, line: int, low: int, high: int, below: int, previous: int, before: int
-) -> None:
-    """Input rows low..high of a band in `made`: those above `below` are there, from `previous` on; the rest is made.
-    before: pixels of x before the band's image.
-    """
-    e.node = node
-    width, size = node.out.type.dims[2], node.out.type.itemsize
-    if below > low > previous:
-        shape = ((below - low) * line // size,)
-        emit_copy(e, shape, size, (Ref(made.base, (low - previous) * line), (size,)), (made, (size,)))
-    start = max(below, low)
-    if start < high:
-        place = Ref(made.base, (start - low) * line)
-        pixel = before + start * width
-        rows = Rows(_row(e, node.x, pixel), place, pixel)
-        _dot(e, node, rows, (high - start) * width, e.stride(node.x), last(node.out))
+def _move_up(e: Emit, node: Node, made: Ref, start: int, count: int) -> None:
+    """Move `count` bytes of the node's result in scratch from byte `start` on to its beginning."""
+    e.node, size = node, node.out.type.itemsize
+    emit_copy(e, (count // size,), size, (Ref(made.base, start), (size,)), (made, (size,)))
+
+
+def _expand(e: Emit, node: Node, made: Ref, rows: range, before: int) -> None:
+    """Compute rows of the depthwise layer's input. before: pixels of x before the band's image."""
+    e.node, width = node, node.out.type.dims[2]
+    if rows:
+        pixel = before + rows.start * width
+        part = Rows(_row(e, node.x, pixel), made, pixel)
+        _dot(e, node, part, len(rows) * width, e.stride(node.x), last(node.out))
 
 
 def _row(e: Emit, value: Value, row: int) -> Ref:

@@ -1,4 +1,4 @@
-"""Element types as kernels know them."""
+"""Names of element types in kernels."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _NAMES = {
     "bool": "bool",
 }
 ELEMENTS = {np.dtype(name): element for name, element in _NAMES.items()}
-"""What kernels call element types."""
+"""Element type -> its name in kernels."""
 
 FLOATS = {np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 Operand = Value | np.ndarray
-"""A tensor that a kernel reads: where a value lies, or constants that the lowering makes."""
+"""A tensor that a kernel reads: a value, or an array that the lowering makes."""
 
 
 def element(value: Operand) -> str:
-    """What kernels call the element type of a tensor; KeyError when they have none."""
+    """The kernels' name of a tensor's element type; KeyError when there is none."""
     return ELEMENTS[dtype_of(value)]
 
 
 def number(dtype: np.dtype) -> str:
-    """What kernels call the numbers of an element type; a bool is a byte that is 0 or 1. KeyError for what is none."""
+    """The kernels' name of an element type as numbers; a bool is a byte that is 0 or 1. KeyError when there is none."""
     return f"i{8 * dtype.itemsize}" if dtype.kind in "biu" else FLOATS[dtype]
 
 

@@ -1,4 +1,4 @@
-"""What a lowering talks to: where values lie, constants and scratch memory, the steps that it writes."""
+"""The interface of lowerings: storage of values, constants, scratch memory, and the steps that they write."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
 from ..storage import Abilities, Storage, Views, byte_strides, last
 
 BRIEF = 1 << 12
-"""Bytes up to which an array of a single plan is known by what it holds: a load doesn't read all weights for that."""
+"""The most bytes of an array of a single plan that is identified by its content: hashing all weights would take a
+load's time."""
 
 
 Slot = Arg | Value | np.ndarray | None
-"""What fills a slot of a record; values and constants stand for their addresses, None for 0."""
+"""The content of a slot of a record; values and constants stand for their addresses, None for 0."""
 
 
 class Strided(NamedTuple):
-    """Where a tensor lies: byte strides by axis, in the order that its user says."""
+    """An address and byte strides by axis, in the order that the lowering says."""
 
     address: Ref
     strides: Sequence[int]
 
 
 class Rows(NamedTuple):
-    """Some rows of a node's result, from row `start` on: where they are read (of a convolution: its first pixel), and
-    written.
-    """
+    """Rows of a node's result from row `start` on: the addresses from which they are read (of a convolution: its first
+    pixel) and to which they are written."""
 
     x: Ref
     y: Ref
@@ -45,14 +45,14 @@ class Rows(NamedTuple):
 
 
 class Matched(Protocol):
-    """The lowering that takes a node, and its plan of it; what that can do about storage."""
+    """The lowering that takes a node with its plan, and the lowering's abilities."""
 
     def __call__(self, node: Node) -> Any: ...
     def abilities(self, node: Node) -> Abilities: ...
 
 
 class Emit:
-    """Writes steps into a program. `match`: the lowering that takes a node of the graph, and its plan of it."""
+    """Writes steps into a program. `match`: node -> the lowering that takes it, with its plan."""
 
     def __init__(self, program: Program, views: Views, match: Matched, tier: Tier, threads: int) -> None:
         self.program, self.views, self.match = program, views, match
@@ -67,7 +67,7 @@ class Emit:
         return self.program.storage[value]
 
     def address(self, value: Value, offset: int = 0) -> Ref:
-        """Where the value begins, plus `offset` bytes."""
+        """The address of the value, plus `offset` bytes."""
         if value.data is not None:
             base = self.packed(in_order, value.data)
             return base.plus(offset)
@@ -79,7 +79,7 @@ class Emit:
         return last(value) if value.data is not None else self.storage(value).stride
 
     def strides(self, value: Value) -> tuple[int, ...]:
-        """Byte strides of the value's axes where it lies."""
+        """Byte strides of the value's axes in its storage."""
         assert value.type.dtype is not None
         return byte_strides(value.type.dims, value.type.dtype.itemsize, self.stride(value))
 
@@ -98,15 +98,15 @@ class Emit:
         return Ref(len(self.program.constants) - 1)
 
     def _empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Where to make the next constant: what is made there is not copied."""
+        """The memory for the next constant, which then needs no copy."""
         room = self.program.room
         return np.empty(shape, dtype) if room is None else room.empty(shape, dtype)
 
     def packed(self, make: Callable[..., np.ndarray], *parts: Any, placed: bool = False) -> Ref:
-        """The address of make(*parts), which is made once, and once for all plans of a model.
+        """The address of make(*parts), which is computed once for all plans of a model.
 
         Its key is the function and the parts (`ir.weights.key_of`): numbers, text, arrays, values, and tuples of them.
-        placed: `make` takes `empty`, too, which gives it the memory for what it makes.
+        placed: `make` also takes `empty`, which allocates its result.
         """
         weights = current_weights()
         lasting = None if weights is None else weights.key(make, parts)
@@ -117,7 +117,7 @@ class Emit:
         else:
             found = None if weights is None or lasting is None else weights.find(lasting)
         if found is not None and checked():
-            _same(found, make(*parts, empty=np.empty) if placed else make(*parts), self.node)
+            _check_same(found, make(*parts, empty=np.empty) if placed else make(*parts), self.node)
         if ref is not None:
             return ref
         if found is None:
@@ -128,7 +128,7 @@ class Emit:
         return ref
 
     def _number(self, root: np.ndarray) -> int | None:
-        """The number of an array that this program keeps, where it is too large to be known by what it holds."""
+        """The number of an array of this program that is too large to be identified by its content."""
         if root.nbytes <= BRIEF and not root.dtype.hasobject:
             return None
         self._named[id(root)] = root  # as long as it is here, no other array gets its number
@@ -140,7 +140,7 @@ class Emit:
         return self.program.constants[constant.base]
 
     def scratch(self, nbytes: int) -> Ref:
-        """Memory for the steps of this node."""
+        """A buffer for the steps of this node."""
         assert self.node is not None
         return Ref(Scratch(f"{self.node.out.name}.scratch", max(nbytes, 64)))
 
@@ -161,7 +161,7 @@ class Emit:
         return self.constant(slot) if isinstance(slot, np.ndarray) else int(slot or 0)
 
     def within(self, body: Graph, match: Matched, placed: Mapping[Value, Storage]) -> Emit:
-        """What writes the steps of a body into the same program. `placed`: as of Views."""
+        """An Emit for the steps of a body, in the same program. `placed`: as of Views."""
         views = Views(body, match.abilities, placed)
         inner = Emit(self.program, views, match, self.tier, self.threads)
         inner._constants, inner._named = self._constants, self._named
@@ -175,22 +175,22 @@ class Emit:
         return jump, at
 
     def land(self, jump: tuple[Jump, int]) -> None:
-        """Let a jump go to the step that comes next."""
+        """Set the target of a jump to the next step."""
         jump[0].by = len(self.program.steps) - jump[1]
 
     def host(self) -> None:
-        """Let NumPy compute this node."""
+        """Write a host step for this node."""
         assert self.node is not None
         self.program.steps.append(HostStep(self.node))
 
 
 _WORDS = frozenset((int, Ref, Kernel, Table))
 _kernels: dict[tuple[Tier, str, str], Kernel] = {}
-"""By tier, name and parameters as they are spelled: no more than the table has."""
+"""Kernels by tier, name and text of the parameters; no more than the table has."""
 
 
 def _kernel(tier: Tier, name: str, params: Mapping[str, Any]) -> Kernel:
-    """The kernel of the table, made once."""
+    """The kernel of the table, memoized."""
     key = tier, name, repr(params)
     if key not in _kernels:
         _kernels[key] = row(name).kernel(tier, params)
@@ -202,7 +202,7 @@ def in_order(data: np.ndarray) -> np.ndarray:
     return np.asarray(data, order="C")
 
 
-def _same(found: np.ndarray, made: np.ndarray, node: Node | None) -> None:
-    """PlanError when another plan's constant is not what this plan would have made."""
+def _check_same(found: np.ndarray, made: np.ndarray, node: Node | None) -> None:
+    """PlanError when a constant shared by another plan differs from the one that this plan computes."""
     if (found.dtype, found.shape) != (made.dtype, made.shape) or found.tobytes() != made.tobytes():
         raise PlanError(f"{node}: a constant of another plan is not what this one needs: its key says too little")

@@ -1,4 +1,4 @@
-"""How a kernel ends: the slots EPILOGUE of its record, made of the chain that its node ends with."""
+"""The slots EPILOGUE of a record, from the chain that the node ends with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .walk import Read, f32_bits, table, walker
 
 
 class Ending(NamedTuple):
-    """What `form`, one of FORMS or LONG_FORMS, makes of sum + addend, which is a value of the chain or a number."""
+    """form(sum + addend), where `form` is one of FORMS or LONG_FORMS and addend a value of the chain or a number."""
 
     addend: int | float | None = None
     low: float = -inf
@@ -27,7 +27,7 @@ class Ending(NamedTuple):
 
 
 def ending(chain: Chain, operands: int) -> Ending | None:
-    """A chain over a sum and `operands` more as EPILOGUE says it without a table, if that can."""
+    """A chain over the sum and `operands` others as an Ending, where EPILOGUE needs no table; else None."""
     found = _formed(chain, operands)
     if found is not None:
         return found
@@ -55,7 +55,7 @@ def ending(chain: Chain, operands: int) -> Ending | None:
 
 
 def _formed(chain: Chain, operands: int) -> Ending | None:
-    """A chain that is another form than clip."""
+    """The Ending of a chain whose form is not clip."""
     gate = operands + 1
     match chain:
         case (("leaky_relu", 0, float(slope)),):
@@ -73,7 +73,7 @@ def _formed(chain: Chain, operands: int) -> Ending | None:
 
 def epilogue(
     e: Emit, node: Node, row: int = 0, images: int | None = None, apart: bool = False, long: bool = False
-) -> dict[str, Slot]:  # fmt: skip
+) -> dict[str, Slot]:
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
     images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:
@@ -88,7 +88,7 @@ def epilogue(
         found = None
     if found is None:
         if apart:
-            reads = [_set_apart(e, node, r, value) for r, value in zip(reads, extra_values(node), strict=True)]
+            reads = [_unshared(e, node, r, value) for r, value in zip(reads, extra_values(node), strict=True)]
         operands = [
             Read(r.address, image=4 * r.per_image, row=4 * r.per_row, column=0 if kind == "scalar" else 4)
             for r, kind in zip(reads, kinds, strict=True)
@@ -109,7 +109,7 @@ def _repeated(number: float, count: int) -> np.ndarray:
     return np.full(count, number, np.float32)
 
 
-def _set_apart(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:
+def _unshared(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:
     """The operand, or a copy of it where it shares memory with the node's result."""
     if extra.address.base is not e.address(node.out).base:
         return extra

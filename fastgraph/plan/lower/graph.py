@@ -33,10 +33,9 @@ def emit_graph(e: Emit, graph: Graph) -> None:
 
 
 def emit_copies(e: Emit, moved: Mapping[Value, Value], op: str) -> None:
-    """Copy to each key what it becomes, all as if at once: what lies in another key is set aside first. The steps'
-    nodes are of operator `op`.
-    """
-    pairs = [(source, target) for target, source in moved.items() if _place(e, source) != _place(e, target)]
+    """Copy values to the keys, as if all at once: a value whose memory another copy overwrites is saved first. The
+    steps' nodes are of operator `op`."""
+    pairs = [(source, target) for target, source in moved.items() if _memory(e, source) != _memory(e, target)]
     targets = {e.storage(target).root for _, target in pairs}
     lost = [s for s in dict.fromkeys(source for source, _ in pairs) if s.data is None and e.storage(s).root in targets]
     aside = {source: Value(f"{source.name}.kept", source.type) for source in lost}
@@ -51,6 +50,6 @@ def emit_copies(e: Emit, moved: Mapping[Value, Value], op: str) -> None:
         emit_copy(e, source.type.dims, source.type.itemsize, e.strided(source), e.strided(target))
 
 
-def _place(e: Emit, value: Value) -> object:
-    """What two values have in common that are the same memory."""
+def _memory(e: Emit, value: Value) -> object:
+    """The identity of a value's memory: its storage, or the constant itself."""
     return value if value.data is not None else e.storage(value)

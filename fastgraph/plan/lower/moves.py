@@ -1,4 +1,4 @@
-"""What lowerings that move data share: which nodes they take, and how a planned move is written."""
+"""Shared by lowerings that move data: which nodes they take, and how a planned move is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def movable(node: Node) -> bool:
 
 
 def movable_by_constants(node: Node) -> bool:
-    """As `movable`, where all that says how is known."""
+    """As `movable`, where all operands but the first are constant."""
     return movable(node) and all(v is None or v.data is not None for v in node.inputs[1:])
 
 
@@ -38,18 +38,18 @@ def emit_move(e: Emit, move: Move, src: Ref, dst: Ref, **more: Slot) -> None:
 def emit_copy(
     e: Emit, shape: Sequence[int], itemsize: int, src: tuple[Ref, Sequence[int]], dst: tuple[Ref, Sequence[int]]
 ) -> None:
-    """Copy elements of `itemsize` bytes; nothing where the shape has none."""
+    """Copy elements of `itemsize` bytes; no step where the shape is empty."""
     if 0 not in shape:
         emit_move(e, copied(shape, src[1], dst[1], itemsize), src[0], dst[0])
 
 
 def emit_old(e: Emit, node: Node) -> None:
-    """Copy the first operand to where the result lies, unless that is over it."""
+    """Copy the first operand to the result's memory, unless it lies there already."""
     x, out, size = node.x, node.out, node.x.type.itemsize
     if not (e.dense(x) and e.address(x) == e.address(out)):
         emit_copy(e, x.type.dims, size, e.strided(x), (e.address(out), dense(out.type.dims, size)))
 
 
 def bits(element: np.ndarray) -> int:
-    """The bits of the one element of an array."""
+    """The bits of an array of one element."""
     return int(element.reshape(1).view(f"u{element.itemsize}")[0])

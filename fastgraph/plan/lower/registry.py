@@ -1,4 +1,4 @@
-"""How an operator becomes kernel calls: the `Lowering`s of an operator, found by name.
+"""Lowerings of operators, found by name.
 
 A node that none of them accepts runs its NumPy reference as a host step.
 """
@@ -18,8 +18,8 @@ from .catalog import CATALOG
 from .emit import Emit, Slot
 
 Match = Callable[[Node], Any]
-"""Gives what a lowering must know of a node to write its steps, its plan: True when there is nothing to know, None or
-False when its kernels can't do the node."""
+"""node -> the lowering's plan for it: facts that its steps need, or True when there are none; None or False when its
+kernels can't compute the node."""
 
 
 class Lowering(NamedTuple):
@@ -37,10 +37,10 @@ LOWERINGS = Families("fastgraph", CATALOG, _defined)
 def lowers(
     *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False
 ) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:
-    """Register the decorated `emit` for these operators, with what it can do about storage; `python -m docs.catalog`
-    then writes the catalog.
+    """Register the decorated `emit` for these operators, with its abilities; `python -m docs.catalog` then writes the
+    catalog.
 
-    An operator may have several, for other types say; no two may match the same node.
+    An operator may have several, say for different types; no two may match the same node.
     """
 
     def add(emit: Callable[[Emit, Node, Any], None]) -> Callable[[Emit, Node, Any], None]:
@@ -68,7 +68,7 @@ def matched(node: Node) -> tuple[Lowering, Any] | None:
 
 
 def _makes_nothing(node: Node) -> bool:
-    """Whether no result has an element; and nothing else is done, as to look whether catalogs are in range."""
+    """Whether all results are empty, and the operator has no other effect, such as to check indices."""
     if not all(v.type.concrete and v.type.dtype != object and not v.type.size for v in node.outputs):
         return False
     fed = [v.type.dtype for v in node.inputs[1:] if v is not None and v.data is None]
@@ -76,11 +76,11 @@ def _makes_nothing(node: Node) -> bool:
 
 
 NOTHING = Lowering(_makes_nothing, lambda e, node, plan: None, Abilities(strided_in=True, strided_out=True))
-"""Of what has no elements; it has no steps."""
+"""The lowering of nodes with empty results; it writes no steps."""
 
 
 class Matches:
-    """What takes each node, looked for once: the nodes must not change any more. None without `kernels`."""
+    """The lowering of each node, memoized: nodes must not change any more. None without `kernels`."""
 
     def __init__(self, kernels: bool = True) -> None:
         self._kernels = kernels

@@ -1,18 +1,18 @@
-"""Chains in the steps that kernels have, with the same results to the bit."""
+"""Chains as sequences of the steps that kernels have, with bit-identical results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
 from math import inf, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...kernels.pointwise.chain import Chain
 from ...kernels.pointwise.steps import COMPOSED, NUMBER, ROUNDED, Step, pattern
 
 Steps = list[tuple[Any, ...]]
 COMMUTE = frozenset({"add", "mul", "fma", "and", "or", "equal"})
-"""Operations whose first two operands may change places."""
+"""Operations that commute in their first two operands."""
 
 
 def steps_of(
@@ -45,7 +45,7 @@ def steps_of(
 
 
 def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
-    """An operation in steps, of which the first makes value `following`."""
+    """An operation as steps, of which the first gives value number `following`."""
     x, y, z = (*operands, None, None)[:3]
     match name:
         case "clip" if not _are_numbers(y, z):
@@ -108,7 +108,7 @@ def _values(step: tuple[Any, ...]) -> list[int]:
 
 @cache
 def _patterns() -> dict[str, list[tuple[str, Step, Chain]]]:
-    """What is composed, by the name of the last step, the longest and those of numbers first."""
+    """The composed steps by the operation of their last step, the longest and those with numbers first."""
     found: dict[str, list[tuple[str, Step, Chain]]] = {}
     of = sorted(((name, step, pattern(step)) for name, step in COMPOSED.items()), key=_precedence)
     for name, step, chain in of:
@@ -128,7 +128,8 @@ def _composed(steps: Steps, inputs: int) -> Chain:
             continue
         uses = _uses(steps, gone)
         for name, step, chain in _patterns().get(steps[i][0], ()):
-            found = next(_matches(steps, inputs, chain, step, uses, i, len(chain) - 1, ({}, {})), None)
+            search = _Search(steps, inputs, uses, step, chain)
+            found = next(_matches(search, i, len(chain) - 1, ({}, {})), None)
             if found is not None:
                 operands, made = found
                 steps[i] = (name, *(operands[k] for k in range(step.arity)))
@@ -138,7 +139,7 @@ def _composed(steps: Steps, inputs: int) -> Chain:
 
 
 def _uses(steps: Sequence[tuple[Any, ...]], gone: set[int] | frozenset[int] = frozenset()) -> dict[int, int]:
-    """How often each value is taken."""
+    """The number of uses of each value."""
     uses: dict[int, int] = {}
     for i, step in enumerate(steps):
         for o in _values(step) if i not in gone else ():
@@ -147,32 +148,39 @@ def _uses(steps: Sequence[tuple[Any, ...]], gone: set[int] | frozenset[int] = fr
 
 
 Found = tuple[dict[int, Any], dict[int, int]]
-"""Operands by their numbers; the steps that stand for those of a pattern."""
+"""A partial match: (values by operand of the pattern, steps by step of the pattern)."""
 
 
-def _matches(
-    steps: Steps, inputs: int, chain: Chain, step: Step, uses: dict[int, int], i: int, p: int, found: Found
-) -> Iterator[Found]:
-    """The ways in which step i, and those that it takes, are step p of a pattern, beside what was found before."""
+class _Search(NamedTuple):
+    """Steps over `inputs` values, with the uses of each value, and the composed step whose chain is looked for."""
+
+    steps: Steps
+    inputs: int
+    uses: dict[int, int]
+    step: Step
+    chain: Chain
+
+
+def _matches(search: _Search, i: int, p: int, found: Found) -> Iterator[Found]:
+    """The partial matches that extend `found` by step i, with the steps it uses, as step p of the pattern."""
     operands, made = found
-    if made.get(p, i) != i or steps[i][0] != chain[p][0]:
+    (operation, *order), (wanted_operation, *wanted_order) = search.steps[i], search.chain[p]
+    if made.get(p, i) != i or operation != wanted_operation:
         return
     made = {**made, p: i}
-    orders = [list(steps[i][1:])]
-    if steps[i][0] in COMMUTE:
+    orders = [order]
+    if operation in COMMUTE:
         orders.append([orders[0][1], orders[0][0], *orders[0][2:]])
     for order in orders:
         ways = [(operands, made)]
-        for o, wanted in zip(order, chain[p][1:], strict=True):
-            ways = [further for way in ways for further in _binds(steps, inputs, chain, step, uses, o, wanted, way)]
+        for o, wanted in zip(order, wanted_order, strict=True):
+            ways = [further for way in ways for further in _binds(search, o, wanted, way)]
         yield from ways
 
 
-def _binds(
-    steps: Steps, inputs: int, chain: Chain, step: Step, uses: dict[int, int], o: Any, wanted: Any, found: Found
-) -> Iterator[Found]:
-    """The ways in which operand o is what a pattern wants there."""
-    operands, made = found
+def _binds(search: _Search, o: Any, wanted: Any, found: Found) -> Iterator[Found]:
+    """The partial matches that extend `found` by operand o as the operand `wanted` of the pattern."""
+    (operands, made), step = found, search.step
     if not isinstance(wanted, int):
         if o == wanted and not isinstance(o, int):
             yield found
@@ -181,5 +189,5 @@ def _binds(
         same = wanted not in operands or (operands[wanted] == o and type(operands[wanted]) is type(o))
         if same and (kinds[wanted] != NUMBER or isinstance(o, float)):
             yield {**operands, wanted: o}, made
-    elif isinstance(o, int) and o >= inputs and uses[o] == _uses(chain)[wanted]:
-        yield from _matches(steps, inputs, chain, step, uses, o - inputs, wanted - step.arity, found)
+    elif isinstance(o, int) and o >= search.inputs and search.uses[o] == _uses(search.chain)[wanted]:
+        yield from _matches(search, o - search.inputs, wanted - step.arity, found)

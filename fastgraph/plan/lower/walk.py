@@ -1,4 +1,4 @@
-"""Chains as the kernel `chain` walks them: tables of operands and steps."""
+"""Tables of operands and steps, by which the kernel `chain` walks a chain."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from .registry import Emit
 from .steps import steps_of
 
 BLOCK = 31
-"""Most parts of 64 f32 of a temporary: several stay in the first-level cache with what is read and written."""
+"""The most parts of 64 f32 of a temporary: several temporaries fit the first-level cache beside operands and results.
+"""
 X, Y, FIRST = 0, 1, 2
-"""Numbers of a walk's values: what it begins with, its result, its operands."""
+"""Numbers of a walk's values: x, the result, the first operand."""
 SIZES = {"f32": 4, "i32": 4, "i16": 2, "u16": 2, "u8": 1, "s8": 1, "bool": 1}
 """Bytes of an element."""
 _F64, _F32, _I32 = Struct("<d"), Struct("<f"), Struct("<i")
 
 
 class Read(NamedTuple):
-    """Where an operand is read: its address, bytes from place to place of each loop, and its element type."""
+    """An operand: its address, byte strides by loop, and element type."""
 
     address: Ref
     d0: int = 0
@@ -41,10 +42,8 @@ class Read(NamedTuple):
 
 
 class Out(NamedTuple):
-    """The element type of a result, and how it is rounded: the stored number for 0.0, the least and the greatest.
-
-    bounded: no result is so large that it would have to be held within bounds before.
-    """
+    """The element type of a result, and its rounding: zero point, least and greatest stored number. bounded: no result
+    is so large that it has to be clamped before rounding."""
 
     element: str = "f32"
     zero: int = 0
@@ -54,14 +53,15 @@ class Out(NamedTuple):
 
 
 def walker(e: Emit) -> Kernel:
-    """The kernel that a slot `walk` names."""
+    """The kernel for a slot `walk`."""
     return row("chain").kernel(e.tier, {})
 
 
 def table(e: Emit, chain: Chain, operands: Sequence[Read | None], out: Out = Out()) -> Table:  # noqa: B008
-    """The table of a chain over these operands; None: the `x` of the walk. It has a step, or f32 become others."""
+    """The table of a chain over these operands, of which None is the `x` of the walk. It has at least one step, or
+    converts f32."""
     elements = tuple(None if r is None else "u8" if r.element == "bool" else r.element for r in operands)
-    form = _form(_spelled(chain), elements, out, e.tier)
+    form = _form(_hashable(chain), elements, out, e.tier)
     reads = [read for read in operands if read is not None]
     if form.numbers:
         held = e.packed(_words, form.numbers)
@@ -77,17 +77,16 @@ def _words(numbers: tuple[int, ...]) -> np.ndarray:
 
 
 class _Form(NamedTuple):
-    """What tables of a chain have in common, wherever its operands lie: the f32 that they read behind the operands, as
-    bits, and their words before and behind all that is read.
-    """
+    """The part of a table that does not depend on its operands' addresses: f32 numbers, as bits, that follow the
+    operands, and the words before and after all of these."""
 
     numbers: tuple[int, ...]
     head: tuple[Any, ...]
     steps: tuple[Any, ...]
 
 
-def _spelled(chain: Chain) -> tuple[tuple[str | int | bytes, ...], ...]:
-    """A chain with the bytes of its numbers: Python holds 1 == 1.0 and 0.0 == -0.0."""
+def _hashable(chain: Chain) -> tuple[tuple[str | int | bytes, ...], ...]:
+    """A chain with floats as their bytes, for use as a key: Python takes 1 and 1.0, and 0.0 and -0.0, for equal."""
     return tuple(tuple(o if isinstance(o, str | int) else _F64.pack(o) for o in step) for step in chain)
 
 
@@ -130,7 +129,7 @@ def f32_bits(x: float) -> int:
 
 
 def _place_results(steps: Chain, inputs: int, first: int, places: dict[int, int]) -> int:
-    """Where each step's result lies: temporaries are numbered from `first`; how many there are."""
+    """Assign a temporary to each step's result, numbered from `first` on; returns how many there are."""
     last = {o: i for i, (_, *taken) in enumerate(steps) for o in taken if isinstance(o, int)}
     unused: list[int] = []
     count = 0

@@ -1,7 +1,8 @@
-"""What each kernel reaches in memory, from its name, parameters and record alone.
+"""The bytes that each kernel reads and writes, from its name, parameters and record alone.
 
-Most of it is declared with the slots of its record, in the family's `rows.py` (`declared.py`); what can't be said there
-has a rule here. Both are written from the kernels; they share nothing with the lowerings that write records.
+Most of it is declared with the slots of its record, in the family's `rows.py` (`declared.py`); ranges that can't be
+declared there have a rule here. Both are derived from the kernels, and share nothing with the lowerings that write
+records.
 """
 
 from ...kernels.pointwise.rows import WALK
@@ -12,7 +13,7 @@ from .custom import custom
 from .declared import declared
 
 NO_STEPS = frozenset({"execute", "call", "team", "chain", "vector_op"})
-"""Kernels that run the others and are no step of a program."""
+"""Kernels that are called by others and are no step of a program."""
 
 __all__ = [
     "Call", "Misfit", "NO_STEPS", "RULES", "Reach", "WALK", "amx", "attention", "custom", "gemm", "move", "pointwise",
@@ -21,7 +22,7 @@ __all__ = [
 
 
 def reaches_of(c: Call) -> list[Reach]:
-    """What a call reaches; Misfit where its record doesn't fit its kernel."""
+    """The ranges of memory that a call reads and writes; Misfit where its record doesn't fit its kernel."""
     need(c.kernel not in NO_STEPS, "the kernel runs other kernels")
     if isinstance(c.step.kernel, UserKernel):
         return list(custom(c))

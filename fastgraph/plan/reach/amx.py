@@ -1,4 +1,4 @@
-"""What convolutions and dense layers on AMX tiles reach by a table."""
+"""Ranges of convolutions and dense layers on AMX tiles that follow from a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What records of attention name: `few`, f32 of a `panel` of keys or values, `columns` of values in whole panels."""
+"""Names for the records of attention: `few`, the f32 of a `panel` of keys or values, `columns` of values in whole
+panels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What convolutions reach that copy bands of rows to scratch: the rows of x, the bands, and what is read of either."""
+"""Ranges of convolutions that copy bands of rows to scratch: rows of x, bands, and reads of either."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .call import Call, Loop, Reach, need, offsets, parts, read, short, work
 
 
 def copied(c: Call, item: int, *loops: Loop) -> Iterator[Reach]:
-    """Rows of x as they are copied: `pixels` runs, whole vectors at a time."""
+    """Rows of x that are copied: `pixels` runs, in whole vectors."""
     r = c.record("run pixels")
     over = short(r.run * item, c.vector)
     yield read("x", r.run * item, *loops, (r.pixels, r.x_step), start=r.x_first, over=over)
 
 
 def line_end(c: Call, item: int) -> int:
-    """Bytes from the start of a band's row to the end of what is written for it."""
+    """Bytes from the start of a band's row to the end of the bytes written for it."""
     r = c.record("left run pixels right pixel_step")
 
     def whole(n: int) -> int:

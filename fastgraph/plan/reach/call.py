@@ -1,4 +1,4 @@
-"""One kernel call as its rule sees it, and what a rule says: the bytes that the call reaches from each address slot."""
+"""A kernel call as its rule sees it, and the ranges that a rule gives: bytes relative to each address slot."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..program import Ref, Step, record_of
 
 SIZES = {"f32": 4, "f64": 8, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "f16": 2, "i16": 2, "u16": 2, "s8": 1, "u8": 1,
          "bool": 1}  # fmt: skip
-"""Bytes of what kernels call element types."""
+"""Bytes of element types, by the kernels' names."""
 
 MOST = 1 << 48
-"""No count or stride is larger: sums of products of a few stay far from what an address can be."""
+"""The limit of counts and strides: sums of products of a few stay far from the limits of an address."""
 
 Loop = tuple[int, int] | np.ndarray
-"""(count, bytes from one to the next), or the byte offsets themselves."""
+"""(count, stride in bytes), or the byte offsets themselves."""
 
 
 class Misfit(Exception):
-    """What a record says that its kernel can't take; the caller adds the step."""
+    """A record that its kernel can't take; the caller adds the step."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Reach:
 
 
 def count(loop: Loop) -> int:
-    """How many offsets a loop has."""
+    """The number of a loop's offsets."""
     return len(loop) if isinstance(loop, np.ndarray) else loop[0]
 
 
@@ -66,7 +66,7 @@ def extremes(loop: Loop) -> tuple[int, int]:
 
 
 def offsets(values: Any) -> Loop:
-    """A loop over these byte offsets, each once."""
+    """A loop over these byte offsets, without duplicates."""
     return np.unique(np.asarray(values, np.int64))
 
 
@@ -83,9 +83,8 @@ def work(slot: str, run: int, *loops: Loop, start: int = 0) -> Reach:
 
 
 class Numbers:
-    """The numbers that slots hold, by name: Misfit for an address, or what is too large. Of a call also its kernel's
-    parameters, and what KNOWN makes of it.
-    """
+    """The numbers in slots, by name: Misfit for an address, or a number that is too large. Of a call also its kernel's
+    parameters, and the functions of KNOWN."""
 
     def __init__(self, slots: dict[str, Any], call: Call | None = None) -> None:
         self._slots, self._call = slots, call
@@ -143,9 +142,7 @@ class Call:
         return data[ref.offset : end].view(dtype)
 
     def each(self, count: int, *names: str) -> list[tuple[int, ...]]:
-        """The numbers of slots that are there `count` times; the first of them, how many there are of something, is 0
-        or more.
-        """
+        """The numbers of slots that are repeated `count` times; the first of them, a count itself, is 0 or more."""
         r = self.record(" ".join(f"{names[0]}{k}" for k in range(count)))
         return [tuple(getattr(r, f"{name}{k}") for name in names) for k in range(count)]
 
@@ -159,17 +156,16 @@ KNOWN: dict[str, Callable[[Call], Any]] = {
     "table": lambda c: c.table,
     "at": lambda c: lambda name, count: [offsets(c.table(name, count))],
 }
-"""What expressions in declared records may name beside slots and parameters; families add to it. at: a loop over the
-offsets of a table.
-"""
+"""Names that expressions in declared records may use beside slots and parameters; families add to it. at: a loop over
+the offsets of a table."""
 
 Rule = Callable[[Call], Iterable[Reach] | None]
 RULES: dict[str, Rule] = {}
-"""By kernel, the ranges that its record doesn't declare."""
+"""By kernel: the ranges that its record doesn't declare."""
 
 
 def reaches(*kernels: str) -> Callable[[Rule], Rule]:
-    """Register the decorated function as what these kernels reach."""
+    """Register the decorated function as the rule of these kernels."""
 
     def add(rule: Rule) -> Rule:
         for name in kernels:
@@ -187,10 +183,10 @@ def need(condition: bool, what: str) -> None:
 
 
 def short(n: int, width: int) -> int:
-    """What n lacks to whole multiples of `width`."""
+    """The least number to add to n for a multiple of `width`."""
     return -n % width
 
 
 def parts(n: int, width: int) -> int:
-    """How many pieces of up to `width` make n."""
+    """The number of pieces of up to `width` in n."""
     return -(-n // width)

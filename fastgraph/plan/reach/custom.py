@@ -1,4 +1,4 @@
-"""Kernels of users: each array as its extents in the record say."""
+"""Ranges of users' kernels: each array, by the extents in the record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .call import Call, Reach, read, write
 
 
 def custom(c: Call) -> Iterator[Reach]:
-    """What a call of a user's kernel reaches."""
+    """The ranges of a call of a user's kernel."""
     kernel = c.step.kernel
     assert isinstance(kernel, UserKernel)
     yield write(".error", 8)

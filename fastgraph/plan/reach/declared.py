@@ -1,4 +1,4 @@
-"""What records declare (kernels/core/record.py): which numbers fit, and the bytes that a kernel reaches."""
+"""Declarations of records (kernels/core/record.py): conditions on numbers, and ranges of bytes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FUNCTIONS: dict[str, Any] = {
     "prod": prod,
     "bytes_of": lambda kind: int(kind[1:]) // 8,
 }
-"""What expressions may call; `bytes_of`: those of an element type, as "f32" or "i8"."""
+"""Functions that expressions may call; `bytes_of`: the size of an element type, as "f32" or "i8"."""
 
 
 class _Declared(NamedTuple):
-    """counts: slots that hold 0 or more; numbers: what else holds, by slot; ranges: the facts of addresses, by slot."""
+    """counts: slots that hold 0 or more; numbers: other conditions, by slot; ranges: of addresses, by slot."""
 
     counts: list[str]
     numbers: dict[str, CodeType]
@@ -32,7 +32,7 @@ class _Declared(NamedTuple):
 
 
 def declared(c: Call) -> Iterator[Reach]:
-    """What the call reaches as its record says; Misfit where a number doesn't fit."""
+    """The ranges of a call as its record declares them; Misfit where a number violates a condition."""
     slots, r = row(c.kernel).args, c.record()
     counts, numbers, ranges = _declared(c.kernel)
     c.record(" ".join(counts))
@@ -68,7 +68,7 @@ def _value(code: CodeType, r: Numbers) -> Any:
 
 @cache
 def _declared(kernel: str) -> _Declared:
-    """What the record of a kernel declares, compiled."""
+    """The compiled declarations of a kernel's record."""
     record, counts = row(kernel).args, dict[str, None]()
     slots = {name: slot for name, slot in record.items() if isinstance(slot, Slot)}
     numbers = {name: _compiled(f"{name} {slot.where}") for name, slot in slots.items() if slot.kind == "number"}
@@ -85,7 +85,7 @@ def _declared(kernel: str) -> _Declared:
 
 
 def _named(tree: ast.AST) -> Iterator[str]:
-    """The names in an expression, but for conditions."""
+    """The names in an expression, without those of conditions."""
     if isinstance(tree, ast.Name):
         yield tree.id
     for child in (tree.body, tree.orelse) if isinstance(tree, ast.IfExp) else ast.iter_child_nodes(tree):

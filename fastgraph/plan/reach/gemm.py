@@ -1,4 +1,4 @@
-"""What products and convolutions reach by bands, and the sizes of what is packed for them."""
+"""Ranges of products and convolutions by bands, and the sizes of their packed operands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _panels(c: Call, n: int, k: int) -> int:
 
 
 def _most_rows(c: Call) -> int:
-    """Rows of a tile that registers allow."""
+    """The most rows of a tile that fit the registers."""
     if c.kernel == "dot_blocks":
         return few_rows(c.tier) if c.record().few else max_rows(c.tier, NV)
     costs = INT8_COSTS[c.params.get("rowsum", False)] if _of_bytes(c) else F32_COSTS
@@ -71,7 +71,7 @@ def conv(c: Call) -> Iterator[Reach]:
 
 @reaches("winograd")
 def winograd(c: Call) -> Iterator[Reach]:
-    """Bands of tiles, whose parts of scratch have to have room."""
+    """Bands of tiles, whose parts of scratch must have room."""
     m, tall, width = c.params["m"], c.params["tall"], c.params["nv"] * c.lanes
     r = c.record(
         "images out_d out_h out_w outputs y_z y_y n d h pixel lacking scratch_bytes band_y band_z "

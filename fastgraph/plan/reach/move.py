@@ -1,4 +1,4 @@
-"""What moves reach whose places follow from tables, from indices, or from what lies outside."""
+"""Ranges of moves that follow from tables, from indices, or from padding."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from .call import KNOWN, Call, Loop, Reach, need, offsets, parts, reaches, read, write
 
 FAR = 1 << 59
-"""Offsets of a take below -FAR say that a place lies outside."""
+"""Offsets of a take below -FAR mark an element outside."""
 KNOWN["places"] = lambda c: c.record().count * prod(n for (n,) in c.each(c.record().rank, "n"))
 
 
 @reaches("round")
 def round_(c: Call) -> Iterator[Reach]:
-    """The number of a round is read where it is written; not before the first."""
+    """The round's number is read where it is written, except before the first round."""
     yield read("turn", 0 if c.record().first else 8, here=True)
 
 
 @reaches("pad")
 def pad(c: Call) -> Iterator[Reach]:
-    """The places of src that exist; others lie before or behind them."""
+    """The elements of src that exist; others lie before or behind them."""
     r = c.record()
     loops: list[Loop] = []
     start = 0
@@ -36,20 +36,20 @@ def pad(c: Call) -> Iterator[Reach]:
 
 @reaches("scatter", "scatter_reduce")
 def scatter(c: Call) -> Iterator[Reach]:
-    """Any place that indices say may be written, by one thread only."""
+    """Any element that indices can address may be written, by one thread only."""
     r = c.record()
     places = [(r.count, r.i, r.d), *c.each(r.rank, "n", "i", "d")]
     components, loops = c.each(r.depth, "extent", "stride"), [(n, d) for n, _, d in places]
     several = any(i for n, i, _ in places if n > 1)  # else all is offset by the same
-    _share(r.parts, r.run, components if several else [], loops)
+    _check_parts(r.parts, r.run, components if several else [], loops)
     run, *apart = _covering(r.run, [*components, *loops])
     if c.kernel == "scatter_reduce":
         yield read("dst", run, *apart, here=True)
     yield write("dst", run, *apart)
 
 
-def _share(apart: int, run: int, components: Sequence[tuple[int, ...]], loops: Sequence[tuple[int, ...]]) -> None:
-    """Misfit unless the outermost loops, which make `apart` parts, write each in a place of its own."""
+def _check_parts(apart: int, run: int, components: Sequence[tuple[int, ...]], loops: Sequence[tuple[int, ...]]) -> None:
+    """Misfit unless the parts into which the outermost loops divide a write (`apart`) are disjoint."""
     own, parts = [*loops], 1
     while own and parts < apart:
         parts *= own.pop()[0]
@@ -63,7 +63,7 @@ def _share(apart: int, run: int, components: Sequence[tuple[int, ...]], loops: S
 
 
 def _covering(run: int, loops: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
-    """A run and loops of runs that lie apart from one another, which all of these are within."""
+    """A run and disjoint loops of runs that cover all of these."""
     apart: list[tuple[int, ...]] = []
     for n, step in sorted(loops, key=lambda loop: loop[1]):
         need(step >= 0, f"places {step} apart are written backwards")
@@ -87,7 +87,7 @@ def sample(c: Call) -> Iterator[Reach]:
 
 @reaches("take")
 def take(c: Call) -> Iterator[Reach]:
-    """Each offset of the tables, which are followed."""
+    """The offsets of the tables."""
     r = c.record("rows")
     size = 0 if c.params["runs"] else r.itemsize
     axes = [c.table("table", 3 * r.rows if size == 0 else r.rows)]

@@ -1,4 +1,4 @@
-"""What elementwise kernels reach whose operands are named by a table or by an operation."""
+"""Ranges of elementwise kernels whose operands are given by a table or by an operation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Check what a program's steps do to memory. Shares no code with the lowerings, so that no fault is made twice.
+"""Check the memory accesses of a program's steps. Shares no code with the lowerings, so that no fault is made twice.
 
-From each step's kernel and record follow the bytes that it reads and writes (`reach/`, a rule per kernel). They must
-lie within the values of the step's node, its constants and its scratch memory; what is read must have been written.
+The bytes that each step reads and writes follow from its kernel and record (`reach/`, a rule per kernel). They must lie
+within the values of the step's node, its constants and its scratch memory; bytes that are read must have been written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .regions import Region, fill, holds, meet, region
 
 Base = Value | Scratch | int
 Written = bool | np.ndarray
-"""Which bytes of a buffer have been written: all (True), none (False), or those that are set."""
+"""The bytes of a buffer that have been written: all (True), none (False), or a mask."""
 
 
 def verify_records(
@@ -34,7 +34,7 @@ def verify_records(
 ) -> None:  # fmt: skip
     """Return None when all steps keep to their memory, with at most `threads` threads; else PlanError.
 
-    inputs: values that are there before the first step; steps may write only those among them that are `kept`.
+    inputs: values that exist before the first step; steps may write only those among them that are `kept`.
     """
     check = _Check(program, tier, threads, {program.storage[v].root for v in kept if v in program.storage})
     for value in inputs:
@@ -76,18 +76,19 @@ class _Check:
     _known: dict[bool, dict[Value, list[tuple[Region, Value]]]] = field(default_factory=dict)
 
     def jump(self, step: Jump, number: int, arriving: dict[int, list[dict[Base, Written]]]) -> None:
-        """Note what has been written where a jump leads to. Where it leads back, all of that had been written before
-        the first round.
-        """
+        """Note the bytes written before a jump, for its target. At a jump back, all of those must have been written
+        before the first round."""
         if step.fails or not self.reached:
             self.reached = False
             return
-        if not any(steps.start <= min(number, number + step.by) and max(number, number + step.by) <= steps.stop
-                   for steps in self.program.bodies.values()):  # fmt: skip
+        if not any(
+            steps.start <= min(number, number + step.by) and max(number, number + step.by) <= steps.stop
+            for steps in self.program.bodies.values()
+        ):
             raise Misfit(f"a jump to step {number + step.by} leaves the steps of its node")
         if step.cell is not None:
             if not isinstance(step.cell.base, int):
-                self._made("the condition", step.cell.base, Region(step.cell.offset, (), 1))
+                self._check_written("the condition", step.cell.base, Region(step.cell.offset, (), 1))
         if step.by > 0:
             now = {base: done if isinstance(done, bool) else done.copy() for base, done in self.written.items()}
             arriving.setdefault(number + step.by, []).append(now)
@@ -95,7 +96,7 @@ class _Check:
             self.reached = False
 
     def meet(self, others: list[dict[Base, Written]]) -> None:
-        """From here on only that counts as written which was on all ways here."""
+        """From here on only bytes that are written on all paths to this step count as written."""
         for other in others:
             if not self.reached:
                 self.written, self.reached = other, True
@@ -108,12 +109,12 @@ class _Check:
             self.read(value)
         for value in node.outputs:
             if value in self.program.storage:
-                self._make(self.program.storage[value].root, self._own(value))
+                self._make(self.program.storage[value].root, self._value_region(value))
 
     def read(self, value: Value) -> None:
-        """Misfit unless the value, if it has a place, has been written."""
+        """Misfit unless the value has been written, or has no storage."""
         if value in self.program.storage and value.data is None:
-            self._made(str(value), self.program.storage[value].root, self._own(value))
+            self._check_written(str(value), self.program.storage[value].root, self._value_region(value))
 
     def step(self, step: Step) -> None:
         call = Call(step, self.tier, self.threads, self.program.constants)
@@ -127,16 +128,16 @@ class _Check:
         if all(reach.empty for reach in reached if reach.kind == "write"):
             return
         real = [(reach, self._place(step.node, reach, call.slots[reach.slot])) for reach in reached if not reach.empty]
-        self._apart(real)
+        self._check_disjoint(real)
         for reach, (base, found) in real:
             if reach.kind == "read":
-                self._made(reach.slot, base, found)
+                self._check_written(reach.slot, base, found)
         for reach, (base, found) in real:
             if reach.kind != "read":
                 self._make(base, found)
 
     def _place(self, node: Node, reach: Reach, arg: Arg) -> tuple[Base, Region]:
-        """The buffer and the bytes of it that a reach is; Misfit where it leaves what is the step's own."""
+        """The buffer and the region of a reach; Misfit where it leaves the step's own values."""
         slot, writes = reach.slot, reach.kind != "read"
         if not isinstance(arg, Ref):
             raise Misfit(f"{slot} is {arg}, expected an address")
@@ -158,27 +159,27 @@ class _Check:
         return base, found
 
     def _owned(self, node: Node, root: Value, writes: bool, found: Region) -> bool:
-        """Whether the bytes are of one of the node's values: most likely of that which begins next before them."""
+        """Whether the region lies in one of the node's values: most likely in the one that begins next before it."""
         places = self._places(node, writes).get(root, [])
         after = bisect_right(places, found.start, key=lambda place: place[0].start)
         return any(holds(own, found) for own, _ in reversed(places[:after]))
 
     def _places(self, node: Node, writes: bool) -> dict[Value, list[tuple[Region, Value]]]:
-        """By buffer, in order: the node's results, and what it reads unless `writes`."""
+        """The ranges of the node's results, and unless `writes` of its operands, by buffer and sorted."""
         if self._at is not node:
             self._at, self._known = node, {}
         if writes not in self._known:
             found: dict[Value, list[tuple[Region, Value]]] = {}
             for value in dict.fromkeys([*node.outputs, *(() if writes else read_by(node))]):
                 if value in self.program.storage:
-                    found.setdefault(self.program.storage[value].root, []).append((self._own(value), value))
+                    found.setdefault(self.program.storage[value].root, []).append((self._value_region(value), value))
             for places in found.values():
                 places.sort(key=lambda place: place[0].start)
             self._known[writes] = found
         return self._known[writes]
 
-    def _own(self, value: Value) -> Region:
-        """The bytes of a value in its root's buffer."""
+    def _value_region(self, value: Value) -> Region:
+        """The region of a value in its root's buffer."""
         at: Storage = self.program.storage[value]
         assert value.type.dtype is not None
         size = value.type.dtype.itemsize
@@ -191,8 +192,8 @@ class _Check:
             return base.nbytes if isinstance(base, Scratch) else base.type.nbytes
         return self.program.constants[base].nbytes if base >= 0 else 8
 
-    def _apart(self, reached: list[tuple[Reach, tuple[Base, Region]]]) -> None:
-        """Misfit when a step reads what it writes elsewhere: threads are not in step with one another."""
+    def _check_disjoint(self, reached: list[tuple[Reach, tuple[Base, Region]]]) -> None:
+        """Misfit when a step reads what it writes at another position: threads do not run in lockstep."""
         for write, (target, place) in reached:
             for read, (source, other) in reached:
                 if write.kind != "write" or read is write or source is not target or read.kind == "work":
@@ -202,7 +203,7 @@ class _Check:
                 if meet(place, other):
                     raise Misfit(f"{write.slot} writes {place}, of which {read.slot} is a part: {other}")
 
-    def _made(self, what: str, base: Base, place: Region) -> None:
+    def _check_written(self, what: str, base: Base, place: Region) -> None:
         """Misfit unless all bytes have been written."""
         if isinstance(base, int):
             return

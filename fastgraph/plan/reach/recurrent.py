@@ -1,4 +1,4 @@
-"""What recurrent layers reach of sequences that end early, and the size of their weights."""
+"""Ranges of recurrent layers with sequences of several lengths, and the size of their weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KNOWN["weight_bytes"] = lambda c: partial(_weight_bytes, c)
 
 @reaches("recurrent")
 def recurrent(c: Call) -> Iterator[Reach]:
-    """Lengths go with an error, and with all steps at once; the kernel knows so many activations."""
+    """All activations are known ones. Lengths are read and checked; with them a reversed layer is one part."""
     r = c.record()
     known = c.table("activations", r.directions * PLACES * 3).reshape(-1, 3)[:, 0]
     need(bool(np.all((known >= 0) & (known < len(ACTIVATIONS)))), "there are other activations")

@@ -35,10 +35,8 @@ class Region:
 
 
 def region(reach: Reach, offset: int, distinct: bool) -> Region:
-    """What a reach is in the buffer that its address is `offset` bytes into.
-
-    distinct: Misfit when a byte is in two runs, so that two threads would write it.
-    """
+    """The region of a reach in the buffer into which its address points, `offset` bytes from the start. distinct:
+    Misfit when two runs share a byte, so that two threads would write it."""
     start = offset + reach.start
     even: list[tuple[int, int]] = []
     places: list[tuple[int, ...]] = []
@@ -69,7 +67,7 @@ def region(reach: Reach, offset: int, distinct: bool) -> Region:
 
 
 def _even(loop: Loop) -> tuple[int, int, int]:
-    """(least offset, count, step) of a loop whose offsets are evenly apart; a count of 0 where they are not."""
+    """(least offset, count, step) of a loop with equally spaced offsets; a count of 0 for others."""
     if not isinstance(loop, np.ndarray):
         n, step = loop
         return min(0, (n - 1) * step), n, abs(step)

@@ -1,11 +1,11 @@
-"""What chains reach that kernels walk: their tables are followed, and every operand in them is."""
+"""Ranges of walked chains: their tables are followed, and with them all operands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.record import Record
@@ -22,11 +22,8 @@ def walked(
     c: Call, dims: Sequence[int], run: int, *columns: Loop, start: int = 0, here: bool = True, x: bool = True,
     item: int = 4,
 ) -> Iterator[Reach]:  # fmt: skip
-    """What the chain of the slots WALK reads: extents of its loops; of f32, `run` bytes at `start` and all
-    of `columns` offsets.
-
-    x: whether it has a value 0; item: bytes of an element of y.
-    """
+    """The reads of the chain in the slots WALK. extents: of its loops; of f32, `run` bytes at `start` and all of
+    `columns` offsets. x: whether it has a value 0; item: bytes of an element of y."""
     walk, held = c.slots["walk"], c.slots["table"]
     if not isinstance(walk, Kernel):
         need(walk == 0 and held == 0, f"walk is {walk} and table {held}, expected the kernel `chain`, or 0 twice")
@@ -48,8 +45,8 @@ def walked(
     need(next(words, None) is None, "a table has words too many")
     for i, slots in enumerate(operands):
         c.slots.update(slots)
-        size, over = steps.sizes.get(FIRST + i, 0), steps.over(c, FIRST + i)
-        yield _operand(Numbers(slots), i, size, dims, run, columns, start, over, here and size == item)
+        size, row = steps.sizes.get(FIRST + i, 0), _Row(run, columns, start, steps.over(c, FIRST + i))
+        yield _operand(Numbers(slots), i, size, dims, row, here and size == item)
 
 
 def _named(record: Record, words: Iterator[Any], number: int | None = None) -> dict[str, Any]:
@@ -58,24 +55,30 @@ def _named(record: Record, words: Iterator[Any], number: int | None = None) -> d
     return {name if number is None else f"{name}{number}": word for name, word in zip(record, found, strict=True)}
 
 
-def _operand(
-    r: Numbers, i: int, size: int, dims: Sequence[int], run: int, columns: Sequence[Loop], start: int, over: int,
-    here: bool,
-) -> Reach:  # fmt: skip
-    """An operand of elements of `size` bytes, in which a row has one number or `run` bytes of f32 have as many."""
+class _Row(NamedTuple):
+    """A row of f32: `run` bytes at `start` and all of `columns` offsets; `over`: bytes that are read behind it."""
+
+    run: int
+    columns: Sequence[Loop]
+    start: int
+    over: int
+
+
+def _operand(r: Numbers, i: int, size: int, dims: Sequence[int], row: _Row, here: bool) -> Reach:
+    """The range of an operand with elements of `size` bytes: one number for each row, or as many as y has."""
     slot, column = f"operand{i}", getattr(r, f"operand_column{i}")
     need(column in (0, size), f"operand_column{i} is {column}, of elements of {size} bytes")
     loops = [(n, getattr(r, f"operand_{loop}{i}")) for n, loop in zip(dims, LOOPS, strict=True)]
     if column:
-        need(size == 4 or not columns and not start, f"{slot} has elements of {size} bytes")
-        return read(slot, run // 4 * size, *loops, *columns, start=start, over=over, here=here)
-    empty = run <= 0 or any(count(loop) <= 0 for loop in columns)
+        need(size == 4 or not row.columns and not row.start, f"{slot} has elements of {size} bytes")
+        return read(slot, row.run // 4 * size, *loops, *row.columns, start=row.start, over=row.over, here=here)
+    empty = row.run <= 0 or any(count(loop) <= 0 for loop in row.columns)
     return read(slot, 0 if empty else size, *loops, here=here)
 
 
 @dataclass
 class _Steps:
-    """The steps of a table: `made` are the values that are there; `sizes` and `narrow`, what operands are read as."""
+    """The steps of a table. `made`: values computed so far; `sizes` and `narrow`: how operands are read."""
 
     operands: int
     values: int
@@ -85,7 +88,7 @@ class _Steps:
     narrow: dict[int, str] = field(default_factory=dict)
 
     def follow(self, words: Iterator[Any], last: bool) -> None:
-        """Misfit unless the next step takes what is there, and makes the result if it is the last."""
+        """Misfit unless the next step's operands exist, and its result, if it is the last step, is y."""
         kernel, size = (*islice(words, len(STEP)), None, None)[:2]
         need(isinstance(kernel, Kernel) and kernel.name == "vector_op", f"a step of a table is {kernel}")
         step = STEPS[dict(kernel.params)["op"]]
@@ -118,7 +121,7 @@ class _Steps:
         return number
 
     def over(self, c: Call, place: int) -> int:
-        """Bytes that are touched behind an operand's rows: of four vectors of bytes, or of a vector."""
+        """Bytes that are read behind an operand's rows: of four vectors of bytes, or of one vector."""
         kind = self.narrow.get(place)
         if kind is None:
             return 0

@@ -1,4 +1,4 @@
-"""What records of sliding windows name, and what their kernels take that one slot can't say."""
+"""Names for the records of sliding windows, and conditions of their kernels on several slots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .call import KNOWN, Call, need, parts, reaches
 
 
 def _repeat(c: Call) -> int:
-    """Channels of y that read one of x."""
+    """Output channels per input channel."""
     return c.record().multiplier if c.params.get("repeated", "multiplier" in c.slots) else 1
 
 
@@ -40,14 +40,14 @@ KNOWN["packed_vectors"] = lambda c: c.record().period if "period" in c.slots els
 
 @reaches("depthwise")
 def depthwise(c: Call) -> None:
-    """Windows of as many columns as rows are unrolled have no more rows."""
+    """Windows of ROWS columns have at most ROWS rows, which the kernel unrolls."""
     r = c.record()
     need(r.k_h <= ROWS or r.k_w != ROWS, f"k_h is {r.k_h}, for windows of {r.k_w} columns")
 
 
 @reaches("depthwise_int8")
 def depthwise_int8(c: Call) -> None:
-    """Of what lies beside x, little is read; fewer channels than a vector are one piece."""
+    """No window lies in padding altogether; a vector of several pieces has all channels in each."""
     r, p = c.record(), c.params
     need(p["pieces"] == 1 or r.c == r.piece, f"c is {r.c} for vectors of {c.vector} bytes in {p['pieces']} pieces")
     outside = not 0 <= r.pad_x < p["size"] or (r.out_w - 1) * p["stride"] - r.pad_x >= r.w
@@ -56,7 +56,7 @@ def depthwise_int8(c: Call) -> None:
 
 @reaches("depthwise_int8_across")
 def depthwise_int8_across(c: Call) -> None:
-    """Rows of y are computed as one, several at a time."""
+    """Several rows of y are computed as one."""
     r = c.record("pad_x")
     need(r.ldy == r.c, f"ldy is {r.ldy}, expected rows of y without gaps: {r.c}")
     need(r.out_h >= _scheme(c).rows, f"{r.out_h} rows of outputs, less than {_scheme(c).rows}")

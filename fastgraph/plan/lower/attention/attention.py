@@ -1,4 +1,4 @@
-"""Attention of f32 queries, keys and values in whatever order their axes lie."""
+"""Attention of f32 queries, keys and values with any strides."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _match(node: Node) -> Operands | None:
 
 
 def _readable(mask: Value, keys: int) -> bool:
-    """Whether a mask has something of f32 or bool for each key."""
+    """Whether a mask is f32 or bool and covers all keys."""
     known = mask.type.concrete and mask.type.dtype in (F32, np.dtype(np.bool_))
     return known and len(mask.type.dims) > 0 and mask.type.dims[-1] == keys
 
@@ -99,7 +99,7 @@ def _steps(name: str, steps: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _limits(node: Node) -> dict[str, Slot]:
-    """Which keys a query sees by its place."""
+    """The slots that limit the keys of a query by its position."""
     left, right = attr(node, "left_window_size"), attr(node, "right_window_size")
     high = min([FAR, *([1] if attr(node, "is_causal") else []), *([right + 1] if right >= 0 else [])])
     return {"low": -left if left >= 0 else -FAR, "high": high}

@@ -1,4 +1,4 @@
-"""Branches: all of them are in the program, and jumps lead around those that are not taken."""
+"""Branches: the program holds all of them, with jumps around those that are not taken."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from ...program import ERROR, Jump
 from ..graph import emit_copies, emit_graph
 from ..moves import emit_copy
 from ..registry import Emit, Matches, lowers
-from .common import BOOL, CARRY, alike, around, finish, is_one, native
+from .common import BOOL, CARRY, captured_storage, finish, is_one, native, same_types
 
 Branches = dict[str, Matches | None]
 
 
 def _match(node: Node) -> Branches | None:
-    """What takes the nodes of each branch; None for a branch that can't be run, which kernels report."""
+    """The lowerings of each branch's nodes; None for a branch that can't be run, which kernels report."""
     refused = node.attrs.get(REFUSED, {})
     branches = [node.attrs[name] for name in BRANCHES if name not in refused]
-    if not free("control") or not is_one(node.x, BOOL) or not all(alike(b.outputs, node.outputs) for b in branches):
+    typed = all(same_types(branch.outputs, node.outputs) for branch in branches)
+    if not free("control") or not is_one(node.x, BOOL) or not typed:
         return None
     matches = {name: None if name in refused else native(node.attrs[name]) for name in BRANCHES}
     sound = branches and all(matches[name] is not None for name in BRANCHES if name not in refused)
@@ -41,7 +42,7 @@ def if_(e: Emit, node: Node, matches: Branches) -> None:
 
 
 def _branch(e: Emit, node: Node, matches: Branches, name: str) -> None:
-    """A branch makes its results in the node's places, as far as it makes them itself, and once."""
+    """Write a branch; its results are computed in the storage of the node's, where each has one maker, else copied."""
     branch, match = node.attrs[name], matches[name]
     if match is None:
         e.node = node
@@ -51,7 +52,7 @@ def _branch(e: Emit, node: Node, matches: Branches, name: str) -> None:
     made = {v for inner in branch.nodes for v in inner.outputs}
     pairs = list(zip(branch.outputs, node.outputs, strict=True))
     direct = {v: e.storage(out) for v, out in pairs if v in made and branch.outputs.count(v) == 1}
-    inner = e.within(branch, match, around(e, branch) | direct)
+    inner = e.within(branch, match, captured_storage(e, branch) | direct)
     emit_graph(inner, branch)
     emit_copies(inner, {out: v for v, out in pairs}, CARRY)
 

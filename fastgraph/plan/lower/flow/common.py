@@ -16,16 +16,17 @@ from ..moves import SIZES
 from ..registry import Emit, Matches
 
 CARRY = "carry"
-"""The operator of the nodes whose steps copy what a body gives to where it is wanted."""
+"""The operator of nodes whose steps copy a body's results to their destinations."""
 BOOL, INT64 = np.dtype(bool), np.dtype(np.int64)
 
 
 HOSTS = 2
-"""Up to so many host steps for each node that kernels do, a body's nodes take longer on NumPy than one by one."""
+"""The most host steps per native node of a body: with more, the body takes longer than its nodes one by one in NumPy.
+"""
 
 
 def native(graph: Graph) -> Matches | None:
-    """What takes the nodes of a body, if it takes many, and all its types are known."""
+    """The lowerings of a body's nodes, where enough nodes have one and all types are known; else None."""
     values = (*graph.inputs, *graph.outputs, *(v for node in graph.nodes for v in node.outputs))
     if not all(map(_known, values)):
         return None
@@ -39,22 +40,22 @@ def _known(value: Value) -> bool:
     return value.type.concrete and has_memory(value) and value.type.itemsize in SIZES
 
 
-def alike(ones: Sequence[Value | None], others: Sequence[Value]) -> bool:
-    """Whether values can stand for one another, each in its turn."""
+def same_types(ones: Sequence[Value | None], others: Sequence[Value]) -> bool:
+    """Whether values have the same types, pair by pair, so that one can replace the other."""
     kinds = [[None if v is None else (v.type.dtype, v.type.shape) for v in values] for values in (ones, others)]
     return kinds[0] == kinds[1] and all(map(_known, others))
 
 
 def is_one(value: Value | None, dtype: np.dtype) -> bool:
-    """Whether the value, if there is one, is a single element of this type."""
+    """Whether the value is absent, or a single element of this type."""
     return value is None or value.type.dtype == dtype and value.type.concrete and value.type.size == 1
 
 
-def around(e: Emit, body: Graph) -> dict[Value, Storage]:
-    """Where the values lie that a body takes from around it."""
+def captured_storage(e: Emit, body: Graph) -> dict[Value, Storage]:
+    """The storage of the values that a body captures."""
     return {v: e.storage(v) for v in captured(body)}
 
 
 def finish(e: Emit, node: Node, start: int) -> None:
-    """Say that the steps from `start` on are those of the node."""
+    """Assign the steps from `start` on to the node."""
     e.program.bodies[node] = range(start, len(e.program.steps))

@@ -1,4 +1,4 @@
-"""Which carried values a round can make anew right where it has read the old ones."""
+"""Carried values whose next value a round can compute in the memory of the old one."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from ...storage import MOVES, overwritten, same_form
 from ..registry import Matches
 
 VIEWS = MOVES - {"concat"}
-"""Operators whose results may lie in their operand."""
+"""Operators whose results may be views of their operand."""
 GATHERED = frozenset({"concat", "conv"})
-"""Operators whose result may be there in part before the node's turn: parts that are made in their place, bands."""
+"""Operators whose result may be partly written before the node runs: by the nodes that compute its parts, by bands."""
 
 Makers = dict[Value, tuple[int, Node]]
 
 
 def in_place(body: Graph, match: Matches, carried: Iterable[tuple[Value, Value]]) -> dict[Value, Value]:
-    """By what a carried value becomes, and what that is written over, the value whose memory these can be made in.
+    """Next values of carried ones, and intermediate values that these overwrite -> the old value whose memory they can
+    take.
 
-    They can when the node that makes the first of them is the last to read the old value, which kernels then read at
-    the very places that they are about to write, or comes after it. `carried`: old and new values.
+    They can when the node that computes the first of them runs after all readers of the old value, or is the last
+    reader and its kernel reads each element only where it is about to write. `carried`: old and next values.
     """
     found: dict[Value, Value] = {}
     makers = {v: (i, node) for i, node in enumerate(body.nodes) for v in node.outputs}
@@ -35,14 +36,14 @@ def in_place(body: Graph, match: Matches, carried: Iterable[tuple[Value, Value]]
             if _replaces(body, at, value, old, match):
                 found |= dict.fromkeys(line, old)
                 line = []
-            value = _before(body, at, value, makers, match)
+            value = _overwritten_operand(body, at, value, makers, match)
     return found
 
 
-def _before(body: Graph, at: int, made: Value, makers: Makers, match: Matches) -> Value | None:
-    """The operand of node `at`, made in the body and no view, that `made` can be written over."""
+def _overwritten_operand(body: Graph, at: int, made: Value, makers: Makers, match: Matches) -> Value | None:
+    """The operand of node `at`, computed in the body and no view, that the result `made` can overwrite."""
     node = body.nodes[at]
-    for value in (node.inputs[i] for i in _where(node, made, match)):
+    for value in (node.inputs[i] for i in _overwritable(node, made, match)):
         if value in makers and makers[value][1].op not in MOVES and same_form(value, made):
             joined = any(other.op == "concat" and value in other.inputs for other in body.nodes[:at])
             if not joined and _replaces(body, at, made, value, match):
@@ -51,7 +52,7 @@ def _before(body: Graph, at: int, made: Value, makers: Makers, match: Matches) -
 
 
 def _replaces(body: Graph, at: int, made: Value, old: Value, match: Matches) -> bool:
-    """Whether node `at` can make its result where `old` lies, as nothing reads that later."""
+    """Whether node `at` can write its result over `old`, which no later node reads."""
     lying, end = {old}, -1
     for i, node in enumerate(body.nodes):
         if lying.isdisjoint(read_by(node)):
@@ -66,15 +67,15 @@ def _replaces(body: Graph, at: int, made: Value, old: Value, match: Matches) -> 
 
 def _overwrites(node: Node, made: Value, old: Value, lying: set[Value], match: Matches) -> bool:
     """Whether the node can write this result over an operand that is `old` itself."""
-    where = _where(node, made, match)
+    where = _overwritable(node, made, match)
     within = {v for graph in node.graphs for v in captured(graph)}
     return lying.isdisjoint(within) and all(
         v not in lying or v is old and i in where for i, v in enumerate(node.inputs)
     )
 
 
-def _where(node: Node, made: Value, match: Matches) -> range:
-    """The operands over any of which the node can write this result; a loop that over which it begins with."""
+def _overwritable(node: Node, made: Value, match: Matches) -> range:
+    """The operands that the node can overwrite with this result; for a loop, the initial value of the carried one."""
     if node.op in ("loop", "scan") and match(node) is not None:
         carried = len(node.inputs) - (2 if node.op == "loop" else node.attrs["num_scan_inputs"])
         at = node.outputs.index(made)

@@ -1,7 +1,7 @@
-"""Loops: a round's steps once, and a jump back to them.
+"""Loops: the steps of a round, and a jump back to them.
 
-Carried values lie where the node's results do: there they are put at first, and there a round reads them. What they
-become is made in their place, or copied over them in the end.
+Carried values share the storage of the node's results: initial values are copied there, a round reads them there, and
+their next values are computed in place or copied over them at the round's end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ....ops.control import known_rounds, scan_axes
 from ...program import Jump
 from ..graph import emit_copies, emit_graph
 from ..registry import Emit, Matches, Slot, lowers
-from .common import BOOL, CARRY, INT64, alike, around, finish, is_one, native
+from .common import BOOL, CARRY, INT64, captured_storage, finish, is_one, native, same_types
 from .in_place import in_place
 
 COUNT, PART = "count", "part"
@@ -28,7 +28,8 @@ MOST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Slice:
-    """What of `whole` along an axis a round reads as `part`, or writes: the place of its number, or from the end."""
+    """The slice `part` of `whole` along an axis that a round reads or writes: at the round's number, from the front or
+    the end."""
 
     whole: Value
     part: Value
@@ -37,17 +38,17 @@ class Slice:
 
     @property
     def fits(self) -> bool:
-        """Whether the types are those of a whole and its slices."""
+        """Whether `part` has the type of a slice of `whole`."""
         dims, dtype = self.whole.type.dims, self.whole.type.dtype
         return self.part.type.dims == (*dims[: self.axis], *dims[self.axis + 1 :]) and self.part.type.dtype == dtype
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """What a loop does around its body. `turn`: the number of a round. Another one begins while that is below `most`,
-    and `begin`, then `again` holds; `count`: of rounds, where it is known.
+    """The control of a loop. `turn`: the round's number. The next round begins while it is below `most`, and `begin`,
+    later `again`, is true; `count`: the number of rounds, where it is known.
 
-    `carried`: what a round reads, what that is at first and after a round, and what has it in the end.
+    `carried`: (value in the body, initial value, next value, result).
     """
 
     body: Graph
@@ -82,7 +83,7 @@ def _match_loop(node: Node) -> tuple[Matches, Rounds] | None:
     results, after = node.outputs[:own], body.outputs[1 : 1 + own]
     if not (free("control") and is_one(begin, BOOL) and is_one(body.outputs[0], BOOL) and is_one(most, INT64)):
         return None
-    if not all(alike(values, results) for values in (first, body.inputs[2:], after)):
+    if not all(same_types(values, results) for values in (first, body.inputs[2:], after)):
         return None
     writes = [Slice(whole, v, 0, False) for whole, v in zip(node.outputs[own:], body.outputs[1 + own :], strict=True)]
     if writes and (count is None or not all(w.whole.type.concrete and w.part.type.concrete and w.fits for w in writes)):
@@ -102,7 +103,7 @@ def _match_scan(node: Node) -> tuple[Matches, Rounds] | None:
     values = (*node.inputs, *node.outputs)
     if not free("control") or not all(v is not None and v.type.concrete for v in values):
         return None
-    if not all(alike(values, results) for values in (first, body.inputs[:own], body.outputs[:own])):
+    if not all(same_types(values, results) for values in (first, body.inputs[:own], body.outputs[:own])):
         return None
     match = native(body)
     if match is None:
@@ -129,9 +130,8 @@ def _slices(node: Node, which: str, wholes: Sequence[Value | None], parts: Seque
 @lowers("loop", match=_match_loop)
 @lowers("scan", match=_match_scan)
 def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
-    """The first values of what is carried; then, jumped over unless there is a round, the steps of a round and a jump
-    back to them.
-    """
+    """Write the initial values of the carried ones; then, jumped over unless there is a round, the steps of a round and
+    a jump back to them."""
     match, r = plan
     start = len(e.program.steps)
     emit_copies(e, {result: first for _, first, _, result in r.carried if first is not None}, CARRY)
@@ -140,7 +140,7 @@ def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
         pairs = [(v, after) for v, first, after, _ in r.carried if after is not first]
         places |= {new: places[old] for new, old in in_place(r.body, match, pairs).items()}
     places |= {each.whole: e.storage(each.whole) for each in (*r.reads, *r.writes) if each.whole.data is None}
-    inner = e.within(r.body, match, around(e, r.body) | places)
+    inner = e.within(r.body, match, captured_storage(e, r.body) | places)
     if r.count != 0:
         _loop(inner, node, r)
     finish(e, node, start)
@@ -170,7 +170,7 @@ def _loop(e: Emit, node: Node, r: Rounds) -> None:
 
 
 def _next(e: Emit, r: Rounds, go: Value | None, test: Value, first: bool) -> Value:
-    """Count a round, if rounds are counted; whether it begins."""
+    """Increment the round's number, where it is needed; the condition of another round."""
     if go is None:
         return test
     e.node = Node(COUNT, [r.most, test], [r.turn, go])

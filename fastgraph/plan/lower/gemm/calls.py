@@ -1,4 +1,4 @@
-"""The calls of the kernels for products: pieces of a layer's columns, packed weights, records."""
+"""Calls of the kernels for products: split by columns, with packed weights and records."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Columns(NamedTuple):
 
 
 Pack = Callable[[Columns], Ref]
-"""Gives the packed weights of some columns."""
+"""Columns -> their packed weights."""
 
 
 def columns_of(piece: DotPiece | ConvPiece) -> Columns:
-    """Those that a call of a kernel is for."""
+    """The columns of one call of a kernel."""
     return Columns(piece.start, piece.columns, piece.nv)
 
 
 def part_of(e: Emit, pixels: int) -> float:
-    """Which part of the node's result so many pixels are."""
+    """The share of the node's result that so many pixels are."""
     assert e.node is not None
     return pixels / row_count(e.node.out)
 
@@ -49,7 +49,7 @@ def part_of(e: Emit, pixels: int) -> float:
 def dot_calls(
     e: Emit, layer: Layer[Any], rows: Rows, kernel: str, pieces: Iterable[DotPiece], pack: Pack, **slots: Slot
 ) -> None:
-    """A dense layer."""
+    """Write the calls of a dense layer."""
     own = {"a": rows.x, "lda": layer.ldx, "c": rows.y, "ldc": layer.ldy, **slots}
     for piece in pieces:
         args = dot_args(piece, b=pack(columns_of(piece)), **own)
@@ -66,7 +66,7 @@ def conv_calls(
     pack: Pack,
     **slots: Slot,
 ) -> None:
-    """A convolution, or the part of it that is some outputs of each row."""
+    """Write the calls of a convolution, or of the part of it that computes some outputs of each row."""
     own = {"x": rows.x.plus(4 * part.x), "y": rows.y.plus(4 * part.y), "ldy": layer.ldy * part.how.together, **slots}
     for piece in pieces:
         scratch = e.scratch(piece.scratch * e.threads)

@@ -1,4 +1,4 @@
-"""Transposed convolution: every input pixel times every tap's weights, then the products summed where they overlap."""
+"""Transposed convolution: the product of each input pixel with the weights of all taps, then col2im."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .calls import Columns, columns_of, panels
 
 
 def transposed(node: Node) -> Transposed | None:
-    """The convolution in three dimensions, leading ones added; None when it has more, or large numbers."""
+    """The convolution in three dimensions, with leading ones; None for more dimensions or large numbers."""
     x, out, groups, weights = node.x.type.dims, node.out.type.dims, node.attrs["groups"], node.y
     if len(x) > 5 or not is_near(node):
         return None
@@ -74,13 +74,13 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Integers]) 
 
 
 def _add_up(e: Emit, node: Node, g: Transposed, kernel: str, params: dict[str, str], **own: Slot) -> None:
-    """Sum the products onto the map."""
+    """Write the col2im of the products."""
     args = col2im_args(g, y=node.out, ldy=e.stride(node.out), scratch=e.scratch(g.scratch * e.threads), **own)
     e.kernel(kernel, params, args)
 
 
 def _tap_panels(tier: Tier, layer: Integers, zero: int, columns: Columns, groups: int) -> np.ndarray:
-    """Panels that give the products of a pixel with every tap, (x - zero point) * (w - zero point), as i32."""
+    """Panels for the products of a pixel with all taps, (x - zero point) * (w - zero point), as i32."""
     weights = tap_weights(layer.weights, groups)
     n, c = len(layer.weights) // groups, weights.shape[-1]
     zeros = np.tile(layer.zeros.reshape(groups, n), weights.shape[1] // n).reshape(-1)

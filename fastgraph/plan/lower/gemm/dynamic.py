@@ -1,4 +1,4 @@
-"""Rounding by the range that values have, and the layers of integers that begin with it."""
+"""Rounding by the range of the values, and integer layers that begin with it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from .layer_int8 import cycles, packed
 
 @dataclass(frozen=True)
 class Images:
-    """How x [images, rows, run] is rounded, each image by its own range or all by one; pads are around an image's
-    bytes.
-    """
+    """x as [images, rows, run] for rounding, each image by its own range or all by one; pads surround an image."""
 
     images: int
     rows: int
@@ -37,13 +35,13 @@ class Images:
 
     @property
     def count(self) -> int:
-        """Numbers that are made."""
+        """The number of rounded numbers, pads included."""
         top, left, bottom, right = self.pads
         return self.images * (top + self.rows + bottom) * (left + self.run + right)
 
 
 def images_of(node: Node) -> Images:
-    """What has a range of its own, and what threads share of it."""
+    """x divided into ranges (`per`) and into the shares of threads."""
     dims, per = node.x.type.dims, node.attrs["per"]
     if per == "row":
         return Images(prod(dims[:-1]), 1, dims[-1])
@@ -53,7 +51,7 @@ def images_of(node: Node) -> Images:
 
 
 def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) -> Ref:
-    """Write the steps that round a node's x to y (u8 or f32); where the ranges are."""
+    """Write the steps that round a node's x to y (u8 or f32); returns the address of the ranges."""
     own = 1 if of.together else of.images
     count = node.x.type.size // own
     parts = parts_of(own, count, e.threads)
@@ -84,14 +82,14 @@ def dense(e: Emit, node: Node, layer: Layer[Integers]) -> None:
 
 
 def _convolution(node: Node) -> Layer[Integers] | None:
-    """In up to two dimensions, and not by rows."""
+    """The convolution, of up to two dimensions and not rounded by rows; None for others."""
     layer = ranged_layer(node) if node.attrs["per"] != "row" and is_near(node) else None
     return layer if layer and layer.form != "depthwise" and len(node.x.type.dims) in (3, 4) else None
 
 
 @lowers("dynamic_conv", match=_convolution, strided_out=True)
 def conv(e: Emit, node: Node, layer: Layer[Integers]) -> None:
-    """The map is rounded into one with its padding around it."""
+    """The map is rounded into a padded one."""
     where, c = window(node), layer.inputs
     (_, h, w), (_, top, left), (_, bottom, right) = where.size, where.pads, where.ends
     images = Images(where.images, h, w * c, (top, left * c, bottom, right * c), node.attrs["per"] == "tensor")
@@ -102,7 +100,7 @@ def conv(e: Emit, node: Node, layer: Layer[Integers]) -> None:
 
 
 def _multiply(e: Emit, node: Node, layer: Layer[Integers], of: Images) -> None:
-    """The steps of a layer of bytes that are x rounded."""
+    """Write the steps of the layer on rounded bytes."""
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, "u8", stored, 0.0)
     layer = layer._replace(ldx=layer.inputs, ldy=e.stride(node.out))

@@ -1,4 +1,4 @@
-"""Convolutions, depthwise ones among them, and dense layers in f32: their candidates."""
+"""Candidates for f32 convolutions, depthwise convolutions and dense layers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..registry import Emit, Slot
 from .calls import Columns, Pack, conv_calls, dot_calls, part_of
 
 WINOGRAD = 4
-"""The largest Winograd tile used: 2 is more exact than the plain sum, 4 errs up to twice as much as it."""
+"""The largest Winograd tile: 2 is more exact than the plain sum, 4 has up to twice its error."""
 
 
 def _together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
@@ -75,7 +75,7 @@ def _winograd_times(layer: Layer[Reals], tier: Tier) -> list[float]:
 
 
 def _winograd(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
-    """A convolution with fewer products: m x m outputs at a time, or m (Lavin and Gray 2016)."""
+    """A convolution by Winograd's algorithm, of m x m outputs at a time, or m (Lavin and Gray 2016)."""
     found = _best_winograd(layer, e.tier)
     assert found is not None
     (form, m, _), (g, how) = found, layer.merged(e.tier)

@@ -1,4 +1,4 @@
-"""Quantized convolutions, depthwise ones among them, dense layers and products by a constant matrix: candidates."""
+"""Candidates for quantized convolutions, depthwise convolutions, dense layers and products by a constant matrix."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ..registry import Emit, Slot
 from .calls import Pack, columns_of, conv_calls, dot_calls, panels, part_of
 
 TILE_GAIN = 1.1
-"""How many times faster tiles must be said to be."""
+"""The predicted speedup from which on AMX tiles are used."""
 
 
 def cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
@@ -81,7 +81,7 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 
 
 def _tiles_suit(layer: Layer[Integers], tier: Tier) -> bool:
-    """Whether there are tiles, for weights without zero points."""
+    """Whether the tier has tile registers, and the layer suits: not depthwise, weights without zero points."""
     return tier.tiles and layer.form != "depthwise" and not layer.signed and not layer.numbers.rowsum
 
 
@@ -115,7 +115,7 @@ def _tile_panels(numbers: Integers, how: Arrangement, zero: int, runs: int, leng
 
 
 def _wide(layer: Layer[Integers], tier: Tier) -> bool:
-    """Whether weights less their zero points take 16 bits, as the tier sums them or as they don't fit into 8."""
+    """Whether weights less their zero points need 16 bits, because of their range or of how the tier sums products."""
     if not tier.byte_dot or not layer.numbers.rowsum:
         return not tier.byte_dot
     weights = _centered(layer.numbers)
@@ -123,7 +123,7 @@ def _wide(layer: Layer[Integers], tier: Tier) -> bool:
 
 
 def _windows(layer: Layer[Integers], tier: Tier) -> bool:
-    """Whether there are packed constants: for bytes of as many channels as x has."""
+    """Whether the depthwise kernels with packed constants apply: bytes, and one output channel per input channel."""
     return layer.form == "depthwise" and layer.n == layer.inputs and layer.numbers.out == "bytes"
 
 
@@ -171,14 +171,14 @@ def _depthwise_across(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -
 
 
 def _filled(e: Emit, layer: Layer[Integers], rows: Rows, part: Part) -> None:
-    """A kernel that reads zero points in place of what lies outside of x: rounded up, so that layers share them."""
+    """A buffer of zero points of x that a kernel reads for padding; its size is rounded up, so that layers share it."""
     blank = 1 << (fill_bytes(e.tier, part.params, layer.ldx) - 1).bit_length()
     windows = e.packed(_packed_windows, e.tier, layer.numbers, layer.zero, part)
     _call(e, layer, rows, part, packed=windows, fill=e.packed(_blank, blank, layer.zero))
 
 
 def _call(e: Emit, layer: Layer[Integers], rows: Rows, part: Part, **own: Slot) -> None:
-    """One kernel's part of the channels."""
+    """The call of one kernel, for its part of the channels."""
     where = layer.window._replace(channels=part.channels)
     shapes = depthwise_int8_args(e.tier, part.name, part.params, where, e.threads)
     if "scratch_bytes" in shapes:
@@ -203,7 +203,7 @@ def _halves(numbers: Integers) -> np.ndarray:
 
 
 def _packed_windows(tier: Tier, numbers: Integers, zero: int, part: Part) -> np.ndarray:
-    """What a kernel reads of its channels."""
+    """The packed constants of the channels of a kernel."""
     own = slice(part.start, part.start + part.channels)
     weights = _centered(numbers)[..., own]
     bias = folded_bias(weights.reshape(-1, part.channels).T, numbers.bias[own], zero)

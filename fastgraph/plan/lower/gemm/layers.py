@@ -27,7 +27,7 @@ def layer_int8(e: Emit, node: Node, layer: Layer[Integers], rows: Rows | None = 
 
 
 def _emit(e: Emit, node: Node, layer: Layer[Any], rows: Rows | None, candidates: Sequence[Candidate[Any]]) -> None:
-    """The steps of a layer, or of some rows of its result, by the best of the candidates."""
+    """The steps of a layer, or of some rows of its result, by the cheapest candidate."""
     if rows is None:
         layer = layer._replace(ldx=e.stride(node.x), ldy=e.stride(node.out))
         rows = Rows(e.address(node.x), e.address(node.out))

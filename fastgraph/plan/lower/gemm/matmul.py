@@ -20,7 +20,8 @@ from ..registry import Emit, Slot, is_f32, lowers, row_count
 
 
 def multiplies(node: Node) -> bool:
-    """Both operands are matrices or equally many matrices; or the second is one matrix for all rows of the first."""
+    """Whether both operands are matrices or equally many matrices, or the second is one matrix for all rows of the
+    first."""
     if node.out.type.size == 0 or node.x.type.size == 0:
         return False
     a, b = node.x.type.dims, node.y.type.dims
@@ -29,7 +30,8 @@ def multiplies(node: Node) -> bool:
 
 @lowers("matmul", match=lambda node: is_f32(node) and multiplies(node))
 def matmul(e: Emit, node: Node, _: Any) -> None:
-    """Packs the second operand, at build time when it is constant, then multiplies; few rows by what lies there."""
+    """Packs the second operand, at build time when it is constant, then multiplies; a product of few rows reads it
+    unpacked."""
     x, y, out = node.x, node.y, node.out
     k, n = y.type.dims[-2:]
     matrices = y.type.size // (k * n)
@@ -62,7 +64,7 @@ def _panels(weights: np.ndarray, nv: int, lanes: int) -> np.ndarray:
 
 
 _NV = 4
-"""Vectors in a panel, as pack_b_int8 makes them."""
+"""Vectors in a panel of pack_b_int8."""
 
 
 def _bytes(node: Node) -> bool:

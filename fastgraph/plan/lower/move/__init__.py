@@ -1,1 +1,1 @@
-"""Data movement: copies that views leave to do, gathers, pads, resizes."""
+"""Data movement: copies where a view won't do, gathers, pads, resizes."""

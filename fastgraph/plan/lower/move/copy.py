@@ -1,4 +1,4 @@
-"""Copies by strides: what views leave of reshape, concat, split, slice; transpose, expand, tile, slice_update."""
+"""Strided copies: reshape, concat, split and slice where a view won't do; transpose, expand, tile, slice_update."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ....ir import Node
 from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
 from ....ops.blocks import index_of
-from ....ops.index import places, slices
+from ....ops.index import slice_range, slices
 from ....ops.inference import ints
 from ....ops.shape import permutation
 from ..moves import emit_copy, emit_move, emit_old, movable, movable_by_constants
@@ -23,10 +23,8 @@ def _reshapes(node: Node) -> bool:
 @lowers("reshape", match=_reshapes, strided_in=True, strided_out=True)
 @lowers("reinterpret", match=movable, strided_in=True, strided_out=True)
 def reshape(e: Emit, node: Node, _: Any) -> None:
-    """Nothing when the result is a view; else a copy, row by row of the shape whose side is strided.
-
-    Where both sides are: of rows that they have in common, or by way of a dense copy.
-    """
+    """No step when the result is a view; else a copy, row by row of the strided side. Where both sides are strided: by
+    rows that divide both, or by way of a dense copy."""
     x, out = node.x, node.out
     if e.address(x) == e.address(out):
         return
@@ -46,7 +44,7 @@ def reshape(e: Emit, node: Node, _: Any) -> None:
 
 @lowers("concat", match=movable, strided_in=True, strided_out=True)
 def concat(e: Emit, node: Node, _: Any) -> None:
-    """Copies the inputs that were not made in their place."""
+    """Copies the inputs that are not views of the result."""
     out = node.out
     axis = node.attrs["axis"] % len(out.type.dims)
     strides, at = e.strides(out), 0
@@ -72,12 +70,12 @@ def split(e: Emit, node: Node, _: Any) -> None:
 
 
 def _slice(node: Node) -> list[range] | None:
-    """What a slice takes of each axis."""
+    """The range of indices that a slice reads along each axis."""
     if not movable_by_constants(node):
         return None
     taken = [range(n) for n in node.x.type.dims]
     for axis, cut in slices(node, len(taken), *(node.const(i) for i in range(1, 5))).items():
-        taken[axis] = places(cut, len(taken[axis]))
+        taken[axis] = slice_range(cut, len(taken[axis]))
     return taken
 
 
@@ -97,7 +95,7 @@ def _transpose(node: Node) -> tuple[int, ...] | None:
 
 @lowers("transpose", match=_transpose, strided_in=True, strided_out=True)
 def transpose(e: Emit, node: Node, perm: tuple[int, ...]) -> None:
-    """A copy in another order."""
+    """A strided copy."""
     x, out = node.x, node.out
     if out.type.size:
         move = transposed(x.type.dims, perm, x.type.itemsize, e.strides(x), e.strides(out))
@@ -128,7 +126,7 @@ def tile(e: Emit, node: Node, move: Move) -> None:
 
 
 class Part(NamedTuple):
-    """What is written over: its shape, bytes from its first element's to the next along each axis, where it begins."""
+    """A slice that is overwritten: shape, byte strides and byte offset."""
 
     dims: tuple[int, ...]
     strides: tuple[int, ...]
@@ -136,7 +134,7 @@ class Part(NamedTuple):
 
 
 def _known(node: Node) -> Part | None:
-    """The part, where begin, end and steps are constants and the update has its size."""
+    """The slice, where begin, end and steps are constant and the update has its shape."""
     update, given = node.inputs[1], [node.const(i) for i in (2, 3, 4)]
     if not _moves(node) or any(v is None for v in given):
         return None
@@ -160,7 +158,7 @@ def _moves(node: Node) -> bool:
 
 @lowers("slice_update", match=_known, in_place=True)
 def at_known_places(e: Emit, node: Node, part: Part) -> None:
-    """A copy, and the update over it."""
+    """A copy of x, and the update over the slice."""
     update, item = node.y, node.x.type.itemsize
     emit_old(e, node)
     target = e.address(node.out, part.offset), part.strides

@@ -1,4 +1,4 @@
-"""Matrices by their diagonals: trilu, eye_like, matrix_diag, matrix_set_diag; indices that are only checked."""
+"""Operators on diagonals: trilu, eye_like, matrix_diag, matrix_set_diag; checked_indices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..moves import emit_copy, emit_move, movable
 from ..registry import Emit, lowers
 
 WORD = 8
-"""The widest elements that are moved so."""
+"""The widest elements that these kernels move."""
 
 
 def _trilu(node: Node) -> bool:
@@ -40,7 +40,7 @@ def _plain(node: Node) -> bool:
 
 
 def _fill(e: Emit, node: Node, number: int, count: int, offset: int, strides: tuple[int, ...]) -> None:
-    """Write a number to places of the result."""
+    """Write a number to each element along strided loops of the result."""
     out = node.out.type
     assert out.dtype is not None
     dims = (count,) if strides else out.dims
@@ -80,7 +80,7 @@ def matrix_set_diag(e: Emit, node: Node, _: Any) -> None:
 
 
 def _checked(node: Node) -> list[int] | None:
-    """The extents that the indices have to stay below: those along the last axis count along an axis each."""
+    """The extents that bound the indices, one for each index along the last axis."""
     indices, x = node.x.type, node.y
     whole = indices.concrete and indices.size > 0 and indices.dtype is not None and indices.dtype.kind in "iu"
     if not whole or not x.type.concrete or not x.type.size:
@@ -94,7 +94,7 @@ def _checked(node: Node) -> list[int] | None:
 
 @lowers("checked_indices", match=_checked)
 def checked_indices(e: Emit, node: Node, extents: list[int]) -> None:
-    """A copy; and a gather of nothing, which tells of indices out of range."""
+    """A copy, and a gather of no bytes, which reports indices out of range."""
     x = node.x.type
     assert x.dtype is not None
     item, parts = x.itemsize, len(extents)

@@ -17,7 +17,7 @@ from .places import known_places
 
 
 def _fill(node: Node) -> int | None:
-    """The bits of a constant pad's fill, if they are known."""
+    """The bits of a constant pad's fill, where it is known."""
     x, fill = node.x.type, node.inputs[2] if len(node.inputs) > 2 else None
     if fill is None:
         return 0 if x.quant is None else None  # 0 is another number where it is stored
@@ -51,7 +51,7 @@ def pad(e: Emit, node: Node, plan: tuple[str, int]) -> None:
 
 
 def _pad_apart(e: Emit, node: Node, amounts: Sequence[tuple[int, int]], fill: int) -> None:
-    """A constant pad to elements that are no neighbors: the constant everywhere, then what isn't cropped of x."""
+    """A constant pad whose elements are not adjacent: fill the result, then copy the part of x that isn't cropped."""
     x, out, size = node.x, node.out, node.x.type.itemsize
     number = e.constant(np.array([fill], np.uint64).view(np.uint8)[:size].copy())
     to, strides = e.address(out), e.strides(out)
@@ -79,7 +79,7 @@ def center_crop_pad(e: Emit, node: Node, _: bool) -> None:
 
 
 def _gather(node: Node) -> Move | None:
-    """By a table of offsets, as the indices are known; others are read at run time: see gather_scatter.py."""
+    """A gather at constant indices, by a table of offsets; for others see places.py."""
     x, at = node.x, known_places(node)
     if not movable(node) or at is None or x.type.itemsize > 8 or not node.out.type.size or not x.type.size:
         return None

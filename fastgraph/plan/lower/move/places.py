@@ -1,4 +1,4 @@
-"""Reading at places that are known at run time only: gathers, reversed sequences."""
+"""Gathers at indices that are known at run time only; reverse_sequence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..moves import emit_move, movable
 from ..registry import Emit, lowers
 
 WORD = 8
-"""The widest elements that are moved so."""
+"""The widest elements that these kernels move."""
 
 
 Walk = tuple[int, int | None, int | None, int | None, bool]
@@ -24,10 +24,12 @@ Loops = Sequence[Walk]
 
 
 class Indexing(NamedTuple):
-    """The loops without strides: of each its extent and its axis in source, indices and destination (None: in none);
-    whether it is `apart`; and the axes that the indices of a place count along, of the source or the destination.
+    """A gather's or scatter's loops without strides: for each its extent, its axis in source, indices and destination
+    (None: none), and whether it is `apart`; and `axes`, the axes of the source or the destination that the indices
+    count along.
 
-    `component`: the axis of the indices whose places make one; `spans`: how many places of an axis lie together.
+    `component`: the axis of the indices that holds the components of an index vector; `spans`: the positions that each
+    indexed slice has along an axis.
     """
 
     loops: Loops
@@ -39,7 +41,7 @@ class Indexing(NamedTuple):
 
 
 def fitting(node: Node, x: Value, indices: Value, plan: Indexing) -> Indexing | None:
-    """The plan, where a record has room for it and there is something to move."""
+    """The plan, where a record has room for its loops and there are elements to move; else None."""
     dtype = indices.type.dtype
     whole = indices.type.concrete and dtype is not None and dtype.kind in "iu" and indices.type.size > 0
     if not whole or x.type.itemsize > WORD or not x.type.size or not node.out.type.size:
@@ -67,8 +69,8 @@ def indices_of(plan: Indexing, value: Value, strides: Sequence[int]) -> Indices:
     return Indices(value.type.dtype, 0 if plan.component is None else strides[plan.component], plan.outside)
 
 
-def asked(e: Emit, indices: Value, plan: Indexing) -> dict[str, Any]:
-    """The record's addresses that are not those of a move."""
+def index_slots(e: Emit, indices: Value, plan: Indexing) -> dict[str, Any]:
+    """The addresses in the record beside those of a move: the indices and the cell for errors."""
     return {"index": indices, "error": ERROR if plan.outside == REPORTED else 0}
 
 
@@ -101,7 +103,7 @@ def _gather_batches(node: Node) -> Indexing | None:
 
 
 def _gather(node: Node) -> Indexing | None:
-    """Indices that are known, and in range, are a table of offsets: see gather.py."""
+    """The plan of a gather; None for constant indices in range, which are a table of offsets: see gather.py."""
     return None if known_places(node) is not None else _gather_axis(node, 0)
 
 
@@ -133,25 +135,16 @@ def _gather_axis(node: Node, batch: int) -> Indexing | None:
 
 
 def _gather_slices(node: Node) -> Indexing | None:
-    x, places = operands(node)
-    if not movable(node) or not places.type.concrete:
+    if not movable(node) or not node.y.type.concrete:
         return None
-    sizes, offset, collapsed = attr(node, "slice_sizes"), attr(node, "offset_dims"), attr(node, "collapsed_dims")
     outside = REPORTED if attr(node, "checked") else MOVED
-    return slices(node, x, places, sizes, offset, collapsed, len(node.out.type.dims), outside)
+    return slices(node, attr(node, "slice_sizes"), len(node.out.type.dims), outside)
 
 
-def slices(
-    node: Node,
-    x: Value,
-    places: Value,
-    sizes: Sequence[int],
-    offset: Sequence[int],
-    collapsed: Sequence[int],
-    rank: int,
-    outside: int,
-) -> Indexing | None:
-    """Slices of x at places, in a tensor of `rank` axes, of which `offset` are those of a slice."""
+def slices(node: Node, sizes: Sequence[int], rank: int, outside: int) -> Indexing | None:
+    """The plan of gathering slices of x at offsets, into `rank` axes, of which `offset_dims` are a slice's."""
+    x, places = operands(node)
+    offset, collapsed = attr(node, "offset_dims"), attr(node, "collapsed_dims")
     vector, dims, start_map = attr(node, "index_vector_dim"), places.type.dims, attr(node, "start_map")
     batch = [a for a in range(rank) if a not in offset]
     kept = [a for a in range(len(sizes)) if a not in collapsed]
@@ -178,13 +171,13 @@ def operands(node: Node) -> tuple[Value, Value]:
 @lowers("gather_batches", match=_gather_batches, strided_in=True, strided_out=True)
 @lowers("gather_slices", match=_gather_slices, strided_in=True, strided_out=True)
 def gather(e: Emit, node: Node, plan: Indexing) -> None:
-    """Elements, or slices, from where the indices say."""
+    """A gather of elements or slices by a plan."""
     x, indices = operands(node)
     s, i, d = e.strides(x), e.strides(indices), e.strides(node.out)
     loops, components = loops_of(plan, s, i, d), components_of(plan, x.type.dims, s)
     move = gathered(loops, components, indices_of(plan, indices, i), x.type.itemsize)
     assert move is not None
-    emit_move(e, move, e.address(x), e.address(node.out), **asked(e, indices, plan))
+    emit_move(e, move, e.address(x), e.address(node.out), **index_slots(e, indices, plan))
 
 
 def _reverse(node: Node) -> Indexing | None:
@@ -201,7 +194,7 @@ def _reverse(node: Node) -> Indexing | None:
 
 @lowers("reverse_sequence", match=_reverse, strided_in=True, strided_out=True)
 def reverse_sequence(e: Emit, node: Node, plan: Indexing) -> None:
-    """Where each step comes from, then a gather."""
+    """Compute the step to read for each step, then gather."""
     x, lengths = operands(node)
     (time,), dtype = plan.axes, lengths.type.dtype
     assert dtype is not None

@@ -1,6 +1,6 @@
-"""Resize: nearest as a move by tables of indices, linear and cubic as weighted sums, axis by axis.
+"""Resize: nearest as a copy by tables of indices, linear and cubic as weighted sums, axis by axis.
 
-Bytes of one quantization are resized as stored numbers: the weights of a place sum to 1.
+Bytes of one quantization are resized as stored numbers: the weights of an output sum to 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..registry import Emit, lowers
 
 
 def _axes(node: Node) -> list[Axis] | None:
-    """The axes that are sampled, where kernels may do it."""
+    """The axes to resample, where there are kernels for it."""
     if not movable_by_constants(node) or node.x.type.itemsize > 8 or not node.out.type.size or not node.x.type.size:
         return None
     return sampled_axes(node, node.x.type.dims, *(node.const(i) for i in (1, 2, 3)))
@@ -48,7 +48,7 @@ def nearest(e: Emit, node: Node, move: Move) -> None:
 
 
 def _tables(node: Node) -> dict[int, ResizeTable] | None:
-    """That of each axis; f32 or bytes of one scale, crops along one axis only."""
+    """The table of each axis; for f32 or bytes of one scale, crops along one axis only."""
     axes = _axes(node)
     if not axes or attr(node, "mode") == "nearest":
         return None
@@ -62,7 +62,7 @@ def _tables(node: Node) -> dict[int, ResizeTable] | None:
 
 
 def _fits_int32(table: ResizeTable) -> bool:
-    """Whether sums of bytes stay within int32."""
+    """Whether weighted sums of bytes fit int32."""
     return bool(np.abs(table.weight).sum(axis=1).max() < 2.0**20)
 
 

@@ -17,8 +17,8 @@ MODES = {"nearest": NEAREST, "linear": LINEAR, "cubic": CUBIC}
 
 
 class Axis(NamedTuple):
-    """Where an axis' coordinates are, in bytes, and ((g + before) * scale + after) * factor: the pixels they say;
-    `low` and `high`: what they are reflected between."""
+    """The byte offset of an axis' coordinates g and their conversion to pixels, ((g + before) * scale + after) *
+    factor; `low` and `high`: the interval into which they are reflected."""
 
     at: int
     row: int
@@ -40,7 +40,7 @@ def _f32(x: float) -> int:
 
 
 def _samples(node: Node) -> bool:
-    """f32 images of up to three axes at coordinates that are floats, something of both."""
+    """Whether images are f32 with up to three axes, coordinates floats, and neither is empty."""
     x, where = node.x.type, node.y
     if not x.concrete or not where.type.concrete or not node.out.type.concrete or not node.out.type.size or not x.size:
         return False

@@ -1,4 +1,4 @@
-"""Writing at places that are known at run time only: scatters, one_hot."""
+"""Scatters at indices that are known at run time only; one_hot."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..moves import emit_copy, emit_move, emit_old, movable
 from ..pointwise.along import axis as along
 from ..pointwise.along import call_along, element, signed
 from ..registry import Emit, Slot, lowers
-from .places import Indexing, Loops, Walk, asked, components_of, fitting, indices_of, loops_of, operands, slices
+from .places import Indexing, Loops, Walk, components_of, fitting, index_slots, indices_of, loops_of, operands, slices
 
 
 def _kind(node: Node) -> str | None:
-    """The element type of a reduction, as kernels call it."""
+    """The kernels' name of a reduction's element type."""
     dtype = node.x.type.dtype
     assert dtype is not None
     name = f"{dtype.kind}{8 * dtype.itemsize}"
@@ -26,7 +26,7 @@ def _kind(node: Node) -> str | None:
 
 
 def _scatters(node: Node, plan: Indexing) -> Indexing | None:
-    """Where the kernels know the reduction."""
+    """Whether kernels have the reduction."""
     x, indices, updates = node.operands[:3]
     reduction = node.attrs.get("reduction", "none")
     if not updates.type.size or updates.type.quant != x.type.quant:
@@ -63,14 +63,14 @@ def _scatter_nd(node: Node) -> Indexing | None:
 def _scatter_slices(node: Node) -> Indexing | None:
     if not _all_concrete(node):
         return None
-    x, places, updates = node.operands
+    x, _, updates = node.operands
     offset, collapsed = attr(node, "offset_dims"), attr(node, "collapsed_dims")
     sizes, kept = [1] * len(x.type.dims), [a for a in range(len(x.type.dims)) if a not in collapsed]
     for a, b in zip(offset, kept, strict=True):
         sizes[b] = updates.type.dims[a]
     if any(size > n for size, n in zip(sizes, x.type.dims, strict=True)):
         return None
-    plan = slices(node, x, places, sizes, offset, collapsed, len(updates.type.dims), LEFT_OUT)
+    plan = slices(node, sizes, len(updates.type.dims), LEFT_OUT)
     if plan is None:
         return None
     turned = [(n, b, i, a, apart) for n, a, i, b, apart in plan.loops]
@@ -95,7 +95,7 @@ def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Index
     loops, components = loops_of(plan, s, i, d), components_of(plan, out.type.dims, d)
     move = scattered(loops, components, indices_of(plan, indices, i), x.type.itemsize, reduce)
     assert move is not None
-    emit_move(e, move, e.address(updates), e.address(out), **asked(e, indices, plan))
+    emit_move(e, move, e.address(updates), e.address(out), **index_slots(e, indices, plan))
 
 
 def _dynamic_update(node: Node) -> Indexing | None:
@@ -111,7 +111,7 @@ def _dynamic_update(node: Node) -> Indexing | None:
 
 
 def _tensor_scatter(node: Node) -> Indexing | None:
-    """Sample by sample, from a write index on; what goes round has no kernel."""
+    """The plan, sample by sample from a write index on; circular mode has no kernel."""
     start, update = (node.inputs[i] if len(node.inputs) > i else None for i in (2, 1))
     if not _all_known(node) or start is None or update is None or attr(node, "mode") != "linear":
         return None
@@ -131,7 +131,7 @@ def tensor_scatter(e: Emit, node: Node, plan: Indexing) -> None:
 
 @lowers("dynamic_update_slice", match=_dynamic_update, strided_in=True, in_place=True)
 def dynamic_update_slice(e: Emit, node: Node, plan: Indexing) -> None:
-    """A copy of x, and a slice written over it where the start says."""
+    """A copy of x, and a slice written over it at the start offsets."""
     _, update, start = node.operands
     _write_over(e, node, update, start, plan)
 
@@ -159,7 +159,7 @@ def _one_hot(node: Node) -> Indexing | None:
 
 @lowers("one_hot", match=_one_hot)
 def one_hot(e: Emit, node: Node, plan: Indexing) -> None:
-    """All off, then one place on for each index that there is one for."""
+    """Fill with the off value, then write the on value at each index in range."""
     indices, values, out = node.x, node.inputs[2], node.out
     assert values is not None
     size = out.type.itemsize
@@ -169,7 +169,7 @@ def one_hot(e: Emit, node: Node, plan: Indexing) -> None:
     loops, components = loops_of(plan, (), i, d), components_of(plan, out.type.dims, d)
     move = scattered(loops, components, indices_of(plan, indices, i), size)
     assert move is not None
-    emit_move(e, move, on, e.address(out), **asked(e, indices, plan))
+    emit_move(e, move, on, e.address(out), **index_slots(e, indices, plan))
 
 
 def _hardmax(node: Node) -> bool:

@@ -1,4 +1,4 @@
-"""Elements that are looked for: the greatest, what is not 0, boxes that overlap no better one."""
+"""top_k and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..registry import F32, Emit, Slot, lowers
 
 
 def _kind(node: Node) -> str | None:
-    """The element type, where the kernel knows it and there is something to find."""
+    """The kernels' name of the element type, where there are elements to search."""
     x, out = node.x.type, node.out.type
     if not x.concrete or not out.concrete or not out.size or x.dtype is None or x.quant != out.quant:
         return None
@@ -57,7 +57,7 @@ def bounded_non_zero(e: Emit, node: Node, _: Any) -> None:
 
 
 COUNT = 5
-"""The input of non_max_suppression that says how many boxes there are; of box_suppression it is sigma, a constant."""
+"""The input of non_max_suppression with the number of real boxes; that of box_suppression is sigma, a constant."""
 
 
 def _f32(value: Value | None) -> bool:
@@ -65,7 +65,7 @@ def _f32(value: Value | None) -> bool:
 
 
 def _suppresses(node: Node) -> bool:
-    """f32 throughout, and boxes that there are."""
+    """Whether all is f32 and there are boxes."""
     whole = all(v.type.concrete for v in node.outputs) and node.out.type.size > 0
     return whole and all(_f32(v) for i, v in enumerate(node.inputs) if i not in (2, COUNT))
 

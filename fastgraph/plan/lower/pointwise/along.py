@@ -1,4 +1,4 @@
-"""What goes along axes: reductions, places of extremes, running sums, softmax, normalizations."""
+"""Operators along axes: reductions, arg max and arg min, running sums, softmax, normalizations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..registry import Emit, Slot, is_f32, last, lowers
 from ..walk import table, walker
 
 Axis = tuple[int, int, int]
-"""(outer, n, inner): elements before, along and after the axes that a kernel goes along."""
+"""(outer, n, inner): the number of elements before, along and after the kernel's axis."""
 
 
 def axis(dims: Sequence[int], first: int, end: int) -> Axis:
@@ -32,18 +32,18 @@ def is_wide(x: TensorType) -> bool:
 
 
 def element(value: Value) -> str:
-    """What kernels call the elements of a value, with a sign or not."""
+    """The kernels' name of a value's element type."""
     assert value.type.dtype is not None
     return number(value.type.dtype)
 
 
 def signed(value: Value) -> int:
-    """What the slot `signed` holds for the numbers of a value."""
+    """The slot `signed` for the numbers of a value."""
     return int(value.type.dtype is not None and value.type.dtype.kind == "i")
 
 
 def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], along: Axis, **more: Slot) -> None:
-    """Call a kernel whose record is AXIS, and `more`."""
+    """Call a kernel whose record is AXIS, then `more`."""
     outer, n, inner = along
     args: dict[str, Slot] = {"y": node.out, "x": node.x, "outer": outer, "n": n, "inner": inner}
     e.kernel(kernel, params, args | more)
@@ -62,7 +62,7 @@ REDUCTIONS: dict[str, tuple[str, Chain]] = {
 
 
 def reduced(node: Node) -> Axis | None:
-    """What a reduction goes along, when its axes are known and lie side by side, extents of 1 aside."""
+    """The (outer, n, inner) of a reduction whose axes are known and adjacent, up to extents of 1; else None."""
     if node.has(1) and node.const(1) is None:
         return None
     dims = node.x.type.dims
@@ -94,7 +94,7 @@ def _call(e: Emit, node: Node, along: Axis, op: str, **more: Slot) -> None:
 
 
 def join(first: Chain, then: Chain) -> Chain:
-    """The chain of one value that does `first`, then `then`."""
+    """The chain of one value that applies `first`, then `then`."""
     count = len(first)
     moved = ((s[0], *(o if isinstance(o, float) else o + count for o in s[1:])) for s in then)
     return (*first, *moved)
@@ -112,7 +112,7 @@ def _match_others(node: Node) -> Axis | None:
 
 @lowers("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", match=_match_others)
 def reduce_others(e: Emit, node: Node, along: Axis) -> None:
-    """Bytes are compared as they are stored; bools give any and all."""
+    """Reductions of other types: bytes are compared as stored numbers; bools give any and all."""
     _call(e, node, along, REDUCTIONS[node.op][0], divisor=0, **NO_WALK)
 
 
@@ -128,7 +128,7 @@ def _has_extremes(node: Node) -> Axis | None:
 
 @lowers("arg_max", "arg_min", match=_has_extremes)
 def arg_extreme(e: Emit, node: Node, along: Axis) -> None:
-    """The first, or last, of the largest (smallest) along an axis; a NaN is both."""
+    """The first, or last, index of the greatest (least) element along an axis; NaN counts as both."""
     least, last = node.op == "arg_min", int(bool(attr(node, "select_last_index")))
     params = {"element": element(node.x)}
     call_along(e, node, "arg_extreme", params, along, signed=signed(node.x), least=int(least), last=last)
@@ -162,7 +162,7 @@ def softmax(e: Emit, node: Node, along: Axis) -> None:
 
 
 def _row(node: Node) -> int | None:
-    """Elements of a row: one of x, or of all its axes from `axis` on."""
+    """The length of a row: the last axis of x, or all its axes from `axis` on."""
     if not is_f32(node) or not node.x.type.size or len(node.outputs) > 1:
         return None
     dims = node.x.type.dims

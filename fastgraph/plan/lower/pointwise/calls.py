@@ -17,11 +17,11 @@ from ..registry import Emit, Slot, last
 from ..walk import SIZES, Out, Read, table, walker
 
 LONG_ROW = 2048
-"""Elements of a row from which on joining rows gains nothing."""
+"""The length of rows from which on merging rows gains nothing."""
 
 
 def _data(value: Operand) -> np.ndarray | None:
-    """What a constant holds."""
+    """The array of a constant; None for other values."""
     return value if isinstance(value, np.ndarray) else value.data
 
 
@@ -33,7 +33,7 @@ def _dims(value: Operand) -> tuple[int, ...]:
 
 
 def _loops(e: Emit | None, node: Node, tensors: Sequence[Operand]) -> Loops | None:
-    """The kernel's loops, None when it has not enough; without `e`, for operands whose rows all lie apart."""
+    """The kernel's loops, None when it has too few. Without `e`, as if all operands were strided."""
     out = node.out
 
     def strides(value: Operand) -> tuple[int, ...]:
@@ -45,23 +45,21 @@ def _loops(e: Emit | None, node: Node, tensors: Sequence[Operand]) -> Loops | No
 
 
 def fits(node: Node, *more: Operand) -> bool:
-    """Whether the kernel has enough loops for the node's broadcast, even if the rows of all operands lie apart. more:
-    operands beside the node's."""
+    """Whether the kernel has enough loops for the node's broadcast, even if all operands are strided. more: operands
+    beside the node's."""
     return _loops(None, node, [*node.operands, *more]) is not None
 
 
 def loops_of(e: Emit, node: Node, tensors: Sequence[Operand]) -> tuple[Loops, list[Ref]]:
-    """The loops over tensors that fit, and the tensors' addresses."""
+    """The loops over tensors, for which the kernel must have enough, and the tensors' addresses."""
     found = _loops(e, node, tensors)
     assert found is not None
     return found, [e.address(v) if isinstance(v, Value) else e.constant(v) for v in tensors]
 
 
 def joined_loops(e: Emit, node: Node, tensors: Sequence[Operand], longest: int = LONG_ROW) -> tuple[Loops, list[Ref]]:
-    """As `loops_of`, with several rows as one where rows are no whole number of blocks, and shorter than `longest`.
-
-    What is the same for all rows is repeated before.
-    """
+    """As `loops_of`, with rows merged where they are no whole number of blocks and shorter than `longest`. An operand
+    that is the same for all rows is repeated first."""
     found, addresses = loops_of(e, node, tensors)
     rows, cols = found.dims[-2:]
     many, steps = together(rows, cols, 4 * e.tier.lanes), row_steps(found)
@@ -92,13 +90,14 @@ def row_steps(found: Loops) -> list[int] | None:
 
 
 def joined_rows(rows: int, cols: int, many: int, steps: Sequence[int]) -> Loops:
-    """The loops over `many` rows at a time; `steps` are those of single rows."""
+    """The loops with `many` rows merged into one; `steps` are those of single rows."""
     xs = tuple((0, 0, 0, many * step, 1) for step in steps)
     return Loops((1, 1, 1, rows // many, many * cols), (0, 0, 0, many * cols, 1), xs)
 
 
 def together(rows: int, cols: int, block: int) -> int:
-    """How many rows to join: a divisor of them with whole blocks, else the largest that makes no long rows."""
+    """How many rows to merge: a divisor of their number that gives whole blocks, else the largest that makes no long
+    rows."""
     if cols % block == 0 or cols >= LONG_ROW or rows * cols < 2 * LONG_ROW:
         return 1
     fit = [k for k in range(2, LONG_ROW // cols + 1) if rows % k == 0]
@@ -123,7 +122,7 @@ def call_walk(
     xs: Sequence[Source],
     out: Out = Out(),  # noqa: B008
 ) -> None:
-    """Call the kernel for a chain over operands that lie as the loops say; its result as `out` says is at y."""
+    """Call the kernel for a chain over operands with these loops; the result goes to y, as `out` says."""
     reads = [_read(source, strides) for source, strides in zip(xs, loops.xs, strict=True)]
     args: dict[str, Slot] = {"item": SIZES[out.element], "walk": walker(e), "table": table(e, chain, reads, out)}
     e.kernel("elementwise", {}, {**loops.args(y), **args})

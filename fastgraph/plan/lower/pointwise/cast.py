@@ -14,7 +14,7 @@ from .calls import call_of_one, fits
 
 
 def _match(node: Node) -> tuple[str, str] | None:
-    """The kernel's source and target; where they are the same, the numbers' bits are."""
+    """The kernel's source and target types; between equal ones the bits are copied."""
     types = node.x.type, node.out.type
     if not all(t.concrete and t.dtype is not None and t.quant is None and t.size for t in types):
         return None
@@ -40,7 +40,7 @@ def cast(e: Emit, node: Node, pair: tuple[str, str]) -> None:
 
 
 def _same_bits(node: Node) -> bool:
-    """The same bytes: of one shape, or what has narrower elements has a last axis of those of each."""
+    """Whether a bit cast keeps the bytes: the same shape, or a last axis of the parts of each wider element."""
     x, out = node.x.type, node.out.type
     plain = x.concrete and x.quant is None and out.quant is None and x.size > 0
     numbers = plain and x.dtype is not None and out.dtype is not None and {x.dtype.kind, out.dtype.kind} <= set("biufc")

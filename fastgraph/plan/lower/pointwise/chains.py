@@ -1,4 +1,4 @@
-"""Chains for the elementwise kernel where operands or results are stored in other types than f32."""
+"""Chains for the elementwise kernel where operands or results are stored in types other than f32."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .calls import call_walk, joined_loops
 RESULTS = (np.uint8, np.int8, np.int16)
 """Types that the elementwise kernel rounds to."""
 BOUNDED = 2.0**30
-"""Results beyond this are held within bounds before they are rounded."""
+"""The magnitude above which results are clamped before they are rounded."""
 EXACT = 2.0**18
-"""Up to this the constants that zero points make of a sum cancel well enough in f32."""
+"""The greatest constant, from the zero points of a sum, up to which cancellation in f32 is accurate enough."""
 
 
 class Chain:
-    """A chain over tensors as they are stored. Its parts name ("tensor", i), ("step", i); `steps` are counted."""
+    """A chain over stored tensors. Operands are ("tensor", i) or ("step", i); `steps` are counted."""
 
     def __init__(self) -> None:
         self.tensors: list[Operand] = []
@@ -43,7 +43,7 @@ class Chain:
 
     @property
     def steps(self) -> tuple[tuple[Any, ...], ...]:
-        """In the form of kernels/pointwise/chain.py."""
+        """The chain in the form of kernels/pointwise/chain.py."""
         first = {"tensor": 0, "step": len(self.tensors)}
         return tuple(
             (name, *(o if isinstance(o, float) else first[o[0]] + o[1] for o in operands))
@@ -52,7 +52,7 @@ class Chain:
 
 
 def _reals(value: Value) -> np.ndarray:
-    """What a constant stands for."""
+    """The reals of a constant."""
     assert value.data is not None
     return np.asarray(value.data if value.type.quant is None else to_real(value.data, value.type.quant))
 
@@ -65,14 +65,14 @@ def as_read(value: Value) -> Operand:
 
 
 def _affine(value: Operand) -> tuple[float, float]:
-    """(scale, zero point) of what the kernel reads."""
+    """(scale, zero point) of an operand as the kernel reads it."""
     if isinstance(value, np.ndarray) or value.type.quant is None:
         return 1.0, 0.0
     return quant(value).scale[0], zero_point(value)
 
 
 def _largest(value: Operand) -> float:
-    """The greatest size of a real that an operand may have: infinite for f32."""
+    """The greatest magnitude of an operand's reals: infinite for f32."""
     scale, zero = _affine(value)
     if isinstance(value, np.ndarray):
         return float(np.abs(value).max(initial=0))
@@ -94,7 +94,7 @@ def _is_stored(value: Operand) -> bool:
 
 
 def _linear(chain: Chain, terms: Sequence[tuple[Operand | float, float]], unit: float) -> float:
-    """Sum of sign * operand, in units: one fma per tensor. Gives the greatest size that it may have."""
+    """Write the sum of sign * operand, in units: one fma per tensor. Returns its greatest magnitude."""
     total, most, factors = 0.0, 0.0, []
     for operand, sign in terms:
         if isinstance(operand, float):
@@ -111,10 +111,8 @@ def _linear(chain: Chain, terms: Sequence[tuple[Operand | float, float]], unit: 
 
 
 def product(chain: Chain, factors: Sequence[Operand | float], unit: float) -> float:
-    """The product of operands, in units: of differences from zero points, exact for bytes, times one number.
-
-    Gives the greatest size that it may have.
-    """
+    """Write the product of operands, in units: of differences from zero points, exact for bytes, times one number.
+    Returns its greatest magnitude."""
     scale, most, result = 1.0 / unit, 1.0 / unit, None
     for operand in factors:
         if isinstance(operand, float):
@@ -134,7 +132,7 @@ def real(chain: Chain, operand: Operand) -> Any:
 
 
 def _general(chain: Chain, node: Node, inputs: Sequence[Operand], unit: float) -> None:
-    """Any chain, on reals."""
+    """Write any chain, on reals."""
     places = [real(chain, operand) for operand in inputs]
     for name, *operands in node.attrs["chain"]:
         places.append(chain.step(name, *(o if isinstance(o, float) else places[o] for o in operands)))
@@ -143,7 +141,7 @@ def _general(chain: Chain, node: Node, inputs: Sequence[Operand], unit: float) -
 
 
 def chain_of(node: Node) -> tuple[Chain, Out]:
-    """The chain of a `fused` node over what is stored, and how its result is."""
+    """The chain of a `fused` node over its stored operands, and the form of its result."""
     chain, steps, count = Chain(), node.attrs["chain"], len(node.inputs)
     inputs = [as_read(v) for v in node.inputs if v is not None]
     unit = node.out.type.quant.scale[0] if node.out.type.quant is not None else 1.0
@@ -170,14 +168,14 @@ def chain_of(node: Node) -> tuple[Chain, Out]:
 
 
 def held(node: Node, most: float = np.inf) -> Out:
-    """How results of a size up to `most`, in units, are rounded and held; a chain of the node has clamps only."""
+    """How results of a magnitude up to `most`, in units, are rounded and clamped; the node's chain has only clamps."""
     if node.out.type.quant is None:
         return Out()
     return Out(element(node.out), zero_point(node.out), *bounds(node), most < BOUNDED)
 
 
 def f32(x: float) -> float:
-    """A number of a chain; what f32 lacks is the greatest or least there is."""
+    """A number of a chain as f32; what exceeds f32 becomes its greatest or least number."""
     return float(min(max(x, -LARGE), LARGE) if np.isfinite(x) else x)
 
 

@@ -34,7 +34,7 @@ def _match_stored(node: Node) -> bool:
 
 @lowers("fused", match=_match_stored, strided_in=True, strided_out=True, in_place=True)
 def fused_stored(e: Emit, node: Node, _: Any) -> None:
-    """A chain over quantized values: two fused multiply-adds for a sum of two."""
+    """A chain over quantized values; the sum of two takes two fused multiply-adds."""
     chain, out = chain_of(node)
     if not _scales_channels(e, node, chain, out):
         call_stored(e, node, chain, out)
@@ -80,7 +80,7 @@ def _is_truth(value: Value) -> bool:
 
 @lowers(*COMPARISONS, match=_compares, strided_in=True, strided_out=True)
 def truth(e: Emit, node: Node, _: Any) -> None:
-    """1 or 0, from reals."""
+    """1 or 0, computed on reals."""
     chain = Chain()
     chain.step(node.op, *(real(chain, as_read(v)) for v in node.operands))
     call_stored(e, node, chain, Out("bool"))

@@ -23,14 +23,14 @@ PLAIN = {
     "greater": "less", "greater_or_equal": "less_or_equal", "bitwise_and": "and", "bitwise_or": "or",
     "bitwise_xor": "xor", "bitwise_not": "not",
 }  # fmt: skip
-"""Operator -> what the kernel calls it."""
+"""Operator -> the kernel's operation."""
 SWAPPED = ("greater", "greater_or_equal")
 OWN = ("equal", "less", "less_or_equal", "greater", "greater_or_equal", "where")
-"""Operators that have lowerings for f32 of their own."""
+"""Operators with their own lowerings for f32."""
 
 
 def _operation(node: Node) -> str | None:
-    """What the kernel calls a node of PLAIN or one that its attributes tell more of."""
+    """The kernel's operation for a node, by PLAIN or by its attributes."""
     match node.op:
         case "mod":
             return "fmod" if attr(node, "fmod") else "mod"
@@ -58,7 +58,7 @@ def _named(operation: str, dtype: np.dtype) -> tuple[str, str] | None:
 
 
 def _exact(value: Value) -> bool:
-    """Whether it has numbers that are not quantized."""
+    """Whether a value has numbers and is not quantized."""
     kind = value.type
     plain = kind.concrete and kind.quant is None and kind.size > 0
     return plain and kind.dtype is not None and kind.dtype.kind in "biuf"
@@ -97,7 +97,7 @@ def exact(e: Emit, node: Node, found: tuple[str, str]) -> None:
 
 
 def call(e: Emit, node: Node, found: tuple[str, str], values: Sequence[Operand]) -> None:
-    """Call the kernel for all elements of a node's result, of operands that broadcast to it."""
+    """Call the kernel for the whole result of a node, with operands that broadcast to it."""
     element, operation = found
     tensors = list(values[: arity(operation)]) + list(values[2:])
     loops, addresses = joined_loops(e, node, tensors)
@@ -113,7 +113,7 @@ def call(e: Emit, node: Node, found: tuple[str, str], values: Sequence[Operand])
 
 
 def _bounded(node: Node) -> list[tuple[tuple[str, str], Operand]] | None:
-    """What a clip, or relu, does one after the other: the kernel's operation, and its second operand."""
+    """A clip or relu as (operation, second operand) pairs, applied one after the other."""
     values, dtype = node.operands, node.x.type.dtype
     if not all(map(_exact, (*values, node.out))) or any(v.type.dtype != dtype for v in values):
         return None
@@ -141,7 +141,7 @@ def bounded(e: Emit, node: Node, steps: list[tuple[tuple[str, str], Operand]]) -
 
 
 def _rounds(node: Node) -> str | None:
-    """The kernel's name of a cast of f32 to a format of fewer bits."""
+    """The kernel's operation for a cast of f32 to a format of fewer bits."""
     kind, opened = attr(node, "format"), f"{attr(node, 'format')}_open"
     if not _exact(node.x) or not fits(node) or {node.x.type.dtype, node.out.type.dtype} != {np.dtype(np.float32)}:
         return None

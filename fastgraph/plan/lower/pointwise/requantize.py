@@ -1,4 +1,4 @@
-"""Changes of quantization, between stored numbers and from and to f32; tables of what each stored number becomes."""
+"""Changes of quantization, between stored numbers and from and to f32; lookup tables of bytes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .chains import RESULTS, Chain, call_stored, f32, held, product, readable, w
 
 
 def has_vbmi(e: Emit) -> bool:
-    """Whether kernels of this tier may permute bytes across a 512-bit register here."""
+    """Whether this CPU and tier can permute bytes across a 512-bit register."""
     return e.tier.masks and "avx512vbmi" in cpu_flags()
 
 
 def look_up(e: Emit, node: Node, values: np.ndarray) -> None:
-    """The node's result is values[x]."""
+    """Write the lookup values[x]."""
     index, value = node.x.type.itemsize, values.itemsize
     params = {"index": index, "value": value, "vbmi": index == value == 1 and has_vbmi(e)}
     call_of_one(e, node, "table", params, table=values)
@@ -49,7 +49,7 @@ READ = (np.float32, np.uint8, np.int8, np.int16, np.uint16, np.int32)
 
 
 def _by_axis(node: Node) -> bool:
-    """Whether operand or result has several scales, along an axis."""
+    """Whether operand or result has several scales along an axis."""
     return any(v.type.quant is not None and len(v.type.quant.scale) > 1 for v in (node.x, node.out))
 
 
@@ -73,7 +73,7 @@ def _match_by_axis(node: Node) -> bool:
 
 
 def _requantize_by_axis(e: Emit, node: Node) -> None:
-    """The same with a scale and a zero point for each place along an axis."""
+    """A change of quantization with a scale and zero point for each index along an axis."""
     x, out, chain = node.x, node.out, Chain()
     (scale, zero), (unit, first) = _along(x), _along(out)
     y = chain.tensor(x)
@@ -126,7 +126,7 @@ def requantize(e: Emit, node: Node, _: Any) -> None:
 
 
 def _table(x: Value, out: Value) -> np.ndarray:
-    """What the elementwise kernel makes of each stored byte."""
+    """The elementwise kernel's result for each stored byte."""
     assert x.type.dtype is not None and out.type.dtype is not None
     stored = np.arange(256).astype(np.uint8).view(x.type.dtype)
     factor = np.float32(min(quant(x).scale[0] / quant(out).scale[0], LARGE))

@@ -1,1 +1,1 @@
-"""Recurrent layers: their inputs times weights as one product, then a walk over the steps."""
+"""Recurrent layers: the product of all inputs with their weights, then a walk over the steps."""

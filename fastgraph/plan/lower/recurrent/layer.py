@@ -1,4 +1,4 @@
-"""A layer as the kernels take it, whatever operator it comes from: the product with its inputs, and the walk."""
+"""The lowering of recurrent layers, whatever operator they come from: the product with the inputs, and the walk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Activation = tuple[str, float, float]
 
 
 class Grid(NamedTuple):
-    """What a state is rounded to: multiples of `scale`, from `least` to `most` of them."""
+    """The numbers that a state is rounded to: multiples of `scale`, from `least` to `most` times."""
 
     scale: float
     least: int
@@ -33,7 +33,7 @@ class Grid(NamedTuple):
 
 
 def grid(t: TensorType | None) -> Grid | None:
-    """What values of a quantized type can be; None: any number."""
+    """The grid of a quantized type; None for others."""
     if t is None or t.quant is None or t.dtype is None:
         return None
     (scale,), (zero,), limits = t.quant.scale, t.quant.zero_point, np.iinfo(t.dtype)
@@ -42,7 +42,7 @@ def grid(t: TensorType | None) -> Grid | None:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """Sizes and attributes. `reverse`: of each direction; `activations`: of each direction, by its places."""
+    """Sizes and attributes. `reverse`: for each direction; `activations`: for each direction and gate."""
 
     cell: str
     steps: int
@@ -63,7 +63,7 @@ class Recurrence:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is unusual but peepholes."""
+        """Whether it is a standard layer; it may have peepholes."""
         usual = all(tuple(name for name, *_ in each) == USUAL[self.cell] for each in self.activations)
         return usual and self.clip == self.cell_clip == inf and not self.coupled
 
@@ -71,8 +71,7 @@ class Recurrence:
 @dataclass
 class Buffers:
     """x: [rows, inputs], the rows by step, then by row of the batch, or with `batch_first` the other way round; y: by
-    [step, direction, row]; states: by [direction, row], None: zeros, or nobody asks for them.
-    """
+    [step, direction, row]; states: by [direction, row]; None: initial ones are zeros, final ones unused."""
 
     x: Ref
     ldx: int
@@ -90,9 +89,8 @@ LARGE, PART, MOST = 1 << 20, 1 << 19, 64
 
 
 def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> None:
-    """Write the steps of a layer: its inputs times weights, then the walk over them; for some steps at a time, where
-    all of them would not stay in the cache.
-    """
+    """Write the steps of a layer: the product with the inputs, then the walk; for parts of the time axis, where the
+    projected inputs would exceed the cache."""
     columns = width(e, layer.cell, layer.hidden)
     n = layer.directions * columns
     parts = _parts(layer, buffers, 4 * layer.batch * n)
@@ -104,7 +102,7 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
     for start, count in parts:
         share = count / layer.steps * layer.inputs / (layer.inputs + layer.hidden)
         time = layer.steps - start - count if layer.reverse[0] and layer.directions == 1 else start
-        _project(e, layer, panels, buffers, projected, time, count, share)
+        _project(e, layer, panels, buffers, projected, range(time, time + count), share)
         last = start + count == layer.steps
         own: dict[str, Slot] = {"start": start, "steps": count}
         own["y"] = buffers.y.address.plus(time * buffers.y.strides[0])
@@ -115,10 +113,8 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
 
 
 def _parts(layer: Recurrence, buffers: Buffers, step: int) -> list[tuple[int, int]]:
-    """(first step, how many) of each part. step: bytes of the projected input of one.
-
-    Directions that go opposite ways take all at once, and so do sequences that begin at ends of their own.
-    """
+    """(first step, number of steps) of each part. step: bytes of one step's projected input. A layer with both
+    directions, or sequences of several lengths in reverse, is one part."""
     whole = layer.directions > 1 or (layer.reverse[0] and buffers.lengths is not None)
     if whole or layer.steps * step < threshold("steps_large", LARGE):
         return [(0, layer.steps)]
@@ -127,12 +123,12 @@ def _parts(layer: Recurrence, buffers: Buffers, step: int) -> list[tuple[int, in
 
 
 def _project(
-    e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers, out: Ref, time: int, count: int, share: float
+    e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers, out: Ref, steps: range, share: float
 ) -> None:
-    """Inputs of `count` steps from `time` on, times the weights of all directions, plus biases."""
+    """Write the product of these steps' inputs with the weights of all directions, plus biases."""
     n, ldx = layer.directions * width(e, layer.cell, layer.hidden), buffers.ldx
-    matrices = layer.batch if buffers.batch_first and count < layer.steps else 1
-    m, first = layer.batch * count // matrices, time * (1 if buffers.batch_first else layer.batch)
+    matrices = layer.batch if buffers.batch_first and len(steps) < layer.steps else 1
+    m, first = layer.batch * len(steps) // matrices, steps.start * (1 if buffers.batch_first else layer.batch)
     for piece in panels.pieces(m, matrices, ldx):
         sizes = {"m": m, "k": layer.inputs, "batch": matrices, "a_stride": layer.steps * ldx, "c_stride": m * n}
         a = buffers.x.plus(4 * first * ldx)
@@ -145,7 +141,7 @@ def _strides(name: str, place: Strided, *axes: str) -> dict[str, Slot]:
 
 
 def _states(buffers: Buffers, begins: bool, ends: bool) -> dict[str, Slot]:
-    """The slots of initial states, for the part that begins, and of last ones, for that which ends."""
+    """The slots of initial states, in the first part, and of final ones, in the last."""
     found: dict[str, Slot] = {}
     for name, wanted in {"first": begins, "first_cell": begins, "last": ends, "last_cell": ends}.items():
         place = getattr(buffers, name) if wanted else None
@@ -160,7 +156,7 @@ def _grid(name: str, found: Grid | None) -> dict[str, Slot]:
 
 
 def _numbers(e: Emit, layer: Recurrence, peepholes: bool) -> dict[str, Slot]:
-    """Sizes and attributes."""
+    """The slots of sizes and attributes."""
     table = np.zeros((layer.directions, PLACES, 3), np.int64)
     for d, each in enumerate(layer.activations):
         for place, (name, alpha, beta) in enumerate(each):

@@ -24,7 +24,7 @@ def _at(node: Node, index: int) -> Value | None:
 
 
 def _layer(node: Node) -> Recurrence | None:
-    """The layer, where all but the lengths is f32, and there is something to compute."""
+    """The layer, where all operands but the lengths are f32, and nothing is empty."""
     lengths, r = _at(node, LENGTHS), node.inputs[R]
     rounded = node.op == "lstm" and attr(node, "dynamic")
     if rounded and (

@@ -1,4 +1,4 @@
-"""The panels of a layer's weights: of constants, or packed by each run."""
+"""Panels of a layer's weights: of constants, or packed in each run."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ class Constants(NamedTuple):
 
 
 class Given(NamedTuple):
-    """As in Constants, where they lie: w and r by [direction, row], b [D, 2 * gates * hidden] and peepholes by
-    [direction].
-    """
+    """The addresses of the weights of Constants: w and r by [direction, row], b [D, 2 * gates * hidden] and peepholes
+    by [direction]."""
 
     w: Strided
     r: Strided
@@ -48,9 +47,8 @@ class Given(NamedTuple):
 
 
 class Panels(NamedTuple):
-    """`pieces(m, matrices, ldx)`: the products of so many times m rows of inputs; inputs(piece): the panels of one;
-    `slots`: of the walk.
-    """
+    """`pieces(m, matrices, ldx)`: how the product with m rows of inputs is divided; inputs(piece): its panels; `slots`:
+    those of the walk."""
 
     pieces: Callable[[int, int, int], Sequence[DotPiece]]
     inputs: Callable[[DotPiece], Ref]
@@ -66,7 +64,7 @@ def reals(value: Value) -> np.ndarray:
 
 
 ZERO = {np.dtype(np.int8): 0, np.dtype(np.uint8): 128}
-"""The number that stands for 0.0 in weights that kernels take as s8."""
+"""The zero point that quantized weights of a type must have, for kernels that take them as s8."""
 
 
 def stored(value: Value) -> tuple[np.ndarray, np.ndarray]:
@@ -81,7 +79,7 @@ def signed(data: np.ndarray) -> np.ndarray:
 
 
 def symmetric(value: Value) -> bool:
-    """Whether a constant [..., rows, k] can be had by `stored`, with a scale for each row, or one."""
+    """Whether `stored` takes a constant [..., rows, k], with a scale for each row or one."""
     quant, data = value.type.quant, value.data
     if quant is None or data is None or data.dtype not in ZERO:
         return False
@@ -90,7 +88,7 @@ def symmetric(value: Value) -> bool:
 
 
 def products(cell: str) -> list[tuple[str, int, int]]:
-    """The products of a step with its state: the slot of their panels, and the gates, from and to."""
+    """The products of a step with its state: (slot of their panels, first gate, end)."""
     ends = np.cumsum(CELLS[cell]).tolist()
     return [(slot, end - n, end) for slot, n, end in zip(("weights", "second"), CELLS[cell], ends, strict=False)]
 
@@ -101,7 +99,7 @@ def width(e: Emit, cell: str, hidden: int) -> int:
 
 
 def constant(e: Emit, cell: str, c: Constants) -> Panels:
-    """Panels that are made when the plan is."""
+    """Panels of constants, packed for the plan."""
     lanes, gates = e.tier.lanes, GATES[cell]
     directions, rows, inputs = c.w.shape
     hidden = rows // gates
@@ -135,7 +133,7 @@ def _input_panels(
 
 
 def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Given) -> Panels:
-    """Panels that each run packs."""
+    """Panels of computed weights, packed in each run."""
     gates, rows = GATES[cell], GATES[cell] * hidden
     apart = 1 if cell == "gru_after" else 0
     count, line = directions * blocks(hidden, e.tier.lanes), 4 * e.tier.lanes

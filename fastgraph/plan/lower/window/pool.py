@@ -64,7 +64,7 @@ def quantized_pool(e: Emit, node: Node, where: Window) -> None:
 
 
 def _reduces(node: Node) -> Window | None:
-    """A window over all of the axes."""
+    """A window over the whole extent of the axes."""
     shape = reduced(node) if _bytes(node) else None
     if shape is None or not _sums_fit(node, shape[1]):
         return None
