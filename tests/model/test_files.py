@@ -132,7 +132,7 @@ def test_a_file_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with open(tmp_path / "m.onnx", "wb") as file:
         file.write(b"\x08\x08\x3a\x80\x80\x80\x80\x80\x01" + b"\x0a\0" * 9)
         file.truncate((1 << 35) + 9)  # of which the disk stores nothing
-    with pytest.raises(fg.ModelError, match="too large for this machine's memory"):
+    with pytest.raises(fg.ModelError, match=r"m\.onnx: not an ONNX model, or cut short"):  # it is mapped, and not read
         fg.load(tmp_path / "m.onnx")
 
 
