@@ -44,9 +44,11 @@ Run a model once for its results, then --repeat times for its latency.
   fastgraph run net.tflite --input cat.jpg --labels labels.txt
   fastgraph run net.tflite --input x.npy --float-io
   fastgraph run net.onnx --input inputs.npz --threads 2 --repeat 100 --json
+  fastgraph run net.onnx --input test_data_set_0 --expect test_data_set_0         (ONNX's test data)
   fastgraph run net.onnx --random --shape x=1,3,224,224     (for inputs whose shape the file leaves open)
 
---input takes .npy, .npz (arrays by name), images, and any other file as the input's raw bytes. NAME= may be left out
+--input takes .npy, .npz (arrays by name), .pb (TensorProto), a folder of input_0.pb ..., images, and any other file as
+the input's raw bytes. NAME= may be left out
 when the model has one input.
 
 An image (.bmp; .png, .jpg, .gif, .webp need pip install 'fastgraph-runtime[images]') is resized to the input's
@@ -237,6 +239,8 @@ def _run_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--labels", metavar="FILE", help="names of classes, one a line: print the likeliest")
     sub.add_argument("--top", type=_positive, default=5, metavar="N", help="how many of them (default 5)")
     sub.add_argument("--output", metavar="FILE.npz", help="where to write the outputs")
+    expect = "what they should be: .npz, .npy, .pb or a folder of output_0.pb ...; exit code 1 when they are not"
+    sub.add_argument("--expect", metavar="FILE", help=expect)
     sub.add_argument("--repeat", type=_positive, default=10, metavar="N", help="timed runs (default 10)")
     sub.add_argument("--json", action="store_true", help="print JSON")
 
@@ -413,7 +417,7 @@ def _run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from ..loading import load
-    from . import feeds, labels, run
+    from . import feeds, labels, run, tensors
 
     _writable("--output", args.output)
     shapes = feeds.parse_shapes(args.shape)
@@ -436,8 +440,10 @@ def _run(args: argparse.Namespace) -> int:
         with open(args.output, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
     result = run.result_json(model, outputs, seconds, top)
+    if args.expect:
+        result["differences"] = tensors.differences(outputs, tensors.expected(args.expect, list(outputs)))
     _print(_json(result) if args.json else run.text(result))
-    return 0
+    return 1 if result.get("differences") else 0
 
 
 def _inspect(args: argparse.Namespace) -> int:

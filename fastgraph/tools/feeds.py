@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..ir import Graph, Kind
 from ..ir.quantization import to_real, to_stored
 from ..runtime.model import Model, TensorSpec
-from . import images
+from . import images, tensors
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -39,7 +39,8 @@ def read_inputs(
     texts: Sequence[str], model: Model, *, mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
     stored: bool = False, shapes: Shapes | None = None, float_io: bool = False,
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """Arrays by input of ["name=file", "file", ...]: .npy, .npz, images, and any other file as raw numbers.
+    """Arrays by input of ["name=file", "file", ...]: .npy, .npz, .pb (TensorProto), images, folders of ONNX's test
+    data, and any other file as raw numbers.
 
     The name may be left out for the only input, and for an .npz, which has names. `mean`, `std` and `stored`: see
     `image_input`. With `float_io` raw files for quantized inputs hold float32, and floats are quantized. InputError
@@ -53,6 +54,9 @@ def read_inputs(
         if kind == ".npz":
             feeds |= _npz(text, name, path)
             continue
+        if name is None and Path(path).is_dir():
+            feeds |= tensors.numbered(path, "input", list(specs))
+            continue
         if name is None and len(specs) == 1:
             name = next(iter(specs))
         if name not in specs:
@@ -60,6 +64,8 @@ def read_inputs(
             raise InputError(f"--input {text!r}: {said}the inputs are {', '.join(specs) or 'none'}")
         if kind == ".npy":
             feeds[name] = _numpy(text, path)
+        elif kind == ".pb":
+            feeds[name] = tensors.read_pb(path)
         elif kind in images.SUFFIXES:
             feeds[name] = _image(path, specs[name], _layout(model, name), mean, std, stored)
         else:

@@ -60,4 +60,6 @@ def text(result: Mapping[str, Any]) -> str:
     latency = f"p50 {result['p50_ms']:.4f} ms, p99 {result['p99_ms']:.4f} ms"
     top = [labels.text(result["top"])] if "top" in result else []
     lines = [*table(rows, right=(2, 3, 4)), *top, f"{latency}, {result['runs']} runs; {result['isa']}, {threads}"]
+    if "differences" in result:
+        lines += [f"NOT AS EXPECTED: {line}" for line in result["differences"]] or ["outputs are as expected"]
     return "\n".join(lines)
