@@ -69,6 +69,7 @@ def load(
     except ValueError as error:
         raise InputError(str(error)) from None
     source = _existing(source)
+    times = _times(source)
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
     given: dict[str, Any] = {
@@ -85,7 +86,7 @@ def load(
         model = Model(saved.graph, saved.tier, count, kept, saved)
     else:
         model = _from_file(source, tier, count, kept, given)
-    model._reduced = partial(_reduced, source, _times(source), given)
+    model._reduced = partial(_reduced, source, times, given)
     return model
 
 
@@ -136,11 +137,12 @@ def _read(source: str | bytes, function: str | None, limits: Limits, edges: Edge
 
 
 def _times(source: str | bytes) -> Any:
-    """What tells that a file is another: its size and time."""
-    if isinstance(source, bytes):
+    """What tells that a file is another: its size and time; None for bytes, and where there is none any more."""
+    try:
+        info = None if isinstance(source, bytes) else os.stat(source)
+    except OSError:
         return None
-    info = os.stat(source)
-    return info.st_size, info.st_mtime_ns
+    return info and (info.st_size, info.st_mtime_ns)
 
 
 def _reduced(source: str | bytes, times: Any, given: dict[str, Any]) -> tuple[Any, ...]:
@@ -150,7 +152,7 @@ def _reduced(source: str | bytes, times: Any, given: dict[str, Any]) -> tuple[An
     from .runtime.kept import digest
 
     try:
-        if _times(source) == times:
+        if times is not None and _times(source) == times:
             return again, (os.path.abspath(source), digest(source), given)
     except OSError:
         pass
@@ -175,7 +177,7 @@ def again(source: str | bytes, digest: str, given: dict[str, Any]) -> Model:
 def _reread(source: str | bytes, times: Any, function: str | None, limits: Limits, edges: Edges) -> Graph:
     """The graph of a file whose program was kept. FileError when the file has changed since that was loaded."""
     assert isinstance(source, str)
-    if not os.path.exists(source) or _times(source) != times:
+    if times is None or _times(source) != times:
         raise FileError(f"{source}: the file has changed since the model was loaded, so its graph can't be shown")
     return _read(source, function, limits, edges)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from sys import modules
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,8 @@ def find(place: str, title: str) -> Container | None:
             found = opened(handle, title)
         finally:
             os.close(handle)
-        os.utime(place)  # those used last are kept longest
+        with suppress(OSError):  # a cache may be read-only
+            os.utime(place)  # those used last are kept longest
         return found
     except (OSError, trust.Untrusted, FastgraphError):
         return None
@@ -132,10 +134,13 @@ def _has_custom_ops() -> bool:
 
 
 def _files(source: str) -> list[str]:
-    """The file, or the files of a folder, in order."""
-    if not os.path.isdir(source):
-        return [source]
-    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(source) for name in names)
+    """The file, or the files of a package, in order. OSError for anything else, such as a pipe, or any other folder."""
+    found = [source]
+    if os.path.isfile(os.path.join(source, "Manifest.json")):
+        found = sorted(os.path.join(folder, name) for folder, _, names in os.walk(source) for name in names)
+    if not all(map(os.path.isfile, found)):
+        raise OSError(f"{source} is neither a file nor a package of files")
+    return found
 
 
 def _versions() -> Iterator[tuple[str, int]]:

@@ -12,6 +12,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.demo import MODEL
+from fastgraph.kernels.isa.tiers import usable
 from fastgraph.objects import toolchain
 from fastgraph.runtime import executable, kept
 from tests.nets import Net
@@ -146,3 +147,42 @@ def test_custom_operators_keep_nothing(cache: Path) -> None:
     with patch.object(registry, "USERS", {("my", "Op"): None}):
         fg.load(MODEL)
     assert not cache.exists()
+
+
+def test_a_cache_that_is_read_only_is_used(cache: Path) -> None:
+    fg.load(MODEL)
+    with patch("os.utime", side_effect=PermissionError(30, "read-only")), patch.object(executable, "make_plan", never):
+        fg.load(MODEL)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    """A pipe that nobody writes into, and a folder with one."""
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "pipe.onnx", tmp_path / "folder" / "pipe"):
+        os.mkfifo(path)
+    assert kept.place_of(str(tmp_path / "pipe.onnx"), usable()[-1], ()) is None
+    assert kept.place_of(str(tmp_path / "folder"), usable()[-1], ()) is None
+    (tmp_path / "folder" / "Manifest.json").write_text("{}")
+    assert kept.place_of(str(tmp_path / "folder"), usable()[-1], ()) is None
+    for path in ("pipe.onnx", "folder"):
+        with pytest.raises(fg.FastgraphError, match=path):
+            fg.load(tmp_path / path)
+
+
+def test_any_folder_is_not_walked(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "deep").mkdir(parents=True)
+    with patch("os.walk", side_effect=never), pytest.raises(fg.FastgraphError, match="folder"):
+        fg.load(tmp_path / "folder")
+
+
+def test_a_package(tmp_path: Path) -> None:
+    """Each of its files counts."""
+    folder = tmp_path / "net.mlpackage"
+    (folder / "Data").mkdir(parents=True)
+    (folder / "Manifest.json").write_text("{}")
+    (folder / "Data" / "weights").write_bytes(b"1")
+    first = kept.place_of(str(folder), usable()[-1], ())
+    assert first is not None and kept.place_of(str(folder), usable()[-1], ()) == first
+    (folder / "Data" / "weights").write_bytes(b"2")
+    assert kept.place_of(str(folder), usable()[-1], ()) != first
