@@ -329,6 +329,11 @@ class Model:
         return self._planned().arena_bytes
 
     @property
+    def signature(self) -> Graph:
+        """The graph as far as its inputs and outputs are concerned: of a saved program it has no nodes."""
+        return self._graph
+
+    @property
     def graph(self) -> Graph:
         """The graph as the file has it. InputError for a saved program without it."""
         return self._graph if self._stored is None else self._stored.whole

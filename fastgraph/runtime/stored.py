@@ -183,7 +183,10 @@ class Saved:
             declared(graph, self._shapes)
             return graph
         if "graph" not in self.file.sections:
-            raise InputError(f"{self.file.title}: it was saved without its graph, and runs {self.stored()}")
+            raise InputError(
+                f"{self.file.title}: it was saved without its graph, and runs {self.stored()}: for more, save it with "
+                f"its graph, or take the file that it was made of, {self.directory['source']['name'] or 'a graph'}"
+            )
         return self.decoded("graph")
 
     def decoded(self, section: str) -> Graph:
@@ -286,7 +289,8 @@ class Saved:
             "{" + ", ".join(f"{n!r}: {tuple(s)}" for n, s in zip(names, plan["shapes"], strict=True)) + "}"
             for plan in self.plans
         ]
-        return " or ".join(dict.fromkeys(texts)) or "nothing"
+        tiers = ", ".join(dict.fromkeys(plan["tier"] for plan in self.directory["plans"]))
+        return " or ".join(dict.fromkeys(texts)) or f"on {tiers}, not on {self.tier.name}"
 
 
 def _params(item: Any) -> Any:

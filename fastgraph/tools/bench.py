@@ -20,10 +20,10 @@ import numpy as np
 
 from .. import disturbance
 from ..cpus import default_threads
-from ..errors import FastgraphError
+from ..errors import FastgraphError, InputError
 from ..ir import Graph
 from ..kernels.isa.tiers import usable
-from ..runtime.model import TensorSpec
+from ..runtime.model import Model, TensorSpec
 from ..text import table
 from .engines import Engine, Feeds, Unavailable, fastgraph, peer
 
@@ -91,9 +91,9 @@ def compare(
 ) -> dict[str, Any]:
     """Measure fastgraph and `against` on a file, for `text` and JSON. options: threads, isa, function, as of `load`.
 
-    Keys: model, threads, cpu (None: not pinned), rounds (those that count), arena_bytes, arena_bound, disturbance (a
-    `disturbance.report`), and engines, each with name and either `unavailable` (why) or version, calls, p50_ms, p99_ms,
-    cpu_share, lost_share, and for peers ratio (fastgraph / peer) and what `compared` gives.
+    Keys: model, threads, cpu (None: not pinned), rounds (those that count), arena_bytes, arena_bound (None: not known),
+    disturbance (a `disturbance.report`), and engines, each with name and either `unavailable` (why) or version, calls,
+    p50_ms, p99_ms, cpu_share, lost_share, and for peers ratio (fastgraph / peer) and what `compared` gives.
     """
     threads = options.pop("threads", 1)
     with pinned(threads) as cpu:
@@ -104,7 +104,7 @@ def compare(
                 engines.append(peer(name, path, feeds, threads))
             except Unavailable as error:
                 missing.append({"name": name, "unavailable": str(error)})
-        most = HYBRID_TOLERANCE if is_hybrid(own.model.graph) else TOLERANCE
+        most = HYBRID_TOLERANCE if engines[1:] and is_hybrid(own.model.graph) else TOLERANCE
         gaps = [compared(own.results(), engine.results(), own.model.outputs, most) for engine in engines[1:]]
         measured = measure(engines, seconds, rounds)
     medians = [np.array([np.median(burst) for burst in bursts]) for bursts in measured.times]
@@ -117,12 +117,20 @@ def compare(
         if i:
             row |= {"ratio": float(np.median(medians[0] / medians[i])), **gaps[i - 1]}
         found.append(row)
-    arena = own.model.plan.program.arena
     return {
         "model": os.fspath(path), "isa": own.model.tier.name, "threads": threads, "cpu": cpu,
-        "rounds": len(measured.times[0]), "arena_bytes": arena.size, "arena_bound": arena.bound,
-        "disturbance": measured.disturbance, "engines": found + missing,
+        "rounds": len(measured.times[0]), "arena_bytes": own.model.arena_bytes,
+        "arena_bound": _bound(own.model), "disturbance": measured.disturbance, "engines": found + missing,
     }  # fmt: skip
+
+
+def _bound(model: Model) -> int | None:
+    """The bound of the arena in use; None where a saved program has another plan than one made here, or no graph."""
+    try:
+        arena = model.plan.program.arena
+    except InputError:
+        return None
+    return arena.bound if arena is not None and arena.size == model.arena_bytes else None
 
 
 def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None) -> Measured:

@@ -395,8 +395,7 @@ def _shapes_of(args: argparse.Namespace) -> dict[str, Shapes]:
     """The shapes for each file: of several files, each takes those of inputs that it has. InputError when none has such
     an input.
     """
-    from ..frontends import read
-    from . import feeds
+    from . import feeds, saved
 
     shapes = feeds.parse_shapes(args.shape)
     if len(args.model) == 1 or not shapes:
@@ -405,7 +404,7 @@ def _shapes_of(args: argparse.Namespace) -> dict[str, Shapes]:
     for path in args.model:
         found[path] = {}
         with suppress(FastgraphError, MemoryError, OSError):  # said when its turn comes
-            names = {value.name for value in read(path, args.function).inputs}
+            names = {value.name for value in saved.signature_of(path, args.function).inputs}
             found[path] = {name: shape for name, shape in shapes.items() if name in names}
     unused = set(shapes).difference(*found.values())
     if unused:
@@ -426,7 +425,7 @@ def _run(args: argparse.Namespace) -> int:
     pixels = {"mean": args.mean, "std": args.std, "stored": args.stored_pixels}
     given = feeds.read_inputs(args.input, model, **pixels, shapes=shapes, float_io=args.float_io)
     if args.random:
-        _granted(model.graph, given)
+        _granted(model.signature, given)
         given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
     elif model.inputs and not given:
         wanted = " ".join(f"--input {spec.name}=FILE" for spec in model.inputs)
@@ -447,7 +446,6 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from ..frontends import read
     from ..loading import load
     from ..runtime.feeds import declared
     from . import asm, feeds, inspect, saved
@@ -468,7 +466,7 @@ def _inspect(args: argparse.Namespace) -> int:
     if args.json and whole:
         raise InputError("--json is for the summary and for --host")
     if args.stages:
-        graph = load(path).graph if saved.is_program(path) else read(path, args.function)
+        graph = saved.graph_of(path, args.function)
         declared(graph, shapes)
         with suppress(InputError):
             shapes |= _granted(graph, shapes)
@@ -477,7 +475,7 @@ def _inspect(args: argparse.Namespace) -> int:
     model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
     if inspect.unplanned(model):
         with suppress(FastgraphError):
-            model.resize(_granted(model.graph, shapes))
+            model.resize(_granted(model.signature, shapes))
     if (args.graph or args.memory or args.asm is not None) and (why := inspect.unplanned(model)):
         raise InputError(why)
     if args.graph:
@@ -516,16 +514,18 @@ def _bench(args: argparse.Namespace) -> int:
     def measure(path: str, shapes: Shapes) -> int:
         options = {"threads": args.threads, "isa": args.isa, "function": args.function}
         model = load(path, shapes=shapes, **options)
-        _granted(model.graph, shapes)
+        _granted(model.signature, shapes)
         inputs = feeds.random_feeds(model, shapes)
+        if args.profile:
+            model.run(inputs)
+            plan = model.plan  # where a saved program has no graph to make it of, that is said first
         result = bench.compare(path, inputs, against, seconds=args.seconds, rounds=args.runs, **options)
         if not args.allow_noise and bench.agrees(result):
             bench.refuse(result)
         results.append(result)
         if args.profile:
-            model.run(inputs)
             with bench.pinned(args.threads):
-                result["profile"] = profile.profile(model.plan)
+                result["profile"] = profile.profile(plan)
         if args.json != "-":
             _print(bench.text(result))
             if args.profile:
@@ -559,7 +559,7 @@ def _verify(args: argparse.Namespace) -> int:
         model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
         given = feeds.read_inputs(args.input, model, shapes=shapes)
         known = {**shapes, **{name: a.shape for name, a in given.items()}}
-        _granted(model.graph, known)
+        _granted(model.signature, known)
         given = feeds.random_feeds(model, known) | given
         report = verify.verify(model, given, [name for name in args.against.split(",") if name])
         reports.append(verify.as_json(report))
@@ -584,7 +584,7 @@ def _compile(args: argparse.Namespace) -> int:
     shapes = sets[0] if len(sets) == 1 else None
     model = load(args.model, threads=None if threads is None else max(threads), shapes=shapes, function=args.function)
     if not sets and not model.planned:
-        sets = [_granted(model.graph, {})]
+        sets = [_granted(model.signature, {})]
     wanted = sets if sets and shapes is None else None
     model.save(place, shapes=wanted, isa=args.isa, threads=threads, graph=not args.no_graph)
     found = saved.facts(place)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import FastgraphError
 from ..loading import load
+from ..saved.source import saved_in
 
 Feeds = Mapping[str, np.ndarray]
 
@@ -174,6 +175,8 @@ def peer(name: str, path: str, feeds: Feeds, threads: int, as_written: bool = Fa
 
     Unavailable, with the reason, when it is not installed or refuses the model.
     """
+    if saved_in(path):
+        raise Unavailable(f"reads no saved programs: give the file that {path} was made of")
     try:
         engine = (AS_WRITTEN.get(name, PEERS[name]) if as_written else PEERS[name])(path, feeds, threads)
         engine.call()

@@ -46,7 +46,7 @@ def read_inputs(
     `image_input`. With `float_io` raw files for quantized inputs hold float32, and floats are quantized. InputError
     when a file does not fit the input.
     """
-    specs = {spec.name: spec._replace(shape=model.graph.usual.get(spec.name, spec.shape)) for spec in model.inputs}
+    specs = {spec.name: spec._replace(shape=model.signature.usual.get(spec.name, spec.shape)) for spec in model.inputs}
     feeds: dict[str, np.ndarray] = {}
     for text in texts:
         name, path = _named(text, specs)
@@ -75,7 +75,7 @@ def read_inputs(
 
 def _layout(model: Model, name: str) -> str:
     """The color space of an input that the model declares to be an image."""
-    port = model.graph.interface.ports.get(name)
+    port = model.signature.interface.ports.get(name)
     return "" if port is None else port.layout
 
 
@@ -172,8 +172,8 @@ def random_feeds(model: Model, shapes: Shapes, seed: int = 0) -> dict[str, np.nd
     file proposes, else with a batch of 1. InputError when more is open.
     """
     rng = np.random.default_rng(seed)
-    known = model.graph.usual | dict(shapes)
-    ports = model.graph.interface.ports
+    known = model.signature.usual | dict(shapes)
+    ports = model.signature.interface.ports
     kinds = {name: port.kind for name, port in ports.items()}
     return {spec.name: _random(spec, kinds.get(spec.name), known.get(spec.name), rng) for spec in model.inputs}
 

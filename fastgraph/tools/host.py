@@ -11,13 +11,13 @@ import numpy as np
 
 from ..compile import Compiled, planned
 from ..errors import FastgraphError, GraphError
-from ..frontends import read
 from ..ir import Graph, Node
 from ..kernels.isa.tiers import Tier
 from ..plan.program import HostStep
 from ..runtime.feeds import declared
 from ..shared import deciders, share
 from ..text import shorten, table
+from .saved import graph_of
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
 EXTENTS = (8, 64, 512, 1)
@@ -101,7 +101,7 @@ def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | Non
     for path in files(paths):
         count += 1
         try:
-            graph = read(path, function)
+            graph = graph_of(path, function)
             names = {v.name for v in graph.inputs}
             left = on_host(plan_of(graph, tier, {name: shape for name, shape in shapes.items() if name in names}))
         except (FastgraphError, MemoryError, OSError) as error:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
 from ..frontends import kind_of
 from ..frontends.circle import MAGIC
 from ..frontends.circle.load import root
@@ -131,8 +130,8 @@ def memory_text(model: Model) -> str:
 def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
     """All that `inspect` prints, for JSON; without a plan when input shapes are open."""
     found: dict[str, Any] = {"file": dict(facts), "isa": model.tier.name, "threads": model.threads}
-    if model.graph.interface.about:
-        found["about"] = model.graph.interface.about
+    if model.signature.interface.about:
+        found["about"] = model.signature.interface.about
     for kind, specs in (("inputs", model.inputs), ("outputs", model.outputs)):
         found[kind] = [_spec(s) for s in specs]
     if unplanned(model):
@@ -159,7 +158,7 @@ def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
     """File, inputs and outputs, kernels and the table of steps."""
     rows = [("input", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.inputs]
     rows += [("output", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.outputs]
-    about = [(title, " ".join(text.split())) for title, text in model.graph.interface.about.items()]
+    about = [(title, " ".join(text.split())) for title, text in model.signature.interface.about.items()]
     lines = [facts_text(facts), *table(about), *table(rows)]
     if why := unplanned(model):
         return "\n".join([*lines, why])
@@ -172,16 +171,12 @@ def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
 
 def unplanned(model: Model) -> str:
     """Why the model has no plan, and a remedy; "" when it has one."""
-    try:
-        assert model.plan
-    except InputError:
-        names = [name for name in missing_dims(model.graph) if model.unplanned or name not in model.graph.usual]
-        flags = " ".join(f"--shape {name}=..." for name in names)
-        why = (
-            f"those that the file names don't work ({model.unplanned})" if model.unplanned else "input shapes are open"
-        )
-        return f"No plan yet: {why}. Give them with {flags}"
-    return ""
+    if model.planned:
+        return ""
+    names = [name for name in missing_dims(model.signature) if model.unplanned or name not in model.signature.usual]
+    flags = " ".join(f"--shape {name}=..." for name in names)
+    why = f"those that the file names don't work ({model.unplanned})" if model.unplanned else "input shapes are open"
+    return f"No plan yet: {why}. Give them with {flags}"
 
 
 def _spec(spec: TensorSpec) -> dict[str, Any]:

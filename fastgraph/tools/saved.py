@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import FileError, InputError, MissingFileError
-from ..ir import TensorType, Value
+from ..frontends import read
+from ..ir import Graph, TensorType, Value
+from ..loading import load
 from ..runtime.model import TensorSpec
 from ..saved.codec import decoded
 from ..saved.container import Container, opened
@@ -45,6 +47,21 @@ def counts(text: str) -> list[int]:
 def is_program(path: str) -> bool:
     """Whether a path leads to a saved program."""
     return saved_in(path)
+
+
+def graph_of(path: str, function: str | None = None) -> Graph:
+    """The graph of a model file, or of a saved program whose author is trusted. InputError when that has none."""
+    if not is_program(path):
+        return read(path, function)
+    return load(path, function=function).graph
+
+
+def signature_of(path: str, function: str | None = None) -> Graph:
+    """The graph of a model file, at least its inputs and outputs. None of a saved program is run."""
+    if not is_program(path):
+        return read(path, function)
+    file = _open(path)
+    return decoded(file.json("interface"), file.array)
 
 
 def facts(path: str, check: bool = False) -> dict[str, Any]:

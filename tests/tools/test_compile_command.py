@@ -108,6 +108,18 @@ def test_the_other_commands(command: list[str], program: str, capsys: Any) -> No
     assert capsys.readouterr().out
 
 
+def test_without_its_graph(tmp_path: Path, capsys: Any) -> None:
+    """What needs no nodes works; what does says which file to take."""
+    place = str(tmp_path / "digits.fgm")
+    assert main(["compile", str(MODEL), "-o", place, "--no-graph"]) == 0
+    assert main(["run", place, "--random"]) == 0
+    assert main(["bench", place, "--runs", "3", "--allow-noise", "--against", "onnxruntime"]) == 0
+    assert "reads no saved programs" in capsys.readouterr().out
+    for command in (["verify", place], ["inspect", place, "--memory"], ["bench", place, "--profile", "--runs", "3"]):
+        assert main(command) == 2
+        assert "saved without its graph" in (err := capsys.readouterr().err) and "digits.onnx" in err
+
+
 def test_compiled_alone(program: str) -> None:
     """The command's own process, and one that loads what it wrote."""
     code = "import fastgraph as fg, sys, numpy as np; print(fg.load(sys.argv[1])(np.ones((1, 1, 8, 8), 'f4')).shape)"
