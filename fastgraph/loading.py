@@ -68,6 +68,8 @@ def load(
             tier = choose(isa)
     except ValueError as error:
         raise InputError(str(error)) from None
+    if not isinstance(trusted, bool | None):
+        raise InputError(f"trusted={trusted!r}: expected True, False or None")
     source = _existing(source)
     times = _times(source)
     if function is not None and not isinstance(function, str):

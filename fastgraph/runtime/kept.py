@@ -106,7 +106,7 @@ def _write(model: Model, place: str) -> None:
 
     keys = model._keys
     plans = [(tier, count, key, made) for (tier, count, key), made in model._made_plans().items()]
-    save(place, model.graph, keys, plans, whole=bool(keys.open or keys.decide), source=False)
+    save(place, model.graph, model._outputs, keys, plans, whole=bool(keys.open or keys.decide), source=False)
 
 
 def _drop(folder: str) -> None:

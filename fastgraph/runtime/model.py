@@ -66,8 +66,9 @@ class Model:
         `keep` is called once there is a plan.
         """
         self._set(tier=tier, threads=threads, unplanned="")
-        self._graph, self._stored, self._keep = graph, stored, keep
-        self._set(inputs=[TensorSpec.of(v) for v in graph.inputs], outputs=[TensorSpec.of(v) for v in graph.outputs])
+        self._graph, self._stored = graph, stored
+        self._keep: Callable[[Model], None] | None = None
+        self._set(inputs=[TensorSpec.of(v) for v in graph.inputs])
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | _shown(graph.interface.elements)
         self._keys = Keys(graph, stored)
@@ -85,8 +86,11 @@ class Model:
                 if not self._keys.open and not self._keys.names(shapes):
                     raise
                 self._set(unplanned=str(error))
-        if stored is None or not self._keys.open and not self._keys.decide:
-            self._specify_outputs()
+        self._outputs = self._told()
+        self._set(outputs=[TensorSpec.of(value) for value in self._outputs])
+        self._keep = keep
+        if self.planned:
+            self._keep_plans()
 
     def _set(self, **values: Any) -> None:
         vars(self).update(values)
@@ -377,8 +381,10 @@ class Model:
         """
         from .save import plans_of, save, threads_of, tiers_of
 
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"save takes the path of a file, {type(path).__name__} was given: save('net.fgm')")
         tiers, counts = tiers_of(isa, self.tier), threads_of(threads, self.threads)
-        if isinstance(shapes, Mapping) or isinstance(shapes, str):
+        if shapes is not None and (not isinstance(shapes, Sequence) or isinstance(shapes, str) or not shapes):
             raise InputError("save takes shapes in a list of dicts by input name: save(path, shapes=[{name: shape}])")
         with self._lock:
             keys = self._plans.keys() if shapes is None else [self._wanted("save", each) for each in shapes]
@@ -389,7 +395,7 @@ class Model:
                 )
             with self._compiler():
                 plans = plans_of(self._keys, dict.fromkeys(keys), tiers, counts, self._made_plans())
-            save(os.fspath(path), self.graph, self._keys, plans, graph)
+            save(os.fsdecode(path), self.graph, self._outputs, self._keys, plans, graph)
 
     def __str__(self) -> str:
         current = self._plans.current
@@ -420,9 +426,7 @@ class Model:
         """Make this key's plan the current one."""
         with self._enough(key):
             current = self._plans.use(key, self._made)
-        if self._keep is not None:
-            keep, self._keep = self._keep, None
-            keep(self)
+        self._keep_plans()
         for name, value in current.values.items():
             shape = self._keys.shapes(key)[name]
             if name not in self._decided or self._decided[name].shape != shape:
@@ -489,12 +493,21 @@ class Model:
                 "with its dependencies"
             ) from error
 
-    def _specify_outputs(self) -> None:
-        if self._plans.current is not None:
-            known = self._plans.current.output_types()
-            made = [Value(spec.name, type_) for spec, type_ in zip(self.outputs, known, strict=True)]
-            specs = zip(self.outputs, made, strict=True)
-            self._set(outputs=[TensorSpec.of(value) if value.type.concrete else spec for spec, value in specs])
+    def _keep_plans(self) -> None:
+        """Let the plans be kept, once."""
+        keep, self._keep = self._keep, None
+        if keep is not None:
+            keep(self)
+
+    def _told(self) -> list[Value]:
+        """The outputs with the types that callers are told: those of the plan in use, where they are known; of a saved
+        program, those that the model told which was saved.
+        """
+        current, outputs = self._plans.current, self._graph.outputs
+        if current is None or self._stored is not None:
+            return outputs
+        types = zip(outputs, current.output_types(), strict=True)
+        return [Value(v.name, type_) if type_.concrete else v for v, type_ in types]
 
     def _checked(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """The feeds in the inputs' order, as the graph holds them."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,15 @@ def tiers_of(isa: str | Sequence[str] | None, usual: Tier) -> list[Tier]:
 
 def threads_of(threads: int | Sequence[int] | None, usual: int) -> list[int]:
     """The numbers of threads that a caller names. InputError unless they are whole numbers from 1 on."""
-    given = [usual] if threads is None else [threads] if isinstance(threads, int) else list(threads)
-    if not given or not all(type(n) is int and 1 <= n <= MAX_THREADS for n in given):
+    many = isinstance(threads, list | tuple | set | range)
+    given = [min(usual, MAX_THREADS)] if threads is None else list(threads) if many else [threads]  # type: ignore
+    try:
+        counts = [0 if isinstance(n, bool) else index(n) for n in given]  # type: ignore[arg-type]
+    except TypeError:
+        counts = []
+    if not counts or not all(1 <= n <= MAX_THREADS for n in counts):
         raise InputError(f"threads={threads!r}: expected whole numbers from 1 to {MAX_THREADS}")
-    return list(dict.fromkeys(given))
+    return list(dict.fromkeys(counts))
 
 
 def plans_of(
@@ -85,15 +91,23 @@ def plans_of(
     return found
 
 
-def save(path: str, graph: Graph, keys: Keys, plans: Plans, whole: bool, source: bool = True) -> None:
-    """Write a file with these plans; `whole`: and the graph; `source`: and the digest of the model's file.
+def save(
+    path: str, graph: Graph, outputs: list[Value], keys: Keys, plans: Plans, whole: bool, source: bool = True
+) -> None:  # fmt: skip
+    """Write a file with these plans; `whole`: and the graph; `source`: and the digest of the model's file. `outputs`:
+    of the types that callers are told.
 
     UnsupportedError for what belongs to this process, FileError when the file can't be written.
     """
+    if not whole and not all(is_flat(made.compiled) for _, _, _, made in plans):
+        raise UnsupportedError(
+            f"{graph.source or graph.name or 'model'}: graph=False: NumPy computes a part of the model, which each "
+            "load plans from the graph: save it with the graph"
+        )
     arrays = _Arrays()
     images = {EXECUTOR: _Image(TIER, KERNELS), **_images(plans)}
     entries = [_entry(tier, threads, key, made, images[tier.name], arrays) for tier, threads, key, made in plans]
-    signature = Graph(graph.name, graph.inputs, graph.outputs, source=graph.source, usual=graph.usual)
+    signature = Graph(graph.name, graph.inputs, outputs, source=graph.source, usual=graph.usual)
     signature.interface, signature.limits, signature.stored = graph.interface, graph.limits, graph.stored
     texts = {"interface": json.encoded(encoded(signature, arrays.number))}
     if whole:

@@ -13,7 +13,7 @@ from ..errors import InputError, ModelError, PlanError
 from ..freedoms import checked, threshold
 from ..ir import Graph, TensorType
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.slots import CALL, JUMP, MEMBER, PROGRAM, STEP, TEAM
+from ..kernels.core.slots import CALL, CALL_AT, JUMP, JUMPS, LOOK, MEMBER, PROGRAM, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import Tier, usable
 from ..named import NamedTuple
 from ..objects import code as images
@@ -30,8 +30,9 @@ EXECUTOR = "executor"
 
 
 def layout() -> list[str]:
-    """The records that the executor's machine code and pool.py agree on: a file of others can't be run."""
-    return [" ".join(record) for record in (STEP, JUMP, PROGRAM, CALL, TEAM, MEMBER)]
+    """The records and flags that the executor's machine code and pool.py agree on: a file of others can't be run."""
+    flags = f"look={LOOK} jumps={JUMPS} team_worth={TEAM_WORTH} call_at={CALL_AT}"
+    return [*(" ".join(record) for record in (STEP, JUMP, PROGRAM, CALL, TEAM, MEMBER)), flags]
 
 
 class StoredPlan(NamedTuple):
@@ -232,6 +233,8 @@ class Saved:
         pool.start(self.executor())
         kernels = [code[number] for number in flat.kernels]
         values = {name: None if number is None else self.file.array(number) for name, number in chosen["decided"]}
+        if not _is_for(flat, values, self.graph, key):
+            raise self.file.damaged("a plan is for other inputs or outputs")
         plain = len(flat.inputs) + len(values) == len(self.graph.inputs) and not any(
             port.kind is not None for port in self.graph.interface.ports.values()
         )
@@ -291,6 +294,15 @@ class Saved:
         ]
         tiers = ", ".join(dict.fromkeys(plan["tier"] for plan in self.directory["plans"]))
         return " or ".join(dict.fromkeys(texts)) or f"on {tiers}, not on {self.tier.name}"
+
+
+def _is_for(flat: Flat, values: Mapping[str, np.ndarray | None], graph: Graph, key: Key) -> bool:
+    """Whether a plan takes these inputs, and gives these outputs."""
+    types = {v.name: (v.type.dtype, shape) for v, shape in zip(graph.inputs, key.shapes, strict=True)}
+    takes = [(name, (np.dtype(view.dtype), view.dims)) for name, view in flat.inputs]
+    takes += [(name, types.get(name) if a is None else (a.dtype, a.shape)) for name, a in values.items()]  # type: ignore
+    fits = all(types.get(name) == taken for name, taken in takes) and len(dict(takes)) == len(takes)
+    return fits and [name for name, _ in flat.outputs] == [v.name for v in graph.outputs]
 
 
 def _params(item: Any) -> Any:

@@ -43,7 +43,7 @@ def again(model: fg.Model, folder: Path, feeds: Sequence[Feeds] | None = None, *
     path = folder / "net.fgm"
     model.save(path)
     found = fg.load(path, **{"threads": model.threads, "isa": model.tier.name} | options)
-    assert (found.inputs, [o.name for o in found.outputs]) == (model.inputs, [o.name for o in model.outputs])
+    assert (found.inputs, found.outputs) == (model.inputs, model.outputs)
     same(model, found, feeds)
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .call import Call, Loop, Reach, need, offsets, parts, read, short, work
+from .call import Call, Loop, Reach, grid, need, offsets, parts, read, short, work
 
 
 def copied(c: Call, item: int, *loops: Loop) -> Iterator[Reach]:
@@ -36,8 +36,8 @@ def band(c: Call, item: int, height: int, count: int) -> Iterator[Reach]:
         return
     r = c.record("move_y reach band_z band_y images sets d h out_d scratch_bytes")
     rows = (min(height, count) - 1) * r.move_y + r.reach
-    z = np.arange(r.out_d)[:, None] * r.stride_z - r.pad_z + np.arange(r.k_d) * r.dilation_z
-    y = np.arange(0, count, height)[:, None] * r.stride_y - r.pad_y + np.arange(rows) * r.step_y
+    z = grid(r.out_d, r.stride_z, r.k_d, r.dilation_z) - r.pad_z
+    y = grid(parts(count, height), height * r.stride_y, rows, r.step_y) - r.pad_y
     slices, lines = offsets(z[(z >= 0) & (z < r.d)] * r.x_z), offsets(y[(y >= 0) & (y < r.h)] * r.x_y)
     yield from copied(c, item, (r.images, r.x_image), (r.sets, r.x_set), slices, lines)
     end = (r.k_d - 1) * r.band_z + (rows - 1) * r.band_y + line_end(c, item)

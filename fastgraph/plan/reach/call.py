@@ -18,6 +18,9 @@ SIZES = {"f32": 4, "f64": 8, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "f16": 2, "
 MOST = 1 << 48
 """The limit of counts and strides: sums of products of a few stay far from the limits of an address."""
 
+MOST_PLACES = 1 << 26
+"""Rows of maps and their taps are no more."""
+
 Loop = tuple[int, int] | np.ndarray
 """(count, stride in bytes), or the byte offsets themselves."""
 
@@ -68,6 +71,12 @@ def extremes(loop: Loop) -> tuple[int, int]:
 def offsets(values: Any) -> Loop:
     """A loop over these byte offsets, without duplicates."""
     return np.unique(np.asarray(values, np.int64))
+
+
+def grid(n: int, step: int, m: int, each: int) -> np.ndarray:
+    """The sums of `n` multiples of a step and `m` of another, [n, m]. Misfit where these are too many to be walked."""
+    need(max(n, 1) * max(m, 1) <= MOST_PLACES, f"there are {n} times {m} places")
+    return np.arange(n)[:, None] * step + np.arange(m) * each
 
 
 def read(slot: str, run: int, *loops: Loop, start: int = 0, over: int = 0, here: bool = False) -> Reach:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
-
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word
 from ...kernels.gemm.pick_dot import F32_COSTS, max_rows
 from ...kernels.gemm.pick_int8 import INT8_COSTS, chains
 from ...kernels.gemm.rows import STORES
 from .bands import band, copied, line_end, taps
-from .call import KNOWN, Call, Reach, need, offsets, parts, reaches, read, short, work, write
+from .call import KNOWN, Call, Reach, grid, need, offsets, parts, reaches, read, short, work, write
 
 
 def _of_bytes(c: Call) -> bool:
@@ -113,8 +111,8 @@ def winograd(c: Call) -> Iterator[Reach]:
 def _winograd_rows(c: Call, rows: int, used: int) -> Iterator[Reach]:
     """Rows of x that bands of all outputs, so many rows of a slice, copy: the last one of a slice may be shorter."""
     r = c.record()
-    z = np.arange(r.out_d)[:, None] * r.stride_z - r.pad_z + np.arange(r.k_d) * r.dilation_z
-    y = np.arange(rows) - r.pad_y
+    z = grid(r.out_d, r.stride_z, r.k_d, r.dilation_z) - r.pad_z
+    y = grid(rows, 1, 1, 0)[:, 0] - r.pad_y
     slices, inside = offsets(z[(z >= 0) & (z < r.d)] * r.x_z), y[(y >= 0) & (y < r.h)]
     images = (r.images * used, r.x_image)
     if not r.lacking:
