@@ -36,7 +36,9 @@ def recheck(flat: Flat, kernels: Sequence[Kernel], tier: Tier, threads: int) -> 
                     _jump(words, flat, part, number, first)
                     continue
                 args = words.read(first, len(record_of(kernels[kernel])))
-                _reaches(flat, Call(Step(kernels[kernel], args, Node("stored", [], [])), tier, threads, flat.constants))
+                _reaches(
+                    flat, Call(Step(kernels[kernel], args, Node("identity", [], [])), tier, threads, flat.constants)
+                )
     except (Misfit, LookupError, TypeError, ValueError) as error:
         raise PlanError(f"step {number}, {name}: {error}") from None
 
