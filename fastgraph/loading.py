@@ -74,6 +74,8 @@ def load(
     times = _times(source)
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
+    if not isinstance(trusted, bool | None):
+        raise InputError(f"trusted={trusted!r}: expected True, False or None")
     given: dict[str, Any] = {
         "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
         "outputs": outputs, "float_io": float_io, "trusted": trusted,

@@ -6,11 +6,12 @@ They take their facts first, as plain values, so that a saved program can name t
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, ModelError
 
 Extents = tuple[tuple[int, int | None], ...]
 """The least and the greatest extent (None: any) of each dimension."""
@@ -66,10 +67,35 @@ def within(name: str, bounds: Extents, allowed: str, shape: tuple[int, ...]) -> 
 
 
 def label(labels: list[Any], scores: np.ndarray) -> Any:
-    """The label of the greatest score."""
-    return labels[int(np.argmax(scores))]
+    """The label of the greatest score. ModelError where there are not as many labels, here and below."""
+    return _suiting(labels, scores)[int(np.argmax(scores))]
 
 
 def by_label(labels: list[Any], scores: np.ndarray) -> dict[Any, float]:
     """The scores by their labels."""
-    return dict(zip(labels, scores.tolist(), strict=True))
+    return dict(zip(_suiting(labels, scores), scores.reshape(-1).tolist(), strict=True))
+
+
+def _suiting(labels: list[Any], scores: np.ndarray) -> list[Any]:
+    if len(labels) != scores.size:
+        raise ModelError(f"the model has {len(labels)} labels for {scores.size} scores")
+    return labels
+
+
+def _is(kind: Any) -> Callable[[Any], bool]:
+    return lambda fact: isinstance(fact, kind)
+
+
+def _each(sound: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda fact: type(fact) is tuple and all(map(sound, fact))
+
+
+FACTS: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
+    "one": (_each(_is(int)),),
+    "image": (_is(str), _is(str), _is(int), _is(int), _is(np.dtype)),
+    "chosen": (_is(str), _each(_each(_is(int))), _is(str)),
+    "within": (_is(str), _each(lambda ends: len(ends) == 2 and _each(_is(int | None))(ends)), _is(str)),
+    "label": (_is(list),),
+    "by_label": (_is(list),),
+}
+"""What the facts of each function are."""

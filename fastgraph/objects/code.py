@@ -23,6 +23,8 @@ ALLOWED = frozenset(
 JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"
 """A stub's jump to the address in the eight bytes after it, for functions that may be far away."""
 STUB = 16
+BLANK = JUMP + bytes(8)
+"""A stub before it is known where its function is."""
 
 _pages: list[Any] = []
 """Linked code is never unloaded."""
@@ -45,8 +47,12 @@ class Image(NamedTuple):
 def place(image: Image) -> int:
     """The address of the image, in executable pages of its own that are never freed.
 
-    Foreign when this process lacks one of its functions, OSError when the system gives no executable pages.
+    Foreign when this process lacks one of its functions, or it has not as many stubs; OSError when the system gives no
+    executable pages.
     """
+    count = len(image.functions)
+    if not image.code.startswith(BLANK * count) or image.code.startswith(BLANK, count * STUB):
+        raise Foreign(f"it does not begin with stubs of {count} functions")
     addresses = [_function(name) for name in image.functions]
     pages = mmap.mmap(-1, max(len(image.code), 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     pages[: len(image.code)] = image.code

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .code import JUMP, STUB, Foreign, Image, place
+from .code import BLANK, JUMP, STUB, Foreign, Image, place
 
 ELF64 = b"\x7fELF\x02\x01"
 _RELOCATABLE, _X86_64 = 1, 62
@@ -73,6 +73,7 @@ def arrange(objects: Mapping[str, bytes]) -> Image:
     for part in parts.values():
         end = part.place(end)
     code = memoryview(bytearray(end))
+    code[: len(functions) * STUB] = BLANK * len(functions)
     stubs = {name: i * STUB for i, name in enumerate(functions)}
     for part in parts.values():
         part.write(code, stubs)

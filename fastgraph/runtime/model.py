@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import deadline
 from ..errors import CompilerError, CopyError, FastgraphError, InputError, RunTimeout
-from ..ir import Graph, Quantization, Value
+from ..ir import Graph, Quantization, TensorType, Value
 from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock
@@ -501,13 +501,15 @@ class Model:
 
     def _told(self) -> list[Value]:
         """The outputs with the types that callers are told: those of the plan in use, where they are known; of a saved
-        program, those that the model told which was saved.
+        program whose shapes are open, those that the model told which was saved.
         """
         current, outputs = self._plans.current, self._graph.outputs
-        if current is None or self._stored is not None:
+        if current is None or self._stored is not None and (self._keys.open or self._keys.decide):
             return outputs
-        types = zip(outputs, current.output_types(), strict=True)
-        return [Value(v.name, type_) if type_.concrete else v for v, type_ in types]
+        types = current.output_types()
+        if self._stored is not None:  # whose plans know no quantization
+            types = [TensorType(t.dtype, t.shape, v.type.quant) for v, t in zip(outputs, types, strict=True)]
+        return [Value(v.name, t) if t.concrete else v for v, t in zip(outputs, types, strict=True)]
 
     def _checked(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """The feeds in the inputs' order, as the graph holds them."""

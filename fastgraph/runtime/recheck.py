@@ -1,115 +1,123 @@
-"""Verifies the records of a stored plan: what its steps read and write lies within its buffers and constants.
+"""Checks what stored plans do to memory, as plans are checked when they are made: for files whose words were changed.
 
-The checksums say that a file is as it was written; this says, on request (FASTGRAPH_CHECK), that it was written right.
-That each step keeps to the values of its node, and reads what has been written, was verified when the plan was made.
+A stored plan knows no values, only buffers: so a step may reach any byte of a buffer, but none beyond it, and none that
+nobody has written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..errors import PlanError
-from ..ir import Node
+from ..ir import Graph, Node, TensorType, Value
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.slots import JUMP
+from ..kernels.core.table import row
 from ..kernels.isa.tiers import Tier
-from ..plan.program import ERROR, Arg, Ref, Scratch, Step, Table, record_of
-from ..plan.reach import WALK, Call, Misfit, Reach, reaches_of
-from ..room import SLACK
-from ..saved.flat import Flat, Part
+from ..plan.lower.build import lifetimes, loops
+from ..plan.program import ERROR, AnyStep, Jump, Program, Ref, Scratch, Step, Table
+from ..plan.reach.records import verify_records
+from ..plan.storage import Storage
+from ..plan.verify import verify
+from ..saved.container import Container
+from ..saved.flat import Flat, View
 
 
-def recheck(flat: Flat, kernels: Sequence[Kernel], tier: Tier, threads: int) -> None:
-    """Return None when all steps of the plan keep to its memory; else PlanError. `kernels`: those of `flat.kernels`."""
-    number, name = -1, "a table"
-    try:
-        words = _Words(flat, kernels)
-        for part in flat.parts:
-            for number in range(part.first, part.first + part.steps):
-                kernel, first, _ = flat.steps[number].tolist()
-                name = "a jump" if kernel < 0 else str(kernels[kernel])
-                if kernel < 0:
-                    _jump(words, flat, part, number, first)
-                    continue
-                args = words.read(first, len(record_of(kernels[kernel])))
-                _reaches(
-                    flat, Call(Step(kernels[kernel], args, Node("identity", [], [])), tier, threads, flat.constants)
-                )
-    except (Misfit, LookupError, TypeError, ValueError) as error:
-        raise PlanError(f"step {number}, {name}: {error}") from None
+def recheck(flat: Flat, kernels: Sequence[Kernel], tier: Tier, threads: int, file: Container) -> None:
+    """Return None when all steps of a plan keep to their memory, with at most `threads` threads; else ModelError.
+    `kernels`: of the image of code. All checksums are compared, too.
+    """
+    file.check()
+    with file.reading("a plan"):
+        read = _Reader(flat, [row(kernel.name).kernel(tier, dict(kernel.params)) for kernel in kernels])
+        program = read.program()
+        inputs = [read.value(program, view) for _, view in flat.inputs]
+        states = [read.value(program, view) for view, _ in flat.states]
+        outputs = [read.value(program, at) for _, at in flat.outputs if isinstance(at, View)]
+        try:
+            verify_records(program, tier, threads, [*inputs, *states], outputs, states)
+            alive = lifetimes(program, Graph("", [*inputs, *states], outputs))
+            places: dict[Any, int] = dict(zip(read.buffers, flat.buffers[:, 0].tolist(), strict=True))
+            verify(list(alive.values()), [places[owner] for owner in alive], flat.size, loops(program))
+        except PlanError as error:
+            raise file.damaged(f"a plan can't be run: {error}") from None
 
 
-class _Words:
-    """The words of a plan as a program has them: numbers, and addresses with what they are in."""
+class _Reader:
+    """A plan's words as the arguments that they were made from; its buffers as scratch memory of all steps.
+
+    Raises ValueError or LookupError for words that are none.
+    """
 
     def __init__(self, flat: Flat, kernels: Sequence[Kernel]) -> None:
         self.flat = flat
-        self.bases: dict[int, int] = dict(flat.addresses.tolist())
-        starts = [*flat.tables.tolist(), len(flat.words)]
-        buffers = [Scratch(f"buffer {number}", int(size)) for number, (_, size) in enumerate(flat.buffers.tolist())]
-        self.owners: list[Any] = [-1, *buffers, *range(len(flat.constants)), *kernels]
-        for first, end in pairwise(starts):
-            self.owners.append(Table(self.read(first, end - first)))  # type: ignore[arg-type]
+        self.buffers = [Scratch(f"buffer {i}", size) for i, size in enumerate(flat.buffers[:, 1].tolist())]
+        self.kernels = [kernels[number] for number in flat.kernels]
+        tables = [Table(()) for _ in flat.tables]
+        self._owners: list[Any] = [ERROR.base, *self.buffers, *range(len(flat.constants)), *self.kernels, *tables]
+        self._bases: dict[int, int] = dict(flat.addresses.tolist())
+        self._words: list[int] = flat.words.tolist()
+        starts = [*flat.steps[:, 1].tolist(), *flat.tables.tolist(), len(self._words)]
+        if starts[0] or starts != sorted(starts):
+            raise ValueError(starts)
+        blocks = list(pairwise(starts))
+        self._records = blocks[: len(flat.steps)]
+        for table, block in zip(tables, blocks[len(flat.steps) :], strict=True):
+            table.words = tuple(self._args(block))
 
-    def read(self, first: int, count: int) -> tuple[Arg, ...]:
-        """The words from `first` on. IndexError when there are fewer."""
-        if count < 0 or first + count > len(self.flat.words):
-            raise IndexError(f"its record of {count} words ends behind the last")
-        return tuple(self._word(number) for number in range(first, first + count))
+    def program(self) -> Program:
+        """All steps. Those of a part stand for the body of a node: jumps stay there."""
+        program = Program()
+        program.constants = self.flat.constants
+        for number, part in enumerate(self.flat.parts):
+            node, steps = Node("identity", [], [], name=str(number)), range(part.first, part.first + part.steps)
+            program.bodies[node] = steps
+            program.steps += self._steps(node, steps)
+        return program
 
-    def _word(self, number: int) -> Arg:
-        value = int(self.flat.words[number])
-        if number not in self.bases:
-            return value
-        owner = self.owners[self.bases[number]]
-        if isinstance(owner, Kernel | Table):
-            if value:
-                raise Misfit(f"word {number} is an address within {owner}")
-            return owner
-        return ERROR if owner == -1 and not value else Ref(owner, value)
+    def value(self, program: Program, view: View) -> Value:
+        """A value that lies where the view says."""
+        dtype = np.dtype(view.dtype)
+        value = Value(f"buffer {view.buffer}", TensorType(dtype, view.dims))
+        if 0 not in view.dims:
+            root: Any = self.buffers[view.buffer]
+            row = view.strides[-2] if len(view.dims) > 1 else dtype.itemsize
+            program.storage[value] = Storage(root, view.offset, row // dtype.itemsize)
+        return value
 
+    def _steps(self, node: Node, steps: range) -> Iterator[AnyStep]:
+        failed = False
+        for i in steps:
+            kernel, args = int(self.flat.steps[i, 0]), self._args(self._records[i])
+            yield Step(self.kernels[kernel], tuple(args), node) if kernel >= 0 else self._jump(node, args, failed)
+            failed = ERROR in args
 
-def _jump(words: _Words, flat: Flat, part: Part, number: int, first: int) -> None:
-    cell, _, by = words.read(first, len(JUMP))
-    if not isinstance(by, int) or not part.first <= number + by <= part.first + part.steps:
-        raise Misfit(f"it leads {by} steps from here, out of its part")
-    if isinstance(cell, Ref):
-        if not 0 <= cell.offset < _size(flat, cell.base):
-            raise Misfit(f"its byte lies outside of {cell.base}")
-    elif cell != 0:
-        raise Misfit(f"its byte is at {cell}, expected an address")
+    def _jump(self, node: Node, args: Sequence[Any], failed: bool) -> Jump:
+        """A jump; `failed`: the step before it says that the run has failed, so that it leads to its end."""
+        cell, wanted, by = args
+        if cell != 0 and not (isinstance(cell, Ref) and 0 <= cell.offset < self._size(cell)):
+            raise ValueError(cell)
+        jump = Jump(node, cell or None, wanted == 1, failed and cell == 0)
+        jump.by = by
+        return jump
 
+    def _size(self, ref: Ref) -> int:
+        if isinstance(ref.base, Scratch):
+            return ref.base.nbytes
+        return self.flat.constants[ref.base].nbytes if isinstance(ref.base, int) and ref.base >= 0 else 0
 
-def _reaches(flat: Flat, call: Call) -> None:
-    """Misfit when a call reaches out of its memory."""
-    reached = reaches_of(call)
-    known = {reach.slot for reach in reached}
-    for name, arg in call.slots.items():
-        if isinstance(arg, Ref) and name not in known and arg != ERROR:
-            raise Misfit(f"{name} holds an address, expected a number")
-        if isinstance(arg, Kernel | Table) and name not in WALK:
-            raise Misfit(f"{name} holds {arg}, expected a number or an address of memory")
-    for reach in reached:
-        if not reach.empty:
-            _within(flat, reach, call.slots[reach.slot])
+    def _args(self, block: tuple[int, int]) -> list[Any]:
+        return [self._arg(self._words[i], self._bases.get(i)) for i in range(*block)]
 
-
-def _within(flat: Flat, reach: Reach, arg: Any) -> None:
-    if not isinstance(arg, Ref):
-        raise Misfit(f"{reach.slot} is {arg}, expected an address")
-    size = _size(flat, arg.base)
-    low, end = (arg.offset + at for at in reach.span())
-    if low < 0 or end > size or end + reach.over > size + SLACK:
-        raise Misfit(f"{reach.slot} reaches bytes {low}..{end} and {reach.over} more of {size}")
-    if reach.kind != "read" and isinstance(arg.base, int) and arg.base >= 0:
-        raise Misfit(f"{reach.slot} writes into a constant")
-
-
-def _size(flat: Flat, base: Any) -> int:
-    if isinstance(base, Scratch):
-        return base.nbytes
-    return 8 if base == -1 else int(np.asarray(flat.constants[base]).nbytes)
+    def _arg(self, word: int, base: int | None) -> Any:
+        if base is None:
+            return word
+        owner = self._owners[base]
+        if not isinstance(owner, Kernel | Table):
+            return Ref(owner, word)
+        if word:
+            raise ValueError(word)
+        return owner

@@ -47,14 +47,15 @@ Plans = Sequence[tuple[Tier, int, Key, Made]]
 
 def tiers_of(isa: str | Sequence[str] | None, usual: Tier) -> list[Tier]:
     """The tiers that a caller names, as "avx2,amx" or in a list. InputError, UnsupportedError for "numpy"."""
-    if isa is None:
-        names = [usual.name]
-    else:
-        names = [name.strip() for name in isa.split(",")] if isinstance(isa, str) else list(isa)
+    many = isinstance(isa, list | tuple | set)
+    names: list[Any] = (
+        [usual.name] if isa is None else isa.split(",") if isinstance(isa, str) else list(isa) if many else [isa]
+    )
+    names = [name.strip() if isinstance(name, str) else name for name in names] or [""]
     for name in names:
         if name == NUMPY.name:
             raise UnsupportedError("a program for isa='numpy' has no machine code to be saved: name a tier of kernels")
-        if name not in BY_NAME:
+        if not isinstance(name, str) or name not in BY_NAME:
             raise InputError(f"isa={isa!r}: {name!r} is none of {', '.join(BY_NAME)}")
     return [BY_NAME[name] for name in dict.fromkeys(names)]
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..errors import InputError, ModelError, PlanError
+from ..errors import GraphError, InputError, ModelError
 from ..freedoms import checked, threshold
-from ..ir import Graph, TensorType
+from ..ir import Graph, TensorType, check
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.slots import CALL, CALL_AT, JUMP, JUMPS, LOOK, MEMBER, PROGRAM, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import Tier, usable
 from ..named import NamedTuple
 from ..objects import code as images
-from ..saved.container import Container
+from ..saved.container import Container, whole
 from ..saved.flat import Flat, Part, View, read
 from . import pool
 from .allocate import Allocation, allocate, allocate_apart
@@ -162,18 +162,24 @@ class Saved:
     ) -> None:  # fmt: skip
         self.file, self.threads, self._shapes, self._reread = file, threads, shapes, reread
         self.directory = file.directory
-        tiers = {plan["tier"] for plan in self.directory["plans"]}
-        self.tier = asked or next((tier for tier in reversed(usable()) if tier.name in tiers), usable()[-1])
-        self.plans = [plan for plan in self.directory["plans"] if plan["tier"] == self.tier.name]
         if self.directory["layout"] != layout():
             raise ModelError(
                 f"{file.title}: saved by fastgraph {self.directory['fastgraph']}, whose machine code this version, "
                 f"{__version__}, can't call: save it again with this one, or install that one"
             )
         self.graph = self.decoded("interface")
+        with file.reading("its plans"):
+            inputs = [v.name for v in self.graph.inputs]
+            self._known = {_shapes(shapes): tuple(names) for shapes, names in self.directory["deciders"]}
+            decide = {*self.directory["decide"], *(name for names in self._known.values() for name in names)}
+            if len(set(inputs)) < len(inputs) or not decide <= set(inputs):
+                raise file.damaged("it has not the inputs that it names")
+            plans = [_sound(plan, inputs) for plan in self.directory["plans"]]
+        self.tiers = list(dict.fromkeys(plan["tier"] for plan in plans))
+        self.tier = asked or next((tier for tier in reversed(usable()) if tier.name in self.tiers), usable()[-1])
+        self.plans = [plan for plan in plans if plan["tier"] == self.tier.name]
         if self.plans and not shapes and reread is None:
-            names = [v.name for v in self.graph.inputs]
-            self.graph.usual = dict(zip(names, map(tuple, self.plans[0]["shapes"]), strict=True))
+            self.graph.usual = dict(zip(inputs, _shapes(self.plans[0]["shapes"]), strict=True))
         self._code: dict[str, list[int]] = {}
 
     @cached_property
@@ -188,7 +194,14 @@ class Saved:
                 f"{self.file.title}: it was saved without its graph, and runs {self.stored()}: for more, save it with "
                 f"its graph, or take the file that it was made of, {self.directory['source']['name'] or 'a graph'}"
             )
-        return self.decoded("graph")
+        graph, told = self.decoded("graph"), self.graph
+        try:
+            check(graph)
+        except GraphError as error:
+            raise self.file.damaged(str(error)) from None
+        if [v.name for v in graph.inputs + graph.outputs] != [v.name for v in told.inputs + told.outputs]:
+            raise self.file.damaged("its graph has other inputs or outputs than it says")
+        return graph
 
     def decoded(self, section: str) -> Graph:
         """A graph of the file."""
@@ -202,14 +215,13 @@ class Saved:
     def first(self, shapes: Shapes) -> Key:
         """The key of a plan to begin with: one of these shapes if there is one."""
         for plan in sorted(self.plans, key=lambda plan: plan["flat"] is None):  # those first that are not planned again
-            if tuple(map(tuple, plan["shapes"])) == shapes:
+            if _shapes(plan["shapes"]) == shapes:
                 return Key(shapes, tuple((name, bytes.fromhex(content)) for name, content in plan["values"]))
         return Key(shapes)
 
     def deciders(self, shapes: Shapes) -> tuple[str, ...] | None:
         """The inputs that decide shapes when all have these shapes; None when the file does not say."""
-        known = {tuple(map(tuple, each)): tuple(names) for each, names in self.directory["deciders"]}
-        return known.get(shapes)
+        return self._known.get(shapes)
 
     def plan(self, key: Key) -> StoredPlan | None:
         """The plan for this key; None when there is none that needs no planning.
@@ -226,42 +238,38 @@ class Saved:
             return None
         flat = read(chosen["flat"], self.file)
         code = self.code(self.tier.name)
-        if flat.kernels and max(flat.kernels) >= len(code):
-            raise self.file.damaged("it lacks a kernel")
+        with self.file.reading("a plan"):
+            values = {name: None if number is None else self.file.array(number) for name, number in chosen["decided"]}
+            kernels = [code[number] for number in flat.kernels]
+            if not _is_for(flat, values, self.graph, key):
+                raise self.file.damaged("a plan is for other inputs or outputs")
         if checked():
-            self._recheck(flat, chosen["threads"])
+            from .recheck import recheck
+
+            recheck(flat, self._spelled(), self.tier, chosen["threads"], self.file)
         pool.start(self.executor())
-        kernels = [code[number] for number in flat.kernels]
-        values = {name: None if number is None else self.file.array(number) for name, number in chosen["decided"]}
-        if not _is_for(flat, values, self.graph, key):
-            raise self.file.damaged("a plan is for other inputs or outputs")
         plain = len(flat.inputs) + len(values) == len(self.graph.inputs) and not any(
             port.kind is not None for port in self.graph.interface.ports.values()
         )
         threads = min(self.threads, chosen["threads"])
         return StoredPlan(flat, kernels, values, self.file.title, threads, plain)
 
-    def _recheck(self, flat: Flat, threads: int) -> None:
-        """ModelError when the plan's records leave its memory."""
-        from .recheck import recheck
-
-        made = self._spelled()
-        try:
-            recheck(flat, [made[number] for number in flat.kernels], self.tier, threads)
-        except PlanError as error:
-            raise self.file.damaged(str(error)) from error
-
     def _spelled(self) -> list[Kernel]:
         """The kernels of its tier, in order."""
-        spelled = self.image(self.tier.name)["kernels"]
-        return [Kernel(name, tuple((key, _params(item)) for key, item in params)) for name, params in spelled]
+        with self.file.reading("the names of its kernels"):
+            spelled = self.image(self.tier.name)["kernels"]
+            return [Kernel(name, tuple((key, _params(item)) for key, item in params)) for name, params in spelled]
 
     def code(self, image: str) -> list[int]:
         """The addresses of the kernels of an image, in order."""
         if image not in self._code:
             entry = self.image(image)
+            offsets, size = entry["offsets"], len(self.file.section(f"code/{image}"))
+            inside = all(images.STUB * len(entry["functions"]) <= at < size for at in offsets)
+            if not inside or offsets != sorted(set(offsets)) or len(offsets) != len(entry["kernels"]):
+                raise self.file.damaged(f"the code of {image} has not the kernels that it names")
             base = _placed(self.file, image, entry["functions"])
-            self._code[image] = [base + at for at in entry["offsets"]]
+            self._code[image] = [base + at for at in offsets]
         return self._code[image]
 
     def image(self, name: str) -> dict[str, Any]:
@@ -273,8 +281,10 @@ class Saved:
 
     def executor(self) -> dict[str, int]:
         """The addresses of the kernels that run others, by name."""
-        spelled = self.image(EXECUTOR)["kernels"]
-        return {name: address for (name, _), address in zip(spelled, self.code(EXECUTOR), strict=True)}
+        with self.file.reading("the names of the kernels that run others"):
+            spelled = self.image(EXECUTOR)["kernels"]
+            found = {name: address for (name, _), address in zip(spelled, self.code(EXECUTOR), strict=True)}
+            return {kernel.name: found[kernel.name] for kernel in pool.KERNELS}
 
     def kernels(self) -> dict[Kernel, int]:
         """The addresses of the kernels of its tier, if they are those of this version."""
@@ -294,6 +304,18 @@ class Saved:
         ]
         tiers = ", ".join(dict.fromkeys(plan["tier"] for plan in self.directory["plans"]))
         return " or ".join(dict.fromkeys(texts)) or f"on {tiers}, not on {self.tier.name}"
+
+
+def _sound(plan: dict[str, Any], inputs: Sequence[str]) -> dict[str, Any]:
+    """A plan of the directory. ValueError unless its key is one of a model with these inputs."""
+    valued = all(name in inputs and type(bytes.fromhex(content)) is bytes for name, content in plan["values"])
+    if not valued or not 1 <= plan["threads"] <= pool.MAX_THREADS or len(_shapes(plan["shapes"])) != len(inputs):
+        raise ValueError(plan["tier"])
+    return plan
+
+
+def _shapes(entry: Sequence[Sequence[int]]) -> Shapes:
+    return tuple(tuple(map(whole, shape)) for shape in entry)
 
 
 def _is_for(flat: Flat, values: Mapping[str, np.ndarray | None], graph: Graph, key: Key) -> bool:

@@ -34,14 +34,25 @@ def decoded(text: Any, find: Find) -> Graph:
     """The graph of what `encoded` gave; `find` gives the array of a number. ModelError when it is damaged."""
     try:
         reader = _Reader(find)
-        reader.types = [reader.item(t) for t in text["types"]]
-        reader.values = [Value(name, reader.types[type_], reader.item(data)) for name, type_, data in text["values"]]
+        reader.types = [_a(TensorType, reader.item(t)) for t in text["types"]]
+        reader.values = [reader.value(*value) for value in text["values"]]
         graph = reader.graph(text["graph"])
         graph.interface = reader.interface(text["interface"])
-        graph.limits, graph.stored = Limits(*text["limits"]), text["stored"]
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        _agree(graph)
+        graph.limits, graph.stored = Limits(*text["limits"]), _a(int, text["stored"])
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ModelError(f"the graph of the saved program can't be read ({error}): save it again") from None
     return graph
+
+
+def _agree(graph: Graph) -> None:
+    """ValueError unless the interface is of the graph's inputs and outputs, and states can have their first values."""
+    inputs, outputs = ({v.name for v in values} for values in (graph.inputs, graph.outputs))
+    if not graph.interface.ports.keys() <= inputs or not {*graph.interface.shows, *graph.interface.elements} <= outputs:
+        raise ValueError("its interface is of other inputs or outputs")
+    for state in graph.states:
+        if state.input.type.concrete:
+            np.broadcast_to(state.initial, state.input.type.dims)
 
 
 class _Writer:
@@ -130,30 +141,82 @@ class _Reader:
         name, source, inputs, outputs, nodes, states, usual = text
         values = self.values
         return Graph(
-            name, [values[i] for i in inputs], [values[i] for i in outputs],
-            [Node(op, [None if i < 0 else values[i] for i in reads], [values[i] for i in makes],
-                  {key: self.item(attr) for key, attr in attrs}, called) for op, called, reads, makes, attrs in nodes],
-            source, [State(values[i], values[o], self.item(first)) for i, o, first in states], self.item(usual),
+            _a(str, name), [values[i] for i in inputs], [values[i] for i in outputs], [self.node(*n) for n in nodes],
+            _a(str, source), [State(values[i], values[o], _a(np.ndarray, self.item(first))) for i, o, first in states],
+            _a(dict, self.item(usual)),
         )  # fmt: skip
+
+    def node(self, op: str, name: str, reads: list[int], makes: list[int], attrs: Any) -> Node:
+        values, known = self.values, {_a(str, key): self.item(attr) for key, attr in attrs}
+        inputs = [None if i < 0 else values[i] for i in reads]
+        return Node(_a(str, op), inputs, [values[i] for i in makes], known, _a(str, name))
+
+    def value(self, name: str, type_: int, data: Any) -> Value:
+        return Value(_a(str, name), self.types[type_], _a(np.ndarray | None, self.item(data)))
 
     def interface(self, text: Any) -> Interface:
         ports, shows, elements, about = text
-        made = Interface(about)
-        made.ports, made.shows, made.elements = self.item(ports), self.item(shows), elements
+        made = Interface(_a(dict, about))
+        made.ports, made.shows, made.elements = self.item(ports), self.item(shows), _a(dict, elements)
+        for port in made.ports.values():
+            _a(Port, port)
+        for show in made.shows.values():
+            _a(Callable, show)
+        return made
+
+    def port(self, *fields: Any) -> Port:
+        made = Port(*self.each(fields))
+        for function in made[:2]:
+            _a(Callable | None, function)
+        _a(np.ndarray | None, made.default), _a(str, made.layout), _a(Kind | None, made.kind)
+        return made
+
+    def kind(self, *fields: Any) -> Kind:
+        made = Kind(*self.each(fields))
+        if made.form != "tensor" and made.item is None or made.form not in ("tensor", "sequence", "optional"):
+            raise ValueError(made.form)
+        _a(TensorType, made.type), _a(str, made.element), _a(Kind | None, made.item)
+        return made
+
+    def type(self, *fields: Any) -> TensorType:
+        dtype, shape, quant = self.each(fields)
+        for extent in _a(tuple | None, shape) or ():
+            if not (extent is None or type(extent) is str or type(extent) is int and extent >= 0):
+                raise ValueError(extent)
+        return TensorType(_a(np.dtype | None, dtype), shape, _a(Quantization | None, quant))
+
+    def quantization(self, *fields: Any) -> Quantization:
+        scales, zeros, axis = self.each(fields)
+        kinds = {float: _a(tuple, scales), int: (*_a(tuple, zeros), 0 if axis is None else axis)}
+        if not scales or not zeros or any(type(number) is not kind for kind, each in kinds.items() for number in each):
+            raise ValueError(fields)
+        return Quantization(scales, zeros, axis)
+
+    def dtype(self, text: str) -> np.dtype:
+        made: np.dtype = np.dtype(_a(str, text))
+        if made.kind not in "biufcOUS":
+            raise ValueError(text)
         return made
 
     def objects(self, dtype: str, dims: list[int], *items: Any) -> np.ndarray:
-        made = np.empty(len(items), dtype)
+        made = np.empty(len(items), self.dtype(dtype))
         made[:] = list(self.each(items))
         return made.reshape(dims)
 
     def function(self, name: str, *given: Any) -> Any:
         from ..ir import ports  # few interfaces have functions
 
-        found = vars(ports)[name]
-        if getattr(found, "__module__", "") != ports.__name__:
-            raise LookupError(name)
-        return partial(found, *self.each(given))
+        facts = list(self.each(given))
+        if not all(sound(fact) for sound, fact in zip(ports.FACTS[name], facts, strict=True)):
+            raise ValueError(name)
+        return partial(getattr(ports, name), *facts)
+
+
+def _a(kind: Any, item: Any) -> Any:
+    """The item. TypeError unless it is of this kind."""
+    if not isinstance(item, kind):
+        raise TypeError(f"{item!r} is no {kind}")
+    return item
 
 
 _LISTS: Mapping[Any, str] = {list: "l", tuple: "t", frozenset: "f", set: "S"}
@@ -168,13 +231,13 @@ _KINDS: Mapping[str, Callable[..., Any]] = {
     "d": lambda r, *pairs: {r.item(key): r.item(value) for key, value in pairs},
     "o": _Reader.objects,
     "a": lambda r, number: r.find(number),
-    "y": lambda r, text: np.dtype(text),
+    "y": _Reader.dtype,
     "n": lambda r, number: r.find(number)[()],
     "g": _Reader.graph,
-    "q": lambda r, *fields: Quantization(*r.each(fields)),
-    "k": lambda r, *fields: Kind(*r.each(fields)),
-    "P": lambda r, *fields: Port(*r.each(fields)),
-    "T": lambda r, *fields: TensorType(*r.each(fields)),
+    "q": _Reader.quantization,
+    "k": _Reader.kind,
+    "P": _Reader.port,
+    "T": _Reader.type,
     "b": lambda r, text: text.encode("latin-1"),
     "s": lambda r, *fields: slice(*r.each(fields)),
     "p": _Reader.function,

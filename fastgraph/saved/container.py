@@ -14,13 +14,14 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import FastgraphError, ModelError
 from ..room import SLACK
 from .form import DIRECTORY, fits
 from .json import decoded, encoded
@@ -31,8 +32,9 @@ FORMAT = 1
 PAGE, ALIGN = 4096, 64
 WEIGHTS = "weights"
 _HEAD = struct.Struct("<8sQI")
-_MOST_AXES = 32
+MOST_AXES = 32
 ELEMENTS = frozenset("b1 i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16".split())
+"""Element types of arrays and views."""
 
 
 def write(path: str, directory: Mapping[str, Any], sections: Mapping[str, Sequence[bytes | np.ndarray]]) -> None:
@@ -50,8 +52,8 @@ def write(path: str, directory: Mapping[str, Any], sections: Mapping[str, Sequen
         at += size
     text = encoded({"format": FORMAT, **directory, "sections": places})
     head = _HEAD.pack(MAGIC, len(text), crc32(text)) + text
-    temporary = f"{path}.new-{os.getpid()}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o644)
+    temporary = f"{path}.new-{os.urandom(6).hex()}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
     try:
         with open(handle, "wb") as file:
             file.write(head + bytes(-len(head) % PAGE))
@@ -107,7 +109,7 @@ class Container:
             form = directory["format"]
         except (ValueError, LookupError, TypeError, RecursionError):
             raise self.damaged("its directory can't be read") from None
-        if form != FORMAT:
+        if type(form) is not int or form != FORMAT:
             raise ModelError(
                 f"{self.title}: a saved program of format {form!r}, written by fastgraph "
                 f"{directory.get('fastgraph', '?')}; this version reads format {FORMAT}: save it again with this "
@@ -120,6 +122,16 @@ class Container:
     def damaged(self, why: str) -> ModelError:
         """The error for a file that is not as it was written."""
         return ModelError(f"{self.title}: the saved program is damaged: {why}: copy it again, or save it again")
+
+    @contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """ModelError where entries of the directory that are read within are missing, of other types, out of range."""
+        try:
+            yield
+        except FastgraphError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+            raise self.damaged(f"{what} can't be read") from None
 
     def section(self, name: str) -> np.ndarray:
         """The bytes of a section; its checksum is compared the first time."""
@@ -150,13 +162,18 @@ class Container:
 
     def array(self, number: int) -> np.ndarray:
         """An array of the directory by number."""
-        try:
-            section, at, element, dims = self._arrays[number]
-            if element not in ELEMENTS or len(dims) > _MOST_AXES or min((at, *dims), default=0) < 0:
-                raise ValueError
-            return np.ndarray(tuple(dims), element, self.section(section), at)
-        except (LookupError, TypeError, ValueError):
-            raise self.damaged(f"array {number} does not lie in its section") from None
+        with self.reading(f"array {number}"):
+            section, at, element, dims = self._arrays[whole(number)]
+            if element not in ELEMENTS or len(dims) > MOST_AXES or at % ALIGN:
+                raise ValueError(number)
+            return np.ndarray(tuple(map(whole, dims)), element, self.section(section), whole(at))
+
+
+def whole(number: Any) -> int:
+    """A number of the directory that counts something. ValueError for any other."""
+    if type(number) is not int or number < 0:
+        raise ValueError(number)
+    return number
 
 
 def is_saved(begin: bytes) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..named import NamedTuple
-from .container import Container
+from .container import ELEMENTS, MOST_AXES, Container, whole
 
 
 class View(NamedTuple):
@@ -27,15 +27,21 @@ class View(NamedTuple):
     @staticmethod
     def read(entry: Sequence[Any]) -> View:
         buffer, offset, dtype, dims, strides = entry
-        return View(buffer, offset, dtype, tuple(dims), tuple(strides))
+        if dtype not in ELEMENTS or len(dims) > MOST_AXES:
+            raise ValueError(dtype)
+        return View(whole(buffer), whole(offset), dtype, tuple(map(whole, dims)), tuple(map(whole, strides)))
 
     def within(self, sizes: Sequence[int]) -> bool:
-        """Whether it lies in its buffer."""
-        if not 0 <= self.buffer < len(sizes) or len(self.dims) != len(self.strides) or min(self.dims, default=0) < 0:
-            return False
-        ends = [(extent - 1) * stride for extent, stride in zip(self.dims, self.strides, strict=True)]
-        nbytes = np.dtype(self.dtype).itemsize + sum(ends)
-        return 0 in self.dims or min(self.offset, *ends, 0) >= 0 and self.offset + nbytes <= sizes[self.buffer]
+        """Whether it lies in its buffer, no element twice. An empty one may have none."""
+        if 0 in self.dims:
+            return len(self.dims) == len(self.strides)
+        size = at = np.dtype(self.dtype).itemsize
+        for stride, extent in sorted(zip(self.strides, self.dims, strict=True)):
+            if extent > 1 and stride < at:
+                return False
+            at = max(at, stride * extent)
+            size += (extent - 1) * stride
+        return self.buffer < len(sizes) and self.offset + size <= sizes[self.buffer]
 
     def of(self, arena: np.ndarray, offsets: Sequence[int]) -> np.ndarray:
         """The array, given the arena and the offset of each buffer in it."""
@@ -100,50 +106,66 @@ def entry_of(flat: Flat, number: Callable[[np.ndarray], int]) -> dict[str, Any]:
 
 def read(entry: dict[str, Any], file: Container) -> Flat:
     """The plan of a directory's entry, checked: every part lies where it may. ModelError when it is damaged."""
-    try:
+    with file.reading("a plan"):
         flat = Flat(
-            int(entry["arena"]),
+            whole(entry["arena"]),
             file.array(entry["buffers"]),
             file.array(entry["words"]),
             file.array(entry["addresses"]),
             file.array(entry["tables"]),
             file.array(entry["steps"]),
-            [Part(*part) for part in entry["parts"]],
+            [Part(whole(first), whole(steps), whole(commit), str(why)) for first, steps, commit, why in entry["parts"]],
             [file.array(number) for number in entry["constants"]],
-            entry["kernels"],
+            list(map(whole, entry["kernels"])),
             [(name, View.read(view)) for name, view in entry["inputs"]],
             [(name, View.read(at) if isinstance(at, list) else file.array(at)) for name, at in entry["outputs"]],
             [(View.read(view), file.array(initial)) for view, initial in entry["states"]],
         )
-        sound = _sound(flat)
-    except (LookupError, TypeError, ValueError):
-        sound = False
-    if not sound:
-        raise file.damaged("a plan refers to what is not there")
+        if not _sound(flat):
+            raise file.damaged("a plan refers to what is not there")
     return flat
 
 
 def _sound(flat: Flat) -> bool:
     """Whether all numbers of a plan are within what they count."""
+    tables = flat.buffers, flat.words, flat.addresses, flat.tables, flat.steps
+    forms = [(array.dtype.name, *array.shape[1:]) for array in tables]
+    if forms != [("int64", 2), ("int64",), ("int64", 2), ("int64",), ("int64", 3)] or not all(a.ndim for a in tables):
+        return False
     sizes = flat.buffers[:, 1].tolist()
     views = [view for _, view in flat.inputs] + [at for _, at in flat.outputs if isinstance(at, View)]
     views += [view for view, _ in flat.states]
+    size = max(flat.size, 1) + 1
     bases = 1 + len(sizes) + len(flat.constants) + len(flat.kernels) + len(flat.tables)
-    steps = len(flat.steps)
-    parts = all(0 <= p.first <= p.first + p.steps <= steps and 0 <= p.commit <= p.steps for p in flat.parts)
     return (
-        all(array.dtype == np.int64 for array in (flat.buffers, flat.words, flat.addresses, flat.tables, flat.steps))
-        and _inside(flat.buffers[:, 0], 0, flat.size + 1)
-        and _inside(flat.buffers.sum(1), 0, max(flat.size, 1) + 1)
+        _inside(flat.buffers, 0, size)
+        and _inside(flat.buffers.sum(1), 0, size)
         and _inside(flat.addresses[:, 0], 0, len(flat.words))
+        and _inside(np.diff(flat.addresses[:, 0]), 1, len(flat.words))
         and _inside(flat.addresses[:, 1], 0, bases)
         and _inside(flat.tables, 0, len(flat.words) + 1)
         and _inside(flat.steps[:, 0], -1, len(flat.kernels))
         and _inside(flat.steps[:, 1], 0, len(flat.words) + 1)
-        and parts
+        and _follow(flat)
         and all(view.within(sizes) for view in views)
+        and all(initial.shape == view.dims for view, initial in flat.states)
     )
 
 
+def _follow(flat: Flat) -> bool:
+    """Whether the parts have all steps in turn, and jumps stay in their parts."""
+    end = 0
+    for first, count, commit, _ in flat.parts:
+        if first != end or commit > count:
+            return False
+        end += count
+        steps = flat.steps[first:end]
+        for i in np.flatnonzero(steps[:, 0] < 0).tolist():
+            by = flat.words[steps[i, 1] :][2:3].tolist()
+            if not by or not by[0] or not 0 <= i + by[0] <= count:
+                return False
+    return end == len(flat.steps)
+
+
 def _inside(numbers: np.ndarray, low: int, high: int) -> bool:
-    return not len(numbers) or low <= int(numbers.min()) and int(numbers.max()) < high
+    return not numbers.size or low <= int(numbers.min()) and int(numbers.max()) < high
