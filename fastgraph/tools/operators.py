@@ -145,7 +145,7 @@ def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
     """Every operator compared with its reference. `kept`: the plan's values, right after their steps."""
     flips = {value: kept[place.value].flip for value, place in found.places.items() if place.value in kept}
     held = {
-        value: array for value, place in found.places.items() if (array := _as_in_file(value, place, kept)) is not None
+        value: array for value, place in found.places.items() if (array := as_in_file(value, place, kept)) is not None
     }
     now = dict(held)
     margins: dict[Value, Margin] = {}
@@ -166,7 +166,7 @@ def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
     return results
 
 
-def _as_in_file(value: Value, place: Origin, kept: Mapping[Value, Kept]) -> Any:
+def as_in_file(value: Value, place: Origin, kept: Mapping[Value, Kept]) -> Any:
     """The plan's content of a value of the file; None where it has none of the same type."""
     array = place.value.data
     if array is None:
