@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .ops.custom import register_custom_op
     from .runtime.model import Model, TensorSpec
     from .runtime.plans import Plans
+    from .tools.compare import compare
     from .tools.verify import verify
 
 if not os.path.isdir(os.path.join(__path__[0], "kernels")):
@@ -45,13 +46,14 @@ if not os.path.isdir(os.path.join(__path__[0], "kernels")):
 __version__ = "0.1.0"
 __all__ = [
     "CompilerError", "FastgraphError", "GraphError", "InputError", "Limits", "Model", "ModelError", "PlanError",
-    "Plans", "RunTimeout", "TensorSpec", "TensorType", "UnsupportedError", "load", "register_custom_op", "verify",
+    "Plans", "RunTimeout", "TensorSpec", "TensorType", "UnsupportedError", "compare", "load", "register_custom_op",
+    "verify",
 ]  # fmt: skip
 
 _LAZY = {
     "load": ".loading", "Limits": ".limits", "Model": ".runtime.model", "Plans": ".runtime.plans",
     "TensorSpec": ".runtime.model", "TensorType": ".ir",
-    "register_custom_op": ".ops.custom", "verify": ".tools.verify",
+    "register_custom_op": ".ops.custom", "compare": ".tools.compare", "verify": ".tools.verify",
 }  # fmt: skip
 
 

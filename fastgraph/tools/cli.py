@@ -32,6 +32,7 @@ Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block 
   fastgraph run net.tflite --input cat.jpg --labels labels.txt
   fastgraph bench net.onnx --against onnxruntime,openvino
   fastgraph verify net.onnx --against onnxruntime        is it computed right, step by step
+  fastgraph compare net.onnx net.tflite     is it the same network; if not, which layer differs first
   fastgraph compile net.onnx                save a program that runs without a compiler
   fastgraph kernels --build                 compile all kernels now, for a container or a read-only system
 """
@@ -105,6 +106,27 @@ magnitudes that a result comes from; of integers it is a difference of stored nu
 Exit code 1 when something differs, 2 when a file could not be checked: the others are.
 Steps that NumPy computes have no reference beside them. An operator whose result is within a kernel is compared with
 what follows from it. Where an operator differs and no step, the rule is wrong that wrote the operator as those steps.
+"""
+
+COMPARE = """\
+Say how far B is from A, on the same numbers: two files of any format, or a file and an engine (onnxruntime, openvino,
+litert), which runs that file. Inputs and outputs are paired by name, then by shape, then by values, in any layout.
+
+  fastgraph compare net.onnx net.tflite                      was it converted right; where not, the first layer
+  fastgraph compare float.onnx int8.onnx --layers            how far each layer of a quantized network drifts
+  fastgraph compare net.mlpackage net.onnx --input x=x.npy --map "probs=Identity:0"
+  fastgraph compare net.onnx onnxruntime --runs 10
+  fastgraph compare a.onnx b.onnx --rtol 1e-5 --atol 1e-7 --json
+  fastgraph compare float.tflite int8.tflite --snr 20 --html report.html
+
+A is what B is held against. Relative is over the largest |a| of an output: |b - a| <= atol + rtol * largest |a|. SNR is
+the power of a over that of b - a, in dB. argmax: how many rows of scores have the same largest. Without limits,
+outputs may differ by --rtol 1e-3, and where a network is quantized need --snr 10. Inputs without --input get random
+numbers, which a quantized input can take; --input and --shape name A's inputs.
+
+Layers are compared, with the same limits, where outputs differ, and with --layers, --html or --png: tensors of the two
+files are paired by shape and value. Those that exist only within a kernel are left out, and named beside the next one.
+Exit code 1 when B is beyond the limits, or lacks an output of A; 2 when they could not be compared.
 """
 
 COMPILE = """\
@@ -220,6 +242,7 @@ def parser() -> argparse.ArgumentParser:
     add(_inspect, "show a model's plan", INSPECT, _inspect_arguments)
     add(_bench, "measure models, and other engines beside", BENCH, _bench_arguments)
     add(_verify, "compare each step with its reference, and outputs with other engines'", VERIFY, _verify_arguments)
+    add(_compare, "compare two networks, or a network and an engine", COMPARE, _compare_arguments)
     add(_compile, "save a program that runs without a compiler", COMPILE, _compile_arguments)
     add(_kernels, "list all kernels, and compile those that the cache lacks", KERNELS, _kernels_arguments)
     add(_digits, "classify handwritten digits: a first try", DIGITS, _digits_arguments)
@@ -278,6 +301,22 @@ def _verify_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="print JSON, with every step")
 
 
+def _compare_arguments(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("a", metavar="A", help="a file or an .mlpackage, or an engine: onnxruntime, openvino, litert")
+    sub.add_argument("b", metavar="B", help="likewise; an engine runs the other one's file")
+    sub.add_argument("--map", action="append", default=[], metavar="A=B", help="an input or output of each; repeatable")
+    sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed A; repeatable")
+    sub.add_argument("--runs", type=_positive, default=1, metavar="N", help="draws of random numbers (default 1)")
+    for name, what in (("atol", "largest |b - a|"), ("rtol", "the same over the largest |a|"), ("snr", "least dB")):
+        sub.add_argument(f"--{name}", type=_limit, metavar="X", help=f"limit: {what}")
+    sub.add_argument("--layers", action="store_true", help="a line for each layer, also where outputs agree")
+    sub.add_argument("--html", metavar="FILE", help="write a page with all of it")
+    sub.add_argument("--png", metavar="FILE", help="write a picture of the layers; needs matplotlib")
+    _opening(sub)
+    _threads(sub, 1, "1")
+    sub.add_argument("--json", action="store_true", help="print JSON, with every layer that was compared")
+
+
 def _compile_arguments(sub: argparse.ArgumentParser) -> None:
     _model(sub)
     sub.add_argument("-o", "--output", metavar="FILE.fgm", help="default: the model's name with .fgm, in this folder")
@@ -305,6 +344,11 @@ class _Raw(argparse.RawDescriptionHelpFormatter):
 
 def _model(sub: argparse.ArgumentParser, many: bool = False) -> None:
     sub.add_argument("model", metavar="MODEL", nargs="+" if many else None, help="a file or an .mlpackage")
+    _opening(sub)
+
+
+def _opening(sub: argparse.ArgumentParser) -> None:
+    """How a file is loaded."""
     shape = "shape of an input that the file leaves open; repeatable"
     sub.add_argument("--function", metavar="NAME", help="which function of a Core ML program")
     sub.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224", help=shape)
@@ -336,6 +380,13 @@ def _number(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected the number of a step, found {text!r}")
     return int(text)
+
+
+def _limit(text: str) -> float:
+    (limit, *more) = _numbers(text)
+    if more or limit < 0:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, found {text!r}")
+    return limit
 
 
 def _seconds(text: str) -> float:
@@ -571,6 +622,27 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json and reports:
         _print(_json(reports if len(args.model) > 1 else reports[0]))
     return code
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from . import compare, drift, feeds
+
+    _writable("--html", args.html)
+    _writable("--png", args.png)
+    given = (args.atol, args.rtol, args.snr)
+    limits = None if given == (None, None, None) else compare.Limits(*given)
+    shapes = feeds.parse_shapes(args.shape)
+    found = compare.compare(
+        args.a, args.b, lambda model: feeds.read_inputs(args.input, model, shapes=shapes), pairs=args.map,
+        limits=limits, runs=args.runs, inside=bool(args.layers or args.html or args.png), shapes=shapes,
+        threads=args.threads, isa=args.isa, function=args.function,
+    )  # fmt: skip
+    if args.html:
+        Path(args.html).write_text(drift.html(found), encoding="utf-8")
+    if args.png:
+        Path(args.png).write_bytes(drift.png(found))
+    _print(_json(compare.as_json(found)) if args.json else drift.text(found, args.layers))
+    return 0 if found.ok else 1
 
 
 def _compile(args: argparse.Namespace) -> int:

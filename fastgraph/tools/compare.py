@@ -123,8 +123,10 @@ def compare(
     agree = all(pair.ok for pair in outputs)
     if one.model and two.model and (inside or not agree):
         try:
-            (values, nodes), (others, _) = inner(one.model, draws[0]), inner(two.model, fed_b[0])
-            found = layers(values, others, nodes, limits.allow, rounded)
+            insides = inner(one.model, draws[0]), inner(two.model, fed_b[0])
+            bad = {pair.a for pair in outputs if not pair.ok}
+            wrong = [i for i, spec in enumerate(one.outputs) if spec.name in bad]
+            found = layers(*insides, wrong, limits.allow, rounded)
         except FastgraphError as error:
             notes.append(f"layers were not compared: {error}")
     first = next((i for i, layer in enumerate(found) if not layer.ok), None)

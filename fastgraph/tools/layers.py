@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ir import Node, Value
+from ..ir import Graph, Node, Value
 from ..ir.quantization import to_real
 from ..ops.evaluate import operands
+from ..ops.registry import OPS
 from ..plan.program import Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
@@ -32,14 +33,14 @@ CLEAR = 40.0
 SHAPE, NAME, OPERATOR = 0.1, 0.3, 0.05
 """What a common shape, tensor name and operator add to the likeness of two values, which is 1 from CLEAR on."""
 UNLIKE = 0.9
-"""Cosine below which two values of which equal ones are made were no pair, where numbers are rounded to few bits."""
+"""Cosine below which values of quantized networks that differ, and do no harm, were no pair."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A value of A and its partner of B: names of the tensors, the operators that make them ("conv 'name'"), those that
-    lie between the value and the ones before it that are paired, the numbers of these among the layers, figures, and
-    whether they are within the limits.
+    """A value of A and its partner of B: names of the tensors; the operators that make them ("conv+relu 'name'");
+    those that lie between the value and the ones before it that are paired, and the numbers of these among the layers;
+    figures, and whether they are within the limits.
     """
 
     a: str
@@ -61,9 +62,9 @@ class Inner(NamedTuple):
     array: np.ndarray
 
 
-def inner(model: Model, feeds: Mapping[str, Any]) -> tuple[list[Inner], list[Node]]:
-    """The real values inside a network, run step by step, in the order of its file; and the nodes of that. States are
-    afterwards what they were.
+def inner(model: Model, feeds: Mapping[str, Any]) -> tuple[list[Inner], Graph]:
+    """The real values that operators of the file give, run step by step, in its order; and the graph that has them.
+    States are afterwards what they were.
     """
     with model._lock:
         arrays = without_overlap(model._checked(feeds), model._written())
@@ -77,9 +78,10 @@ def inner(model: Model, feeds: Mapping[str, Any]) -> tuple[list[Inner], list[Nod
         finally:
             for (place, _), before in zip(plan.states, states, strict=True):
                 place[...] = before
-    made = [(value, node) for node in found.graph.nodes for value in node.outputs if value in found.places]
-    reals = [(value, node, _real(value, found.places[value], kept)) for value, node in made]
-    return [Inner(v, node, array) for v, node, array in reals if array is not None and array.any()], found.graph.nodes
+    last = {node.name: node for node in found.graph.nodes}  # an operator may have been read as several nodes
+    made = [(v, node) for node in found.graph.nodes if last[node.name] is node for v in node.outputs]
+    reals = [(v, node, _real(v, found.places[v], kept)) for v, node in made if v in found.places]
+    return [Inner(v, node, array) for v, node, array in reals if array is not None and array.any()], found.graph
 
 
 def _kept(plan: Executable, feeds: Mapping[str, np.ndarray], wanted: set[Value]) -> dict[Value, Kept]:
@@ -177,47 +179,71 @@ def _by_shape(values: Sequence[Inner]) -> dict[tuple[int, ...], list[int]]:
 
 
 def layers(
-    a: Sequence[Inner], b: Sequence[Inner], nodes: Sequence[Node], agrees: Callable[[Figures], bool], rounded: bool
-) -> list[Layer]:
-    """The values of two networks that belong together, in the order of A, whose nodes are `nodes`, and how far they
-    differ. Values that differ, but of which equal ones are made, were no pair; with `rounded` only when they are unlike,
-    as rounding errors fade.
+    a: tuple[Sequence[Inner], Graph], b: tuple[Sequence[Inner], Graph], wrong: Sequence[int],
+    agrees: Callable[[Figures], bool], rounded: bool,
+) -> list[Layer]:  # fmt: skip
+    """The values of two networks that belong together, in the order of A, and how far they differ.
+
+    `wrong`: numbers of A's outputs that differ. Values that differ, but from which no such output is reached except
+    through values that agree, were no pair; with `rounded` only when they are unlike, as rounding errors fade.
     """
-    weights, chosen = _likeness(a, b)
-    made = {value: node for node in nodes for value in node.outputs}
+    weights, chosen = _likeness(a[0], b[0])
     pairs = _aligned(weights, chosen)
-    found = _beside(a, b, pairs, made, agrees)
-    leads = [layer.ok for layer in found]
-    for number in reversed(range(len(found))):
-        for before in found[number].before if leads[number] else ():
-            leads[before] = True
-    wrong = [not each.ok and (not rounded or each.figures.cosine < UNLIKE) for each in found]
-    kept = [pair for pair, bad, lead in zip(pairs, wrong, leads, strict=True) if not (bad and lead)]
-    return _beside(a, b, _with_equal(kept, weights, chosen), made, agrees)
+    found = _beside(a, b, pairs, agrees)
+    harmful = _upstream(a, {a[0][i].value for (i, _, _), each in zip(pairs, found, strict=True) if each.ok}, wrong)
+    kept = [
+        pair
+        for pair, each in zip(pairs, found, strict=True)
+        if each.ok or a[0][pair[0]].value in harmful or rounded and each.figures.cosine >= UNLIKE
+    ]
+    return _beside(a, b, _with_equal(kept, weights, chosen), agrees)
+
+
+def _upstream(a: tuple[Sequence[Inner], Graph], stops: set[Value], wrong: Sequence[int]) -> set[Value]:
+    """The values that outputs are computed from, back to those in `stops`."""
+    graph = a[1]
+    made = {value: node for node in graph.nodes for value in node.outputs}
+    stack, seen = [graph.outputs[number] for number in wrong], set()
+    while stack:
+        value = stack.pop()
+        if value not in seen and value not in stops:
+            seen.add(value)
+            stack += [v for v in (operands(made[value]) if value in made else ()) if v is not None]
+    return seen
 
 
 def _beside(
-    a: Sequence[Inner], b: Sequence[Inner], pairs: Pairs, made: Mapping[Value, Node],
+    a: tuple[Sequence[Inner], Graph], b: tuple[Sequence[Inner], Graph], pairs: Pairs,
     agrees: Callable[[Figures], bool],
 ) -> list[Layer]:  # fmt: skip
     found = []
-    numbers = {a[i].value: number for number, (i, _, _) in enumerate(pairs)}
+    numbers = {a[0][i].value: number for number, (i, _, _) in enumerate(pairs)}
+    made = {value: node for node in a[1].nodes for value in node.outputs}
+    mine, theirs = _labels(a[1]), _labels(b[1])
     for i, j, way in pairs:
-        x, y = a[i].array, b[j].array
+        one, other = a[0][i], b[0][j]
+        x, y = one.array, other.array
+        within, before = _since(one, numbers, made)
         gap = figures([(arranged(x, way, y.shape), y)])._replace(argmax=None)
-        names = a[i].value.name, b[j].value.name, _named(a[i].node), _named(b[j].node)
-        found.append(Layer(*names, *_since(a[i], numbers, made), layout(x.shape, y.shape, way), gap, agrees(gap)))
+        names = one.value.name, other.value.name, mine[one.node.name], theirs[other.node.name]
+        between = tuple(mine[name] for name in within)
+        found.append(Layer(*names, between, before, layout(x.shape, y.shape, way), gap, agrees(gap)))
     return found
 
 
-def _named(node: Node) -> str:
-    return f"{node.op} {node.name or node.out.name!r}"
+def _labels(graph: Graph) -> dict[str, str]:
+    """By name, what an operator of the file was read as: "conv+relu 'name'"; without moves, unless it is one."""
+    ops: dict[str, dict[str, None]] = {}
+    for node in graph.nodes:
+        ops.setdefault(node.name, {})[node.op] = None
+    real = {name: [op for op in found if not OPS[op].moves] or list(found) for name, found in ops.items()}
+    return {name: f"{'+'.join(found[:3])} {name!r}" for name, found in real.items()}
 
 
 def _since(
     each: Inner, numbers: Mapping[Value, int], made: Mapping[Value, Node]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The operators between a value and those before it that are paired, and the numbers of these."""
+    """The names of other operators between a value and those before it that are paired, and the numbers of these."""
     within: dict[str, None] = {}
     before: set[int] = set()
     stack, seen = [each.node], {each.node}
@@ -229,6 +255,7 @@ def _since(
                 before.add(numbers[value])
             elif value in made and made[value] not in seen:
                 seen.add(made[value])
-                within[_named(made[value])] = None
+                within[made[value].name] = None
                 stack.append(made[value])
+    within.pop(each.node.name, None)
     return tuple(reversed(within)), tuple(sorted(before))
