@@ -57,7 +57,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "tools": ("base", "ir", "ops", *KERNELS, "frontends", *FORMATS, "rules", "passes",
               "plan", "objects", "saved", "shared", "compile", "runtime",
               "loading", "fastgraph", "demo"),
-    "__main__": ("tools",),
+    "commands": ("base", "fastgraph", "ir", "kernels.isa", "runtime", "loading", "demo", "tools"),
+    "cli": ("base", "fastgraph", "commands"),
+    "__main__": ("cli",),
 }  # fmt: skip
 """Each folder or module of `fastgraph`, and those that its modules may import. They stand before it, so there are no
 circles. `fastgraph` itself imports its API when it is first asked for.

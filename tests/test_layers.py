@@ -36,7 +36,7 @@ def test_what_is_found() -> None:
     assert "fastgraph.objects.workers" in found["fastgraph.objects.cache"], "within a function"
     assert "fastgraph.kernels" in found["fastgraph.objects.toolchain"]
     assert "fastgraph.deadline" in found["fastgraph.objects.cache"], "a module of a package"
-    assert "fastgraph.tools.cli" in found["fastgraph.__main__"]
+    assert "fastgraph.cli" in found["fastgraph.__main__"]
     assert "runtime --> compile" in picture() and "runtime --> ir" not in picture()
 
 

@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from html import escape
 from io import BytesIO, StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..text import shorten, table
-from .compare import Comparison
 from .layers import Layer
 from .pairing import Figures
+
+if TYPE_CHECKING:
+    from .compare import Comparison
 
 FULL = 60.0
 """dB of a full bar."""

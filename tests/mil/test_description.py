@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.errors import InputError, ModelError, UnsupportedError
 from fastgraph.frontends import read
-from fastgraph.tools.cli import main
 from tests.mil.mil_write import Program, list_value, message
 from tests.tables import entries
 

@@ -255,7 +255,7 @@ def test_a_shape_that_the_file_only_proposes_may_fail() -> None:
 
 
 def test_inspect_says_why_there_is_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from fastgraph.tools.cli import main
+    from fastgraph.cli import main
 
     (tmp_path / "m.tflite").write_bytes(proposal())
     assert main(["inspect", str(tmp_path / "m.tflite")]) == 0

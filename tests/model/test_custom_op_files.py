@@ -157,7 +157,7 @@ fg.register_custom_op("my.domain", "Squash", infer=lambda types, attrs: [types[0
 
 
 def test_the_command_line_takes_a_file_of_them(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    from fastgraph.tools.cli import main
+    from fastgraph.cli import main
 
     net, ops, wrong = tmp_path / "net.onnx", tmp_path / "ops.py", tmp_path / "wrong.py"
     net.write_bytes(between().bytes())

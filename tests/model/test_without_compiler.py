@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out
 from fastgraph.kernels.core import build
 from fastgraph.kernels.isa import tiers
 from fastgraph.objects import link, store
-from fastgraph.tools.cli import main
 from tests.blocks import BLOCKS, RARE
 from tests.circle.write import Model
 from tests.nets import F32, Net

@@ -14,6 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from fastgraph.cli import main
 from fastgraph.errors import FastgraphError
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS
@@ -21,7 +22,6 @@ from fastgraph.objects import cache, ready, store, toolchain, workers
 from fastgraph.objects.link import link
 from fastgraph.runtime.pool import KERNELS, TIER
 from fastgraph.tools import kernels
-from fastgraph.tools.cli import main
 from tests.wheels import built, copied
 
 ORIGIN = "a compiler"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.ir import Node, Value
 from fastgraph.kernels.core.kernel import Kernel
@@ -16,7 +17,6 @@ from fastgraph.kernels.core.table import rows
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.program import ERROR, Ref, Step
 from fastgraph.tools.asm import record_lines
-from fastgraph.tools.cli import main
 from tests.nets import Net
 
 DIGITS = str(MODEL)

@@ -12,11 +12,11 @@ import pytest
 
 import fastgraph as fg
 from fastgraph import disturbance
+from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out
 from fastgraph.ir import Quantization
 from fastgraph.runtime.model import TensorSpec
 from fastgraph.tools import bench, engines, profile
-from fastgraph.tools.cli import main
 from fastgraph.tools.engines import Engine
 
 DIGITS = str(MODEL)

@@ -15,8 +15,8 @@ import pytest
 from onnx import TensorProto, helper, save
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out
-from fastgraph.tools.cli import main
 from tests.nets import Net
 
 DIGITS = str(MODEL)

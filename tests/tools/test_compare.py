@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.errors import InputError
 from fastgraph.tools import drift, pairing
-from fastgraph.tools.cli import main
 from fastgraph.tools.compare import Comparison, Limits, as_json, compare
 from tests.circle.write import Model as Tflite
 from tests.nets import Net

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.demo import MODEL
-from fastgraph.tools.cli import main
 from fastgraph.tools.saved import shape_sets
 from tests.nets import Net
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out, train
 from fastgraph.kernels.isa.tiers import TIERS, usable
-from fastgraph.tools.cli import main
 
 
 @pytest.mark.parametrize("tier", [tier.name for tier in TIERS])

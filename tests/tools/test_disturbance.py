@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from fastgraph import disturbance
+from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.disturbance import Usage, disturbed, report
 from fastgraph.tools import bench, engines
-from fastgraph.tools.cli import main
 from fastgraph.tools.engines import Engine
 
 DIGITS = str(MODEL)

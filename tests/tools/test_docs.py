@@ -88,7 +88,7 @@ def test_pages_link_to_what_there_is() -> None:
 
 
 def test_the_commands_are_ones_that_there_are() -> None:
-    from fastgraph.tools.cli import parser
+    from fastgraph.cli import parser
 
     for page in PAGES:
         for line in "".join(blocks(page, "sh")).splitlines():

@@ -11,8 +11,8 @@ import pytest
 from onnx import numpy_helper
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.demo import MODEL
-from fastgraph.tools.cli import main
 
 SHARED = Path(__file__).parents[3] / "shared" / "models" / "onnx"
 

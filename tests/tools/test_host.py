@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fastgraph import compile as compiling
+from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.kernels.isa.tiers import NUMPY
-from fastgraph.tools.cli import main
 from tests.nets import Net
 
 

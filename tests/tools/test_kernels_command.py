@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import kernels_of
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
 from fastgraph.objects import store
 from fastgraph.tools import kernels
-from fastgraph.tools.cli import main
 
 CORE = [Kernel("execute"), Kernel("call"), Kernel("team")]
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bench import table
+from fastgraph.cli import main, parser
 from fastgraph.demo import MODEL
-from fastgraph.tools.cli import main, parser
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.tools.bench import is_hybrid
-from fastgraph.tools.cli import main
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 MODELS = SHARED / "tflite"

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 
 import fastgraph as fg
+from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.extras import doubles
 from fastgraph.freedoms import thresholds
@@ -24,7 +25,6 @@ from fastgraph.runtime import stepwise
 from fastgraph.runtime.model import Model
 from fastgraph.tools import verify
 from fastgraph.tools.bench import HYBRID_TOLERANCE
-from fastgraph.tools.cli import main
 from fastgraph.tools.engines import Unavailable
 from tests.circle.write import Model as Tflite
 from tests.nets import F32, I64, Net, feeds_for

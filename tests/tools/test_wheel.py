@@ -71,7 +71,7 @@ USE = """
 import sys, site
 site.addsitedir(sys.argv[1])
 import fastgraph, fastgraph.kernels.isa, fastgraph.schemas.fbs
-from fastgraph.tools.cli import main
+from fastgraph.cli import main
 print(fastgraph.__file__)
 print(fastgraph.kernels.__file__)
 main(["digits"])

@@ -1,0 +1,93 @@
+"""The command `fastgraph`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+
+from . import __version__
+from .commands import bench, compare, compile, digits, inspect, kernels, run, verify
+from .commands.common import say
+from .errors import FastgraphError, InputError
+
+DESCRIPTION = """\
+Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block of machine work.
+
+  fastgraph digits                          try it: a network that ships with fastgraph
+  fastgraph inspect net.tflite              what is in the file, and what becomes of it
+  fastgraph run net.onnx --random           run it on random inputs
+  fastgraph run net.tflite --input cat.jpg --labels labels.txt
+  fastgraph bench net.onnx --against onnxruntime,openvino
+  fastgraph verify net.onnx --against onnxruntime        is it computed right, step by step
+  fastgraph compare net.onnx net.tflite     is it the same network; if not, which layer differs first
+  fastgraph compile net.onnx                save a program that runs without a compiler
+  fastgraph kernels --build                 compile all kernels now, for a container or a read-only system
+"""
+COMMANDS = (run, inspect, bench, verify, compare, compile, kernels, digits)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code: 0, 1 when results disagree, 2 for errors (one line on stderr), 3 when the machine
+    is too busy to measure.
+    """
+    args = _parsed(argv)
+    try:
+        _register(getattr(args, "custom_ops", []))
+        code = args.command(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (FastgraphError, OSError, ValueError) as error:
+        return say(error)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _register(paths: Sequence[str]) -> None:
+    """Run files that register operators. InputError, which names the file, where one raises."""
+    for number, path in enumerate(paths):
+        spec = spec_from_file_location(f"fastgraph_custom_ops_{number}", path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"--custom-ops {path}: expected a file of Python, called *.py")
+        module = sys.modules[spec.name] = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise InputError(f"--custom-ops {path}: {type(error).__name__}: {error}") from error
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments. Models may stand on both sides of options."""
+    top = parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        top.print_help(sys.stderr)
+        raise SystemExit(2)
+    args, rest = top.parse_known_args(argv)
+    if rest and (not isinstance(getattr(args, "model", None), list) or any(word.startswith("-") for word in rest)):
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        args.model += rest
+    return args
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser("fastgraph", description=DESCRIPTION, formatter_class=_Raw)
+    top.add_argument("--version", action="version", version=f"fastgraph {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in COMMANDS:
+        name = module.__name__.rpartition(".")[2]
+        sub = commands.add_parser(name, help=module.SUMMARY, description=module.DESCRIPTION, formatter_class=_Raw)
+        sub.set_defaults(command=module.command)
+        module.arguments(sub)
+    return top
+
+
+class _Raw(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=110)

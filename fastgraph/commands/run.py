@@ -1,0 +1,83 @@
+"""`fastgraph run`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..errors import InputError
+from . import options
+from .common import as_json, granted, show, writable
+
+SUMMARY = "run a model"
+DESCRIPTION = """\
+Run a model once for its results, then --repeat times for its latency.
+
+  fastgraph run net.onnx --random
+  fastgraph run net.onnx --input x=x.npy --output out.npz
+  fastgraph run net.tflite --input cat.jpg --labels labels.txt
+  fastgraph run net.tflite --input x.npy --float-io
+  fastgraph run net.onnx --input inputs.npz --threads 2 --repeat 100 --json
+  fastgraph run net.onnx --input test_data_set_0 --expect test_data_set_0         (ONNX's test data)
+  fastgraph run net.onnx --random --shape x=1,3,224,224     (for inputs whose shape the file leaves open)
+
+--input takes .npy, .npz (arrays by name), .pb (TensorProto), a folder of input_0.pb ..., images, and any other file as
+the input's raw bytes. NAME= may be left out
+when the model has one input.
+
+An image (.bmp; .png, .jpg, .gif, .webp need pip install 'fastgraph-runtime[images]') is resized to the input's
+height and width. Then uint8 inputs take the pixels 0..255 as they are, int8 inputs the pixel - 128, float inputs the
+pixel / 255. With --mean or --std it is (pixel - mean) / std, which a quantized input takes by its own scale.
+"""
+
+
+def arguments(sub: argparse.ArgumentParser) -> None:
+    options.isa(sub)
+    options.model(sub)
+    options.threads(sub, None, "the CPUs that this process may use")
+    sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
+    sub.add_argument("--random", action="store_true", help="random arrays for the inputs that --input leaves out")
+    sub.add_argument("--float-io", action="store_true", help="floats in and out of quantized inputs and outputs")
+    pixels = "of the pixels 0..255 of an image; or one a channel: 123.7,116.3,103.5"
+    sub.add_argument("--mean", type=options.numbers, metavar="X", help=f"mean {pixels}")
+    sub.add_argument("--std", type=options.numbers, metavar="X", help="standard deviation, likewise")
+    sub.add_argument("--stored-pixels", action="store_true", help="the bytes of an image are what int8 inputs store")
+    sub.add_argument("--labels", metavar="FILE", help="names of classes, one a line: print the likeliest")
+    sub.add_argument("--top", type=options.positive, default=5, metavar="N", help="how many of them (default 5)")
+    sub.add_argument("--output", metavar="FILE.npz", help="where to write the outputs")
+    expect = "what they should be: .npz, .npy, .pb or a folder of output_0.pb ...; exit code 1 when they are not"
+    sub.add_argument("--expect", metavar="FILE", help=expect)
+    sub.add_argument("--repeat", type=options.positive, default=10, metavar="N", help="timed runs (default 10)")
+    sub.add_argument("--json", action="store_true", help="print JSON")
+
+
+def command(args: argparse.Namespace) -> int:
+    import numpy as np
+
+    from ..loading import load
+    from ..tools import feeds, labels, run, tensors
+
+    writable("--output", args.output)
+    shapes = feeds.parse_shapes(args.shape)
+    named = labels.read_labels(args.labels) if args.labels else None
+    model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+    pixels = {"mean": args.mean, "std": args.std, "stored": args.stored_pixels}
+    given = feeds.read_inputs(args.input, model, **pixels, shapes=shapes, float_io=args.float_io)
+    if args.random:
+        granted(model.signature, given)
+        given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
+    elif model.inputs and not given:
+        wanted = " ".join(f"--input {spec.name}=FILE" for spec in model.inputs)
+        raise InputError(f"the model has inputs: feed them with {wanted}, or use --random")
+    outputs, seconds = run.run(model, given, args.repeat)
+    top = None if named is None else labels.top_classes(outputs, model.outputs, named, args.top)
+    if args.float_io:
+        outputs = feeds.edge_out(outputs, model.outputs)
+    if args.output:
+        arrays = {name: array for name, array in outputs.items() if isinstance(array, np.ndarray)}
+        with open(args.output, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+    result = run.result_json(model, outputs, seconds, top)
+    if args.expect:
+        result["differences"] = tensors.differences(outputs, tensors.expected(args.expect, list(outputs)))
+    show(as_json(result) if args.json else run.text(result))
+    return 1 if result.get("differences") else 0
