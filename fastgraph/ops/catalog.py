@@ -6,6 +6,7 @@ CATALOG = {
     "extras.crop_resize": "crop_resize",
     "extras.deform_conv": "deform_conv",
     "extras.detection_postprocess": "detection_postprocess",
+    "extras.image_decoder": "image_decoder",
     "extras.image_warp": "dense_image_warp",
     "extras.linear_attention": "linear_attention causal_conv_with_state",
     "extras.lists": "list_make list_write",

@@ -18,8 +18,8 @@ from fastgraph.ir import check
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 FILES = sorted([*MODELS.glob("onnx/**/*.onnx"), *MODELS.glob("basic_pitch/*.onnx")])
-OTHERS = ("Scatter", "Upsample", "ImageDecoder")
-"""The first ones ONNX has no more, they are read as ScatterElements and Resize; the last one needs image codecs."""
+OTHERS = ("Scatter", "Upsample")
+"""ONNX has them no more; they are read as ScatterElements and Resize."""
 
 
 def newest(domains: set[str]) -> dict[str, Any]:

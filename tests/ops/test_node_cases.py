@@ -20,7 +20,6 @@ from fastgraph.ops.evaluate import evaluate, infer_graph
 
 REFUSED = {
     "TreeEnsemble": "of ai.onnx.ml",
-    "ImageDecoder": "needs decoders of image files",
 }
 """Operators that fastgraph does not have, and why."""
 

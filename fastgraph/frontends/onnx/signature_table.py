@@ -68,6 +68,7 @@ GroupNormalization: X scale bias -> Y | epsilon=1e-05 num_groups:int! stash_type
 HardSigmoid: X -> Y | alpha=0.2 beta=0.5
 Hardmax LogSoftmax Softmax: input -> output | axis=-1
 If: cond -> outputs* | else_branch:graph! then_branch:graph!
+ImageDecoder: encoded_stream -> image | pixel_format=RGB
 InstanceNormalization: input scale B -> output | epsilon=1e-05
 IsInf: X -> Y | detect_negative=1 detect_positive=1
 LRN: X -> Y | alpha=0.0001 beta=0.75 bias=1.0 size:int!
