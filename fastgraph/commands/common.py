@@ -24,6 +24,11 @@ def show(text: object) -> None:
     print(visible(str(text)))
 
 
+def note(text: str) -> None:
+    """A line of what was done, on stderr."""
+    print(visible(text), file=sys.stderr)
+
+
 def as_json(found: Any) -> str:
     return json.dumps(found, indent=2)
 
@@ -45,7 +50,7 @@ def granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
     found = feeds.taken_for_granted(graph, given)
     if found:
         said = " ".join(f"--shape {name}={','.join(map(str, shape))}" for name, shape in found.items())
-        print(visible(f"{graph.source}: taken for granted: {said}"), file=sys.stderr)
+        note(f"{graph.source}: taken for granted: {said}")
     return found
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from . import options
-from .common import as_json, show, writable
+from .common import as_json, note, show, writable
 
 SUMMARY = "compare two networks, or a network and an engine"
 DESCRIPTION = """\
@@ -58,8 +59,12 @@ def command(args: argparse.Namespace) -> int:
     given = (args.atol, args.rtol, args.snr)
     limits = None if given == (None, None, None) else compare.Limits(*given)
     shapes = feeds.parse_shapes(args.shape)
+
+    def read(model: Any) -> Any:
+        return feeds.read_inputs(args.input, model, file=args.a, shapes=shapes, say=note)
+
     found = compare.compare(
-        args.a, args.b, lambda model: feeds.read_inputs(args.input, model, shapes=shapes), pairs=args.map,
+        args.a, args.b, read, pairs=args.map,
         limits=limits, runs=args.runs, inside=bool(args.layers or args.html or args.png), shapes=shapes,
         threads=args.threads, isa=args.isa, function=args.function,
     )  # fmt: skip

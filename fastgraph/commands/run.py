@@ -6,7 +6,7 @@ import argparse
 
 from ..errors import InputError
 from . import options
-from .common import as_json, granted, show, writable
+from .common import as_json, granted, note, show, writable
 
 SUMMARY = "run a model"
 DESCRIPTION = """\
@@ -20,13 +20,17 @@ Run a model once for its results, then --repeat times for its latency.
   fastgraph run net.onnx --input test_data_set_0 --expect test_data_set_0         (ONNX's test data)
   fastgraph run net.onnx --random --shape x=1,3,224,224     (for inputs whose shape the file leaves open)
 
---input takes .npy, .npz (arrays by name), .pb (TensorProto), a folder of input_0.pb ..., images, and any other file as
-the input's raw bytes. NAME= may be left out
-when the model has one input.
+--input takes .npy, .npz (arrays by name), .pb (TensorProto), a folder of input_0.pb ..., images, audio, and any other
+file as the input's raw bytes; - is standard input. NAME= may be left out when the model has one input.
 
 An image (.bmp; .png, .jpg, .gif, .webp need pip install 'fastgraph-runtime[images]') is resized to the input's
 height and width. Then uint8 inputs take the pixels 0..255 as they are, int8 inputs the pixel - 128, float inputs the
-pixel / 255. With --mean or --std it is (pixel - mean) / std, which a quantized input takes by its own scale.
+pixel / 255. With --mean or --std it is (pixel - mean) / std, which a quantized input takes by its own scale. Where they
+are not given and the file's metadata has them (NormalizationOptions of TensorFlow Lite, Image.NominalPixelRange and
+Image.BitmapPixelFormat of ONNX), those are taken. What was done is said on stderr.
+
+Audio (pip install 'fastgraph-runtime[audio]') becomes one channel, the mean of all, in -1..1 or int16; --rate resamples
+it. It is cut, or filled up with zeros, to an input of fixed length.
 """
 
 
@@ -41,6 +45,9 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--mean", type=options.numbers, metavar="X", help=f"mean {pixels}")
     sub.add_argument("--std", type=options.numbers, metavar="X", help="standard deviation, likewise")
     sub.add_argument("--stored-pixels", action="store_true", help="the bytes of an image are what int8 inputs store")
+    sub.add_argument("--layout", choices=("NHWC", "NCHW"), help="where an image's channels are; default: by the shape")
+    sub.add_argument("--colors", choices=("RGB", "BGR"), help="the order of an image's channels; default RGB")
+    sub.add_argument("--rate", type=options.positive, metavar="HZ", help="samples a second that the model wants")
     sub.add_argument("--labels", metavar="FILE", help="names of classes, one a line: print the likeliest")
     sub.add_argument("--top", type=options.positive, default=5, metavar="N", help="how many of them (default 5)")
     sub.add_argument("--output", metavar="FILE.npz", help="where to write the outputs")
@@ -55,19 +62,24 @@ def command(args: argparse.Namespace) -> int:
 
     from ..loading import load
     from ..tools import feeds, labels, run, tensors
+    from ..tools.preprocessing import Preprocessing
 
     writable("--output", args.output)
     shapes = feeds.parse_shapes(args.shape)
     named = labels.read_labels(args.labels) if args.labels else None
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
-    pixels = {"mean": args.mean, "std": args.std, "stored": args.stored_pixels}
-    given = feeds.read_inputs(args.input, model, **pixels, shapes=shapes, float_io=args.float_io)
+    wanted = Preprocessing(
+        args.mean, args.std, args.stored_pixels, args.layout or "", args.colors or "", args.rate or 0
+    )._replace(source="as given" if args.mean or args.std or args.stored_pixels else "")
+    given = feeds.read_inputs(
+        args.input, model, wanted, file=args.model, shapes=shapes, float_io=args.float_io, say=note
+    )
     if args.random:
         granted(model.signature, given)
         given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
     elif model.inputs and not given:
-        wanted = " ".join(f"--input {spec.name}=FILE" for spec in model.inputs)
-        raise InputError(f"the model has inputs: feed them with {wanted}, or use --random")
+        advice = " ".join(f"--input {spec.name}=FILE" for spec in model.inputs)
+        raise InputError(f"the model has inputs: feed them with {advice}, or use --random")
     outputs, seconds = run.run(model, given, args.repeat)
     top = None if named is None else labels.top_classes(outputs, model.outputs, named, args.top)
     if args.float_io:

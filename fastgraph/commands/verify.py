@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import options
-from .common import Shapes, as_json, each_file, granted, show
+from .common import Shapes, as_json, each_file, granted, note, show
 
 SUMMARY = "compare each step with its reference, and outputs with other engines'"
 DESCRIPTION = """\
@@ -43,7 +43,7 @@ def command(args: argparse.Namespace) -> int:
 
     def check(path: str, shapes: Shapes) -> int:
         model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
-        given = feeds.read_inputs(args.input, model, shapes=shapes)
+        given = feeds.read_inputs(args.input, model, file=path, shapes=shapes, say=note)
         known = {**shapes, **{name: a.shape for name, a in given.items()}}
         granted(model.signature, known)
         given = feeds.random_feeds(model, known) | given

@@ -5,7 +5,7 @@ outputs.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -16,7 +16,9 @@ from ..errors import InputError
 from ..ir import Graph, Kind
 from ..ir.quantization import to_real, to_stored
 from ..runtime.model import Model, TensorSpec
-from . import images, tensors
+from . import audio, images, preprocessing, tensors
+from .preprocessing import NOTHING, Preprocessing
+from .sources import Source
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -36,23 +38,28 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
 
 
 def read_inputs(
-    texts: Sequence[str], model: Model, *, mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
-    stored: bool = False, shapes: Shapes | None = None, float_io: bool = False,
+    texts: Sequence[str], model: Model, given: Preprocessing = NOTHING, *, file: str = "",
+    shapes: Shapes | None = None, float_io: bool = False, say: Callable[[str], None] = lambda said: None,
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """Arrays by input of ["name=file", "file", ...]: .npy, .npz, .pb (TensorProto), images, folders of ONNX's test
-    data, and any other file as raw numbers.
+    """Arrays by input of ["name=file", "file", ...]: .npy, .npz, .pb (TensorProto), images, audio, folders of ONNX's
+    test data, and any other file as raw numbers. The file "-" is standard input: .npy, .npz, an image or audio by its
+    first bytes, else raw numbers.
 
-    The name may be left out for the only input, and for an .npz, which has names. `mean`, `std` and `stored`: see
-    `image_input`. With `float_io` raw files for quantized inputs hold float32, and floats are quantized. InputError
-    when a file does not fit the input.
+    The name may be left out for the only input, and for an .npz, which has names. `given` says what becomes of images
+    and audio; what it leaves open, the metadata of the model's `file` does; `say` is told of both. With `float_io` raw
+    files for quantized inputs hold float32, and floats are quantized. InputError when a file does not fit the input.
     """
     specs = {spec.name: spec._replace(shape=model.signature.usual.get(spec.name, spec.shape)) for spec in model.inputs}
     feeds: dict[str, np.ndarray] = {}
+    piped = False
     for text in texts:
         name, path = _named(text, specs)
-        kind = Path(path).suffix.lower()
-        if kind == ".npz":
-            feeds |= _npz(text, name, path)
+        if path == "-" and piped:
+            raise InputError(f"--input {text!r}: standard input was read already, for another input")
+        source = Source(path)
+        piped |= path == "-"
+        if source.kind == ".npz":
+            feeds |= _npz(text, name, source)
             continue
         if name is None and Path(path).is_dir():
             feeds |= tensors.numbered(path, "input", list(specs))
@@ -62,29 +69,34 @@ def read_inputs(
         if name not in specs:
             said = f"no input is called {name!r}; " if name else "write it as name=file; "
             raise InputError(f"--input {text!r}: {said}the inputs are {', '.join(specs) or 'none'}")
-        if kind == ".npy":
-            feeds[name] = _numpy(text, path)
-        elif kind == ".pb":
+        spec = specs[name]
+        if source.kind == ".npy":
+            feeds[name] = _numpy(text, source)
+        elif source.kind == ".pb":
             feeds[name] = tensors.read_pb(path)
-        elif kind in images.SUFFIXES:
-            feeds[name] = _image(path, specs[name], _layout(model, name), mean, std, stored)
+        elif source.kind in images.SUFFIXES | audio.SUFFIXES:
+            wanted = given.over(preprocessing.of_file(file, list(specs)).get(name, NOTHING))
+            if source.kind in audio.SUFFIXES:
+                feeds[name] = audio.audio_input(source.name, source.piped, spec, wanted, say)
+            else:
+                feeds[name] = _image(source, spec, model, wanted, say)
         else:
-            feeds[name] = _raw(path, specs[name], (shapes or {}).get(name), float_io)
+            feeds[name] = _raw(source, spec, (shapes or {}).get(name), float_io)
     return {name: edge_in(array, specs[name], float_io) if name in specs else array for name, array in feeds.items()}
 
 
-def _layout(model: Model, name: str) -> str:
-    """The color space of an input that the model declares to be an image."""
-    port = model.signature.interface.ports.get(name)
-    return "" if port is None else port.layout
-
-
-def _image(path: str, spec: TensorSpec, layout: str, mean: Any, std: Any, stored: bool) -> np.ndarray:
-    """An image file for an input; an input that is declared to be an image takes plain pixels."""
-    if layout and mean is None and std is None and not stored:
-        mean, std = [0], [1]
-    array = images.image_input(path, spec, mean, std, stored)
-    return np.ascontiguousarray(array[..., ::-1, :, :]) if layout == "BGR" else array
+def _image(
+    source: Source, spec: TensorSpec, model: Model, wanted: Preprocessing, say: Callable[[str], None]
+) -> np.ndarray:  # fmt: skip
+    """An image file for an input; an input that is declared to be an image takes plain pixels in its colors."""
+    port = model.signature.interface.ports.get(spec.name)
+    if port is not None and port.layout:
+        model_scales = Preprocessing(mean=[0], std=[1], colors=port.layout, source="the model scales pixels itself")
+        wanted = wanted.over(model_scales)
+    pixels = images.read_image(source.name, source.data)
+    array, said = images.image_input(pixels, spec, wanted)
+    say(f"input {spec.name!r}: {source.name}: {said}; {wanted.source or 'the default of its type: --mean, --std'}")
+    return array
 
 
 def _named(text: str, names: Container[str]) -> tuple[str | None, str]:
@@ -96,8 +108,8 @@ def _named(text: str, names: Container[str]) -> tuple[str | None, str]:
     return (name, path) if equals and not Path(text).exists() else (None, text)
 
 
-def _npz(text: str, name: str | None, path: str) -> dict[str, np.ndarray]:
-    found = _numpy(text, path)
+def _npz(text: str, name: str | None, source: Source) -> dict[str, np.ndarray]:
+    found, path = _numpy(text, source), source.name
     if isinstance(found, np.ndarray):
         raise InputError(f"--input {text!r}: {path} is a single array: call it .npy")
     with found:
@@ -109,24 +121,24 @@ def _npz(text: str, name: str | None, path: str) -> dict[str, np.ndarray]:
             raise InputError(f"--input {text!r}: {path} holds what is no plain array ({error})") from None
 
 
-def _numpy(text: str, path: str) -> Any:
+def _numpy(text: str, source: Source) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
+        return np.load(source.piped or source.name, allow_pickle=False)
     except (ValueError, EOFError, BadZipFile) as error:
-        raise InputError(f"--input {text!r}: {path} is no NumPy file ({error})") from None
+        raise InputError(f"--input {text!r}: {source.name} is no NumPy file ({error})") from None
 
 
-def _raw(path: str, spec: TensorSpec, shape: Sequence[int] | None, float_io: bool) -> np.ndarray:
+def _raw(source: Source, spec: TensorSpec, shape: Sequence[int] | None, float_io: bool) -> np.ndarray:
     """The bytes of a file as an array, in this machine's byte order."""
     dims = _dims(spec, shape)
     dtype = np.dtype(np.float32) if float_io and spec.quantization is not None else spec.dtype
     if dtype is None or dtype.kind not in "fiubc":
         raise InputError(f"input {spec.name!r} is {spec.dtype}: no raw file holds that")
-    data = Path(path).read_bytes()
+    data = Path(source.name).read_bytes() if source.data is None else source.data
     want = math.prod(dims) * dtype.itemsize
     if len(data) != want:
         said = f"{dtype}[{','.join(map(str, dims))}]"
-        raise InputError(f"{path}: {len(data)} bytes, input {spec.name!r} takes {want} of {said} as a raw file")
+        raise InputError(f"{source.name}: {len(data)} bytes, input {spec.name!r} takes {want} of {said} as a raw file")
     return np.frombuffer(data, dtype).reshape(dims)
 
 

@@ -101,6 +101,7 @@ class Model:
     def __init__(self, schema: str = "tflite") -> None:
         self.schema = schema
         self.buffers: list[dict[str, Any]] = [{}]
+        self.fields: dict[str, Any] = {}
         self.codes: list[dict[str, Any]] = []
         self.graphs: list[dict[str, Any]] = []
         self.graph()
@@ -183,7 +184,7 @@ class Model:
             self.now["outputs"] = outputs
         version, name = (3, b"TFL3") if self.schema == "tflite" else (0, b"CIR0")
         fields = {"version": version, "operator_codes": self.codes, "subgraphs": self.graphs, "buffers": self.buffers}
-        return Writer(self.schema).file("Model", fields | {"description": "test"}, name)
+        return Writer(self.schema).file("Model", fields | {"description": "test"} | self.fields, name)
 
 
 class Const:

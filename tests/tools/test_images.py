@@ -12,7 +12,9 @@ import pytest
 from fastgraph.errors import InputError
 from fastgraph.ir import Quantization
 from fastgraph.runtime.model import TensorSpec
-from fastgraph.tools.images import image_input, read_image, resize
+from fastgraph.tools.images import image_input as image_and_words
+from fastgraph.tools.images import read_image, resize
+from fastgraph.tools.preprocessing import Preprocessing
 
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (5, 7, 3), dtype=np.uint8)
@@ -20,6 +22,10 @@ PIXELS = RNG.integers(0, 256, (5, 7, 3), dtype=np.uint8)
 
 def spec(dtype: Any, *shape: int | str | None, quant: Quantization | None = None) -> TensorSpec:
     return TensorSpec("x", shape, np.dtype(dtype), quant)
+
+
+def image_input(path: str, to: TensorSpec, *scale: Any, **facts: Any) -> np.ndarray:
+    return image_and_words(read_image(path), to, Preprocessing(*scale, **facts))[0]
 
 
 def bitmap(pixels: np.ndarray, bits: int = 24, downwards: bool = False) -> bytes:
