@@ -43,15 +43,17 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     length.add_argument("--runs", type=options.positive, metavar="N", help="rounds to measure instead")
     sub.add_argument("--allow-noise", action="store_true", help="report, with a mark, what others disturbed too much")
     sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
+    sub.add_argument("--history", metavar="FILE", help="add a line for each model there: see fastgraph history")
     sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
 
 
 def command(args: argparse.Namespace) -> int:
     from ..loading import load
-    from ..tools import bench, feeds, profile
+    from ..tools import bench, feeds, history, profile
     from ..tools.engines import PEERS
 
     writable("--json", args.json)
+    writable("--history", args.history)
     against = [name for name in args.against.split(",") if name]
     for name in against:
         if name not in PEERS:
@@ -86,6 +88,8 @@ def command(args: argparse.Namespace) -> int:
         if said:
             noisy = " (NOISY)" if any(result["disturbance"]["noisy"] for result in results) else ""
             show(f"geometric mean of the ratios{noisy}: {said}")
+    if args.history:
+        history.append(args.history, [history.record(result, bench.machine()) for result in results])
     if args.json:
         known = {"fastgraph": __version__, "machine": bench.machine()}
         report = as_json(known | {"models": results, "failed": failed, "geomeans": means})

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import FastgraphError
 from ..loading import load
+from ..runtime.model import Model
 from ..saved.source import saved_in
 
 Feeds = Mapping[str, np.ndarray]
@@ -39,13 +40,17 @@ class Unavailable(FastgraphError):
 
 
 def fastgraph(path: str, feeds: Feeds, threads: int, isa: str | None = None, function: str | None = None) -> Engine:
-    """Inputs are copied into the plan's memory, then `execute` runs, which leaves the results there and may overwrite
-    inputs. Models whose results have no fixed memory use `run`.
+    """A model loaded for the feeds, as `loaded` runs it."""
+    shapes = {name: array.shape for name, array in feeds.items()}
+    return loaded(load(path, threads=threads, isa=isa, shapes=shapes, function=function), feeds)
+
+
+def loaded(model: Model, feeds: Feeds) -> Engine:
+    """A model with a plan for the feeds. They are copied into the plan's memory, then `execute` runs, which leaves the
+    results there and may overwrite inputs. Models whose results have no fixed memory use `run`.
     """
     from .. import __version__
 
-    shapes = {name: array.shape for name, array in feeds.items()}
-    model = load(path, threads=threads, isa=isa, shapes=shapes, function=function)
     kept = dict(feeds)
 
     def results() -> list[np.ndarray]:
