@@ -7,8 +7,8 @@ and "arena_many" (arena.py), "coded_large" (passes/quantized/coded_layer.py), "p
 
 Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" (lower/),
 the candidates of choose.py by name ("winograd", "depthwise", ...) while others suit, "views" and "in_place"
-(storage.py), "reuse" (of the memory of dead values, lower/build.py). Without "control", a stage, NumPy runs all
-control flow.
+(storage.py), "reuse" (of the memory of dead values, lower/build.py), "later" (of products' chains, lower/epilogue.py).
+Without "control", a stage, NumPy runs all control flow.
 """
 
 from __future__ import annotations

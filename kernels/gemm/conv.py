@@ -14,7 +14,7 @@ from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import deal, make_band
 from .pick_dot import F32_COSTS, crossing
-from .results import target
+from .results import make_walk, target
 from .rows import CONV_F32
 from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, segmented_rows
 
@@ -34,7 +34,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
     """
     item, out_item = arithmetic.item, arithmetic.out_item
     fields, fill_band = reader(record), make_band(tier, item)
-    tile = make_tile(tier, nv, most, arithmetic, True)
+    tile, walk = make_tile(tier, nv, most, arithmetic, True), make_walk(arithmetic.epilogue)
     offsets, near = make_offsets(most), crossing(most, nv)
     width = nv * tier.lanes
     line_bytes = tier.lanes * 4
@@ -85,6 +85,10 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                     i += height
                     start += beyond
                     left = rest
+            column = group * r.n_set + r.n0 + p0 * width
+            c = r.y + ((row0 + pixel0) * r.ldy + column) * out_item
+            columns = smaller(r.n, p1 * width) - p0 * width
+            walk(r, image, pixel0, column, count * r.out_w, columns, c, r.ldy * out_item)
 
     return conv
 

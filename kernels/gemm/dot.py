@@ -8,7 +8,7 @@ from ..core.record import Record, reader
 from ..isa.tiers import Tier
 from ..lang import divide, smaller
 from .pick_dot import F32_COSTS
-from .results import target
+from .results import make_walk, target
 from .rows import DOT_F32
 from .tile import Arithmetic, even_rows, f32_arithmetic, make_tile
 
@@ -21,7 +21,7 @@ def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
 def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
     """The loops of a dot kernel around tiles of at most so many rows; its record begins with `rows.DOT`."""
     fields = reader(record)
-    tile = make_tile(tier, nv, most, arithmetic)
+    tile, walk = make_tile(tier, nv, most, arithmetic), make_walk(arithmetic.epilogue)
     width = nv * tier.lanes
     line = tier.lanes * 4
     head, word = arithmetic.head, arithmetic.vectors * line
@@ -59,6 +59,9 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
                         tile(r, height, rows, panel, ahead, into)
                         ahead = ahead + line if 0 < ahead < last else 0
                         row += height
+                column = r.n0 + p0 * width
+                c = r.c + (i * r.c_stride + first * r.ldc + column) * out_item
+                walk(r, i, first, column, until - first, smaller(r.n, p1 * width) - p0 * width, c, r.ldc * out_item)
                 first = until
             unit += hi - lo
 

@@ -15,6 +15,8 @@ STANDARD = 0.98
 """Factor on the cost of a tile that most layers use, so that fewer kernels are compiled."""
 SPLIT_GAIN = 0.93
 """Two calls split a layer's columns only when they cost less than this fraction of one call."""
+LATER_TILES = 8
+"""Tiles of rows, at least, over which a chain is walked at once."""
 FEW = 8
 """Rows of A up to which a B that isn't constant is read without packing."""
 BLOCK = 512
@@ -22,13 +24,16 @@ BLOCK = 512
 
 
 class Product(NamedTuple):
-    """C [batch, m, n] = A [batch, m, k] x B; lda: elements from row to row of A, k when 0."""
+    """C [batch, m, n] = A [batch, m, k] x B; lda: elements from row to row of A, k when 0. later: whether a chain is
+    walked over blocks of rows.
+    """
 
     m: int
     n: int
     k: int
     batch: int = 1
     lda: int = 0
+    later: bool = False
 
 
 class DotPiece(NamedTuple):
@@ -61,7 +66,7 @@ class Costs(NamedTuple):
 
     def choices(self, tier: Tier, m: int, nv: int, words: int, most: int) -> dict[int, float]:
         """Candidate heights of the main tiles, at most `most` rows, each with its `rows_cost`."""
-        return {height: self.rows_cost(tier, m, height, nv, words) for height in mains(m, most, nv, words)}
+        return {height: self.rows_cost(tier, m, height, nv, words) for height in mains(tier, m, most, nv, words)}
 
 
 @lru_cache(1024)
@@ -78,7 +83,7 @@ def dot_pieces(
     tier: Tier, product: Product, threads: int, costs: Costs, params: Mapping[str, Any], l2: int = L2
 ) -> tuple[DotPiece, ...]:
     """As `pick_dot`, for operands of any type; params: the kernel's parameters beside nv."""
-    m, n, k, batch, lda = product
+    m, n, k, batch, lda, later = product
     words = -(-k * costs.item // 4)
     colliding = (lda or k) * costs.item % 4096 == 0  # rows 4 KiB apart fall into one set of the cache
 
@@ -99,6 +104,8 @@ def dot_pieces(
         units, panels = -(-m // height), -(-columns // (nv * tier.lanes))
         by_columns = columns_first(batch * units, batch * panels, m, columns, threads)
         block = max(1, l2 * 3 // 8 // (4 * words * height))
+        if later:  # its sums are read again: they stay in the cache, but weights are not read for few rows
+            block = min(block, max(LATER_TILES, l2 // 4 // (4 * columns * height)))
         pieces.append(DotPiece(start, columns, nv, {"nv": nv, **params}, height, block, by_columns))
     return tuple(pieces)
 
@@ -134,11 +141,14 @@ def max_rows(tier: Tier, nv: int) -> int:
 def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     """Cycles of one tile: two FMAs and two loads a cycle, latency of four cycles, weights in L2.
 
-    Without FMA six instructions a cycle: a broadcast takes two, a product and its sum three.
+    With 16 registers a broadcast is no operand of an FMA: then the prefetch counts among the loads, and they come at
+    1.8 a cycle (measured on Zen 3). Without FMA six instructions a cycle: a broadcast takes two, a product and its sum
+    three.
     """
     weights = nv * tier.lanes * 4
     if tier.fma:
-        step = max(rows * nv / 2, (rows + nv) / 2, 4, weights / 40)
+        loads = (rows + nv) / 2 if tier.registers >= 32 else (rows + nv + 1) / 1.8
+        step = max(rows * nv / 2, loads, 4, weights / 40)
     else:
         step = max((nv + 2 * rows + 3 * rows * nv) / 6, 7)
     return (step + weights / 400 + 0.2) * k + rows * nv + 20
@@ -155,14 +165,16 @@ def crossing(most: int, nv: int) -> int:
     return min(most, 8) if nv == 1 else most
 
 
-def mains(m: int, most: int, nv: int, words: int) -> set[int]:
+def mains(tier: Tier, m: int, most: int, nv: int, words: int) -> set[int]:
     """Candidate heights of the main tiles for m rows: `most`, and that of tiles of equal height.
 
-    Short sums allow lower ones, too: the CPU then stores one tile while it sums the next. What main tiles leave over
-    is one more tile: a kernel has a body for each height up to `most` (at most 16).
+    Short sums allow lower ones, too: the CPU then stores one tile while it sums the next. So do 16 registers, whose
+    tiles are low: what main tiles leave over, one more tile, may be a row. A kernel has a body for each height up to
+    `most` (at most 16).
     """
     few = range(-(-14 // nv), most) if words <= 32 else ()
-    return {most, -(-m // -(-max(m, 1) // most)) or 1, *few}
+    lower = range(max(most - 2, 1), most) if tier.registers < 32 and most < 7 else ()
+    return {most, -(-m // -(-max(m, 1) // most)) or 1, *few, *lower}
 
 
 def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:

@@ -217,7 +217,7 @@ def _height(tier: Tier, form: WinogradForm, rows: int, rest: int, m: int, nv: in
         whole, last = (F32_COSTS.rows_cost(tier, n * across, height, nv, form.k) for n in (rows, rest))
         return form.tiles(m)[0] * form.g.images * form.g.out[0] // rows * whole + last
 
-    return min(sorted(mains(rows * across, max_rows(tier, nv), nv, form.k)), key=cost)
+    return min(sorted(mains(tier, rows * across, max_rows(tier, nv), nv, form.k)), key=cost)
 
 
 def pick_winograd(tier: Tier, form: WinogradForm, m: int = 2, threads: int = 1, l2: int = L2) -> WinogradChoice:

@@ -33,7 +33,7 @@ from ..lang import (
 )
 from ..lang.blocks import Block, goto, switch
 from ..lang.hints import kept
-from ..pointwise.epilogue import Area, Lines, addend_at, bounds, formed, is_walked, simple, walk_from
+from ..pointwise.epilogue import Area, Lines, addend_at, bounds, formed, is_walked, simple, walk_block, walk_from
 from ..pointwise.rows import FORMS, NO_EPILOGUE
 
 
@@ -200,6 +200,20 @@ def _added(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
 _WAYS: list[Any] = [_plain, _raised, _formed, _added]
 """How a row's sums become the vectors that are stored; then one for each of FORMS. Infinite bounds change nothing."""
 _WAYS += [partial(_formed, form=form) for form in range(1, len(FORMS))]
+
+
+def make_walk(epilogue: bool) -> Any:
+    """walk(record, image, row, column, rows, columns, address, step): where the record's chain is walked `later`, makes
+    that area of the result, at an address in rows of `step` bytes, of the sums that lie there.
+    """
+
+    @traced
+    def walk(record: Any, image: Any, row: Any, column: Any, rows: Any, columns: Any, address: Any, step: Any) -> None:
+        if epilogue:
+            area = Area(*map(number, (image, row, column, rows, columns)))
+            walk_block(record, area, Lines(number(address), number(step)))
+
+    return walk
 
 
 def finish_row(slots: Any, sums: Value, to: Value, n: Value, addends: Value) -> None:

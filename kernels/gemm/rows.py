@@ -8,7 +8,7 @@ from typing import Any
 from ..core.record import Record, flag, number, reads, works, writes
 from ..core.table import Row
 from ..isa.tiers import Tier
-from ..pointwise.rows import ending
+from ..pointwise.rows import NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
 
 _PANELS = "panels(n, k)"
@@ -315,10 +315,13 @@ def _ranges(images: str, rows: str) -> Record:
 
 
 RANGES = _ranges("batch", "m")
-_DOT_ENDING = ending("batch", "m", start="4 * n0")
-_CONV_ENDING = ending("images", _PIXELS, columns="sets: 4 * n_set", start="4 * n0")
+_LATER = Record(later=flag("whether a chain is walked over blocks or bands, whose sums lie in y until then"))
+_DOT_ENDING = ending("batch", "m", start="4 * n0") + _LATER
+_CONV_ENDING = ending("images", _PIXELS, columns="sets: 4 * n_set", start="4 * n0") + _LATER
 DOT_DYNAMIC = DOT + RANGES + _DOT_ENDING
 CONV_DYNAMIC = CONV + _ranges("images", _PIXELS) + _CONV_ENDING
+NO_ENDING = {**NO_EPILOGUE, "later": 0}
+"""The slots with which results of these are the sums."""
 DOT_F32 = DOT + _DOT_ENDING
 CONV_F32 = CONV + _CONV_ENDING
 

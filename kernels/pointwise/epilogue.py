@@ -35,8 +35,9 @@ from .rows import CALL, FORMS, LONG_FORMS, NO_EPILOGUE
 
 
 def is_walked(slots: Any) -> Value:
-    """Whether a chain is walked, so that sums are stored to a buffer."""
-    return slots.walk != 0
+    """Whether a chain is walked behind each tile, so that sums are stored to a buffer."""
+    walked = slots.walk != 0
+    return walked & (slots.later == 0) if hasattr(slots, "later") else walked
 
 
 def simple(slots: Any, values: Sequence[Value], addends: Callable[[int], Value]) -> list[Value]:
@@ -151,6 +152,12 @@ def walk_from(slots: Any, area: Area, x: Lines, y: Lines) -> None:
     """Where a chain is walked: compute the area of y from the sums at x."""
     with when(is_walked(slots), likely=False):
         walk(slots, area, x, y)
+
+
+def walk_block(slots: Any, area: Area, y: Lines) -> None:
+    """Where a chain is walked `later`: make the area of y of the sums that lie there."""
+    with when(slots.later != 0, likely=False):
+        walk(slots, area, y, y)
 
 
 def walk(slots: Any, area: Area, x: Lines, y: Lines, outer: Sequence[Any] = (0, 0)) -> None:

@@ -43,8 +43,8 @@ from fastgraph.kernels.gemm.pick_dot import (
     split_columns,
     widths,
 )
+from fastgraph.kernels.gemm.rows import NO_ENDING
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
 from fastgraph.ops.block_dense import block_weights
 from tests.kernels.geometries import PICKED, random_geometry, reference, small_geometry, square
 from tests.kernels.harness import drawn, each_tier, noise, run
@@ -75,12 +75,12 @@ def check_dot(tier: Any, pieces: list[DotPiece], sizes: tuple[int, int, int, int
     a, weights, bias = noise(batch, m, k), noise(batch, n, k), noise(batch, n) * biased
     ending, ldc, results = Ending(tier, end, (batch, m, n)), n + SLACK, []
     strides = {"lda": k, "ldc": ldc, "a_stride": m * k, "c_stride": m * ldc}
-    for threads in (1, 2, 3):
+    for threads, slots in product((1, 2, 3), ending.ways):
         c = np.full((batch, m, ldc), 7, np.float32)
         for piece in pieces:
             part = slice(piece.start, piece.start + piece.columns)
             b = pack_weights(weights[:, part], bias[:, part] if biased else None, piece.nv, tier.lanes)
-            args = dot_args(piece, a=a, b=b, c=c, m=m, k=k, batch=batch, b_stride=b[0].size, **strides, **ending.slots)
+            args = dot_args(piece, a=a, b=b, c=c, m=m, k=k, batch=batch, b_stride=b[0].size, **strides, **slots)
             c = run(DOT, piece.params, DOT.args.filled(**args), tier, threads)[2]
         results.append(c)
     sums = np.einsum("bmk,bnk->bmn", a.astype(np.float64), weights.astype(np.float64)) + bias[:, None]
@@ -110,7 +110,7 @@ def test_what_is_not_finite_stays_so(tier: Any) -> None:
     a, weights = np.float32([[[np.nan], [np.inf], [-np.inf], [0.5]]]), np.ones((1, 3, 1), np.float32)
     (piece,), ending = pieces_of(3, 2, 2, 1), Ending(tier, "bounds", (1, 4, 3))
     b, c = pack_weights(weights, None, 2, tier.lanes), np.zeros((4, 3), np.float32)
-    args = dot_args(piece, a=a, lda=1, b=b, c=c, ldc=3, m=4, k=1, **ending.slots)
+    args = dot_args(piece, a=a, lda=1, b=b, c=c, ldc=3, m=4, k=1, later=0, **ending.slots)
     found = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
     np.testing.assert_array_equal(found, np.repeat(np.float32([[np.nan], [1], [-0.5], [0.5]]), 3, 1))
 
@@ -131,7 +131,7 @@ def test_result_may_replace_a_full_operand(tier: Any, chain: Any) -> None:
     ending = ended(constants, chain, [operand])
     # What a table refers to isn't copied for the call.
     place = operand.ctypes.data if constants.arrays else operand
-    args = dot_args(piece, a=a, lda=11, b=b, c=place, ldc=21, m=8, k=11, **ending)
+    args = dot_args(piece, a=a, lda=11, b=b, c=place, ldc=21, m=8, k=11, later=0, **ending)
     found = run(DOT, piece.params, DOT.args.filled(**args), tier)
     out = (operand if constants.arrays else found[2])[0]
     sums, x = (a[0] @ weights[0].T).astype(np.float64), c.astype(np.float64)
@@ -220,14 +220,14 @@ def check_conv(tier: Any, g: Geometry, pieces: Any, end: str = "plain") -> None:
     x, w, bias = noise(g.images, *g.size, g.x_strides[3]), noise(outputs, *g.kernel, g.c), noise(outputs)
     ending, results = Ending(tier, end, (g.images, pixels, outputs)), []
     grouped, biases = w.reshape(g.groups, g.n, -1), bias.reshape(g.groups, g.n)
-    for threads in (1, 2, 3):
+    for threads, slots in product((1, 2, 3), ending.ways):
         y = np.full((g.images, *g.out, outputs + SLACK), 7, np.float32)
         for piece in pieces(threads):
             part = slice(piece.start, piece.start + piece.columns)
             packed = pack_weights(grouped[:, part], biases[:, part], piece.nv, tier.lanes)
             scratch = np.full(max(piece.scratch * threads // 4, 1), np.nan, np.float32)
             memory = {"x": x, "w": packed, "y": y, "ldy": outputs + SLACK, "scratch": scratch}
-            args = conv_args(piece, taps=piece.table, **memory, **ending.slots)
+            args = conv_args(piece, taps=piece.table, **memory, **slots)
             y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
         results.append(y)
     sums = reference(x[..., : g.groups * g.c], w, g) + bias
@@ -300,7 +300,7 @@ def check_transposed(tier: Any, g: Transposed, end: str) -> None:
     for piece in pick_products(tier, g):
         b = pack_weights(taps[:, piece.start : piece.start + piece.columns], None, piece.nv, tier.lanes)
         memory = {"a": x, "lda": g.groups * g.c, "b": b, "b_stride": b[0].size, "c": t}
-        args = products_args(piece, g, k=g.c, **memory, **NO_EPILOGUE)
+        args = products_args(piece, g, k=g.c, **memory, **NO_ENDING)
         t = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
     ending, results = Ending(tier, end, (g.images, pixels, channels)), []
     for threads in (1, 2, 3):
@@ -367,9 +367,11 @@ def test_few_rows_are_tiled_by_whole_vectors(tier: Any, n: int, batch: int, thre
     assert 1 <= tile_height(tier, n) <= most
 
 
-@given(most=st.integers(1, 16), nv=st.integers(1, 4), m=st.integers(0, 300), words=st.integers(1, 100))
-def test_main_tiles_fit_and_leave_no_more_tiles_than_the_tallest(most: int, nv: int, m: int, words: int) -> None:
-    found = mains(m, most, nv, words)
+@given(each_drawn_tier, st.integers(1, 16), st.integers(1, 4), st.integers(0, 300), st.integers(1, 100))
+def test_main_tiles_fit_and_leave_no_more_tiles_than_the_tallest(
+    tier: Any, most: int, nv: int, m: int, words: int
+) -> None:
+    found = mains(tier, m, most, nv, words)
     assert most in found and all(1 <= height <= most for height in found)
     assert min(-(-m // height) for height in found) == -(-m // most)
 

@@ -268,7 +268,7 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, per_row: bool, row
     memory = {"a": a, "b": pack_int8(tier, weights, head, 2, k, "f32"), "c": np.zeros((batch, m, n), np.float32)}
     sizes = {"lda": k, "ldc": n, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * n}
     each = {"ranges": ranges, "per_image": m if per_row else 1, "per_row": int(per_row)}
-    args = dot_args(DotPiece(0, n, 2, params, height, 2, False), **memory, **sizes, **each, **ending.slots)
+    args = dot_args(DotPiece(0, n, 2, params, height, 2, False), **memory, **sizes, **each, **ending.slots, later=0)
     c = run(DOT_DYNAMIC, params, DOT_DYNAMIC.args.filled(**args), tier, pick.randint(1, 2))[2]
     zero = -ranges.view(np.int32)[..., 1, None].astype(np.int64)
     wide = weights[0].astype(np.int64) - zeros[0][:, None]

@@ -136,6 +136,11 @@ class Ending:
         self.operands, self.constants = [noise(*shapes[kind]) for kind in kinds], Constants(tier)
         self.slots = ended(self.constants, self.chain, self.operands, forms)
 
+    @property
+    def ways(self) -> list[dict[str, Any]]:
+        """The slots of a product: its chain, if there is one, is walked by tile or `later`."""
+        return [{**self.slots, "later": later} for later in ((0, 1) if self.slots["walk"] else (0,))]
+
     def of(self, sums: np.ndarray) -> np.ndarray:
         """In f64, in the shape of the sums."""
         values = [sums.reshape(self.shape), *(x.astype(np.float64) for x in self.operands)]

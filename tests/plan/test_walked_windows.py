@@ -38,7 +38,7 @@ def test_an_operand_that_the_result_replaces(pool: bool, isa: str) -> None:
 
 
 def test_gated_windows_have_no_table() -> None:
-    """x * sigmoid(x) behind a depthwise convolution is done with its sums."""
+    """x * sigmoid(x) behind a depthwise convolution is done with its sums where there are registers for it."""
     net = Net()
     window = net("Conv", net.input("x", (1, 24, 9, 9)), net.weight(24, 1, 3, 3), group=24, pads=[1] * 4)
     net.output(net("Mul", window, net("Sigmoid", window)))
@@ -46,5 +46,6 @@ def test_gated_windows_have_no_table() -> None:
     (want,) = onnxruntime.InferenceSession(net.bytes()).run(None, {"x": x})
     (got,) = fg.load(net.bytes()).run({"x": x}).values()
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-    kernels = compile_graph(graph_of(net.bytes()), {}, usable()[0], 1).program.kernels()
-    assert {"chain", "vector_op"}.isdisjoint(kernel.name for kernel in kernels)
+    tier = usable()[0]
+    kernels = compile_graph(graph_of(net.bytes()), {}, tier, 1).program.kernels()
+    assert {"chain", "vector_op"}.isdisjoint(kernel.name for kernel in kernels) == (tier.registers >= 32)

@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from ...freedoms import free
 from ...ir import Node, Value
 from ...kernels.pointwise.chain import Chain
 from ...kernels.pointwise.rows import FORMS, LONG_FORMS, NO_EPILOGUE
@@ -103,6 +104,16 @@ def epilogue(
     if isinstance(found.addend, float):
         slots["addend"] = e.packed(_repeated, found.addend, last(node.out))
     return slots
+
+
+def product_ending(e: Emit, node: Node, row: int = 0, images: int | None = None) -> dict[str, Slot]:
+    """As `epilogue`, with the slot `later` of products: where tiles are small a chain is walked over many, unless
+    an operand of it lies where the sums do until then.
+    """
+    slots = epilogue(e, node, row, images)
+    shared = (e.address(value).base is e.address(node.out).base for value in extra_values(node))
+    many = e.tier.registers < 32 and free("later") and not any(shared)
+    return {**slots, "later": int(slots["walk"] != 0 and many)}
 
 
 def _repeated(number: float, count: int) -> np.ndarray:

@@ -8,8 +8,8 @@ from ....ir import Node
 from ....kernels.gemm.pack import Arrangement, pack_weights
 from ....kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
 from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ....kernels.gemm.rows import NO_ENDING
 from ....kernels.isa.tiers import Tier
-from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....ops.conv import transposed_window
 from ...layer import Integers, Reals, integers, is_near, parameters, three
 from ...quantized import zero_point
@@ -43,7 +43,7 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
     for piece in pick_products(e.tier, g, e.threads):
         packed = e.packed(_panels, weights, g.groups, columns_of(piece), e.tier.lanes)
         own = {"a": node.x, "lda": lda, "k": g.c, "b": packed, "b_stride": e.array(packed)[0].size, "c": products}
-        args = products_args(piece, g, **own, **NO_EPILOGUE)
+        args = products_args(piece, g, **own, **NO_ENDING)
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
     bias = np.zeros(last(node.out), np.float32) if bias is None else bias
     _add_up(e, node, g, "col2im", {}, t=products, bias=bias, **epilogue(e, node))

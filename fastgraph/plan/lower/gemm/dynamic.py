@@ -14,7 +14,7 @@ from ...choose import Candidate, choose
 from ...layer import Integers, Layer, RowPart, is_near, ranged_layer, window
 from ...program import Ref
 from ..emit import Rows
-from ..epilogue import epilogue
+from ..epilogue import product_ending
 from ..moves import emit_copy
 from ..registry import Emit, Slot, is_f32, lowers
 from .calls import conv_calls, dot_calls
@@ -114,16 +114,18 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -
     m = layer.pixels // images
     # Batches of a dense layer are images for the chain only.
     each = {"row": m, "tensor": 0, "batch": 1}[per]
-    pieces = pick_dot_dynamic(e.tier, Product(m, layer.n, k, images), e.threads, per == "row", layer.numbers.rowsum)
+    ending = product_ending(e, node)
+    product = Product(m, layer.n, k, images, later=bool(ending["later"]))
+    pieces = pick_dot_dynamic(e.tier, product, e.threads, per == "row", layer.numbers.rowsum)
     sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * k, "c_stride": m * layer.ldy}
-    how = {"ranges": ranges, "per_image": each, "per_row": int(per == "row"), **epilogue(e, node)}
+    how = {"ranges": ranges, "per_image": each, "per_row": int(per == "row"), **ending}
     dot_calls(e, layer, rows, "dot_dynamic", pieces, packed(e, layer, Arrangement(), k), **sizes, **how)
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
     g, how = layer.merged(e.tier)
     g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum)
-    own = {"ranges": ranges, "per_image": int(node.attrs["per"] != "tensor"), "per_row": 0, **epilogue(e, node)}
+    own = {"ranges": ranges, "per_image": int(node.attrs["per"] != "tensor"), "per_row": 0, **product_ending(e, node)}
     conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, g.run), **own)
 
 

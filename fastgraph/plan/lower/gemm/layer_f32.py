@@ -17,7 +17,7 @@ from ....kernels.window.pick import depthwise_any, depthwise_cycles, depthwise_t
 from ...choose import Candidate
 from ...layer import Layer, Reals, by_tap, together
 from ..emit import Rows, in_order
-from ..epilogue import epilogue
+from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot
 from .calls import Columns, Pack, conv_calls, dot_calls, part_of
 
@@ -38,15 +38,16 @@ def _cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
 def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, layer.numbers.weights[0].size
     m = layer.pixels // images
-    slots = {"m": m, "k": k, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy, **epilogue(e, node, rows.start)}
-    pieces = pick_dot(e.tier, Product(m, layer.n, k, images, ldx), e.threads)
+    ending = product_ending(e, node, rows.start)
+    slots = {"m": m, "k": k, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy, **ending}
+    pieces = pick_dot(e.tier, Product(m, layer.n, k, images, ldx, bool(ending["later"])), e.threads)
     dot_calls(e, layer, rows, "dot", pieces, _packed(e, layer, Arrangement()), **slots)
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     g, how = layer.merged(e.tier)
     for part in together(g, how, _together(layer, g, e.tier)):
-        pieces, ending = pick_conv(e.tier, part.g, e.threads), epilogue(e, node, rows.start)
+        pieces, ending = pick_conv(e.tier, part.g, e.threads), product_ending(e, node, rows.start)
         conv_calls(e, layer, rows, "conv", pieces, part, _packed(e, layer, part.how), **ending)
 
 
@@ -114,7 +115,7 @@ def _call_depthwise(
     e: Emit, node: Node, layer: Layer[Reals], rows: Rows, kernel: str, params: dict[str, Any], **own: Slot
 ) -> None:
     weights, bias = layer.numbers
-    ending = epilogue(e, node, rows.start, apart=True, long=True)
+    ending = epilogue(e, node, rows.start, apart=True, long=e.tier.registers >= 32)
     shape = window_args(e.tier, kernel, params, layer.window, e.threads, walked=ending["walk"] != 0)
     own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy, "weights": e.packed(by_tap, weights)}
     own["bias"] = e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias)

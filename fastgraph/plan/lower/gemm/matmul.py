@@ -15,7 +15,7 @@ from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ...layer import chain_of, extra_values, out_kind, stored_as
 from ...quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from ..elements import number
-from ..epilogue import epilogue
+from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot, is_f32, lowers, row_count
 
 
@@ -40,12 +40,13 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
     assert matrices in (1, batch)
     m = row_count(x) // batch
     ends: dict[str, Slot] = {"a": x, "c": out, "m": m, "k": k, "batch": batch, "a_stride": m * k, "c_stride": m * n}
-    ends |= epilogue(e, node, images=batch)
     if y.data is None and (m <= FEW or n == 1):
+        ends |= epilogue(e, node, images=batch)
         own: dict[str, Slot] = {"b": y, "n": n, "b_stride": k * n if matrices > 1 else 0}
         e.kernel("dot_few", {}, {**ends, **own, "block": few_block(e.tier, n, batch, e.threads)})
         return
-    for piece in pick_dot(e.tier, Product(m, n, k, batch), e.threads):
+    ends |= product_ending(e, node, images=batch)
+    for piece in pick_dot(e.tier, Product(m, n, k, batch, later=bool(ends["later"])), e.threads):
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
             weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]

@@ -11,7 +11,7 @@ import numpy as np
 from ....freedoms import threshold
 from ....ir import TensorType
 from ....kernels.gemm.pick_dot import dot_args
-from ....kernels.pointwise.rows import NO_EPILOGUE
+from ....kernels.gemm.rows import NO_ENDING
 from ....kernels.recurrent.pack_recurrent import blocks
 from ....kernels.recurrent.rows import ACTIVATIONS, INFO, PLACES, STATES, USUAL
 from ...program import ERROR, Ref
@@ -132,7 +132,7 @@ def _project(
     for piece in panels.pieces(m, matrices, ldx):
         sizes = {"m": m, "k": layer.inputs, "batch": matrices, "a_stride": layer.steps * ldx, "c_stride": m * n}
         a = buffers.x.plus(4 * first * ldx)
-        args = dot_args(piece, a=a, lda=ldx, b=panels.inputs(piece), c=out, ldc=n, **sizes, **NO_EPILOGUE)
+        args = dot_args(piece, a=a, lda=ldx, b=panels.inputs(piece), c=out, ldc=n, **sizes, **NO_ENDING)
         e.kernel("dot", piece.params, args, share=share * piece.columns / n)
 
 
