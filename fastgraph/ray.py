@@ -35,6 +35,8 @@ from .saved.source import saved_in
 
 Row = Mapping[str, Any]
 Columns = dict[str, np.ndarray]
+HOLDS = "fastgraph-cpu"
+"""What the sockets are called whose names say that a CPU is taken."""
 OF_LOADED = ("threads", "isa", "plans", "trusted")
 """Options of `load` for a saved program; the others are for the file that it is made of."""
 
@@ -87,17 +89,18 @@ class Predictor:
     def row(self, row: Row) -> Columns:
         """The inputs of one row as arrays. InputError when it does not fit: with it, a whole batch would fail."""
         wanted = {value.name: value for value in self.model.signature.inputs if value.name not in self._constants}
-        if set(row) != set(wanted):
-            raise InputError(f"expected the inputs {_listed(wanted)}, found {_listed(row) or 'none'}")
-        found = {}
+        if not isinstance(row, Mapping) or set(row) != set(wanted):
+            found = _listed(row) if isinstance(row, Mapping) else type(row).__name__
+            raise InputError(f"expected the inputs {_listed(wanted)}, found {found or 'none'}")
+        arrays = {}
         for name, value in wanted.items():
-            found[name], shape = array_of(value, row[name]), value.type.shape
-            size = found[name].shape
+            arrays[name], shape = array_of(value, row[name]), value.type.shape
+            size = arrays[name].shape
             if shape is not None and not instance(shape, size) and not instance(shape[1:], size):
                 raise InputError(
                     f"input {name!r} has shape {size}, the model declares {value.type}, of which a row is one"
                 )
-        return found
+        return arrays
 
     def rows(self, rows: Sequence[Columns]) -> list[dict[str, Any]]:
         """The outputs of each of these rows; those of one shape are run together."""
@@ -268,7 +271,7 @@ class _Cpu:
             # A name that only one socket can have, and that ends with the process.
             with suppress(AttributeError, OSError):
                 held = socket.socket(socket.AF_UNIX)
-                held.bind(f"\0fastgraph-cpu-{number}")
+                held.bind(f"\0{HOLDS}-{number}")
                 self.number, self._held = number, held
                 return
 
@@ -347,9 +350,11 @@ def deployment(
             return await asyncio.to_thread(self.predictor.rows, rows)
 
         async def __call__(self, request: Any) -> Any:
-            if isinstance(request, Mapping):
-                return await self.together(self.predictor.row(request))
-            return await _answer(request, self)
+            from starlette.requests import Request
+
+            if isinstance(request, Request):
+                return await _answer(request, self)
+            return await self.together(self.predictor.row(request))
 
     options_of_ray = {"num_cpus": threads}
     made = serve.deployment(Network, name=name, num_replicas=num_replicas, ray_actor_options=options_of_ray)

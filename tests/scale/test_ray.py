@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
+import fastgraph.ray
 from fastgraph.demo import MODEL, held_out
 from fastgraph.objects import toolchain
 from fastgraph.ray import Predictor, _Cpu, deployment
@@ -181,7 +182,8 @@ def test_what_cannot_be_saved_runs_all_the_same(tmp_path: Path, cache: Path) -> 
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads can't be pinned on this system")
-def test_each_actor_has_a_cpu_of_its_own() -> None:
+def test_each_actor_has_a_cpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastgraph.ray, "HOLDS", f"test-{os.getpid()}")
     before = os.sched_getaffinity(0)
     held = [_Cpu() for _ in range(len(before) + 1)]
     numbers = [each.number for each in held]
@@ -258,6 +260,7 @@ def test_ray_serve(ray: Any, tmp_path: Path) -> None:
             handle.remote({"x": ROWS[0, :2]}).result(timeout_s=60)
 
         status, body = post(json.dumps({"x": ROWS[0].tolist()}).encode())
+        assert status == 200, body
         np.testing.assert_allclose(json.loads(body)[names[0]], found[0][names[0]], atol=1e-5)
         packed = io.BytesIO()
         np.savez(packed, x=ROWS[1])
