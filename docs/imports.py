@@ -57,6 +57,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "tools": ("base", "ir", "ops", *KERNELS, "frontends", *FORMATS, "rules", "passes",
               "plan", "objects", "saved", "shared", "compile", "runtime",
               "loading", "fastgraph", "demo"),
+    "ray": ("base", "fastgraph", "kernels.isa", "objects", "saved", "runtime", "loading"),
     "testing": ("base", "fastgraph", "plan", "runtime", "loading", "tools"),
     "commands": ("base", "fastgraph", "ir", "kernels.isa", "runtime", "loading", "demo", "tools"),
     "cli": ("base", "fastgraph", "commands"),

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .model import Model
 
 USUAL = "1GiB"
+LOCATION = b"\n\x08location\x12"
+"""What says in an ONNX file that data are elsewhere: a StringStringEntryProto with this key."""
 
 
 def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str | None:
@@ -60,6 +62,22 @@ def digest(source: str, more: str = "") -> str:
     return found.hexdigest()
 
 
+def stands_alone(source: str) -> bool:
+    """Whether no tensor of a file lies in others (ONNX's external data); False, too, for some that merely look so, and
+    where it can't be read.
+    """
+    with undisturbed():
+        from mmap import ACCESS_READ, mmap
+    try:
+        for path in _files(source):
+            with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+                if data.find(LOCATION) >= 0:
+                    return False
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def find(place: str, title: str) -> Container | None:
     """The program kept there, if there is one, and nobody else can have written it."""
     try:
@@ -86,6 +104,8 @@ def keeper(place: str) -> Callable[[Model], None]:
 
         if not all(is_flat(made.compiled) for made in model._made_plans().values()):
             return  # it would be planned again anyway
+        if not stands_alone(model.signature.source):
+            return  # the digest would not tell when those files change
         try:
             with undisturbed():
                 from pathlib import Path

@@ -26,13 +26,18 @@ Feeds = Mapping[str, np.ndarray]
 
 @dataclass
 class Engine:
-    """`call` runs once on the inputs it was made with; `results` gives the outputs of the last call, in order."""
+    """`call` runs once on the inputs it was made with; `results` gives the outputs of the last call, in order.
+
+    `refresh` takes the numbers that contiguous arrays of the feeds hold by then; engines that read them at each call
+    need not.
+    """
 
     name: str
     version: str
     call: Callable[[], Any]
     results: Callable[[], list[np.ndarray]]
     model: Any = None
+    refresh: Callable[[], Any] = lambda: None
 
 
 class Unavailable(FastgraphError):
@@ -147,15 +152,19 @@ def litert(path: str, feeds: Feeds, threads: int) -> Engine:
         if tuple(place["shape"]) != array.shape:
             interpreter.resize_tensor_input(place["index"], array.shape)
     interpreter.allocate_tensors()
-    for place, array in zip(places, arrays, strict=True):
-        interpreter.set_tensor(place["index"], array)
+
+    def fill() -> None:
+        for place, array in zip(places, arrays, strict=True):
+            interpreter.set_tensor(place["index"], array)
+
+    fill()
     outputs = [d["index"] for d in interpreter.get_output_details()]
 
     def results() -> list[np.ndarray]:
         interpreter.invoke()
         return [interpreter.get_tensor(index) for index in outputs]
 
-    return Engine("litert", version("ai-edge-litert"), interpreter.invoke, results)
+    return Engine("litert", version("ai-edge-litert"), interpreter.invoke, results, refresh=fill)
 
 
 def _in_order(feeds: Feeds, names: Sequence[Set[str]]) -> list[np.ndarray]:

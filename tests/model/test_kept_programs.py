@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import onnx
 import pytest
 
 import fastgraph as fg
@@ -186,3 +187,15 @@ def test_a_package(tmp_path: Path) -> None:
     assert first is not None and kept.place_of(str(folder), usable()[-1], ()) == first
     (folder / "Data" / "weights").write_bytes(b"2")
     assert kept.place_of(str(folder), usable()[-1], ()) != first
+
+
+def test_data_in_other_files_may_change(cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    found = []
+    for weight in (1.0, 2.0):
+        net = Net()
+        net.output(net("MatMul", net.input("x", (1, 4)), net.const(np.full((4, 4), weight))))
+        (tmp_path / "net.data").unlink(missing_ok=True)
+        onnx.save(net.model(), path, save_as_external_data=True, size_threshold=0, location="net.data")
+        found.append([fg.load(path)(np.ones((1, 4), np.float32))[0, 0] for _ in range(2)])
+    assert found == [[4.0, 4.0], [8.0, 8.0]]

@@ -1,0 +1,1 @@
+"""MLPerf LoadGen with fastgraph or a peer as the system under test."""
