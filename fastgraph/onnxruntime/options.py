@@ -29,15 +29,13 @@ class Option(Generic[T]):
 
     def _checked(self, value: Any) -> Any:
         kind = type(self.default)
-        if isinstance(value, kind):
-            return value
         try:
-            if kind is bool:
-                return bool(operator.index(value))
-            if kind is int:
-                return operator.index(value)
+            if kind in (bool, int):
+                return kind(operator.index(value))
         except TypeError:
             pass
+        if isinstance(value, kind):
+            return value
         raise TypeError(f"{self.name} takes values of type {kind.__name__}, found {value!r}")
 
 
