@@ -28,7 +28,7 @@ class Option(Generic[T]):
         options._values[self.name] = self._checked(value)
 
     def _checked(self, value: Any) -> Any:
-        kind = type(self.default)
+        kind: Any = type(self.default)
         try:
             if kind in (bool, int):
                 return kind(operator.index(value))
