@@ -53,6 +53,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "compile": ("base", "ir", *KERNELS, "passes", "plan", "objects", "shared"),
     "runtime": ("base", "fastgraph", "ir", "ops", *KERNELS, "passes", "plan", "objects", "shared", "compile", "saved"),
     "loading": ("base", "ir", "kernels.isa", "frontends", "runtime", "saved"),
+    "onnxruntime": ("base", "fastgraph", "frontends", "frontends.core", "frontends.onnx", "runtime", "saved",
+                    "loading"),
     "demo": ("base", "kernels.isa", "plan", "runtime", "loading"),
     "tools": ("base", "ir", "ops", *KERNELS, "frontends", *FORMATS, "rules", "passes",
               "plan", "objects", "saved", "shared", "compile", "runtime",

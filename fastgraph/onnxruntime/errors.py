@@ -1,0 +1,148 @@
+"""The exceptions of onnxruntime, under its names and with its codes, and what of fastgraph's become which."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from ..errors import FastgraphError, MissingFileError, ModelError, RunTimeout, UnsupportedError
+from ..frontends.onnx.signatures import signature
+
+_CODES = """
+Fail=1 FAIL, InvalidArgument=2 INVALID_ARGUMENT, NoSuchFile=3 NO_SUCHFILE, NoModel=4 NO_MODEL,
+EngineError=5 ENGINE_ERROR, RuntimeException=6 RUNTIME_EXCEPTION, InvalidProtobuf=7 INVALID_PROTOBUF,
+ModelLoaded=8 MODEL_LOADED, NotImplemented=9 NOT_IMPLEMENTED, InvalidGraph=10 INVALID_GRAPH, EPFail=11 EP_FAIL,
+ModelLoadCanceled=12 MODEL_LOAD_CANCELED, ModelRequiresCompilation=13 MODEL_REQUIRES_COMPILATION, NotFound=14 NOT_FOUND,
+DeviceReset=15 DEVICE_RESET
+"""
+
+
+class OrtError(Exception):
+    """Base of what onnxruntime raises; there each of them is an Exception by itself."""
+
+    code = ""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(f"[ONNXRuntimeError] : {self.code} : {text}")
+        self.text = text
+
+    def __reduce__(self):  # a subclass's argument is its text, not the whole message
+        return type(self), (self.text,)
+
+
+class Fail(OrtError): ...
+
+
+class InvalidArgument(OrtError): ...
+
+
+class NoSuchFile(OrtError): ...
+
+
+class NoModel(OrtError): ...
+
+
+class EngineError(OrtError): ...
+
+
+class RuntimeException(OrtError): ...
+
+
+class InvalidProtobuf(OrtError): ...
+
+
+class ModelLoaded(OrtError): ...
+
+
+class NotImplemented(OrtError): ...
+
+
+class InvalidGraph(OrtError): ...
+
+
+class EPFail(OrtError): ...
+
+
+class ModelLoadCanceled(OrtError): ...
+
+
+class ModelRequiresCompilation(OrtError): ...
+
+
+class NotFound(OrtError): ...
+
+
+class DeviceReset(OrtError): ...
+
+
+for _name, _code, _spelled in re.findall(r"(\w+)=(\d+) (\w+)", _CODES):
+    globals()[_name].code = f"{_code} : {_spelled}"
+
+_KINDS: tuple[tuple[str, type[OrtError]], ...] = (
+    ("not an ONNX model", InvalidProtobuf),
+    ("cut short", InvalidProtobuf),
+    ("expected a regular file", InvalidProtobuf),
+    ("expected a package", InvalidProtobuf),
+    ("an empty file", InvalidArgument),
+    ("no graph in it", InvalidArgument),
+    ("which nothing defines", InvalidArgument),
+    ("attribute", InvalidGraph),
+    ("expected inputs", InvalidGraph),
+    ("must be", InvalidGraph),
+)
+"""Which class a ModelError is, by a part of its text: the first that is in it; else it is a Fail."""
+
+
+@contextmanager
+def loading(path: str) -> Iterator[None]:
+    """Raises what onnxruntime raises where a model can't be loaded: the text is fastgraph's, which says more."""
+    try:
+        yield
+    except MissingFileError as error:
+        raise NoSuchFile(f"Load model from {path} failed:Load model {path} failed. File doesn't exist") from error
+    except ModelError as error:
+        raise next((kind for part, kind in _KINDS if part in str(error)), Fail)(str(error)) from error
+    except UnsupportedError as error:
+        raise _unsupported(str(error))(str(error)) from error
+    except (FastgraphError, OSError) as error:
+        raise Fail(str(error)) from error
+
+
+def _unsupported(text: str) -> type[OrtError]:
+    """NotImplemented for an operator of ONNX; one that ONNX does not know is a broken graph, a user's a failure."""
+    named = re.search(r"not supported: ([\w.]+)\.(\w+)", text)
+    if named is None:
+        return NotImplemented
+    if named[1] != "ai.onnx":
+        return Fail
+    return NotImplemented if signature(named[2]) else InvalidGraph
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """Raises Fail, as onnxruntime does, where an operator can't be computed with what was fed."""
+    try:
+        yield
+    except RunTimeout:
+        raise
+    except FastgraphError as error:
+        raise Fail(f"Non-zero status code returned while running the model: {error}") from error
+
+
+_said: set[str] = set()
+
+
+def say_once(text: str) -> None:
+    """A warning, once in a process."""
+    if text not in _said:
+        _said.add(text)
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+def lacking(what: str, advice: str) -> NoReturn:
+    raise NotImplemented(  # noqa: F901  # the class above
+        f"fastgraph.onnxruntime has no {what}: {advice}"
+    )

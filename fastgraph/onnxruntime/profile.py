@@ -1,0 +1,35 @@
+"""A session's profile: a trace file for Chrome or Perfetto, of the load and of each run."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Profile:
+    """Events since the session began. Runs are whole: what each step takes, `fastgraph bench --profile` measures."""
+
+    def __init__(self, prefix: str) -> None:
+        self.begin = time.monotonic_ns()
+        self._path = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        self._events: list[dict[str, Any]] = []
+
+    @contextmanager
+    def event(self, name: str) -> Iterator[None]:
+        start = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            took = time.monotonic_ns() - start
+            event = {"cat": "Session", "name": name, "ph": "X", "pid": os.getpid(), "tid": 0, "args": {}}
+            self._events.append(event | {"ts": (start - self.begin) // 1000, "dur": took // 1000})
+
+    def write(self) -> str:
+        """The file's path."""
+        with open(self._path, "w") as file:
+            json.dump(self._events, file)
+        return self._path
