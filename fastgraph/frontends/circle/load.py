@@ -16,9 +16,9 @@ from .wire import MAGIC, Table, Wire
 VERSIONS = {"tflite": 3, "circle": 0}
 
 
-def load(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:
+def load(source: str | os.PathLike[str] | bytes, name: str = "", function: str | None = None) -> Graph:
     """What `read` says."""
-    return guarded(lambda: to_graph(root(source, name)), source, name)
+    return guarded(lambda: to_graph(root(source, name), function), source, name)
 
 
 def root(source: str | os.PathLike[str] | bytes, name: str = "") -> Table:
