@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
     they are only read. `names`: gets the name of each value that a tensor became.
     """
 
-    shapes: Mapping[int, tuple[int, ...]] = {}
+    shapes: Mapping[int, tuple[int | None, ...]] = {}
     shared: bool = False
     names: dict[int, str] | None = None
 
