@@ -57,6 +57,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "tools": ("base", "ir", "ops", *KERNELS, "frontends", *FORMATS, "rules", "passes",
               "plan", "objects", "saved", "shared", "compile", "runtime",
               "loading", "fastgraph", "demo"),
+    "tflite": ("base", "frontends", "frontends.circle", "kernels.isa", "runtime", "loading"),
     "__main__": ("tools",),
 }  # fmt: skip
 """Each folder or module of `fastgraph`, and those that its modules may import. They stand before it, so there are no
