@@ -63,6 +63,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "testing": ("base", "fastgraph", "plan", "runtime", "loading", "tools"),
     "commands": ("base", "fastgraph", "ir", "kernels.isa", "runtime", "loading", "demo", "tools"),
     "cli": ("base", "fastgraph", "commands"),
+    "tflite": ("base", "frontends", "frontends.circle", "kernels.isa", "runtime", "loading"),
     "__main__": ("cli",),
 }  # fmt: skip
 """Each folder or module of `fastgraph`, and those that its modules may import. They stand before it, so there are no

@@ -45,7 +45,8 @@ def load(
     tier ("generic", "avx2", "avxvnni", "avx512", "avx512vnni", "amx") instead of the widest this CPU has, or "numpy",
     which has no kernels: it is slow, and needs no compiler. `shapes`: sizes for inputs whose shapes the file leaves
     open, by name; without them a plan is made at the first run with a shape, and kept. `function`: which one of a Core
-    ML program that has several (default: the one that the model names, else "main"). `limits`: what loading may cost,
+    ML program that has several (default: the one that the model names, else "main"), or the key of a TensorFlow Lite
+    file's signature (default: sub-graph 0). `limits`: what loading may cost,
     for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (a number), or how
     many bytes of them ("512MB"), or both (`Plans`; 64 and "256MiB" by default); those least recently used go.
     `outputs`: names of the values to give instead of the file's outputs; inner ones too, and nothing else is computed.

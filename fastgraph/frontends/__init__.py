@@ -18,19 +18,23 @@ def read(source: str | os.PathLike[str] | bytes, function: str | None = None) ->
 
     The content says what it is: Circle and TensorFlow Lite have their names in bytes 4 to 7, folders and zip archives
     are Core ML packages, protobuf messages are Core ML or ONNX models by the fields they have. Files called .tflite,
-    .circle, .mlmodel or .onnx must be what they are called. `function`: which function of a Core ML program.
+    .circle, .mlmodel or .onnx must be what they are called. `function`: which function of
+    a Core ML program, or signature of a TensorFlow Lite or Circle file.
     """
     kind = kind_of(source)
     if kind == "mil":
         from .mil import read as read_mil
 
         return read_mil(source, function=function)
-    if function is not None:
-        raise InputError(f"function={function!r}: only Core ML programs have functions to choose from")
     if kind == "circle":
         from .circle import read as read_circle
 
-        return read_circle(source)
+        return read_circle(source, function=function)
+    if function is not None:
+        raise InputError(
+            f"function={function!r}: an ONNX file has one graph; only TensorFlow Lite's signatures and Core ML's "
+            "functions can be chosen (outputs= chooses what to compute)"
+        )
     from .onnx import read as read_onnx
 
     return read_onnx(source)

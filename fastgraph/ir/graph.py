@@ -183,7 +183,7 @@ class Interface:
     """What a file says of its model beyond the graph.
 
     `ports` by input name; by output name `shows`, functions from the graph's array to what callers get, and `elements`,
-    element types that NumPy lacks; `about`: descriptions by title.
+    element types that NumPy lacks; `about`: descriptions by title; `metadata`: fields of what `Model.metadata` gives.
     """
 
     def __init__(self, about: dict[str, str] | None = None) -> None:
@@ -191,6 +191,7 @@ class Interface:
         self.shows: dict[str, Callable[[np.ndarray], Any]] = {}
         self.elements: dict[str, str] = {}
         self.about = about or {}
+        self.metadata: dict[str, Any] = {}
 
 
 class Graph:

@@ -15,7 +15,7 @@ from ..errors import CompilerError, CopyError, FastgraphError, InputError, RunTi
 from ..ir import Graph, Quantization, TensorType, Value
 from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
-from ..locks import held, lock
+from ..locks import held, lock, undisturbed
 from ..named import NamedTuple
 from .feeds import allowed, array_of, dims_of, picked, without_overlap
 from .keys import Key, Keys, Shapes
@@ -24,6 +24,7 @@ from .runnable import Runnable
 
 if TYPE_CHECKING:
     from .executable import Executable, Made
+    from .metadata import Metadata
     from .plans import Plan
     from .stored import Saved
 
@@ -48,8 +49,9 @@ class Model:
     and `output` work on the memory of the plan itself, without copies, and are for one thread.
 
     Its attributes, which nobody sets: `inputs` and `outputs`, a `TensorSpec` each; `threads`; `tier`, the instructions
-    that kernels use; `graph`, as the file has it; `plan` and `arena_bytes`, of the plan in use; `unplanned`, why there
-    is none for the shapes that the file names, when these only are its proposal.
+    that kernels use; `metadata`, what the file says of itself; `graph`, as the file has it; `plan` and `arena_bytes`,
+    of the plan in use; `unplanned`, why there is none for the shapes that the file names, when these only are its
+    proposal.
     """
 
     tier: Tier
@@ -331,6 +333,13 @@ class Model:
     def arena_bytes(self) -> int:
         """Bytes of activation memory of the current plan."""
         return self._planned().arena_bytes
+
+    @property
+    def metadata(self) -> Metadata:
+        """What the file says of itself: description, author, producer, opsets, custom entries and so on."""
+        with undisturbed():
+            from .metadata import Metadata
+        return Metadata.of(self._graph.interface.metadata)
 
     @property
     def signature(self) -> Graph:

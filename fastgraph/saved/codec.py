@@ -122,7 +122,8 @@ class _Writer:
         ]  # fmt: skip
 
     def interface(self, interface: Interface) -> Any:
-        return [self.item(interface.ports), self.item(interface.shows), interface.elements, interface.about]
+        made = [self.item(interface.ports), self.item(interface.shows), interface.elements, interface.about]
+        return [*made, interface.metadata]
 
 
 class _Reader:
@@ -155,8 +156,10 @@ class _Reader:
         return Value(_a(str, name), self.types[type_], _a(np.ndarray | None, self.item(data)))
 
     def interface(self, text: Any) -> Interface:
-        ports, shows, elements, about = text
+        ports, shows, elements, about, *later = text
         made = Interface(_a(dict, about))
+        if later:  # what older versions did not write
+            made.metadata = _metadata(*later)
         made.ports, made.shows, made.elements = self.item(ports), self.item(shows), _a(dict, elements)
         for port in made.ports.values():
             _a(Port, port)
@@ -210,6 +213,15 @@ class _Reader:
         if not all(sound(fact) for sound, fact in zip(ports.FACTS[name], facts, strict=True)):
             raise ValueError(name)
         return partial(getattr(ports, name), *facts)
+
+
+def _metadata(text: Any) -> dict[str, Any]:
+    """Fields of metadata. TypeError unless they are text, and numbers, text or lists by name."""
+    for key, item in _a(dict, text).items():
+        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        for each in (_a(str, key), _a(str | dict | list, item), *inner):
+            _a(str | int | dict | list, each)
+    return dict(text)
 
 
 def _a(kind: Any, item: Any) -> Any:

@@ -175,10 +175,10 @@ def test_a_member_may_not_declare_more_than_an_archive_can_hold():
         read(bytes(data))
 
 
-def test_function_is_for_core_ml_only(tmp_path):
+def test_an_onnx_file_has_no_functions_to_choose_from(tmp_path):
     from fastgraph.demo import MODEL as ONNX
 
-    with pytest.raises(InputError, match="only Core ML programs have functions"):
+    with pytest.raises(InputError, match="an ONNX file has one graph"):
         fg.load(ONNX, function="main")
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ...errors import GraphError, ModelError, UnsupportedError
+from ...errors import GraphError, InputError, ModelError, UnsupportedError
 from ...ir import Graph, Node, State, TensorType, Value
 from ...ir.quantization import is_upright, upright
 from ...limits import current, expanded
@@ -16,7 +16,7 @@ from ..core.call import agree
 from ..core.reader import DEPTH_LIMIT, MISFITS, misfit, unique
 from .call import Call
 from .options import Options, options_of
-from .reader import BIGGEST, Reader, touched
+from .reader import BIGGEST, Reader, Wanted, touched
 from .registry import custom_rule_of
 from .scope import Scope
 from .signatures import signature, translate
@@ -32,21 +32,31 @@ _ADVICE = (
 )
 
 
-def to_graph(model: Table) -> Graph:
-    """The graph of sub-graph 0. One UnsupportedError names all that is not supported."""
-    reader = Reader(model)
+def to_graph(model: Table, function: str | None = None, wanted: Wanted = Wanted()) -> Graph:  # noqa: B008
+    """The graph of the signature `function`, by default of sub-graph 0. One UnsupportedError names all that is not
+    supported, InputError the signatures that there are.
+    """
+    reader = Reader(model, wanted)
     if not len(reader.subgraphs):
         raise ModelError(f"{reader.source}: expected a model with at least one sub-graph, found none")
+    told = _signature(model, 0) if function is None else _named(model, function)
+    index = 0 if told is None else told.subgraph_index
+    reader.check(index, f"{reader.source}: signature {function!r}")
+    reader.active = [index]
     for entry in model.metadata:
         if entry.name == "COMPRESSION_METADATA":
             reader.lacks("constants compressed for TensorFlow Lite Micro")
     try:
-        graph = _main(Scope(reader, 0))
+        scope = Scope(reader, index)
+        graph = _main(scope, told)
+        if wanted.names is not None:
+            wanted.names.update((tensor, value.name) for tensor, value in scope.values.items() if value.data is None)
     except UnsupportedError as error:
         reader.lacks(error)
     reader.refuse(reader.source, _ADVICE)
     if not reader.upright:
         _turn_upright(graph, {})
+    graph.interface.metadata = {"description": model.description, "buffers": [each.name for each in model.metadata]}
     return graph
 
 
@@ -65,9 +75,8 @@ def _turn_upright(graph: Graph, turned: dict[Value, Value]) -> None:
         node.inputs = [v if v is None else turned.get(v, v) for v in node.inputs]
 
 
-def _main(scope: Scope) -> Graph:
+def _main(scope: Scope, told: Table | None) -> Graph:
     reader, ins, outs = scope.reader, scope.table.inputs, scope.table.outputs
-    told = _signature(reader.model, 0)
     entries: list[list[tuple[int, str]]] = [[], []]
     if told is not None:
         entries = [[(m.tensor_index, m.name) for m in maps] for maps in (told.inputs, told.outputs)]
@@ -89,9 +98,14 @@ def _main(scope: Scope) -> Graph:
 def _states(scope: Scope) -> list[State]:
     """The main graph's states. What it only reads becomes a constant."""
     found = []
+    if scope.reader.wanted.shared:
+        for key in [key for key in scope.current if key not in scope.first and _used_elsewhere(scope, key)]:
+            scope.first[key] = Value(scope.reader.unique(key), scope.reader.types[key])
     for key, value in scope.first.items():
         value.type, initial = _initial(scope, key, value)
         after = scope.current[key]
+        if after is value and scope.reader.wanted.shared and _used_elsewhere(scope, key):
+            after = _output(scope, value, f"{value.name}:kept")
         if after is value:
             value.data = initial
         else:
@@ -109,7 +123,7 @@ def _initial(scope: Scope, key: str, value: Value) -> tuple[TensorType, np.ndarr
     if given is not None and given.data is not None:
         return given.type, given.data
     type = value.type if value.type.dtype is not None else reader.types.get(key, value.type)
-    if not key.startswith("variable tensor "):
+    if not key.startswith("variable tensor ") and not _used_elsewhere(scope, key):
         raise ModelError(
             f"{scope.where}: {key!r} is read before anything gave it a value; "
             "the model wants an initialization by CALL_ONCE"
@@ -121,6 +135,21 @@ def _initial(scope: Scope, key: str, value: Value) -> tuple[TensorType, np.ndarr
     start = type.quant.zero_point[0] if type.quant is not None and type.dtype == np.int8 else 0
     start = max(-128, min(127, start))
     return type, np.broadcast_to(np.array(start, type.dtype), type.dims)
+
+
+def _used_elsewhere(scope: Scope, key: str) -> bool:
+    """Whether another signature uses a variable; one that only such a one gives a value is zeros until then."""
+    others = {s.subgraph_index for s in scope.reader.model.signature_defs} - {scope.index}
+    return bool(others) and key in touched(scope.reader, tuple(others), scope.where)
+
+
+def _named(model: Table, key: str) -> Table:
+    """The signature of that key. InputError with the keys that there are."""
+    found = {s.signature_key: s for s in model.signature_defs}
+    if key not in found:
+        names = f"the signatures are {', '.join(found)}" if found else "the file has no signatures"
+        raise InputError(f"{model.wire.source}: no signature is called {key!r}, {names}")
+    return found[key]
 
 
 def _signature(model: Table, subgraph: int) -> Table | None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ...errors import ModelError
 from ...ir import Graph
 from ..core.files import opened, part, size_of
 from ..core.guard import guarded
 from .convert import to_graph
+from .reader import Wanted
 from .wire import MAGIC, Table, Wire
 
 VERSIONS = {"tflite": 3, "circle": 0}
 
 
-def load(source: str | os.PathLike[str] | bytes, name: str = "") -> Graph:
+def load(source: str | os.PathLike[str] | bytes, name: str = "", function: str | None = None) -> Graph:
     """What `read` says."""
-    return guarded(lambda: to_graph(root(source, name)), source, name)
+    return guarded(lambda: to_graph(root(source, name), function), source, name)
 
 
 def root(source: str | os.PathLike[str] | bytes, name: str = "") -> Table:
@@ -62,3 +63,9 @@ def _check_head(file: BinaryIO, size: int, name: str) -> None:
         raise ModelError(
             f"{name}: expected its root at byte {table}, found no table there; the file is damaged or cut short"
         )
+
+
+def graph_of(model: Table, function: str | None, wanted: Wanted) -> Graph:
+    """The graph of a signature of a file that was read by `root`, by default of its sub-graph 0, as it is wanted."""
+    data: Any = model.wire.data
+    return guarded(lambda: to_graph(model, function, wanted), data, model.wire.source)

@@ -7,6 +7,7 @@ sub-graph takes them as inputs and gives them back as outputs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,19 @@ class Code(NamedTuple):
     version: int
 
 
+class Wanted(NamedTuple):
+    """What an interpreter wants of a graph.
+
+    `shapes` of inputs, by tensor, in place of those that the file declares; what it declares of all that is computed
+    from them then only tells element types. `shared`: whether variables that other signatures use stay states where
+    they are only read. `names`: gets the name of each value that a tensor became.
+    """
+
+    shapes: Mapping[int, tuple[int | None, ...]] = {}
+    shared: bool = False
+    names: dict[int, str] | None = None
+
+
 class Reader(reader.Reader):
     """One file on its way to a graph.
 
@@ -36,7 +50,7 @@ class Reader(reader.Reader):
     rules keep from one operator to the next, by names of their own. `upright`: whether no scale is below 0.
     """
 
-    def __init__(self, model: Table) -> None:
+    def __init__(self, model: Table, wanted: Wanted) -> None:
         super().__init__(model.wire.source)
         self.model = model
         self.subgraphs = model.subgraphs
@@ -49,6 +63,7 @@ class Reader(reader.Reader):
         self.active = [0]
         self.facts: dict[str, Any] = {}
         self.upright = True
+        self.wanted = wanted
 
     def check(self, index: int, caller: str) -> None:
         """ModelError when there is no sub-graph of that index."""

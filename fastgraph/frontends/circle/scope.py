@@ -120,7 +120,7 @@ class Scope:
         """A fresh value of a tensor that an operator makes; its shape is a hint, [] says nothing without has_rank."""
         tensor, where = self.tensor(index)
         declared = type_of(tensor, where)
-        if not declared.shape and not tensor.has_rank:
+        if self.reader.wanted.shapes or (not declared.shape and not tensor.has_rank):
             declared = declared.with_shape(None)
         return Value(self._name(index, tensor), declared)
 
@@ -133,7 +133,10 @@ class Scope:
             tensor, where = self.tensor(index)
             if index in self.values:
                 self.fail(f"tensor {index} {tensor.name!r} is an input twice")
-            value = self.values[index] = Value(self._name(index, tensor), type_of(tensor, where))
+            type_ = type_of(tensor, where)
+            if not args and index in self.reader.wanted.shapes:
+                type_ = type_.with_shape(self.reader.wanted.shapes[index])
+            value = self.values[index] = Value(self._name(index, tensor), type_)
             if args and (key := self.reader.handles.get(args[i])) is not None:
                 self.reader.handles[value] = key
             inputs.append(value)

@@ -149,6 +149,15 @@ def pick(model: Message, function: str | None, source: str) -> str:
     return default if default in names else names[0]
 
 
+def metadata(model: Message) -> dict[str, Any]:
+    """What the model says of itself, as fields of `Model.metadata`."""
+    said = model.description.metadata
+    return {
+        "description": said.shortDescription, "author": said.author, "license": said.license,
+        "version": said.versionString, "custom": dict(sorted(said.userDefined.items())),
+    }  # fmt: skip
+
+
 def describe(model: Message, function: str, where: str) -> Description:
     """What the model says of a function."""
     whole = model.description

@@ -7,7 +7,7 @@ import numpy as np
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Interface, Node, State, TensorType, Value
 from .convert import run
-from .description import Feature, describe
+from .description import Feature, describe, metadata
 from .reader import Reader
 from .scope import Scope
 from .types import MilType, mil_type
@@ -22,6 +22,7 @@ def to_graph(reader: Reader) -> Graph:
     reader.take(*block.outputs)
     graph = Graph(reader.name, source=reader.source, nodes=scope.nodes)
     graph.interface = Interface(about=found.about)
+    graph.interface.metadata = metadata(reader.model)
     _inputs(scope, graph, found.inputs)
     first = dict(scope.current)
     run(scope, block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Graph, Value
@@ -36,6 +37,7 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
     scope = Scope(f"{source}: graph {model.graph.name!r}", opsets)
     graph = _graph(reader, scope, model.graph, held)
     graph.source = source
+    graph.interface.metadata = _metadata(model, opsets)
     newest, advice = opsets.get("", 0), "export it without them"
     if newest > NEWEST:
         advice = f"its operator set {newest} is newer than {NEWEST}: export for {NEWEST} or below"
@@ -49,6 +51,17 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
             stacklevel=2,
         )
     return graph
+
+
+def _metadata(model: Message, opsets: dict[str, int]) -> dict[str, Any]:
+    """What the file says of itself, as fields of `Model.metadata`."""
+    said = {
+        "description": model.doc_string, "version": str(model.model_version) if model.HasField("model_version") else "",
+        "domain": model.domain, "producer": model.producer_name, "producer_version": model.producer_version,
+        "graph": model.graph.name, "graph_description": model.graph.doc_string,
+    }  # fmt: skip
+    custom = {entry.key: entry.value for entry in model.metadata_props}
+    return {**said, "opsets": {name or "ai.onnx": version for name, version in opsets.items()}, "custom": custom}
 
 
 def _uses(
