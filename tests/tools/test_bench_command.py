@@ -16,7 +16,7 @@ from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out
 from fastgraph.ir import Quantization
 from fastgraph.runtime.model import TensorSpec
-from fastgraph.tools import bench, engines, profile
+from fastgraph.tools import agreement, bench, engines, profile
 from fastgraph.tools.engines import Engine
 
 DIGITS = str(MODEL)
@@ -105,7 +105,7 @@ def test_profile_has_a_time_for_each_step(capsys: Any) -> None:
     ],
 )
 def test_difference(found: list[float], expected: list[float], gap: float) -> None:
-    assert bench.difference([np.array(found)], [np.array(expected)]) == gap
+    assert agreement.difference([np.array(found)], [np.array(expected)]) == gap
 
 
 BYTES = TensorSpec("y", (2, 4), np.dtype(np.int8), Quantization((0.1,), (0,)))
@@ -116,16 +116,16 @@ def test_quantized_outputs_are_compared_by_steps(steps: int, agree: bool) -> Non
     found = np.full((2, 4), -100, np.int8)
     expected = found.copy()
     expected[0, 1] = -100 + steps
-    row = bench.compared([found], [expected], [BYTES])
+    row = agreement.compared([found], [expected], [BYTES])
     assert row == {"difference": 0.0, "unequal": (steps != 0) / 8, "steps": abs(steps), "agrees": agree}
 
 
 def test_quantized_outputs_of_other_types_disagree() -> None:
     found = np.zeros((2, 4), np.int8)
     for other in (found.astype(np.float32), found[:1]):
-        assert not bench.compared([found], [other], [BYTES])["agrees"]
+        assert not agreement.compared([found], [other], [BYTES])["agrees"]
     plain = TensorSpec("z", (1,), np.dtype(np.float32))
-    mixed = bench.compared([found, np.ones(1)], [found, np.full(1, 1.5)], [BYTES, plain])
+    mixed = agreement.compared([found, np.ones(1)], [found, np.full(1, 1.5)], [BYTES, plain])
     assert mixed["steps"] == 0 and mixed["difference"] == pytest.approx(1 / 3) and not mixed["agrees"]
 
 

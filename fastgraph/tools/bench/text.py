@@ -1,0 +1,73 @@
+"""Comparisons as text, as wide as the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+from shutil import get_terminal_size
+from typing import Any
+
+from ... import disturbance
+from ...text import table
+
+LEGEND = "ratio: fastgraph's time / the engine's; below 1, fastgraph is faster"
+HEADS = (
+    "engine", "version", "calls", "min ms", "mean ms", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "load ms", "first ms",
+    "mJ", "ratio", "95 %", "difference",
+)  # fmt: skip
+LEAST_WANTED = ("calls", "mean ms", "p95 ms", "version", "min ms", "first ms", "p90 ms", "load ms", "mJ", "95 %")
+"""Columns that are left out of a narrow terminal, in this order."""
+
+
+def text(result: dict[str, Any], width: int | None = None) -> str:
+    """A comparison as a table of as many columns as fit the terminal, or `width`."""
+    cpu = "" if result["cpu"] is None else f" on CPU {result['cpu']}"
+    threads = f"{result['threads']} thread" + ("s" if result["threads"] > 1 else "")
+    head = f"{result['model']}: {result['isa']}, {threads}{cpu}, {result['rounds']} rounds"
+    ran = [row for row in result["engines"] if "unavailable" not in row]
+    notes = [f"{row['name']}: {row['unavailable']}" for row in result["engines"] if "unavailable" in row]
+    if said := disturbance.text(result["disturbance"]):
+        notes.append(f"NOISY, figures mean little: {said}" if result["disturbance"]["noisy"] else said)
+    return "\n".join([head, *fitted([HEADS, *map(_cells, ran)], width, LEAST_WANTED, left=2), *notes])
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    times = (digits(row[key]) for key in ("min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"))
+    energy = "" if row["joules"] is None else digits(1e3 * row["joules"])
+    ratio = f"{row['ratio']:.3f}" if "ratio" in row else ""
+    loads = digits(row["load_ms"]), digits(row["first_ms"])
+    return (row["name"], row["version"], str(row["calls"]), *times, *loads, energy, ratio, _interval(row), _gap(row))
+
+
+def _interval(row: dict[str, Any]) -> str:
+    interval = row.get("ratio_interval")
+    return f"{interval[0]:.3f}-{interval[1]:.3f}" if interval else ""
+
+
+def _gap(row: dict[str, Any]) -> str:
+    gap = f"{row['difference']:.1e}" if "difference" in row else ""
+    if "steps" in row:
+        gap = f"{row['unequal']:.2%}, {row['steps']}"
+    return gap if row.get("agrees", True) else f"{gap} DISAGREES"
+
+
+def digits(number: float) -> str:
+    """Four digits that count, and no exponent."""
+    places = 3 - floor(log10(number)) if number > 0 else 0
+    return f"{number:,.{min(max(places, 0), 6)}f}"
+
+
+def fitted(rows: Sequence[Sequence[str]], width: int | None, least_wanted: Sequence[str], left: int = 1) -> list[str]:
+    """Lines of a table without empty columns; of those that are least wanted, the first are left out until it fits.
+    The first `left` columns are aligned to the left.
+    """
+    width = width or get_terminal_size((120, 24)).columns
+    shown = [i for i in range(len(rows[0])) if i < left or any(row[i] for row in rows[1:])]
+    names = rows[0][:left]
+    for name in ("", *least_wanted):
+        shown = [i for i in shown if rows[0][i] != name or not name]
+        right = [k for k, i in enumerate(shown) if rows[0][i] not in names]
+        lines = table([[row[i] for i in shown] for row in rows], right)
+        if max(map(len, lines)) <= width:
+            break
+    return lines
