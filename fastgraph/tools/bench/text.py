@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, log10
 from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
 from ... import disturbance
@@ -28,7 +29,8 @@ def text(result: dict[str, Any], width: int | None = None) -> str:
     notes = [f"{row['name']}: {row['unavailable']}" for row in result["engines"] if "unavailable" in row]
     if said := disturbance.text(result["disturbance"]):
         notes.append(f"NOISY, figures mean little: {said}" if result["disturbance"]["noisy"] else said)
-    return "\n".join([head, *fitted([HEADS, *map(_cells, ran)], width, LEAST_WANTED, left=2), *notes])
+    lines = fitted([HEADS, *map(_cells, ran)], width, LEAST_WANTED, left=2)
+    return "\n".join([head, *lines, *wrapped(notes, width)])
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ def fitted(rows: Sequence[Sequence[str]], width: int | None, least_wanted: Seque
     """Lines of a table without empty columns; of those that are least wanted, the first are left out until it fits.
     The first `left` columns are aligned to the left.
     """
-    width = width or get_terminal_size((120, 24)).columns
+    width = width or _columns()
     shown = [i for i in range(len(rows[0])) if i < left or any(row[i] for row in rows[1:])]
     names = rows[0][:left]
     for name in ("", *least_wanted):
@@ -71,3 +73,12 @@ def fitted(rows: Sequence[Sequence[str]], width: int | None, least_wanted: Seque
         if max(map(len, lines)) <= width:
             break
     return lines
+
+
+def wrapped(notes: Sequence[str], width: int | None) -> list[str]:
+    """Sentences as lines."""
+    return [line for note in notes for line in wrap(note, width or _columns(), break_long_words=False)]
+
+
+def _columns() -> int:
+    return get_terminal_size((120, 24)).columns
