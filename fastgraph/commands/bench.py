@@ -25,6 +25,7 @@ Measure models, and other engines on the same inputs in the same process, taking
   fastgraph bench a.onnx b.onnx --shape a.onnx:x=1,3,224,224 --shape b.onnx:x=8,3,64,64
   fastgraph bench net.onnx --cpu 3          on that CPU; --threads 2 --cpu 2,3
   fastgraph bench net.onnx --profile        time and multiply-adds of each step
+  fastgraph bench --diff old.json new.json  what got slower since; exit code 1 if something did, by more than 5 %
 
 With one thread, all run on one CPU. ratio = fastgraph's time / the engine's, the median over the rounds: below 1,
 fastgraph is faster; 95 %: where that median lies with such confidence. load: from the file to a model that is ready,
@@ -44,7 +45,7 @@ come with pip install 'fastgraph-runtime[bench]'
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
-    options.model(sub, many=True)
+    options.model(sub, many=True, least=0)
     options.threads(sub, 1, "1")
     sub.add_argument("--cpu", type=_cpus, default=(), metavar="N", help="the CPU to run on; several with commas")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
@@ -56,6 +57,9 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     warmup = "call each engine for so long before (default 0: a call before each burst)"
     sub.add_argument("--warmup", type=options.limit, default=0.0, metavar="SECONDS", help=warmup)
     options.feeding(sub, "[[FILE:]NAME=]FILE")
+    sub.add_argument("--diff", nargs=2, metavar=("OLD.json", "NEW.json"), help="compare two results of --json instead")
+    threshold = "with --diff: what a time may grow by (default 5 %%)"
+    sub.add_argument("--threshold", type=options.limit, default=5.0, metavar="PERCENT", help=threshold)
     sub.add_argument("--allow-noise", action="store_true", help="report, with a mark, what others disturbed too much")
     sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
     sub.add_argument("--history", metavar="FILE", help="add a line for each model there: see fastgraph history")
@@ -70,6 +74,10 @@ def command(args: argparse.Namespace) -> int:
     writable("--json", args.json)
     writable("--csv", args.csv)
     writable("--history", args.history)
+    if args.diff:
+        return _diff(args)
+    if not args.model:
+        raise InputError("which model? fastgraph bench MODEL ..., or --diff OLD.json NEW.json")
     against = _against(args)
     if args.cpu and len(set(args.cpu)) < args.threads:
         raise InputError(f"--cpu {','.join(map(str, args.cpu))}: {args.threads} threads need as many CPUs")
@@ -116,6 +124,20 @@ def _measure(
         if args.profile:
             show(profile.text(result["profile"], 1e3 * result["engines"][0]["p50_ms"]))
     return 0 if bench.agrees(result) else 1
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from ..tools.bench import diff
+
+    if args.model:
+        raise InputError(f"--diff takes two results, and measures nothing: leave {' '.join(args.model)} out")
+    old, new = args.diff
+    found = diff.diff(old, new, args.threshold / 100, args.allow_noise)
+    if args.json != "-":
+        show(diff.text(found))
+    if args.json:
+        _write(args.json, found)
+    return diff.exit_code(found)
 
 
 def _feeds(args: argparse.Namespace, path: str, model: Model, shapes: Shapes) -> dict[str, Any]:

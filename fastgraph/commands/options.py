@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from ..tools.preprocessing import Preprocessing
 
 
-def model(sub: argparse.ArgumentParser, many: bool = False) -> None:
-    sub.add_argument("model", metavar="MODEL", nargs="+" if many else None, help="a file or an .mlpackage")
+def model(sub: argparse.ArgumentParser, many: bool = False, least: int = 1) -> None:
+    count = None if not many else "+" if least else "*"
+    sub.add_argument("model", metavar="MODEL", nargs=count, help="a file or an .mlpackage")
     opening(sub, many)
 
 
