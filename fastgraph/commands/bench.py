@@ -24,6 +24,7 @@ Measure models, and other engines on the same inputs in the same process, taking
   fastgraph bench *.onnx --against onnxruntime --seconds 10 --json results.json --csv results.csv
   fastgraph bench a.onnx b.onnx --shape a.onnx:x=1,3,224,224 --shape b.onnx:x=8,3,64,64
   fastgraph bench net.onnx --cpu 3          on that CPU; --threads 2 --cpu 2,3
+  fastgraph bench net.onnx --streams 4      inferences a second with 4 at the same time, and latencies under that load
   fastgraph bench net.onnx --profile        time and multiply-adds of each step
   fastgraph bench --diff old.json new.json  what got slower since; exit code 1 if something did, by more than 5 %
 
@@ -31,7 +32,9 @@ With one thread, all run on one CPU. ratio = fastgraph's time / the engine's, th
 fastgraph is faster; 95 %: where that median lies with such confidence. load: from the file to a model that is ready,
 first: its first inference, both with modules imported and fastgraph's cache filled. mJ: energy of an inference, where
 /sys/class/powercap can be read. difference = largest difference of outputs / largest output; of integer outputs the
-share of numbers that differ, and the largest difference. A narrow terminal shows fewer columns, --json and --csv all.
+share of numbers that differ, and the largest difference. --streams: fastgraph runs clones, onnxruntime one session,
+OpenVINO requests with its throughput hint, LiteRT interpreters, one a stream; ratio is of times, as without. A narrow
+terminal shows fewer columns, --json and --csv all.
 
 A round in which another program had the CPU for more than 1 % of an engine's time is thrown away, for all engines.
 When fewer than 5 are left, after twice the time that was asked for, the figures would be wrong: nothing is reported.
@@ -54,6 +57,8 @@ def arguments(sub: argparse.ArgumentParser) -> None:
         "--seconds", type=options.seconds, default=3.0, help="how long to measure each model (default 3)"
     )
     length.add_argument("--runs", type=options.positive, metavar="N", help="rounds to measure instead")
+    streams = "throughput of N clones at the same time, in a thread and on a CPU each"
+    sub.add_argument("--streams", type=options.positive, metavar="N", help=streams)
     warmup = "call each engine for so long before (default 0: a call before each burst)"
     sub.add_argument("--warmup", type=options.limit, default=0.0, metavar="SECONDS", help=warmup)
     options.feeding(sub, "[[FILE:]NAME=]FILE")
@@ -79,10 +84,7 @@ def command(args: argparse.Namespace) -> int:
     if not args.model:
         raise InputError("which model? fastgraph bench MODEL ..., or --diff OLD.json NEW.json")
     against = _against(args)
-    if args.cpu and len(set(args.cpu)) < args.threads:
-        raise InputError(f"--cpu {','.join(map(str, args.cpu))}: {args.threads} threads need as many CPUs")
-    with bench.pinned(args.threads, args.cpu):  # an error now, if it can't be
-        pass
+    _placed(args)
     results: list[dict[str, Any]] = []
     code, failed = each_file(args, lambda path, shapes: _measure(args, path, shapes, against, results))
     means = {name: bench.geomean(results, name) for name in against}
@@ -111,8 +113,13 @@ def _measure(
     if args.profile:
         model.run(inputs)
         plan = model.plan  # where a saved program has no graph to make it of, that is said first
-    length = {"seconds": args.seconds, "rounds": args.runs, "warmup": args.warmup}
-    result = bench.compare(path, inputs, against, cpus=args.cpu, samples=args.samples, **length, **how)
+    length = {"seconds": args.seconds, "rounds": args.runs}
+    if args.streams:
+        tier = {"isa": args.isa, "function": args.function}
+        result = bench.throughput(path, inputs, against, args.streams, cpus=args.cpu, **length, **tier)
+    else:
+        length |= {"warmup": args.warmup}
+        result = bench.compare(path, inputs, against, cpus=args.cpu, samples=args.samples, **length, **how)
     if not args.allow_noise and bench.agrees(result):
         bench.refuse(result)
     results.append(result)
@@ -124,6 +131,19 @@ def _measure(
         if args.profile:
             show(profile.text(result["profile"], 1e3 * result["engines"][0]["p50_ms"]))
     return 0 if bench.agrees(result) else 1
+
+
+def _placed(args: argparse.Namespace) -> None:
+    """InputError when the threads or streams can't run as is asked for."""
+    from ..tools import bench
+
+    if args.streams and (args.threads > 1 or args.profile or args.samples or args.warmup):
+        raise InputError("--streams have one thread each: leave --threads, --profile, --samples and --warmup out")
+    count, what = (args.streams, "streams") if args.streams else (args.threads, "threads")
+    if args.cpu and len(set(args.cpu)) < count:
+        raise InputError(f"--cpu {','.join(map(str, args.cpu))}: {count} {what} need as many CPUs")
+    with bench.pinned(count, args.cpu):
+        pass
 
 
 def _diff(args: argparse.Namespace) -> int:

@@ -8,12 +8,12 @@ all engines, so the ratio of two is the median of the rounds' ratios. Disturbed 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,16 @@ MIN_ROUNDS = 5
 """Undisturbed rounds that a ratio needs."""
 PATIENCE = 2
 """Multiple of the requested time or rounds after which to stop waiting for undisturbed rounds."""
+
+
+class HasUsage(Protocol):
+    """A round: the usage of each engine's burst."""
+
+    @property
+    def usage(self) -> tuple[disturbance.Usage, ...]: ...
+
+
+Watched = TypeVar("Watched", bound=HasUsage)
 
 
 @dataclass(frozen=True)
@@ -91,19 +101,27 @@ def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None
     for engine in engines:
         _warm(engine, warmup)
     lengths, folders = [_length(engine) for engine in engines], energy.packages()
-    done: list[Round] = []
-    begun, clean = perf_counter(), 0
-    while _goes_on(clean, len(done), perf_counter() - begun, seconds, rounds):
-        done.append(_round(engines, lengths, len(done), folders))
-        clean += not disturbance.disturbed(done[-1].usage)
-    usage, needed = [each.usage for each in done], min(rounds or MIN_ROUNDS, MIN_ROUNDS)
-    kept = [done[i] for i in disturbance.kept(usage, needed)]
+    kept, shares, report = repeated(lambda turn: _round(engines, lengths, turn, folders), seconds, rounds)
     return Measured(
         [list(bursts) for bursts in zip(*(each.bursts for each in kept), strict=True)],
         [_a_call(kept, i) for i in range(len(engines))],
-        [disturbance.shares(used) for used in zip(*usage, strict=True)],
-        disturbance.report(usage, needed),
+        shares,
+        report,
     )
+
+
+def repeated(
+    one: Callable[[int], Watched], seconds: float, rounds: int | None
+) -> tuple[list[Watched], list[dict[str, float]], dict[str, Any]]:
+    """Rounds that `one` makes, given how many there were: those that count; of all, shares by engine and a report."""
+    done: list[Watched] = []
+    begun, clean = perf_counter(), 0
+    while _goes_on(clean, len(done), perf_counter() - begun, seconds, rounds):
+        done.append(one(len(done)))
+        clean += not disturbance.disturbed(done[-1].usage)
+    usage, needed = [each.usage for each in done], min(rounds or MIN_ROUNDS, MIN_ROUNDS)
+    kept = [done[i] for i in disturbance.kept(usage, needed)]
+    return kept, [disturbance.shares(used) for used in zip(*usage, strict=True)], disturbance.report(usage, needed)
 
 
 def _a_call(rounds: Sequence[Round], i: int) -> float | None:

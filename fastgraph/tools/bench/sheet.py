@@ -7,11 +7,11 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-KNOWN = ("model", "isa", "threads", "cpu", "rounds")
+KNOWN = ("model", "isa", "threads", "streams", "cpu", "rounds")
 FIGURES = (
     "name", "version", "calls", "min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "load_ms", "first_ms",
-    "joules", "ratio", "ratio_low", "ratio_high", "difference", "unequal", "steps", "agrees", "cpu_share", "lost_share",
-    "unavailable",
+    "joules", "per_second", "ratio", "ratio_low", "ratio_high", "difference", "unequal", "steps", "agrees",
+    "cpu_share", "lost_share", "unavailable",
 )  # fmt: skip
 
 
@@ -21,7 +21,7 @@ def sheet(results: Sequence[dict[str, Any]]) -> str:
     writer = csv.DictWriter(out, (*KNOWN, "noisy", *FIGURES), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for result in results:
-        known = {key: result[key] for key in KNOWN} | {"noisy": result["disturbance"]["noisy"]}
+        known = {key: result.get(key) for key in KNOWN} | {"noisy": result["disturbance"]["noisy"]}
         for row in result["engines"]:
             low, high = row.get("ratio_interval") or (None, None)
             writer.writerow(known | row | {"ratio_low": low, "ratio_high": high})

@@ -13,9 +13,10 @@ from ...text import table
 
 LEGEND = "ratio: fastgraph's time / the engine's; below 1, fastgraph is faster"
 HEADS = (
-    "engine", "version", "calls", "min ms", "mean ms", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "load ms", "first ms",
-    "mJ", "ratio", "95 %", "difference",
+    "engine", "version", "calls", "a second", "min ms", "mean ms", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "load ms",
+    "first ms", "mJ", "ratio", "95 %", "difference",
 )  # fmt: skip
+TIMES = ("min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "load_ms", "first_ms")
 LEAST_WANTED = ("calls", "mean ms", "p95 ms", "version", "min ms", "first ms", "p90 ms", "load ms", "mJ", "95 %")
 """Columns that are left out of a narrow terminal, in this order."""
 
@@ -23,7 +24,8 @@ LEAST_WANTED = ("calls", "mean ms", "p95 ms", "version", "min ms", "first ms", "
 def text(result: dict[str, Any], width: int | None = None) -> str:
     """A comparison as a table of as many columns as fit the terminal, or `width`."""
     cpu = "" if result["cpu"] is None else f" on CPU {result['cpu']}"
-    threads = f"{result['threads']} thread" + ("s" if result["threads"] > 1 else "")
+    what = "streams" if "streams" in result else "threads"
+    threads = f"{result[what]} {what if result[what] > 1 else what[:-1]}"
     head = f"{result['model']}: {result['isa']}, {threads}{cpu}, {result['rounds']} rounds"
     ran = [row for row in result["engines"] if "unavailable" not in row]
     notes = [f"{row['name']}: {row['unavailable']}" for row in result["engines"] if "unavailable" in row]
@@ -34,11 +36,12 @@ def text(result: dict[str, Any], width: int | None = None) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    times = (digits(row[key]) for key in ("min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"))
-    energy = "" if row["joules"] is None else digits(1e3 * row["joules"])
+    times = (digits(row[key]) if key in row else "" for key in TIMES)
+    energy = digits(1e3 * row["joules"]) if row.get("joules") is not None else ""
     ratio = f"{row['ratio']:.3f}" if "ratio" in row else ""
-    loads = digits(row["load_ms"]), digits(row["first_ms"])
-    return (row["name"], row["version"], str(row["calls"]), *times, *loads, energy, ratio, _interval(row), _gap(row))
+    rate = digits(row["per_second"]) if "per_second" in row else ""
+    known = row["name"], row["version"], str(row["calls"]), rate
+    return (*known, *times, energy, ratio, _interval(row), _gap(row))
 
 
 def _interval(row: dict[str, Any]) -> str:
