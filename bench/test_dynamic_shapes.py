@@ -21,7 +21,8 @@ from zoo.opened import WORDS, encoder, with_open_batch
 
 import fastgraph as fg
 from fastgraph import disturbance
-from fastgraph.tools.bench import TOLERANCE, pinned
+from fastgraph.tools.agreement import TOLERANCE
+from fastgraph.tools.bench import pinned
 
 Shape = tuple[int, ...]
 Feeds = Mapping[str, np.ndarray]

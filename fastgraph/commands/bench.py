@@ -3,98 +3,209 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..errors import InputError
 from . import options
-from .common import Shapes, as_json, each_file, granted, show, writable
+from .common import Shapes, addressed, as_json, each_file, granted, note, show, writable
+
+if TYPE_CHECKING:
+    from ..runtime.model import Model
 
 SUMMARY = "measure models, and other engines beside"
 DESCRIPTION = """\
 Measure models, and other engines on the same inputs in the same process, taking turns. Results are compared.
-With one thread, all run on one CPU. ratio = fastgraph's time / the engine's, the median over the rounds: below 1,
-fastgraph is faster. difference = largest difference of outputs / largest output; of integer outputs the share of
-numbers that differ, and the largest difference.
 
   fastgraph bench net.onnx --against onnxruntime,openvino
-  fastgraph bench net.tflite --against litert,openvino
-  fastgraph bench *.onnx --against onnxruntime --threads 2 --seconds 10 --json results.json
+  fastgraph bench net.tflite --against litert,openvino --input cat.jpg --warmup 1
+  fastgraph bench *.onnx --against onnxruntime --seconds 10 --json results.json --csv results.csv
+  fastgraph bench a.onnx b.onnx --shape a.onnx:x=1,3,224,224 --shape b.onnx:x=8,3,64,64
+  fastgraph bench net.onnx --cpu 3          on that CPU; --threads 2 --cpu 2,3
+  fastgraph bench net.onnx --streams 4      inferences a second with 4 at the same time, and latencies under that load
   fastgraph bench net.onnx --profile        time and multiply-adds of each step
+  fastgraph bench --diff old.json new.json  what got slower since; exit code 1 if something did, by more than 5 %
+
+With one thread, all run on one CPU. ratio = fastgraph's time / the engine's, the median over the rounds: below 1,
+fastgraph is faster; 95 %: where that median lies with such confidence. load: from the file to a model that is ready,
+first: its first inference, both with modules imported and fastgraph's cache filled. mJ: energy of an inference, where
+/sys/class/powercap can be read. difference = largest difference of outputs / largest output; of integer outputs the
+share of numbers that differ, and the largest difference. --streams: fastgraph runs clones, onnxruntime one session,
+OpenVINO requests with its throughput hint, LiteRT interpreters, one a stream; ratio is of times, as without. A narrow
+terminal shows fewer columns, --json and --csv all.
 
 A round in which another program had the CPU for more than 1 % of an engine's time is thrown away, for all engines.
 When fewer than 5 are left, after twice the time that was asked for, the figures would be wrong: nothing is reported.
 
 Exit code 1 when results disagree, 2 when a file could not be measured: the others are; 3 when other programs disturb
-too much: close them, or add --allow-noise. A --shape is for all files that have an input of that name. What an engine
-can't run is said. They come with pip install 'fastgraph-runtime[bench]'
+too much: close them, or add --allow-noise. Of several files each gets the --shapes and --inputs that name it (FILE:),
+and those of inputs that it has; inputs that nothing is given for are random. What an engine can't run is said. They
+come with pip install 'fastgraph-runtime[bench]'
 """
 
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
-    options.model(sub, many=True)
+    options.model(sub, many=True, least=0)
     options.threads(sub, 1, "1")
+    sub.add_argument("--cpu", type=_cpus, default=(), metavar="N", help="the CPU to run on; several with commas")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
     length = sub.add_mutually_exclusive_group()
     length.add_argument(
         "--seconds", type=options.seconds, default=3.0, help="how long to measure each model (default 3)"
     )
     length.add_argument("--runs", type=options.positive, metavar="N", help="rounds to measure instead")
+    streams = "throughput of N clones at the same time, in a thread and on a CPU each"
+    sub.add_argument("--streams", type=options.positive, metavar="N", help=streams)
+    warmup = "call each engine for so long before (default 0: a call before each burst)"
+    sub.add_argument("--warmup", type=options.limit, default=0.0, metavar="SECONDS", help=warmup)
+    options.feeding(sub, "[[FILE:]NAME=]FILE")
+    sub.add_argument("--diff", nargs=2, metavar=("OLD.json", "NEW.json"), help="compare two results of --json instead")
+    threshold = "with --diff: what a time may grow by (default 5 %%)"
+    sub.add_argument("--threshold", type=options.limit, default=5.0, metavar="PERCENT", help=threshold)
     sub.add_argument("--allow-noise", action="store_true", help="report, with a mark, what others disturbed too much")
     sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
     sub.add_argument("--history", metavar="FILE", help="add a line for each model there: see fastgraph history")
     sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
+    sub.add_argument("--samples", action="store_true", help="with every call in --json; without, medians of rounds")
+    sub.add_argument("--csv", metavar="FILE", help="also write a line for each model and engine there")
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..loading import load
-    from ..tools import bench, feeds, history, profile
-    from ..tools.engines import PEERS
+    from ..tools import bench, history
 
     writable("--json", args.json)
+    writable("--csv", args.csv)
     writable("--history", args.history)
+    if args.diff:
+        return _diff(args)
+    if not args.model:
+        raise InputError("which model? fastgraph bench MODEL ..., or --diff OLD.json NEW.json")
+    against = _against(args)
+    _placed(args)
+    results: list[dict[str, Any]] = []
+    code, failed = each_file(args, lambda path, shapes: _measure(args, path, shapes, against, results))
+    means = {name: bench.geomean(results, name) for name in against}
+    if results and args.json != "-":
+        _summary(results, means)
+    if args.history:
+        history.append(args.history, [history.record(result, bench.machine()) for result in results])
+    if args.csv:
+        Path(args.csv).write_text(bench.sheet(results), encoding="utf-8")
+    if args.json:
+        known = {"fastgraph": __version__, **bench.invocation(), "machine": bench.machine()}
+        _write(args.json, known | {"models": results, "failed": failed, "geomeans": means})
+    return code
+
+
+def _measure(
+    args: argparse.Namespace, path: str, shapes: Shapes, against: list[str], results: list[dict[str, Any]]
+) -> int:
+    """Measure a file, and print its table; the exit code."""
+    from ..loading import load
+    from ..tools import bench, profile
+
+    how = {"threads": args.threads, "isa": args.isa, "function": args.function}
+    model = load(path, shapes=shapes, **how)
+    inputs = _feeds(args, path, model, shapes)
+    if args.profile:
+        model.run(inputs)
+        plan = model.plan  # where a saved program has no graph to make it of, that is said first
+    length = {"seconds": args.seconds, "rounds": args.runs}
+    if args.streams:
+        tier = {"isa": args.isa, "function": args.function}
+        result = bench.throughput(path, inputs, against, args.streams, cpus=args.cpu, **length, **tier)
+    else:
+        length |= {"warmup": args.warmup}
+        result = bench.compare(path, inputs, against, cpus=args.cpu, samples=args.samples, **length, **how)
+    if not args.allow_noise and bench.agrees(result):
+        bench.refuse(result)
+    results.append(result)
+    if args.profile:
+        with bench.pinned(args.threads, args.cpu):
+            result["profile"] = profile.profile(plan)
+    if args.json != "-":
+        show(bench.text(result))
+        if args.profile:
+            show(profile.text(result["profile"], 1e3 * result["engines"][0]["p50_ms"]))
+    return 0 if bench.agrees(result) else 1
+
+
+def _placed(args: argparse.Namespace) -> None:
+    """InputError when the threads or streams can't run as is asked for."""
+    from ..tools import bench
+
+    if args.streams and (args.threads > 1 or args.profile or args.samples or args.warmup):
+        raise InputError("--streams have one thread each: leave --threads, --profile, --samples and --warmup out")
+    count, what = (args.streams, "streams") if args.streams else (args.threads, "threads")
+    if args.cpu and len(set(args.cpu)) < count:
+        raise InputError(f"--cpu {','.join(map(str, args.cpu))}: {count} {what} need as many CPUs")
+    with bench.pinned(count, args.cpu):
+        pass
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from ..tools.bench import diff
+
+    if args.model:
+        raise InputError(f"--diff takes two results, and measures nothing: leave {' '.join(args.model)} out")
+    old, new = args.diff
+    found = diff.diff(old, new, args.threshold / 100, args.allow_noise)
+    if args.json != "-":
+        show(diff.text(found))
+    if args.json:
+        _write(args.json, found)
+    return diff.exit_code(found)
+
+
+def _feeds(args: argparse.Namespace, path: str, model: Model, shapes: Shapes) -> dict[str, Any]:
+    """What --input gives for this file, and random arrays for all other inputs."""
+    from ..tools import feeds
+
+    shared, own = addressed(args.input, args.model)
+    if len(args.model) > 1:
+        names = [spec.name for spec in model.inputs]
+        shared = [text for text in shared if "=" not in text or any(text.startswith(f"{name}=") for name in names)]
+    how = options.preprocessing(args)
+    texts = [*shared, *own[path]]
+    given = feeds.read_inputs(texts, model, how, file=path, shapes=shapes, float_io=args.float_io, say=note)
+    known = {**shapes, **{name: array.shape for name, array in given.items()}}
+    granted(model.signature, known)
+    return feeds.random_feeds(model, known) | given
+
+
+def _against(args: argparse.Namespace) -> list[str]:
+    from ..tools.engines import PEERS
+
     against = [name for name in args.against.split(",") if name]
     for name in against:
         if name not in PEERS:
             raise InputError(f"--against {name}: the engines are {', '.join(PEERS)}")
-    results = []
+    return against
 
-    def measure(path: str, shapes: Shapes) -> int:
-        how = {"threads": args.threads, "isa": args.isa, "function": args.function}
-        model = load(path, shapes=shapes, **how)
-        granted(model.signature, shapes)
-        inputs = feeds.random_feeds(model, shapes)
-        if args.profile:
-            model.run(inputs)
-            plan = model.plan  # where a saved program has no graph to make it of, that is said first
-        result = bench.compare(path, inputs, against, seconds=args.seconds, rounds=args.runs, **how)
-        if not args.allow_noise and bench.agrees(result):
-            bench.refuse(result)
-        results.append(result)
-        if args.profile:
-            with bench.pinned(args.threads):
-                result["profile"] = profile.profile(plan)
-        if args.json != "-":
-            show(bench.text(result))
-            if args.profile:
-                show(profile.text(result["profile"], 1e3 * result["engines"][0]["p50_ms"]))
-        return 0 if bench.agrees(result) else 1
 
-    code, failed = each_file(args, measure)
-    means = {name: bench.geomean(results, name) for name in against}
-    if len(results) > 1 and args.json != "-":
-        said = ", ".join(f"{mean:.3f} to {name}" for name, mean in means.items() if mean is not None)
-        if said:
-            noisy = " (NOISY)" if any(result["disturbance"]["noisy"] for result in results) else ""
-            show(f"geometric mean of the ratios{noisy}: {said}")
-    if args.history:
-        history.append(args.history, [history.record(result, bench.machine()) for result in results])
-    if args.json:
-        known = {"fastgraph": __version__, "machine": bench.machine()}
-        report = as_json(known | {"models": results, "failed": failed, "geomeans": means})
-        if args.json == "-":
-            show(report)
-        else:
-            Path(args.json).write_text(report + "\n", encoding="utf-8")
-    return code
+def _summary(results: list[dict[str, Any]], means: Mapping[str, float | None]) -> None:
+    from ..tools import bench
+
+    known = [f"{mean:.3f} to {name}" for name, mean in means.items() if mean is not None]
+    if known and len(results) > 1:
+        noisy = " (NOISY)" if any(result["disturbance"]["noisy"] for result in results) else ""
+        show(f"geometric mean of the ratios{noisy}: {', '.join(known)}")
+    if known:
+        show(bench.LEGEND)
+
+
+def _write(place: str, found: Any) -> None:
+    if place == "-":
+        show(as_json(found))
+    else:
+        Path(place).write_text(as_json(found) + "\n", encoding="utf-8")
+
+
+def _cpus(text: str) -> tuple[int, ...]:
+    found = tuple(int(number) for number in text.split(",") if number.isdecimal())
+    if len(found) != len(text.split(",")):
+        raise argparse.ArgumentTypeError(f"expected the number of a CPU, or several with commas, found {text!r}")
+    return found

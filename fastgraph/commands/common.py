@@ -55,12 +55,12 @@ def granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
 
 
 def each_file(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -> tuple[int, dict[str, str]]:
-    """Run a command on each file with its shapes; errors are printed, and the next file follows. The greatest exit
-    code, and why files failed.
+    """Run a command on each file with its shapes, on those that are not there first; errors are printed, and the next
+    file follows. The greatest exit code, and why files failed.
     """
     shapes = _shapes_of(args)
     code, failed = 0, {}
-    for path in args.model:
+    for path in sorted(args.model, key=os.path.exists):
         try:
             code = max(code, command(path, shapes[path]))
         except BrokenPipeError:
@@ -72,16 +72,31 @@ def each_file(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -
     return code, failed
 
 
+def addressed(texts: Sequence[str], paths: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Of "[FILE:]NAME=..." those that name no file; those that do, without it, by file. A file is named by its path, or
+    by the last part of it.
+    """
+    shared: list[str] = []
+    own: dict[str, list[str]] = {path: [] for path in paths}
+    for text in texts:
+        heads = {f"{head}:": path for path in paths for head in (path, Path(path).name)}
+        found = max((head for head in heads if text.startswith(head)), key=len, default=None)
+        (shared if found is None else own[heads[found]]).append(text.removeprefix(found or ""))
+    return shared, own
+
+
 def _shapes_of(args: argparse.Namespace) -> dict[str, Shapes]:
-    """The shapes for each file: of several files, each takes those of inputs that it has. InputError when none has such
-    an input.
+    """The shapes for each file: those that name it, and of the others, where there are several files, those of inputs
+    that it has. InputError when none has such an input.
     """
     from ..tools import feeds, saved
 
-    shapes = feeds.parse_shapes(args.shape)
+    texts, addressees = addressed(args.shape, args.model)
+    own = {path: feeds.parse_shapes(each) for path, each in addressees.items()}
+    shapes = feeds.parse_shapes(texts)
     if len(args.model) == 1 or not shapes:
-        return dict.fromkeys(args.model, shapes)
-    found: dict[str, Shapes] = {}
+        return {path: shapes | each for path, each in own.items()}
+    found: dict[str, dict[str, tuple[int, ...]]] = {}
     for path in args.model:
         found[path] = {}
         with suppress(FastgraphError, MemoryError, OSError):  # said when its turn comes
@@ -90,7 +105,7 @@ def _shapes_of(args: argparse.Namespace) -> dict[str, Shapes]:
     unused = set(shapes).difference(*found.values())
     if unused:
         raise InputError(f"--shape {', '.join(sorted(unused))}: no model has an input of that name")
-    return found
+    return {path: found[path] | each for path, each in own.items()}
 
 
 def say(error: Exception) -> int:

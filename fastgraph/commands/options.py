@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..kernels.isa.tiers import BY_NAME, NUMPY
 
-
-def model(sub: argparse.ArgumentParser, many: bool = False) -> None:
-    sub.add_argument("model", metavar="MODEL", nargs="+" if many else None, help="a file or an .mlpackage")
-    opening(sub)
+if TYPE_CHECKING:
+    from ..tools.preprocessing import Preprocessing
 
 
-def opening(sub: argparse.ArgumentParser) -> None:
-    """How a file is loaded."""
-    shape = "shape of an input that the file leaves open; repeatable"
+def model(sub: argparse.ArgumentParser, many: bool = False, least: int = 1) -> None:
+    count = None if not many else "+" if least else "*"
+    sub.add_argument("model", metavar="MODEL", nargs=count, help="a file or an .mlpackage")
+    opening(sub, many)
+
+
+def opening(sub: argparse.ArgumentParser, many: bool = False) -> None:
+    """How a file is loaded, or how `many` are."""
+    shape = "shape of an input that the file leaves open; repeatable" + "; FILE:NAME=... is for one of the files" * many
     sub.add_argument("--function", metavar="NAME", help="which function of a Core ML program")
     sub.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224", help=shape)
     registers = "Python that calls fastgraph.register_custom_op; repeatable"
@@ -30,6 +35,30 @@ def isa(sub: argparse.ArgumentParser, tiers: Sequence[str] = (*BY_NAME, NUMPY.na
 
 def threads(sub: argparse.ArgumentParser, default: int | None, said: str) -> None:
     sub.add_argument("--threads", type=positive, default=default, metavar="N", help=f"default: {said}")
+
+
+def feeding(sub: argparse.ArgumentParser, name: str = "[NAME=]FILE") -> None:
+    """What is fed, and how images and floats become it."""
+    sub.add_argument("--input", action="append", default=[], metavar=name, help="what to feed; repeatable")
+    sub.add_argument("--float-io", action="store_true", help="floats in and out of quantized inputs and outputs")
+    pixels = "of the pixels 0..255 of an image; or one a channel: 123.7,116.3,103.5"
+    sub.add_argument("--mean", type=numbers, metavar="X", help=f"mean {pixels}")
+    sub.add_argument("--std", type=numbers, metavar="X", help="standard deviation, likewise")
+    sub.add_argument("--stored-pixels", action="store_true", help="the bytes of an image are what int8 inputs store")
+    sub.add_argument("--layout", choices=("NHWC", "NCHW"), help="where an image's channels are; default: by the shape")
+    sub.add_argument("--colors", choices=("RGB", "BGR"), help="the order of an image's channels; default RGB")
+    sub.add_argument("--rate", type=positive, metavar="HZ", help="samples a second that the model wants")
+
+
+def preprocessing(args: argparse.Namespace) -> Preprocessing:
+    """What `feeding` asks for."""
+    from ..tools.preprocessing import Preprocessing
+
+    scaled = args.mean or args.std or args.stored_pixels
+    return Preprocessing(
+        args.mean, args.std, args.stored_pixels, args.layout or "", args.colors or "", args.rate or 0,
+        "as given" if scaled else "",
+    )  # fmt: skip
 
 
 def numbers(text: str) -> list[float]:

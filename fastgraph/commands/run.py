@@ -38,16 +38,8 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
     options.model(sub)
     options.threads(sub, None, "the CPUs that this process may use")
-    sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
+    options.feeding(sub)
     sub.add_argument("--random", action="store_true", help="random arrays for the inputs that --input leaves out")
-    sub.add_argument("--float-io", action="store_true", help="floats in and out of quantized inputs and outputs")
-    pixels = "of the pixels 0..255 of an image; or one a channel: 123.7,116.3,103.5"
-    sub.add_argument("--mean", type=options.numbers, metavar="X", help=f"mean {pixels}")
-    sub.add_argument("--std", type=options.numbers, metavar="X", help="standard deviation, likewise")
-    sub.add_argument("--stored-pixels", action="store_true", help="the bytes of an image are what int8 inputs store")
-    sub.add_argument("--layout", choices=("NHWC", "NCHW"), help="where an image's channels are; default: by the shape")
-    sub.add_argument("--colors", choices=("RGB", "BGR"), help="the order of an image's channels; default RGB")
-    sub.add_argument("--rate", type=options.positive, metavar="HZ", help="samples a second that the model wants")
     sub.add_argument("--labels", metavar="FILE", help="names of classes, one a line: print the likeliest")
     sub.add_argument("--top", type=options.positive, default=5, metavar="N", help="how many of them (default 5)")
     sub.add_argument("--output", metavar="FILE.npz", help="where to write the outputs")
@@ -62,24 +54,19 @@ def command(args: argparse.Namespace) -> int:
 
     from ..loading import load
     from ..tools import feeds, labels, run, tensors
-    from ..tools.preprocessing import Preprocessing
 
     writable("--output", args.output)
     shapes = feeds.parse_shapes(args.shape)
     named = labels.read_labels(args.labels) if args.labels else None
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
-    wanted = Preprocessing(
-        args.mean, args.std, args.stored_pixels, args.layout or "", args.colors or "", args.rate or 0
-    )._replace(source="as given" if args.mean or args.std or args.stored_pixels else "")
-    given = feeds.read_inputs(
-        args.input, model, wanted, file=args.model, shapes=shapes, float_io=args.float_io, say=note
-    )
+    how = options.preprocessing(args)
+    given = feeds.read_inputs(args.input, model, how, file=args.model, shapes=shapes, float_io=args.float_io, say=note)
     if args.random:
         granted(model.signature, given)
         given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
     elif model.inputs and not given:
-        advice = " ".join(f"--input {spec.name}=FILE" for spec in model.inputs)
-        raise InputError(f"the model has inputs: feed them with {advice}, or use --random")
+        wanted = " ".join(f"--input {spec.name}=FILE" for spec in model.inputs)
+        raise InputError(f"the model has inputs: feed them with {wanted}, or use --random")
     outputs, seconds = run.run(model, given, args.repeat)
     top = None if named is None else labels.top_classes(outputs, model.outputs, named, args.top)
     if args.float_io:

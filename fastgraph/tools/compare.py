@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import FastgraphError, InputError
 from ..runtime.model import Model
-from . import bench, feeds, pairing, sides
+from . import agreement, feeds, pairing, sides
 from .layers import Layer, inner, layers
 from .pairing import Figures, Pair, arranged
 from .sides import Arrays, Side
@@ -114,7 +114,7 @@ def compare(
     number = max(range(len(tried)), key=lambda i: (tried[i][0], -i))
     inputs, partners = chosen[number], tried[number][1]
     rounded = sides.is_rounded(one) or sides.is_rounded(two)
-    limits = limits or (Limits(snr=SNR) if rounded else Limits(rtol=bench.TOLERANCE))
+    limits = limits or (Limits(snr=SNR) if rounded else Limits(rtol=agreement.TOLERANCE))
     fed_b = [sides.fed(one, two, inputs, sizes, draw) for draw in draws]
     arrays = [(one.run(x) if i else before, two.run(y)) for i, (x, y) in enumerate(zip(draws, fed_b, strict=True))]
     outputs = [_compared(pair, arrays, limits) for pair in partners]

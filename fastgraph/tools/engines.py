@@ -90,6 +90,10 @@ def onnxruntime(path: str, feeds: Feeds, threads: int, rewrites: bool = True) ->
 
     `rewrites`: whether it may change the graph, which takes some roundings out of quantized networks.
     """
+    return _bound(_session(path, threads, rewrites), feeds)
+
+
+def _session(path: str, threads: int, rewrites: bool = True) -> Any:
     ort = _import("onnxruntime")
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
@@ -97,7 +101,11 @@ def onnxruntime(path: str, feeds: Feeds, threads: int, rewrites: bool = True) ->
     options.log_severity_level = 3
     if not rewrites:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def _bound(session: Any, feeds: Feeds) -> Engine:
+    """A session with inputs and outputs bound; several bindings of one may run at the same time."""
     kept = {name: np.ascontiguousarray(array) for name, array in feeds.items()}
     binding = session.io_binding()
     for name, array in kept.items():
@@ -108,11 +116,16 @@ def onnxruntime(path: str, feeds: Feeds, threads: int, rewrites: bool = True) ->
     def call() -> None:
         session.run_with_iobinding(binding)
 
-    return Engine("onnxruntime", ort.__version__, call, lambda: session.run(None, kept))
+    return Engine("onnxruntime", version("onnxruntime"), call, lambda: session.run(None, kept))
 
 
 def openvino(path: str, feeds: Feeds, threads: int) -> Engine:
-    """One infer request with shared inputs and outputs, tuned for latency, float32 kept float32."""
+    """One infer request, tuned for latency."""
+    return _requests(path, feeds, threads, 1, "LATENCY")[0]
+
+
+def _requests(path: str, feeds: Feeds, threads: int, count: int, hint: str) -> list[Engine]:
+    """Infer requests of one model, a stream each, with shared inputs and outputs, float32 kept float32."""
     ov = _import("openvino")
     core = ov.Core()
     model = core.read_model(path)
@@ -120,15 +133,19 @@ def openvino(path: str, feeds: Feeds, threads: int) -> Engine:
     model.reshape({port: list(array.shape) for port, array in zip(model.inputs, arrays, strict=True)})
     config = {
         "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
-        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": count,
+        "PERFORMANCE_HINT": hint,
         "INFERENCE_PRECISION_HINT": "f32",
         "ENABLE_CPU_PINNING": False,
     }
-    request = core.compile_model(model, "CPU", config).create_infer_request()
+    compiled = core.compile_model(model, "CPU", config)
+    return [_request(ov, compiled.create_infer_request(), arrays) for _ in range(count)]
+
+
+def _request(ov: Any, request: Any, arrays: Sequence[np.ndarray]) -> Engine:
     for i, array in enumerate(arrays):
         request.set_input_tensor(i, ov.Tensor(np.ascontiguousarray(array), shared_memory=True))
-    outputs = range(len(model.outputs))
+    outputs = range(len(request.model_outputs))
 
     def results() -> list[np.ndarray]:
         request.infer(share_outputs=True)
@@ -167,6 +184,26 @@ def litert(path: str, feeds: Feeds, threads: int) -> Engine:
     return Engine("litert", version("ai-edge-litert"), interpreter.invoke, results, refresh=fill)
 
 
+def fastgraph_streams(path: str, feeds: Feeds, count: int, **options: Any) -> list[Engine]:
+    """Clones of one model: they share constants and code."""
+    own = fastgraph(path, feeds, 1, **options)
+    return [own, *(loaded(own.model.clone(), feeds) for _ in range(count - 1))]
+
+
+def _onnxruntime_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
+    """One session of one thread, which many may call."""
+    session = _session(path, 1)
+    return [_bound(session, feeds) for _ in range(count)]
+
+
+def _openvino_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
+    return _requests(path, feeds, count, count, "THROUGHPUT")
+
+
+def _litert_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
+    return [litert(path, feeds, 1) for _ in range(count)]
+
+
 def _in_order(feeds: Feeds, names: Sequence[Set[str]]) -> list[np.ndarray]:
     """The feeds in the order of an engine's inputs, by `names`; in their own order where the engine has other names."""
     found = [array for known in names for name, array in feeds.items() if name in known]
@@ -179,6 +216,13 @@ PEERS: dict[str, Callable[[str, Feeds, int], Engine]] = {
     "litert": litert,
 }
 
+STREAMS: dict[str, Callable[[str, Feeds, int], list[Engine]]] = {
+    "onnxruntime": _onnxruntime_streams,
+    "openvino": _openvino_streams,
+    "litert": _litert_streams,
+}
+"""So many engines that may run at the same time, each in a thread of its own, as its documentation advises."""
+
 
 AS_WRITTEN: dict[str, Callable[[str, Feeds, int], Engine]] = {"onnxruntime": partial(onnxruntime, rewrites=False)}
 """Peers that can be set to compute exactly what the file says, without approximations."""
@@ -189,17 +233,24 @@ def peer(name: str, path: str, feeds: Feeds, threads: int, as_written: bool = Fa
 
     Unavailable, with the reason, when it is not installed or refuses the model.
     """
+    make = AS_WRITTEN.get(name, PEERS[name]) if as_written else PEERS[name]
+    return tried(path, lambda: [make(path, feeds, threads)])[0]
+
+
+def tried(path: str, make: Callable[[], list[Engine]]) -> list[Engine]:
+    """What `make` gives, warmed up. Unavailable, with the reason, when it refuses."""
     if saved_in(path):
         raise Unavailable(f"reads no saved programs: give the file that {path} was made of")
     try:
-        engine = (AS_WRITTEN.get(name, PEERS[name]) if as_written else PEERS[name])(path, feeds, threads)
-        engine.call()
+        engines = make()
+        for engine in engines:
+            engine.call()
     except Unavailable:
         raise
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
         raise Unavailable(f"can't run this model: {type(error).__name__}: {first}") from error
-    return engine
+    return engines
 
 
 def _import(module: str) -> Any:

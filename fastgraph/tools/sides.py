@@ -13,7 +13,7 @@ from ..ir.quantization import to_real, to_stored
 from ..loading import load
 from ..runtime.feeds import widened
 from ..runtime.model import Model, TensorSpec
-from . import bench, feeds, pairing
+from . import agreement, feeds, pairing
 from .engines import PEERS, Unavailable, peer
 from .pairing import Pair, Sizes, arranged
 
@@ -77,7 +77,7 @@ def is_rounded(side: Side) -> bool:
     if any(spec.quantization is not None for spec in (*side.inputs, *side.outputs)):
         return True
     try:
-        return bench.is_hybrid(side.loaded.graph)
+        return agreement.is_hybrid(side.loaded.graph)
     except InputError:
         return False
 

@@ -26,7 +26,7 @@ from ..runtime.feeds import widened, without_overlap
 from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
-from . import bench
+from . import agreement
 from .differences import difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
@@ -222,12 +222,12 @@ def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[O
     except Unavailable as error:
         raise Unavailable(f"{name}: {error}") from error
     ours, theirs = [widened(y) for y in model.run(dict(feeds)).values()], engine.results()
-    most = bench.HYBRID_TOLERANCE if bench.is_hybrid(model.graph) else bench.TOLERANCE
+    most = agreement.HYBRID_TOLERANCE if agreement.is_hybrid(model.graph) else agreement.TOLERANCE
     found = []
     for spec, mine, other in zip(model.outputs, ours, theirs, strict=True):
-        row = bench.compared([mine], [other], [spec], most)
+        row = agreement.compared([mine], [other], [spec], most)
         quantized = spec.quantization is not None and spec.dtype is not None
-        allowed = bench.QUANTIZED_TOLERANCE * (256**spec.dtype.itemsize - 1) if quantized else most  # type: ignore[union-attr]
+        allowed = agreement.QUANTIZED_TOLERANCE * (256**spec.dtype.itemsize - 1) if quantized else most  # type: ignore[union-attr]
         gap = float(row["steps"] if quantized else row["difference"])
         found.append(OutputCheck(spec.name, f"{engine.name} {engine.version}", gap, allowed, bool(row["agrees"])))
     return found

@@ -13,10 +13,12 @@ import pytest
 import fastgraph as fg
 from fastgraph import disturbance
 from fastgraph.cli import main
+from fastgraph.commands.common import addressed
 from fastgraph.demo import MODEL, held_out
 from fastgraph.ir import Quantization
 from fastgraph.runtime.model import TensorSpec
-from fastgraph.tools import bench, engines, profile
+from fastgraph.tools import agreement, bench, engines, profile
+from fastgraph.tools.bench import comparison, rounds
 from fastgraph.tools.engines import Engine
 
 DIGITS = str(MODEL)
@@ -105,7 +107,81 @@ def test_profile_has_a_time_for_each_step(capsys: Any) -> None:
     ],
 )
 def test_difference(found: list[float], expected: list[float], gap: float) -> None:
-    assert bench.difference([np.array(found)], [np.array(expected)]) == gap
+    assert agreement.difference([np.array(found)], [np.array(expected)]) == gap
+
+
+def test_what_is_fed_and_what_is_written(tmp_path: Path, monkeypatch: Any) -> None:
+    """Several files, each with its own array; every call of every round; a line for each engine."""
+    fed: list[Any] = []
+    monkeypatch.setattr("fastgraph.tools.bench.compare", lambda path, feeds, *_, **how: fed.append(feeds) or result)
+    other = tmp_path / "other.onnx"
+    other.write_bytes(MODEL.read_bytes())
+    images = held_out()[0][:2]
+    for i, image in enumerate(images):
+        np.save(tmp_path / f"{i}.npy", image)
+    result = comparison.compare(DIGITS, {"image": images[0]}, [], rounds=1, samples=True)
+    sheet, file = tmp_path / "x.csv", tmp_path / "x.json"
+    argv = ["--input", f"{other}:{tmp_path}/1.npy", "--input", f"digits.onnx:image={tmp_path}/0.npy", "--allow-noise"]
+    assert main(["bench", DIGITS, str(other), *argv, "--csv", str(sheet), "--json", str(file)]) == 0
+    for feeds, image in zip(fed, images, strict=True):
+        np.testing.assert_array_equal(feeds["image"], image)
+    assert len(sheet.read_text().splitlines()) == 3
+    written = json.loads(file.read_text())
+    own = written["models"][0]["engines"][0]
+    assert [len(burst) for burst in own["samples_ns"]] == [own["calls"] // len(own["samples_ns"])] * len(
+        own["samples_ns"]
+    )
+    assert len(own["medians_ms"]) == len(own["samples_ns"]) and own["load_ms"] > 0 and own["first_ms"] > 0
+    assert written["command"].startswith("fastgraph") and written["machine"]["versions"]["numpy"] == np.__version__
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU affinity on this platform")
+def test_cpus_are_chosen_or_refused(capsys: Any, monkeypatch: Any) -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    found = bench.compare(DIGITS, {"image": held_out()[0][0]}, [], rounds=1, cpus=allowed[:1])
+    assert found["cpu"] == allowed[0] and found["cpus"] == allowed[:1]
+    monkeypatch.setattr("fastgraph.loading.load", None)  # nothing is measured before that is said
+    assert main(["bench", DIGITS, "--cpu", "100000"]) == 2
+    assert "this process may use the CPUs" in capsys.readouterr().err
+    assert main(["bench", DIGITS, "--cpu", "0", "--threads", "2"]) == 2
+    assert "2 threads need as many CPUs" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["bench", DIGITS, "--cpu", "first"])
+
+
+def test_engines_are_warmed_up(monkeypatch: Any) -> None:
+    calls: list[float] = []
+    now = [0.0]
+    monkeypatch.setattr("fastgraph.tools.bench.rounds.perf_counter", lambda: now[0])
+
+    def call() -> None:
+        calls.append(now[0])
+        now[0] += 0.25
+
+    rounds._warm(Engine("a", "", call, list), 0.0)
+    assert not calls
+    rounds._warm(Engine("a", "", call, list), 2.0)
+    assert len(calls) == 8
+
+
+def test_each_engine_is_loaded_in_turns() -> None:
+    order: list[str] = []
+
+    def maker(name: str) -> Any:
+        def make() -> Engine:
+            order.append(name)
+            return Engine(name, "", lambda: None, list)
+
+        return make
+
+    found, times = comparison._loaded([maker("a"), maker("b"), maker("c")])
+    assert "".join(order) == "abcbcacab" and [each.name for each in found] == ["a", "b", "c"]
+    assert all(each.keys() == {"load_ms", "first_ms"} for each in times)
+
+
+def test_what_names_a_file_is_for_it_alone() -> None:
+    shared, own = addressed(["x=1", "b.onnx:x=2", "a/b.onnx:y:0=3", "z:0=4"], ["a/b.onnx", "c.onnx"])
+    assert shared == ["x=1", "z:0=4"] and own == {"a/b.onnx": ["x=2", "y:0=3"], "c.onnx": []}
 
 
 BYTES = TensorSpec("y", (2, 4), np.dtype(np.int8), Quantization((0.1,), (0,)))
@@ -116,16 +192,16 @@ def test_quantized_outputs_are_compared_by_steps(steps: int, agree: bool) -> Non
     found = np.full((2, 4), -100, np.int8)
     expected = found.copy()
     expected[0, 1] = -100 + steps
-    row = bench.compared([found], [expected], [BYTES])
+    row = agreement.compared([found], [expected], [BYTES])
     assert row == {"difference": 0.0, "unequal": (steps != 0) / 8, "steps": abs(steps), "agrees": agree}
 
 
 def test_quantized_outputs_of_other_types_disagree() -> None:
     found = np.zeros((2, 4), np.int8)
     for other in (found.astype(np.float32), found[:1]):
-        assert not bench.compared([found], [other], [BYTES])["agrees"]
+        assert not agreement.compared([found], [other], [BYTES])["agrees"]
     plain = TensorSpec("z", (1,), np.dtype(np.float32))
-    mixed = bench.compared([found, np.ones(1)], [found, np.full(1, 1.5)], [BYTES, plain])
+    mixed = agreement.compared([found, np.ones(1)], [found, np.full(1, 1.5)], [BYTES, plain])
     assert mixed["steps"] == 0 and mixed["difference"] == pytest.approx(1 / 3) and not mixed["agrees"]
 
 

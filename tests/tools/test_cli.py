@@ -168,7 +168,7 @@ def test_one_bad_file_does_not_lose_the_others(capsys: Any, tmp_path: Path, open
     assert "digits.onnx" in out and open_model in out and "bad.onnx" in err and "no/such.onnx" in err
     written = json.loads(report.read_text())
     assert [each["model"] for each in written["models"]] == [DIGITS, open_model]
-    assert list(written["failed"]) == [str(bad), "no/such.onnx"]
+    assert list(written["failed"]) == ["no/such.onnx", str(bad)], "what is not there is said first"
     assert main(["verify", str(bad), DIGITS, "--json"]) == 2
     assert [each["ok"] for each in json.loads(capsys.readouterr().out)] == [True]
 
@@ -176,6 +176,8 @@ def test_one_bad_file_does_not_lose_the_others(capsys: Any, tmp_path: Path, open
 def test_a_shape_is_for_the_files_that_have_the_input(capsys: Any, open_model: str) -> None:
     assert "no model has" in failure(capsys, "bench", DIGITS, open_model, "--runs", "1", "--shape", "z=2,3")
     assert open_model in failure(capsys, "bench", open_model, "--runs", "1", "--shape", "z=2,3")
+    named = failure(capsys, "bench", open_model, "--runs", "1", "--shape", f"{open_model}:z=2,3")
+    assert "'z'" in named, "that file has no such input"
 
 
 def test_where_nothing_can_be_written_is_said_first(capsys: Any, tmp_path: Path, monkeypatch: Any) -> None:

@@ -18,6 +18,7 @@ from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.disturbance import Usage, disturbed, report
 from fastgraph.tools import bench, engines
+from fastgraph.tools.bench import comparison, rounds
 from fastgraph.tools.engines import Engine
 
 DIGITS = str(MODEL)
@@ -74,10 +75,10 @@ def test_usage_is_the_engines_own(script: Script) -> None:
     """Also where the order has turned."""
     script(chain([QUIET, QUIET], repeat(BUSY)))
     calls: list[str] = []
-    first, second = bench._round([engine(calls, "a"), engine(calls, "b")], [1, 3], 1).usage
+    first, second = rounds._round([engine(calls, "a"), engine(calls, "b")], [1, 3], 1).usage
     assert calls == ["b"] * 4 + ["a"] * 2 and first == second == QUIET
     script(iter([BUSY, QUIET]))
-    assert bench._round([engine(calls, "a"), engine(calls, "b")], [1, 3], 1).usage == (QUIET, BUSY)
+    assert rounds._round([engine(calls, "a"), engine(calls, "b")], [1, 3], 1).usage == (QUIET, BUSY)
 
 
 @pytest.mark.parametrize("rounds, tried, needed", [(1, 10, 1), (3, 10, 3), (20, 40, 5)])
@@ -93,7 +94,7 @@ def test_too_few_are_all_kept_and_marked(script: Script, rounds: int, tried: int
      (5, 9, 3.1, False), (4, 99, 6.1, False), (4, 4, 6.1, True)],
 )  # fmt: skip
 def test_it_waits_for_quiet_rounds_twice_as_long(clean: int, tried: int, elapsed: float, more: bool) -> None:
-    assert bench._goes_on(clean, tried, elapsed, 3.0, None) == more
+    assert rounds._goes_on(clean, tried, elapsed, 3.0, None) == more
 
 
 def test_a_busy_machine_is_refused(capsys: Any, script: Script, tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_a_busy_machine_is_refused(capsys: Any, script: Script, tmp_path: Path) 
 
 
 def test_threads_that_disturb_one_another_are_told_from_programs(monkeypatch: Any) -> None:
-    monkeypatch.setattr(bench, "default_threads", lambda: 2)
+    monkeypatch.setattr(comparison, "default_threads", lambda: 2)
     for threads, advice in ((1, "Close other programs"), (1000, "1000 threads share 2 CPUs: take fewer")):
         with pytest.raises(bench.NotMeasurable, match=f"{advice}, or add --allow-noise"):
             bench.refuse({"model": "a", "threads": threads, "disturbance": report([[BUSY]], 1)})

@@ -11,7 +11,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.cli import main
-from fastgraph.tools.bench import is_hybrid
+from fastgraph.tools.agreement import is_hybrid
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 MODELS = SHARED / "tflite"

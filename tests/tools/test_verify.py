@@ -24,7 +24,7 @@ from fastgraph.plan.lower.registry import LOWERINGS, Lowering
 from fastgraph.runtime import stepwise
 from fastgraph.runtime.model import Model
 from fastgraph.tools import verify
-from fastgraph.tools.bench import HYBRID_TOLERANCE
+from fastgraph.tools.agreement import HYBRID_TOLERANCE
 from fastgraph.tools.engines import Unavailable
 from tests.circle.write import Model as Tflite
 from tests.nets import F32, I64, Net, feeds_for

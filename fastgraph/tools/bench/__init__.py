@@ -1,0 +1,15 @@
+"""`fastgraph bench`: engines measured in turns, and what is made of it."""
+
+from __future__ import annotations
+
+from .comparison import NotMeasurable, agrees, compare, geomean, refuse
+from .environment import invocation, machine
+from .rounds import measure, pinned
+from .sheet import sheet
+from .streams import throughput
+from .text import LEGEND, text
+
+__all__ = (
+    "LEGEND", "NotMeasurable", "agrees", "compare", "geomean", "invocation", "machine", "measure", "pinned", "refuse",
+    "sheet", "text", "throughput",
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""Where, and how, a measurement was made."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ...kernels.isa.tiers import usable
+
+SYSTEM = Path("/sys/devices/system/cpu")
+PACKAGES = ("numpy", "numba", "llvmlite", "onnxruntime", "openvino", "ai-edge-litert")
+
+
+def machine() -> dict[str, Any]:
+    """`cpu`, its name; its usable `tiers`; `cpus`, how many; `governor`, `turbo`, and `mhz` with the current, least and
+    greatest frequency, where the system tells them, else None; `hypervisor`, whether there is one (None: not known);
+    `memory_bytes`; `system`, `python`, and `versions` of the packages that count.
+    """
+    known = _cpuinfo()
+    return {
+        "cpu": known.get("model name") or platform.processor(),
+        "tiers": [tier.name for tier in usable()],
+        "cpus": os.cpu_count(),
+        "governor": _read("cpu0/cpufreq/scaling_governor"),
+        "turbo": _turbo(),
+        "mhz": _mhz(known),
+        "hypervisor": "hypervisor" in known["flags"].split() if "flags" in known else None,
+        "memory_bytes": _memory(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": _versions(),
+    }
+
+
+def invocation() -> dict[str, Any]:
+    """`date` (UTC), the `command` line, and the `variables` FASTGRAPH_* that are set."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": shlex.join(["fastgraph", *sys.argv[1:]]),
+        "variables": {name: text for name, text in sorted(os.environ.items()) if name.startswith("FASTGRAPH_")},
+    }
+
+
+def _cpuinfo() -> dict[str, str]:
+    """Of the first CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
+    except OSError:
+        return {}
+    return {name.strip(): text.strip() for name, _, text in (line.partition(":") for line in lines)}
+
+
+def _read(name: str) -> str | None:
+    try:
+        return (SYSTEM / name).read_text().strip()
+    except OSError:
+        return None
+
+
+def _turbo() -> bool | None:
+    off, boost = _read("intel_pstate/no_turbo"), _read("cpufreq/boost")
+    return off == "0" if off is not None else boost == "1" if boost is not None else None
+
+
+def _mhz(known: dict[str, str]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for what, name in (("now", "scaling_cur_freq"), ("min", "cpuinfo_min_freq"), ("max", "cpuinfo_max_freq")):
+        khz = _read(f"cpu0/cpufreq/{name}")
+        found[what] = int(khz) / 1e3 if khz and khz.isdecimal() else None
+    if found["now"] is None:
+        with suppress(ValueError, KeyError):
+            found["now"] = float(known["cpu MHz"])
+    return found
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

@@ -1,0 +1,28 @@
+"""Comparisons as a spreadsheet: a line for each model and engine."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+KNOWN = ("model", "isa", "threads", "streams", "cpu", "rounds")
+FIGURES = (
+    "name", "version", "calls", "min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "load_ms", "first_ms",
+    "joules", "per_second", "ratio", "ratio_low", "ratio_high", "difference", "unequal", "steps", "agrees",
+    "cpu_share", "lost_share", "unavailable",
+)  # fmt: skip
+
+
+def sheet(results: Sequence[dict[str, Any]]) -> str:
+    """CSV: columns of the model, `noisy`, and those of the engine; what is not known is empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, (*KNOWN, "noisy", *FIGURES), extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for result in results:
+        known = {key: result.get(key) for key in KNOWN} | {"noisy": result["disturbance"]["noisy"]}
+        for row in result["engines"]:
+            low, high = row.get("ratio_interval") or (None, None)
+            writer.writerow(known | row | {"ratio_low": low, "ratio_high": high})
+    return out.getvalue()

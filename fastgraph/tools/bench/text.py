@@ -1,0 +1,87 @@
+"""Comparisons as text, as wide as the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import Any
+
+from ... import disturbance
+from ...text import table
+
+LEGEND = "ratio: fastgraph's time / the engine's; below 1, fastgraph is faster"
+HEADS = (
+    "engine", "version", "calls", "a second", "min ms", "mean ms", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "load ms",
+    "first ms", "mJ", "ratio", "95 %", "difference",
+)  # fmt: skip
+TIMES = ("min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "load_ms", "first_ms")
+LEAST_WANTED = ("calls", "mean ms", "p95 ms", "version", "min ms", "first ms", "p90 ms", "load ms", "mJ", "95 %")
+"""Columns that are left out of a narrow terminal, in this order."""
+
+
+def text(result: dict[str, Any], width: int | None = None) -> str:
+    """A comparison as a table of as many columns as fit the terminal, or `width`."""
+    cpu = "" if result["cpu"] is None else f" on CPU {result['cpu']}"
+    what = "streams" if "streams" in result else "threads"
+    threads = f"{result[what]} {what if result[what] > 1 else what[:-1]}"
+    head = f"{result['model']}: {result['isa']}, {threads}{cpu}, {result['rounds']} rounds"
+    ran = [row for row in result["engines"] if "unavailable" not in row]
+    notes = [f"{row['name']}: {row['unavailable']}" for row in result["engines"] if "unavailable" in row]
+    if said := disturbance.text(result["disturbance"]):
+        notes.append(f"NOISY, figures mean little: {said}" if result["disturbance"]["noisy"] else said)
+    lines = fitted([HEADS, *map(_cells, ran)], width, LEAST_WANTED, left=2)
+    return "\n".join([head, *lines, *wrapped(notes, width)])
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    times = (digits(row[key]) if key in row else "" for key in TIMES)
+    energy = digits(1e3 * row["joules"]) if row.get("joules") is not None else ""
+    ratio = f"{row['ratio']:.3f}" if "ratio" in row else ""
+    rate = digits(row["per_second"]) if "per_second" in row else ""
+    known = row["name"], row["version"], str(row["calls"]), rate
+    return (*known, *times, energy, ratio, _interval(row), _gap(row))
+
+
+def _interval(row: dict[str, Any]) -> str:
+    interval = row.get("ratio_interval")
+    return f"{interval[0]:.3f}-{interval[1]:.3f}" if interval else ""
+
+
+def _gap(row: dict[str, Any]) -> str:
+    gap = f"{row['difference']:.1e}" if "difference" in row else ""
+    if "steps" in row:
+        gap = f"{row['unequal']:.2%}, {row['steps']}"
+    return gap if row.get("agrees", True) else f"{gap} DISAGREES"
+
+
+def digits(number: float) -> str:
+    """Four digits that count, and no exponent."""
+    places = 3 - floor(log10(number)) if number > 0 else 0
+    return f"{number:,.{min(max(places, 0), 6)}f}"
+
+
+def fitted(rows: Sequence[Sequence[str]], width: int | None, least_wanted: Sequence[str], left: int = 1) -> list[str]:
+    """Lines of a table without empty columns; of those that are least wanted, the first are left out until it fits.
+    The first `left` columns are aligned to the left.
+    """
+    width = width or _columns()
+    shown = [i for i in range(len(rows[0])) if i < left or any(row[i] for row in rows[1:])]
+    names = rows[0][:left]
+    for name in ("", *least_wanted):
+        shown = [i for i in shown if rows[0][i] != name or not name]
+        right = [k for k, i in enumerate(shown) if rows[0][i] not in names]
+        lines = table([[row[i] for i in shown] for row in rows], right)
+        if max(map(len, lines)) <= width:
+            break
+    return lines
+
+
+def wrapped(notes: Sequence[str], width: int | None) -> list[str]:
+    """Sentences as lines."""
+    return [line for note in notes for line in wrap(note, width or _columns(), break_long_words=False)]
+
+
+def _columns() -> int:
+    return get_terminal_size((120, 24)).columns
