@@ -44,7 +44,7 @@ def operators() -> str:
     lines = [
         "# Formats and operators", "",
         "Operators that have a rule here. Not every form of an operator need be supported by that: what is not is said",
-        "when the file is loaded. `fastgraph inspect --host FILE` says what of a file NumPy computes, since no kernel does.",
+        "when the file is loaded. `fastgraph inspect --host FILE` says what NumPy computes, since no kernel does.",
         "", text(), "",
     ]  # fmt: skip
     named = [(title, sorted(done)) for title, _, done in counts()]
