@@ -8,9 +8,9 @@ Measure = Callable[[Collection[str]], float]
 """The signal to noise, in dB, of the network with these nodes on integers."""
 
 
-def sensitivity(layers: Sequence[str], snr: Measure) -> list[tuple[float, str]]:
-    """(dB, layer) with that layer alone on integers, the worst first."""
-    return sorted((snr([name]), name) for name in layers)
+def sensitivity(layers: Sequence[str], others: Sequence[str], snr: Measure) -> list[tuple[float, str]]:
+    """(dB, layer) with that layer alone, and the other nodes, on integers, the worst first."""
+    return sorted((snr([name, *others]), name) for name in layers)
 
 
 def to_leave(layers: Sequence[str], others: Sequence[str], snr: Measure, wanted: float) -> tuple[list[str], float]:
@@ -20,7 +20,7 @@ def to_leave(layers: Sequence[str], others: Sequence[str], snr: Measure, wanted:
     reached = snr([*layers, *others])
     if reached >= wanted:
         return [], reached
-    ranked = [name for _, name in sensitivity(layers, snr)]
+    ranked = [name for _, name in sensitivity(layers, others, snr)]
     low, high, best = 1, len(ranked), snr(others)
     while low < high:
         middle = (low + high) // 2
