@@ -266,11 +266,9 @@ class InferenceSession(Session):
 
 def _outlined(source: str | bytes) -> Described:
     """What the file says; of a broken one what `load` will say is raised, which says more."""
-    from google.protobuf.message import DecodeError
-
     try:
         return describe(source)
-    except (DecodeError, FileNotFoundError, ValueError) as error:
+    except (FileNotFoundError, ValueError) as error:
         load(source)
         raise ModelError(f"not an ONNX model, or cut short ({error})") from None
 
