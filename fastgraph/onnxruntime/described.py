@@ -36,8 +36,14 @@ NO_VERSION = (1 << 63) - 1
 class ModelMetadata:
     """What the file's author wrote into it."""
 
-    def __init__(self, model: Message) -> None:
-        self.custom_metadata_map: dict[str, str] = {p.key: p.value for p in model.metadata_props}
+    custom_metadata_map: dict[str, str] = {}
+    producer_name = domain = description = graph_description = graph_name = ""
+    version = NO_VERSION
+
+    def __init__(self, model: Message | None = None) -> None:
+        if model is None:
+            return
+        self.custom_metadata_map = {p.key: p.value for p in model.metadata_props}
         self.producer_name, self.domain = model.producer_name, model.domain
         self.version = model.model_version if model.HasField("model_version") else NO_VERSION
         self.description, self.graph_description = model.doc_string, model.graph.doc_string
@@ -58,7 +64,7 @@ def describe(source: str | bytes) -> Described:
     nothing.
     """
     onnx = not saved_in(source) and kind_of(source) == "onnx"
-    return _described(*_outline(source)) if onnx else _described(message("ModelProto")(), set())
+    return _described(*_outline(source)) if onnx else Described([], [], [], ModelMetadata(), set())
 
 
 def _outline(source: str | bytes) -> tuple[Message, set[str]]:
@@ -74,17 +80,24 @@ def _outline(source: str | bytes) -> tuple[Message, set[str]]:
 
 def _without_weights(data: memoryview) -> tuple[Message, set[str]]:
     """ValueError where this is no message."""
+    from google.protobuf.message import DecodeError  # saved programs are run without it
+
     read = read_of(data)
-    model, rest, at = message("ModelProto")(), [], 0
+    model, rest, graphs, at = message("ModelProto")(), [], [], 0
     names: set[str] = set()
     for number, first, end in fields(read, 0, len(data)):
         if number == GRAPH:
             kept, names = _graph(data, first, end)
-            model.graph.MergeFromString(kept)
+            graphs.append(kept)
         elif number != 25:  # functions
             rest.append(bytes(data[at:end]))
         at = end
-    model.MergeFromString(b"".join(rest))
+    try:
+        model.MergeFromString(b"".join(rest))
+        for graph in graphs:
+            model.graph.MergeFromString(graph)
+    except DecodeError as error:
+        raise ValueError(str(error)) from None
     return model, names
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from ..errors import FastgraphError, MissingFileError, ModelError, RunTimeout, UnsupportedError
+from ..errors import FastgraphError, MissingFileError, ModelError, UnsupportedError
 from ..frontends.onnx.signatures import signature
 
 _CODES = """
@@ -121,15 +121,9 @@ def _unsupported(text: str) -> type[OrtError]:
     return NotImplemented if signature(named[2]) else InvalidGraph
 
 
-@contextmanager
-def running() -> Iterator[None]:
-    """Raises Fail, as onnxruntime does, where an operator can't be computed with what was fed."""
-    try:
-        yield
-    except RunTimeout:
-        raise
-    except FastgraphError as error:
-        raise Fail(f"Non-zero status code returned while running the model: {error}") from error
+def failed(error: FastgraphError) -> Fail:
+    """What onnxruntime raises where an operator can't be computed with what was fed."""
+    return Fail(f"Non-zero status code returned while running the model: {error}")
 
 
 _said: set[str] = set()

@@ -21,6 +21,7 @@ class Inputs:
         """`fixed`: initializers that the file would let callers replace."""
         self.args = {arg.name: arg for arg in args}
         self.fixed = {arg.name for arg in fixed}
+        self.fitted: dict[str, tuple[int, ...]] = {}  # the last shapes that were found to fit
         self.required = [arg.name for arg in args if not arg.type.startswith("optional")]
         self.elements = {arg.name: arg.type.removeprefix("tensor(").removesuffix(")") for arg in args}
         self.dtypes = {name: DTYPES.get(_NUMBERS.get(text, 0)) for name, text in self.elements.items()}
@@ -43,11 +44,12 @@ class Inputs:
                 value = value._value
             if type(value) is not np.ndarray or value.dtype != self.dtypes[name]:
                 value = self._converted(arg, value)
-            if type(value) is np.ndarray:
-                value = _fitting(arg, value)
+            if type(value) is np.ndarray and value.shape != self.fitted.get(name):
+                _check_shape(arg, value)
+                self.fitted[name] = value.shape
             feeds[name] = value
-        for name in self.args.keys() - feeds.keys():
-            feeds[name] = None
+        if len(feeds) < len(self.args):
+            feeds = dict.fromkeys(self.args) | feeds
         return feeds
 
     def _unknown(self, name: str) -> str:
@@ -82,13 +84,11 @@ def _held(value: np.ndarray, dtype: np.dtype) -> np.dtype:
     return value.dtype if value.dtype.kind == "V" or value.dtype.isbuiltin == 2 else dtype
 
 
-def _fitting(arg: NodeArg, array: np.ndarray) -> np.ndarray:
-    """The array. InvalidArgument unless its shape is one that the input has."""
+def _check_shape(arg: NodeArg, array: np.ndarray) -> None:
+    """InvalidArgument unless the shape is one that the input has."""
     wanted = arg.shape
-    if not arg.type.startswith("tensor("):
-        return array
-    if not wanted:  # a scalar, or any shape: onnxruntime takes arrays of one element for scalars
-        return array
+    if not arg.type.startswith("tensor(") or not wanted:  # a scalar is checked later, as it may be any of one element
+        return
     if array.ndim != len(wanted):
         raise InvalidArgument(
             f"Invalid rank for input: {arg.name} Got: {array.ndim} Expected: {len(wanted)} "
@@ -105,4 +105,3 @@ def _fitting(arg: NodeArg, array: np.ndarray) -> np.ndarray:
             + "".join(wrong)
             + " Please fix either the inputs/outputs or the model."
         )
-    return array

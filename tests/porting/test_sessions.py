@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -52,6 +54,11 @@ def test_a_saved_program_is_a_session(tmp_path):
     (name,) = (arg.name for arg in session.get_inputs())
     assert session.get_inputs()[0].type == "tensor(float)"
     assert session.run(None, {name: images[0]})[0].argmax() == labels[0]
+    code = (
+        "import sys, fastgraph.onnxruntime as ort; ort.InferenceSession(sys.argv[1]); "
+        "assert not {'google', 'numba'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "digits.fgm")], check=True, timeout=300)
 
 
 def test_denotations_give_dimensions():
