@@ -64,6 +64,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "commands": ("base", "fastgraph", "ir", "kernels.isa", "runtime", "loading", "demo", "tools"),
     "cli": ("base", "fastgraph", "commands"),
     "tflite": ("base", "frontends", "frontends.circle", "kernels.isa", "runtime", "loading"),
+    "backend": ("base", "frontends.onnx", "runtime", "loading"),
     "__main__": ("cli",),
 }  # fmt: skip
 """Each folder or module of `fastgraph`, and those that its modules may import. They stand before it, so there are no
