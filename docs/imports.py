@@ -66,7 +66,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "testing": ("base", "fastgraph", "plan", "runtime", "loading", "tools"),
     "commands": ("base", "fastgraph", "ir", "kernels.isa", "runtime", "loading", "demo", "tools"),
     "cli": ("base", "fastgraph", "commands"),
-    "tflite": ("base", "frontends", "frontends.circle", "kernels.isa", "runtime", "loading"),
+    "tflite": ("base", "ir", "frontends", "frontends.circle", "kernels.isa", "runtime", "loading"),
     "backend": ("base", "frontends.onnx", "runtime", "loading"),
     "__main__": ("cli",),
 }  # fmt: skip

@@ -20,7 +20,6 @@ F32 = np.float32
 README = Path(__file__).parents[2] / "README.md"
 
 EXCLUDED = {
-    "test_image_decoder_": (9, "the operator ImageDecoder, which needs decoders of image files"),
     "test_ai_onnx_ml_tree_ensemble_": (2, "ensembles of trees"),
     "test_gradient_": (2, "gradients, for training"),
     "test_bernoulli": (6, "numbers that are drawn at random"),
@@ -103,6 +102,7 @@ class Passed(unittest.TestResult):
 def test_the_suite_of_onnx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All tests for the CPU pass but those listed, and README says how many."""
     pytest.importorskip("ml_dtypes")
+    pytest.importorskip("PIL")  # ImageDecoder's
     monkeypatch.setenv("ONNX_HOME", str(tmp_path))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -325,6 +325,38 @@ def test_signatures_share_variables() -> None:
     alike(found[1], found[0])
 
 
+def test_a_signature_that_only_reads_sees_what_another_wrote() -> None:
+    m = Model()
+    m.op("ASSIGN_VARIABLE", [variable(m), (w := m.input((2,), name="w"))], [])
+    m.now["outputs"] = m.op("NEG", [w], [(2,)])
+    written_ = m.now["outputs"][0]
+    m.graph()
+    x = m.input((3, 2), name="x")
+    (weight,) = m.op("READ_VARIABLE", [variable(m)], [(2,)])
+    (y,) = m.op("MUL", [x, weight], [(3, 2)])
+    m.now["outputs"] = [y]
+    signatures = [signed("infer", 1, {"x": x}, {"y": y}), signed("train", 0, {"w": w}, {"done": written_})]
+    theirs, ours = both(written(m, signatures))
+    one = np.ones((3, 2), F32)
+    for value in ([1, 2], [3, 4]):
+        found = []
+        for interpreter in (theirs, ours):
+            interpreter.get_signature_runner("train")(w=np.array(value, F32))
+            found.append([interpreter.get_signature_runner("infer")(x=one) for _ in range(2)])
+        alike(found[1], found[0])
+        assert found[1][0]["y"].tolist() == [value] * 3
+
+
+def test_circle_files_are_read_too() -> None:
+    m = Model("circle")
+    (y,) = m.op("NEG", [m.input((2,), name="x")], [(2,)])
+    interpreter = tflite.Interpreter(model_content=m.bytes([y]))
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.array([1, 2], F32))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [-1, -2]
+
+
 def test_a_signature_takes_shapes_as_they_come() -> None:
     m = Model()
     x, y = m.input((1, 3), name="xx"), m.input((1, 3), name="yy")
