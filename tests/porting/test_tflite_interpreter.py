@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,33 @@ def test_extents_that_the_file_fixes_are_resized_too() -> None:
     for interpreter in (theirs, ours):
         interpreter.resize_tensor_input(x, [6, 6])
         assert outcome(interpreter.allocate_tensors) is RuntimeError and outcome(interpreter.invoke) is RuntimeError
+
+
+def test_operators_that_want_known_shapes_are_resized_too() -> None:
+    """MediaPipe's transposed convolution, SAME padding, which LiteRT lacks: a size gives what a file of it gives."""
+    w, bias = np.random.default_rng(0).normal(size=(2, 3, 3, 1)).astype(F32), np.zeros(2, F32)
+
+    def network(height: int) -> tflite.Interpreter:
+        m = Model()
+        x = m.input((1, height, 4, 1), name="x")
+        operands = [x, m.const(w), m.const(bias)]
+        shape = (1, 2 * height - height % 2, 8, 2)
+        custom = pack("<4i", 1, 2, 2, 0)
+        return tflite.Interpreter(
+            model_content=m.bytes(m.op("Convolution2DTransposeBias", operands, [shape], custom=custom))
+        )
+
+    resized = network(5)
+    for height in (6, 3, 5):
+        value = np.random.default_rng(1).normal(size=(1, height, 4, 1)).astype(F32)
+        found = []
+        for interpreter in (resized, network(height)):
+            interpreter.resize_tensor_input(0, value.shape)
+            interpreter.allocate_tensors()
+            interpreter.set_tensor(0, value)
+            interpreter.invoke()
+            found.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+        alike(*found)
 
 
 def test_inputs_hold_what_was_set_and_views_are_of_it() -> None:
