@@ -13,7 +13,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {"fastgraph": "fastgraph", "fastgraph.kernels": "kernels", "fastgraph.schemas": "schemas"}
 """Where the modules of a package lie in a checkout."""
 
-BASE = ("errors", "text", "room", "limits", "deadline", "disturbance", "locks", "cpus", "freedoms", "families", "named")
+BASE = (
+    "errors", "text", "room", "limits", "deadline", "disturbance", "locks", "cpus", "freedoms", "families", "named",
+    "scripts",
+)  # fmt: skip
 """Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""
 
 KERNELS = ("kernels.lang", "kernels.isa", "kernels.core")
@@ -64,7 +67,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "quantize": ("base", "runtime", "loading", "tools"),
     "commands": ("base", "fastgraph", "ir", "kernels.isa", "runtime", "loading", "demo", "tools", "quantize"),
     "cli": ("base", "fastgraph", "commands"),
-    "tflite": ("base", "frontends", "frontends.circle", "kernels.isa", "runtime", "loading"),
+    "tflite": ("base", "ir", "frontends", "frontends.circle", "kernels.isa", "runtime", "loading"),
+    "backend": ("base", "frontends.onnx", "runtime", "loading"),
     "__main__": ("cli",),
 }  # fmt: skip
 """Each folder or module of `fastgraph`, and those that its modules may import. They stand before it, so there are no

@@ -22,7 +22,9 @@ def model(sub: argparse.ArgumentParser, many: bool = False, least: int = 1) -> N
 def opening(sub: argparse.ArgumentParser, many: bool = False) -> None:
     """How a file is loaded, or how `many` are."""
     shape = "shape of an input that the file leaves open; repeatable" + "; FILE:NAME=... is for one of the files" * many
-    sub.add_argument("--function", metavar="NAME", help="which function of a Core ML program")
+    sub.add_argument(
+        "--function", metavar="NAME", help="which function of a Core ML program, or signature of a .tflite file"
+    )
     sub.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224", help=shape)
     registers = "Python that calls fastgraph.register_custom_op; repeatable"
     sub.add_argument("--custom-ops", action="append", default=[], metavar="FILE.py", help=registers)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -20,6 +22,10 @@ TO_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 _WIDER = dict.fromkeys(("bfloat16", "float8_", "float6_", "float4_"), "f4")
 _WIDER |= {"int4": "i1", "int2": "i1", "uint4": "u1", "uint2": "u1"}
+
+
+_warned: WeakSet[Value] = WeakSet()
+"""Inputs of which a caller was told that pixels are fed as they are."""
 
 
 def widened(array: np.ndarray) -> np.ndarray:
@@ -42,7 +48,7 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
     if type(fed) is np.ndarray and fed.dtype == dtype:
         return fed
     try:
-        array = widened(np.asarray(fed))
+        array = widened(_read(fed))
     except Exception as error:
         said = " ".join(str(error).split())
         raise InputError(
@@ -63,9 +69,32 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
             raise InputError(f"input {value.name!r}: not enough memory for shape {array.shape}: {error}") from None
         made = _converted(array, dtype, rounds=untyped)
         if made is not None:
+            if array.dtype == np.uint8 and dtype.kind == "f" and array.ndim > 2 and value not in _warned:
+                _warned.add(value)
+                warnings.warn(
+                    f"input {value.name!r}: uint8 pixels are fed as they are, as floats from 0 to 255: scale them if "
+                    f"the network wants others (x / 255), or feed x.astype(np.{dtype}) if it does not",
+                    RuntimeWarning,
+                    stacklevel=_outside(),
+                )
             return made
     advice = _advice(value, array, untyped)
     raise InputError(f"input {value.name!r} has dtype {array.dtype}, the model declares {value.type}: {advice}")
+
+
+def _read(fed: Any) -> np.ndarray:
+    """Anything that NumPy takes for an array; without a copy where it speaks DLPack only."""
+    if hasattr(fed, "__dlpack__") and not hasattr(fed, "__array__"):
+        return np.from_dlpack(fed)
+    return np.asarray(fed)
+
+
+def _outside() -> int:
+    """The stack level, for a warning of the caller's, of the first function outside of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__.partition(".")[0]):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _converted(array: np.ndarray, dtype: np.dtype, rounds: bool) -> np.ndarray | None:

@@ -7,16 +7,28 @@ from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from types import ModuleType
 
+from ..errors import FastgraphError
+
 NAMES = ("tflite_runtime.interpreter", "ai_edge_litert.interpreter")
 
 _before: dict[str, ModuleType | None] = {}
 """What `sys.modules` had under each name before `install`."""
 
 
-def install() -> None:
+def install(force: bool = False) -> None:
     """Let `tflite_runtime.interpreter` and `ai_edge_litert.interpreter` be fastgraph.tflite in this process, whether
-    these packages are installed or not. What was imported from them before stays what it is: install first.
+    these packages are installed or not.
+
+    FastgraphError when one of them was imported already, as some module then holds on to it; with `force` it is
+    replaced for later imports. `uninstall` undoes it.
     """
+    for name in NAMES:
+        found = sys.modules.get(name)
+        if found is not None and found is not sys.modules[__package__] and not force:
+            raise FastgraphError(
+                f"{name} was imported already, from {getattr(found, '__file__', None)}, and who did so keeps it: call "
+                "fastgraph.tflite.install() before, or install(force=True) for later imports"
+            )
     for name in NAMES:
         package = name.partition(".")[0]
         if package not in sys.modules:

@@ -11,6 +11,7 @@ from ..errors import FastgraphError
 from ..frontends.circle.load import graph_of
 from ..frontends.circle.reader import Wanted
 from ..frontends.edges import choose_outputs
+from ..ir import Graph
 from ..kernels.isa.tiers import choose
 from ..loading import load
 from ..runtime.model import Model
@@ -97,9 +98,14 @@ class Network:
         """The model: of a file as it is, through what was kept of it; else of a graph with what this one needs."""
         if not (self.index or self.open or self.keep or self.resources):
             return load(self.source, threads=self.threads)
-        names: dict[int, str] = {}
-        wanted = Wanted(self.open, shared=True, names=names)
-        graph = graph_of(self.file.root, self.file.key_of(self.index), wanted)
+        try:
+            graph, names = self._read()
+        except FastgraphError:
+            if not self.open:
+                raise
+            # some operators are read only where shapes are known
+            self.open = {i: self.shapes[i] for i in self.open}
+            graph, names = self._read()
         usual = zip(graph.inputs, self.shapes.values(), strict=True)
         graph.usual = {value.name: shape for value, shape in usual if not value.type.concrete}
         if self.keep:
@@ -109,6 +115,12 @@ class Network:
             choose_outputs(graph, [*outputs, *inner.values()])
             self.inner = list(inner)
         return Model(graph, choose(None), self.threads)
+
+    def _read(self) -> tuple[Graph, dict[int, str]]:
+        """The graph of the sub-graph, and names of its values by tensor."""
+        names: dict[int, str] = {}
+        wanted = Wanted(self.open, shared=True, names=names)
+        return graph_of(self.file.root, self.file.key_of(self.index), wanted), names
 
     def _planned(self, index: int, name: str) -> Shape:
         """The shape of an output before it was computed: the plan's, or where it depends on data the file's."""

@@ -80,6 +80,7 @@ def _flatbuffer(data: bytes, path: str) -> dict[str, Any]:
         "version": model.version,
         "description": model.description.strip(),
         "nodes": sum(len(each.operators) for each in model.subgraphs),
+        "signatures": [each.signature_key for each in model.signature_defs],
     }
 
 
@@ -95,6 +96,8 @@ def facts_text(facts: Mapping[str, Any]) -> str:
     sets = f", operator set {opsets}" if opsets else ""
     functions = ", ".join(f"{name} ({opset})" for name, opset in facts.get("functions", {}).items())
     sets += f", functions {functions}" if functions else ""
+    signatures = ", ".join(facts.get("signatures", []))
+    sets += f", signatures {signatures}" if signatures else ""
     return f"{facts['path']}: {kind}{by}{said}, {size}{sets}, {facts['nodes']} nodes"
 
 
@@ -130,8 +133,8 @@ def memory_text(model: Model) -> str:
 def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
     """All that `inspect` prints, for JSON; without a plan when input shapes are open."""
     found: dict[str, Any] = {"file": dict(facts), "isa": model.tier.name, "threads": model.threads}
-    if model.signature.interface.about:
-        found["about"] = model.signature.interface.about
+    if about := _about(model):
+        found["about"] = about
     for kind, specs in (("inputs", model.inputs), ("outputs", model.outputs)):
         found[kind] = [_spec(s) for s in specs]
     if unplanned(model):
@@ -154,11 +157,19 @@ def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _about(model: Model) -> dict[str, str]:
+    """What the file says of its model, by title: descriptions, and entries of its author's own."""
+    metadata = model.metadata
+    said = (metadata.description or metadata.graph_description) if metadata.opsets else ""  # others: file_facts
+    own = {"description": said, **metadata.custom}
+    return dict(model.signature.interface.about) or {title: text for title, text in own.items() if text}
+
+
 def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
     """File, inputs and outputs, kernels and the table of steps."""
     rows = [("input", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.inputs]
     rows += [("output", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.outputs]
-    about = [(title, " ".join(text.split())) for title, text in model.signature.interface.about.items()]
+    about = [(title, " ".join(text.split())) for title, text in _about(model).items()]
     lines = [facts_text(facts), *table(about), *table(rows)]
     if why := unplanned(model):
         return "\n".join([*lines, why])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 CHECK = """
 import importlib.util, sys
 from fastgraph import tflite
 {before}
-tflite.install()
 tflite.install()
 import tflite_runtime.interpreter as one
 from tflite_runtime.interpreter import Interpreter, load_delegate
@@ -30,6 +30,19 @@ tflite.uninstall()
 """
 
 
+BEFORE = """
+import ai_edge_litert.interpreter as own
+first = own.Interpreter
+try:
+    tflite.install()
+    raise SystemExit("not refused")
+except __import__("fastgraph").FastgraphError as error:
+    assert "install(force=True)" in str(error)
+assert own.Interpreter is first and "tflite_runtime" not in sys.modules
+tflite.install(force=True)
+"""
+
+
 def checked(before: str = "", after: str = "") -> None:
     subprocess.run([sys.executable, "-c", CHECK.format(before=before, after=after)], check=True)
 
@@ -42,4 +55,13 @@ def test_litert_was_imported_before() -> None:
     import pytest
 
     pytest.importorskip("ai_edge_litert.interpreter")
-    checked("import ai_edge_litert.interpreter as own; first = own.Interpreter", "and real is first")
+    checked(BEFORE, "and real is first")
+
+
+def test_a_script_runs_with_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys, tflite_runtime.interpreter as t\nprint(t.Interpreter.__module__, sys.argv[1:])\n")
+    command = [sys.executable, "-m", "fastgraph.tflite"]
+    said = subprocess.run([*command, str(script), "a"], check=True, capture_output=True, text=True).stdout
+    assert said == "fastgraph.tflite.interpreter ['a']\n"
+    assert "script.py arguments" in subprocess.run(command, capture_output=True, text=True).stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import numpy as np
@@ -235,6 +236,33 @@ def test_extents_that_the_file_fixes_are_resized_too() -> None:
         assert outcome(interpreter.allocate_tensors) is RuntimeError and outcome(interpreter.invoke) is RuntimeError
 
 
+def test_operators_that_want_known_shapes_are_resized_too() -> None:
+    """MediaPipe's transposed convolution, SAME padding, which LiteRT lacks: a size gives what a file of it gives."""
+    w, bias = np.random.default_rng(0).normal(size=(2, 3, 3, 1)).astype(F32), np.zeros(2, F32)
+
+    def network(height: int) -> tflite.Interpreter:
+        m = Model()
+        x = m.input((1, height, 4, 1), name="x")
+        operands = [x, m.const(w), m.const(bias)]
+        shape = (1, 2 * height - height % 2, 8, 2)
+        custom = pack("<4i", 1, 2, 2, 0)
+        return tflite.Interpreter(
+            model_content=m.bytes(m.op("Convolution2DTransposeBias", operands, [shape], custom=custom))
+        )
+
+    resized = network(5)
+    for height in (6, 3, 5):
+        value = np.random.default_rng(1).normal(size=(1, height, 4, 1)).astype(F32)
+        found = []
+        for interpreter in (resized, network(height)):
+            interpreter.resize_tensor_input(0, value.shape)
+            interpreter.allocate_tensors()
+            interpreter.set_tensor(0, value)
+            interpreter.invoke()
+            found.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+        alike(*found)
+
+
 def test_inputs_hold_what_was_set_and_views_are_of_it() -> None:
     theirs, ours = both(dense())
     for interpreter in (theirs, ours):
@@ -323,6 +351,38 @@ def test_signatures_share_variables() -> None:
         assert outcome(add) is outcome(add, b=np.ones(4, F32)) is outcome(add, a=np.ones(4)) is ValueError
         assert outcome(interpreter.get_signature_runner) is ValueError
     alike(found[1], found[0])
+
+
+def test_a_signature_that_only_reads_sees_what_another_wrote() -> None:
+    m = Model()
+    m.op("ASSIGN_VARIABLE", [variable(m), (w := m.input((2,), name="w"))], [])
+    m.now["outputs"] = m.op("NEG", [w], [(2,)])
+    written_ = m.now["outputs"][0]
+    m.graph()
+    x = m.input((3, 2), name="x")
+    (weight,) = m.op("READ_VARIABLE", [variable(m)], [(2,)])
+    (y,) = m.op("MUL", [x, weight], [(3, 2)])
+    m.now["outputs"] = [y]
+    signatures = [signed("infer", 1, {"x": x}, {"y": y}), signed("train", 0, {"w": w}, {"done": written_})]
+    theirs, ours = both(written(m, signatures))
+    one = np.ones((3, 2), F32)
+    for value in ([1, 2], [3, 4]):
+        found = []
+        for interpreter in (theirs, ours):
+            interpreter.get_signature_runner("train")(w=np.array(value, F32))
+            found.append([interpreter.get_signature_runner("infer")(x=one) for _ in range(2)])
+        alike(found[1], found[0])
+        assert found[1][0]["y"].tolist() == [value] * 3
+
+
+def test_circle_files_are_read_too() -> None:
+    m = Model("circle")
+    (y,) = m.op("NEG", [m.input((2,), name="x")], [(2,)])
+    interpreter = tflite.Interpreter(model_content=m.bytes([y]))
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.array([1, 2], F32))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [-1, -2]
 
 
 def test_a_signature_takes_shapes_as_they_come() -> None:

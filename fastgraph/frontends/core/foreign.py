@@ -38,6 +38,10 @@ _KINDS = {
     "xml": ("an XML file", _ORIGINAL),
     "tensorrt": ("a TensorRT engine, for one kind of GPU", _ORIGINAL),
     "ncnn": ("an ncnn network", _ORIGINAL),
+    "mnn": ("an MNN network", _ORIGINAL),
+    "hardware": ("a network that was compiled for other hardware", _ORIGINAL),
+    "weights": ("a file of numbers, perhaps the weights that lie beside a network", "give the network's own file, as "
+                ".onnx; of OpenVINO's (.xml) and ncnn's (.param) take the ONNX file that they were made of"),
     "ort": ("a model in onnxruntime's own format (.ort)", _ORIGINAL),
     "executorch": ("an ExecuTorch program", _TORCH),
     "paddle": ("a Paddle model", "convert it: paddle2onnx --model_filename ... --save_file net.onnx"),
@@ -80,6 +84,10 @@ ort: .ort
 executorch: .pte
 paddle: .pdmodel .pdiparams
 caffe: .caffemodel .prototxt
+mnn: .mnn
+hardware: .rknn .hef .om .dlc .blob .nb .tmfile .kmodel
+weights: .bin .data .weights
+archive: .gz .bz2 .xz .7z .zst .tar .tgz
 image: .jpg .jpeg .png .gif .bmp .webp
 array: .npy .npz
 openvino: .xml
