@@ -8,25 +8,21 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from time import perf_counter
+from statistics import median
 from typing import Any
 
 import pytest
 import zoo
 
+import fastgraph as fg
 from fastgraph.kernels.isa.tiers import choose
+from fastgraph.tools.bench import cold
+from fastgraph.tools.bench.cold import Start, Way, fed_in
+from fastgraph.tools.feeds import random_feeds
 
 ROOT = Path(__file__).parents[1]
-CODE = """
-import sys
-import numpy as np
-import fastgraph as fg
-model = fg.load(sys.argv[1], threads=1)
-out = model.run({spec.name: np.zeros(spec.shape, np.float32) for spec in model.inputs})
-assert all(np.isfinite(array).all() for array in out.values())
-print(*(name for name in ("llvmlite.ir", "fastgraph.kernels.core.build", "onnx") if name in sys.modules))
-"""
-
+UNWANTED = {"llvmlite.ir", "fastgraph.kernels.core.build", "onnx"}
+"""Modules of which a start without compiling should do without."""
 
 READY = """
 import sys
@@ -36,36 +32,22 @@ kernels.archive(sys.argv[1:], ready.PATH)
 """
 
 
-def start(path: str, cache: Path, package: Path = ROOT) -> tuple[float, list[str]]:
-    """Seconds of a process that loads the network and runs it once, with the package that lies in a folder; which
-    modules it should have done without.
-
-    Python may keep bytecode, as it does unless told not to.
-    """
-    env = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    begun = perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, path],
-        cwd=package, env=env | {"FASTGRAPH_CACHE_DIR": str(cache), "PYTHONPATH": str(package)},
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    return perf_counter() - begun, done.stdout.split()
+def start(path: str, cache: Path, package: Path = ROOT) -> Start:
+    """A process that loads the network and runs it once, with the package that lies in a folder."""
+    folder = cache.parent / "feeds"
+    folder.mkdir(exist_ok=True)
+    fed = fed_in(folder, random_feeds(fg.load(path, threads=1), {}))
+    return cold.start(Way("fastgraph", "fastgraph", path, cache), fed, package)
 
 
 def test_cold_start(benchmark: Any, goal: Any, tmp_path: Path) -> None:
-    path = zoo.network("mobilenet_v2")
-    first, _ = start(path, tmp_path)
-    goal("first load of mobilenet_v2 ever", first, "s", 3.0)
-    seconds, imported = [], set()
-
-    def again() -> None:
-        took, modules = start(path, tmp_path)
-        seconds.append(took)
-        imported.update(modules)
-
-    benchmark.pedantic(again, rounds=7, warmup_rounds=1)
+    path, cache = zoo.network("mobilenet_v2"), tmp_path / "cache"
+    goal("first load of mobilenet_v2 ever", start(path, cache).seconds, "s", 3.0)
+    found: list[Start] = []
+    benchmark.pedantic(lambda: found.append(start(path, cache)), rounds=7, warmup_rounds=1)
+    imported = {name for each in found for name in UNWANTED & each.modules}
     assert not imported, f"nothing was to be compiled, yet {imported} were imported"
-    goal("process start to first result of mobilenet_v2", sorted(seconds)[len(seconds) // 2], "s", 0.35)
+    goal("process start to first result of mobilenet_v2", median(each.seconds for each in found), "s", 0.35)
 
 
 def with_ready_kernels(folder: Path) -> Path:
@@ -85,6 +67,6 @@ def test_first_load_with_ready_kernels(goal: Any, tmp_path: Path, monkeypatch: p
     shutil.copytree(ready, pure, ignore=shutil.ignore_patterns("ready.objects"))
     start(path, tmp_path / "warm", pure)
     rounds = [(start(path, never, ready), start(path, tmp_path / "warm", pure)) for _ in range(9)]
-    assert not never.exists() and not any(modules for pair in rounds for _, modules in pair)
-    ratios = sorted(first[0] / warm[0] for first, warm in rounds)
-    goal("first load of mobilenet_v2 with ready kernels / with a warm cache", ratios[len(ratios) // 2], "", 1.05)
+    assert not never.exists() and not any(UNWANTED & each.modules for pair in rounds for each in pair)
+    ratio = median(first.seconds / warm.seconds for first, warm in rounds)
+    goal("first load of mobilenet_v2 with ready kernels / with a warm cache", ratio, "", 1.05)

@@ -1,94 +1,44 @@
-"""From `import numpy` to the first result, in processes of their own: saved programs and files beside the peers.
+"""From the start of a process to the first result: saved programs and files beside the peers.
 
 Processes of all ways take turns, on one CPU and one thread; medians of 15. RSS is the peak of the process.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import pytest
+import rivals
 import zoo
 
 import fastgraph as fg
+from fastgraph.tools.bench import pinned
+from fastgraph.tools.bench.cold import Start, Way, fed_in, measured
 
-ROOT = Path(__file__).parents[1]
 ROUNDS = 15
 
-HEAD = """
-from time import perf_counter
-begun = perf_counter()
-import sys
-import numpy as np
-imported = perf_counter()
-path = sys.argv[1]
-"""
-OURS = """
-import fastgraph as fg
-model = fg.load(path, threads=1)
-sizes = [[d if isinstance(d, int) else 1 for d in spec.shape] for spec in model.inputs]
-model.run({spec.name: np.zeros(dims, spec.dtype) for spec, dims in zip(model.inputs, sizes)})
-"""
-LITERT = """
-from ai_edge_litert.interpreter import Interpreter
-net = Interpreter(path, num_threads=1)
-net.allocate_tensors()
-for each in net.get_input_details():
-    net.set_tensor(each["index"], np.zeros(each["shape"], each["dtype"]))
-net.invoke()
-[net.get_tensor(each["index"]) for each in net.get_output_details()]
-"""
-ONNXRUNTIME = """
-import onnxruntime as ort
-options = ort.SessionOptions()
-options.intra_op_num_threads = 1
-net = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-net.run(None, {each.name: np.zeros(each.shape, np.float32) for each in net.get_inputs()})
-"""
-OPENVINO = """
-import openvino as ov
-core = ov.Core()
-net = core.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1})
-net([np.zeros(list(each.shape), np.float32) for each in net.inputs])
-"""
-TAIL = """
-ended = perf_counter()
-with open("/proc/self/status") as file:
-    peak = next(line for line in file if line.startswith("VmHWM")).split()[1]
-print(ended - begun, imported - begun, int(peak) / 1024)
-"""
+
+def starts(ways: Sequence[Way], folder: Path) -> dict[str, list[Start]]:
+    """Of ways that load one network, by name: those that were left alone. They are fed zeros."""
+    specs = fg.load(ways[0].path, threads=1).inputs
+    sizes = [[d if isinstance(d, int) else 1 for d in spec.shape] for spec in specs]
+    feeds = {spec.name: np.zeros(dims, spec.dtype) for spec, dims in zip(specs, sizes, strict=True)}
+    with pinned(1):
+        kept, _, report = measured(ways, fed_in(folder, feeds), ROUNDS)
+    rivals.left_alone(report)
+    return {way.name: [each.starts[i] for each in kept] for i, way in enumerate(ways)}
 
 
-class Start(NamedTuple):
-    """Seconds to the first result, those of them that NumPy's import takes; MB of memory at most."""
-
-    seconds: float
-    numpy: float
-    peak: float
+def seconds(found: Sequence[Start]) -> float:
+    return median(each.seconds for each in found)
 
 
-def start(code: str, path: str, cache: Path) -> Start:
-    env = {key: text for key, text in os.environ.items() if key not in ("PYTHONDONTWRITEBYTECODE", "FASTGRAPH_CHECK")}
-    env |= {"FASTGRAPH_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT), "ORT_DISABLE_TELEMETRY": "1"}
-    command = ["taskset", "-c", "0", sys.executable, "-c", HEAD + code + TAIL, path]
-    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True, cwd=ROOT)
-    return Start(*map(float, done.stdout.split()))
-
-
-def medians(ways: Mapping[str, tuple[str, str]], cache: Path) -> dict[str, Start]:
-    """Of each way, its code and the path that it is given, in turns after one round that does not count."""
-    found: dict[str, list[Start]] = {name: [] for name in ways}
-    for number in range(ROUNDS + 1):
-        for name, (code, path) in ways.items():
-            made = start(code, path, cache)
-            found[name] += [made] * (number > 0)
-    return {name: Start(*map(median, zip(*each, strict=True))) for name, each in found.items()}
+def peak(found: Sequence[Start]) -> float:
+    return median(each.peak or 0.0 for each in found)
 
 
 def saved(path: str, folder: Path) -> str:
@@ -98,36 +48,37 @@ def saved(path: str, folder: Path) -> str:
     return str(place)
 
 
-def said(goal: Any, found: Mapping[str, Start]) -> None:
+def said(goal: Any, label: str, found: Mapping[str, Sequence[Start]]) -> None:
     for name, each in found.items():
-        goal(f"{name}: to the first result", 1000 * each.seconds, "ms")
-        goal(f"{name}: without NumPy's import", 1000 * (each.seconds - each.numpy), "ms")
-        goal(f"{name}: peak RSS", each.peak, "MB")
+        goal(f"{label}, {name}: to the first result", 1000 * seconds(each), "ms")
+        imports = 1000 * median(sum(one.parts[:2]) for one in each)
+        goal(f"{label}, {name}: without Python's start and NumPy's import", 1000 * seconds(each) - imports, "ms")
+        goal(f"{label}, {name}: peak RSS", peak(each), "MB")
 
 
 @pytest.mark.parametrize("kind", ["f32", "int8"])
 def test_against_litert(goal: Any, tmp_path: Path, kind: str) -> None:
-    path = zoo.keras("mobilenetv2", kind)
-    ways = {".fgm": (OURS, saved(path, tmp_path)), ".tflite": (OURS, path), "LiteRT": (LITERT, path)}
-    found = medians(ways, tmp_path / "cache")
-    said(goal, {f"mobilenetv2 {kind}, {name}": each for name, each in found.items()})
-    goal(f"mobilenetv2 {kind}: .fgm / LiteRT", found[".fgm"].seconds / found["LiteRT"].seconds, "", 1.0)
-    goal(f"mobilenetv2 {kind}: peak over LiteRT's", found[".fgm"].peak - found["LiteRT"].peak, "MB", 5.0)
+    path, cache = zoo.keras("mobilenetv2", kind), tmp_path / "cache"
+    ways = [
+        Way(".fgm", "fastgraph", saved(path, tmp_path), cache), Way(".tflite", "fastgraph", path, cache),
+        Way("LiteRT", "litert", path, None),
+    ]  # fmt: skip
+    label, found = f"mobilenetv2 {kind}", starts(ways, tmp_path)
+    said(goal, label, found)
+    goal(f"{label}: .fgm / LiteRT", seconds(found[".fgm"]) / seconds(found["LiteRT"]), "", 1.0)
+    goal(f"{label}: peak over LiteRT's", peak(found[".fgm"]) - peak(found["LiteRT"]), "MB", 5.0)
 
 
 def test_against_the_others(goal: Any, tmp_path: Path) -> None:
-    small, large = zoo.network("mobilenet_v2"), zoo.network("resnet50")
-    ways = {
-        f"{name}, {engine}": (code, path)
-        for name, path in (("mobilenet_v2", small), ("resnet50", large))
-        for engine, code, path in (
-            (".fgm", OURS, saved(path, tmp_path)), (".onnx", OURS, path),
-            ("ONNX Runtime", ONNXRUNTIME, path), ("OpenVINO", OPENVINO, path),
-        )
-    }  # fmt: skip
-    found = medians(ways, tmp_path / "cache")
-    said(goal, found)
-    seconds = {name: each.seconds for name, each in found.items()}
-    goal("resnet50 .fgm / mobilenet_v2 .fgm", seconds["resnet50, .fgm"] / seconds["mobilenet_v2, .fgm"], "", 1.1)
+    programs: dict[str, float] = {}
     for name in ("mobilenet_v2", "resnet50"):
-        goal(f"{name}: .onnx / ONNX Runtime", seconds[f"{name}, .onnx"] / seconds[f"{name}, ONNX Runtime"], "", 1.05)
+        path, cache = zoo.network(name), tmp_path / "cache"
+        ways = [
+            Way(".fgm", "fastgraph", saved(path, tmp_path), cache), Way(".onnx", "fastgraph", path, cache),
+            Way("ONNX Runtime", "onnxruntime", path, None), Way("OpenVINO", "openvino", path, None),
+        ]  # fmt: skip
+        found = starts(ways, tmp_path)
+        said(goal, name, found)
+        programs[name] = seconds(found[".fgm"])
+        goal(f"{name}: .onnx / ONNX Runtime", seconds(found[".onnx"]) / seconds(found["ONNX Runtime"]), "", 1.05)
+    goal("resnet50 .fgm / mobilenet_v2 .fgm", programs["resnet50"] / programs["mobilenet_v2"], "", 1.1)

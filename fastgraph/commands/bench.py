@@ -25,6 +25,7 @@ Measure models, and other engines on the same inputs in the same process, taking
   fastgraph bench a.onnx b.onnx --shape a.onnx:x=1,3,224,224 --shape b.onnx:x=8,3,64,64
   fastgraph bench net.onnx --cpu 3          on that CPU; --threads 2 --cpu 2,3
   fastgraph bench net.onnx --streams 4      inferences a second with 4 at the same time, and latencies under that load
+  fastgraph bench net.onnx --cold           whole processes, from their start to the first result, and their memory
   fastgraph bench net.onnx --profile        time and multiply-adds of each step
   fastgraph bench --diff old.json new.json  what got slower since; exit code 1 if something did, by more than 5 %
 
@@ -35,6 +36,10 @@ first: its first inference, both with modules imported and fastgraph's cache fil
 share of numbers that differ, and the largest difference. --streams: fastgraph runs clones, onnxruntime one session,
 OpenVINO requests with its throughput hint, LiteRT interpreters, one a stream; ratio is of times, as without. A narrow
 terminal shows fewer columns, --json and --csv all.
+
+--cold: p50 and so on are of whole processes, which take turns; python (the interpreter), numpy, import (the engine's
+modules), load and first are its parts; added MB is its peak beyond Python with NumPy. fastgraph's cache is full, or
+empty: then it compiles kernels, if none came with the package; saved is a program that fastgraph compile writes.
 
 A round in which another program had the CPU for more than 1 % of an engine's time is thrown away, for all engines.
 When fewer than 5 are left, after twice the time that was asked for, the figures would be wrong: nothing is reported.
@@ -59,6 +64,8 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     length.add_argument("--runs", type=options.positive, metavar="N", help="rounds to measure instead")
     streams = "throughput of N clones at the same time, in a thread and on a CPU each"
     sub.add_argument("--streams", type=options.positive, metavar="N", help=streams)
+    cold = "whole processes, from their start to the first result; --runs of each (default 11)"
+    sub.add_argument("--cold", action="store_true", help=cold)
     warmup = "call each engine for so long before (default 0: a call before each burst)"
     sub.add_argument("--warmup", type=options.limit, default=0.0, metavar="SECONDS", help=warmup)
     options.feeding(sub, "[[FILE:]NAME=]FILE")
@@ -114,7 +121,9 @@ def _measure(
         model.run(inputs)
         plan = model.plan  # where a saved program has no graph to make it of, that is said first
     length = {"seconds": args.seconds, "rounds": args.runs}
-    if args.streams:
+    if args.cold:
+        result = bench.cold_start(path, inputs, against, args.runs, cpus=args.cpu, **how)
+    elif args.streams:
         tier = {"isa": args.isa, "function": args.function}
         result = bench.throughput(path, inputs, against, args.streams, cpus=args.cpu, **length, **tier)
     else:
@@ -137,8 +146,12 @@ def _placed(args: argparse.Namespace) -> None:
     """InputError when the threads or streams can't run as is asked for."""
     from ..tools import bench
 
-    if args.streams and (args.threads > 1 or args.profile or args.samples or args.warmup):
-        raise InputError("--streams have one thread each: leave --threads, --profile, --samples and --warmup out")
+    if args.streams and (args.threads > 1 or args.cold):
+        raise InputError("--streams have one thread each, in one process: leave --threads and --cold out")
+    if (args.streams or args.cold) and (args.profile or args.samples or args.warmup or args.history):
+        raise InputError(
+            "--profile, --samples, --warmup and --history are for latencies: leave --streams and --cold out"
+        )
     count, what = (args.streams, "streams") if args.streams else (args.threads, "threads")
     if args.cpu and len(set(args.cpu)) < count:
         raise InputError(f"--cpu {','.join(map(str, args.cpu))}: {count} {what} need as many CPUs")

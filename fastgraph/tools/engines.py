@@ -6,7 +6,7 @@ where possible. Peers are imported only when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -20,6 +20,7 @@ from ..errors import FastgraphError
 from ..loading import load
 from ..runtime.model import Model
 from ..saved.source import saved_in
+from .start import in_order
 
 Feeds = Mapping[str, np.ndarray]
 
@@ -129,7 +130,7 @@ def _requests(path: str, feeds: Feeds, threads: int, count: int, hint: str) -> l
     ov = _import("openvino")
     core = ov.Core()
     model = core.read_model(path)
-    arrays = _in_order(feeds, [port.names for port in model.inputs])
+    arrays = in_order(feeds, [port.names for port in model.inputs])
     model.reshape({port: list(array.shape) for port, array in zip(model.inputs, arrays, strict=True)})
     config = {
         "INFERENCE_NUM_THREADS": threads,
@@ -164,7 +165,7 @@ def litert(path: str, feeds: Feeds, threads: int) -> Engine:
     lib = _import("ai_edge_litert.interpreter")
     interpreter = lib.Interpreter(model_path=path, num_threads=threads)
     places = interpreter.get_input_details()
-    arrays = _in_order(feeds, [{place["name"]} for place in places])
+    arrays = in_order(feeds, [{place["name"]} for place in places])
     for place, array in zip(places, arrays, strict=True):
         if tuple(place["shape"]) != array.shape:
             interpreter.resize_tensor_input(place["index"], array.shape)
@@ -202,12 +203,6 @@ def _openvino_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
 
 def _litert_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
     return [litert(path, feeds, 1) for _ in range(count)]
-
-
-def _in_order(feeds: Feeds, names: Sequence[Set[str]]) -> list[np.ndarray]:
-    """The feeds in the order of an engine's inputs, by `names`; in their own order where the engine has other names."""
-    found = [array for known in names for name, array in feeds.items() if name in known]
-    return found if len(found) == len(feeds) else list(feeds.values())
 
 
 PEERS: dict[str, Callable[[str, Feeds, int], Engine]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .cold import cold_start
 from .comparison import NotMeasurable, agrees, compare, geomean, refuse
 from .environment import invocation, machine
 from .rounds import measure, pinned
@@ -10,6 +11,6 @@ from .streams import throughput
 from .text import LEGEND, text
 
 __all__ = (
-    "LEGEND", "NotMeasurable", "agrees", "compare", "geomean", "invocation", "machine", "measure", "pinned", "refuse",
-    "sheet", "text", "throughput",
+    "LEGEND", "NotMeasurable", "agrees", "cold_start", "compare", "geomean", "invocation", "machine", "measure",
+    "pinned", "refuse", "sheet", "text", "throughput",
 )  # fmt: skip

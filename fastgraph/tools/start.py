@@ -1,0 +1,128 @@
+"""A process that loads a network in one engine and runs it once, and says how long what took.
+
+`bench --cold` runs this file: python -P start.py ENGINE PATH FOLDER THREADS ISA FUNCTION NAME ..., where FOLDER/0.npy
+is the array of the first NAME; "-" stands for no ISA, and no function. It imports nothing of fastgraph, but for that
+engine, before all is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from time import perf_counter
+from typing import Any
+
+Feeds = Mapping[str, Any]
+Load = Callable[[str, Feeds, int, str | None, str | None], Callable[[], Any]]
+
+
+def fastgraph() -> Load:
+    from fastgraph import load
+
+    def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
+        shapes = {name: array.shape for name, array in feeds.items()}
+        model = load(path, threads=threads, isa=isa, function=function, shapes=shapes)
+        return lambda: model.run(feeds)
+
+    return made
+
+
+def onnxruntime() -> Load:
+    import onnxruntime as ort
+
+    def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return lambda: session.run(None, feeds)
+
+    return made
+
+
+def openvino() -> Load:
+    import openvino as ov
+
+    def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
+        core = ov.Core()
+        model = core.read_model(path)
+        arrays = in_order(feeds, [port.names for port in model.inputs])
+        model.reshape({port: list(array.shape) for port, array in zip(model.inputs, arrays, strict=True)})
+        config = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+        compiled = core.compile_model(model, "CPU", config)
+        return lambda: compiled(arrays)
+
+    return made
+
+
+def litert() -> Load:
+    from ai_edge_litert.interpreter import Interpreter
+
+    def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
+        net = Interpreter(path, num_threads=threads)
+        places = net.get_input_details()
+        arrays = in_order(feeds, [{place["name"]} for place in places])
+        for place, array in zip(places, arrays, strict=True):
+            if tuple(place["shape"]) != array.shape:
+                net.resize_tensor_input(place["index"], array.shape)
+        net.allocate_tensors()
+
+        def call() -> list[Any]:
+            for place, array in zip(places, arrays, strict=True):
+                net.set_tensor(place["index"], array)
+            net.invoke()
+            return [net.get_tensor(place["index"]) for place in net.get_output_details()]
+
+        return call
+
+    return made
+
+
+def in_order(feeds: Feeds, names: Sequence[Set[str]]) -> list[Any]:
+    """The feeds in the order of an engine's inputs, by `names`; in their own order where the engine has other names."""
+    found = [array for known in names for name, array in feeds.items() if name in known]
+    return found if len(found) == len(feeds) else list(feeds.values())
+
+
+def kibibytes(field: str) -> int | None:
+    """VmRSS, or VmHWM, its peak; None where the system has no /proc."""
+    try:
+        with open("/proc/self/status") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith(f"{field}:")), None)
+    except OSError:
+        return None
+
+
+def main(engine: str, path: str, folder: str, threads: str, isa: str, function: str, *names: str) -> None:
+    """Print moments of the clock: at the start, with NumPy, with the engine's modules, loaded, run; memory; what other
+    programs took; the modules that are there.
+    """
+    moments = [perf_counter()]
+    import numpy as np
+
+    feeds = {name: np.load(f"{folder}/{i}.npy") for i, name in enumerate(names)}
+    bare = kibibytes("VmRSS")
+    moments.append(perf_counter())
+    load = {"fastgraph": fastgraph, "onnxruntime": onnxruntime, "openvino": openvino, "litert": litert}[engine]()
+    moments.append(perf_counter())
+    call = load(path, feeds, int(threads), None if isa == "-" else isa, None if function == "-" else function)
+    moments.append(perf_counter())
+    call()
+    moments.append(perf_counter())
+
+    import sys
+
+    peak, modules = kibibytes("VmHWM"), list(sys.modules)
+    import json
+
+    from fastgraph import disturbance
+
+    used = disturbance.now()
+    usage = [used.cpu, used.queued, used.forced, used.willing]
+    print(json.dumps({"moments": moments, "bare": bare, "peak": peak, "usage": usage, "modules": modules}))
+
+
+if __name__ == "__main__":
+    from sys import argv
+
+    main(*argv[1:])
