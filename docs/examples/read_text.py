@@ -1,6 +1,6 @@
 """Reads a line of text in a picture: PP-OCRv4's recognizer, whose width is open, and CTC's decoding.
 
-    pip install 'fastgraph-runtime[images]' onnx
+    pip install 'fastgraph-runtime[images]'
     pip install --no-deps rapidocr-onnxruntime        # for its models
     python read_text.py line.png
 
@@ -15,7 +15,6 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-import onnx
 from PIL import Image
 
 import fastgraph as fg
@@ -30,10 +29,9 @@ def model_file() -> Path | None:
     return Path(spec.origin).parent / "models" / "ch_PP-OCRv4_rec_infer.onnx" if spec and spec.origin else None
 
 
-def characters(file: Path) -> list[str]:
+def characters(model: fg.Model) -> list[str]:
     """What the classes stand for, from the file's metadata: 0 is CTC's blank, the last one a space."""
-    props = {entry.key: entry.value for entry in onnx.load(file).metadata_props}
-    return ["", *props["character"].splitlines(), " "]
+    return ["", *model.metadata.custom["character"].splitlines(), " "]
 
 
 def prepared(image: Image.Image) -> np.ndarray:
@@ -55,5 +53,6 @@ if __name__ == "__main__":
     network = model_file()
     if network is None:
         sys.exit("the model is not here: pip install --no-deps rapidocr-onnxruntime")
+    recognizer = fg.load(network)
     with Image.open(sys.argv[1]) as picture:
-        print(read(fg.load(network), picture, characters(network)))
+        print(read(recognizer, picture, characters(recognizer)))

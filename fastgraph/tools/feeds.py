@@ -75,7 +75,7 @@ def read_inputs(
         elif source.kind == ".pb":
             feeds[name] = tensors.read_pb(path)
         elif source.kind in images.SUFFIXES | audio.SUFFIXES:
-            wanted = given.over(preprocessing.of_file(file, list(specs)).get(name, NOTHING))
+            wanted = given.over(preprocessing.of_model(model, file).get(name, NOTHING))
             if source.kind in audio.SUFFIXES:
                 feeds[name] = audio.audio_input(source.name, source.piped, spec, wanted, say)
             else:

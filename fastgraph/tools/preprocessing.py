@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ..errors import ModelError
+from ..runtime.model import Model
 
 
 class Preprocessing(NamedTuple):
@@ -48,16 +49,15 @@ class Preprocessing(NamedTuple):
 NOTHING = Preprocessing()
 
 
-def of_file(path: str, inputs: Sequence[str]) -> dict[str, Preprocessing]:
-    """What the metadata of a file says, by input; empty for files without it, and where it can't be read."""
-    kind = Path(path).suffix.lower()
-    if not Path(path).is_file():
-        return {}
+def of_model(model: Model, file: str) -> dict[str, Preprocessing]:
+    """What the metadata of a model, and of the file that it is loaded from, says by input; empty where it says nothing,
+    and where it can't be read.
+    """
+    inputs = [spec.name for spec in model.inputs]
+    if Path(file).suffix.lower() != ".tflite":
+        return dict.fromkeys(inputs, _of_properties(model.metadata.custom))
     with suppress(ModelError, OSError):
-        if kind == ".tflite":
-            return dict(zip(inputs, _of_tflite(path), strict=False))
-        if kind == ".onnx":
-            return dict.fromkeys(inputs, _of_onnx(path))
+        return dict(zip(inputs, _of_tflite(file), strict=False))
     return {}
 
 
@@ -72,10 +72,7 @@ RANGES = {
 """Mean and standard deviation that bring pixels 0..255 into each of ONNX's nominal ranges."""
 
 
-def _of_onnx(path: str) -> Preprocessing:
-    from ..frontends.onnx.wire import parse
-
-    said = {entry.key: entry.value for entry in parse(Path(path).read_bytes(), path).metadata_props}
+def _of_properties(said: Mapping[str, str]) -> Preprocessing:
     mean, std = RANGES.get(said.get("Image.NominalPixelRange", ""), (None, None))
     order = said.get("Image.BitmapPixelFormat", "").upper()
     colors = next((name for name in ("RGB", "BGR", "GRAY") if order.startswith(name)), "")

@@ -31,6 +31,16 @@ class Reader(interpreter.Interpreter):
         rare = interpreter.peep_hole_delete_with_exit, interpreter.peep_hole_fuse_dict_add_updates
         return super().post_process([each for each in peepholes if each not in rare], func_ir)
 
+    def op_TO_BOOL(self, inst: Any, val: str, res: str) -> None:
+        """From Python 3.13 on `not (not x)` is this instruction, of which numba makes x itself. That does before a jump
+        and a `not`; elsewhere the number matters.
+        """
+        if self.bytecode[inst.next].opname.startswith(("POP_JUMP", "UNARY_NOT")):
+            self.store(self.get(val), res)
+        else:
+            self.op_UNARY_NOT(inst, val, f"{res}.not")
+            self.op_UNARY_NOT(inst, f"{res}.not", res)
+
 
 def read(function: FunctionType) -> Any:
     """numba's IR of a function."""

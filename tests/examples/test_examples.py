@@ -55,7 +55,8 @@ def test_text_is_read(text: str) -> None:
     font = fonts.load_default(size=36)
     image = module.Image.new("RGB", (int(font.getlength(text)) + 20, 56), "white")
     draw.Draw(image).text((10, 6), text, "black", font)
-    found = module.read(fg.load(file), image, module.characters(file))
+    model = fg.load(file)
+    found = module.read(model, image, module.characters(model))
     assert found.replace(" ", "") == text.replace(" ", "")
 
 

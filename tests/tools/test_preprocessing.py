@@ -18,7 +18,7 @@ import fastgraph as fg
 from fastgraph.errors import InputError
 from fastgraph.runtime.model import TensorSpec
 from fastgraph.tools import audio, feeds
-from fastgraph.tools.preprocessing import NOTHING, Preprocessing, of_file
+from fastgraph.tools.preprocessing import NOTHING, Preprocessing, of_model
 from tests.circle import write
 from tests.tools.test_images import PIXELS, bitmap
 
@@ -84,14 +84,16 @@ def test_what_is_given_holds_over_metadata(tmp_path: Path, picture: Path) -> Non
 
 
 def test_tflite_metadata_knows_the_rate(tmp_path: Path) -> None:
-    found = of_file(str(tflite(tmp_path / "m.tflite")), ["image", "sound"])
+    path = tflite(tmp_path / "m.tflite")
+    found = of_model(fg.load(path), str(path))
     assert found["sound"].rate == 16000 and found["image"].colors == "RGB" and not found["sound"].scaled
 
 
 @pytest.mark.parametrize("size", [0, 4, 9, 40, 150, 250])
 def test_damaged_metadata_is_none(tmp_path: Path, monkeypatch: Any, size: int) -> None:
     monkeypatch.setattr(sys.modules[__name__], "METADATA", METADATA[:size])
-    found = of_file(str(tflite(tmp_path / "m.tflite")), ["image", "sound"])
+    path = tflite(tmp_path / "m.tflite")
+    found = of_model(fg.load(path), str(path))
     assert all(isinstance(said, Preprocessing) for said in found.values())
 
 

@@ -18,6 +18,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import fastgraph as fg
 from docs import site
 from tests.circle import write
 from tests.mil.mil_write import Program
@@ -95,6 +96,14 @@ def test_every_operator_is_on_its_page() -> None:
     page = site.operators()
     for name in ("Conv", "ImageDecoder", "CONV_2D", "scaled_dot_product_attention", "com.microsoft.MatMulNBits"):
         assert f"`{name}`" in page
+
+
+def test_the_api_has_all_that_is_public() -> None:
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    shown = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith(":::")} | set(vars(fg.errors))
+    assert not set(fg.__all__) - shown
+    methods = re.findall(r"\w+", page.partition("members: [")[2].partition("]")[0])
+    assert not [name for name in methods if not hasattr(fg.Model, name)]
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
