@@ -19,7 +19,7 @@ import zoo
 import fastgraph as fg
 from fastgraph.ray import Predictor
 
-ROWS = 256
+ROWS = 96
 BATCH = 8
 NETWORKS = ("mobilenet_v2", "resnet50")
 single: dict[str, float] = {}
@@ -79,9 +79,9 @@ def test_actors(ray: Any, goal: Any, network: str, actors: int) -> None:
     found = ds.map_batches(watched(), **how).take_all()
     model = fg.load(path, threads=1)
     (name,) = (spec.name for spec in model.outputs)
-    made = np.stack([row[name] for row in found[:4]])
-    right = np.concatenate([model(row[None]) for row in rows])
-    assert all((np.abs(right - row).max(axis=1) < 1e-4).any() for row in made)
+    made = np.stack([row[name] for row in found])
+    for row in rows[::24]:
+        assert (np.abs(model(row[None]) - made).max(axis=1) < 1e-4).any()
     assert len({row["pid"] for row in found}) == actors, "an actor had nothing to do"
     seconds = max(row["ended"] for row in found) - min(row["began"] for row in found)
     last = {row["pid"]: row for row in sorted(found, key=lambda row: row["ended"])}
