@@ -281,10 +281,10 @@ def test_the_page(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[2] / "docs" / "scale-out.md"
     data, service = re.findall(r"```py\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
-    exec(compile(data, page.name, "exec"), {})
-    rows = ray.data.read_parquet(str(tmp_path / "scores")).take_all()
-    assert np.mean([np.argmax(row["probabilities"]) == row["label"] for row in rows]) > 0.97 and len(rows) == 454
     names: dict[str, Any] = {}
+    exec(compile(data, page.name, "exec"), names)
+    rows = names["scores"].take_all()
+    assert np.mean([np.argmax(row["probabilities"]) == row["label"] for row in rows]) > 0.97 and len(rows) == 454
     try:
         exec(compile(service, page.name, "exec"), names)
         image = held_out()[0][0, 0]
