@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from . import __version__
 from .errors import FastgraphError, InputError, UnsupportedError
 from .kernels.isa.tiers import choose
 from .loading import load
@@ -29,7 +28,7 @@ from .objects.store import prepare
 from .objects.toolchain import directory
 from .objects.trust import Untrusted
 from .runtime.feeds import array_of, instance
-from .runtime.kept import digest, stands_alone
+from .runtime.kept import digest, stands_alone, versions
 from .runtime.model import Model, TensorSpec
 from .saved.source import saved_in
 
@@ -157,7 +156,7 @@ class Predictor:
         if len(counts) != 1:
             raise InputError(f"columns have different numbers of rows: {', '.join(map(str, sorted(counts)))}")
         (count,) = counts
-        if any(array.dtype == object and spec.dtype != object for spec in self._fed for array in [arrays[spec.name]]):
+        if any(spec.dtype != object and arrays[spec.name].dtype == object for spec in self._fed):
             runs = [
                 self._all({name: np.asarray(array[i])[None] for name, array in arrays.items()}) for i in range(count)
             ]
@@ -222,7 +221,8 @@ def program(path: str, shapes: Sequence[Mapping[str, Sequence[int]]], options: M
     """
     if saved_in(path):
         return load(path, **options)
-    wanted = __version__, choose(options.get("isa")).name, sorted(options.items(), key=str), list(shapes), _beside(path)
+    tier = options.get("isa") or choose().name
+    wanted = tier, sorted(options.items(), key=str), list(shapes), _beside(path), list(versions())
     place = Path(directory(), "plans", f"ray-{digest(path, repr(wanted))[:40]}.fgm")
     try:
         prepare(place.parent)
@@ -312,7 +312,8 @@ def _column_of(values: Sequence[Any]) -> np.ndarray:
     if len({np.shape(each) for each in values}) == 1 and not isinstance(values[0], Mapping):
         return np.stack([np.asarray(each) for each in values])
     column = np.empty(len(values), object)
-    column[:] = values
+    for i, value in enumerate(values):
+        column[i] = value
     return column
 
 

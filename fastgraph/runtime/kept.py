@@ -41,7 +41,7 @@ def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str |
     try:
         if sum(os.path.getsize(path) for path in _files(source)) > most // 4:
             return None
-        name = digest(source, repr((__version__, tier.name, options, list(_versions()))))
+        name = digest(source, repr((__version__, tier.name, options, list(versions()))))
     except OSError:
         return None  # who reads the file says why
     with undisturbed():
@@ -163,9 +163,9 @@ def _files(source: str) -> list[str]:
     return found
 
 
-def _versions() -> Iterator[tuple[str, int]]:
-    """The times of this package's folders, which an installation changes; in a checkout, where editors change files in
-    place, of all sources.
+def versions() -> Iterator[tuple[str, int]]:
+    """What installations of fastgraph differ in: the times of this package's folders; in a checkout, where editors
+    change files in place, of all sources.
     """
     edited = os.path.exists(os.path.join(SOURCES[0], "..", ".git"))
     waiting = [SOURCES[0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import threading
 import urllib.error
 import urllib.request
@@ -273,9 +274,31 @@ def test_ray_serve(ray: Any, tmp_path: Path) -> None:
         serve.shutdown()
 
 
-def post(body: bytes) -> tuple[int, bytes]:
+@pytest.mark.slow
+def test_the_page(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/scale-out.md, as it is written; scores as other tests have them."""
+    pytest.importorskip("ray.serve")
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "scale-out.md"
+    data, service = re.findall(r"```py\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    names: dict[str, Any] = {}
+    exec(compile(data, page.name, "exec"), names)
+    rows = names["scores"].take_all()
+    assert np.mean([np.argmax(row["probabilities"]) == row["label"] for row in rows]) > 0.97 and len(rows) == 454
     try:
-        with urllib.request.urlopen("http://127.0.0.1:8000/net", body, timeout=60) as answer:
+        exec(compile(service, page.name, "exec"), names)
+        image = held_out()[0][0, 0]
+        status, body = post(json.dumps({"image": image.tolist()}).encode(), "digits")
+        right = by_onnxruntime(MODEL.read_bytes(), {"image": image[None]})[0]
+        assert status == 200
+        np.testing.assert_allclose(json.loads(body)["probabilities"], right[0], atol=1e-5)
+    finally:
+        names["serve"].shutdown()
+
+
+def post(body: bytes, route: str = "net") -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:8000/{route}", body, timeout=60) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
