@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {"fastgraph": "fastgraph", "fastgraph.kernels": "kernels", "fastgraph.schemas": "schemas"}
 """Where the modules of a package lie in a checkout."""
 
-BASE = ("errors", "text", "room", "limits", "deadline", "disturbance", "locks", "cpus", "freedoms", "families", "named")
+BASE = ("errors", "text", "room", "limits", "deadline", "disturbance", "locks", "cpus", "freedoms", "families", "named",
+        "page", "svg")  # fmt: skip
 """Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""
 
 KERNELS = ("kernels.lang", "kernels.isa", "kernels.core")
