@@ -159,25 +159,33 @@ class Dot(NamedTuple):
     title: str
 
 
-def roofline(dots: Sequence[Dot], roofs: Sequence[tuple[str, float, float]], width: float = 860) -> str:
-    """Dots of (operations per byte, operations per second) below roofs (name, peak, bytes per second)."""
+Named = tuple[str, float]
+
+
+def roofline(dots: Sequence[Dot], peaks: Sequence[Named], rates: Sequence[Named], width: float = 860) -> str:
+    """Dots of (operations per byte, operations per second) below peaks of operations and rates of bytes per second,
+    each with its name; the first of both are one solid line.
+    """
     if not dots:
         return ""
     height = 340.0
-    knees = [peak / rate for _, peak, rate in roofs]
+    peak = peaks[0][1]
+    knees = [peak / rate for _, rate in rates]
     wide = [dot.x for dot in dots] + knees
     low, high = min(wide) / 3, max(wide) * 3
-    tops = [dot.y for dot in dots] + [peak for _, peak, _ in roofs]
+    tops = [dot.y for dot in dots] + [value for _, value in peaks]
     x = Axis(low, high, LEFT, width - RIGHT, True)
     y = Axis(min(min(dot.y for dot in dots) / 2, max(tops) / 100), 2 * max(tops), height - BOTTOM, TOP, True)
     parts = [frame(x, y, "multiply-adds per byte", "GMAC/s")]
-    for n, (name, peak, rate) in enumerate(roofs):
+    for n, (name, rate) in enumerate(rates):
         start = max(low, y.low / rate)
         rise = [(x.at(start), y.at(start * rate)), (x.at(peak / rate), y.at(peak))]
         parts.append(path([*rise, (x.at(high), y.at(peak))], "var(--soft)", ' stroke-dasharray="5 3"' if n else ""))
         parts.append(_along(rise[0], rise[1], name))
-    top = max(peak for _, peak, _ in roofs)
-    parts.append(words(x.last, y.at(top) - 5, f"{number(top)} GMAC/s", "end", "soft"))
+    for name, value in peaks:
+        line = [(x.at(value / max(rate for _, rate in rates)), y.at(value)), (x.last, y.at(value))]
+        parts.append(path(line, "var(--soft)"))
+        parts.append(words(x.last, y.at(value) - 5, f"{name}, {number(value)} GMAC/s", "end", "soft"))
     for dot in sorted(dots, key=lambda dot: -dot.radius):
         place = f'cx="{x.at(dot.x):.1f}" cy="{y.at(dot.y):.1f}" r="{dot.radius:.1f}"'
         parts.append(f'<circle {place} fill="{dot.color}" fill-opacity=".7"><title>{safe(dot.title)}</title></circle>')

@@ -208,17 +208,17 @@ def _roof(rows: Sequence[dict[str, Any]], can: Limits, shades: Mapping[str, str]
         for row in rows
         if row["gmacs"] and row["bytes"]
     ]
-    peak = can.macs * 1e-9
-    roofs = [(f"memory, {can.memory * 1e-9:.0f} GB/s", peak, can.memory * 1e-9)]
-    roofs += [(f"{bytes_text(size)}, {rate * 1e-9:.0f} GB/s", peak, rate * 1e-9) for size, rate in can.rates[:-1:2]]
+    rates = [(f"memory, {can.memory * 1e-9:.0f} GB/s", can.memory * 1e-9)]
+    rates += [(f"{bytes_text(size)}, {rate * 1e-9:.0f} GB/s", rate * 1e-9) for size, rate in can.rates[:-1:2]]
+    peaks = [("float32", can.macs * 1e-9)]
     if can.byte_macs is not None and any(row["macs"] and "int8" in row["type"] for row in rows):
-        roofs.insert(0, ("8 bits", can.byte_macs * 1e-9, can.rates[0][1] * 1e-9))
+        peaks.append(("8 bits", can.byte_macs * 1e-9))
     if not dots:
         return []
     said = "A dot for each step that multiplies, as large as its time; lines: this machine's peak, and what it moves "
     said += f"within working sets of a size: from memory {can.memory * 1e-9:.0f} GB/s. Measured with this page."
     named = ", ".join(f'<span style="color:{shade}">{safe(op)}</span>' for op, shade in list(shades.items())[:COLORS])
-    return ["<h2>Roofline</h2>", f'<p class="soft">{said}</p><p>{named}</p>', roofline(dots, roofs)]
+    return ["<h2>Roofline</h2>", f'<p class="soft">{said}</p><p>{named}</p>', roofline(dots, peaks, rates)]
 
 
 def _dot(row: Mapping[str, Any]) -> str:
