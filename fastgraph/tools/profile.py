@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.describe import macs
+from ..plan.describe import RECURRENT, macs
 from ..plan.program import HostStep, Jump, Ref, Scratch, Step
 from ..runtime.executable import Executable
 from ..text import bytes_text, table
@@ -17,6 +17,8 @@ from .limits import Limits, limits
 RUNS = 50
 PICKS = frozenset({"gather", "gather_elements", "gather_nd", "slice", "strided_slice", "split", "block_gather"})
 """Operators that read a part of what they are given: as much as they write."""
+PRODUCTS = frozenset({"conv", "dense", "matmul", "conv_transpose", "attention", *RECURRENT})
+"""Operators that multiply; steps of theirs that don't bring operands into place, and nothing says how much of them."""
 SORTS = ("time", "order")
 HOST = "numpy"
 
@@ -61,7 +63,7 @@ def _row(plan: Executable, step: Step, number: int, seconds: float, can: Limits 
     row |= {"op": node.op, "result": node.out.name, "type": str(node.out.type), "macs": count, "bytes": moved}
     if count and seconds > 0:
         row["gmacs"] = 1e-9 * count / seconds
-    if can is not None and seconds > 0:
+    if can is not None and moved and seconds > 0:
         peak = can.byte_macs if of_bytes(step) else can.macs
         if peak is not None:
             computing, moving = count / peak, moved / can.rate(moved)
@@ -79,8 +81,10 @@ def of_bytes(step: Step) -> bool:
 
 def bytes_moved(plan: Executable, step: Step) -> int:
     """Bytes of a step's operands, constants as they are packed, results and scratch, each once: what it moves at least,
-    in proportion to its share of its node. Of what only a part is read, as much as is written.
+    in proportion to its share of its node. Of what only a part is read, as much as is written. 0 where it is not known.
     """
+    if step.node.op in PRODUCTS and not macs(step):
+        return 0
     node, refs = step.node, [word for word in step.words() if isinstance(word, Ref)]
     packed = {ref.base for ref in refs if isinstance(ref.base, int) and ref.base >= 0}
     weights = sum(plan.program.constants[number].nbytes for number in packed)
