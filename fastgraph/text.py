@@ -18,7 +18,7 @@ def table(
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if width is not None:
         over = sum(widths) + 2 * (len(widths) - 1) - width
-        while over > 0 and (wide := [i for i, most in least.items() if widths[i] > most]):
+        while over > 0 and (wide := [i for i, most in least.items() if i < len(widths) and widths[i] > most]):
             widths[max(wide, key=lambda i: widths[i])] -= 1
             over -= 1
     lines = []

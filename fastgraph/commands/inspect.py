@@ -84,7 +84,10 @@ def command(args: argparse.Namespace) -> int:
         show(asm.step_text(model.plan, args.asm))
     else:
         facts = inspect.file_facts(path)
-        show(as_json(inspect.model_json(model, facts)) if args.json else inspect.summary_text(model, facts, terminal_width()))
+        if args.json:
+            show(as_json(inspect.model_json(model, facts)))
+        else:
+            show(inspect.summary_text(model, facts, terminal_width()))
     return 0
 
 
