@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 
 from . import __version__
-from .commands import bench, compare, compile, digits, history, inspect, kernels, quantize, run, verify
+from .commands import bench, compare, compile, digits, history, inspect, kernels, profile, quantize, report, run, verify
 from .commands.common import say
 from .errors import FastgraphError, InputError
 
@@ -21,6 +21,8 @@ Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block 
   fastgraph run net.onnx --random           run it on random inputs
   fastgraph run net.tflite --input cat.jpg --labels labels.txt
   fastgraph bench net.onnx --against onnxruntime,openvino
+  fastgraph profile net.onnx                where its time goes, and what the machine could do
+  fastgraph report net.onnx                 the same as a page with charts
   fastgraph history speed.jsonl             bench's figures over commits, which --history wrote there
   fastgraph verify net.onnx --against onnxruntime        is it computed right, step by step
   fastgraph compare net.onnx net.tflite     is it the same network; if not, which layer differs first
@@ -28,7 +30,7 @@ Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block 
   fastgraph compile net.onnx                save a program that runs without a compiler
   fastgraph kernels --build                 compile all kernels now, for a container or a read-only system
 """
-COMMANDS = (run, inspect, bench, history, verify, compare, quantize, compile, kernels, digits)
+COMMANDS = (run, inspect, profile, bench, report, history, verify, compare, quantize, compile, kernels, digits)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 _COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
-def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Lines of aligned columns; those in `right` are right-aligned."""
+def table(
+    rows: Sequence[Sequence[str]], right: Sequence[int] = (), width: int | None = None,
+    least: Mapping[int, int] = {},  # noqa: B006
+) -> list[str]:  # fmt: skip
+    """Lines of aligned columns; those in `right` are right-aligned. Where lines would be longer than `width`, the
+    widest columns of `least` are shortened, none below the width that it gives.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if width is not None:
+        over = sum(widths) + 2 * (len(widths) - 1) - width
+        while over > 0 and (wide := [i for i, most in least.items() if i < len(widths) and widths[i] > most]):
+            widths[max(wide, key=lambda i: widths[i])] -= 1
+            over -= 1
     lines = []
     for row in rows:
-        cells = zip(range(len(row)), row, widths, strict=True)
+        cells = zip(range(len(row)), map(shorten, row, widths), widths, strict=True)
         lines.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, c, w in cells).rstrip())
     return lines
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..errors import InputError
 from . import options
-from .common import Shapes, addressed, as_json, each_file, granted, note, show, writable
+from .common import Shapes, addressed, as_json, each_file, granted, note, show, terminal_width, writable
+from .profile import shown, write_trace
 
 if TYPE_CHECKING:
+    from ..runtime.executable import Executable
     from ..runtime.model import Model
 
 SUMMARY = "measure models, and other engines beside"
@@ -27,6 +29,7 @@ Measure models, and other engines on the same inputs in the same process, taking
   fastgraph bench net.onnx --streams 4      inferences a second with 4 at the same time, and latencies under that load
   fastgraph bench net.onnx --cold           whole processes, from their start to the first result, and their memory
   fastgraph bench net.onnx --profile        time and multiply-adds of each step
+  fastgraph bench net.onnx --against onnxruntime --html net.html        a page: latencies, roofline, arena, graph
   fastgraph bench --diff old.json new.json  what got slower since; exit code 1 if something did, by more than 5 %
 
 With one thread, all run on one CPU. ratio = fastgraph's time / the engine's, the median over the rounds: below 1,
@@ -74,6 +77,8 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--threshold", type=options.limit, default=5.0, metavar="PERCENT", help=threshold)
     sub.add_argument("--allow-noise", action="store_true", help="report, with a mark, what others disturbed too much")
     sub.add_argument("--profile", action="store_true", help="also the time of each of fastgraph's steps")
+    shown(sub)
+    sub.add_argument("--html", metavar="FILE", help="also write a page with charts there: see fastgraph report")
     sub.add_argument("--history", metavar="FILE", help="add a line for each model there: see fastgraph history")
     sub.add_argument("--json", metavar="FILE", help="also write the results there; - for stdout, in place of the table")
     sub.add_argument("--samples", action="store_true", help="with every call in --json; without, medians of rounds")
@@ -85,6 +90,8 @@ def command(args: argparse.Namespace) -> int:
 
     writable("--json", args.json)
     writable("--csv", args.csv)
+    writable("--html", args.html)
+    writable("--trace", args.trace)
     writable("--history", args.history)
     if args.diff:
         return _diff(args)
@@ -93,7 +100,8 @@ def command(args: argparse.Namespace) -> int:
     against = _against(args)
     _placed(args)
     results: list[dict[str, Any]] = []
-    code, failed = each_file(args, lambda path, shapes: _measure(args, path, shapes, against, results))
+    plans: list[Executable] = []
+    code, failed = each_file(args, lambda path, shapes: _measure(args, path, shapes, against, results, plans))
     means = {name: bench.geomean(results, name) for name in against}
     if results and args.json != "-":
         _summary(results, means)
@@ -101,6 +109,8 @@ def command(args: argparse.Namespace) -> int:
         history.append(args.history, [history.record(result, bench.machine()) for result in results])
     if args.csv:
         Path(args.csv).write_text(bench.sheet(results), encoding="utf-8")
+    if args.html and results:
+        _page(args.html, results, plans)
     if args.json:
         known = {"fastgraph": __version__, **bench.invocation(), "machine": bench.machine()}
         _write(args.json, known | {"models": results, "failed": failed, "geomeans": means})
@@ -108,16 +118,18 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _measure(
-    args: argparse.Namespace, path: str, shapes: Shapes, against: list[str], results: list[dict[str, Any]]
-) -> int:
-    """Measure a file, and print its table; the exit code."""
+    args: argparse.Namespace, path: str, shapes: Shapes, against: list[str], results: list[dict[str, Any]],
+    plans: list[Executable],
+) -> int:  # fmt: skip
+    """Measure a file, and print its table; the exit code. Adds to `results`, and to `plans` what was looked at."""
     from ..loading import load
     from ..tools import bench, profile
 
     how = {"threads": args.threads, "isa": args.isa, "function": args.function}
     model = load(path, shapes=shapes, **how)
     inputs = _feeds(args, path, model, shapes)
-    if args.profile:
+    looked = args.profile or args.html or args.trace
+    if looked:
         model.run(inputs)
         plan = model.plan  # where a saved program has no graph to make it of, that is said first
     length = {"seconds": args.seconds, "rounds": args.runs}
@@ -132,14 +144,27 @@ def _measure(
     if not args.allow_noise and bench.agrees(result):
         bench.refuse(result)
     results.append(result)
-    if args.profile:
+    if looked:
+        plans.append(plan)
         with bench.pinned(args.threads, args.cpu):
             result["profile"] = profile.profile(plan)
+            if args.trace:
+                write_trace(args.trace, plan, path)
     if args.json != "-":
         show(bench.text(result))
         if args.profile:
-            show(profile.text(result["profile"], 1e3 * result["engines"][0]["p50_ms"]))
+            call = 1e3 * result["engines"][0]["p50_ms"]
+            show(profile.text(result["profile"], call, sort=args.sort, by=args.by, width=terminal_width()))
     return 0 if bench.agrees(result) else 1
+
+
+def _page(path: str, results: list[dict[str, Any]], plans: list[Executable]) -> None:
+    from ..tools import bench
+    from ..tools.report import Measured, report
+
+    found = [Measured(r["model"], plan, r["profile"], r) for r, plan in zip(results, plans, strict=True)]
+    Path(path).write_text(report(found, bench.machine(), __version__), encoding="utf-8")
+    note(f"written: {path}")
 
 
 def _placed(args: argparse.Namespace) -> None:
@@ -148,10 +173,14 @@ def _placed(args: argparse.Namespace) -> None:
 
     if args.streams and (args.threads > 1 or args.cold):
         raise InputError("--streams have one thread each, in one process: leave --threads and --cold out")
-    if (args.streams or args.cold) and (args.profile or args.samples or args.warmup or args.history):
+    looked = args.profile or args.html or args.trace
+    if (args.streams or args.cold) and (looked or args.samples or args.warmup or args.history):
         raise InputError(
-            "--profile, --samples, --warmup and --history are for latencies: leave --streams and --cold out"
+            "--profile, --html, --trace, --samples, --warmup and --history are for latencies: leave --streams and "
+            "--cold out"
         )
+    if args.trace and len(args.model) > 1:
+        raise InputError("--trace is of one network: name one model")
     count, what = (args.streams, "streams") if args.streams else (args.threads, "threads")
     if args.cpu and len(set(args.cpu)) < count:
         raise InputError(f"--cpu {','.join(map(str, args.cpu))}: {count} {what} need as many CPUs")

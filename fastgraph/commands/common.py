@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from ..ir import Graph
 
 Shapes = Mapping[str, Sequence[int]]
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, or what COLUMNS says; where there is none, those of a wide one."""
+    return shutil.get_terminal_size((160, 24)).columns
 
 
 def show(text: object) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ..errors import FastgraphError, InputError
 from . import options
-from .common import as_json, granted, show
+from .common import as_json, granted, show, terminal_width
 
 SUMMARY = "show a model's plan"
 DESCRIPTION = """\
@@ -84,7 +84,10 @@ def command(args: argparse.Namespace) -> int:
         show(asm.step_text(model.plan, args.asm))
     else:
         facts = inspect.file_facts(path)
-        show(as_json(inspect.model_json(model, facts)) if args.json else inspect.summary_text(model, facts))
+        if args.json:
+            show(as_json(inspect.model_json(model, facts)))
+        else:
+            show(inspect.summary_text(model, facts, terminal_width()))
     return 0
 
 

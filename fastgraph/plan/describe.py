@@ -86,8 +86,8 @@ def kernel_counts(program: Program) -> dict[str, int]:
     return counts
 
 
-def program_text(program: Program) -> str:
-    """The totals, then a table with a line per step."""
+def program_text(program: Program, width: int | None = None) -> str:
+    """The totals, then a table with a line per step, of that width where columns can be shortened to it."""
     arena = program.arena
     assert arena is not None
     constants = sum(array.nbytes for array in program.constants)
@@ -103,4 +103,4 @@ def program_text(program: Program) -> str:
         kernel = shorten(step["params"] or "numpy", 90)
         weights = [", ".join(step["weights"])] * quantized
         rows.append((str(n), step["op"], shorten(step["result"], 40), step["type"], offset, kernel, *weights))
-    return "\n".join(lines + table(rows, right=(0, 4)))
+    return "\n".join(lines + table(rows, (0, 4), width, {1: 12, 2: 8, 3: 16, 5: 12, 6: 12}))

@@ -152,12 +152,16 @@ class Executable(Runnable):
         return self.program.kernels()
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """Inputs and outputs, and a line for each step, of at most that width."""
         values = [f"{name} = {value.tolist()}" for name, value in self.compiled.values.items() if value is not None]
         inputs = ", ".join([*(f"{v.name}: {v.type}" for v in self.graph.inputs), *values])
         outputs = ", ".join(f"{name}: {type_}" for name, type_ in self.signature())
         lines = [
             f"{self.graph.name or 'model'}: ({inputs}) -> ({outputs})",
-            f"{self.tier.name}, {self.threads} threads; {program_text(self.program)}",
+            f"{self.tier.name}, {self.threads} threads; {program_text(self.program, width)}",
         ]
         if self.tail is not None:
             open_ = [name for name, value in self.compiled.values.items() if value is None]

@@ -407,14 +407,14 @@ class Model:
             save(os.fsdecode(path), self.graph, self._outputs, self._keys, plans, graph)
 
     def __str__(self) -> str:
-        current = self._plans.current
-        if current is not None:
-            return str(self.plan)
-        why = "the file leaves input shapes open"
-        if self.unplanned:
-            why = f"there is no plan for the input shapes that the file names: {self.unplanned}"
-        advice = "a run makes one, or resize, or load(..., shapes=); print(model.graph) shows every node"
-        return f"{self!r}\n{self.graph.outline()}\nno plan yet, as {why}: {advice}"
+        from .summary import text
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from .summary import html
+
+        return html(self)
 
     def __repr__(self) -> str:
         arena = f", arena {self._plans.current.arena_bytes} bytes" if self._plans.current else ", not planned yet"

@@ -12,7 +12,8 @@ import atexit
 import ctypes
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -256,7 +257,7 @@ class Runner:
 
     def _run_timed(self) -> None:
         """Run with a PROGRAM record of its own, so that no other run has its time limit."""
-        rate = _ticks_per_second()
+        rate = ticks_per_second()
         record, address = _program(self._steps, self.threads, int(self._record[_COMMIT]))
         team = self.threads > 1 and not held(_pool.lock)
         try:
@@ -280,27 +281,40 @@ class Runner:
         record[_THREADS] = self.threads
         self._team(pool.address, 0, address)
 
-    def profile(self) -> np.ndarray:
-        """Run once; the seconds of each step, over all its rounds."""
-        ticks = np.zeros((len(self._steps) + 1, 2), np.int64)
-        self._record[_TICKS] = ticks.ctypes.data
+    @contextmanager
+    def clocked(self) -> Iterator[np.ndarray]:
+        """While it lasts, runs write ticks of the executor's clock to int64 [steps + 1, 2]: when a run began; then for
+        each step when it last ended, and how long it took, to which each round and run adds.
+        """
+        found = np.zeros((len(self._steps) + 1, 2), np.int64)
+        self._record[_TICKS] = found.ctypes.data
         try:
-            self.run()
+            yield found
         finally:
             self._record[_TICKS] = 0
-        return ticks[1:, 1] / _ticks_per_second()
+
+    def profile(self) -> np.ndarray:
+        """Run once; the seconds of each step, over all its rounds."""
+        with self.clocked() as found:
+            self.run()
+        return found[1:, 1] / ticks_per_second()
+
+
+def ticks() -> int:
+    """The executor's clock now."""
+    runner = Runner(np.zeros((0, len(STEP)), np.int64))
+    with runner.clocked() as found:
+        runner.run()
+    return int(found[0, 0])
 
 
 @cache
-def _ticks_per_second() -> float:
+def ticks_per_second() -> float:
     """The rate of the executor's clock, against the system's."""
-    runner = Runner(np.zeros((0, len(STEP)), np.int64))
-    ticks = np.zeros((2, 2), np.int64)
-    seconds = []
-    for cell in ticks:
-        runner._record[_TICKS] = cell.ctypes.data
+    found, seconds = [], []
+    for _ in range(2):
         before = time.perf_counter()
-        runner.run()
+        found.append(ticks())
         seconds.append((before + time.perf_counter()) / 2)
         time.sleep(0.01)
-    return float((ticks[1, 0] - ticks[0, 0]) / (seconds[1] - seconds[0]))
+    return (found[1] - found[0]) / (seconds[1] - seconds[0])

@@ -165,7 +165,7 @@ def _about(model: Model) -> dict[str, str]:
     return dict(model.signature.interface.about) or {title: text for title, text in own.items() if text}
 
 
-def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
+def summary_text(model: Model, facts: Mapping[str, Any], width: int | None = None) -> str:
     """File, inputs and outputs, kernels and the table of steps."""
     rows = [("input", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.inputs]
     rows += [("output", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.outputs]
@@ -177,7 +177,7 @@ def summary_text(model: Model, facts: Mapping[str, Any]) -> str:
     lines.append("kernels  " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     if "numpy" in counts:
         lines.append("(numpy: steps that NumPy computes between native calls, because no kernel does them)")
-    return "\n".join([*lines, "", str(model.plan)])
+    return "\n".join([*lines, "", model.plan.text(width)])
 
 
 def unplanned(model: Model) -> str:

@@ -1,51 +1,100 @@
-"""Where the time of a plan goes: seconds and multiply-adds per step."""
+"""Where the time of a plan goes: seconds, multiply-adds and bytes of each step, beside what the machine could do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ..plan.describe import macs
-from ..plan.program import HostStep, Jump
+from ..plan.describe import RECURRENT, macs
+from ..plan.program import HostStep, Jump, Ref, Scratch, Step
 from ..runtime.executable import Executable
-from ..text import shorten, table
+from ..text import bytes_text, table
+from .limits import Limits, limits
 
 RUNS = 50
+PICKS = frozenset({"gather", "gather_elements", "gather_nd", "slice", "strided_slice", "split", "block_gather"})
+"""Operators that read a part of what they are given: as much as they write."""
+PRODUCTS = frozenset({"conv", "dense", "matmul", "conv_transpose", "attention", *RECURRENT})
+"""Operators that multiply; steps of theirs that don't bring operands into place, and nothing says how much of them."""
+SORTS = ("time", "order")
+HOST = "numpy"
 
 
-def profile(plan: Executable, runs: int = RUNS) -> list[dict[str, Any]]:
-    """A row per native step, in order, and one for all NumPy steps if there are any: microseconds, GMAC/s.
+def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | None] = limits) -> list[dict[str, Any]]:
+    """A row per native step, in order, and one for all NumPy steps if there are any: `step`, its number (None for
+    NumPy), `node`, `op`, `result`, `type`, `kernel`; `us`, microseconds; `macs`, multiply-adds, and `gmacs`, thousand
+    millions of them per second (None: it is no product); `bytes` that it reads and writes at least; `least_us`, in
+    which the machine could do these, `bound` ("compute" or "memory") and `share`, least_us / us (None: not known).
 
     Medians over `runs` of thread 0's clock: waiting for other threads is part of a step, and so is a jump before it. A
-    step of a loop has the time of all its rounds.
+    step of a loop has the time of all its rounds, and no share.
     """
+    can = machine(plan.tier, plan.threads)
     plan.execute()
     seconds = [np.median([runner.profile() for _ in range(runs)], axis=0) for _, runner in plan.segments]
+    numbers = {id(step): i for i, step in enumerate(plan.program.steps)}
+    looped = {i for numbers in plan.program.bodies.values() for i in numbers}
     rows: list[dict[str, Any]] = []
     for (steps, _), times in zip(plan.segments, seconds, strict=True):
         for step, time in zip(steps, times, strict=True):
-            if isinstance(step, Jump):
-                continue
-            count = macs(step)
-            rows.append(
-                {
-                    "result": step.node.out.name,
-                    "op": step.node.op,
-                    "kernel": str(step.kernel),
-                    "type": str(step.node.out.type),
-                    "us": float(time * 1e6),
-                    "gmacs": float(count / time * 1e-9) if count and time > 0 else None,
-                }
-            )
+            if not isinstance(step, Jump):
+                number = numbers[id(step)]
+                rows.append(_row(plan, step, number, float(time), None if number in looped else can))
     host = sum(isinstance(step, HostStep) for step in plan.program.steps)
     if host:
-        rest = _whole(plan, runs) - sum(row["us"] for row in rows)
-        rows.append(
-            {"result": f"{host} steps", "op": "", "kernel": "numpy", "type": "", "us": max(rest, 0.0), "gmacs": None}
-        )
+        rest = max(_whole(plan, runs) - sum(row["us"] for row in rows), 0.0)
+        rows.append(_known(None, f"{host} steps", HOST, rest) | {"result": f"{host} steps"})
     return rows
+
+
+def _known(number: int | None, node: str, kernel: str, us: float) -> dict[str, Any]:
+    return {
+        "step": number, "node": node, "op": "", "result": "", "type": "", "kernel": kernel, "us": us, "macs": 0,
+        "gmacs": None, "bytes": 0, "least_us": None, "bound": None, "share": None,
+    }  # fmt: skip
+
+
+def _row(plan: Executable, step: Step, number: int, seconds: float, can: Limits | None) -> dict[str, Any]:
+    node, count, moved = step.node, macs(step), bytes_moved(plan, step)
+    row = _known(number, node.name or node.out.name, str(step.kernel), 1e6 * seconds)
+    row |= {"op": node.op, "result": node.out.name, "type": str(node.out.type), "macs": count, "bytes": moved}
+    if count and seconds > 0:
+        row["gmacs"] = 1e-9 * count / seconds
+    if can is not None and moved and seconds > 0:
+        peak = can.byte_macs if of_bytes(step) else can.macs
+        if peak is not None:
+            computing, moving = count / peak, moved / can.rate(moved)
+            row["bound"] = "compute" if computing > moving else "memory"
+            row["least_us"] = 1e6 * max(computing, moving)
+            row["share"] = max(computing, moving) / seconds
+    return row
+
+
+def of_bytes(step: Step) -> bool:
+    """Whether a step multiplies 8-bit integers."""
+    operands = [v.type.dtype for v in step.node.inputs[:2] if v is not None and v.type.dtype is not None]
+    return len(operands) == 2 and all(dtype.itemsize == 1 and dtype.kind in "iu" for dtype in operands)
+
+
+def bytes_moved(plan: Executable, step: Step) -> int:
+    """Bytes of a step's operands, constants as they are packed, results and scratch, each once: what it moves at least,
+    in proportion to its share of its node. Of what only a part is read, as much as is written. 0 where it is not known.
+    """
+    if step.node.op in PRODUCTS and not macs(step):
+        return 0
+    node, refs = step.node, [word for word in step.words() if isinstance(word, Ref)]
+    packed = {ref.base for ref in refs if isinstance(ref.base, int) and ref.base >= 0}
+    weights = sum(plan.program.constants[number].nbytes for number in packed)
+    scratch = sum(base.nbytes for base in {ref.base for ref in refs} if isinstance(base, Scratch))
+    written = sum(v.type.nbytes for v in node.outputs if v.type.concrete)
+    operands = {v for v in node.inputs if v is not None and v.data is None and v.type.concrete}
+    read = sum(v.type.nbytes for v in operands)
+    if node.op in PICKS:
+        read, weights = min(read, written), min(weights, written)
+    return round((read + written) * step.share) + weights + scratch
 
 
 def _whole(plan: Executable, runs: int) -> float:
@@ -58,17 +107,94 @@ def _whole(plan: Executable, runs: int) -> float:
     return float(np.median(times)) * 1e6
 
 
-def text(rows: list[dict[str, Any]], call: float | None = None) -> str:
-    """The profile as a table, with each step's share of the total and of a call of so many microseconds."""
-    total = sum(row["us"] for row in rows) or 1.0
-    lines = [("", "op", "result", "type", "us", "%", "GMAC/s", "kernel")]
-    for n, row in enumerate(rows):
-        speed = f"{row['gmacs']:.1f}" if row["gmacs"] is not None else ""
-        share = f"{100 * row['us'] / total:.1f}"
-        cells = (row["op"], shorten(row["result"], 40), row["type"], f"{row['us']:.2f}", share, speed)
-        lines.append((str(n), *cells, shorten(row["kernel"], 80)))
-    end = f"{total:.1f} us in all"
+# -- sums
+
+
+def total(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Sums of rows: steps, us, macs, gmacs, bytes, least_us and share (of those rows whose share is known)."""
+    us, count = sum(row["us"] for row in rows), sum(row["macs"] for row in rows)
+    known = [row for row in rows if row["least_us"] is not None]
+    least, spent = sum(row["least_us"] for row in known), sum(row["us"] for row in known)
+    return {
+        "steps": sum(row.get("steps", 1) for row in rows), "us": us, "macs": count,
+        "gmacs": 1e-3 * count / us if count and us else None, "bytes": sum(row["bytes"] for row in rows),
+        "least_us": least if known else None, "share": least / spent if spent else None,
+    }  # fmt: skip
+
+
+def by_operator(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows' `total` for each operator, with its name as `op`, in the order in which they first come."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row["op"] or row["kernel"], []).append(row)
+    return [{"op": op} | total(group) for op, group in groups.items()]
+
+
+def as_data(plan: Executable, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """For JSON: `rows`, `operators` and `total`, and the machine's `limits` (None: not known)."""
+    can = limits(plan.tier, plan.threads)
+    return {
+        "isa": plan.tier.name,
+        "threads": plan.threads,
+        "limits": None if can is None else can._asdict(),
+        "total": total(rows),
+        "operators": by_operator(rows),
+        "rows": list(rows),
+    }
+
+
+# -- text
+
+
+def text(
+    rows: Sequence[dict[str, Any]], call: float | None = None, *, sort: str = "time", by: str = "step",
+    width: int | None = None,
+) -> str:  # fmt: skip
+    """The profile as a table of that width, with each step's share of the total and of a call of so many microseconds.
+    `sort`: one of SORTS; `by`: "step" or "op".
+    """
+    whole = total(rows)
+    shown = list(rows) if by == "step" else by_operator(rows)
+    if sort == "time":
+        shown.sort(key=lambda row: -row["us"])
+    if by == "step":
+        head = ["step", "op", "result", "type", *_HEAD, "kernel"]
+        lines = [
+            [_number(row), row["op"], row["result"], row["type"], *_figures(row, whole), row["kernel"]] for row in shown
+        ]
+        found = table([head, *lines], (0, 4, 5, 6, 7, 8), width, {1: 12, 2: 8, 3: 16, 9: 12})
+    else:
+        lines = [[row["op"], str(row["steps"]), *_figures(row, whole)] for row in shown]
+        found = table([["op", "steps", *_HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8})
+    return "\n".join([*found, *_end(whole, call)])
+
+
+_HEAD = ("us", "%", "GMAC/s", "moved", "limit")
+
+
+def _number(row: dict[str, Any]) -> str:
+    return "" if row["step"] is None else str(row["step"])
+
+
+def _figures(row: dict[str, Any], whole: dict[str, Any]) -> list[str]:
+    """The cells below _HEAD."""
+    speed = f"{row['gmacs']:.1f}" if row["gmacs"] is not None else ""
+    share = "" if row["share"] is None else f"{row['share']:.0%}"
+    moved = bytes_text(row["bytes"]) if row["bytes"] else ""
+    return [f"{row['us']:.2f}", f"{100 * row['us'] / (whole['us'] or 1):.1f}", speed, moved, share]
+
+
+def _end(whole: dict[str, Any], call: float | None) -> list[str]:
+    """The lines below a table."""
+    end = f"{whole['us']:.1f} us in all"
+    if whole["gmacs"] is not None:
+        end += f", {whole['gmacs']:.1f} GMAC/s"
+    if whole["share"] is not None:
+        end += f", {whole['share']:.0%} of what this machine can do at most"
+    lines = [end]
     if call is not None:
-        end += f", {total / call:.0%} of the p50 above: medians of each step over {RUNS} runs of their own, without the"
-        end += " copies of inputs and Python's call"
-    return "\n".join([*table(lines, right=(0, 4, 5, 6)), end])
+        lines.append(f"{whole['us'] / call:.0%} of the p50 above: medians of each step over {RUNS} runs of their own,")
+        lines.append("without the copies of inputs and Python's call")
+    if whole["share"] is not None:
+        lines.append("limit: multiply-adds at the peak measured here, or bytes at the rate of a cache that holds them")
+    return lines

@@ -42,7 +42,7 @@ def test_what_shows_plans_calls_it_by_its_name() -> None:
 
     register()
     model = between().load()
-    assert "my.domain.Squash(x=float32[?,?,?],y=float32[?,?,?])" in str(model)
+    assert "my.domain.Squash(x=float32[?,?,?],y=float32[?,?,?])" in str(model.plan)
     assert "my.domain.Squash" in {row["op"] for row in profile(model.plan, 2)}
     report = fg.verify(model)
     assert (

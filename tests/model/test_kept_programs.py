@@ -75,7 +75,8 @@ def test_a_file_that_is_gone_is_needed_to_look_at_the_graph(tmp_path: Path) -> N
     path.unlink()
     same(first, model)
     with pytest.raises(fg.FastgraphError, match=r"net\.onnx.*has changed since the model was loaded"):
-        str(model)
+        str(model.plan)
+    assert "arena" in str(model)
 
 
 def test_a_file_that_is_gone_is_not_needed_for_other_shapes(tmp_path: Path) -> None:

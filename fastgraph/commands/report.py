@@ -1,0 +1,53 @@
+"""`fastgraph report`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .. import __version__
+from . import options
+from .common import Shapes, each_file, granted, note, writable
+
+SUMMARY = "a page with charts: time, memory, graph"
+DESCRIPTION = """\
+Write a page of HTML about networks, measured on random inputs: time by operator and step, a roofline with a dot for
+each step, the arena over time, the graph with the time of its nodes, the environment. It needs nothing beside it.
+
+  fastgraph report net.onnx                 writes net.html
+  fastgraph report a.onnx b.tflite -o both.html
+  fastgraph bench net.onnx --against onnxruntime --html net.html        with other engines and latencies
+"""
+
+
+def arguments(sub: argparse.ArgumentParser) -> None:
+    options.isa(sub)
+    options.model(sub, many=True)
+    options.threads(sub, 1, "1")
+    sub.add_argument("--runs", type=options.positive, default=50, metavar="N", help="runs to take medians of (50)")
+    sub.add_argument("-o", "--output", metavar="FILE", help="default: the first file's name, .html")
+
+
+def command(args: argparse.Namespace) -> int:
+    from ..loading import load
+    from ..tools import bench, feeds
+    from ..tools.profile import profile
+    from ..tools.report import Measured, report
+
+    output = args.output or Path(args.model[0]).stem + ".html"
+    writable("--output", output)
+    found = []
+
+    def measure(path: str, shapes: Shapes) -> int:
+        model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+        granted(model.signature, shapes)
+        model.run(feeds.random_feeds(model, shapes))
+        with bench.pinned(args.threads):
+            found.append(Measured(path, model.plan, profile(model.plan, args.runs)))
+        return 0
+
+    code, _ = each_file(args, measure)
+    if found:
+        Path(output).write_text(report(found, bench.machine(), __version__), encoding="utf-8")
+        note(f"written: {output}")
+    return code

@@ -1,0 +1,201 @@
+"""What this machine can do, measured: multiply-adds in registers, and moving memory of a given size; and what a step
+could do at best by it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import CompilerError
+from ..kernels.isa.tiers import NUMPY, Tier
+from ..objects.link import link
+
+CHAINS = 12
+"""Independent sums: more than the latency of a multiply-add times the number of units."""
+
+WIDE = 8
+"""Vectors moved in each turn of the loop."""
+
+TRIES, TRYING = 60, 0.06
+
+SIZES = tuple(1 << n for n in (14, 18, 20, 22, 25, 27))
+"""Bytes of working sets, from the first cache to memory."""
+
+
+@cache
+def peak_macs(tier: Tier) -> float:
+    """f32 multiply-adds per second on one core, the best of several tries."""
+    call = _native(_fma_loop(tier), "fma_loop", tier)
+    rounds = 200_000
+    record = np.array([rounds, 0, 0], np.int64)
+    sums = np.zeros(CHAINS * tier.lanes, np.float32)
+    record[1] = sums.ctypes.data
+    return rounds * CHAINS * tier.lanes / _best(lambda: call(record.ctypes.data, 0, 1))
+
+
+@cache
+def peak_macs_int8(tier: Tier) -> float:
+    """u8 by s8 multiply-adds per second on one core, the best of several tries: four to a lane where the tier has such
+    an instruction, else two, of numbers that were widened before.
+    """
+    call = _native(_dot_loop(tier), "dot_loop", tier)
+    rounds = 200_000
+    sums = np.zeros(CHAINS * tier.lanes, np.int32)
+    record = np.array([rounds, sums.ctypes.data], np.int64)
+    return rounds * CHAINS * tier.lanes * (4 if tier.byte_dot else 2) / _best(lambda: call(record.ctypes.data, 0, 1))
+
+
+@cache
+def bandwidth(nbytes: int, tier: Tier) -> float:
+    """Bytes per second: the better of reading, and of copying, within a working set of `nbytes`."""
+    vector = 4 * tier.lanes * WIDE
+    size = max(nbytes // vector, 2)
+    memory = np.ones((size + 1) * vector // 4, np.float32)
+    source = -(-memory.ctypes.data // 64) * 64
+    half = size // 2
+    rates = []
+    for copies, count, target in ((0, size, source), (1, half, source + half * vector)):
+        call = _streaming(tier, bool(copies))
+        times = max(1, int(1e7 / (count * vector)))
+        record = np.array([source, target, count, times], np.int64)
+        best = _best(lambda call=call, record=record: call(record.ctypes.data, 0, 1))  # type: ignore[misc]
+        rates.append((1 + copies) * count * vector * times / best)
+    return max(rates)
+
+
+def _native(kernel: Any, name: str, tier: Tier) -> Any:
+    from ..kernels.core.build import build
+
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(link({name: build(kernel, name, tier)})[name])
+
+
+@cache
+def _streaming(tier: Tier, copies: bool) -> Any:
+    return _native(_stream(tier, copies), "stream", tier)
+
+
+def _best(call: Any) -> float:
+    """Seconds of the quickest of TRIES calls, or of those that begin within TRYING seconds."""
+    marks = [perf_counter()]
+    while len(marks) <= TRIES and marks[-1] - marks[0] < TRYING:
+        call()
+        marks.append(perf_counter())
+    return float(np.diff(marks).min())
+
+
+def _fma_loop(tier: Tier) -> Any:
+    from ..kernels.lang import fma
+
+    return _sum_loop(tier, lambda total: fma(total, 0.5, 1.0))
+
+
+def _dot_loop(tier: Tier) -> Any:
+    from ..kernels.isa.integer import dot_bytes, dot_halves
+    from ..kernels.lang import F32, I32
+
+    i32 = I32.vector(tier.lanes)
+
+    def step(total: Any) -> Any:
+        sums = total.bits(I32)
+        found = dot_bytes(sums, i32(3), i32(5)) if tier.byte_dot else sums + dot_halves(sums, i32(5))
+        return found.bits(F32)
+
+    return _sum_loop(tier, step)
+
+
+def _sum_loop(tier: Tier, step: Any) -> Any:
+    """A kernel that repeats total = step(total) on CHAINS vectors."""
+    from ..kernels.lang import F32, I64, repeat, traced
+
+    f32 = F32.vector(tier.lanes)
+
+    @traced
+    def loop(rounds: Any, sums: Any) -> None:
+        places = [F32.at(sums) + n * tier.lanes for n in range(CHAINS)]
+        new = repeat(rounds, [f32[place] for place in places], lambda _, kept: [step(total) for total in kept])
+        for place, value in zip(places, new, strict=True):
+            f32[place] = value
+
+    def kernel(args, thread, threads):  # type: ignore[no-untyped-def]
+        loop(I64[args], I64[args + 8])
+
+    return kernel
+
+
+def _stream(tier: Tier, copies: bool) -> Any:
+    """A kernel that reads, or copies, `count` blocks of WIDE vectors, `times` times over."""
+    from ..kernels.lang import F32, I64, repeat, traced
+
+    f32, block = F32.vector(tier.lanes), tier.lanes * WIDE
+
+    @traced
+    def read(source: Any, target: Any, count: Any) -> None:
+        def added(i: Any, sums: Any) -> Any:
+            place = F32.at(source) + i * block
+            return [total + f32[place + n * tier.lanes] for n, total in enumerate(sums)]
+
+        for n, total in enumerate(repeat(count, [f32(0)] * WIDE, added)):
+            f32[F32.at(target) + n * tier.lanes] = total
+
+    @traced
+    def copy(source: Any, target: Any) -> None:
+        for n in range(WIDE):
+            f32[F32.at(target) + n * tier.lanes] = f32[F32.at(source) + n * tier.lanes]
+
+    def reads(args, thread, threads):  # type: ignore[no-untyped-def]
+        for _ in range(I64[args + 24]):  # type: ignore[call-overload]
+            read(I64[args], I64[args + 8], I64[args + 16])
+
+    def copy_all(args, thread, threads):  # type: ignore[no-untyped-def]
+        for _ in range(I64[args + 24]):  # type: ignore[call-overload]
+            for i in range(I64[args + 16]):  # type: ignore[call-overload]
+                copy(I64[args] + i * block * 4, I64[args + 8] + i * block * 4)
+
+    return copy_all if copies else reads
+
+
+class Limits(NamedTuple):
+    """Of one core, times `threads`: multiply-adds per second of floats, and of bytes (None: not known), and pairs of
+    (bytes of a working set, bytes per second within it), the smallest first.
+    """
+
+    macs: float
+    byte_macs: float | None
+    rates: tuple[tuple[int, float], ...]
+
+    @property
+    def memory(self) -> float:
+        """Bytes per second of the largest working set."""
+        return self.rates[-1][1]
+
+    def rate(self, nbytes: int) -> float:
+        """Bytes per second of the smallest measured working set that has room for `nbytes`."""
+        return next((rate for size, rate in self.rates if size >= nbytes), self.memory)
+
+
+def limits(tier: Tier, threads: int = 1) -> Limits | None:
+    """The limits for a number of threads: each has a core of its own, but the memory is shared. Measured in about a
+    second, when a process first asks. None where kernels can't be compiled.
+    """
+    try:
+        own = _limits(tier)
+    except (CompilerError, ImportError):
+        return None
+    if own is None or threads == 1:
+        return own
+    many = [rate * (threads if size < SIZES[-1] else 1) for size, rate in own.rates]
+    rates = tuple((size, rate) for (size, _), rate in zip(own.rates, many, strict=True))
+    return Limits(own.macs * threads, None if own.byte_macs is None else own.byte_macs * threads, rates)
+
+
+@cache
+def _limits(tier: Tier) -> Limits | None:
+    if tier is NUMPY:
+        return None
+    rates = tuple((size, bandwidth(size, tier)) for size in SIZES)
+    return Limits(peak_macs(tier), None if tier.tiles else peak_macs_int8(tier), rates)

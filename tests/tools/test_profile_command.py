@@ -1,0 +1,93 @@
+"""`fastgraph profile`: its table, its sums, the limits beside it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import fastgraph as fg
+from fastgraph.cli import main
+from fastgraph.demo import MODEL
+from fastgraph.text import table
+from fastgraph.tools import profile
+from fastgraph.tools.limits import Limits
+
+DIGITS = str(MODEL)
+MACHINE = Limits(1e10, 4e10, ((1 << 14, 1e11), (1 << 20, 1e10)))
+
+
+@pytest.fixture(autouse=True)
+def known_machine(monkeypatch: Any) -> None:
+    monkeypatch.setattr(profile, "limits", lambda *_: MACHINE)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return profile.profile(fg.load(MODEL, threads=1).plan, 3, lambda *_: MACHINE)
+
+
+def test_shares_are_of_what_binds(rows: list[dict[str, Any]]) -> None:
+    assert {row["bound"] for row in rows} == {"compute", "memory"}
+    for row in rows:
+        computing, moving = row["macs"] / MACHINE.macs, row["bytes"] / MACHINE.rate(row["bytes"])
+        assert row["least_us"] == pytest.approx(1e6 * max(computing, moving))
+        assert row["bound"] == ("compute" if computing > moving else "memory")
+        assert row["share"] == pytest.approx(row["least_us"] / row["us"])
+
+
+def test_sums_by_operator_are_those_of_the_rows(rows: list[dict[str, Any]]) -> None:
+    whole, groups = profile.total(rows), profile.by_operator(rows)
+    for key in ("steps", "us", "macs", "bytes", "least_us"):
+        assert sum(group[key] for group in groups) == pytest.approx(whole[key])
+    assert {group["op"]: group["steps"] for group in groups}["conv"] == sum(row["op"] == "conv" for row in rows)
+    assert whole["share"] == pytest.approx(whole["least_us"] / whole["us"])
+
+
+def test_bytes_of_a_dense_layer(rows: list[dict[str, Any]]) -> None:
+    last = next(row for row in rows if row["op"] == "softmax")
+    assert last["bytes"] == 2 * 10 * 4  # what it reads and writes
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_tables_fit(rows: list[dict[str, Any]], width: int) -> None:
+    lines = profile.text(rows, width=width).splitlines()
+    body = lines[: len(rows) + 1]
+    least = len(max(profile.text(rows, width=1).splitlines()[: len(rows) + 1], key=len))
+    assert max(map(len, body)) <= max(width, least)
+    assert "GMAC/s" in body[0] and all(row["op"] in "".join(body) for row in rows)
+
+
+def test_order(rows: list[dict[str, Any]]) -> None:
+    def steps(sort: str) -> list[int]:
+        return [int(line.split()[0]) for line in profile.text(rows, sort=sort).splitlines()[1 : len(rows) + 1]]
+
+    assert steps("order") == sorted(steps("time"))
+    assert steps("time")[0] == max(rows, key=lambda row: row["us"])["step"]
+
+
+def test_json(capsys: Any) -> None:
+    assert main(["profile", DIGITS, "--runs", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["total"]["steps"] == len(found["rows"]) and found["limits"]["macs"] == MACHINE.macs
+    assert found["total"]["us"] == pytest.approx(sum(row["us"] for row in found["rows"]))
+
+
+def test_by_operator_in_a_narrow_terminal(capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    assert main(["profile", DIGITS, "--runs", "2", "--by", "op"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("softmax") for line in lines) and all(len(line) <= 70 for line in lines[:8])
+
+
+def test_a_step_that_numpy_does_has_no_share() -> None:
+    model = fg.load(MODEL, isa="numpy")
+    rows = profile.profile(model.plan, 2, lambda *_: None)
+    assert [row["kernel"] for row in rows] == ["numpy"] and rows[0]["share"] is None and rows[0]["us"] > 0
+    assert "numpy" in profile.text(rows) and "machine" not in profile.text(rows)
+
+
+def test_only_columns_that_may_are_shortened() -> None:
+    lines = table([("name", "12345678901"), ("a" * 40, "x")], width=24, least={0: 8})
+    assert max(map(len, lines)) <= 24 and "12345678901" in lines[0] and "…" in lines[1]
