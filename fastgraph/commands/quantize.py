@@ -36,7 +36,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     ways = ("mse", "minmax", "percentile", "entropy")
     sub.add_argument("--method", choices=ways, default="mse", help="how ranges are found (default mse)")
     sub.add_argument("--percentile", type=options.limit, default=99.99, metavar="P", help="of --method percentile")
-    sub.add_argument("--activations", choices=("int8", "uint8"), default="int8", help="default int8")
+    sub.add_argument("--activations", choices=("uint8", "int8"), default="uint8", help="default uint8")
     sub.add_argument("--per-tensor", action="store_true", help="one scale for all weights of a layer")
     sub.add_argument("--equalize", action="store_true", help="equalize channels between convolutions first")
     sub.add_argument("--no-bias-correction", action="store_true", help="leave biases as they are")

@@ -11,6 +11,8 @@ gives packages that one does not edit this module when they import onnxruntime, 
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from . import absent
 from .binding import IOBinding
 from .described import ModelMetadata, NodeArg
@@ -77,4 +79,4 @@ __all__ = [
     "set_global_thread_pool_sizes", "set_seed", "uninstall", "unregister_execution_provider_library",
 ]  # fmt: skip
 
-from . import capi as capi  # noqa: E402  # its modules take their names from here
+capi = import_module(".capi", __name__)  # behind the names: its modules take them from here

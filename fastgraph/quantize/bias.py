@@ -14,11 +14,11 @@ from .observe import Tensor
 
 
 def rounded(weights: np.ndarray, axis: int | None) -> np.ndarray:
-    """Weights as int8 represents them, symmetric, with a scale for each index of an axis, or one."""
+    """Weights as they are stored, 8 bits around 128, with a scale for each index of an axis, or one."""
     others = tuple(i for i in range(weights.ndim) if i != axis)
     most = np.abs(weights).max(axis=None if axis is None else others, keepdims=True)
-    scale = np.where(most > 0, most / 127, 1)
-    return np.clip(np.rint(weights / scale), -127, 127) * scale
+    scale = np.where(most > 0, 2 * most / 255, 1)
+    return np.clip(np.rint(weights / scale), -128, 127) * scale
 
 
 def correct(model: Any, nodes: Sequence[str], seen: Mapping[str, Tensor], per_channel: bool) -> int:

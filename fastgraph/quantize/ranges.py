@@ -71,6 +71,7 @@ def entropy(tensor: Tensor) -> Range:
         return tensor.low, tensor.high
     places = np.minimum((np.abs(tensor.centers) / most * BINS).astype(int), BINS - 1)
     counts = np.bincount(places, tensor.counts, BINS).astype(np.float64)
+    counts[0] = counts[1]  # zeros, which any range keeps, would outweigh all else
     ends = range(LEVELS // 2, BINS + 1, 16)
     best = min(ends, key=lambda end: _divergence(counts, end))
     limit = most * best / BINS

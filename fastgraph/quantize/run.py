@@ -39,7 +39,7 @@ class Options:
 
     method: str = "mse"
     percentile: float = 99.99
-    activations: str = "int8"
+    activations: str = "uint8"
     per_channel: bool = True
     equalize: bool = False
     bias_correction: bool = True
@@ -125,8 +125,6 @@ def _static(
     ranges = {name: of(tensor) for name, tensor in seen.items()}
     nodes = [node for node in model.graph.node if node.op_type in operators and node.name not in left]
     layers = [node.name for node in nodes if node.op_type in LAYERS]
-    if how.bias_correction:
-        notes.append(f"{correct(model, layers, seen, how.per_channel)} biases corrected")
     if how.snr is not None:
         few = calibration[:TRIED]
         measure = partial(_snr, model, ranges, how, report.outputs(source, few), few)
@@ -135,6 +133,8 @@ def _static(
         left = left | set(more)
         notes.append(f"{len(more)} layers left float for {how.snr:g} dB, {reached:.1f} reached in choosing")
     names = [node.name for node in nodes if node.name not in left]
+    if how.bias_correction:
+        notes.append(f"{correct(model, names, seen, how.per_channel)} biases corrected")
     return write.with_ranges(model, ranges, names, how.activations, how.per_channel), left, ", ".join(notes)
 
 

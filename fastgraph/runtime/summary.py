@@ -9,7 +9,7 @@ from ..errors import FastgraphError
 from ..ir import TensorType
 from ..page import STYLE, details, html_table
 from ..plan.describe import steps
-from ..plan.picture import arena_svg
+from .picture import arena_svg
 from ..text import bytes_text, shorten, table
 
 if TYPE_CHECKING:

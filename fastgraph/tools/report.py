@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .. import disturbance
 from ..page import COLORS, cards, details, html_table, page, safe
-from ..plan.picture import arena_svg
+from ..runtime.picture import arena_svg
 from ..runtime.executable import Executable
 from ..svg import Dot, bars, color, distributions, roofline
 from ..text import bytes_text, shorten

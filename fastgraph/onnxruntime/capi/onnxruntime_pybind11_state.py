@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fastgraph.onnxruntime as _all
+import sys
 
 from ..errors import (
     DeviceReset,
@@ -24,6 +24,7 @@ from ..errors import (
 from ..session import Session
 from ..values import OrtValueVector
 
+_all = sys.modules[__name__.rsplit(".", 2)[0]]
 globals().update({name: vars(_all)[name] for name in (*vars(_all)["__all__"], *_all.absent.ABSENT)})
 
 __all__ = [
