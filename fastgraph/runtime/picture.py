@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..ir import Graph
-from ..svg import BOTTOM, LEFT, LETTER, RIGHT, TOP, Axis, box, color, frame, svg, words
-from ..text import bytes_text, shorten
 from ..plan.lower.build import lifetimes
 from ..plan.program import Program
+from ..svg import BOTTOM, LEFT, LETTER, RIGHT, TOP, Axis, box, color, frame, svg, words
+from ..text import bytes_text, shorten
 
 
 def arena_svg(program: Program, graph: Graph, width: float = 860) -> str:

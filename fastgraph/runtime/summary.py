@@ -9,8 +9,8 @@ from ..errors import FastgraphError
 from ..ir import TensorType
 from ..page import STYLE, details, html_table
 from ..plan.describe import steps
-from .picture import arena_svg
 from ..text import bytes_text, shorten, table
+from .picture import arena_svg
 
 if TYPE_CHECKING:
     from .executable import Executable

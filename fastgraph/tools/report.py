@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from .. import disturbance
 from ..page import COLORS, cards, details, html_table, page, safe
-from ..runtime.picture import arena_svg
 from ..runtime.executable import Executable
+from ..runtime.picture import arena_svg
 from ..svg import Dot, bars, color, distributions, roofline
 from ..text import bytes_text, shorten
 from .drawing import graph_svg
