@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE.parent))  # MkDocs runs a hook as a file, not as a p
 
 LAST = "For those who carry on"
 NAV: dict[str, tuple[str, ...]] = {
-    "": ("index", "guide", "examples", "migrating", "porting", "troubleshooting"),
+    "": ("index", "guide", "examples", "migrating", "porting", "quantize", "troubleshooting"),
     "Reference": ("api", "cli", "operators", "numerics", "determinism"),
     "In use": ("deploy", "custom", "profiling"),
     LAST: ("architecture", "glossary", "adding"),
