@@ -119,7 +119,8 @@ def test_every_page_is_in_the_navigation_once() -> None:
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     if not all(importlib.util.find_spec(name) for name in ("mkdocs", "material", "mkdocstrings_handlers")):
         pytest.skip("mkdocs-material or mkdocstrings is not installed")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", ".ci/mkdocs.yml", "-d", str(tmp_path / "site")]
+    where = ["-f", ".ci/mkdocs.yml", "-d", str(tmp_path / "site")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", *where]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")
