@@ -181,7 +181,8 @@ def roofline(dots: Sequence[Dot], peaks: Sequence[Named], rates: Sequence[Named]
         start = max(low, y.low / rate)
         rise = [(x.at(start), y.at(start * rate)), (x.at(peak / rate), y.at(peak))]
         parts.append(path([*rise, (x.at(high), y.at(peak))], "var(--soft)", ' stroke-dasharray="5 3"' if n else ""))
-        parts.append(_along(rise[0], rise[1], name))
+        if not any(rate < 1.3 * other and other < 1.3 * rate for _, other in rates[:n]):  # words would lie on words
+            parts.append(_along(rise[0], rise[1], name))
     for name, value in peaks:
         line = [(x.at(value / max(rate for _, rate in rates)), y.at(value)), (x.last, y.at(value))]
         parts.append(path(line, "var(--soft)"))

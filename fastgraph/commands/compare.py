@@ -26,7 +26,7 @@ the power of a over that of b - a, in dB. argmax: how many rows of scores have t
 outputs may differ by --rtol 1e-3, and where a network is quantized need --snr 10. Inputs without --input get random
 numbers, which a quantized input can take; --input and --shape name A's inputs.
 
-Layers are compared, with the same limits, where outputs differ, and with --layers, --html or --png: tensors of the two
+Layers are compared, with the same limits, where outputs differ, and with --layers or --html: tensors of the two
 files are paired by shape and value. Those that exist only within a kernel are left out, and named beside the next one.
 Exit code 1 when B is beyond the limits, or lacks an output of A; 2 when they could not be compared.
 """
@@ -45,7 +45,6 @@ def arguments(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(f"--{name}", type=options.limit, metavar="X", help=f"limit: {what}")
     sub.add_argument("--layers", action="store_true", help="a line for each layer, also where outputs agree")
     sub.add_argument("--html", metavar="FILE", help="write a page with all of it")
-    sub.add_argument("--png", metavar="FILE", help="write a picture of the layers; needs matplotlib")
     options.opening(sub)
     options.threads(sub, 1, "1")
     sub.add_argument("--json", action="store_true", help="print JSON, with every layer that was compared")
@@ -55,7 +54,6 @@ def command(args: argparse.Namespace) -> int:
     from ..tools import compare, drift, feeds
 
     writable("--html", args.html)
-    writable("--png", args.png)
     given = (args.atol, args.rtol, args.snr)
     limits = None if given == (None, None, None) else compare.Limits(*given)
     shapes = feeds.parse_shapes(args.shape)
@@ -65,12 +63,10 @@ def command(args: argparse.Namespace) -> int:
 
     found = compare.compare(
         args.a, args.b, read, pairs=args.map,
-        limits=limits, runs=args.runs, inside=bool(args.layers or args.html or args.png), shapes=shapes,
+        limits=limits, runs=args.runs, inside=bool(args.layers or args.html), shapes=shapes,
         threads=args.threads, isa=args.isa, function=args.function,
     )  # fmt: skip
     if args.html:
         Path(args.html).write_text(drift.html(found), encoding="utf-8")
-    if args.png:
-        Path(args.png).write_bytes(drift.png(found))
     show(as_json(compare.as_json(found)) if args.json else drift.text(found, args.layers))
     return 0 if found.ok else 1

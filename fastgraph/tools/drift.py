@@ -1,14 +1,13 @@
-"""A comparison for people: text, a page of HTML, and a picture of the layers' signal to noise."""
+"""A comparison for people: text, and a page of HTML."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
-from io import BytesIO, StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..errors import InputError
+from ..page import html_table, page, safe
+from ..svg import bars, color
 from ..text import shorten, table
 from .layers import Layer
 from .pairing import Figures
@@ -88,63 +87,27 @@ def told(found: Comparison) -> list[str]:
     return [shorten(line, 200) for line in lines]
 
 
-# -- pictures
-
-
-def picture(layers: Sequence[Layer], form: str) -> bytes | None:
-    """The layers' SNR drawn by matplotlib, as "png" or "svg"; None where that is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return None
-    figure = Figure(figsize=(9, max(2.0, 0.22 * len(layers) + 1)), layout="constrained")
-    axes: Any = figure.subplots()
-    heights = [min(max(layer.figures.snr, 0.0), 2 * FULL) for layer in layers]
-    axes.barh(range(len(layers)), heights, color=["#3b6ea5" if layer.ok else "#c0392b" for layer in layers])
-    axes.set_yticks(range(len(layers)), [shorten(layer.op_a, 44).replace("$", r"\$") for layer in layers], fontsize=7)
-    axes.invert_yaxis()
-    axes.set_xlabel("signal to noise, dB")
-    out = BytesIO()
-    figure.savefig(out, format=form)
-    return out.getvalue()
-
-
-def png(found: Comparison) -> bytes:
-    """The picture of the layers. InputError where there are none, or no matplotlib."""
-    if not found.layers:
-        raise InputError("--png: no layers were compared, both have to be files with a graph")
-    drawn = picture(found.layers, "png")
-    if drawn is None:
-        raise InputError("--png needs matplotlib: pip install matplotlib; --layers and --html draw with characters")
-    return drawn
-
-
 def html(found: Comparison) -> str:
-    """A page that needs nothing beside it: figures, layers, and their picture, or where matplotlib is missing bars of
-    characters.
-    """
-    page = StringIO()
-    page.write("<!doctype html><meta charset=utf-8><title>fastgraph compare</title><style>body{font:15px sans-serif;")
-    page.write("margin:2em}table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:left;border-bottom:1px ")
-    page.write("solid #ddd}svg{max-width:100%;height:auto}td{white-space:pre}</style>")
-    page.write(f"<h1>{'They agree' if found.ok else 'They differ'}</h1>")
-    page.write(f"<p>a: {escape(found.a)}<br>b: {escape(found.b)}<br>")
-    page.write(f"{found.runs} draws; allowed: {escape(str(found.limits))}</p>")
+    """A page that needs nothing beside it: figures, and the layers with bars of their signal to noise."""
+    facts = [("a", found.a), ("b", found.b), (f"{found.runs} draws", f"allowed: {found.limits}")]
+    parts = [f"<h1>{'They agree' if found.ok else 'They differ'}</h1>", html_table([("", ""), *facts], head=False)]
     rows: list[tuple[str, ...]] = [("output of a", "output of b", "paired by", "layout", *HEAD[1:], "")]
     for p in found.outputs:
         if p.figures is not None:
             rows.append((p.a, p.b, p.by, p.layout, *_cells(p.figures), "" if p.ok else "DIFFERS"))
-    page.write(_table(rows))
-    for line in [*(f"{name}: no partner" for name in found.unpaired), *found.notes, *told(found)]:
-        page.write(f"<p>{escape(line)}</p>")
+    parts.append(html_table(rows, right=range(4, 9)))
+    said = [*(f"{name}: no partner" for name in found.unpaired), *found.notes, *told(found)]
+    parts += [f"<p>{safe(line)}</p>" for line in said]
     if found.layers:
-        drawn = picture(found.layers, "svg")
-        page.write("" if drawn is None else drawn[drawn.index(b"<svg") :].decode())
-        page.write(_table(layer_rows(found.layers)))
-    return page.getvalue()
+        parts += ["<h2>Signal to noise of layers, dB</h2>", _bars(found.layers)]
+    return page("fastgraph compare", "\n".join(parts))
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = ["".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row) for kind, row in
-                   [("th", rows[0]), *(("td", row) for row in rows[1:])]]  # fmt: skip
-    return f"<table><tr>{head}</tr>" + "".join(f"<tr>{row}</tr>" for row in body) + "</table>"
+def _bars(layers: Sequence[Layer]) -> str:
+    """At most twice FULL dB long; red where a layer differs."""
+    rows = [
+        (layer.op_a, min(max(layer.figures.snr, 0.0), 2 * FULL), f"{_snr(layer.figures)}, {layer.op_b}",
+         f"{layer.a} | {layer.b}: largest |b - a| {layer.figures.absolute:.3g}")
+        for layer in layers
+    ]  # fmt: skip
+    return bars(rows, [color(0) if layer.ok else "#c0392b" for layer in layers])

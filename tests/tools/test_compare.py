@@ -261,14 +261,6 @@ def test_given_numbers(tmp_path: Path, capsys: Any) -> None:
     assert main(["compare", "onnxruntime", str(a)]) == 0
 
 
-def test_a_picture_needs_matplotlib(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = compare(as_onnx(), as_tflite(1))
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(InputError, match="needs matplotlib"):
-        drift.png(found)
-    assert "█" in drift.html(found) and "<svg" not in drift.html(found)
-
-
 def test_as_data() -> None:
     found = fg.compare(fg.load(as_onnx(), threads=1), as_tflite(3), limits=Limits(snr=200))
     json.dumps(as_json(found), allow_nan=False)
