@@ -30,6 +30,12 @@ def small_models_use_their_threads() -> None:
     pool.WORTH_WAKING = 0
 
 
+@pytest.fixture(autouse=True, scope="session")
+def tables_are_as_wide_as_they_get() -> None:
+    """pytest-xdist tells its workers the width of a terminal."""
+    os.environ.pop("COLUMNS", None)
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache directory, and nothing remembered of what could not be kept or was said."""

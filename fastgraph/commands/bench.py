@@ -88,11 +88,10 @@ def arguments(sub: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     from ..tools import bench, history
 
-    writable("--json", args.json)
-    writable("--csv", args.csv)
-    writable("--html", args.html)
-    writable("--trace", args.trace)
-    writable("--history", args.history)
+    for flag in ("json", "csv", "html", "trace", "history"):
+        writable(f"--{flag}", getattr(args, flag), *args.model)
+    if args.history and Path(args.history).exists():
+        history.read(args.history)  # what is no history is not added to
     if args.diff:
         return _diff(args)
     if not args.model:

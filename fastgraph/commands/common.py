@@ -22,8 +22,8 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, or what COLUMNS says; where there is none, those of a wide one."""
-    return shutil.get_terminal_size((160, 24)).columns
+    """Columns of the terminal, or what COLUMNS says; where there is none, as many as lines take."""
+    return shutil.get_terminal_size((1 << 16, 24)).columns
 
 
 def show(text: object) -> None:
@@ -39,11 +39,14 @@ def as_json(found: Any) -> str:
     return json.dumps(found, indent=2)
 
 
-def writable(flag: str, name: str | None) -> None:
-    """InputError when the file can't be written, before there is something to write."""
+def writable(flag: str, name: str | None, *read: str) -> None:
+    """InputError, before there is something to write, when the file can't be written, or is one of those `read`."""
     if name in (None, "-"):
         return
     path = Path(str(name))
+    for other in read:
+        if path.exists() and Path(other).exists() and path.samefile(other):
+            raise InputError(f"{flag} {name}: it is the file that is read; give another name")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         what = "it is a folder" if path.is_dir() else f"no file can be written in {path.parent}"
         raise InputError(f"{flag} {name}: {what}")

@@ -53,7 +53,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     from ..tools import compare, drift, feeds
 
-    writable("--html", args.html)
+    writable("--html", args.html, args.a, args.b)
     given = (args.atol, args.rtol, args.snr)
     limits = None if given == (None, None, None) else compare.Limits(*given)
     shapes = feeds.parse_shapes(args.shape)

@@ -46,7 +46,7 @@ def command(args: argparse.Namespace) -> int:
     from ..loading import load
     from ..tools import bench, feeds, profile
 
-    writable("--trace", args.trace)
+    writable("--trace", args.trace, args.model)
     shapes = feeds.parse_shapes(args.shape)
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
     granted(model.signature, shapes)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from . import options
-from .common import as_json, show, writable
+from .common import as_json, note, show, writable
 
 SUMMARY = "make an int8 network of a float one"
 DESCRIPTION = """\
@@ -53,7 +53,7 @@ def command(args: argparse.Namespace) -> int:
     from ..quantize import Options, quantize
 
     output = args.output or f"{Path(args.model).stem}.int8.onnx"
-    writable("--output", output)
+    writable("--output", output, args.model, args.data)
     how = Options(
         method=args.method, percentile=args.percentile, activations=args.activations, per_channel=not args.per_tensor,
         equalize=args.equalize, bias_correction=not args.no_bias_correction, weights=args.weights, block=args.block,
@@ -61,4 +61,7 @@ def command(args: argparse.Namespace) -> int:
     )  # fmt: skip
     found = quantize(args.model, args.data, output, most=args.samples, seconds=args.seconds, options=how)
     show(as_json(found.as_json()) if args.json else found)
-    return 1 if args.snr is not None and found.snr < args.snr else 0
+    if args.snr is None or found.snr >= args.snr:
+        return 0
+    note(f"{output}: --snr {args.snr:g} is not reached: {found.snr:.1f} dB")
+    return 1

@@ -35,7 +35,7 @@ def command(args: argparse.Namespace) -> int:
     from ..tools.report import Measured, report
 
     output = args.output or Path(args.model[0]).stem + ".html"
-    writable("--output", output)
+    writable("--output", output, *args.model)
     found = []
 
     def measure(path: str, shapes: Shapes) -> int:

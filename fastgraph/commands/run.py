@@ -55,7 +55,7 @@ def command(args: argparse.Namespace) -> int:
     from ..loading import load
     from ..tools import feeds, labels, run, tensors
 
-    writable("--output", args.output)
+    writable("--output", args.output, args.model)
     shapes = feeds.parse_shapes(args.shape)
     named = labels.read_labels(args.labels) if args.labels else None
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from ..errors import UnknownNameError
+from ..errors import InputError, UnknownNameError
 from ..ir import Graph, Node, TensorType, Value
 
 F32 = np.dtype(np.float32)
@@ -23,6 +23,8 @@ def choose_outputs(graph: Graph, names: Sequence[str]) -> None:
     values = {value.name: value for value in graph.inputs}
     values |= {value.name: value for node in graph.nodes for value in node.outputs}
     values |= {value.name: value for value in graph.outputs}
+    if not names:
+        raise InputError("outputs=[]: expected names of values; leave it out for all that the file gives")
     for name in names:
         if not isinstance(name, str) or name not in values:
             near = get_close_matches(str(name), values, _SHOWN, 0.4) or [value.name for value in graph.outputs]

@@ -9,6 +9,7 @@ from ..frontends import kind_of
 from ..frontends.core.files import opened
 from ..frontends.core.protobuf import fields, read_of
 from ..frontends.onnx.wire import GRAPH, Message, message
+from ..locks import undisturbed
 from ..runtime.model import Model, TensorSpec
 from ..saved.source import saved_in
 from .values import NAMES, element_of
@@ -80,7 +81,8 @@ def _outline(source: str | bytes) -> tuple[Message, set[str]]:
 
 def _without_weights(data: memoryview) -> tuple[Message, set[str]]:
     """ValueError where this is no message."""
-    from google.protobuf.message import DecodeError  # saved programs are run without it
+    with undisturbed():
+        from google.protobuf.message import DecodeError  # saved programs are run without it
 
     read = read_of(data)
     model, rest, graphs, at = message("ModelProto")(), [], [], 0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..frontends.onnx.elements import NUMBERS
+from ..locks import undisturbed
 from .enums import OrtAllocatorType, OrtDeviceVendorId, OrtMemType
 
 NAMES = {number: name.lower() for name, number in NUMBERS.items()}
@@ -107,7 +108,8 @@ def readable(array: np.ndarray, number: int) -> np.ndarray:
     """The bits of elements that NumPy lacks as an array of the package ml_dtypes, where it is installed."""
     if 16 <= number <= 20 and array.dtype.kind == "u":
         try:
-            import ml_dtypes
+            with undisturbed():
+                import ml_dtypes
         except ImportError:
             if number != 16:
                 raise RuntimeError(f"{NAMES[number]}: not installed: pip install ml_dtypes") from None

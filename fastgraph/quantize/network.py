@@ -25,7 +25,7 @@ def opened(path: str | os.PathLike[str]) -> Any:
     except OSError:
         raise
     except Exception as error:
-        raise ModelError(f"{path}: expected an ONNX file: {type(error).__name__}: {error}") from error
+        raise ModelError(f"{path}: expected a float network as ONNX, which alone can be quantized ({error})") from error
     if any(node.op_type in ("QuantizeLinear", "QLinearConv", "QLinearMatMul") for node in model.graph.node):
         raise ModelError(f"{path}: is quantized already; give the float network that it was made of")
     if opset(model) < 13:

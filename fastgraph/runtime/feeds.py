@@ -173,6 +173,9 @@ def picked(
     that there is not, InputError for an array that is not exactly what the result is.
     """
     out = {} if out is None else out
+    if not isinstance(out, Mapping):
+        form = f"{{{next(iter(results), '')!r}: array}}"
+        raise InputError(f"out: expected arrays by output, as {form}, found {type(out).__name__}")
     wanted = list(out) if names is None else [names] if isinstance(names, str) else list(names)
     for name in (*wanted, *out):
         if name not in results:
@@ -183,6 +186,7 @@ def picked(
         if not same or (array.dtype, array.shape) != (result.dtype, result.shape):
             said = f"{result.dtype}{list(result.shape)}" if isinstance(result, np.ndarray) else type(result).__name__
             found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+            found += " that is read-only" if isinstance(array, np.ndarray) and not array.flags.writeable else ""
             raise InputError(f"out: output {name!r} is {said}, found {found}: give an array like it, to be written")
     for name, array in out.items():
         array[...] = results[name]

@@ -42,6 +42,8 @@ def sides(a: Any, b: Any, options: Mapping[str, Any]) -> tuple[Side, Side]:
 
 
 def _loaded(source: Any, options: Mapping[str, Any]) -> Model:
+    if isinstance(source, str) and not os.path.exists(source) and "." not in source:
+        raise InputError(f"{source}: there is no such file; the engines are {', '.join(PEERS)}")
     return source if isinstance(source, Model) else load(source, **{"threads": 1, **options})
 
 
@@ -125,7 +127,7 @@ def all_fed(side: Side, fed: Arrays) -> bool:
 
 
 def draw(one: Side, two: Side, inputs: Sequence[Pair], sizes: Sizes, fed: Arrays, seed: int) -> dict[str, Any]:
-    """Feeds for A: those given, else random ones; where B alone is quantized, of numbers that it can take."""
+    """Feeds for A: those given, else random ones, of numbers that B can take where that rounds them first."""
     shapes = [{(pair.a, pair.b)[side]: sizes[pair.a, pair.b][side] for pair in inputs} for side in (0, 1)]
     if all_fed(one, fed):
         return dict(fed)
@@ -136,7 +138,28 @@ def draw(one: Side, two: Side, inputs: Sequence[Pair], sizes: Sizes, fed: Arrays
         if x.quantization is None and y.quantization is not None:
             stored = to_real(theirs[pair.b], y.quantization)
             mine[pair.a] = arranged(stored, pair.way[::-1], sizes[pair.a, pair.b][0]).astype(x.dtype)
+        elif (limits := _limits(one, pair.a) or _limits(two, pair.b)) and mine[pair.a].dtype.kind == "f":
+            rng = np.random.default_rng(seed)
+            mine[pair.a] = rng.uniform(*limits, mine[pair.a].shape).astype(mine[pair.a].dtype)
     return mine | dict(fed)
+
+
+def _limits(side: Side, name: str) -> tuple[float, float] | None:
+    """The least and greatest number of a float input that QuantizeLinear reads with constants; None of others."""
+    try:
+        nodes = side.loaded.graph.nodes if side.model else []
+    except InputError:
+        return None
+    for node in nodes:
+        if node.op == "quantize_linear" and node.inputs[0] is not None and node.inputs[0].name == name:
+            scale, zero = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+            if scale is None or scale.data is None or scale.data.size != 1 or zero is None or zero.data is None:
+                continue
+            stored = np.iinfo(zero.data.dtype) if zero.data.dtype.kind in "iu" else None
+            if stored is not None:
+                step, start = float(scale.data.item()), int(zero.data.item())
+                return step * (stored.min - start), step * (stored.max - start)
+    return None
 
 
 def fed(one: Side, two: Side, inputs: Sequence[Pair], sizes: Sizes, draw: Arrays) -> dict[str, np.ndarray]:

@@ -15,10 +15,17 @@ import fastgraph as fg
 from fastgraph.demo import MODEL
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.objects import toolchain
+from fastgraph.ops import registry
 from fastgraph.runtime import executable, kept
 from tests.nets import Net
 
 IMAGE = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 1, 8, 8)
+
+
+@pytest.fixture(autouse=True)
+def no_custom_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With any, which other tests of this process may have registered, no program is kept."""
+    monkeypatch.setattr(registry, "USERS", {})
 
 
 @pytest.fixture(autouse=True)

@@ -88,7 +88,7 @@ def test_profile_has_a_time_for_each_step(capsys: Any) -> None:
     assert all(row["us"] >= 0 for row in rows) and sum(row["us"] for row in rows) > 0
     assert all(row["gmacs"] > 0 for row in rows if row["op"] == "conv" and row["us"] > 0)
     text = profile.text(rows)
-    assert len(text.splitlines()) == len(rows) + 2 and "us in all" in text
+    assert len(text.splitlines()) == len(rows) + 3 and "us in all" in text and "limit" in text
     whole = sum(row["us"] for row in rows)
     assert "80% of the p50 above" in profile.text(rows, whole / 0.8)
 
@@ -164,7 +164,8 @@ def test_engines_are_warmed_up(monkeypatch: Any) -> None:
     assert len(calls) == 8
 
 
-def test_each_engine_is_loaded_in_turns() -> None:
+def test_each_engine_is_loaded_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "LOAD_SECONDS", float("inf"))
     order: list[str] = []
 
     def maker(name: str) -> Any:

@@ -306,3 +306,16 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 def test_importing_the_command_leaves_the_api_alone() -> None:
     code = "import fastgraph, fastgraph.tools.engines; assert callable(fastgraph.load)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("words", [
+    ["compile", "M", "-o", "M"], ["quantize", "M", "--data", "M", "-o", "M"], ["report", "M", "-o", "M"],
+    ["run", "M", "--random", "--output", "M"], ["bench", "M", "--json", "M"], ["compare", "M", "M", "--html", "M"],
+    ["profile", "M", "--trace", "M"],
+])  # fmt: skip
+def test_no_command_writes_over_its_model(words: list[str], tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "net.onnx"
+    before = Path(DIGITS).read_bytes()
+    path.write_bytes(before)
+    assert main([str(path) if word == "M" else word for word in words]) == 2
+    assert "it is the file that is read" in capsys.readouterr().err and path.read_bytes() == before

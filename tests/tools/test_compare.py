@@ -11,6 +11,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.cli import main
+from fastgraph.demo import MODEL
 from fastgraph.errors import InputError
 from fastgraph.tools import drift, pairing
 from fastgraph.tools.compare import Comparison, Limits, as_json, compare
@@ -309,3 +310,23 @@ def test_ultraface_in_two_layouts() -> None:
     folder = "onnx/version-slim-320_without_postprocessing"
     found = compare(shared(f"{folder}.onnx"), shared(f"{folder}.tflite"), inside=True)
     assert found.ok and found.inputs[0].layout == "NCHW to NHWC" and len(found.layers) > 30
+
+
+def test_a_network_that_rounds_its_input_is_fed_what_it_can_take(tmp_path: Path) -> None:
+    """Of QDQ files the input is float: numbers beyond the first QuantizeLinear's range say nothing of the network."""
+    net, both = Net(seed=1), []
+    for quantized in (False, True):
+        net = Net(seed=1)
+        x = net.input("x", (1, 4, 10, 10))
+        if quantized:
+            scale, zero = net.const(np.float32(1 / 255)), net.const(np.uint8(0))
+            x = net("DequantizeLinear", net("QuantizeLinear", x, scale, zero), scale, zero)
+        net.output(net("Conv", x, net.const(np.ones((3, 4, 1, 1), np.float32))))
+        both.append(net.bytes())
+    found = fg.compare(*(fg.load(each, threads=1) for each in both))
+    assert found.ok and found.outputs[0].figures is not None and found.outputs[0].figures.snr > 40
+
+
+def test_an_engine_that_there_is_not() -> None:
+    with pytest.raises(InputError, match="onnxrutime: there is no such file; the engines are onnxruntime"):
+        fg.compare(MODEL, "onnxrutime")

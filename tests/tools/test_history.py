@@ -115,3 +115,11 @@ def test_commands(tmp_path: Path, capsys: Any) -> None:
     (course,) = json.loads(capsys.readouterr().out)
     assert len(course["runs"]) == 2 and course["steps"] == []
     assert main(["history", str(tmp_path / "none.jsonl")]) == 2
+
+
+def test_what_is_no_history_is_not_added_to(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "results.json"
+    path.write_text('{"models": []}\n')
+    assert main(["bench", str(MODEL), "--history", str(path), "--runs", "1", "--allow-noise"]) == 2
+    assert "expected a line that fastgraph bench --history wrote" in capsys.readouterr().err
+    assert path.read_text() == '{"models": []}\n'

@@ -41,6 +41,10 @@ def to_graph(model: Message, source: str, folder: str | None, held: Held | None 
     newest, advice = opsets.get("", 0), "export it without them"
     if newest > NEWEST:
         advice = f"its operator set {newest} is newer than {NEWEST}: export for {NEWEST} or below"
+    if "com.microsoft.nchwc" in opsets:
+        advice = (
+            "onnxruntime saved it for the CPU that it ran on: save it with ORT_ENABLE_EXTENDED, or take the first file"
+        )
     advice += ", register what computes them (fastgraph.register_custom_op), or run that part with onnxruntime"
     reader.refuse(source, advice)
     if newest > NEWEST:
