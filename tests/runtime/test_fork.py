@@ -251,8 +251,8 @@ def test_a_fork_waits_for_imports_of_our_modules() -> None:
 
 
 def test_imports_of_other_packages_are_undisturbed() -> None:
-    """Those within functions of what a load or a run asks for; commands, actors and the readers of files are undisturbed
-    as a whole, and so is planning."""
+    """Those within functions of what a load or a run asks for; commands, actors, readers of files and planning are
+    undisturbed as a whole."""
     elsewhere = ("tools", "commands", "quantize", "ray.py", "demo", "frontends", "plan", "passes")
     for file in sorted((ROOT / "fastgraph").rglob("*.py")):
         if file.relative_to(ROOT / "fastgraph").parts[0] in elsewhere:
