@@ -30,8 +30,9 @@ SAMPLES = 1024
 """Numbers of a value that its likeness to others is judged by."""
 CLEAR = 40.0
 """dB from which two values are the same."""
-SHAPE, NAME, OPERATOR = 0.1, 0.3, 0.05
-"""What a common shape, tensor name and operator add to the likeness of two values, which is 1 from CLEAR on."""
+SHAPE, NAME, OPERATOR, NODE = 0.1, 0.3, 0.05, 0.4
+"""What a common shape, tensor name, operator, and node (its name and operator) add to the likeness of two values, which
+is 1 from CLEAR on."""
 UNLIKE = 0.9
 """Cosine below which values of quantized networks that differ, and do no harm, were no pair."""
 
@@ -165,10 +166,17 @@ def _likeness(a: Sequence[Inner], b: Sequence[Inner]) -> tuple[np.ndarray, dict[
                         ratio = np.square(each).sum() / np.square(theirs - each).sum(-1)
                         near = np.nan_to_num(10 * np.log10(ratio), nan=0.0, posinf=CLEAR).clip(0, CLEAR) / CLEAR
                     for j, like in zip(columns, near + SHAPE, strict=True):
-                        more = NAME * (a[i].value.name == b[j].value.name) + OPERATOR * (a[i].node.op == b[j].node.op)
+                        more = _common(a[i], b[j])
                         if like + more > weights[i, j]:
                             weights[i, j], chosen[i, j] = like + more, way
     return weights, chosen
+
+
+def _common(one: Inner, other: Inner) -> float:
+    """What names and operators say for a pair."""
+    same = one.node.op == other.node.op
+    node = NODE * (one.node.name == other.node.name) if same and one.node.name else 0.0
+    return NAME * (one.value.name == other.value.name) + OPERATOR * same + node
 
 
 def _by_shape(values: Sequence[Inner]) -> dict[tuple[int, ...], list[int]]:
