@@ -131,3 +131,15 @@ def test_an_example_says_how_it_is_run(path: Path) -> None:
 def test_an_example_runs_as_a_command() -> None:
     done = subprocess.run([sys.executable, EXAMPLES / "gate.py"], capture_output=True, text=True)
     assert done.returncode == 0 and "largest difference from NumPy" in done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_ray_classifies_all_images() -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
+    try:
+        rows = example("ray_batch").classified(actors=1)
+    finally:
+        ray.shutdown()
+    right = [np.argmax(row["probabilities"]) == row["label"] for row in rows]
+    assert len(right) == 454 and np.mean(right) >= 0.99
