@@ -40,6 +40,7 @@ def opened(path: str | os.PathLike[str]) -> Any:
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     _as_initializers(model)
+    _without_identities(model)
     _fold(model)
     return onnx.shape_inference.infer_shapes(model)
 
@@ -103,6 +104,21 @@ def _as_initializers(model: Any) -> None:
             tensor = model.graph.initializer.add()
             tensor.CopyFrom(value)
             tensor.name = node.output[0]
+    _set_nodes(model, kept)
+
+
+def _without_identities(model: Any) -> None:
+    """Identity and inference's Dropout go, but for outputs of the network: exporters write them where layers share
+    weights, which then are no initializers.
+    """
+    outputs, same, kept = {each.name for each in model.graph.output}, dict[str, str](), []
+    for node in model.graph.node:
+        node.input[:] = [same.get(name, name) for name in node.input]
+        passes = node.op_type == "Identity" or node.op_type == "Dropout" and len(node.input) < 3
+        if passes and not outputs.intersection(node.output):
+            same[node.output[0]] = node.input[0]
+        else:
+            kept.append(node)
     _set_nodes(model, kept)
 
 

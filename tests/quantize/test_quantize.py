@@ -142,6 +142,17 @@ def test_what_is_excluded_stays_float(tmp_path: Path) -> None:
         quantize(network(tmp_path), pictures(6), tmp_path / "out.onnx", exclude=("Elephant",))
 
 
+def test_weights_that_layers_share(tmp_path: Path) -> None:
+    """As torch's exporter writes them: the second layer's bias is an Identity of the first one's."""
+    net = Net(seed=1)
+    bias = net.weight(8)
+    y = net("Dropout", net("Conv", net.input("x", (1, 8, 12, 12)), net.weight(8, 8, 1, 1), bias))
+    net.output(net("Conv", y, net.weight(8, 8, 1, 1), net("Identity", bias)))
+    (tmp_path / "net.onnx").write_bytes(net.bytes())
+    found = quantize(tmp_path / "net.onnx", pictures(6), tmp_path / "out.onnx", seconds=0)
+    assert found.snr > 24 and found.layers == (2, 2)
+
+
 def test_ranges() -> None:
     """Of a normal distribution with one number far off: all ways but min and max cut it off."""
     counts = np.zeros(BINS, np.int64)
