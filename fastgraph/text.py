@@ -1,9 +1,11 @@
-"""Text for people: tables, sizes, short forms."""
+"""Text for people: tables, sizes, short forms; and what JSON can hold."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 _COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
@@ -48,3 +50,12 @@ def shorten(text: str, limit: int) -> str:
         return text
     half = (limit - 1) // 2
     return text[:half] + "…" + text[-(limit - 1 - half) :]
+
+
+def plain(item: Any) -> Any:
+    """Nested data for JSON: numbers that are not finite are "inf", "-inf" or "nan"."""
+    if isinstance(item, Mapping):
+        return {key: plain(value) for key, value in item.items()}
+    if isinstance(item, list | tuple):
+        return [plain(value) for value in item]
+    return str(item) if isinstance(item, float) and not math.isfinite(item) else item

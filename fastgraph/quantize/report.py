@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..loading import load
-from ..text import table
+from ..text import plain, table
 from ..tools import bench, engines, pairing
 from .samples import Feeds
 
@@ -47,7 +47,7 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """For JSON; numbers that are not finite are text."""
-        return {"snr": _plain(self.snr), **_plain(asdict(self))}
+        return {"snr": plain(self.snr), **plain(asdict(self))}
 
     def __str__(self) -> str:
         on, of = self.layers
@@ -75,14 +75,6 @@ class Report:
         if self.left:
             lines.append(f"left float: {', '.join(self.left)}")
         return "\n".join([*lines, *self.notes])
-
-
-def _plain(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        return {key: _plain(value) for key, value in item.items()}
-    if isinstance(item, list | tuple):
-        return [_plain(value) for value in item]
-    return str(item) if isinstance(item, float) and not math.isfinite(item) else item
 
 
 def outputs(source: Any, samples: Sequence[Feeds]) -> list[dict[str, np.ndarray]]:

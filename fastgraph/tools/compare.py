@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import FastgraphError, InputError
 from ..runtime.model import Model
+from ..text import plain
 from . import agreement, feeds, pairing, sides
 from .layers import Layer, inner, layers
 from .pairing import Figures, Pair, arranged
@@ -194,12 +195,4 @@ def as_json(found: Comparison) -> dict[str, Any]:
             part["figures"] = each.figures._asdict()
     for part in parts["inputs"]:
         del part["figures"], part["ok"]
-    return {"ok": found.ok, **_plain(parts)}
-
-
-def _plain(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        return {key: _plain(value) for key, value in item.items()}
-    if isinstance(item, list | tuple):
-        return [_plain(value) for value in item]
-    return str(item) if isinstance(item, float) and not math.isfinite(item) else item
+    return {"ok": found.ok, **plain(parts)}

@@ -20,10 +20,9 @@ from ..ops.registry import OPS
 from ..plan.program import Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
-from ..runtime.feeds import without_overlap
 from ..runtime.model import Model
 from ..runtime.stepwise import groups, is_held, single_runs
-from .operators import Kept, Origin, as_in_file, traced
+from .operators import Kept, Origin, as_in_file, prepared
 from .pairing import Figures, Way, arranged, figures, layout, ways
 
 SAMPLES = 1024
@@ -67,18 +66,8 @@ def inner(model: Model, feeds: Mapping[str, Any]) -> tuple[list[Inner], Graph]:
     """The real values that operators of the file give, run step by step, in its order; and the graph that has them.
     States are afterwards what they were.
     """
-    with model._lock:
-        arrays = without_overlap(model._checked(feeds), model._written())
-        key = model._keys.of(arrays)
-        model._use(key)
-        plan = model.plan
-        found = traced(model, key, plan)
-        states = [place.copy() for place, _ in plan.states]
-        try:
-            kept = _kept(plan, arrays, found.wanted())
-        finally:
-            for (place, _), before in zip(plan.states, states, strict=True):
-                place[...] = before
+    with prepared(model, feeds) as (plan, arrays, found):
+        kept = _kept(plan, arrays, found.wanted())
     last = {node.name: node for node in found.graph.nodes}  # an operator may have been read as several nodes
     made = [(v, node) for node in found.graph.nodes if last[node.name] is node for v in node.outputs]
     reals = [(v, node, _real(v, found.places[v], kept)) for v, node in made if v in found.places]

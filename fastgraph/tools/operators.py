@@ -9,7 +9,8 @@ references before it gave.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from ..ops.evaluate import operands, pure, run_node
 from ..ops.registry import OPS
 from ..rules.sweep import How, Notes, noted
 from ..runtime.executable import Executable
+from ..runtime.feeds import without_overlap
 from ..runtime.keys import Key
 from ..runtime.model import Model
 from ..runtime.stepwise import is_held
@@ -93,6 +95,25 @@ class Traced(NamedTuple):
         names, ops = {node.name for node in nodes if node.name}, {node.op for node in nodes}
         found = [node for node in self.graph.nodes if node.name in names and not OPS[node.op].moves]
         return "" if {node.op for node in found} <= ops else ", ".join(f"{node.op} {node.name!r}" for node in found)
+
+
+@contextmanager
+def prepared(model: Model, feeds: Mapping[str, Any]) -> Iterator[tuple[Executable, dict[str, np.ndarray], Traced]]:
+    """The plan of a model for these feeds, the arrays that it is fed, and its operators, while nobody else runs it;
+    states are afterwards what they were.
+    """
+    with model._lock:
+        arrays = without_overlap(model._checked(feeds), model._written())
+        key = model._keys.of(arrays)
+        model._use(key)
+        plan = model.plan
+        found = traced(model, key, plan)
+        states = [place.copy() for place, _ in plan.states]
+        try:
+            yield plan, arrays, found
+        finally:
+            for (place, _), before in zip(plan.states, states, strict=True):
+                place[...] = before
 
 
 def traced(model: Model, key: Key, plan: Executable) -> Traced:

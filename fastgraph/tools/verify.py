@@ -22,7 +22,7 @@ from ..plan.lower.build import KEEP
 from ..plan.program import AnyStep, HostStep, Jump, Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
-from ..runtime.feeds import widened, without_overlap
+from ..runtime.feeds import widened
 from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import shorten, table
@@ -30,7 +30,7 @@ from . import agreement
 from .differences import difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
-from .operators import Kept, OperatorCheck, Traced, checks, traced
+from .operators import Kept, OperatorCheck, Traced, checks, prepared
 
 
 @dataclass(frozen=True)
@@ -108,17 +108,9 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     for name in names:
         if not isinstance(name, str) or name not in PEERS:
             raise InputError(f"against {name!r}: the engines are {', '.join(PEERS)}")
-    with model._lock:
-        arrays = without_overlap(model._checked(_random(model) if feeds is None else feeds), model._written())
-        key = model._keys.of(arrays)
-        model._use(key)
-        plan = model.plan
-        found = traced(model, key, plan)
+    with prepared(model, _random(model) if feeds is None else feeds) as (plan, arrays, found):
         states = [place.copy() for place, _ in plan.states]
-        try:
-            steps, kept = _steps(plan, arrays, found)
-        finally:
-            _restore(plan, states)
+        steps, kept = _steps(plan, arrays, found)
     operators = checks(found, kept)
     outputs = [check for name in names for check in _outputs(model, name, arrays)]
     with model._lock:
