@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from .ir import Graph, copy
 from .ir.weights import Weights
 from .kernels.core.kernel import Kernel
 from .limits import spending
-from .locks import undisturbed
+from .locks import lock, undisturbed
 from .passes.specialize import specialize
 
 Shapes = Mapping[str, Sequence[int]]
@@ -23,17 +24,18 @@ class Shared:
     """What the plans of a model with open input shapes share.
 
     `graph`: the model's, with all constants folded that don't depend on shapes. `addresses`: of the kernels linked by
-    now. `block`: bytes of the memory for arenas; a smaller arena takes no more.
+    now. `block`: bytes of the memory for arenas; a smaller arena takes no more. `lock`: held while planning.
     """
 
-    def __init__(self, graph: Graph, weights: Weights) -> None:
+    def __init__(self, graph: Graph, weights: Weights, whole: Shared | None = None) -> None:
         self.graph, self.weights = graph, weights
-        self.addresses: dict[Kernel, int] = {}
+        self.addresses: dict[Kernel, int] = {} if whole is None else whole.addresses
+        self.lock: Any = lock() if whole is None else whole.lock
         self.block = 0
 
 
-def share(graph: Graph) -> Shared:
-    """What plans of a graph for several shapes share."""
+def share(graph: Graph, whole: Shared | None = None) -> Shared:
+    """What plans of a graph for several shapes share. `whole`: where the graph is part of a plan, what that shares."""
     base = copy(graph)
     if not graph.states:
         with spending(graph.limits, _stored(graph), name_of(graph)):
@@ -41,6 +43,8 @@ def share(graph: Graph) -> Shared:
                 specialize(base, {})
             except (FastgraphError, *_UNFORESEEN):
                 base = copy(graph)  # a plan says what is wrong
+    if whole is not None:
+        return Shared(base, whole.weights, whole)
     return Shared(base, Weights(v.data for v in base.constants() if v.data is not None))
 
 

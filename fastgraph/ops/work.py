@@ -22,6 +22,9 @@ a number it is."""
 
 ENDLESS = 1 << 62
 
+LAYERS = frozenset("gemm einsum rnn gru lstm lstm_sequence attention block_dense linear_attention svdf".split())
+"""Operators that compute products of matrices, beside those that have weights by `Op.weights`."""
+
 Work = Callable[[Node], tuple[int, int]]
 """An operator's `work`: (work, elements held) beyond the elements of its operands and results."""
 
@@ -45,6 +48,15 @@ def work_of(node: Node) -> tuple[int, int]:
     own = OPS[node.op].work
     more, beside = own(node) if own is not None else (0, 0)
     return CALL + touched + more, held + REAL * beside
+
+
+def is_heavy(node: Node) -> bool:
+    """Whether a node is a layer of products, or holds one: what native code computes many times faster than NumPy."""
+    return (
+        node.op in LAYERS
+        or OPS[node.op].weights is not None
+        or any(is_heavy(each) for inner in node.graphs for each in inner.nodes)
+    )
 
 
 def _size(kind: TensorType) -> int:

@@ -9,7 +9,7 @@ from ..freedoms import threshold
 from ..ir import Graph, Node, Value, read_by
 from ..ops.evaluate import pure
 from ..ops.registry import OPS
-from ..ops.work import work_of
+from ..ops.work import is_heavy, work_of
 
 MOST = 64
 """Most elements of an input that may decide shapes: extents, offsets, axes or factors for each axis, but no data."""
@@ -20,8 +20,11 @@ PLANNING = 500_000
 
 
 def cheap_on_host(graph: Graph) -> bool:
-    """Whether a run of a specialized graph by references takes less than planning it."""
-    return sum(work_of(node)[0] for node in graph.nodes) <= threshold("planning_work", PLANNING) * len(graph.nodes)
+    """Whether a run of a specialized graph by references takes less than planning it. Layers whose shapes are not known
+    yet are taken as large.
+    """
+    known = [node for node in graph.nodes if is_heavy(node) or _known(node.outputs)]
+    return sum(work_of(node)[0] for node in known) <= threshold("planning_work", PLANNING) * len(graph.nodes)
 
 
 def deciding(graph: Graph, typed: bool = True) -> list[Value]:
@@ -31,7 +34,7 @@ def deciding(graph: Graph, typed: bool = True) -> list[Value]:
     not, all inputs that may turn out to decide shapes. Given ``y = reshape(x, concat(n, [-1]))`` and x: f32[2,6], n:
     i64[1]; result ``[n]``.
     """
-    inputs = {v for v in graph.inputs if _small(v)}
+    inputs = {v for v in graph.inputs if decides_shapes(v)}
     if not inputs:
         return []
     made = {value: node for node in _nodes(graph.nodes) for value in node.outputs}
@@ -47,7 +50,7 @@ def deciding(graph: Graph, typed: bool = True) -> list[Value]:
     return [v for v in graph.inputs if v in chosen]
 
 
-def _small(value: Value) -> bool:
+def decides_shapes(value: Value) -> bool:
     """Whether an input is small enough to decide shapes; of its extents only a vector's length may be unknown."""
     kind = value.type
     if kind.dtype is None or kind.dtype.kind not in "iufb" or kind.quant is not None or kind.shape is None:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..ir import Graph, Node, Value, captured, read_by
+from ..ops.registry import OPS
+from ..ops.work import is_heavy
+from .deciding import decides_shapes
 
 if TYPE_CHECKING:
     from .bounds.values import Bounded
@@ -43,9 +46,42 @@ def cut_dynamic(graph: Graph, bounded: Mapping[Value, Bounded] | None = None) ->
     known |= bounded.keys()
     tail = Graph(f"{graph.name}.dynamic", [], list(graph.outputs), rest, graph.source)
     tail.inputs = [v for v in captured(tail) if v in known or v in loose]
+    tail.limits = graph.limits
     graph.nodes = left
     graph.outputs = _given([v for v in (*graph.outputs, *tail.inputs) if v in known], bounded)
     return tail
+
+
+def split_dynamic(tail: Graph) -> tuple[Graph, Graph] | None:
+    """A tail that `cut_dynamic` gave in two: the nodes whose results only their references give a shape, and the rest,
+    which can be planned when these results are there. None where the rest has no layer of products, for which a plan
+    would pay.
+
+    Given ``i = non_zero(mask); y = gather_nd(x, i); z = matmul(y, w)``; result ``i`` and ``y, z``.
+    """
+    first = [node for node in tail.nodes if _needs_data(node, set(tail.inputs))]
+    made = {v for node in first for v in node.outputs}
+    rest = [node for node in tail.nodes if not made.issuperset(node.outputs)]
+    if not any(map(is_heavy, rest)):
+        return None
+    after = Graph(tail.name, [], [v for v in tail.outputs if v not in made and v not in tail.inputs], rest, tail.source)
+    after.inputs = [v for v in captured(after) if v in made or v in tail.inputs]
+    before = Graph(tail.name, [], [v for v in (*after.inputs, *tail.outputs) if v in made], first, tail.source)
+    before.inputs = captured(before)
+    before.outputs = list(dict.fromkeys(before.outputs))
+    before.limits = after.limits = tail.limits
+    return before, after
+
+
+def _needs_data(node: Node, known: set[Value]) -> bool:
+    """Whether a node's operands are known, with their shapes, but not what shapes its results have, even where the
+    values of small operands are known.
+    """
+    reads = [v for v in read_by(node) if v.data is None]
+    if not all(v in known and v.type.concrete for v in reads):
+        return False
+    shaped_by = [v for v in (node.inputs[i] for i in OPS[node.op].shaped_by if i < len(node.inputs)) if v in reads]
+    return not shaped_by or not all(map(decides_shapes, shaped_by))
 
 
 def _given(values: list[Value], bounded: Mapping[Value, Bounded]) -> list[Value]:

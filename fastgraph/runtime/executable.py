@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..compile import Compiled, Values, compiled
 from ..ir import Graph, TensorType, Value
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
-from ..ops.evaluate import evaluate
+from ..locks import undisturbed
 from ..plan.describe import program_text
 from ..plan.program import Step
 from ..room import LARGE
@@ -21,6 +21,9 @@ from .allocate import Allocation
 from .bind import bind, fed
 from .memory import Memory, arena_bytes, place_constants
 from .runnable import ConstantMemory, Feed, Runnable
+
+if TYPE_CHECKING:
+    from .tail import Part, Tail
 
 PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
 """Estimated bytes of Python and NumPy objects for a plan, for a node with its values and steps, and for a word of a
@@ -39,12 +42,14 @@ def compile_graph(
 class Made(NamedTuple):
     """A plan that was made in this process.
 
-    `objects`: estimated bytes of steps and their records, nodes, values.
+    `objects`: estimated bytes of steps and their records, nodes, values. `tail`: computes what shapes that depend on
+    data leave over.
     """
 
     compiled: Compiled
     constants: ConstantMemory
     objects: int
+    tail: Tail | None
 
     @property
     def arena_bytes(self) -> int:
@@ -55,21 +60,29 @@ class Made(NamedTuple):
 
 
 def make_plan(
-    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None, values: Values | None = None
-) -> Made:
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None,
+    values: Values | None = None, part: Part | None = None,
+) -> Made:  # fmt: skip
     """A graph compiled for these input shapes, and for values of inputs that decide shapes, with its constants in
-    memory.
+    memory. `part`: makes a model of its tail; without it, references compute that.
     """
     made = compiled(graph, shapes, tier, threads, shared, values)
     nodes = len(made.graph.nodes) + (0 if made.tail is None else len(made.tail.nodes))
     words = sum(len(step.words()) for step in made.program.steps if isinstance(step, Step))
     constants = place_constants(made.program, None if shared is None else shared.weights)
-    return Made(made, constants, PLAN_BYTES + NODE_BYTES * nodes + WORD_BYTES * words)
+    tail = None if made.tail is None else _tail(made, shared, part)
+    return Made(made, constants, PLAN_BYTES + NODE_BYTES * nodes + WORD_BYTES * words, tail)
+
+
+def _tail(plan: Compiled, shared: Shared | None, part: Part | None) -> Tail:
+    with undisturbed():
+        from .tail import Tail
+    return Tail(plan, shared, part)
 
 
 class Executable(Runnable):
-    """A compiled program as a Runnable, whose arena is in a given block or in one of its own. Of what the program
-    leaves to NumPy, the tail, this computes the results.
+    """A compiled program as a Runnable, whose arena is in a given block or in one of its own. What the program
+    leaves over, the tail, is computed after it.
     """
 
     def __init__(self, planned: Made, block: Allocation | None = None) -> None:
@@ -77,6 +90,8 @@ class Executable(Runnable):
         assert plan.program.arena is not None
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
+        self._tail = planned.tail
+        self.plans_tail = planned.tail is not None and planned.tail.planned
         self.tier, self.threads, self.cheap = plan.tier, plan.threads, plan.cheap
         self.memory = Memory(plan.program, constants, block)
         super().__init__(plan.graph.source or plan.graph.name, self.memory.arena, plan.values)
@@ -123,10 +138,9 @@ class Executable(Runnable):
         ready = {value: self.memory.held(held) for value, held in self._made.items()}
         ready.update((value, self.memory.held(value)) for value in self._loose)
         ready.update((value, self._cut(held, extents)) for value, held, extents in self._bounded)
-        if self.tail is not None:
+        if self._tail is not None:
             with np.errstate(all="ignore"), fed(self.graph):
-                found = evaluate(self.tail, {v.name: ready[v] for v in self.tail.inputs})
-            ready.update(zip(self.tail.outputs, found, strict=True))
+                ready.update(self._tail.run(ready))
         results = {name: _owned(ready[value]) for name, value in self._results}
         if self.tail is not None:
             news = [(state, np.array(ready[final])) for state, final in self._late]
@@ -165,8 +179,9 @@ class Executable(Runnable):
         ]
         if self.tail is not None:
             open_ = [name for name, value in self.compiled.values.items() if value is None]
+            how = "planned when these are known" if self.plans_tail else "computed with NumPy"
             on = f"the values of {', '.join(open_)}, or other data" if open_ else "data"
-            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes depend on {on}, computed with NumPy:")
+            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes depend on {on}, {how}:")
             lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
         return "\n".join(lines)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..shared import Shared
     from .executable import Made
     from .stored import Saved
+    from .tail import Part
 
 Shapes = tuple[tuple[int, ...], ...]
 """The shapes of all inputs, in order; () for an input without one."""
@@ -81,13 +82,13 @@ class Deciders:
 class Keys:
     """The keys of a model's plans. `open`: the caller chooses shapes; `decide`: inputs that may decide shapes.
 
-    `stored`: the file that the model is loaded from, if it is a saved program. `lock`: held while planning, which
-    models that share keys do one at a time.
+    `stored`: the file that the model is loaded from, if it is a saved program. `part_of`: where the model is part
+    of a plan, what that shares. `lock`: held while planning, which models that share keys do one at a time.
     """
 
-    def __init__(self, graph: Graph, stored: Saved | None = None) -> None:
-        self._graph, self._stored = graph, stored
-        self._origin, self.lock = self, lock()
+    def __init__(self, graph: Graph, stored: Saved | None = None, part_of: Shared | None = None) -> None:
+        self._graph, self._stored, self._part_of = graph, stored, part_of
+        self._origin, self.lock = self, lock() if part_of is None else part_of.lock
         self._inputs = {v.name: v for v in graph.inputs}
         self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
         self.open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
@@ -115,7 +116,8 @@ class Keys:
             return None
         from ..shared import share
 
-        found = share(self.whole)
+        found = share(self.whole, self._part_of)
+        found.lock = self.lock
         if self._stored is not None:
             found.addresses.update(self._stored.kernels())
         return found
@@ -169,13 +171,13 @@ class Keys:
         values = {name: value.tolist() for name, value in self.values(key).items() if value is not None}
         return f"{shapes} with the values {values}"
 
-    def planned(self, key: Key, tier: Tier, threads: int, shared: Shared | None) -> Made:
-        """A new plan. InputError where none can be made for what the caller chose."""
+    def planned(self, key: Key, tier: Tier, threads: int, shared: Shared | None, part: Part | None = None) -> Made:
+        """A new plan; `part` as for `make_plan`. InputError where none can be made for what the caller chose."""
         from .executable import make_plan
 
         values = self.values(key)
         with self.suits(key):
-            return make_plan(self.whole, self.shapes(key), tier, threads, shared, values)
+            return make_plan(self.whole, self.shapes(key), tier, threads, shared, values, part)
 
     @contextmanager
     def suits(self, key: Key) -> Iterator[None]:

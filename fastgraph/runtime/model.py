@@ -23,10 +23,15 @@ from .plans import USUAL, Kept, Plans
 from .runnable import Runnable
 
 if TYPE_CHECKING:
+    from ..shared import Shared
     from .executable import Executable, Made
     from .metadata import Metadata
     from .plans import Plan
     from .stored import Saved
+
+
+PARTS = Plans(count=16, bytes="256MiB")
+"""The plans kept of a part of a plan."""
 
 
 class TensorSpec(NamedTuple):
@@ -62,10 +67,10 @@ class Model:
 
     def __init__(
         self, graph: Graph, tier: Tier, threads: int, plans: Plans = USUAL, stored: Saved | None = None,
-        keep: Callable[[Model], None] | None = None,
+        keep: Callable[[Model], None] | None = None, part_of: Shared | None = None,
     ) -> None:  # fmt: skip
         """`stored`: the file that the model is loaded from, if it is a saved program; `graph` then needs no nodes.
-        `keep` is called once there is a plan.
+        `keep` is called once there is a plan. `part_of`: where the graph is part of a plan, what that shares.
         """
         self._set(tier=tier, threads=threads, unplanned="")
         self._graph, self._stored = graph, stored
@@ -73,7 +78,7 @@ class Model:
         self._set(inputs=[TensorSpec.of(v) for v in graph.inputs])
         self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | _shown(graph.interface.elements)
-        self._keys = Keys(graph, stored)
+        self._keys = Keys(graph, stored, part_of)
         self._decided: dict[str, np.ndarray] = {}
         self._plans = Kept(plans)
         self._looked: tuple[Key, Executable] | None = None
@@ -486,7 +491,7 @@ class Model:
             shared = self._keys.shared
             if shared is not None:
                 shared.block = self._plans.block_bytes
-            return self._keys.planned(key, self.tier, self.threads, shared)
+            return self._keys.planned(key, self.tier, self.threads, shared, _part)
 
     @contextmanager
     def _compiler(self) -> Iterator[None]:
@@ -564,6 +569,11 @@ class Model:
         """The type of an input, for messages."""
         port = self._graph.interface.ports.get(value.name)
         return str(value.type if port is None or port.kind is None else port.kind)
+
+
+def _part(graph: Graph, tier: Tier, threads: int, shared: Shared | None) -> Callable[..., dict[str, np.ndarray]]:
+    """The run of a model of a part of a plan, as `tail.Part`."""
+    return Model(graph, tier, threads, PARTS, part_of=shared).run
 
 
 def _shown(elements: Mapping[str, str]) -> dict[str, Callable[[Any], Any]]:

@@ -86,7 +86,8 @@ def _planned(plan: Executable) -> list[tuple[str, str]]:
         ("operators", operators(Counter(step.node.op for step in program.steps))),
     ]
     if plan.tail is not None:
-        found.append(("NumPy", f"{len(plan.tail.nodes)} nodes at the end, whose shapes depend on data"))
+        how = "planned when these are known" if plan.plans_tail else "computed with NumPy"
+        found.append(("tail", f"{len(plan.tail.nodes)} nodes at the end, whose shapes depend on data, {how}"))
     return found
 
 

@@ -13,6 +13,7 @@ from ..compile import Compiled, planned
 from ..errors import FastgraphError, GraphError
 from ..ir import Graph, Node
 from ..kernels.isa.tiers import Tier
+from ..passes.dynamic import split_dynamic
 from ..plan.program import HostStep
 from ..runtime.feeds import declared
 from ..shared import deciders, share
@@ -84,9 +85,13 @@ def _chosen(graph: Graph, extent: int) -> dict[str, tuple[int, ...]]:
 
 
 def on_host(plan: Compiled) -> list[Node]:
-    """The nodes that NumPy computes: between native calls, and after them where shapes depend on data."""
-    tail = plan.tail.nodes if plan.tail is not None else []
-    return [*(step.node for step in plan.program.steps if isinstance(step, HostStep)), *tail]
+    """The nodes that NumPy computes: between native calls, and after them where shapes depend on data and no plan is
+    made of these shapes during the run.
+    """
+    parts = None if plan.tail is None else split_dynamic(plan.tail)
+    left = parts[0] if parts is not None else plan.tail
+    nodes = left.nodes if left is not None else []
+    return [*(step.node for step in plan.program.steps if isinstance(step, HostStep)), *nodes]
 
 
 def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | None = None) -> dict[str, Any]:

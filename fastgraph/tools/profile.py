@@ -20,14 +20,16 @@ PICKS = frozenset({"gather", "gather_elements", "gather_nd", "slice", "strided_s
 PRODUCTS = frozenset({"conv", "dense", "matmul", "conv_transpose", "attention", *RECURRENT})
 """Operators that multiply; steps of theirs that don't bring operands into place, and nothing says how much of them."""
 SORTS = ("time", "order")
-HOST = "numpy"
+HOST, TAIL = "numpy", "tail"
+TAIL_RUNS = 3
 
 
 def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | None] = limits) -> list[dict[str, Any]]:
-    """A row per native step, in order, and one for all NumPy steps if there are any: `step`, its number (None for
-    NumPy), `node`, `op`, `result`, `type`, `kernel`; `us`, microseconds; `macs`, multiply-adds, and `gmacs`, thousand
-    millions of them per second (None: it is no product); `bytes` that it reads and writes at least; `least_us`, in
-    which the machine could do these, `bound` ("compute" or "memory") and `share`, least_us / us (None: not known).
+    """A row per native step, in order, one for all NumPy steps and one for the tail, where there are any: `step`, its
+    number (None for these), `node`, `op`, `result`, `type`, `kernel`; `us`, microseconds; `macs`, multiply-adds, and
+    `gmacs`, thousand millions of them per second (None: it is no product); `bytes` that it reads and writes at least;
+    `least_us`, in which the machine could do these, `bound` ("compute" or "memory") and `share`, least_us / us (None:
+    not known).
 
     Medians over `runs` of thread 0's clock: waiting for other threads is part of a step, and so is a jump before it. A
     step of a loop has the time of all its rounds, and no share.
@@ -47,7 +49,19 @@ def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | 
     if host:
         rest = max(_whole(plan, runs) - sum(row["us"] for row in rows), 0.0)
         rows.append(_known(None, f"{host} steps", HOST, rest) | {"result": f"{host} steps"})
+    if plan.tail is not None:
+        rows.append(_known(None, f"{len(plan.tail.nodes)} nodes", TAIL, _tail(plan)) | {"result": "tail"})
     return rows
+
+
+def _tail(plan: Executable) -> float:
+    """Microseconds of what is computed after the program, for what the inputs hold."""
+    times = []
+    for _ in range(1 + TAIL_RUNS):
+        start = perf_counter()
+        plan.results()
+        times.append(perf_counter() - start)
+    return float(np.median(times[1:])) * 1e6
 
 
 def _known(number: int | None, node: str, kernel: str, us: float) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tests.nets import by_reference
 from tests.plan.step_by_step import check_steps, poison
 
 from .afford import is_dry, load
+from .late import late
 from .turns import turns
 
 Arrays = list[np.ndarray]
@@ -121,7 +122,8 @@ def check(subject: Subject, variants: Sequence[str]) -> fg.Model:
 
 
 def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None:
-    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, "steps", or "open AXES TIMES MORE".
+    """`variant`: "threads N", "isa NAME", "without NAME", "budget BYTES" of a band, "steps", "late" for
+    inputs whose rows the run counts, or "open AXES TIMES MORE".
 
     A plan that references run has no threads, kernels or bands.
     """
@@ -142,6 +144,9 @@ def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None
         case "steps":
             steps(subject, model, variant)
             return
+        case "late":
+            rows_are_counted(subject, first)
+            return
         case "open":
             _, times, more = what.split()
             turns(subject, (int(times), int(more)), first)
@@ -155,6 +160,15 @@ def vary(subject: Subject, variant: str, model: fg.Model, first: Arrays) -> None
         same_bits(found, first, variant)
     else:
         agree(subject, found, first, variant, other)
+
+
+def rows_are_counted(subject: Subject, first: Arrays) -> None:
+    """Differs unless plans that are made during the run, and references, give what the plan before it did."""
+    source, feeds = late(subject.source, subject.feeds)
+    for work in (0, 1 << 60):
+        with thresholds(planning_work=work):
+            found = list(load(source).run(feeds).values())
+        subject.close(found, first, f"late: work {work}", 2)
 
 
 def agree(subject: Subject, found: Arrays, wanted: Arrays, where: str, model: fg.Model) -> None:

@@ -49,6 +49,8 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     if any(op.kind in RARE for op in net.ops):
         forms = [form for form in forms if not form.startswith("onnx")] or forms
     form = r.choices(forms, [WEIGHTS.get(form, 1.0) for form in forms])[0]
+    if form == "onnx f32" and not exact(net):
+        groups.append(["late"])
     return Job(seed, palette, form, (*open_, *(r.choice(group) for group in r.sample(groups, count - len(open_)))))
 
 
