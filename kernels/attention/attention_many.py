@@ -94,11 +94,11 @@ def _multiply(tier: Tier) -> Any:
     most = max_rows(tier, NV)
     sums = f32_arithmetic(tier, NV, epilogue=False)
     sums = replace(sums, head=0, start=lambda _: [F32.vector(tier.lanes)(0)] * NV)
-    tile = make_tile(tier, NV, most, sums)
+    tile = make_tile(tier, NV, most, sums, fetch=False)
 
     def product(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
         into = target(c, ldc, NV * tier.lanes, image=0, row=0, column=0)
-        tile(None, height, even_rows(a, lda, words), panel, 0, into)
+        tile(None, height, even_rows(a, lda, words), panel, 0, 0, into)
 
     @traced
     def multiply(rows: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:

@@ -16,7 +16,7 @@ from .band import deal, make_band
 from .pick_dot import F32_COSTS, crossing
 from .results import make_walk, target
 from .rows import CONV_F32
-from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, segmented_rows
+from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, pace_of, segmented_rows
 
 
 def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
@@ -37,8 +37,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
     tile, walk = make_tile(tier, nv, most, arithmetic, True), make_walk(arithmetic.epilogue)
     offsets, near = make_offsets(most), crossing(most, nv)
     width = nv * tier.lanes
-    line_bytes = tier.lanes * 4
-    head, word = arithmetic.head, arithmetic.vectors * line_bytes
+    head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
     def conv(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -49,7 +48,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
         bands = (r.out_h + r.band - 1) // r.band
         panels = (r.n + width - 1) // width
         step = head + r.k * word
-        last = step + word - line_bytes
+        last = step + r.k * word
         p0, p1, first, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
         for unit in range(first, end):
             above = unit // bands
@@ -68,6 +67,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                 a = scratch
             pixel0 = (oz * r.out_h + y0) * r.out_w
             row0 = image * r.out_d * r.out_h * r.out_w
+            pace = pace_of(divide(count * r.out_w + r.height - 1, r.height), word)
             for p in range(p0, p1):
                 column = group * r.n_set + r.n0 + p * width
                 ahead = step
@@ -80,8 +80,8 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                     panel = r.w + (group * panels + p) * step
                     c = r.y + ((row0 + i) * r.ldy + column) * out_item
                     into = target(c, r.ldy * out_item, r.n - p * width, image=image, row=i, column=column)
-                    tile(r, height, rows, panel, ahead, into)
-                    ahead = ahead + line_bytes if 0 < ahead < last else 0
+                    tile(r, height, rows, panel, ahead, pace, into)
+                    ahead = ahead + r.k * pace if 0 < ahead < last else 0
                     i += height
                     start += beyond
                     left = rest

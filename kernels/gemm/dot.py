@@ -10,7 +10,7 @@ from ..lang import divide, smaller
 from .pick_dot import F32_COSTS
 from .results import make_walk, target
 from .rows import DOT_F32
-from .tile import Arithmetic, even_rows, f32_arithmetic, make_tile
+from .tile import Arithmetic, even_rows, f32_arithmetic, make_tile, pace_of
 
 
 def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
@@ -23,8 +23,7 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
     fields = reader(record)
     tile, walk = make_tile(tier, nv, most, arithmetic), make_walk(arithmetic.epilogue)
     width = nv * tier.lanes
-    line = tier.lanes * 4
-    head, word = arithmetic.head, arithmetic.vectors * line
+    head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
     item, out_item = arithmetic.item, arithmetic.out_item
 
     def dot(args: int, thread: int, threads: int) -> None:
@@ -32,7 +31,7 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
         tiles = divide(r.m + r.height - 1, r.height)
         panels = (r.n + width - 1) // width
         step = head + r.k * word
-        last = step + word - line
+        last = step + r.k * word
         units = panels if r.by_columns else tiles
         unit, end = 0, r.batch * units
         if threads > 1:
@@ -46,6 +45,7 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
             first, stop = t0 * r.height, smaller(t1 * r.height, r.m)
             while first < stop:
                 until = smaller(first + r.block * r.height, stop)
+                pace = pace_of(divide(until - first + r.height - 1, r.height), word)
                 for p in range(p0, p1):
                     column = r.n0 + p * width
                     ahead = step
@@ -56,8 +56,8 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
                         panel = r.b + i * r.b_stride * 4 + p * step
                         c = r.c + (i * r.c_stride + row * r.ldc + column) * out_item
                         into = target(c, r.ldc * out_item, r.n - p * width, image=i, row=row, column=column)
-                        tile(r, height, rows, panel, ahead, into)
-                        ahead = ahead + line if 0 < ahead < last else 0
+                        tile(r, height, rows, panel, ahead, pace, into)
+                        ahead = ahead + r.k * pace if 0 < ahead < last else 0
                         row += height
                 column = r.n0 + p0 * width
                 c = r.c + (i * r.c_stride + first * r.ldc + column) * out_item

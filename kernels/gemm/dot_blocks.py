@@ -41,7 +41,7 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_BLOCKS`. Threads share the groups of columns."""
     fields, width = reader(DOT_BLOCKS), NV * tier.lanes
     few, decode = _few(tier, bits), _decode(tier, bits)
-    tile = make_tile(tier, NV, max_rows(tier, NV), f32_arithmetic(tier, NV))
+    tile = make_tile(tier, NV, max_rows(tier, NV), f32_arithmetic(tier, NV), fetch=False)
 
     def dot_blocks(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -59,7 +59,7 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
                         few(r, height, a, codes, target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column))
                     else:
                         into = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
-                        tile(r, height, even_rows(a, r.lda * 4, r.k), panel, 0, into)
+                        tile(r, height, even_rows(a, r.lda * 4, r.k), panel, 0, 0, into)
 
     return dot_blocks
 

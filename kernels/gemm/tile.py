@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from ..lang import F32, I8, I64, Value, fma, number, prefetch, repeat, room, traced
+from ..lang import F32, I8, I64, Value, divide, fma, number, prefetch, repeat, room, traced
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from .by_height import by_height
@@ -70,12 +70,23 @@ def segmented_rows(start: Any, offsets: Any, words: Any, table: Any, length: Any
     return RowAddresses(*map(number, (start, offsets, words, table, length, runs)))
 
 
-def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False) -> Any:
-    """tile(record, height, rows, panel, ahead, target) computes `height` output rows, 1 to `most`, of one weight panel
-    of nv vectors, and stores them.
+@traced
+def pace_of(tiles: Any, word: int) -> Any:
+    """The bytes by which prefetching moves with each word, so that so many tiles of a panel fetch all of another one.
+
+    The lines of a panel should come in all the time that its neighbor is read: asked for at once they wait for one
+    another, and the tiles that ask wait with them.
+    """
+    return divide(tiles + word - 1, tiles)
+
+
+def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False, fetch: bool = True) -> Any:
+    """tile(record, height, rows, panel, ahead, pace, target) computes `height` output rows, 1 to `most`, of one weight
+    panel of nv vectors, and stores them.
 
     record: as the kernel has read it; rows: `even_rows`, or where it is `segmented` `segmented_rows`. The panel is
-    packed as the arithmetic says; the line `ahead` bytes further is prefetched.
+    packed as the arithmetic says. Where tiles `fetch`, the line `ahead` bytes behind the panel's first is prefetched
+    with the first word, and with each further one the line that is `pace` bytes further.
     """
     line = arithmetic.vectors * tier.lanes * 4
 
@@ -85,24 +96,27 @@ def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented:
         each = I64.at(offsets)
         return _even_steps(each[1], height) if height > crossing(most, nv) else [(0, each[r]) for r in range(1, height)]
 
-    def sums(rows: RowAddresses, panel: Value, ahead: Value, height: int) -> list[Value]:
-        step = partial(_step, arithmetic, line, steps(rows.offsets, height), ahead)
-        state = [panel + arithmetic.head, *arithmetic.start(panel) * height]
-        short = height == 1 or (tier.registers < 32 and nv > 1 and len(state) <= 11)
+    def sums(rows: RowAddresses, panel: Value, ahead: Value, pace: Value, height: int) -> list[Value]:
+        step = partial(_step, arithmetic, line, steps(rows.offsets, height), pace if fetch else None)
+        first, begun = panel + arithmetic.head, arithmetic.start(panel) * height
+        state = [first, first + ahead, *begun] if fetch else [first, *begun]
+        short = height == 1 or (tier.registers < 32 and nv > 1 and len(begun) <= 10)
         if segmented and nv == 1:
-            return _run_by_run(rows, line, state, step, short)[1:]
-        if segmented:
-            return _runs(rows, line, state, step)[1:]
-        return _words(rows.start, rows.words * line, state, step, short)[1:]
+            found = _run_by_run(rows, line, state, step, short)
+        elif segmented:
+            found = _runs(rows, line, state, step)
+        else:
+            found = _words(rows.start, rows.words * line, state, step, short)
+        return found[len(state) - len(begun) :]
 
     @traced
-    def tile(record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Any, target: Target) -> None:
+    def tile(record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Any, pace: Any, target: Target) -> None:
         dest = Destination(rows=height, panel=I8.at(panel), record=record, **target._asdict())
         rows = rows._replace(table=I64.at(rows.table))
         sink = open_sink(dest, nv, most, arithmetic.epilogue)
 
         def body(height: int) -> list[Value] | None:
-            found = sums(rows, dest.panel, ahead, height)
+            found = sums(rows, dest.panel, ahead, pace, height)
             return arithmetic.finish(replace(dest, rows=height), found)
 
         found, done = by_height(height, range(most, 0, -1), body)
@@ -193,21 +207,26 @@ def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
 
 
 def _step(
-    arithmetic: Arithmetic, line: int, steps: Sequence[tuple[int, Value]], ahead: Any, a: Value, state: Sequence[Value]
-) -> list[Value]:
-    """One word, at address a: (panel, sums row by row) after it. steps: for each further row, the row that its address
-    is computed from, and the offset in bytes.
+    arithmetic: Arithmetic, line: int, steps: Sequence[tuple[int, Value]], pace: Value | None, a: Value,
+    state: Sequence[Value],
+) -> list[Value]:  # fmt: skip
+    """One word, at address a: (panel, what to prefetch where there is a pace, sums row by row) after it. steps: for
+    each further row, the row that its address is computed from, and the offset in bytes.
     """
     panel, *sums = state
     weights = arithmetic.load(panel)
-    prefetch(panel + ahead)
+    moved = [panel + line]
+    if pace is not None:
+        fetched = sums.pop(0)
+        prefetch(fetched)
+        moved.append(fetched + pace)
     words = [I8.at(a)]
     for near, nbytes in steps:
         words.append(words[near] + nbytes)
     each, out = arithmetic.sums, []
     for r, word in enumerate(words):
         out += arithmetic.multiply(word, weights, sums[r * each : (r + 1) * each])
-    return [panel + line, *out]
+    return [*moved, *out]
 
 
 def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:

@@ -21,7 +21,7 @@ from .pack_winograd import Matrix, transforms
 from .pick_dot import F32_COSTS
 from .results import target
 from .rows import WINOGRAD
-from .tile import even_rows, f32_arithmetic, make_tile
+from .tile import even_rows, f32_arithmetic, make_tile, pace_of
 
 Grid = list[list[Value]]
 Masks = Sequence[Value | None]
@@ -34,7 +34,6 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
     tile = make_tile(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
     scatter, gather, walk = _scatter(tier, m, tall), _gather(tier, m, tall, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
-    line = tier.lanes * 4
     beside, places = (1, m + 2) if tall else (m, (m + 2) * (m + 2))
 
     def winograd(args: int, thread: int, threads: int) -> None:
@@ -45,7 +44,7 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
         bands = (down + r.band - 1) // r.band
         panels = (r.n + width - 1) // width
         step = (r.k + 1) * width * 4
-        last = panels * step + (nv - 1) * line
+        last = panels * step + r.k * width * 4
         slices = r.images * r.out_d
         p0, p1, first, end = deal(r, panels, (slices + r.slices - 1) // r.slices * bands, thread, threads)
         for unit in range(first, end):
@@ -64,6 +63,7 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                         scatter(r, source=scratch + i * m * r.band_y + j * beside * r.pixel, to=to)
                         to += r.v_row
             tiles = (slice1 - slice0) * count * r.across
+            pace = pace_of((tiles + r.height - 1) // r.height, width * 4)
             for p in range(p0, p1):
                 for e in range(places):
                     ahead = panels * step
@@ -73,8 +73,8 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                         rows = even_rows(v + e * r.v_plane + t * r.v_row, r.v_row, r.k)
                         panel = r.w + (e * panels + p) * step
                         into = target(s + e * r.s_plane + t * width * 4, width * 4, width, image=0, row=0, column=0)
-                        tile(r, height, rows, panel, ahead, into)
-                        ahead = ahead + line if 0 < ahead < last else 0
+                        tile(r, height, rows, panel, ahead, pace, into)
+                        ahead = ahead + r.k * pace if 0 < ahead < last else 0
                         t += height
                 sums, bias = s, r.w + places * panels * step + p * width * 4
                 for at in range(slice0, slice1):
