@@ -130,7 +130,7 @@ def upright(g: Geometry, l2: int) -> Geometry:
 
 def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[ConvPiece, ...]:
     """The conv calls for a geometry: one, or two that share the channels."""
-    return conv_pieces(tier, upright(g, l2), threads, F32_COSTS, {}, l2)
+    return conv_pieces(tier, upright(g, min(l2, L2)), threads, F32_COSTS, {}, l2)
 
 
 def conv_pieces(

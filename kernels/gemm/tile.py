@@ -80,7 +80,9 @@ def pace_of(tiles: Any, word: int) -> Any:
     return divide(tiles + word - 1, tiles)
 
 
-def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False, fetch: bool = True) -> Any:
+def make_tile(
+    tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False, fetch: bool = True
+) -> Any:
     """tile(record, height, rows, panel, ahead, pace, target) computes `height` output rows, 1 to `most`, of one weight
     panel of nv vectors, and stores them.
 
@@ -110,7 +112,9 @@ def make_tile(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented:
         return found[len(state) - len(begun) :]
 
     @traced
-    def tile(record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Any, pace: Any, target: Target) -> None:
+    def tile(
+        record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Any, pace: Any, target: Target
+    ) -> None:
         dest = Destination(rows=height, panel=I8.at(panel), record=record, **target._asdict())
         rows = rows._replace(table=I64.at(rows.table))
         sink = open_sink(dest, nv, most, arithmetic.epilogue)

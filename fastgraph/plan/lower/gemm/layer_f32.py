@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....cpus import level_two
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement, arranged, pack_weights
 from ....kernels.gemm.pack_winograd import pack_winograd
@@ -40,14 +41,14 @@ def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     m = layer.pixels // images
     ending = product_ending(e, node, rows.start)
     slots = {"m": m, "k": k, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy, **ending}
-    pieces = pick_dot(e.tier, Product(m, layer.n, k, images, ldx, bool(ending["later"])), e.threads)
+    pieces = pick_dot(e.tier, Product(m, layer.n, k, images, ldx, bool(ending["later"])), e.threads, level_two())
     dot_calls(e, layer, rows, "dot", pieces, _packed(e, layer, Arrangement()), **slots)
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     g, how = layer.merged(e.tier)
     for part in together(g, how, _together(layer, g, e.tier)):
-        pieces, ending = pick_conv(e.tier, part.g, e.threads), product_ending(e, node, rows.start)
+        pieces, ending = pick_conv(e.tier, part.g, e.threads, level_two()), product_ending(e, node, rows.start)
         conv_calls(e, layer, rows, "conv", pieces, part, _packed(e, layer, part.how), **ending)
 
 

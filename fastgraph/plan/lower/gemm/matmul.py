@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....cpus import level_two
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
@@ -46,7 +47,7 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
         e.kernel("dot_few", {}, {**ends, **own, "block": few_block(e.tier, n, batch, e.threads)})
         return
     ends |= product_ending(e, node, images=batch)
-    for piece in pick_dot(e.tier, Product(m, n, k, batch, later=bool(ends["later"])), e.threads):
+    for piece in pick_dot(e.tier, Product(m, n, k, batch, later=bool(ends["later"])), e.threads, level_two()):
         panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
         if y.data is not None:
             weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....cpus import level_two
 from ....ir import Value
 from ....ir.quantization import to_real
 from ....ir.weights import once
@@ -119,7 +120,9 @@ def constant(e: Emit, cell: str, c: Constants) -> Panels:
     if c.peepholes is not None:
         slots["peepholes"] = e.packed(pack_peepholes, c.peepholes, lanes)
     return Panels(
-        lambda m, matrices, ldx: pick_dot(e.tier, Product(m, n, inputs, matrices, ldx), e.threads), of_inputs, slots
+        lambda m, matrices, ldx: pick_dot(e.tier, Product(m, n, inputs, matrices, ldx), e.threads, level_two()),
+        of_inputs,
+        slots,
     )
 
 
