@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from ..ir import Node, Value
+from ..ir.quantization import to_real
 from ..kernels.gemm.pack import Arrangement, arranged
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
 from ..kernels.isa.tiers import Tier
@@ -179,6 +180,35 @@ def integer_layer(node: Node) -> Layer[Integers] | None:
     most = {"dense": np.inf, "conv": 5, "depthwise": 4, None: 0}[form]
     numbers = integers(node, int(node.op == "matmul")) if form and len(node.x.type.dims) <= most else None
     return _layer(node, form, numbers) if form and numbers else None
+
+
+def chained_layer(node: Node) -> Layer[Integers] | None:
+    """The layer of a node that multiplies u8 by s8 weights, and whose f32 result has a chain that does more than clamp;
+    None for others, for convolutions of each channel alone, and where a sum may overflow int32.
+    """
+    found, form = _constants(node, int(node.op == "matmul")), form_of(node)
+    if found is None or form not in ("dense", "conv") or len(node.x.type.dims) > (np.inf if form == "dense" else 5):
+        return None
+    others = [v for v in (node.out, *extra_values(node)) if not v.type.concrete or v.type.dtype != F32 or v.type.quant]
+    if clamps_only(node) or others or not per_tensor(node.x, np.uint8) or not _filled(node):
+        return None
+    w, b, zeros = found
+    if b is not None and b.type.dtype not in (np.int32, np.float32):
+        return None
+    n = len(zeros)
+    assert w.data is not None
+    weights = np.moveaxis(w.data, int(node.op == "matmul"), 0)
+    bias = np.zeros(n, np.float32) if b is None or b.data is None else _reals(b)
+    fits = fits_int32(weights.reshape(n, -1), np.zeros(n, np.int64), zeros)
+    multipliers = scales(w, n).astype(np.float32)
+    return _layer(node, form, Integers(weights, zeros, bias, multipliers, ranged=True)) if fits else None
+
+
+def _reals(constant: Value) -> np.ndarray:
+    """f32 [n]: the numbers of a constant that may be quantized."""
+    assert constant.data is not None
+    q = constant.type.quant
+    return np.asarray(constant.data if q is None else to_real(constant.data, q), np.float32).reshape(-1)
 
 
 def ranged_layer(node: Node) -> Layer[Integers] | None:

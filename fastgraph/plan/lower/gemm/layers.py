@@ -7,7 +7,7 @@ from typing import Any
 
 from ....ir import Node
 from ...choose import Candidate, choose
-from ...layer import Integers, Layer, Reals, integer_layer, real_layer
+from ...layer import Integers, Layer, Reals, chained_layer, integer_layer, real_layer
 from ..emit import Rows
 from ..registry import Emit, lowers
 
@@ -22,6 +22,13 @@ def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None
 @lowers("dense", "conv", "matmul", match=integer_layer, strided_in=True, strided_out=True)
 def layer_int8(e: Emit, node: Node, layer: Layer[Integers], rows: Rows | None = None) -> None:
     from .layer_int8 import CANDIDATES
+
+    _emit(e, node, layer, rows, CANDIDATES)
+
+
+@lowers("dense", "conv", "matmul", match=chained_layer, strided_in=True, strided_out=True)
+def layer_real(e: Emit, node: Node, layer: Layer[Integers], rows: Rows | None = None) -> None:
+    from .layer_real import CANDIDATES
 
     _emit(e, node, layer, rows, CANDIDATES)
 
