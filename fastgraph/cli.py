@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib.util import module_from_spec, spec_from_file_location
 
 from . import __version__
@@ -73,10 +74,18 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
         raise SystemExit(2)
     args, rest = top.parse_known_args(argv)
     if rest and (not isinstance(getattr(args, "model", None), list) or any(word.startswith("-") for word in rest)):
-        top.error(f"unrecognized arguments: {' '.join(rest)}")
+        args.parser.error(f"unrecognized arguments: {' '.join(rest)}{_meant(rest, args.parser)}")
     if rest:
         args.model += rest
     return args
+
+
+def _meant(words: Sequence[str], of: argparse.ArgumentParser) -> str:
+    """The flags of a command that are nearest to words which it does not know."""
+    known = [flag for flag in of._option_string_actions if flag.startswith("--")]
+    unknown = [word.partition("=")[0] for word in words if word.startswith("-")]
+    near = dict.fromkeys(flag for word in unknown for flag in get_close_matches(word, known, 1))
+    return f"; did you mean {', '.join(near)}?" if near else ""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -87,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]
         sub = commands.add_parser(name, help=module.SUMMARY, description=module.DESCRIPTION, formatter_class=_Raw)
-        sub.set_defaults(command=module.command)
+        sub.set_defaults(command=module.command, parser=sub)
         module.arguments(sub)
     return top
 

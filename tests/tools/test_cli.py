@@ -232,6 +232,26 @@ def test_wrong_usage(capsys: Any, argv: list[str]) -> None:
     assert stop.value.code == 2 and "usage: fastgraph" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (["run", "m.onnx", "--ramdom"], "--random"),
+        (["bench", "m.onnx", "--agianst=litert"], "--against"),
+        (["inspect", "m.onnx", "--xyzzy"], ""),
+        (["compare", "a", "b", "--layer-wise", "--atoll", "1"], "--layers, --atol"),
+    ],
+)
+def test_a_flag_that_a_command_lacks(capsys: Any, argv: list[str], meant: str) -> None:
+    """It shows how that command is used, and the nearest flag."""
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    err = capsys.readouterr().err
+    assert (
+        f"usage: fastgraph {argv[0]} " in err and f"unrecognized arguments: {argv[2 + (argv[0] == 'compare')]}" in err
+    )
+    assert f"did you mean {meant}?" in err if meant else "did you mean" not in err
+
+
 @pytest.mark.parametrize("command", ["", "run", "inspect", "bench", "digits"])
 def test_help_has_examples(capsys: Any, command: str) -> None:
     with pytest.raises(SystemExit) as stop:
