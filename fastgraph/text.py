@@ -30,6 +30,11 @@ def table(
     return lines
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things by their name: "1 thread", "2 threads"."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def bytes_text(nbytes: int) -> str:
     """Bytes with a unit."""
     if nbytes < 1024:

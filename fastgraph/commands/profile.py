@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from ..text import counted
 from . import options
 from .common import as_json, granted, note, show, terminal_width, writable
 
@@ -59,7 +60,7 @@ def command(args: argparse.Namespace) -> int:
     if args.json:
         show(as_json(profile.as_data(plan, rows) | {"model": args.model}))
     else:
-        show(f"{args.model}: {plan.tier.name}, {plan.threads} thread{'s' * (plan.threads > 1)}")
+        show(f"{args.model}: {plan.tier.name}, {counted(plan.threads, 'thread')}")
         show(profile.text(rows, sort=args.sort, by=args.by, width=terminal_width()))
     return 0
 

@@ -18,7 +18,7 @@ from ..kernels.isa.tiers import NUMPY
 from ..loading import load
 from ..plan.describe import kernel_counts
 from ..runtime.model import Model
-from ..text import bytes_text, table
+from ..text import bytes_text, counted, table
 from . import MODEL, held_out
 
 PASSES = 9
@@ -126,7 +126,7 @@ def save(folder: str) -> list[Path]:
 def text(result: dict[str, Any]) -> str:
     """What `classify` found, for people."""
     kernels = ", ".join(f"{count} {name}" for name, count in result["kernels"].items())
-    threads = f"{result['threads']} thread" + ("s" if result["threads"] > 1 else "")
+    threads = counted(result["threads"], "thread")
     compiled = ": this first time with kernels that were compiled for this CPU" if result["compiled"] else ""
     rows = [
         ("accuracy", f"{result['accuracy']:.2%} ({result['right']} of {result['digits']} held-out digits)"),

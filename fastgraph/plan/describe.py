@@ -7,7 +7,7 @@ from typing import Any
 from ..ir import Node
 from ..kernels.core.table import row
 from ..ops.registry import attr
-from ..text import bytes_text, shorten, table
+from ..text import bytes_text, counted, shorten, table
 from .program import AnyStep, Jump, Program, Step, UserKernel
 from .storage import row_count
 
@@ -91,9 +91,10 @@ def program_text(program: Program, width: int | None = None) -> str:
     arena = program.arena
     assert arena is not None
     constants = sum(array.nbytes for array in program.constants)
+    counts = f"{counted(len(program.steps), 'step')}, {counted(len(program.kernels()), 'kernel')}"
     lines = [
         f"arena {bytes_text(arena.size)} (bound {bytes_text(arena.bound)}, {arena.heuristic}), "
-        f"constants {bytes_text(constants)}; {len(program.steps)} steps, {len(program.kernels())} kernels"
+        f"constants {bytes_text(constants)}; {counts}"
     ]
     found = steps(program)
     quantized = any(step["weights"] for step in found)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..loading import load
+from ..text import counted
 from . import report, write
 from .bias import correct
 from .equalize import equalize
@@ -131,7 +132,7 @@ def _static(
         others = [node.name for node in nodes if node.op_type not in LAYERS]
         more, reached = to_leave(layers, others, measure, how.snr)
         left = left | set(more)
-        notes.append(f"{len(more)} layers left float for {how.snr:g} dB, {reached:.1f} reached in choosing")
+        notes.append(f"{counted(len(more), 'layer')} left float for {how.snr:g} dB, {reached:.1f} reached in choosing")
     names = [node.name for node in nodes if node.name not in left]
     if how.bias_correction:
         notes.append(f"{correct(model, names, seen, how.per_channel)} biases corrected")

@@ -17,6 +17,7 @@ from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock, undisturbed
 from ..named import NamedTuple
+from ..text import counted
 from .feeds import allowed, array_of, dims_of, picked, without_overlap
 from .keys import Key, Keys, Shapes
 from .plans import USUAL, Kept, Plans
@@ -206,7 +207,9 @@ class Model:
         if len(arrays) == 1 and isinstance(arrays[0], Mapping) and set(arrays[0]) & set(self._by_name):
             raise InputError("a dict of inputs by name was given: call model.run(feeds), or model(*feeds.values())")
         if len(arrays) != len(self.inputs):
-            raise InputError(f"the model takes {len(self.inputs)} inputs ({self._names()}), {len(arrays)} were given")
+            raise InputError(
+                f"the model takes {counted(len(self.inputs), 'input')} ({self._names()}), {len(arrays)} were given"
+            )
         outputs = self.run({spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)}, timeout=timeout)
         return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
 
@@ -418,7 +421,7 @@ class Model:
 
     def __repr__(self) -> str:
         arena = f", arena {self._plans.current.arena_bytes} bytes" if self._plans.current else ", not planned yet"
-        return f"<fastgraph.Model {self._graph.name!r} {self.tier.name}, {self.threads} threads{arena}>"
+        return f"<fastgraph.Model {self._graph.name!r} {self.tier.name}, {counted(self.threads, 'thread')}{arena}>"
 
     # -- plans
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..page import html_table, page, safe
 from ..svg import bars, color
-from ..text import shorten, table
+from ..text import counted, shorten, table
 from .layers import Layer
 from .pairing import Figures
 
@@ -24,8 +24,12 @@ HEAD = ("", "largest |b - a|", "/ largest |a|", "SNR dB", "cosine", "argmax")
 
 def text(found: Comparison, whole: bool = False) -> str:
     """Pairs, figures of the outputs, the first layer that differs; `whole`: with a line for each layer."""
-    draws = f"{found.runs} draw" + ("s" if found.runs > 1 else "")
-    lines = [shorten(f"a: {found.a}", 100), shorten(f"b: {found.b}", 100), f"{draws}; allowed: {found.limits}", ""]
+    lines = [
+        shorten(f"a: {found.a}", 100),
+        shorten(f"b: {found.b}", 100),
+        f"{counted(found.runs, 'draw')}; allowed: {found.limits}",
+        "",
+    ]
     rows = [("", "a", "b", "paired by", "layout")]
     rows += [("input", _short(p.a), _short(p.b), p.by, p.layout) for p in found.inputs]
     rows += [("output", _short(p.a), _short(p.b), p.by, p.layout) for p in found.outputs]
@@ -68,7 +72,7 @@ def told(found: Comparison) -> list[str]:
     """The first layer that differs, and those before it; where the signal falls most."""
     if not found.layers:
         return []
-    lines = [f"{len(found.layers)} layers of A have partners, {sum(layer.ok for layer in found.layers)} agree"]
+    lines = [f"layers of A with partners: {len(found.layers)}; that agree: {sum(layer.ok for layer in found.layers)}"]
     if found.first is not None:
         layer = found.layers[found.first]
         gap = f"SNR {_snr(layer.figures)} dB, largest |b - a| {layer.figures.absolute:.3g}"
@@ -89,7 +93,7 @@ def told(found: Comparison) -> list[str]:
 
 def html(found: Comparison) -> str:
     """A page that needs nothing beside it: figures, and the layers with bars of their signal to noise."""
-    facts = [("a", found.a), ("b", found.b), (f"{found.runs} draws", f"allowed: {found.limits}")]
+    facts = [("a", found.a), ("b", found.b), (counted(found.runs, "draw"), f"allowed: {found.limits}")]
     parts = [f"<h1>{'They agree' if found.ok else 'They differ'}</h1>", html_table([("", ""), *facts], head=False)]
     rows: list[tuple[str, ...]] = [("output of a", "output of b", "paired by", "layout", *HEAD[1:], "")]
     for p in found.outputs:

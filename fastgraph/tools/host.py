@@ -16,7 +16,7 @@ from ..kernels.isa.tiers import Tier
 from ..plan.program import HostStep
 from ..runtime.feeds import declared
 from ..shared import deciders, share
-from ..text import shorten, table
+from ..text import counted, shorten, table
 from .saved import graph_of
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
@@ -136,7 +136,7 @@ def text(found: Mapping[str, Any]) -> str:
     """The report for people."""
     count, refused = found["files"], found["refused"]
     native = f"{found['native']} native from end to end, {len(refused)} without a plan"
-    lines = [f"{count} files for {found['tier']}: {native}"]
+    lines = [f"{counted(count, 'file')} for {found['tier']}: {native}"]
     if found["operators"]:
         rows = [("operator", "nodes", "files", "for example", "in")]
         for each in found["operators"]:

@@ -11,7 +11,7 @@ import numpy as np
 from ..plan.describe import RECURRENT, macs
 from ..plan.program import HostStep, Jump, Ref, Scratch, Step
 from ..runtime.executable import Executable
-from ..text import bytes_text, table
+from ..text import bytes_text, counted, table
 from .limits import Limits, limits
 
 RUNS = 50
@@ -46,7 +46,7 @@ def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | 
     host = sum(isinstance(step, HostStep) for step in plan.program.steps)
     if host:
         rest = max(_whole(plan, runs) - sum(row["us"] for row in rows), 0.0)
-        rows.append(_known(None, f"{host} steps", HOST, rest) | {"result": f"{host} steps"})
+        rows.append(_known(None, counted(host, "step"), HOST, rest) | {"result": counted(host, "step")})
     return rows
 
 

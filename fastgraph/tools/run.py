@@ -10,7 +10,7 @@ import numpy as np
 
 from ..runtime.feeds import widened
 from ..runtime.model import Model
-from ..text import table
+from ..text import counted, table
 from . import labels
 
 
@@ -56,10 +56,10 @@ def text(result: Mapping[str, Any]) -> str:
         numbers = [f"{of[key]:.6g}" if key in of else "" for key in ("min", "mean", "max")]
         at = str(of["argmax"]) if "argmax" in of else ""
         rows.append((name, f"{of['dtype']}[{shape}]" if "dtype" in of else of["type"], *numbers, at))
-    threads = f"{result['threads']} thread" + ("s" if result["threads"] > 1 else "")
+    runs, threads = counted(result["runs"], "run"), counted(result["threads"], "thread")
     latency = f"p50 {result['p50_ms']:.4f} ms, p99 {result['p99_ms']:.4f} ms"
     top = [labels.text(result["top"])] if "top" in result else []
-    lines = [*table(rows, right=(2, 3, 4)), *top, f"{latency}, {result['runs']} runs; {result['isa']}, {threads}"]
+    lines = [*table(rows, right=(2, 3, 4)), *top, f"{latency}, {runs}; {result['isa']}, {threads}"]
     if "differences" in result:
         lines += [f"NOT AS EXPECTED: {line}" for line in result["differences"]] or ["outputs are as expected"]
     return "\n".join(lines)

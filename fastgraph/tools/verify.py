@@ -25,7 +25,7 @@ from ..runtime.executable import Executable
 from ..runtime.feeds import widened
 from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
-from ..text import shorten, table
+from ..text import counted, shorten, table
 from . import agreement
 from .differences import difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
@@ -238,7 +238,9 @@ def text(report: Report) -> str:
     kinds: dict[str, list[StepCheck]] = {}
     for step in report.steps:
         kinds.setdefault("numpy" if step.kernel == "numpy" else _kind(step.kernel), []).append(step)
-    lines = [shorten(f"{report.model}: {report.isa}, {len(report.steps)} steps beside their NumPy references", 100)]
+    lines = [
+        shorten(f"{report.model}: {report.isa}, {counted(len(report.steps), 'step')} beside NumPy references", 100)
+    ]
     rows = [("kernel", "steps", "largest error", "allowed", "")]
     for kind, steps in kinds.items():
         worst = max(steps, key=lambda step: (not step.ok, step.error))
@@ -254,7 +256,7 @@ def text(report: Report) -> str:
         ]
         lines += table(seen, right=(2, 3))
     compared = sum(operator.compared for operator in report.operators)
-    lines += ["", f"{compared} of {len(report.operators)} operators of the file beside their NumPy references"]
+    lines += ["", f"{compared} of {counted(len(report.operators), 'operator')} of the file beside NumPy references"]
     if report.first_operator is not None:
         lines += _told(report.first_operator, report)
     if report.first is not None:

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from ... import disturbance
-from ...text import table
+from ...text import counted, table
 
 LEGEND = "ratio: fastgraph's time / the engine's; below 1, fastgraph is faster"
 HEADS = (
@@ -31,9 +31,9 @@ def text(result: dict[str, Any], width: int | None = None) -> str:
     """A comparison as a table of as many columns as fit the terminal, or `width`."""
     cpu = "" if result["cpu"] is None else f" on CPU {result['cpu']}"
     what = "streams" if "streams" in result else "threads"
-    threads = f"{result[what]} {what if result[what] > 1 else what[:-1]}"
+    threads = counted(result[what], what.removesuffix("s"))
     kind = "processes up to their first result" if "cold" in result else result["isa"]
-    head = f"{result['model']}: {kind}, {threads}{cpu}, {result['rounds']} rounds"
+    head = f"{result['model']}: {kind}, {threads}{cpu}, {counted(result['rounds'], 'round')}"
     ran = [row for row in result["engines"] if "unavailable" not in row]
     notes = [f"{row['name']}: {row['unavailable']}" for row in result["engines"] if "unavailable" in row]
     if said := disturbance.text(result["disturbance"]):
