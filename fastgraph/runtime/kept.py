@@ -123,11 +123,12 @@ def _write(model: Model, place: str) -> None:
     """Save the plans that the model has; and the graph, if further shapes may want it: else the file is read again by
     who looks at it.
     """
-    from .save import save
+    from .save import origin_of, save
 
     keys = model._keys
     plans = [(tier, count, key, made) for (tier, count, key), made in model._made_plans().items()]
-    save(place, model.graph, model._outputs, keys, plans, whole=bool(keys.open or keys.decide), source=False)
+    origin = origin_of(model.graph, hashed=False)
+    save(place, model.graph, model._outputs, keys, plans, whole=bool(keys.open or keys.decide), origin=origin)
 
 
 def _drop(folder: str) -> None:

@@ -391,10 +391,14 @@ class Model:
         Raises InputError for what does not suit the model, UnsupportedError for what belongs to this process (operators
         of yours, isa="numpy"), FileError when the file can't be written.
         """
-        from .save import plans_of, save, threads_of, tiers_of
+        from .save import origin_of, plans_of, save, threads_of, tiers_of
 
         if not isinstance(path, str | os.PathLike):
             raise InputError(f"save takes the path of a file, {type(path).__name__} was given: save('net.fgm')")
+        path = os.fsdecode(path)
+        if os.path.splitext(path)[1].lower() not in ("", ".fgm"):
+            name = f"{os.path.splitext(path)[0]}.fgm"
+            raise InputError(f"save({path!r}): a saved program is no file of that kind, it is called *.fgm: save({name!r})")
         tiers, counts = tiers_of(isa, self.tier), threads_of(threads, self.threads)
         if shapes is not None and (not isinstance(shapes, Sequence) or isinstance(shapes, str) or not shapes):
             raise InputError("save takes shapes in a list of dicts by input name: save(path, shapes=[{name: shape}])")
@@ -407,7 +411,8 @@ class Model:
                 )
             with self._compiler():
                 plans = plans_of(self._keys, dict.fromkeys(keys), tiers, counts, self._made_plans())
-            save(os.fsdecode(path), self.graph, self._outputs, self._keys, plans, graph)
+            origin = (self._stored and self._stored.origin) or origin_of(self.graph)
+            save(path, self.graph, self._outputs, self._keys, plans, graph, origin)
 
     def __str__(self) -> str:
         from .summary import text
