@@ -11,7 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 
 from . import __version__
 from .commands import bench, compare, compile, digits, history, inspect, kernels, profile, quantize, report, run, verify
-from .commands.common import say
+from .commands.common import flush, say
 from .errors import FastgraphError, InputError
 
 DESCRIPTION = """\
@@ -42,15 +42,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _register(getattr(args, "custom_ops", []))
         code = args.command(args)
-        sys.stdout.flush()
+        flush()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up()
         return 0
     except (FastgraphError, OSError, ValueError) as error:
-        return say(error)
+        code = say(error)
     except KeyboardInterrupt:
         return 130
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _give_up()
+    return code
+
+
+def _give_up() -> None:
+    """What standard output can't take goes nowhere, else Python would fail by it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _register(paths: Sequence[str]) -> None:

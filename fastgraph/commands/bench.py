@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..errors import InputError
 from . import options
-from .common import Shapes, addressed, as_json, each_file, granted, note, show, terminal_width, writable
+from .common import Shapes, addressed, as_json, each_file, granted, note, show, terminal_width, writable, write
 from .profile import shown, write_trace
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def command(args: argparse.Namespace) -> int:
     if args.history:
         history.append(args.history, [history.record(result, bench.machine()) for result in results])
     if args.csv:
-        Path(args.csv).write_text(bench.sheet(results), encoding="utf-8")
+        write(args.csv, bench.sheet(results))
     if args.html and results:
         _page(args.html, results, plans)
     if args.json:
@@ -162,7 +162,7 @@ def _page(path: str, results: list[dict[str, Any]], plans: list[Executable]) -> 
     from ..tools.report import Measured, report
 
     found = [Measured(r["model"], plan, r["profile"], r) for r, plan in zip(results, plans, strict=True)]
-    Path(path).write_text(report(found, bench.machine(), __version__), encoding="utf-8")
+    write(path, report(found, bench.machine(), __version__))
     note(f"written: {path}")
 
 
@@ -242,7 +242,7 @@ def _write(place: str, found: Any) -> None:
     if place == "-":
         show(as_json(found))
     else:
-        Path(place).write_text(as_json(found) + "\n", encoding="utf-8")
+        write(place, as_json(found) + "\n")
 
 
 def _cpus(text: str) -> tuple[int, ...]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from . import options
-from .common import as_json, note, show, writable
+from .common import as_json, note, show, writable, write
 
 SUMMARY = "compare two networks, or a network and an engine"
 DESCRIPTION = """\
@@ -67,6 +66,6 @@ def command(args: argparse.Namespace) -> int:
         threads=args.threads, isa=args.isa, function=args.function,
     )  # fmt: skip
     if args.html:
-        Path(args.html).write_text(drift.html(found), encoding="utf-8")
+        write(args.html, drift.html(found))
     show(as_json(compare.as_json(found)) if args.json else drift.text(found, args.layers))
     return 0 if found.ok else 1

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import disturbance
+from ..errors import writing
 from ..kernels.isa.tiers import NUMPY
 from ..loading import load
 from ..plan.describe import kernel_counts
@@ -116,10 +117,12 @@ def saved(model: Model) -> dict[str, Any]:
 def save(folder: str) -> list[Path]:
     """Write the network, one held-out digit and the names of the classes into a folder; the files."""
     made = [Path(folder, name) for name in ("digits.onnx", "image.npy", "labels.txt")]
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    made[0].write_bytes(MODEL.read_bytes())
-    np.save(made[1], held_out()[0][0])
-    made[2].write_text("zero\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n", encoding="utf-8")
+    names = "zero\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
+    with writing(folder):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        made[0].write_bytes(MODEL.read_bytes())
+        np.save(made[1], held_out()[0][0])
+        made[2].write_text(names, encoding="utf-8")
     return made
 
 

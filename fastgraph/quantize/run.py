@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, writing
 from ..loading import load
 from ..text import counted
 from . import report, write
@@ -73,12 +73,14 @@ def quantize(
     if how.weights:
         made, label = _weights_alone(model, how, left), f"weights alone in {how.weights} bits"
     elif how.dynamic:
-        write.dynamic(source, output, how.per_channel, sorted(left))
+        with writing(output):
+            write.dynamic(source, output, how.per_channel, sorted(left))
         made, label = None, "activations quantized in each run"
     else:
         made, left, label = _static(model, source, how, left, calibration)
     if made is not None:
-        library("onnx").save(made, output)
+        with writing(output):
+            library("onnx").save(made, output)
     return _told(source, output, model, how, label, calibration, compared, wanted, sorted(left), seconds, bool(count))
 
 

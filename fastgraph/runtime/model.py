@@ -398,7 +398,9 @@ class Model:
         path = os.fsdecode(path)
         if os.path.splitext(path)[1].lower() not in ("", ".fgm"):
             name = f"{os.path.splitext(path)[0]}.fgm"
-            raise InputError(f"save({path!r}): a saved program is no file of that kind, it is called *.fgm: save({name!r})")
+            raise InputError(
+                f"save({path!r}): a saved program is no file of that kind, it is called *.fgm: save({name!r})"
+            )
         tiers, counts = tiers_of(isa, self.tier), threads_of(threads, self.threads)
         if shapes is not None and (not isinstance(shapes, Sequence) or isinstance(shapes, str) or not shapes):
             raise InputError("save takes shapes in a list of dicts by input name: save(path, shapes=[{name: shape}])")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, writing
 from ..text import counted, shorten, table
 
 WINDOW, FEWEST = 5, 3
@@ -75,7 +75,7 @@ def _model(path: str, root: str) -> str:
 def append(path: str | os.PathLike[str], records: Sequence[Mapping[str, Any]]) -> None:
     """Add a line for each record, in one write."""
     text = "".join(json.dumps(each) + "\n" for each in records)
-    with open(path, "a", encoding="utf-8") as file:
+    with writing(path), open(path, "a", encoding="utf-8") as file:
         file.write(text)
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from ..errors import InputError, writing
 from ..runtime.feeds import widened
 from ..runtime.model import Model
 from ..text import counted, table
 from . import labels
+
+KINDS = (".npz", ".npy")
+"""Files that outputs are written into."""
 
 
 def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dict[str, np.ndarray], list[float]]:
@@ -23,6 +28,23 @@ def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dic
         outputs = model.run(feeds)
         seconds.append(perf_counter() - start)
     return {name: widened(y) if isinstance(y, np.ndarray) else y for name, y in outputs.items()}, seconds
+
+
+def save(path: str, outputs: Mapping[str, Any]) -> list[str]:
+    """Write the outputs that are arrays: all by name into an .npz, the only one into an .npy. Their names. InputError
+    where an .npy can't hold them, FileError where they can't be written.
+    """
+    arrays = {name: array for name, array in outputs.items() if isinstance(array, np.ndarray)}
+    single = Path(path).suffix.lower() == ".npy"
+    if single and len(arrays) != 1:
+        said = ", ".join(arrays) or "none"
+        raise InputError(f"--output {path}: an .npy holds one array, the outputs are {said}: call it .npz")
+    with writing(path), open(path, "wb") as file:
+        if single:
+            np.save(file, next(iter(arrays.values())))
+        else:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+    return list(arrays)
 
 
 def result_json(

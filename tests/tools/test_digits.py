@@ -48,7 +48,7 @@ def test_it_says_when_kernels_were_compiled(place: Path) -> None:
 
 def test_its_files_are_for_the_other_commands(capsys: Any, tmp_path: Path) -> None:
     assert main(["digits", "--save", str(tmp_path / "new")]) == 0
-    assert capsys.readouterr().err.count("wrote ") == 3
+    assert capsys.readouterr().err.count("written: ") == 3
     files = [str(tmp_path / "new" / name) for name in ("digits.onnx", "image.npy", "labels.txt")]
     assert main(["run", files[0], "--input", files[1], "--labels", files[2], "--json"]) == 0
     (top,) = json.loads(capsys.readouterr().out)["top"]["probabilities"]
