@@ -167,9 +167,10 @@ def _page(path: str, results: list[dict[str, Any]], plans: list[Executable]) -> 
 
 
 def _placed(args: argparse.Namespace) -> None:
-    """InputError when the threads or streams can't run as is asked for."""
+    """InputError when the threads or streams can't run, or what is fed can't be made, as is asked for."""
     from ..tools import bench
 
+    options.preprocessing(args)
     if args.streams and (args.threads > 1 or args.cold):
         raise InputError("--streams have one thread each, in one process: leave --threads and --cold out")
     looked = args.profile or args.html or args.trace

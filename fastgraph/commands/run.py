@@ -54,10 +54,10 @@ def command(args: argparse.Namespace) -> int:
     from ..tools import feeds, labels, run, tensors
 
     writable("--output", args.output, args.model, kinds=run.KINDS)
+    how = options.preprocessing(args)
     shapes = feeds.parse_shapes(args.shape)
     named = labels.read_labels(args.labels) if args.labels else None
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
-    how = options.preprocessing(args)
     given = feeds.read_inputs(args.input, model, how, file=args.model, shapes=shapes, float_io=args.float_io, say=note)
     if args.random:
         granted(model.signature, given)

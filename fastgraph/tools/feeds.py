@@ -51,13 +51,14 @@ def read_inputs(
     """
     specs = {spec.name: spec._replace(shape=model.signature.usual.get(spec.name, spec.shape)) for spec in model.inputs}
     feeds: dict[str, np.ndarray] = {}
-    piped = False
+    piped, kinds = False, set()
     for text in texts:
         name, path = _named(text, specs)
         if path == "-" and piped:
             raise InputError(f"--input {text!r}: standard input was read already, for another input")
         source = Source(path)
         piped |= path == "-"
+        kinds.add(source.kind)
         if source.kind == ".npz":
             feeds |= _npz(text, name, source)
             continue
@@ -82,6 +83,8 @@ def read_inputs(
                 feeds[name] = _image(source, spec, model, wanted, say)
         else:
             feeds[name] = _raw(source, spec, (shapes or {}).get(name), float_io)
+    if piped:
+        preprocessing.check_used(given, bool(kinds & images.SUFFIXES), bool(kinds & audio.SUFFIXES))
     return {name: edge_in(array, specs[name], float_io) if name in specs else array for name, array in feeds.items()}
 
 
