@@ -23,7 +23,8 @@ litert), which runs that file. Inputs and outputs are paired by name, then by sh
 A is what B is held against. Relative is over the largest |a| of an output: |b - a| <= atol + rtol * largest |a|. SNR is
 the power of a over that of b - a, in dB. argmax: how many rows of scores have the same largest. Without limits,
 outputs may differ by --rtol 1e-3, and where a network is quantized need --snr 10. Inputs without --input get random
-numbers, which a quantized input can take; --input and --shape name A's inputs.
+numbers, which a quantized input can take; --input and --shape name A's inputs. Arrays that hold several samples, in an
+axis before the input's or in the place of its batch, are run one by one.
 
 Layers are compared, with the same limits, where outputs differ, and with --layers or --html: tensors of the two
 files are paired by shape and value. Those that exist only within a kernel are left out, and named beside the next one.

@@ -27,7 +27,7 @@ def text(found: Comparison, whole: bool = False) -> str:
     lines = [
         shorten(f"a: {found.a}", 100),
         shorten(f"b: {found.b}", 100),
-        f"{counted(found.runs, 'draw')}; allowed: {found.limits}",
+        f"{counted(found.runs, 'run')}; allowed: {found.limits}",
         "",
     ]
     rows = [("", "a", "b", "paired by", "layout")]
@@ -93,7 +93,7 @@ def told(found: Comparison) -> list[str]:
 
 def html(found: Comparison) -> str:
     """A page that needs nothing beside it: figures, and the layers with bars of their signal to noise."""
-    facts = [("a", found.a), ("b", found.b), (counted(found.runs, "draw"), f"allowed: {found.limits}")]
+    facts = [("a", found.a), ("b", found.b), (counted(found.runs, "run"), f"allowed: {found.limits}")]
     parts = [f"<h1>{'They agree' if found.ok else 'They differ'}</h1>", html_table([("", ""), *facts], head=False)]
     rows: list[tuple[str, ...]] = [("output of a", "output of b", "paired by", "layout", *HEAD[1:], "")]
     for p in found.outputs:
