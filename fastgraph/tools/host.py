@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from ..compile import Compiled, planned
 from ..errors import FastgraphError, GraphError
 from ..ir import Graph, Node
 from ..kernels.isa.tiers import Tier
+from ..objects.progress import Progress, terminal
 from ..plan.program import HostStep
 from ..runtime.feeds import declared
 from ..shared import deciders, share
-from ..text import counted, shorten, table
+from ..text import counted, shorten, table, visible
 from .saved import graph_of
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
@@ -89,7 +91,10 @@ def on_host(plan: Compiled) -> list[Node]:
     return [*(step.node for step in plan.program.steps if isinstance(step, HostStep)), *tail]
 
 
-def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | None = None) -> dict[str, Any]:
+def report(
+    paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | None = None,
+    progress: Progress = partial(terminal, what="planning"),  # noqa: B008
+) -> dict[str, Any]:  # fmt: skip
     """How many files have a plan, and how many of those no host steps; NumPy's operators, by the number of files:
     nodes, files, the types of one node, and its place; and why files have no plan.
     """
@@ -97,9 +102,10 @@ def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | Non
     holders: dict[str, list[str]] = {}
     examples: dict[str, str] = {}
     refused: dict[str, str] = {}
-    native = count = 0
-    for path in files(paths):
-        count += 1
+    native, listed = 0, list(files(paths))
+    count = len(listed)
+    for number, path in enumerate(listed):
+        progress(number, count, visible(Path(path).name))
         try:
             graph = graph_of(path, function)
             names = {v.name for v in graph.inputs}
@@ -113,6 +119,7 @@ def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | Non
             examples.setdefault(node.op, _types(node))
         for op in {node.op for node in left}:
             holders.setdefault(op, []).append(path)
+    progress(count, count, "")
     order = sorted(holders, key=lambda op: (-len(holders[op]), -nodes[op], op))
     return {
         "tier": tier.name,
@@ -143,6 +150,4 @@ def text(found: Mapping[str, Any]) -> str:
             counts = str(each["nodes"]), str(each["files"])
             rows.append((each["op"], *counts, shorten(each["types"], 80), shorten(each["file"], 60)))
         lines += ["", "NumPy computes:", *table(rows, right=(1, 2))]
-    if refused:
-        lines += ["", "No plan:", *(shorten(" ".join(why.split()), 300) for why in refused.values())]
     return "\n".join(lines)
