@@ -39,7 +39,9 @@ def bytes_text(nbytes: int) -> str:
     """Bytes with a unit."""
     if nbytes < 1024:
         return f"{nbytes} B"
-    return f"{nbytes / 1024:.1f} KiB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.2f} MiB"
+    if nbytes < 1 << 20:
+        return f"{nbytes / 1024:.1f} KiB"
+    return f"{nbytes / (1 << 20):.2f} MiB" if nbytes < 1 << 30 else f"{nbytes / (1 << 30):.2f} GiB"
 
 
 def visible(text: str) -> str:

@@ -14,6 +14,7 @@ from ..runtime.executable import Executable
 from ..runtime.picture import arena_svg
 from ..svg import Dot, bars, color, distributions, roofline
 from ..text import bytes_text, counted, shorten
+from .bench.environment import facts
 from .drawing import graph_svg
 from .limits import Limits, limits
 from .profile import by_operator, total
@@ -40,13 +41,9 @@ def report(found: Sequence[Measured], machine: Mapping[str, Any], version: str) 
     for each in found:
         body.append(f"<h1>{safe(each.name)}</h1>" if len(found) > 1 else "")
         body += _network(each)
-    rows = [("", ""), ("fastgraph", version), *((key, _plain(value)) for key, value in machine.items())]
+    rows = [("", ""), ("fastgraph", version), *facts(machine)]
     body += ["<h2>Environment</h2>", html_table(rows, head=False)]
     return page(f"fastgraph: {title}", "\n".join(body))
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _overview(found: Sequence[Measured]) -> str:
