@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from . import options
-from .common import as_json, note, show, writable, write
+from .common import as_json, note, show, terminal_width, writable, write
 
 SUMMARY = "compare two networks, or a network and an engine"
 DESCRIPTION = """\
@@ -68,5 +68,5 @@ def command(args: argparse.Namespace) -> int:
     )  # fmt: skip
     if args.html:
         write(args.html, drift.html(found))
-    show(as_json(compare.as_json(found)) if args.json else drift.text(found, args.layers))
+    show(as_json(compare.as_json(found)) if args.json else drift.text(found, args.layers, terminal_width()))
     return 0 if found.ok else 1

@@ -6,7 +6,7 @@ import argparse
 
 from ..errors import InputError
 from . import options
-from .common import as_json, granted, note, show, writable
+from .common import as_json, granted, note, show, terminal_width, writable
 
 SUMMARY = "run a model"
 DESCRIPTION = """\
@@ -74,5 +74,5 @@ def command(args: argparse.Namespace) -> int:
     result = run.result_json(model, outputs, seconds, top)
     if args.expect:
         result["differences"] = tensors.differences(outputs, tensors.expected(args.expect, list(outputs)))
-    show(as_json(result) if args.json else run.text(result))
+    show(as_json(result) if args.json else run.text(result, terminal_width()))
     return 1 if result.get("differences") else 0

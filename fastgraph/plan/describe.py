@@ -104,4 +104,6 @@ def program_text(program: Program, width: int | None = None) -> str:
         kernel = shorten(step["params"] or "numpy", 90)
         weights = [", ".join(step["weights"])] * quantized
         rows.append((str(n), step["op"], shorten(step["result"], 40), step["type"], offset, kernel, *weights))
-    return "\n".join(lines + table(rows, (0, 4), width, {1: 12, 2: 8, 3: 16, 5: 12, 6: 12}))
+    return "\n".join(
+        lines + table(rows, (0, 4), width, {1: 12, 2: 12, 3: 20, 5: 12, 6: 12}, drop=(4, 2, 6), begins=(5,))
+    )

@@ -139,8 +139,8 @@ def _types(node: Node) -> str:
     return f"{', '.join(read_)} -> {', '.join(made)}"
 
 
-def text(found: Mapping[str, Any]) -> str:
-    """The report for people."""
+def text(found: Mapping[str, Any], width: int | None = None) -> str:
+    """The report for people, its table in that width where columns can be shortened, or left out, to it."""
     count, refused = found["files"], found["refused"]
     native = f"{found['native']} native from end to end, {len(refused)} without a plan"
     lines = [f"{counted(count, 'file')} for {found['tier']}: {native}"]
@@ -149,5 +149,5 @@ def text(found: Mapping[str, Any]) -> str:
         for each in found["operators"]:
             counts = str(each["nodes"]), str(each["files"])
             rows.append((each["op"], *counts, shorten(each["types"], 80), shorten(each["file"], 60)))
-        lines += ["", "NumPy computes:", *table(rows, right=(1, 2))]
+        lines += ["", "NumPy computes:", *table(rows, (1, 2), width, {0: 12, 3: 16, 4: 16}, drop=(3,))]
     return "\n".join(lines)

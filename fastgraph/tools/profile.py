@@ -162,10 +162,12 @@ def text(
         lines = [
             [_number(row), row["op"], row["result"], row["type"], *_figures(row, whole), row["kernel"]] for row in shown
         ]
-        found = table([head, *lines], (0, 4, 5, 6, 7, 8), width, {1: 12, 2: 8, 3: 16, 9: 12})
+        found = table(
+            [head, *lines], (0, 4, 5, 6, 7, 8), width, {1: 12, 2: 12, 3: 16, 9: 12}, drop=(7, 3, 6, 9, 8), begins=(9,)
+        )
     else:
         lines = [[row["op"], str(row["steps"]), *_figures(row, whole)] for row in shown]
-        found = table([["op", "steps", *_HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8})
+        found = table([["op", "steps", *_HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8}, drop=(5, 4, 6))
     return "\n".join([*found, *_end(whole, call)])
 
 

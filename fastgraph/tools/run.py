@@ -70,8 +70,8 @@ def figures(array: Any) -> dict[str, Any]:
     return found
 
 
-def text(result: Mapping[str, Any]) -> str:
-    """`result_json` for people."""
+def text(result: Mapping[str, Any], width: int | None = None) -> str:
+    """`result_json` for people, in lines of that width where columns can be shortened, or left out, to it."""
     rows = [("output", "type", "min", "mean", "max", "largest at")]
     for name, of in result["outputs"].items():
         shape = ",".join(map(str, of.get("shape", ())))
@@ -81,7 +81,11 @@ def text(result: Mapping[str, Any]) -> str:
     runs, threads = counted(result["runs"], "run"), counted(result["threads"], "thread")
     latency = f"p50 {result['p50_ms']:.4f} ms, p99 {result['p99_ms']:.4f} ms"
     top = [labels.text(result["top"])] if "top" in result else []
-    lines = [*table(rows, right=(2, 3, 4)), *top, f"{latency}, {runs}; {result['isa']}, {threads}"]
+    lines = [
+        *table(rows, (2, 3, 4), width, {0: 12, 1: 16}, drop=(3, 2, 5)),
+        *top,
+        f"{latency}, {runs}; {result['isa']}, {threads}",
+    ]
     if "differences" in result:
         lines += [f"NOT AS EXPECTED: {line}" for line in result["differences"]] or ["outputs are as expected"]
     return "\n".join(lines)

@@ -233,8 +233,10 @@ def as_json(report: Report) -> dict[str, Any]:
     return {"ok": report.ok, **asdict(report)}
 
 
-def text(report: Report) -> str:
-    """The largest errors by kind of kernel, the first step that differs, the outputs: lines of at most 100 columns."""
+def text(report: Report, width: int = 100) -> str:
+    """The largest errors by kind of kernel, the first step that differs, the outputs: lines of at most 100 columns, and
+    tables of that width.
+    """
     kinds: dict[str, list[StepCheck]] = {}
     for step in report.steps:
         kinds.setdefault("numpy" if step.kernel == "numpy" else _kind(step.kernel), []).append(step)
@@ -246,7 +248,7 @@ def text(report: Report) -> str:
         worst = max(steps, key=lambda step: (not step.ok, step.error))
         cells = ("", "") if kind == "numpy" else (f"{worst.error:.1e}", f"{worst.allowed:.1e}")
         rows.append((shorten(kind, 40), str(len(steps)), *cells, "" if worst.ok else "DIFFERS"))
-    lines += table(rows, right=(1, 2, 3))
+    lines += table(rows, (1, 2, 3), width, {0: 12}, drop=(3,))
     if report.outputs:
         lines.append("")
         seen = [("output", "engine", "difference", "allowed", "")]
@@ -254,7 +256,7 @@ def text(report: Report) -> str:
             (shorten(o.name, 36), o.engine, f"{o.difference:.1e}", f"{o.allowed:.1e}", "" if o.ok else "DIFFERS")
             for o in report.outputs
         ]
-        lines += table(seen, right=(2, 3))
+        lines += table(seen, (2, 3), width, {0: 16, 1: 18}, drop=(3,))
     compared = sum(operator.compared for operator in report.operators)
     lines += ["", f"{compared} of {counted(len(report.operators), 'operator')} of the file beside NumPy references"]
     if report.first_operator is not None:

@@ -73,16 +73,10 @@ def fitted(rows: Sequence[Sequence[str]], width: int | None, least_wanted: Seque
     """Lines of a table without empty columns; of those that are least wanted, the first are left out until it fits.
     The first `left` columns are aligned to the left.
     """
-    width = width or _columns()
     shown = [i for i in range(len(rows[0])) if i < left or any(row[i] for row in rows[1:])]
-    names = rows[0][:left]
-    for name in ("", *least_wanted):
-        shown = [i for i in shown if rows[0][i] != name or not name]
-        right = [k for k, i in enumerate(shown) if rows[0][i] not in names]
-        lines = table([[row[i] for i in shown] for row in rows], right)
-        if max(map(len, lines)) <= width:
-            break
-    return lines
+    heads = [rows[0][i] for i in shown]
+    drop = [heads.index(name) for name in least_wanted if name in heads]
+    return table([[row[i] for i in shown] for row in rows], range(left, len(heads)), width or _columns(), drop=drop)
 
 
 def wrapped(notes: Sequence[str], width: int | None) -> list[str]:
