@@ -15,6 +15,7 @@ PACKAGES = {"fastgraph": "fastgraph", "fastgraph.kernels": "kernels", "fastgraph
 
 BASE = (
     "errors", "text", "room", "limits", "deadline", "disturbance", "locks", "cpus", "freedoms", "families", "named",
+    "settings",
     "scripts", "page", "svg",
 )  # fmt: skip
 """Small modules of `fastgraph/` that everybody may use; together they count as the folder `base`."""

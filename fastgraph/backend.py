@@ -25,6 +25,7 @@ from .errors import FastgraphError, InputError, UnsupportedError
 from .frontends.onnx.signatures import NEWEST
 from .loading import load
 from .runtime.model import Model
+from .text import counted
 
 OPTIONS = ("threads", "isa", "shapes", "limits", "plans", "outputs", "float_io")
 """What `prepare` hands on to `fastgraph.load`."""
@@ -48,7 +49,7 @@ class BackendRep(base.BackendRep):
             arrays = inputs if isinstance(inputs, list | tuple) else [inputs]
             if len(arrays) != len(specs):
                 names = ", ".join(spec.name for spec in specs)
-                raise InputError(f"expected {len(specs)} inputs ({names}), found {len(arrays)}")
+                raise InputError(f"expected {counted(len(specs), 'input')} ({names}), found {len(arrays)}")
             inputs = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
         return self._outputs(*self.model.run(inputs, timeout=timeout).values())
 
@@ -103,7 +104,7 @@ class Backend(base.Backend):
         names = [name for name in node.input if name]
         arrays = [inputs[name] for name in names] if isinstance(inputs, Mapping) else _listed(inputs)
         if len(arrays) != len(names):
-            raise InputError(f"node {node.op_type}: expected {len(names)} inputs, found {len(arrays)}")
+            raise InputError(f"node {node.op_type}: expected {counted(len(names), 'input')}, found {len(arrays)}")
         given = [_info(name, array) for name, array in zip(names, arrays, strict=True)]
         made = [onnx.ValueInfoProto(name=name) for name in node.output if name]
         graph = onnx.helper.make_graph([node], "node", given, made)

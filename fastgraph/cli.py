@@ -6,11 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib.util import module_from_spec, spec_from_file_location
 
 from . import __version__
 from .commands import bench, compare, compile, digits, history, inspect, kernels, profile, quantize, report, run, verify
-from .commands.common import say
+from .commands.common import flush, say
 from .errors import FastgraphError, InputError
 
 DESCRIPTION = """\
@@ -41,15 +42,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _register(getattr(args, "custom_ops", []))
         code = args.command(args)
-        sys.stdout.flush()
+        flush()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up()
         return 0
     except (FastgraphError, OSError, ValueError) as error:
-        return say(error)
+        code = say(error)
     except KeyboardInterrupt:
         return 130
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _give_up()
+    return code
+
+
+def _give_up() -> None:
+    """What standard output can't take goes nowhere, else Python would fail by it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _register(paths: Sequence[str]) -> None:
@@ -73,10 +84,18 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
         raise SystemExit(2)
     args, rest = top.parse_known_args(argv)
     if rest and (not isinstance(getattr(args, "model", None), list) or any(word.startswith("-") for word in rest)):
-        top.error(f"unrecognized arguments: {' '.join(rest)}")
+        args.parser.error(f"unrecognized arguments: {' '.join(rest)}{_meant(rest, args.parser)}")
     if rest:
         args.model += rest
     return args
+
+
+def _meant(words: Sequence[str], of: argparse.ArgumentParser) -> str:
+    """The flags of a command that are nearest to words which it does not know."""
+    known = [flag for flag in of._option_string_actions if flag.startswith("--")]
+    unknown = [word.partition("=")[0] for word in words if word.startswith("-")]
+    near = dict.fromkeys(flag for word in unknown for flag in get_close_matches(word, known, 1))
+    return f"; did you mean {', '.join(near)}?" if near else ""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -87,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]
         sub = commands.add_parser(name, help=module.SUMMARY, description=module.DESCRIPTION, formatter_class=_Raw)
-        sub.set_defaults(command=module.command)
+        sub.set_defaults(command=module.command, parser=sub)
         module.arguments(sub)
     return top
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from time import get_clock_info, perf_counter, process_time
 from typing import Any
 
+from .text import counted
+
 if sys.platform != "win32":
     import resource
 
@@ -120,7 +122,7 @@ def text(found: dict[str, Any]) -> str:
     stolen = f", {found['stolen_seconds']:.2f} s stolen by the hypervisor" if found["stolen_seconds"] else ""
     load = f", load average {found['load']:.1f}" if found["load"] is not None else ""
     return (
-        f"{found['disturbed']} of {found['rounds']} rounds were disturbed by other programs (CPU time was "
+        f"{found['disturbed']} of {counted(found['rounds'], 'round')} were disturbed by other programs (CPU time was "
         f"{found['cpu_share']:.0%} of wall time, involuntary switches {found['switches_a_round']:.0f} a round"
         f"{stolen}{load})"
     )

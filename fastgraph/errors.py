@@ -1,5 +1,8 @@
 """The exceptions of fastgraph. Each says what, where (file, node, operator), and the next step."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class FastgraphError(Exception):
     """Base of everything that fastgraph raises on purpose."""
@@ -24,7 +27,7 @@ class UnknownNameError(InputError, KeyError):
 
 
 class FileError(FastgraphError, OSError):
-    """A model file can't be read."""
+    """A file can't be read, or written."""
 
 
 class MissingFileError(FileError, FileNotFoundError):
@@ -49,3 +52,19 @@ class GraphError(FastgraphError):
 
 class PlanError(FastgraphError):
     """A memory plan broke one of its invariants: a defect in the planner."""
+
+
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """What is done within writes a file: FileError, which names it, where that fails. Of a full disk the system says no
+    name.
+    """
+    try:
+        yield
+    except (FastgraphError, BrokenPipeError):
+        raise
+    except OSError as error:
+        if error.filename not in (None, path):
+            raise
+        why = error.strerror or error
+        raise FileError(f"{path}: it can't be written: {why}; free some room, or name another place") from error

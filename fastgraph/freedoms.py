@@ -13,11 +13,12 @@ Without "control", a stage, NumPy runs all control flow.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
+
+from .settings import setting
 
 _gone: ContextVar[frozenset[str]] = ContextVar("gone", default=frozenset())
 _thresholds: ContextVar[Mapping[str, int]] = ContextVar("thresholds", default=MappingProxyType({}))
@@ -59,6 +60,6 @@ def thresholds(**numbers: int) -> Iterator[None]:
 
 
 def checked() -> str:
-    """How the environment asks to be checked, by FASTGRAPH_CHECK: "" not at all, "guard" by guard pages too."""
-    found = os.environ.get("FASTGRAPH_CHECK", "0")
+    """How the environment asks to be checked, by FASTGRAPH_CHECK: "" not at all, "1", "guard" by guard pages too."""
+    found = setting("FASTGRAPH_CHECK", ("0", "1", "guard"), "0")
     return "" if found == "0" else found

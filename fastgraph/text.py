@@ -12,29 +12,46 @@ _COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff
 
 def table(
     rows: Sequence[Sequence[str]], right: Sequence[int] = (), width: int | None = None,
-    least: Mapping[int, int] = {},  # noqa: B006
+    least: Mapping[int, int] = {}, drop: Sequence[int] = (), begins: Sequence[int] = (),  # noqa: B006
 ) -> list[str]:  # fmt: skip
     """Lines of aligned columns; those in `right` are right-aligned. Where lines would be longer than `width`, the
-    widest columns of `least` are shortened, none below the width that it gives.
+    widest columns of `least` are shortened, none below the width that it gives; where that is not enough, columns of
+    `drop` are left out before, the first first. A shortened cell lacks its middle, or in the columns `begins` its end.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = {i: max(map(len, column)) for i, column in enumerate(zip(*rows, strict=True))}
     if width is not None:
-        over = sum(widths) + 2 * (len(widths) - 1) - width
-        while over > 0 and (wide := [i for i, most in least.items() if i < len(widths) and widths[i] > most]):
+        for i in drop:
+            if _across([min(w, least.get(i, w)) for i, w in widths.items()]) <= width:
+                break
+            widths.pop(i, None)
+        over = _across(list(widths.values())) - width
+        while over > 0 and (wide := [i for i, w in widths.items() if w > least.get(i, w)]):
             widths[max(wide, key=lambda i: widths[i])] -= 1
             over -= 1
     lines = []
     for row in rows:
-        cells = zip(range(len(row)), map(shorten, row, widths), widths, strict=True)
+        cells = ((i, shorten(row[i], w, i in begins), w) for i, w in widths.items())
         lines.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, c, w in cells).rstrip())
     return lines
+
+
+def _across(widths: Sequence[int]) -> int:
+    """The length of a line of columns that wide."""
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things by their name: "1 thread", "2 threads"."""
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def bytes_text(nbytes: int) -> str:
     """Bytes with a unit."""
     if nbytes < 1024:
         return f"{nbytes} B"
-    return f"{nbytes / 1024:.1f} KiB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.2f} MiB"
+    if nbytes < 1 << 20:
+        return f"{nbytes / 1024:.1f} KiB"
+    return f"{nbytes / (1 << 20):.2f} MiB" if nbytes < 1 << 30 else f"{nbytes / (1 << 30):.2f} GiB"
 
 
 def visible(text: str) -> str:
@@ -44,10 +61,12 @@ def visible(text: str) -> str:
     return re.sub(_COMMANDS, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def shorten(text: str, limit: int) -> str:
-    """The text, with its middle left out when it is longer than `limit`."""
+def shorten(text: str, limit: int, begin: bool = False) -> str:
+    """The text, with its middle left out when it is longer than `limit`; of a `begin`, its end."""
     if len(text) <= limit:
         return text
+    if begin:
+        return text[: limit - 1] + "…"
     half = (limit - 1) // 2
     return text[:half] + "…" + text[-(limit - 1 - half) :]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..errors import InputError
 from . import options
-from .common import Shapes, addressed, as_json, each_file, granted, note, show, terminal_width, writable
+from .common import Shapes, addressed, as_json, each_file, granted, note, show, terminal_width, writable, write
 from .profile import shown, write_trace
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def command(args: argparse.Namespace) -> int:
     if args.history:
         history.append(args.history, [history.record(result, bench.machine()) for result in results])
     if args.csv:
-        Path(args.csv).write_text(bench.sheet(results), encoding="utf-8")
+        write(args.csv, bench.sheet(results))
     if args.html and results:
         _page(args.html, results, plans)
     if args.json:
@@ -162,14 +162,15 @@ def _page(path: str, results: list[dict[str, Any]], plans: list[Executable]) -> 
     from ..tools.report import Measured, report
 
     found = [Measured(r["model"], plan, r["profile"], r) for r, plan in zip(results, plans, strict=True)]
-    Path(path).write_text(report(found, bench.machine(), __version__), encoding="utf-8")
+    write(path, report(found, bench.machine(), __version__))
     note(f"written: {path}")
 
 
 def _placed(args: argparse.Namespace) -> None:
-    """InputError when the threads or streams can't run as is asked for."""
+    """InputError when the threads or streams can't run, or what is fed can't be made, as is asked for."""
     from ..tools import bench
 
+    options.preprocessing(args)
     if args.streams and (args.threads > 1 or args.cold):
         raise InputError("--streams have one thread each, in one process: leave --threads and --cold out")
     looked = args.profile or args.html or args.trace
@@ -242,7 +243,7 @@ def _write(place: str, found: Any) -> None:
     if place == "-":
         show(as_json(found))
     else:
-        Path(place).write_text(as_json(found) + "\n", encoding="utf-8")
+        write(place, as_json(found) + "\n")
 
 
 def _cpus(text: str) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FastgraphError, InputError
+from ..errors import FastgraphError, InputError, writing
 from ..text import shorten, visible
 
 if TYPE_CHECKING:
@@ -27,7 +27,14 @@ def terminal_width() -> int:
 
 
 def show(text: object) -> None:
-    print(visible(str(text)))
+    with writing("standard output"):
+        print(visible(str(text)))
+
+
+def flush() -> None:
+    """Let nothing that was shown wait."""
+    with writing("standard output"):
+        sys.stdout.flush()
 
 
 def note(text: str) -> None:
@@ -39,8 +46,16 @@ def as_json(found: Any) -> str:
     return json.dumps(found, indent=2)
 
 
-def writable(flag: str, name: str | None, *read: str) -> None:
-    """InputError, before there is something to write, when the file can't be written, or is one of those `read`."""
+def write(path: str, text: str) -> None:
+    """Write a file of text."""
+    with writing(path):
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def writable(flag: str, name: str | None, *read: str, kinds: Sequence[str] = ()) -> None:
+    """InputError, before there is something to write, when the file can't be written, is one of those `read`, or is
+    called as no file of these `kinds`.
+    """
     if name in (None, "-"):
         return
     path = Path(str(name))
@@ -50,6 +65,8 @@ def writable(flag: str, name: str | None, *read: str) -> None:
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         what = "it is a folder" if path.is_dir() else f"no file can be written in {path.parent}"
         raise InputError(f"{flag} {name}: {what}")
+    if kinds and path.suffix.lower() not in kinds:
+        raise InputError(f"{flag} {name}: expected a name that ends in {' or '.join(filter(None, kinds))}")
 
 
 def granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
@@ -77,7 +94,7 @@ def each_file(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -
         except (FastgraphError, MemoryError, OSError) as error:
             failed[path] = str(error)
             code = max(code, say(error if path in str(error) else InputError(f"{path}: {error}")))
-        sys.stdout.flush()
+        flush()
     return code, failed
 
 

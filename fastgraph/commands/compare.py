@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from . import options
-from .common import as_json, note, show, writable
+from .common import as_json, note, show, terminal_width, writable, write
 
 SUMMARY = "compare two networks, or a network and an engine"
 DESCRIPTION = """\
@@ -24,7 +23,8 @@ litert), which runs that file. Inputs and outputs are paired by name, then by sh
 A is what B is held against. Relative is over the largest |a| of an output: |b - a| <= atol + rtol * largest |a|. SNR is
 the power of a over that of b - a, in dB. argmax: how many rows of scores have the same largest. Without limits,
 outputs may differ by --rtol 1e-3, and where a network is quantized need --snr 10. Inputs without --input get random
-numbers, which a quantized input can take; --input and --shape name A's inputs.
+numbers, which a quantized input can take; --input and --shape name A's inputs. Arrays that hold several samples, in an
+axis before the input's or in the place of its batch, are run one by one.
 
 Layers are compared, with the same limits, where outputs differ, and with --layers or --html: tensors of the two
 files are paired by shape and value. Those that exist only within a kernel are left out, and named beside the next one.
@@ -67,6 +67,6 @@ def command(args: argparse.Namespace) -> int:
         threads=args.threads, isa=args.isa, function=args.function,
     )  # fmt: skip
     if args.html:
-        Path(args.html).write_text(drift.html(found), encoding="utf-8")
-    show(as_json(compare.as_json(found)) if args.json else drift.text(found, args.layers))
+        write(args.html, drift.html(found))
+    show(as_json(compare.as_json(found)) if args.json else drift.text(found, args.layers, terminal_width()))
     return 0 if found.ok else 1

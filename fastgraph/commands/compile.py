@@ -37,7 +37,7 @@ def command(args: argparse.Namespace) -> int:
     from ..tools import saved
 
     place = args.output or f"{Path(args.model).stem}.fgm"
-    writable("--output", place, args.model)
+    writable("--output", place, args.model, kinds=(".fgm", ""))
     sets = saved.shape_sets(args.shape)
     threads = None if args.threads is None else saved.counts(args.threads)
     shapes = sets[0] if len(sets) == 1 else None

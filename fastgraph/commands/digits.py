@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from . import options
-from .common import as_json, show
+from .common import as_json, note, show
 
 SUMMARY = "classify handwritten digits: a first try"
 DESCRIPTION = """\
@@ -30,7 +29,7 @@ def command(args: argparse.Namespace) -> int:
 
     if args.save is not None:
         for path in digits.save(args.save):
-            print(f"wrote {path}", file=sys.stderr)
+            note(f"written: {path}")
     result = digits.classify(args.threads, args.isa)
     show(as_json(result) if args.json else digits.text(result))
     return 0

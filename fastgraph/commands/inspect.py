@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ..errors import FastgraphError, InputError
 from . import options
-from .common import as_json, granted, show, terminal_width
+from .common import as_json, granted, say, show, terminal_width
 
 SUMMARY = "show a model's plan"
 DESCRIPTION = """\
@@ -96,5 +96,7 @@ def _host(args: argparse.Namespace, shapes: Mapping[str, Sequence[int]]) -> int:
     from ..tools import host
 
     found = host.report(args.model, choose(args.isa), shapes, args.function)
-    show(as_json(found) if args.json else host.text(found))
+    show(as_json(found) if args.json else host.text(found, terminal_width()))
+    for path, why in found["refused"].items():
+        say(InputError(why if path in why else f"{path}: {why}"))
     return 2 if found["refused"] else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..kernels.isa.tiers import BY_NAME, NUMPY
@@ -53,14 +54,19 @@ def feeding(sub: argparse.ArgumentParser, name: str = "[NAME=]FILE") -> None:
 
 
 def preprocessing(args: argparse.Namespace) -> Preprocessing:
-    """What `feeding` asks for."""
-    from ..tools.preprocessing import Preprocessing
+    """What `feeding` asks for. InputError where nothing that is fed takes it; who reads standard input looks there."""
+    from ..tools import audio, images
+    from ..tools.preprocessing import Preprocessing, check_used
 
     scaled = args.mean or args.std or args.stored_pixels
-    return Preprocessing(
+    found = Preprocessing(
         args.mean, args.std, args.stored_pixels, args.layout or "", args.colors or "", args.rate or 0,
         "as given" if scaled else "",
     )  # fmt: skip
+    if not any(text == "-" or text.endswith("=-") for text in args.input):
+        kinds = {Path(text).suffix.lower() for text in args.input}
+        check_used(found, bool(kinds & images.SUFFIXES), bool(kinds & audio.SUFFIXES))
+    return found
 
 
 def numbers(text: str) -> list[float]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
+from ..text import counted
 from . import options
-from .common import as_json, granted, note, show, terminal_width, writable
+from .common import as_json, granted, note, show, terminal_width, writable, write
 
 SUMMARY = "the time of each step, beside what the machine could do"
 DESCRIPTION = """\
@@ -59,7 +59,7 @@ def command(args: argparse.Namespace) -> int:
     if args.json:
         show(as_json(profile.as_data(plan, rows) | {"model": args.model}))
     else:
-        show(f"{args.model}: {plan.tier.name}, {plan.threads} thread{'s' * (plan.threads > 1)}")
+        show(f"{args.model}: {plan.tier.name}, {counted(plan.threads, 'thread')}")
         show(profile.text(rows, sort=args.sort, by=args.by, width=terminal_width()))
     return 0
 
@@ -67,5 +67,5 @@ def command(args: argparse.Namespace) -> int:
 def write_trace(path: str, plan: object, name: str) -> None:
     from ..tools.trace import trace
 
-    Path(path).write_text(json.dumps(trace(plan, name=name)), encoding="utf-8")  # type: ignore[arg-type]
+    write(path, json.dumps(trace(plan, name=name)))  # type: ignore[arg-type]
     note(f"{path}: open it in https://ui.perfetto.dev or chrome://tracing")

@@ -53,7 +53,7 @@ def command(args: argparse.Namespace) -> int:
     from ..quantize import Options, quantize
 
     output = args.output or f"{Path(args.model).stem}.int8.onnx"
-    writable("--output", output, args.model, args.data)
+    writable("--output", output, args.model, args.data, kinds=(".onnx",))
     how = Options(
         method=args.method, percentile=args.percentile, activations=args.activations, per_channel=not args.per_tensor,
         equalize=args.equalize, bias_correction=not args.no_bias_correction, weights=args.weights, block=args.block,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .. import __version__
 from . import options
-from .common import Shapes, each_file, granted, note, writable
+from .common import Shapes, each_file, granted, note, writable, write
 
 SUMMARY = "a page with charts: time, memory, graph"
 DESCRIPTION = """\
@@ -48,6 +48,6 @@ def command(args: argparse.Namespace) -> int:
 
     code, _ = each_file(args, measure)
     if found:
-        Path(output).write_text(report(found, bench.machine(), __version__), encoding="utf-8")
+        write(output, report(found, bench.machine(), __version__))
         note(f"written: {output}")
     return code

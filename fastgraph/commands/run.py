@@ -6,7 +6,7 @@ import argparse
 
 from ..errors import InputError
 from . import options
-from .common import as_json, granted, note, show, writable
+from .common import as_json, granted, note, show, terminal_width, writable
 
 SUMMARY = "run a model"
 DESCRIPTION = """\
@@ -42,7 +42,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--random", action="store_true", help="random arrays for the inputs that --input leaves out")
     sub.add_argument("--labels", metavar="FILE", help="names of classes, one a line: print the likeliest")
     sub.add_argument("--top", type=options.positive, default=5, metavar="N", help="how many of them (default 5)")
-    sub.add_argument("--output", metavar="FILE.npz", help="where to write the outputs")
+    sub.add_argument("--output", metavar="FILE.npz", help="where to write the outputs; or the only one, as .npy")
     expect = "what they should be: .npz, .npy, .pb or a folder of output_0.pb ...; exit code 1 when they are not"
     sub.add_argument("--expect", metavar="FILE", help=expect)
     sub.add_argument("--repeat", type=options.positive, default=10, metavar="N", help="timed runs (default 10)")
@@ -50,16 +50,14 @@ def arguments(sub: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    import numpy as np
-
     from ..loading import load
     from ..tools import feeds, labels, run, tensors
 
-    writable("--output", args.output, args.model)
+    writable("--output", args.output, args.model, kinds=run.KINDS)
+    how = options.preprocessing(args)
     shapes = feeds.parse_shapes(args.shape)
     named = labels.read_labels(args.labels) if args.labels else None
     model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
-    how = options.preprocessing(args)
     given = feeds.read_inputs(args.input, model, how, file=args.model, shapes=shapes, float_io=args.float_io, say=note)
     if args.random:
         granted(model.signature, given)
@@ -72,11 +70,9 @@ def command(args: argparse.Namespace) -> int:
     if args.float_io:
         outputs = feeds.edge_out(outputs, model.outputs)
     if args.output:
-        arrays = {name: array for name, array in outputs.items() if isinstance(array, np.ndarray)}
-        with open(args.output, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+        note(f"written: {args.output}: {', '.join(run.save(args.output, outputs))}")
     result = run.result_json(model, outputs, seconds, top)
     if args.expect:
         result["differences"] = tensors.differences(outputs, tensors.expected(args.expect, list(outputs)))
-    show(as_json(result) if args.json else run.text(result))
+    show(as_json(result) if args.json else run.text(result, terminal_width()))
     return 1 if result.get("differences") else 0

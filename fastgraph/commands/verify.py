@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import options
-from .common import Shapes, as_json, each_file, granted, note, show
+from .common import Shapes, as_json, each_file, granted, note, show, terminal_width
 
 SUMMARY = "compare each step with its reference, and outputs with other engines'"
 DESCRIPTION = """\
@@ -50,7 +50,7 @@ def command(args: argparse.Namespace) -> int:
         report = verify.verify(model, given, [name for name in args.against.split(",") if name])
         reports.append(verify.as_json(report))
         if not args.json:
-            show(report)
+            show(verify.text(report, terminal_width()))
         return 0 if report.ok else 1
 
     code, _ = each_file(args, check)

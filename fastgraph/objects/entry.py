@@ -21,6 +21,7 @@ from numba.core.errors import TypingError as Written
 from numba.extending import intrinsic
 
 from ..errors import CompilerError
+from ..freedoms import checked
 
 Form = tuple[Any, ...]
 
@@ -98,7 +99,7 @@ def _of_operand(kind: Any) -> bool:
 def _options(own: Mapping[str, Any]) -> dict[str, Any]:
     """numba's options: the user's, but on one thread, without a cache, without Python objects."""
     kept = {name: own[name] for name in ("fastmath", "boundscheck", "error_model") if own.get(name) is not None}
-    if os.environ.get("FASTGRAPH_CHECK", "0") != "0":
+    if checked():
         kept["boundscheck"] = True
     return {"error_model": "numpy", **kept, "nogil": True}
 

@@ -11,11 +11,11 @@ Progress = Callable[[int, int, str], None]
 _WIDTH = 78
 
 
-def terminal(done: int, total: int, label: str) -> None:
+def terminal(done: int, total: int, label: str, what: str = "compiling kernels") -> None:
     """Show "compiling kernels 12/40 dot 14x32" in place on stderr; erase it when done == total."""
     stream = sys.stderr
     if stream is None or not stream.isatty():
         return
-    text = f"compiling kernels {done + 1}/{total} {label}"[:_WIDTH] if done < total else ""
+    text = f"{what} {done + 1}/{total} {label}"[:_WIDTH] if done < total else ""
     stream.write("\r" + text.ljust(_WIDTH) + ("" if text else "\r"))
     stream.flush()

@@ -148,7 +148,7 @@ def _write(path: Path, obj: bytes) -> None:
             os.unlink(temporary)
             raise
     except (OSError, trust.Untrusted) as error:
-        _say(f"compiled kernels can't be kept, so each process compiles them again: {error}")
+        _say(f"compiled kernels can't be kept in {path.parent}, so each process compiles them again: {error}")
         _unsaved[path] = obj
 
 

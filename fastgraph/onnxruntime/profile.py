@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..errors import writing
+
 
 class Profile:
     """Events since the session began. Runs are whole: what each step takes, `fastgraph bench --profile` measures."""
@@ -30,6 +32,6 @@ class Profile:
 
     def write(self) -> str:
         """The file's path."""
-        with open(self._path, "w") as file:
+        with writing(self._path), open(self._path, "w") as file:
             json.dump(self._events, file)
         return self._path

@@ -7,7 +7,7 @@ from typing import Any
 from ..ir import Node
 from ..kernels.core.table import row
 from ..ops.registry import attr
-from ..text import bytes_text, shorten, table
+from ..text import bytes_text, counted, shorten, table
 from .program import AnyStep, Jump, Program, Step, UserKernel
 from .storage import row_count
 
@@ -91,9 +91,10 @@ def program_text(program: Program, width: int | None = None) -> str:
     arena = program.arena
     assert arena is not None
     constants = sum(array.nbytes for array in program.constants)
+    counts = f"{counted(len(program.steps), 'step')}, {counted(len(program.kernels()), 'kernel')}"
     lines = [
         f"arena {bytes_text(arena.size)} (bound {bytes_text(arena.bound)}, {arena.heuristic}), "
-        f"constants {bytes_text(constants)}; {len(program.steps)} steps, {len(program.kernels())} kernels"
+        f"constants {bytes_text(constants)}; {counts}"
     ]
     found = steps(program)
     quantized = any(step["weights"] for step in found)
@@ -103,4 +104,6 @@ def program_text(program: Program, width: int | None = None) -> str:
         kernel = shorten(step["params"] or "numpy", 90)
         weights = [", ".join(step["weights"])] * quantized
         rows.append((str(n), step["op"], shorten(step["result"], 40), step["type"], offset, kernel, *weights))
-    return "\n".join(lines + table(rows, (0, 4), width, {1: 12, 2: 8, 3: 16, 5: 12, 6: 12}))
+    return "\n".join(
+        lines + table(rows, (0, 4), width, {1: 12, 2: 12, 3: 20, 5: 12, 6: 12}, drop=(4, 2, 6), begins=(5,))
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..loading import load
-from ..text import plain, table
+from ..text import counted, plain, table
 from ..tools import bench, engines, pairing
 from .samples import Feeds
 
@@ -53,10 +53,10 @@ class Report:
         on, of = self.layers
         held = "held back" if self.apart else "that it was calibrated on, as there are few"
         lines = [
-            f"{self.result}: {on} of {of} layers on integers, {self.method}, {self.calibrated} samples",
+            f"{self.result}: {on} of {of} layers on integers, {self.method}, {counted(self.calibrated, 'sample')}",
             f"{self.bytes[1]:,} bytes, {self.bytes[1] / max(self.bytes[0], 1):.0%} of {self.source}",
             "",
-            f"against the float network, on {self.held} samples {held}:",
+            f"against the float network, on {counted(self.held, 'sample')} {held}:",
         ]
         rows = [("output", "SNR dB", "cosine", "argmax", "largest error / largest number")]
         for name, each in self.figures.items():

@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, writing
 from ..loading import load
+from ..text import counted
 from . import report, write
 from .bias import correct
 from .equalize import equalize
@@ -72,12 +73,14 @@ def quantize(
     if how.weights:
         made, label = _weights_alone(model, how, left), f"weights alone in {how.weights} bits"
     elif how.dynamic:
-        write.dynamic(source, output, how.per_channel, sorted(left))
+        with writing(output):
+            write.dynamic(source, output, how.per_channel, sorted(left))
         made, label = None, "activations quantized in each run"
     else:
         made, left, label = _static(model, source, how, left, calibration)
     if made is not None:
-        library("onnx").save(made, output)
+        with writing(output):
+            library("onnx").save(made, output)
     return _told(source, output, model, how, label, calibration, compared, wanted, sorted(left), seconds, bool(count))
 
 
@@ -131,7 +134,7 @@ def _static(
         others = [node.name for node in nodes if node.op_type not in LAYERS]
         more, reached = to_leave(layers, others, measure, how.snr)
         left = left | set(more)
-        notes.append(f"{len(more)} layers left float for {how.snr:g} dB, {reached:.1f} reached in choosing")
+        notes.append(f"{counted(len(more), 'layer')} left float for {how.snr:g} dB, {reached:.1f} reached in choosing")
     names = [node.name for node in nodes if node.name not in left]
     if how.bias_correction:
         notes.append(f"{correct(model, names, seen, how.per_channel)} biases corrected")

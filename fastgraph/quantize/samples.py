@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..runtime.model import Model, TensorSpec
-from ..tools.feeds import read_inputs
+from ..tools.feeds import fits, read_inputs, samples_of
 
 Feeds = dict[str, np.ndarray]
 
@@ -64,19 +64,11 @@ def _npz(path: Path, specs: Mapping[str, TensorSpec], most: int | None) -> list[
 
 def _rows(array: np.ndarray, spec: TensorSpec, where: str) -> list[np.ndarray]:
     """The samples that an array holds, each in the shape of the input."""
-    shape = spec.shape or ()
-    if _fits(array.shape[1:], shape):
-        return list(array)
-    if len(shape) == array.ndim and _fits(array.shape[1:], shape[1:]):
-        size = shape[0] if isinstance(shape[0], int) else 1
-        return [array[i : i + size] for i in range(0, len(array) - size + 1, size)]
-    wanted = ", ".join(map(str, shape))
-    raise InputError(f"{where}: {spec.name} has shape {list(array.shape)}, expected samples x [{wanted}]")
-
-
-def _fits(dims: Iterable[int], shape: Iterable[Any]) -> bool:
-    dims, shape = tuple(dims), tuple(shape)
-    return len(dims) == len(shape) and all(not isinstance(n, int) or n == d for d, n in zip(dims, shape, strict=True))
+    found = samples_of(array, spec.shape or ())
+    if found is None:
+        wanted = ", ".join(map(str, spec.shape or ()))
+        raise InputError(f"{where}: {spec.name} has shape {list(array.shape)}, expected samples x [{wanted}]")
+    return found
 
 
 def _given(data: Iterable[Any], specs: Mapping[str, TensorSpec], most: int | None) -> list[Feeds]:
@@ -97,7 +89,7 @@ def _checked(feeds: Feeds, specs: Iterable[TensorSpec], where: str) -> Feeds:
     for spec in specs:
         if spec.name not in feeds:
             raise InputError(f"{where}: it has no array for the input {spec.name!r}")
-        if spec.shape is not None and not _fits(feeds[spec.name].shape, spec.shape):
+        if spec.shape is not None and not fits(feeds[spec.name].shape, spec.shape):
             found, wanted = list(feeds[spec.name].shape), ", ".join(map(str, spec.shape))
             raise InputError(f"{where}: {spec.name} has shape {found}, expected [{wanted}]")
     return feeds

@@ -17,6 +17,7 @@ from ..plan.describe import program_text
 from ..plan.program import Step
 from ..room import LARGE
 from ..shared import Shapes, Shared
+from ..text import counted
 from .allocate import Allocation
 from .bind import bind, fed
 from .memory import Memory, arena_bytes, place_constants
@@ -175,13 +176,13 @@ class Executable(Runnable):
         outputs = ", ".join(f"{name}: {type_}" for name, type_ in self.signature())
         lines = [
             f"{self.graph.name or 'model'}: ({inputs}) -> ({outputs})",
-            f"{self.tier.name}, {self.threads} threads; {program_text(self.program, width)}",
+            f"{self.tier.name}, {counted(self.threads, 'thread')}; {program_text(self.program, width)}",
         ]
         if self.tail is not None:
             open_ = [name for name, value in self.compiled.values.items() if value is None]
             how = "planned when these are known" if self.plans_tail else "computed with NumPy"
             on = f"the values of {', '.join(open_)}, or other data" if open_ else "data"
-            lines.append(f"and {len(self.tail.nodes)} nodes whose shapes depend on {on}, {how}:")
+            lines.append(f"and {counted(len(self.tail.nodes), 'node')} whose shapes depend on {on}, {how}:")
             lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
         return "\n".join(lines)
 

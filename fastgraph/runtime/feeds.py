@@ -229,6 +229,8 @@ def shape_advice(declared: Shape, shape: Sequence[int]) -> str:
         at = declared[0]
         some = f"np.concatenate([model(x[i : i + {at}]) for i in range(0, len(x), {at})])"
         return f"the file fixes the batch at {at}: run {at} at a time, as in {some}"
+    if n == rank + 1 and instance(declared, shape[1:]):
+        return f"it seems to hold {shape[0]} samples: feed one at a time, x[0] the first"
     sizes = [d for d in declared if isinstance(d, int)]
     if len(sizes) == rank and math.prod(sizes) == math.prod(shape):
         return f"if its numbers are in that order, feed x.reshape({', '.join(map(str, declared))})"

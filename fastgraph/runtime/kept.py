@@ -21,6 +21,7 @@ from ..kernels.isa.tiers import NUMPY, Tier
 from ..locks import undisturbed
 from ..objects import trust
 from ..saved.container import Container, opened
+from ..settings import wrong
 from .plans import bytes_of
 
 if TYPE_CHECKING:
@@ -122,11 +123,12 @@ def _write(model: Model, place: str) -> None:
     """Save the plans that the model has; and the graph, if further shapes may want it: else the file is read again by
     who looks at it.
     """
-    from .save import save
+    from .save import origin_of, save
 
     keys = model._keys
     plans = [(tier, count, key, made) for (tier, count, key), made in model._made_plans().items()]
-    save(place, model.graph, model._outputs, keys, plans, whole=bool(keys.open or keys.decide), source=False)
+    origin = origin_of(model.graph, hashed=False)
+    save(place, model.graph, model._outputs, keys, plans, whole=bool(keys.open or keys.decide), origin=origin)
 
 
 def _drop(folder: str) -> None:
@@ -141,10 +143,12 @@ def _drop(folder: str) -> None:
 
 
 def _most() -> int:
-    """The bound in bytes, 0 for none to be kept."""
-    given = os.environ.get("FASTGRAPH_PLAN_CACHE", USUAL)
+    """The bound in bytes, 0 for none to be kept. InputError for what is no number of bytes."""
+    given = os.environ.get("FASTGRAPH_PLAN_CACHE") or USUAL
     found = bytes_of(given)
-    return found if isinstance(found, int) else 0
+    if not isinstance(found, int):
+        raise wrong("FASTGRAPH_PLAN_CACHE", given, "a number of bytes, as 512MB or 1GiB, or 0 for none")
+    return found
 
 
 def _has_custom_ops() -> bool:

@@ -17,6 +17,7 @@ from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock, undisturbed
 from ..named import NamedTuple
+from ..text import counted
 from .feeds import allowed, array_of, dims_of, picked, without_overlap
 from .keys import Key, Keys, Shapes
 from .plans import USUAL, Kept, Plans
@@ -211,7 +212,9 @@ class Model:
         if len(arrays) == 1 and isinstance(arrays[0], Mapping) and set(arrays[0]) & set(self._by_name):
             raise InputError("a dict of inputs by name was given: call model.run(feeds), or model(*feeds.values())")
         if len(arrays) != len(self.inputs):
-            raise InputError(f"the model takes {len(self.inputs)} inputs ({self._names()}), {len(arrays)} were given")
+            raise InputError(
+                f"the model takes {counted(len(self.inputs), 'input')} ({self._names()}), {len(arrays)} were given"
+            )
         outputs = self.run({spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)}, timeout=timeout)
         return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
 
@@ -393,10 +396,16 @@ class Model:
         Raises InputError for what does not suit the model, UnsupportedError for what belongs to this process (operators
         of yours, isa="numpy"), FileError when the file can't be written.
         """
-        from .save import plans_of, save, threads_of, tiers_of
+        from .save import origin_of, plans_of, save, threads_of, tiers_of
 
         if not isinstance(path, str | os.PathLike):
             raise InputError(f"save takes the path of a file, {type(path).__name__} was given: save('net.fgm')")
+        path = os.fsdecode(path)
+        if os.path.splitext(path)[1].lower() not in ("", ".fgm"):
+            name = f"{os.path.splitext(path)[0]}.fgm"
+            raise InputError(
+                f"save({path!r}): a saved program is no file of that kind, it is called *.fgm: save({name!r})"
+            )
         tiers, counts = tiers_of(isa, self.tier), threads_of(threads, self.threads)
         if shapes is not None and (not isinstance(shapes, Sequence) or isinstance(shapes, str) or not shapes):
             raise InputError("save takes shapes in a list of dicts by input name: save(path, shapes=[{name: shape}])")
@@ -409,7 +418,8 @@ class Model:
                 )
             with self._compiler():
                 plans = plans_of(self._keys, dict.fromkeys(keys), tiers, counts, self._made_plans())
-            save(os.fsdecode(path), self.graph, self._outputs, self._keys, plans, graph)
+            origin = (self._stored and self._stored.origin) or origin_of(self.graph)
+            save(path, self.graph, self._outputs, self._keys, plans, graph, origin)
 
     def __str__(self) -> str:
         from .summary import text
@@ -423,7 +433,7 @@ class Model:
 
     def __repr__(self) -> str:
         arena = f", arena {self._plans.current.arena_bytes} bytes" if self._plans.current else ", not planned yet"
-        return f"<fastgraph.Model {self._graph.name!r} {self.tier.name}, {self.threads} threads{arena}>"
+        return f"<fastgraph.Model {self._graph.name!r} {self.tier.name}, {counted(self.threads, 'thread')}{arena}>"
 
     # -- plans
 

@@ -93,10 +93,10 @@ def plans_of(
 
 
 def save(
-    path: str, graph: Graph, outputs: list[Value], keys: Keys, plans: Plans, whole: bool, source: bool = True
+    path: str, graph: Graph, outputs: list[Value], keys: Keys, plans: Plans, whole: bool, origin: Mapping[str, Any]
 ) -> None:  # fmt: skip
-    """Write a file with these plans; `whole`: and the graph; `source`: and the digest of the model's file. `outputs`:
-    of the types that callers are told.
+    """Write a file with these plans; `whole`: and the graph. `outputs`: of the types that callers are told; `origin`:
+    what it is to say of the model's file, as `origin_of` gives it.
 
     UnsupportedError for what belongs to this process, FileError when the file can't be written.
     """
@@ -115,7 +115,7 @@ def save(
         texts["graph"] = json.encoded(encoded(graph, arrays.number))
     shapes = dict.fromkeys(key.shapes for _, _, key, _ in plans)
     directory = {
-        "fastgraph": __version__, "sources": toolchain()[0], "layout": layout(), "source": _source(graph, source),
+        "fastgraph": __version__, "sources": toolchain()[0], "layout": layout(), "source": dict(origin),
         "arrays": arrays.entries, "plans": entries, "images": {name: image.entry for name, image in images.items()},
         "decide": sorted(keys.decide), "deciders": [[each, keys.names(each)] for each in shapes],
     }  # fmt: skip
@@ -128,7 +128,7 @@ def save(
         raise FileError(f"{path!r} can't be written: {error}") from error
 
 
-def _source(graph: Graph, hashed: bool) -> dict[str, Any]:
+def origin_of(graph: Graph, hashed: bool = True) -> dict[str, Any]:
     """The name of the file that the graph was read from, and its SHA-256 where it is one file and is to be `hashed`."""
     found: dict[str, Any] = {"name": os.path.basename(graph.source), "bytes": graph.stored}
     if hashed and os.path.isfile(graph.source):

@@ -182,6 +182,11 @@ class Saved:
             self.graph.usual = dict(zip(inputs, _shapes(self.plans[0]["shapes"]), strict=True))
         self._code: dict[str, list[int]] = {}
 
+    @property
+    def origin(self) -> dict[str, Any] | None:
+        """What the file says of the model's file that it was made of; None where that is the file that was named."""
+        return self.directory["source"] if self._reread is None else None
+
     @cached_property
     def whole(self) -> Graph:
         """The graph with its nodes. InputError when the file has none."""

@@ -9,7 +9,7 @@ from ..errors import FastgraphError
 from ..ir import TensorType
 from ..page import STYLE, details, html_table
 from ..plan.describe import steps
-from ..text import bytes_text, shorten, table
+from ..text import bytes_text, counted, shorten, table
 from .picture import arena_svg
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def facts(model: Model) -> list[tuple[str, str]]:
     """What there is to say of a model, each with its title, in lines of about 100 characters."""
     found = [("model", f"{shorten(model.signature.name or 'without a name', 60)}, {_source(model)}")]
     found += _ports("input", model.inputs) + _ports("output", model.outputs)
-    found.append(("runs on", f"{model.tier.name}, {model.threads} thread{'s' * (model.threads > 1)}"))
+    found.append(("runs on", f"{model.tier.name}, {counted(model.threads, 'thread')}"))
     plan = known_plan(model)
     if plan is not None:
         found += _planned(plan)
@@ -55,7 +55,7 @@ def html(model: Model) -> str:
              shorten(r["params"] or "numpy", 90))
             for n, r in enumerate(steps(plan.program))
         ]  # fmt: skip
-        parts.append(details(f"{len(rows)} steps", html_table([head, *rows], right=(0, 4))))
+        parts.append(details(counted(len(rows), "step"), html_table([head, *rows], right=(0, 4))))
         parts.append(details("arena: which value lies where, step by step", arena_svg(plan.program, plan.graph)))
     return f'<div class="fastgraph"><style>{STYLE}</style>{"".join(parts)}</div>'
 
@@ -82,12 +82,14 @@ def _planned(plan: Executable) -> list[tuple[str, str]]:
     found = [
         ("arena", f"{bytes_text(arena.size)} ({arena.size / max(arena.bound, 1):.2f} of its lower bound)"),
         ("constants", bytes_text(constants)),
-        ("steps", f"{len(program.steps)}, by {len(program.kernels())} kernels"),
+        ("steps", f"{len(program.steps)}, by {counted(len(program.kernels()), 'kernel')}"),
         ("operators", operators(Counter(step.node.op for step in program.steps))),
     ]
     if plan.tail is not None:
         how = "planned when these are known" if plan.plans_tail else "computed with NumPy"
-        found.append(("tail", f"{len(plan.tail.nodes)} nodes at the end, whose shapes depend on data, {how}"))
+        found.append(
+            ("tail", f"{counted(len(plan.tail.nodes), 'node')} at the end, whose shapes depend on data, {how}")
+        )
     return found
 
 

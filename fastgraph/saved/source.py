@@ -6,6 +6,7 @@ import os
 
 from ..errors import FileError, InputError
 from ..objects import trust
+from ..settings import switched
 from .container import MAGIC, Container, held, is_saved, opened
 
 
@@ -28,7 +29,7 @@ def container(source: str | bytes, trusted: bool | None) -> Container:
 
     InputError for code that is not trusted, ModelError for damage, FileError when it can't be read.
     """
-    if trusted is None and os.environ.get("FASTGRAPH_TRUST", "0") != "0":
+    if trusted is None and switched("FASTGRAPH_TRUST"):
         trusted = True
     if isinstance(source, bytes):
         if not trusted:

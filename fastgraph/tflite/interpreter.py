@@ -13,6 +13,7 @@ import numpy as np
 from ..cpus import default_threads
 from ..errors import FastgraphError
 from ..frontends.circle.load import root
+from ..text import counted
 from .file import File
 from .network import Network
 
@@ -224,7 +225,7 @@ class SignatureRunner:
         if len(arrays) != len(self._inputs):
             names = ", ".join(self._inputs)
             raise ValueError(
-                f"{self._signature_key}: expected {len(self._inputs)} inputs ({names}), found {len(arrays)}"
+                f"{self._signature_key}: expected {counted(len(self._inputs), 'input')} ({names}), found {len(arrays)}"
             )
         unknown = [name for name in arrays if name not in self._inputs]
         if unknown:

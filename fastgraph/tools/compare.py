@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from ..errors import FastgraphError, InputError
+from ..loading import load
 from ..runtime.model import Model
 from ..text import plain
 from . import agreement, feeds, pairing, sides
@@ -98,18 +100,22 @@ def compare(
     """Compare B with A, each the path of a file or a loaded model; one of them may be the name of an engine
     ("onnxruntime", "openvino", "litert"), which runs the other's file.
 
-    `given`: feeds for A by input (random ones for those left out, `runs` times); `pairs`: ["name of A=name of B"] of
-    inputs and outputs; `shapes`: of A's open inputs; `inside`: also the layers where the outputs agree; `options`: of
-    `load`. Limits are otherwise 1e-3 of the largest number, or 10 dB where one of the two is quantized.
+    `given`: feeds for A by input, or samples of them, all of which are run: with an axis before the input's, or in the
+    place of its batch; inputs left out get random numbers, `runs` times. `pairs`: ["name of A=name of B"] of inputs and
+    outputs; `shapes`: of A's open inputs; `inside`: also the layers where the outputs agree; `options`: of `load`.
+    Limits are otherwise 1e-3 of the largest number, or 10 dB where one of the two is quantized.
 
     Raises InputError where inputs have no pairs, engines.Unavailable where an engine is missing or refuses the file.
     """
+    _check_options(options)
     one, two = sides.sides(a, b, options)
     fed = dict((given(one.loaded) if callable(given) else given) or {})
-    known = {**(shapes or {}), **{name: np.shape(array) for name, array in fed.items()}}
+    each_fed = sides.samples(one, fed)
+    known = {**(shapes or {}), **{name: np.shape(array) for name, array in each_fed[0].items()}}
     chosen, sizes = sides.inputs(one, two, known, pairs)
-    count = 1 if sides.all_fed(one, fed) else runs
-    draws = [sides.draw(one, two, chosen[0], sizes, fed, seed) for seed in range(count)]
+    if len(each_fed) == 1 and not sides.all_fed(one, fed):
+        each_fed *= runs
+    draws = [sides.draw(one, two, chosen[0], sizes, each, seed) for seed, each in enumerate(each_fed)]
     before = one.run(draws[0])
     tried = [_tried(two, sides.fed(one, two, each, sizes, draws[0]), before, pairs) for each in chosen]
     number = max(range(len(tried)), key=lambda i: (tried[i][0], -i))
@@ -135,6 +141,15 @@ def compare(
     missing = [name for name in _numbers(before) if name not in {pair.a for pair in partners}]
     parts = tuple(shown), tuple(outputs), tuple(missing), tuple(found)
     return Comparison(one.name, two.name, len(draws), limits, *parts, first, tuple(notes))
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """TypeError for what is no option of `load`."""
+    if unknown := [name for name in options if name not in signature(load).parameters]:
+        raise TypeError(
+            f"compare() got an unexpected keyword argument {unknown[0]!r}: feeds for A are `given`, a dict by input; "
+            "what else it takes are `pairs`, `limits`, `runs`, `inside`, `shapes` and options of load"
+        )
 
 
 # -- outputs

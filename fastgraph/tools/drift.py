@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..page import html_table, page, safe
 from ..svg import bars, color
-from ..text import shorten, table
+from ..text import counted, shorten, table
 from .layers import Layer
 from .pairing import Figures
 
@@ -22,21 +22,27 @@ BAR = 20
 HEAD = ("", "largest |b - a|", "/ largest |a|", "SNR dB", "cosine", "argmax")
 
 
-def text(found: Comparison, whole: bool = False) -> str:
-    """Pairs, figures of the outputs, the first layer that differs; `whole`: with a line for each layer."""
-    draws = f"{found.runs} draw" + ("s" if found.runs > 1 else "")
-    lines = [shorten(f"a: {found.a}", 100), shorten(f"b: {found.b}", 100), f"{draws}; allowed: {found.limits}", ""]
+def text(found: Comparison, whole: bool = False, width: int | None = None) -> str:
+    """Pairs, figures of the outputs, the first layer that differs; `whole`: with a line for each layer. Tables have
+    that width, where columns can be shortened, or left out, to it.
+    """
+    lines = [
+        shorten(f"a: {found.a}", 100),
+        shorten(f"b: {found.b}", 100),
+        f"{counted(found.runs, 'run')}; allowed: {found.limits}",
+        "",
+    ]
     rows = [("", "a", "b", "paired by", "layout")]
     rows += [("input", _short(p.a), _short(p.b), p.by, p.layout) for p in found.inputs]
     rows += [("output", _short(p.a), _short(p.b), p.by, p.layout) for p in found.outputs]
-    lines += [*table(rows), ""]
+    lines += [*table(rows, (), width, {1: 12, 2: 12}, drop=(3,)), ""]
     figures: list[tuple[str, ...]] = [("output", *HEAD[1:], "")]
     figures += [(_short(p.a), *_cells(p.figures), "" if p.ok else "DIFFERS") for p in found.outputs if p.figures]
-    lines += table(figures, right=(1, 2, 3, 4, 5))
+    lines += table(figures, (1, 2, 3, 4, 5), width, {0: 12}, drop=(4, 1, 5))
     lines += [f"output {name!r} of A has no partner: --map A=B" for name in found.unpaired]
     lines += [shorten(note, 160) for note in found.notes]
     if whole and found.layers:
-        lines += ["", *table(layer_rows(found.layers), right=(1, 2))]
+        lines += ["", *table(layer_rows(found.layers), (1, 2), width, {0: 20, 4: 20}, drop=(3, 1, 4))]
     lines += ["", *told(found), "They agree." if found.ok else "They differ."]
     return "\n".join(lines)
 
@@ -56,11 +62,11 @@ def _snr(figures: Figures) -> str:
 
 def layer_rows(layers: Sequence[Layer]) -> list[tuple[str, ...]]:
     """The table of layers, with a bar of FULL dB."""
-    rows: list[tuple[str, ...]] = [("layer of a", "largest |b - a|", "SNR dB", "", "layer of b")]
+    rows: list[tuple[str, ...]] = [("layer of a", "largest |b - a|", "SNR dB", "", "layer of b", "")]
     for layer in layers:
         length = round(BAR * min(max(layer.figures.snr, 0.0), FULL) / FULL)
         cells = f"{layer.figures.absolute:.3g}", _snr(layer.figures), "█" * length + "·" * (BAR - length)
-        rows.append((shorten(layer.op_a, 44), *cells, shorten(layer.op_b, 44) + ("" if layer.ok else "  DIFFERS")))
+        rows.append((shorten(layer.op_a, 44), *cells, shorten(layer.op_b, 44), "" if layer.ok else "DIFFERS"))
     return rows
 
 
@@ -68,7 +74,7 @@ def told(found: Comparison) -> list[str]:
     """The first layer that differs, and those before it; where the signal falls most."""
     if not found.layers:
         return []
-    lines = [f"{len(found.layers)} layers of A have partners, {sum(layer.ok for layer in found.layers)} agree"]
+    lines = [f"layers of A with partners: {len(found.layers)}; that agree: {sum(layer.ok for layer in found.layers)}"]
     if found.first is not None:
         layer = found.layers[found.first]
         gap = f"SNR {_snr(layer.figures)} dB, largest |b - a| {layer.figures.absolute:.3g}"
@@ -89,7 +95,7 @@ def told(found: Comparison) -> list[str]:
 
 def html(found: Comparison) -> str:
     """A page that needs nothing beside it: figures, and the layers with bars of their signal to noise."""
-    facts = [("a", found.a), ("b", found.b), (f"{found.runs} draws", f"allowed: {found.limits}")]
+    facts = [("a", found.a), ("b", found.b), (counted(found.runs, "run"), f"allowed: {found.limits}")]
     parts = [f"<h1>{'They agree' if found.ok else 'They differ'}</h1>", html_table([("", ""), *facts], head=False)]
     rows: list[tuple[str, ...]] = [("output of a", "output of b", "paired by", "layout", *HEAD[1:], "")]
     for p in found.outputs:

@@ -51,13 +51,14 @@ def read_inputs(
     """
     specs = {spec.name: spec._replace(shape=model.signature.usual.get(spec.name, spec.shape)) for spec in model.inputs}
     feeds: dict[str, np.ndarray] = {}
-    piped = False
+    piped, kinds = False, set()
     for text in texts:
         name, path = _named(text, specs)
         if path == "-" and piped:
             raise InputError(f"--input {text!r}: standard input was read already, for another input")
         source = Source(path)
         piped |= path == "-"
+        kinds.add(source.kind)
         if source.kind == ".npz":
             feeds |= _npz(text, name, source)
             continue
@@ -82,6 +83,8 @@ def read_inputs(
                 feeds[name] = _image(source, spec, model, wanted, say)
         else:
             feeds[name] = _raw(source, spec, (shapes or {}).get(name), float_io)
+    if piped:
+        preprocessing.check_used(given, bool(kinds & images.SUFFIXES), bool(kinds & audio.SUFFIXES))
     return {name: edge_in(array, specs[name], float_io) if name in specs else array for name, array in feeds.items()}
 
 
@@ -140,6 +143,23 @@ def _raw(source: Source, spec: TensorSpec, shape: Sequence[int] | None, float_io
         said = f"{dtype}[{','.join(map(str, dims))}]"
         raise InputError(f"{source.name}: {len(data)} bytes, input {spec.name!r} takes {want} of {said} as a raw file")
     return np.frombuffer(data, dtype).reshape(dims)
+
+
+def fits(dims: Sequence[int], shape: Sequence[Any]) -> bool:
+    """Whether an array's extents are those of a shape, which may be open."""
+    return len(dims) == len(shape) and all(not isinstance(n, int) or n == d for d, n in zip(dims, shape, strict=True))
+
+
+def samples_of(array: np.ndarray, shape: Sequence[Any]) -> list[np.ndarray] | None:
+    """The samples in an array that has an axis of them before those of an input's shape, or more rows in the place of
+    its batch, each in that shape; None where it has neither.
+    """
+    if array.ndim and fits(array.shape[1:], shape):
+        return list(array)
+    if array.ndim != len(shape) or not shape or not fits(array.shape[1:], shape[1:]):
+        return None
+    size = shape[0] if isinstance(shape[0], int) else 1
+    return [array[i : i + size] for i in range(0, len(array) - size + 1, size)]
 
 
 def edge_in(array: np.ndarray, spec: TensorSpec, float_io: bool) -> np.ndarray:

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..errors import InputError
-from ..text import shorten, table
+from ..errors import InputError, writing
+from ..text import counted, shorten, table
 
 WINDOW, FEWEST = 5, 3
 LEAST = 0.05
@@ -75,7 +75,7 @@ def _model(path: str, root: str) -> str:
 def append(path: str | os.PathLike[str], records: Sequence[Mapping[str, Any]]) -> None:
     """Add a line for each record, in one write."""
     text = "".join(json.dumps(each) + "\n" for each in records)
-    with open(path, "a", encoding="utf-8") as file:
+    with writing(path), open(path, "a", encoding="utf-8") as file:
         file.write(text)
 
 
@@ -106,7 +106,7 @@ def series(records: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], list[dict
 
 def _key(each: Mapping[str, Any]) -> tuple[str, ...]:
     threads = int(each["threads"])
-    return str(each["model"]), str(each["isa"]), f"{threads} thread{'s' * (threads > 1)}", str(each["machine"])
+    return str(each["model"]), str(each["isa"]), counted(threads, "thread"), str(each["machine"])
 
 
 def steps(times: Sequence[float]) -> dict[int, float]:
@@ -163,7 +163,7 @@ def _course(key: tuple[str, ...], runs: Sequence[dict[str, Any]]) -> str:
         notes = ", ".join(filter(None, [said, "noisy" if run["noisy"] else ""]))
         date = run["date"].replace("T", " ")[:16]
         rows.append((run["commit"] or "", date, f"{run['p50_ms']:.4f}", *ratios, notes))
-    head = f"{key[0]}: {', '.join(key[1:])}; {len(runs)} run{'s' * (len(runs) != 1)}"
+    head = f"{key[0]}: {', '.join(key[1:])}; {counted(len(runs), 'run')}"
     line = f"{bars(times)}  p50 {min(times):.4f} to {max(times):.4f} ms, now {times[-1]:.4f}"
     return "\n".join([head, line, *table(rows, right=range(2, 3 + len(peers)))])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from ..compile import Compiled, planned
 from ..errors import FastgraphError, GraphError
 from ..ir import Graph, Node
 from ..kernels.isa.tiers import Tier
+from ..objects.progress import Progress, terminal
 from ..passes.dynamic import split_dynamic
 from ..plan.program import HostStep
 from ..runtime.feeds import declared
 from ..shared import deciders, share
-from ..text import shorten, table
+from ..text import counted, shorten, table, visible
 from .saved import graph_of
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
@@ -94,7 +96,10 @@ def on_host(plan: Compiled) -> list[Node]:
     return [*(step.node for step in plan.program.steps if isinstance(step, HostStep)), *nodes]
 
 
-def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | None = None) -> dict[str, Any]:
+def report(
+    paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | None = None,
+    progress: Progress = partial(terminal, what="planning"),  # noqa: B008
+) -> dict[str, Any]:  # fmt: skip
     """How many files have a plan, and how many of those no host steps; NumPy's operators, by the number of files:
     nodes, files, the types of one node, and its place; and why files have no plan.
     """
@@ -102,9 +107,10 @@ def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | Non
     holders: dict[str, list[str]] = {}
     examples: dict[str, str] = {}
     refused: dict[str, str] = {}
-    native = count = 0
-    for path in files(paths):
-        count += 1
+    native, listed = 0, list(files(paths))
+    count = len(listed)
+    for number, path in enumerate(listed):
+        progress(number, count, visible(Path(path).name))
         try:
             graph = graph_of(path, function)
             names = {v.name for v in graph.inputs}
@@ -118,6 +124,7 @@ def report(paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | Non
             examples.setdefault(node.op, _types(node))
         for op in {node.op for node in left}:
             holders.setdefault(op, []).append(path)
+    progress(count, count, "")
     order = sorted(holders, key=lambda op: (-len(holders[op]), -nodes[op], op))
     return {
         "tier": tier.name,
@@ -137,17 +144,15 @@ def _types(node: Node) -> str:
     return f"{', '.join(read_)} -> {', '.join(made)}"
 
 
-def text(found: Mapping[str, Any]) -> str:
-    """The report for people."""
+def text(found: Mapping[str, Any], width: int | None = None) -> str:
+    """The report for people, its table in that width where columns can be shortened, or left out, to it."""
     count, refused = found["files"], found["refused"]
     native = f"{found['native']} native from end to end, {len(refused)} without a plan"
-    lines = [f"{count} files for {found['tier']}: {native}"]
+    lines = [f"{counted(count, 'file')} for {found['tier']}: {native}"]
     if found["operators"]:
         rows = [("operator", "nodes", "files", "for example", "in")]
         for each in found["operators"]:
             counts = str(each["nodes"]), str(each["files"])
             rows.append((each["op"], *counts, shorten(each["types"], 80), shorten(each["file"], 60)))
-        lines += ["", "NumPy computes:", *table(rows, right=(1, 2))]
-    if refused:
-        lines += ["", "No plan:", *(shorten(" ".join(why.split()), 300) for why in refused.values())]
+        lines += ["", "NumPy computes:", *table(rows, (1, 2), width, {0: 12, 3: 16, 4: 16}, drop=(3,))]
     return "\n".join(lines)

@@ -24,7 +24,7 @@ from ..plan.lower import Matches
 from ..plan.lower.build import lifetimes
 from ..rules.rule import watching
 from ..runtime.model import Model, TensorSpec
-from ..text import bytes_text, table
+from ..text import bytes_text, counted, table
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -98,7 +98,7 @@ def facts_text(facts: Mapping[str, Any]) -> str:
     sets += f", functions {functions}" if functions else ""
     signatures = ", ".join(facts.get("signatures", []))
     sets += f", signatures {signatures}" if signatures else ""
-    return f"{facts['path']}: {kind}{by}{said}, {size}{sets}, {facts['nodes']} nodes"
+    return f"{facts['path']}: {kind}{by}{said}, {size}{sets}, {counted(facts['nodes'], 'node')}"
 
 
 def stages_text(graph: Graph, shapes: Shapes) -> str:

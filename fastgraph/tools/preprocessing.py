@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from ..errors import ModelError
+from ..errors import InputError, ModelError
 from ..runtime.model import Model
 
 
@@ -47,6 +47,19 @@ class Preprocessing(NamedTuple):
 
 
 NOTHING = Preprocessing()
+OF_IMAGES = {"mean": "--mean", "std": "--std", "stored": "--stored-pixels", "layout": "--layout", "colors": "--colors"}
+OF_AUDIO = {"rate": "--rate"}
+"""What the command line calls that which is for images, and for audio."""
+
+
+def check_used(given: Preprocessing, images: bool, audio: bool) -> None:
+    """InputError when something is `given` for images or audio, and none are fed."""
+    for there, flags, what in ((images, OF_IMAGES, "an image, as cat.jpg"), (audio, OF_AUDIO, "audio, as word.wav")):
+        unused = [flag for name, flag in flags.items() if getattr(given, name) != getattr(NOTHING, name)]
+        if unused and not there:
+            raise InputError(
+                f"{', '.join(unused)}: for inputs that are fed {what}, found none of --input: leave it out, or feed one"
+            )
 
 
 def of_model(model: Model, file: str) -> dict[str, Preprocessing]:

@@ -11,7 +11,7 @@ import numpy as np
 from ..plan.describe import RECURRENT, macs
 from ..plan.program import HostStep, Jump, Ref, Scratch, Step
 from ..runtime.executable import Executable
-from ..text import bytes_text, table
+from ..text import bytes_text, counted, table
 from .limits import Limits, limits
 
 RUNS = 50
@@ -48,9 +48,9 @@ def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | 
     host = sum(isinstance(step, HostStep) for step in plan.program.steps)
     if host:
         rest = max(_whole(plan, runs) - sum(row["us"] for row in rows), 0.0)
-        rows.append(_known(None, f"{host} steps", HOST, rest) | {"result": f"{host} steps"})
+        rows.append(_known(None, counted(host, "step"), HOST, rest) | {"result": counted(host, "step")})
     if plan.tail is not None:
-        rows.append(_known(None, f"{len(plan.tail.nodes)} nodes", TAIL, _tail(plan)) | {"result": "tail"})
+        rows.append(_known(None, counted(len(plan.tail.nodes), "node"), TAIL, _tail(plan)) | {"result": "tail"})
     return rows
 
 
@@ -176,10 +176,12 @@ def text(
         lines = [
             [_number(row), row["op"], row["result"], row["type"], *_figures(row, whole), row["kernel"]] for row in shown
         ]
-        found = table([head, *lines], (0, 4, 5, 6, 7, 8), width, {1: 12, 2: 8, 3: 16, 9: 12})
+        found = table(
+            [head, *lines], (0, 4, 5, 6, 7, 8), width, {1: 12, 2: 12, 3: 16, 9: 12}, drop=(7, 3, 6, 9, 8), begins=(9,)
+        )
     else:
         lines = [[row["op"], str(row["steps"]), *_figures(row, whole)] for row in shown]
-        found = table([["op", "steps", *_HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8})
+        found = table([["op", "steps", *_HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8}, drop=(5, 4, 6))
     return "\n".join([*found, *_end(whole, call)])
 
 

@@ -13,7 +13,8 @@ from ..page import COLORS, cards, details, html_table, page, safe
 from ..runtime.executable import Executable
 from ..runtime.picture import arena_svg
 from ..svg import Dot, bars, color, distributions, roofline
-from ..text import bytes_text, shorten
+from ..text import bytes_text, counted, shorten
+from .bench.environment import facts
 from .drawing import graph_svg
 from .limits import Limits, limits
 from .profile import by_operator, total
@@ -40,13 +41,9 @@ def report(found: Sequence[Measured], machine: Mapping[str, Any], version: str) 
     for each in found:
         body.append(f"<h1>{safe(each.name)}</h1>" if len(found) > 1 else "")
         body += _network(each)
-    rows = [("", ""), ("fastgraph", version), *((key, _plain(value)) for key, value in machine.items())]
+    rows = [("", ""), ("fastgraph", version), *facts(machine)]
     body += ["<h2>Environment</h2>", html_table(rows, head=False)]
     return page(f"fastgraph: {title}", "\n".join(body))
-
-
-def _plain(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _overview(found: Sequence[Measured]) -> str:
@@ -79,7 +76,7 @@ def _network(each: Measured) -> list[str]:
     parts.append(arena_svg(plan.program, plan.graph))
     parts += ["<h2>Graph</h2>", '<p class="soft">A line for each node as the plan has it; the darker, the longer.</p>']
     count = len(plan.graph.nodes)
-    parts.append(details(f"{count} nodes", graph_svg(plan, rows), opened=count <= 60))
+    parts.append(details(counted(count, "node"), graph_svg(plan, rows), opened=count <= 60))
     return parts
 
 
@@ -93,7 +90,7 @@ def _headline(each: Measured) -> list[tuple[str, str]]:
             found.append((f"{row['p50_ms']:.4g} ms", f"{row['name']}, median"))
     whole = total(each.rows)
     if each.rows:
-        found.append((f"{whole['us'] * 1e-3:.4g} ms", f"in {whole['steps']} steps"))
+        found.append((f"{whole['us'] * 1e-3:.4g} ms", f"in {counted(whole['steps'], 'step')}"))
     if whole["gmacs"] is not None:
         found.append((f"{whole['gmacs']:.1f}", "GMAC/s"))
     if whole["share"] is not None:
@@ -128,8 +125,10 @@ def _compared(result: Mapping[str, Any]) -> list[str]:
         rows.append([row["name"], row["version"], str(row["calls"]), *cells, *between, gap])
     parts = ["<h2>Engines</h2>", html_table(rows, right=range(2, len(rows[0])))]
     parts.append("<p class=\"soft\">ratio: fastgraph's time / the engine's, below 1 fastgraph is faster. ")
-    threads = f"{result['threads']} thread{'s' * (result['threads'] > 1)}"
-    parts.append(f"{safe(result['isa'])}, {threads}, {result['rounds']} rounds in turns, on the same inputs.</p>")
+    threads = counted(result["threads"], "thread")
+    parts.append(
+        f"{safe(result['isa'])}, {threads}, {counted(result['rounds'], 'round')} in turns, on the same inputs.</p>"
+    )
     parts += [
         f"<p>{safe(row['name'])}: {safe(row['unavailable'])}</p>" for row in result["engines"] if "unavailable" in row
     ]  # noqa: E501
@@ -165,7 +164,7 @@ def _time(plan: Executable, rows: Sequence[dict[str, Any]]) -> list[str]:
     labels = [f"{_number(row)}{shorten(row['result'] or row['node'], 34)}" for row in slowest]
     colors = [shades[row["op"] or row["kernel"]] for row in slowest]
     parts.append(bars([_bar(label, row, whole) for label, row in zip(labels, slowest, strict=True)], colors=colors))
-    parts.append(details(f"all {len(rows)} steps", html_table(*_table(rows, whole))))
+    parts.append(details(f"all {counted(len(rows), 'step')}", html_table(*_table(rows, whole))))
     can = limits(plan.tier, plan.threads)
     if can is not None:
         parts += _roof(rows, can, shades, whole)

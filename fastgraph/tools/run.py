@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from ..errors import InputError, writing
 from ..runtime.feeds import widened
 from ..runtime.model import Model
-from ..text import table
+from ..text import counted, table
 from . import labels
+
+KINDS = (".npz", ".npy")
+"""Files that outputs are written into."""
 
 
 def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dict[str, np.ndarray], list[float]]:
@@ -23,6 +28,23 @@ def run(model: Model, feeds: Mapping[str, np.ndarray], repeat: int) -> tuple[dic
         outputs = model.run(feeds)
         seconds.append(perf_counter() - start)
     return {name: widened(y) if isinstance(y, np.ndarray) else y for name, y in outputs.items()}, seconds
+
+
+def save(path: str, outputs: Mapping[str, Any]) -> list[str]:
+    """Write the outputs that are arrays: all by name into an .npz, the only one into an .npy. Their names. InputError
+    where an .npy can't hold them, FileError where they can't be written.
+    """
+    arrays = {name: array for name, array in outputs.items() if isinstance(array, np.ndarray)}
+    single = Path(path).suffix.lower() == ".npy"
+    if single and len(arrays) != 1:
+        said = ", ".join(arrays) or "none"
+        raise InputError(f"--output {path}: an .npy holds one array, the outputs are {said}: call it .npz")
+    with writing(path), open(path, "wb") as file:
+        if single:
+            np.save(file, next(iter(arrays.values())))
+        else:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+    return list(arrays)
 
 
 def result_json(
@@ -48,18 +70,22 @@ def figures(array: Any) -> dict[str, Any]:
     return found
 
 
-def text(result: Mapping[str, Any]) -> str:
-    """`result_json` for people."""
+def text(result: Mapping[str, Any], width: int | None = None) -> str:
+    """`result_json` for people, in lines of that width where columns can be shortened, or left out, to it."""
     rows = [("output", "type", "min", "mean", "max", "largest at")]
     for name, of in result["outputs"].items():
         shape = ",".join(map(str, of.get("shape", ())))
         numbers = [f"{of[key]:.6g}" if key in of else "" for key in ("min", "mean", "max")]
         at = str(of["argmax"]) if "argmax" in of else ""
         rows.append((name, f"{of['dtype']}[{shape}]" if "dtype" in of else of["type"], *numbers, at))
-    threads = f"{result['threads']} thread" + ("s" if result["threads"] > 1 else "")
+    runs, threads = counted(result["runs"], "run"), counted(result["threads"], "thread")
     latency = f"p50 {result['p50_ms']:.4f} ms, p99 {result['p99_ms']:.4f} ms"
     top = [labels.text(result["top"])] if "top" in result else []
-    lines = [*table(rows, right=(2, 3, 4)), *top, f"{latency}, {result['runs']} runs; {result['isa']}, {threads}"]
+    lines = [
+        *table(rows, (2, 3, 4), width, {0: 12, 1: 16}, drop=(3, 2, 5)),
+        *top,
+        f"{latency}, {runs}; {result['isa']}, {threads}",
+    ]
     if "differences" in result:
         lines += [f"NOT AS EXPECTED: {line}" for line in result["differences"]] or ["outputs are as expected"]
     return "\n".join(lines)

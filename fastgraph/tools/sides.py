@@ -122,6 +122,34 @@ def _said(spec: TensorSpec) -> str:
     return f"{spec.dtype}[{','.join(map(str, spec.shape or ()))}]"
 
 
+def samples(side: Side, fed: Arrays) -> list[Arrays]:
+    """What is fed, a sample each: arrays that hold several (feeds.samples_of) are taken apart, others are in all.
+
+    InputError where an array is neither a sample nor several, and where there are not as many of each input.
+    """
+    many: dict[str, list[np.ndarray]] = {}
+    for spec in side.inputs:
+        array = np.asarray(fed[spec.name]) if spec.name in fed and spec.shape is not None else None
+        if (
+            array is None
+            or feeds.fits(array.shape, spec.shape or ())
+            or spec.name in side.loaded.signature.interface.ports
+        ):
+            continue
+        found = feeds.samples_of(array, spec.shape or ())
+        if not found:
+            wanted = ",".join(map(str, spec.shape or ()))
+            raise InputError(
+                f"input {spec.name!r} of {side.name} has shape {list(array.shape)}: expected [{wanted}], or samples x "
+                f"[{wanted}]; of an array of another kind feed a part that fits"
+            )
+        many[spec.name] = found
+    counts = {name: len(each) for name, each in many.items()}
+    if len(set(counts.values())) > 1:
+        raise InputError(f"expected as many samples of each input of {side.name}, found {counts}")
+    return [{**fed, **{name: each[i] for name, each in many.items()}} for i in range(max(counts.values(), default=1))]
+
+
 def all_fed(side: Side, fed: Arrays) -> bool:
     return all(spec.name in fed for spec in side.inputs)
 

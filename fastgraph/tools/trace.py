@@ -15,6 +15,7 @@ from ..plan.lower.build import lifetimes
 from ..plan.program import HostStep, Jump, Step
 from ..runtime.executable import Executable
 from ..runtime.pool import ticks, ticks_per_second
+from ..text import counted
 from .profile import bytes_moved
 
 RUNS = 10
@@ -35,7 +36,10 @@ def trace(plan: Executable, runs: int = RUNS, name: str = "") -> dict[str, Any]:
     start, rate = measured[0][0], ticks_per_second() * 1e-6
     live = live_bytes(list(lifetimes(plan.program, plan.graph).values()), len(plan.program.steps))
     title = name or plan.graph.name or "model"
-    events = [_meta("process_name", f"fastgraph: {title}"), _meta("thread_name", f"caller ({plan.threads} threads)")]
+    events = [
+        _meta("process_name", f"fastgraph: {title}"),
+        _meta("thread_name", f"caller ({counted(plan.threads, 'thread')})"),
+    ]
     for turn, (begun, ended, segments) in enumerate(measured):
         events.append(_span(f"run {turn}", "run", (begun - start) / rate, (ended - begun) / rate, {"run": turn}))
         for numbers, since, until in _spans(plan, begun, ended, segments):

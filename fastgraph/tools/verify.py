@@ -25,7 +25,7 @@ from ..runtime.executable import Executable
 from ..runtime.feeds import widened
 from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
-from ..text import shorten, table
+from ..text import counted, shorten, table
 from . import agreement
 from .differences import difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
@@ -233,18 +233,22 @@ def as_json(report: Report) -> dict[str, Any]:
     return {"ok": report.ok, **asdict(report)}
 
 
-def text(report: Report) -> str:
-    """The largest errors by kind of kernel, the first step that differs, the outputs: lines of at most 100 columns."""
+def text(report: Report, width: int = 100) -> str:
+    """The largest errors by kind of kernel, the first step that differs, the outputs: lines of at most 100 columns, and
+    tables of that width.
+    """
     kinds: dict[str, list[StepCheck]] = {}
     for step in report.steps:
         kinds.setdefault("numpy" if step.kernel == "numpy" else _kind(step.kernel), []).append(step)
-    lines = [shorten(f"{report.model}: {report.isa}, {len(report.steps)} steps beside their NumPy references", 100)]
+    lines = [
+        shorten(f"{report.model}: {report.isa}, {counted(len(report.steps), 'step')} beside NumPy references", 100)
+    ]
     rows = [("kernel", "steps", "largest error", "allowed", "")]
     for kind, steps in kinds.items():
         worst = max(steps, key=lambda step: (not step.ok, step.error))
         cells = ("", "") if kind == "numpy" else (f"{worst.error:.1e}", f"{worst.allowed:.1e}")
         rows.append((shorten(kind, 40), str(len(steps)), *cells, "" if worst.ok else "DIFFERS"))
-    lines += table(rows, right=(1, 2, 3))
+    lines += table(rows, (1, 2, 3), width, {0: 12}, drop=(3,))
     if report.outputs:
         lines.append("")
         seen = [("output", "engine", "difference", "allowed", "")]
@@ -252,9 +256,9 @@ def text(report: Report) -> str:
             (shorten(o.name, 36), o.engine, f"{o.difference:.1e}", f"{o.allowed:.1e}", "" if o.ok else "DIFFERS")
             for o in report.outputs
         ]
-        lines += table(seen, right=(2, 3))
+        lines += table(seen, (2, 3), width, {0: 16, 1: 18}, drop=(3,))
     compared = sum(operator.compared for operator in report.operators)
-    lines += ["", f"{compared} of {len(report.operators)} operators of the file beside their NumPy references"]
+    lines += ["", f"{compared} of {counted(len(report.operators), 'operator')} of the file beside NumPy references"]
     if report.first_operator is not None:
         lines += _told(report.first_operator, report)
     if report.first is not None:

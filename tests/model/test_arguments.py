@@ -152,6 +152,7 @@ def test_the_advice_for_shapes_works(declared: Any, shape: Any) -> None:
 
 
 def test_a_shape_that_is_far_off() -> None:
+    assert "hold 7 samples: feed one at a time, x[0]" in refused(same((1, 3, 4, 5)), np.ones((7, 1, 3, 4, 5), F32))
     assert "feed an array that fits" in refused(same((1, 3, 4, 5)), np.ones((2, 2), F32))
 
 

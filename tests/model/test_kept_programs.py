@@ -121,11 +121,15 @@ def test_a_program_that_others_can_write_is_not_run(cache: Path) -> None:
         fg.load(MODEL)
 
 
-@pytest.mark.parametrize("value", ["0", "", "much"])
-def test_off(cache: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+@pytest.mark.parametrize(("value", "kept"), [("0", False), ("0GiB", False), ("", True), ("1e9 B", None), ("-1", None)])
+def test_how_much_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch, value: str, kept: bool | None) -> None:
     monkeypatch.setenv("FASTGRAPH_PLAN_CACHE", value)
-    fg.load(MODEL)
-    assert not cache.exists()
+    if kept is None:
+        with pytest.raises(fg.InputError, match=f"FASTGRAPH_PLAN_CACHE={value!r}: expected .* 512MB"):
+            fg.load(MODEL)
+    else:
+        fg.load(MODEL)
+    assert cache.exists() == bool(kept)
 
 
 def test_bytes_are_not_kept(cache: Path) -> None:

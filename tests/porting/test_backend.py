@@ -50,7 +50,7 @@ def test_models() -> None:
     assert isinstance(rep, onnx.backend.base.BackendRep) and issubclass(backend.Backend, onnx.backend.base.Backend)
     assert backend.run_model(model, [x])[0].tolist() == backend.run(model, [x])[0].tolist() == [-1, 2]
     assert backend.is_compatible(model) and not backend.is_compatible(gradient())
-    with pytest.raises(fg.InputError, match=r"expected 1 inputs \(x\), found 2"):
+    with pytest.raises(fg.InputError, match=r"expected 1 input \(x\), found 2"):
         rep.run([x, x])
     with pytest.raises(fg.InputError, match="expected 'CPU'"):
         backend.prepare(model, "CUDA")

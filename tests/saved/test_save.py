@@ -37,6 +37,7 @@ p, isa=5 | InputError | isa=5
 p, isa=[["avx2"]] | InputError | isa=
 p, isa="numpy" | UnsupportedError | no machine code
 p, isa=["avx2", "numpy"] | UnsupportedError | no machine code
+p.with_suffix(".onnx") | InputError | is called \*.fgm: save\('.*m.fgm'\)
 p, threads=0 | InputError | threads=0: expected whole numbers from 1
 p, threads=[] | InputError | threads=
 p, threads=True | InputError | threads=

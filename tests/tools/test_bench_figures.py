@@ -99,6 +99,22 @@ def test_frequencies_are_read_where_there_are_any(tmp_path: Path, monkeypatch: p
     assert found["governor"] == "powersave" and found["turbo"] is True and found["mhz"]["now"] == 2400.0
 
 
+def test_what_people_read_of_a_machine() -> None:
+    found = {
+        "cpu": "a CPU", "tiers": ["generic", "avx2"], "cpus": 2, "governor": None, "turbo": False,
+        "mhz": {"now": 2445.4, "min": 400.0, "max": 3500.0}, "hypervisor": True, "memory_bytes": 3 << 29,
+        "system": "Linux", "python": "3.11.7", "versions": {"numpy": "2.0", "numba": "0.6"},
+    }  # fmt: skip
+    assert environment.facts(found) == [
+        ("processor", "a CPU"), ("CPUs", "2"), ("tiers", "generic, avx2"),
+        ("frequency", "2,445 MHz, of 400 to 3,500 MHz"), ("turbo", "off"), ("virtual machine", "yes"),
+        ("memory", "1.50 GiB"), ("system", "Linux"), ("Python", "3.11.7"), ("packages", "numpy 2.0, numba 0.6"),
+    ]  # fmt: skip
+    assert environment.facts({"mhz": {"now": None, "min": None, "max": 1.0}, "turbo": None}) == []
+    here = dict(environment.facts(environment.machine()))
+    assert not any(mark in text for text in here.values() for mark in ("None", "{", "[", "True", "False"))
+
+
 def test_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTGRAPH_CHECK", "1")
     monkeypatch.setattr("sys.argv", ["fastgraph", "bench", "a b.onnx"])

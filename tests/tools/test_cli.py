@@ -187,6 +187,58 @@ def test_where_nothing_can_be_written_is_said_first(capsys: Any, tmp_path: Path,
         assert str(path) in failure(capsys, "run", DIGITS, "--random", "--output", str(path))
 
 
+@pytest.mark.parametrize("words", [
+    ["run", "M", "--random", "--output", "full.npz"], ["run", "M", "--random", "--output", "full.npy"],
+    ["report", "M", "--runs", "1", "-o", "full.html"], ["compare", "M", "M", "--html", "full.html"],
+    ["profile", "M", "--runs", "1", "--trace", "full.json"], ["bench", "M", "--runs", "1", "--csv", "full.csv"],
+    ["bench", "M", "--runs", "1", "--json", "full.json"], ["bench", "M", "--runs", "1", "--html", "full.html"],
+])  # fmt: skip
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_told_by_the_files_name(
+    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(words[-1]).symlink_to("/dev/full")
+    assert main([DIGITS if word == "M" else word for word in words] + ["--allow-noise"] * (words[0] == "bench")) == 2
+    assert f"error: {words[-1]}: it can't be written: No space left" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("argv", [["inspect", DIGITS], ["verify", DIGITS, "--json"]])
+def test_a_full_standard_output(argv: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fastgraph", *argv], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "standard output: it can't be written: No space left" in done.stderr
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["run", "M", "--random", "--output", "x.txt"], "expected a name that ends in .npz or .npy"),
+    (["run", "M", "--random", "--output", "x"], "expected a name that ends in .npz or .npy"),
+    (["compile", "M", "-o", "x.onnx"], "expected a name that ends in .fgm"),
+    (["quantize", "M", "--data", ".", "-o", "x.fgm"], "expected a name that ends in .onnx"),
+])  # fmt: skip
+def test_names_say_what_is_written(
+    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"{words[-1]}: {said}" in failure(capsys, *(DIGITS if word == "M" else word for word in words))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_only_output_may_be_an_npy(capsys: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out.npy"
+    assert main(["run", DIGITS, "--random", "--output", str(out), "--repeat", "1"]) == 0
+    assert capsys.readouterr().err == f"written: {out}: probabilities\n" and np.load(out).shape == (1, 10)
+    net, path = Net(), tmp_path / "two.onnx"
+    x = net.input("x", (2, 3))
+    net.output(net("Relu", x), net("Neg", x))
+    path.write_bytes(net.bytes())
+    assert "an .npy holds one array" in failure(capsys, "run", str(path), "--random", "--output", str(out))
+
+
 # -- failing
 
 
@@ -230,6 +282,26 @@ def test_wrong_usage(capsys: Any, argv: list[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(argv)
     assert stop.value.code == 2 and "usage: fastgraph" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (["run", "m.onnx", "--ramdom"], "--random"),
+        (["bench", "m.onnx", "--agianst=litert"], "--against"),
+        (["inspect", "m.onnx", "--xyzzy"], ""),
+        (["compare", "a", "b", "--layer-wise", "--atoll", "1"], "--layers, --atol"),
+    ],
+)
+def test_a_flag_that_a_command_lacks(capsys: Any, argv: list[str], meant: str) -> None:
+    """It shows how that command is used, and the nearest flag."""
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    err = capsys.readouterr().err
+    assert (
+        f"usage: fastgraph {argv[0]} " in err and f"unrecognized arguments: {argv[2 + (argv[0] == 'compare')]}" in err
+    )
+    assert f"did you mean {meant}?" in err if meant else "did you mean" not in err
 
 
 @pytest.mark.parametrize("command", ["", "run", "inspect", "bench", "digits"])

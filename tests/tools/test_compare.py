@@ -239,7 +239,7 @@ def test_the_command(tmp_path: Path, capsys: Any) -> None:
     wrong.write_bytes(as_tflite(2))
     assert main(["compare", str(a), str(b), "--runs", "2", "--layers"]) == 0
     out = capsys.readouterr().out
-    assert "NCHW to NHWC" in out and "2 draws" in out and "█" in out and "They agree." in out
+    assert "NCHW to NHWC" in out and "2 runs" in out and "█" in out and "They agree." in out
     assert main(["compare", str(a), str(wrong), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert not found["ok"] and found["layers"][found["first"]]["op_b"] == "conv+relu 'CONV_2D:2'"
@@ -260,6 +260,31 @@ def test_given_numbers(tmp_path: Path, capsys: Any) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["runs"] == 1, "given numbers are no draws"
     assert main(["compare", "onnxruntime", str(a)]) == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 4, 10, 12), (3, 4, 10, 12)])
+def test_several_samples(tmp_path: Path, capsys: Any, shape: tuple[int, ...]) -> None:
+    a, x = tmp_path / "a.onnx", tmp_path / "x.npz"
+    a.write_bytes(as_onnx())
+    samples = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    np.savez(x, x=samples)
+    assert main(["compare", str(a), "onnxruntime", "--input", str(x), "--runs", "2"]) == 0
+    assert "3 runs; allowed" in capsys.readouterr().out
+    found = compare(as_onnx(), as_tflite(2), {"x": samples})
+    alone = compare(as_onnx(), as_tflite(2), {"x": samples[0].reshape(1, 4, 10, 12)})
+    assert found.runs == 3 and found.layers == alone.layers, "layers are those of the first"
+
+
+def test_arrays_that_are_no_samples() -> None:
+    with pytest.raises(InputError, match=r"input 'x' of .* has shape \[4, 10\]: expected \[1,4,10,12\], or samples x"):
+        compare(as_onnx(), as_tflite(), {"x": np.ones((4, 10), np.float32)})
+    with pytest.raises(InputError, match="expected .*, or samples x"):
+        compare(as_onnx(), as_tflite(), {"x": np.ones((0, 4, 10, 12), np.float32)})
+
+
+def test_a_wrong_keyword_is_compares_own() -> None:
+    with pytest.raises(TypeError, match=r"compare\(\) got an unexpected keyword argument 'feeds': feeds .* `given`"):
+        fg.compare(as_onnx(), as_tflite(), feeds={})
 
 
 def test_as_data() -> None:

@@ -44,6 +44,16 @@ def test_it_says_what_it_wrote(tmp_path: Path, capsys: Any, monkeypatch: pytest.
     assert found["source"]["name"] == "digits.onnx" and len(found["source"]["sha256"]) == 64
 
 
+def test_a_program_made_of_a_program_names_the_model_file(program: str, tmp_path: Path, capsys: Any) -> None:
+    place = str(tmp_path / "again.fgm")
+    assert main(["compile", program, "-o", place, "--threads", "2"]) == 0
+    assert "digits.onnx, SHA-256" in capsys.readouterr().out
+    assert main(["inspect", place, "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)["source"]
+    assert main(["inspect", program, "--json"]) == 0
+    assert again == json.loads(capsys.readouterr().out)["source"]
+
+
 def test_several_shapes(open_net: str, tmp_path: Path, capsys: Any) -> None:
     place = str(tmp_path / "open.fgm")
     shapes = ["--shape", "x=2,4", "--shape", "x=5,4"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +36,19 @@ def test_the_command_prints_what_the_readme_promises(capsys: Any) -> None:
         assert part in out
 
 
+def test_it_says_when_kernels_were_compiled(place: Path) -> None:
+    """Only in the first of two processes with the same cache."""
+    lines = []
+    for _ in range(2):
+        command = [sys.executable, "-m", "fastgraph", "digits", "--isa", "generic"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+        lines += [line for line in done.stdout.splitlines() if line.startswith("loading")]
+    assert ["compiled" in line for line in lines] == [True, False]
+
+
 def test_its_files_are_for_the_other_commands(capsys: Any, tmp_path: Path) -> None:
     assert main(["digits", "--save", str(tmp_path / "new")]) == 0
-    assert capsys.readouterr().err.count("wrote ") == 3
+    assert capsys.readouterr().err.count("written: ") == 3
     files = [str(tmp_path / "new" / name) for name in ("digits.onnx", "image.npy", "labels.txt")]
     assert main(["run", files[0], "--input", files[1], "--labels", files[2], "--json"]) == 0
     (top,) = json.loads(capsys.readouterr().out)["top"]["probabilities"]

@@ -12,7 +12,7 @@ import pytest
 
 from fastgraph.cli import main
 from fastgraph.demo import MODEL
-from fastgraph.errors import InputError
+from fastgraph.errors import FileError, InputError
 from fastgraph.tools import history
 
 MACHINE = {"cpu": "A CPU", "cpus": 2}
@@ -123,3 +123,9 @@ def test_what_is_no_history_is_not_added_to(tmp_path: Path, capsys: Any) -> None
     assert main(["bench", str(MODEL), "--history", str(path), "--runs", "1", "--allow-noise"]) == 2
     assert "expected a line that fastgraph bench --history wrote" in capsys.readouterr().err
     assert path.read_text() == '{"models": []}\n'
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_told_by_the_files_name() -> None:
+    with pytest.raises(FileError, match="/dev/full: it can't be written: No space left"):
+        history.append("/dev/full", [{}])

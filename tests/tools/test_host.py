@@ -13,6 +13,7 @@ from fastgraph import compile as compiling
 from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.kernels.isa.tiers import NUMPY
+from fastgraph.tools import host
 from tests.nets import Net
 
 
@@ -41,9 +42,19 @@ def test_a_folder(folder: Path, capsys: Any) -> None:
     refused = [str(folder / name) for name in ("broken.tflite", "gone.onnx")]
     assert (found["files"], found["native"], list(found["refused"])) == (4, 1, refused)
     assert [(o["op"], o["nodes"], o["files"]) for o in found["operators"]] == [("det", 2, 1)]
+    capsys.readouterr()
     assert main(["inspect", "--host", str(folder)]) == 2
-    text = capsys.readouterr().out
-    assert "4 files" in text and "det" in text and "broken.tflite" in text
+    text, errors = capsys.readouterr()
+    assert "4 files" in text and "det" in text and "2 without a plan" in text
+    broken, gone = errors.splitlines()
+    assert broken.startswith("error: ") and refused[0] in broken and gone.startswith("error: ") and refused[1] in gone
+
+
+def test_it_shows_which_file_it_is_at(folder: Path) -> None:
+    seen: list[tuple[int, int, str]] = []
+    host.report([str(folder)], NUMPY, {}, progress=lambda *now: seen.append(now))
+    names = ["broken.tflite", "digits.onnx", "gone.onnx", "det.onnx", ""]
+    assert seen == [(number, 4, name) for number, name in enumerate(names)]
 
 
 def test_without_kernels_all_is_numpy_s(capsys: Any) -> None:

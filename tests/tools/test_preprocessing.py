@@ -15,6 +15,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import fastgraph as fg
+from fastgraph.cli import main
+from fastgraph.demo import MODEL
 from fastgraph.errors import InputError
 from fastgraph.runtime.model import TensorSpec
 from fastgraph.tools import audio, feeds
@@ -232,3 +234,29 @@ def test_audio_files_that_are_none(tmp_path: Path, monkeypatch: Any) -> None:
         read([str(tmp_path / "a.wav")], path)
     with pytest.raises(FileNotFoundError, match="no such file"):
         read([str(tmp_path / "b.wav")], path)
+
+
+@pytest.mark.parametrize("flags", [
+    ["--mean", "1"], ["--std", "2"], ["--stored-pixels"], ["--layout", "NCHW"], ["--colors", "BGR"], ["--rate", "8000"],
+    ["--mean", "1", "--std", "2"],
+])  # fmt: skip
+@pytest.mark.parametrize("command", ["run", "bench"])
+@pytest.mark.parametrize("name", ["x.npy", "-"])
+def test_options_that_nothing_takes(
+    flags: list[str], command: str, name: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
+    monkeypatch.chdir(tmp_path)
+    pipe(monkeypatch, (tmp_path / "x.npy").read_bytes())
+    assert main([command, str(MODEL), "--input", name, *flags]) == 2
+    said = ", ".join(flag for flag in flags if flag.startswith("--"))
+    what = "audio, as word.wav" if "--rate" in flags else "an image, as cat.jpg"
+    assert f"{said}: for inputs that are fed {what}, found none of --input" in capsys.readouterr().err
+
+
+def test_options_of_an_image_and_of_audio_differ(tmp_path: Path, picture: Path, capsys: Any) -> None:
+    assert main(["run", str(MODEL), "--input", str(picture), "--rate", "8000"]) == 2
+    assert "--rate: for inputs that are fed audio" in capsys.readouterr().err
+    assert main(["run", str(MODEL), "--random", "--mean", "1"]) == 2
+    assert "--mean: for inputs that are fed an image" in capsys.readouterr().err
+    assert main(["run", str(MODEL), "--input", str(picture), "--mean", "1", "--repeat", "1"]) == 0

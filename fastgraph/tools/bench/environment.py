@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...kernels.isa.tiers import usable
+from ...text import bytes_text
 
 SYSTEM = Path("/sys/devices/system/cpu")
 PACKAGES = ("numpy", "numba", "llvmlite", "onnxruntime", "openvino", "ai-edge-litert")
@@ -37,6 +39,32 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": _versions(),
     }
+
+
+def facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What `machine` found, for people: titles and what is known under them."""
+    mhz = found.get("mhz") or {}
+    known = {what: f"{mhz[what]:,.0f}" for what in ("now", "min", "max") if mhz.get(what) is not None}
+    speed = [f"{known['now']} MHz"] if "now" in known else []
+    speed += [f"{known['min']} to {known['max']} MHz"] if {"min", "max"} <= known.keys() else []
+    rows = [
+        ("processor", found.get("cpu")),
+        ("CPUs", found.get("cpus")),
+        ("tiers", ", ".join(found.get("tiers") or [])),
+        ("frequency", ", of ".join(speed)),
+        ("its governor", found.get("governor")),
+        ("turbo", _said(found.get("turbo"), "on", "off")),
+        ("virtual machine", _said(found.get("hypervisor"), "yes", "no")),
+        ("memory", bytes_text(found["memory_bytes"]) if found.get("memory_bytes") else ""),
+        ("system", found.get("system")),
+        ("Python", found.get("python")),
+        ("packages", ", ".join(f"{name} {text}" for name, text in (found.get("versions") or {}).items())),
+    ]
+    return [(title, str(text)) for title, text in rows if text]
+
+
+def _said(known: bool | None, yes: str, no: str) -> str:
+    return "" if known is None else yes if known else no
 
 
 def invocation() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from ... import disturbance
-from ...text import table
+from ...text import counted, table
 
 LEGEND = "ratio: fastgraph's time / the engine's; below 1, fastgraph is faster"
 HEADS = (
@@ -31,9 +31,9 @@ def text(result: dict[str, Any], width: int | None = None) -> str:
     """A comparison as a table of as many columns as fit the terminal, or `width`."""
     cpu = "" if result["cpu"] is None else f" on CPU {result['cpu']}"
     what = "streams" if "streams" in result else "threads"
-    threads = f"{result[what]} {what if result[what] > 1 else what[:-1]}"
+    threads = counted(result[what], what.removesuffix("s"))
     kind = "processes up to their first result" if "cold" in result else result["isa"]
-    head = f"{result['model']}: {kind}, {threads}{cpu}, {result['rounds']} rounds"
+    head = f"{result['model']}: {kind}, {threads}{cpu}, {counted(result['rounds'], 'round')}"
     ran = [row for row in result["engines"] if "unavailable" not in row]
     notes = [f"{row['name']}: {row['unavailable']}" for row in result["engines"] if "unavailable" in row]
     if said := disturbance.text(result["disturbance"]):
@@ -73,16 +73,10 @@ def fitted(rows: Sequence[Sequence[str]], width: int | None, least_wanted: Seque
     """Lines of a table without empty columns; of those that are least wanted, the first are left out until it fits.
     The first `left` columns are aligned to the left.
     """
-    width = width or _columns()
     shown = [i for i in range(len(rows[0])) if i < left or any(row[i] for row in rows[1:])]
-    names = rows[0][:left]
-    for name in ("", *least_wanted):
-        shown = [i for i in shown if rows[0][i] != name or not name]
-        right = [k for k, i in enumerate(shown) if rows[0][i] not in names]
-        lines = table([[row[i] for i in shown] for row in rows], right)
-        if max(map(len, lines)) <= width:
-            break
-    return lines
+    heads = [rows[0][i] for i in shown]
+    drop = [heads.index(name) for name in least_wanted if name in heads]
+    return table([[row[i] for i in shown] for row in rows], range(left, len(heads)), width or _columns(), drop=drop)
 
 
 def wrapped(notes: Sequence[str], width: int | None) -> list[str]:
