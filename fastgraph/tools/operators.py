@@ -168,19 +168,30 @@ def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Execut
 def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
     """Every operator compared with its reference. `kept`: the plan's values, right after their steps."""
     flips = {value: kept[place.value].flip for value, place in found.places.items() if place.value in kept}
-    held = {
-        value: array for value, place in found.places.items() if (array := as_in_file(value, place, kept)) is not None
-    }
-    now = dict(held)
-    margins: dict[Value, Margin] = {}
-    reads = Counter(v for node in found.graph.nodes for v in operands(node))
-    results, fixed = [], set[Value]()
-    for node in found.graph.nodes:
-        if _is_constant(node, fixed):
-            fixed.update(node.outputs)
-        made, margin = _reference(node, now, margins)
+    held = in_file(found, kept)
+    results, fixed = [], constants(found.graph)
+    for node, made, margin in references(found.graph, held):
         own = margin._replace(flip=margin.flip + sum(flips.get(v, 0.0) for v in node.outputs))
         results.append(_check(node, made, held, own, found.became, node.out in fixed))
+    return results
+
+
+def in_file(found: Traced, kept: Mapping[Value, Kept]) -> dict[Value, Any]:
+    """The plan's contents of the values of the file that it has."""
+    arrays = {value: as_in_file(value, place, kept) for value, place in found.places.items()}
+    return {value: array for value, array in arrays.items() if array is not None}
+
+
+def references(graph: Graph, held: Mapping[Value, Any]) -> Iterator[tuple[Node, Sequence[Any], Margin]]:
+    """Each operator of the file, what its reference gives for values that are `held`, or else for what references
+    before it gave, and what that may differ by; nothing where an operand is unknown.
+    """
+    now = dict(held)
+    margins: dict[Value, Margin] = {}
+    reads = Counter(v for node in graph.nodes for v in operands(node))
+    for node in graph.nodes:
+        made, margin = _reference(node, now, margins)
+        yield node, made, margin
         for value, right in zip(node.outputs, made, strict=False):
             if value not in held:
                 now[value] = right
@@ -189,12 +200,15 @@ def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
         for read in operands(node):
             if read in margins and not reads[read]:
                 now.pop(read, None)
-    return results
 
 
-def _is_constant(node: Node, fixed: set[Value]) -> bool:
-    read = [v for v in operands(node) if v is not None]
-    return pure(node) and all(v.data is not None or v in fixed for v in read)
+def constants(graph: Graph) -> set[Value]:
+    """The results of operators that follow from constants alone."""
+    found = set[Value]()
+    for node in graph.nodes:
+        if pure(node) and all(v is None or v.data is not None or v in found for v in operands(node)):
+            found.update(node.outputs)
+    return found
 
 
 def as_in_file(value: Value, place: Origin, kept: Mapping[Value, Kept]) -> Any:
