@@ -135,7 +135,8 @@ def _entries(options, get):
 
 
 FOREIGN = {
-    "nothing": b"", "spaces": b"    ", "zeros": bytes(999), "a text": b"hello world\n", "code": b"import os\nprint(1)\n",
+    "nothing": b"", "spaces": b"    ", "zeros": bytes(999), "a text": b"hello world\n",
+    "code": b"import os\nprint(1)\n",
     "a web page": b"<!DOCTYPE html><html></html>", "JSON": b'{"a": 1}', "YAML": b"a: 1\nb: 2\n",
     "a pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n",
     "an image": b"\x89PNG\r\n\x1a\n" + bytes(99), "an archive": b"\x1f\x8b\x08" + bytes(99),
