@@ -81,7 +81,7 @@ def stands_alone(source: str) -> bool:
 
 
 def find(place: str, title: str) -> Container | None:
-    """The program kept there, if there is one, and nobody else can have written it."""
+    """The program kept there, if there is one, it is what was written, and nobody else can have written it."""
     try:
         trust.check_folder(os.path.dirname(place))
         handle = trust.opened(place)
@@ -90,6 +90,7 @@ def find(place: str, title: str) -> Container | None:
             found = opened(handle, title)
         finally:
             os.close(handle)
+        found.check(quick=True)
         with suppress(OSError):  # a cache may be read-only
             os.utime(place)  # those used last are kept longest
         return found
