@@ -46,9 +46,10 @@ def load(
     which has no kernels: it is slow, and needs no compiler. `shapes`: sizes for inputs whose shapes the file leaves
     open, by name; without them a plan is made at the first run with a shape, and kept. `function`: which one of a Core
     ML program that has several (default: the one that the model names, else "main"), or the key of a TensorFlow Lite
-    file's signature (default: sub-graph 0). `limits`: what loading may cost,
-    for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (a number), or how
-    many bytes of them ("512MB"), or both (`Plans`; 64 and "256MiB" by default); those least recently used go.
+    file's signature (default: sub-graph 0). `limits`: what loading, and
+    a plan, may cost, for files that want more than `Limits()` and can be trusted (of a saved program default what it
+    was saved with). `plans`: how many plans are kept (a number), or how many bytes of them ("512MB"), or both
+    (`Plans`; 64 and "256MiB" by default); those least recently used go.
     `outputs`: names of the values to give instead of the file's outputs; inner ones too, and nothing else is computed.
     `float_io`: whether quantized inputs and outputs are float32, converted by the file's quantization.
     `precision`: what floats are computed in; "float32" is what there is. `trusted`: whether the machine code of a saved
@@ -75,8 +76,8 @@ def load(
     times = _times(source)
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
-    if not isinstance(trusted, bool | None):
-        raise InputError(f"trusted={trusted!r}: expected True, False or None")
+    if not isinstance(limits, Limits | None):
+        raise InputError(f"limits={limits!r}: expected fastgraph.Limits(constants=..., work=..., nodes=...)")
     given: dict[str, Any] = {
         "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
         "outputs": outputs, "float_io": float_io, "trusted": trusted,
@@ -87,7 +88,7 @@ def load(
                 raise InputError(f"{name}={value!r}: a saved program is what it was saved as: save one with this")
         with undisturbed():
             from .runtime.stored import Saved
-        saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes)
+        saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes, limits=limits)
         model = Model(saved.graph, saved.tier, count, kept, saved)
     else:
         model = _from_file(source, tier, count, kept, given)
