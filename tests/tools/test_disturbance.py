@@ -168,6 +168,29 @@ def test_the_digits_are_timed_by_quiet_passes(capsys: Any, script: Script) -> No
     assert "the latency means little: 7 of 9 rounds" in capsys.readouterr().out
 
 
+def test_threads_of_one_engine_are_at_rest_before_the_next(monkeypatch: Any) -> None:
+    """onnxruntime's spin for longer than a burst takes."""
+    spins, slept, calls = [0], [0], list[str]()
+
+    def of_others() -> float:
+        return sum(spins)
+
+    def sleep(seconds: float) -> None:
+        slept[0] += 1
+        if slept[0] % 3:
+            spins.append(1)  # twice it still runs
+
+    monkeypatch.setattr(rounds, "of_others", of_others)
+    monkeypatch.setattr(rounds, "sleep", sleep)
+    pool = Engine("pool", "", lambda: (calls.append(f"pool after {slept[0]}"), spins.append(1)), lambda: [])
+    alone = Engine("alone", "", lambda: calls.append(f"alone after {slept[0]}"), lambda: [])
+    rounds._round([pool, alone], [1, 1], 0)
+    assert calls == ["pool after 0"] * 2 + ["alone after 3"] * 2 and slept == [3]
+    monkeypatch.setattr(rounds, "SPINS", 0)
+    rounds._round([pool, alone], [1, 1], 0)
+    assert slept == [3], "it ends where threads never come to rest"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not disturbance.QUEUES, reason="this system does not count how long threads are queued")
 def test_another_program_on_the_same_cpu_is_noticed() -> None:
