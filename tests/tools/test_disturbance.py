@@ -50,7 +50,10 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
         (Usage(0.02, 0.005, 0.0, 0, 0, 9), False),  # it waited of its own will
         (Usage(0.02, 0.005, 0.001, 0, 1, 9), True),
         (Usage(0.02, 0.039, 0.0001, 0, 2, 40), False),  # two threads
-        (Usage(0.02, 0.025, 0.015, 0, 4, 0), True),  # two threads on one CPU
+        (Usage(0.02, 0.025, 0.015, 0, 4, 0, cpus=2), True),  # two threads, and another program on one of their CPUs
+        (Usage(0.02, 0.0399, 0.018, 0, 9, 9, cpus=2), False),  # three threads, which have both CPUs
+        (Usage(0.02, 0.0199, 0.015, 0, 9, 9), False),  # two, which have one
+        (Usage(0.02, 0.015, 0.015, 0, 9, 9), True),  # two, and another program
         (Usage(0.02, 0.02, 0.0, 0.01, 0, 0), True),
     ],
 )
