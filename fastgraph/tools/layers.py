@@ -120,7 +120,8 @@ def _real(value: Value, node: Node, array: Any, place: Origin | None, kept: Mapp
     """A value of the file as real numbers; None where it is no array of them, or a single one."""
     quant = value.type.quant
     if quant is None and node.op == "quantize_linear":
-        quant = linear_quant(node, node.const(1), node.const(2))
+        known = node.const(2) is not None or not node.has(2)
+        quant = linear_quant(node, node.const(1), node.const(2)) if known else None
     elif quant is None and place is not None and place.value in kept and not place.hows:
         if array is None or array.dtype.kind in "iu":
             array, quant = kept[place.value].array, place.value.type.quant  # the plan knows what stored numbers mean
