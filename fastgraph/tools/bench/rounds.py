@@ -31,6 +31,8 @@ MIN_ROUNDS = 5
 """Undisturbed rounds that a ratio needs."""
 SPINS = 1.0
 """Seconds to wait for an engine's threads to come to rest, at most."""
+TICK = 0.012
+"""Seconds in which every system counts the CPU time of a thread that runs elsewhere: some do so 100 times a second."""
 PATIENCE = 2
 """Multiple of the requested time or rounds after which to stop waiting for undisturbed rounds."""
 
@@ -164,7 +166,7 @@ def rest(before: float) -> None:
     end = perf_counter() + SPINS
     while (now := of_others()) - before > 1e-4 and perf_counter() < end:
         before = now
-        sleep(1e-3)
+        sleep(TICK)
 
 
 def _length(engine: Engine) -> int:
