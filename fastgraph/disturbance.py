@@ -1,11 +1,11 @@
 """Whether a measurement was disturbed: what else the machine did during each of its rounds.
 
 A round is disturbed when in one of its bursts threads of this process were ready but not running for more than
-MOST_LOST of the burst's time, or when the hypervisor took a tick of its CPUs. It is dropped for all engines: a call
-that is longer than a scheduler's slice always includes another process's slice, while the median of short calls never
-does, so that disturbance favors the faster engine. Below MOST_LOST a call is too long by at most twice that (half a
-burst is not timed, where one call fills it), and so is a ratio. Waiting of a thread's own will, as pools do between
-calls, does not count.
+MOST_LOST of the burst's time, and did not have its CPUs themselves, or when the hypervisor took a tick of these. It is
+dropped for all engines: a call that is longer than a scheduler's slice always includes another process's slice, while
+the median of short calls never does, so that disturbance favors the faster engine. Below MOST_LOST a call is too long
+by at most twice that (half a burst is not timed, where one call fills it), and so is a ratio. Waiting of a thread's own
+will, as pools do between calls, does not count.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUEUES = Path("/proc/self/schedstat").is_file()
 class Usage:
     """Resources of this process at a moment, or, as a difference, between two: seconds of wall and CPU time, `queued`
     seconds in which its threads were ready but not running, `stolen` seconds of its CPUs; involuntary and voluntary
-    context switches.
+    context switches. `cpus`: how many it may use.
     """
 
     wall: float
@@ -47,16 +47,20 @@ class Usage:
     stolen: float
     forced: int
     willing: int
+    cpus: int = 1
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+        parts = {f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)}
+        return Usage(**parts | {"cpus": self.cpus})
 
     @property
     def lost(self) -> float:
-        """Seconds in which other processes ran: `queued`, or if no thread waited voluntarily at least the wall time
-        without CPU time, as in a throttled group or where the system does not count `queued`.
+        """Seconds in which other processes ran: `queued`, but for what its own threads had of the CPUs meanwhile; or if
+        no thread waited voluntarily at least the wall time without CPU time, as in a throttled group or where `queued`
+        is not counted.
         """
-        return max(self.queued, 0.0 if self.willing else self.wall - self.cpu)
+        most = max(self.cpus * self.wall - self.cpu, 0.0)
+        return max(min(self.queued, most), 0.0 if self.willing else self.wall - self.cpu)
 
 
 def now() -> Usage:
@@ -65,7 +69,12 @@ def now() -> Usage:
         return Usage(wall := perf_counter(), wall, 0.0, 0.0, 0, 0)
     queued, stolen = _queued_seconds(), _stolen_seconds()
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return Usage(perf_counter(), process_time(), queued, stolen, used.ru_nivcsw, used.ru_nvcsw)
+    return Usage(perf_counter(), process_time(), queued, stolen, used.ru_nivcsw, used.ru_nvcsw, cpus())
+
+
+def cpus() -> int:
+    """How many CPUs this thread may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def disturbed(bursts: Sequence[Usage]) -> bool:

@@ -37,7 +37,9 @@ class Limits:
 
 
 class Budget:
-    """What a load or a plan has cost so far. `stored`: bytes of the files that it reads. `plan`: what is planned."""
+    """What a load or a plan has cost so far. `stored`: bytes of the files that it reads; `beside`: of those that lie
+    beside the model's own, sizes and times by path. `plan`: what is planned.
+    """
 
     def __init__(self, limits: Limits, stored: int = 0, plan: str = "") -> None:
         self.limits = limits
@@ -46,6 +48,7 @@ class Budget:
         self.held = 0
         self.work = 0
         self.nodes = 0
+        self.beside: dict[str, tuple[int, int]] = {}
         self._files: set[object] = set()
 
     def store(self, file: object, nbytes: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -46,9 +46,10 @@ def load(
     which has no kernels: it is slow, and needs no compiler. `shapes`: sizes for inputs whose shapes the file leaves
     open, by name; without them a plan is made at the first run with a shape, and kept. `function`: which one of a Core
     ML program that has several (default: the one that the model names, else "main"), or the key of a TensorFlow Lite
-    file's signature (default: sub-graph 0). `limits`: what loading may cost,
-    for files that want more than `Limits()` and can be trusted. `plans`: how many plans are kept (a number), or how
-    many bytes of them ("512MB"), or both (`Plans`; 64 and "256MiB" by default); those least recently used go.
+    file's signature (default: sub-graph 0). `limits`: what loading, and
+    a plan, may cost, for files that want more than `Limits()` and can be trusted (of a saved program default what it
+    was saved with). `plans`: how many plans are kept (a number), or how many bytes of them ("512MB"), or both
+    (`Plans`; 64 and "256MiB" by default); those least recently used go.
     `outputs`: names of the values to give instead of the file's outputs; inner ones too, and nothing else is computed.
     `float_io`: whether quantized inputs and outputs are float32, converted by the file's quantization.
     `precision`: what floats are computed in; "float32" is what there is. `trusted`: whether the machine code of a saved
@@ -75,8 +76,8 @@ def load(
     times = _times(source)
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
-    if not isinstance(trusted, bool | None):
-        raise InputError(f"trusted={trusted!r}: expected True, False or None")
+    if not isinstance(limits, Limits | None):
+        raise InputError(f"limits={limits!r}: expected fastgraph.Limits(constants=..., work=..., nodes=...)")
     given: dict[str, Any] = {
         "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
         "outputs": outputs, "float_io": float_io, "trusted": trusted,
@@ -87,11 +88,11 @@ def load(
                 raise InputError(f"{name}={value!r}: a saved program is what it was saved as: save one with this")
         with undisturbed():
             from .runtime.stored import Saved
-        saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes)
+        saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes, limits=limits)
         model = Model(saved.graph, saved.tier, count, kept, saved)
     else:
         model = _from_file(source, tier, count, kept, given)
-    model._reduced = partial(_reduced, source, times, given)
+    model._reduced = partial(_reduced, source, times, dict(model.signature.beside), given)
     return model
 
 
@@ -142,41 +143,56 @@ def _read(source: str | bytes, function: str | None, limits: Limits, edges: Edge
 
 
 def _times(source: str | bytes) -> Any:
-    """What tells that a file is another: its size and time; None for bytes, and where there is none any more."""
+    """What tells that a file, or one of a package, is another: sizes and times; None for bytes, and where there is none
+    any more.
+    """
     try:
+        if isinstance(source, str) and os.path.isdir(source):
+            with undisturbed():
+                from .runtime.kept import files
+            return [_times(path) for path in files(source)]
         info = None if isinstance(source, bytes) else os.stat(source)
     except OSError:
         return None
     return info and (info.st_size, info.st_mtime_ns)
 
 
-def _reduced(source: str | bytes, times: Any, given: dict[str, Any]) -> tuple[Any, ...]:
-    """What a model pickles as: bytes, or the path of a file with its digest. CopyError when the file has changed."""
+def _reduced(source: str | bytes, times: Any, beside: dict[str, Any], given: dict[str, Any]) -> tuple[Any, ...]:
+    """What a model pickles as: bytes, or the path of a file with its digest and the names of those `beside` it that it
+    has data in. CopyError when a file has changed.
+    """
     if isinstance(source, bytes):
         return again, (source, "", given)
     from .runtime.kept import digest
 
     try:
-        if times is not None and _times(source) == times:
-            return again, (os.path.abspath(source), digest(source), given)
+        if times is not None and _times(source) == times and all(_times(path) == beside[path] for path in beside):
+            folder = os.path.realpath(os.path.dirname(source))
+            names = sorted(os.path.relpath(path, folder) for path in beside)
+            return again, (os.path.abspath(source), digest(source, beside=_in_folder(source, names)), given, names)
     except OSError:
         pass
     raise CopyError(
-        f"{source}: the file has changed since the model was loaded, so it can't be pickled: load it again, or copy "
-        "it with clone()"
+        f"{source}: the file, or data beside it, has changed since the model was loaded, so it can't be pickled: load "
+        "it again, or copy it with clone()"
     )
 
 
-def again(source: str | bytes, digest: str, given: dict[str, Any]) -> Model:
-    """The model that was pickled. FileError when its file is another here; else raises what `load` does."""
-    if isinstance(source, str) and os.path.exists(source):
+def again(source: str | bytes, digest: str, given: dict[str, Any], beside: Sequence[str] = ()) -> Model:
+    """The model that was pickled. FileError when its files are others here; else raises what `load` does."""
+    paths = [] if isinstance(source, bytes) else [source, *_in_folder(source, beside)]
+    if paths and all(map(os.path.exists, paths)):  # else `load` says what there is not
         from .runtime import kept
 
-        if kept.digest(source) != digest:
-            raise FileError(
-                f"{source}: this is not the file that the pickled model was loaded from: copy that one here"
-            )
+        if kept.digest(paths[0], beside=paths[1:]) != digest:
+            files = " with ".join([paths[0], ", ".join(beside)] if beside else paths)
+            raise FileError(f"{files}: this is not the file that the pickled model was loaded from: copy that one here")
     return load(source, **given)
+
+
+def _in_folder(source: str, names: Iterable[str]) -> list[str]:
+    """The paths of files beside a model's own."""
+    return [os.path.join(os.path.dirname(os.path.abspath(source)), name) for name in names]
 
 
 def _reread(source: str | bytes, times: Any, function: str | None, limits: Limits, edges: Edges) -> Graph:

@@ -28,7 +28,7 @@ from .objects.store import prepare
 from .objects.toolchain import directory
 from .objects.trust import Untrusted
 from .runtime.feeds import array_of, instance
-from .runtime.kept import digest, stands_alone, versions
+from .runtime.kept import digest, find, stands_alone, versions
 from .runtime.model import Model, TensorSpec
 from .saved.source import saved_in
 
@@ -229,7 +229,7 @@ def program(path: str, shapes: Sequence[Mapping[str, Sequence[int]]], options: M
     except (OSError, Untrusted):
         return load(path, **options)
     with _alone(place.with_suffix(".lock")):
-        if not place.exists():
+        if find(str(place), path) is None:  # not there, or damaged
             model = load(path, **options)
             if not model.planned and not shapes:
                 return model
@@ -237,7 +237,6 @@ def program(path: str, shapes: Sequence[Mapping[str, Sequence[int]]], options: M
                 model.save(place, shapes=shapes or None)
             except (InputError, UnsupportedError):
                 return model
-        os.utime(place)  # the oldest go first when FASTGRAPH_PLAN_CACHE is reached
     return load(place, **{name: value for name, value in options.items() if name in OF_LOADED})
 
 

@@ -27,7 +27,8 @@ numbers, which a quantized input can take; --input and --shape name A's inputs. 
 axis before the input's or in the place of its batch, are run one by one.
 
 Layers are compared, with the same limits, where outputs differ, and with --layers or --html: tensors of the two
-files are paired by shape and value. Those that exist only within a kernel are left out, and named beside the next one.
+files are paired by shape and value. Those that exist only within a kernel are left out, and named beside the next one;
+of quantized networks they are what NumPy makes of the values before them.
 Exit code 1 when B is beyond the limits, or lacks an output of A; 2 when they could not be compared.
 """
 

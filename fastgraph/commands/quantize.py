@@ -39,7 +39,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--activations", choices=("uint8", "int8"), default="uint8", help="default uint8")
     sub.add_argument("--per-tensor", action="store_true", help="one scale for all weights of a layer")
     sub.add_argument("--equalize", action="store_true", help="equalize channels between convolutions first")
-    sub.add_argument("--no-bias-correction", action="store_true", help="leave biases as they are")
+    sub.add_argument("--no-bias-correction", action="store_true", help="biases, Adds after MatMul stay as they are")
     sub.add_argument("--weights", type=int, choices=(8, 4), metavar="BITS", help="only weights, in 8 or 4 bits")
     sub.add_argument("--block", type=options.positive, default=32, metavar="N", help="weights with a scale in common")
     sub.add_argument("--dynamic", action="store_true", help="activations are quantized in each run")

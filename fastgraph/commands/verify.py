@@ -22,7 +22,8 @@ Inputs without --input get the random arrays of bench. The largest error of floa
 magnitudes that a result comes from; of integers it is a difference of stored numbers, where 1 is allowed to rounding.
 Exit code 1 when something differs, 2 when a file could not be checked: the others are.
 Steps that NumPy computes have no reference beside them. An operator whose result is within a kernel is compared with
-what follows from it. Where an operator differs and no step, the rule is wrong that wrote the operator as those steps.
+what follows from it; where a kernel rounds more than once, only its step is checked. Where an operator differs and no
+step, the rule is wrong that wrote the operator as those steps.
 """
 
 

@@ -83,6 +83,7 @@ for _name, _code, _spelled in re.findall(r"(\w+)=(\d+) (\w+)", _CODES):
 
 _KINDS: tuple[tuple[str, type[OrtError]], ...] = (
     ("not an ONNX model", InvalidProtobuf),
+    ("no ONNX, TensorFlow Lite", InvalidProtobuf),
     ("cut short", InvalidProtobuf),
     ("expected a regular file", InvalidProtobuf),
     ("expected a package", InvalidProtobuf),

@@ -17,7 +17,7 @@ class Profile:
 
     def __init__(self, prefix: str) -> None:
         self.begin = time.monotonic_ns()
-        self._path = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        self._path = _own_path(prefix)
         self._events: list[dict[str, Any]] = []
 
     @contextmanager
@@ -35,3 +35,18 @@ class Profile:
         with writing(self._path), open(self._path, "w") as file:
             json.dump(self._events, file)
         return self._path
+
+
+def _own_path(prefix: str) -> str:
+    """The path of a new file, which is made now, named by the millisecond as onnxruntime does."""
+    while True:
+        now = time.time_ns() // 1_000_000
+        path = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S', time.localtime(now // 1000))}_{now % 1000:03}.json"
+        try:
+            open(path, "x").close()
+        except FileExistsError:
+            time.sleep(0.001)
+        except OSError:  # `write` says what is wrong
+            return path
+        else:
+            return path

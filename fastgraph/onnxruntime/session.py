@@ -231,12 +231,13 @@ class InferenceSession(Session):
         `providers`: one that is not there gives a warning, and the CPU. Further arguments change nothing. NoSuchFile,
         InvalidProtobuf, InvalidGraph, InvalidArgument, NotImplemented or Fail where the model can't be loaded.
         """
-        if isinstance(path_or_bytes, str | os.PathLike):
+        if path_or_bytes and isinstance(path_or_bytes, str | os.PathLike):
             self._model_path: str | None = os.fspath(path_or_bytes)
         elif isinstance(path_or_bytes, bytes):
             self._model_path = None
         else:
-            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+            found = "an empty path" if isinstance(path_or_bytes, str) else f"type '{type(path_or_bytes)}'"
+            raise TypeError(f"Unable to load from {found}")
         if not isinstance(sess_options, SessionOptions | None):
             raise TypeError(f"sess_options: expected SessionOptions, found {type(sess_options).__name__}")
         self._sess_options = sess_options or SessionOptions()

@@ -22,24 +22,31 @@ def rounded(weights: np.ndarray, axis: int | None) -> np.ndarray:
 
 
 def correct(model: Any, nodes: Sequence[str], seen: Mapping[str, Tensor], per_channel: bool) -> int:
-    """Correct the biases of the Conv and Gemm nodes of these names whose weights are constant. How many there were."""
+    """Correct the biases of the Conv, Gemm and MatMul nodes of these names whose weights are constant; that of a MatMul
+    is what the Add behind it adds. How many there were.
+    """
     done = 0
     for node in model.graph.node:
         tensor = seen.get(node.input[0]) if node.input else None
-        if node.name in nodes and tensor is not None and tensor.means is not None:
-            shift = _shift(model, node, tensor.means, per_channel)
-            if shift is not None:
-                _subtract(model, node, shift)
+        if node.name in nodes and tensor is not None:
+            shift = _shift(model, node, tensor, per_channel)
+            if shift is not None and _subtract(model, node, shift):
                 done += 1
     return done
 
 
-def _shift(model: Any, node: Any, means: np.ndarray, per_channel: bool) -> np.ndarray | None:
+def _shift(model: Any, node: Any, tensor: Tensor, per_channel: bool) -> np.ndarray | None:
     """What rounding adds to the mean of each output channel; None where that is not known."""
-    known = constants(model)
-    if node.op_type not in ("Conv", "Gemm") or node.input[1] not in known or not np.isfinite(means).all():
+    known, means = constants(model), tensor.last if node.op_type == "MatMul" else tensor.channels
+    if node.op_type not in ("Conv", "Gemm", "MatMul") or node.input[1] not in known:
+        return None
+    if means is None or not np.isfinite(means).all():
         return None
     weights = array(known[node.input[1]]).astype(np.float64)
+    if node.op_type == "MatMul":
+        if weights.shape[:-1] != means.shape:
+            return None
+        return means @ (rounded(weights, 1 if per_channel else None) - weights)
     if node.op_type == "Gemm":
         if attribute(node, "transA", 0) or attribute(node, "alpha", 1.0) != 1 or attribute(node, "beta", 1.0) != 1:
             return None
@@ -54,12 +61,28 @@ def _shift(model: Any, node: Any, means: np.ndarray, per_channel: bool) -> np.nd
     return np.einsum("goc,gc->go", errors.reshape(groups, -1, errors.shape[1]), means.reshape(groups, -1)).ravel()
 
 
-def _subtract(model: Any, node: Any, shift: np.ndarray) -> None:
-    known = constants(model)
-    if len(node.input) > 2 and node.input[2]:
-        if node.input[2] in known and known[node.input[2]].dims == [len(shift)]:
-            bias = own_copy(model, node, 2, uses(model))
-            replace(bias, (array(bias) - shift).astype(np.float32))
-        return
-    name = add_constant(model, f"{node.name}_bias", (-shift).astype(np.float32))
-    node.input[:] = [*node.input[:2], name]
+def _subtract(model: Any, node: Any, shift: np.ndarray) -> bool:
+    """Take the shift off a node's bias; whether there is one, or may be."""
+    at = _added(model, node) if node.op_type == "MatMul" else (node, 2)
+    if at is None:
+        return False
+    to, i = at
+    if len(to.input) <= i or not to.input[i]:
+        to.input[:] = [*to.input[:i], add_constant(model, f"{to.name}_bias", (-shift).astype(np.float32))]
+        return True
+    known = constants(model).get(to.input[i])
+    if known is None or [n for n in known.dims if n != 1] != [n for n in shift.shape if n != 1]:
+        return False
+    bias = own_copy(model, to, i, uses(model))
+    before = array(bias)
+    replace(bias, (before - shift.reshape(before.shape)).astype(np.float32))
+    return True
+
+
+def _added(model: Any, node: Any) -> tuple[Any, int] | None:
+    """The Add that alone reads a node's result, and which of its inputs is a constant row."""
+    (out,) = node.output
+    readers = [each for each in model.graph.node if out in each.input]
+    if len(readers) != 1 or readers[0].op_type != "Add" or uses(model)[out] != 1:
+        return None
+    return readers[0], 1 - list(readers[0].input).index(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,14 +19,15 @@ AT_ONCE = 64
 
 
 class Tensor(NamedTuple):
-    """A tensor's least and greatest number over all samples; counts by bin between these, or None; and the mean of each
-    channel (axis 1, or the last one of two), or None for other ranks.
+    """A tensor's least and greatest number over all samples; counts by bin between these, or None; and the means along
+    axis 1, where convolutions have channels, and along the last one, or None where there are no two axes.
     """
 
     low: float
     high: float
     counts: np.ndarray | None = None
-    means: np.ndarray | None = None
+    channels: np.ndarray | None = None
+    last: np.ndarray | None = None
 
     @property
     def centers(self) -> np.ndarray:
@@ -64,20 +66,19 @@ class _Runs:
 def _extremes(runs: Any) -> dict[str, Tensor]:
     lows: dict[str, float] = {}
     highs: dict[str, float] = {}
-    sums: dict[str, np.ndarray] = {}
-    counts: dict[str, int] = {}
+    sums: dict[tuple[str, int], np.ndarray] = {}
+    counts: Counter[str] = Counter()
     for name, array in runs:
         lows[name] = min(lows.get(name, np.inf), float(array.min()))
         highs[name] = max(highs.get(name, -np.inf), float(array.max()))
-        if array.ndim >= 2:
-            others = tuple(i for i in range(array.ndim) if i != 1)
-            means = array.mean(axis=others, dtype=np.float64)
-            if name in sums and sums[name].shape != means.shape:
-                means = np.full_like(sums[name], np.nan)
-            sums[name] = sums.get(name, 0.0) + means
-            counts[name] = counts.get(name, 0) + 1
+        counts[name] += 1
+        for axis in (1, -1) if array.ndim >= 2 else ():
+            means = array.mean(axis=tuple(i for i in range(array.ndim) if i != axis % array.ndim), dtype=np.float64)
+            before = sums.get((name, axis), np.zeros_like(means))
+            sums[name, axis] = before + means if before.shape == means.shape else np.full_like(before, np.nan)
+    means_of = {key: total / counts[key[0]] for key, total in sums.items()}
     return {
-        name: Tensor(lows[name], highs[name], None, sums[name] / counts[name] if name in sums else None)
+        name: Tensor(lows[name], highs[name], None, means_of.get((name, 1)), means_of.get((name, -1)))
         for name in lows
         if np.isfinite(lows[name]) and np.isfinite(highs[name])
     }

@@ -74,7 +74,7 @@ def quantize(
         made, label = _weights_alone(model, how, left), f"weights alone in {how.weights} bits"
     elif how.dynamic:
         with writing(output):
-            write.dynamic(source, output, how.per_channel, sorted(left))
+            write.dynamic(model, output, how.per_channel, sorted(left))
         made, label = None, "activations quantized in each run"
     else:
         made, left, label = _static(model, source, how, left, calibration)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,17 +42,26 @@ def with_ranges(
     root, level = logging.getLogger(), logging.getLogger().level
     root.setLevel(logging.ERROR)  # it warns of each tensor that it leaves as it is
     try:
-        quantizer = tool.QDQQuantizer(
-            copy, per_channel, False, tool.QuantType.QUInt8, kind, calibrate.TensorsData(method, data), list(nodes), [],
-            list(operators()), {"WeightSymmetric": True},
-        )  # fmt: skip
-        quantizer.quantize_model()
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        raise FastgraphError(f"onnxruntime's tool refuses the network: {said}; leave nodes out") from error
+        with _refusals():
+            quantizer = tool.QDQQuantizer(
+                copy, per_channel, False, tool.QuantType.QUInt8, kind, calibrate.TensorsData(method, data), list(nodes),
+                [], list(operators()), {"WeightSymmetric": True},
+            )  # fmt: skip
+            quantizer.quantize_model()
     finally:
         root.setLevel(level)
     return quantizer.model.model
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise FastgraphError(f"onnxruntime's tool refuses the network: {said}; leave nodes out") from error
 
 
 def weights_only(model: Any, bits: int, block: int, left_out: Collection[str]) -> list[str]:
@@ -119,7 +129,22 @@ def raised(model: Any, least: int) -> Any:
     return library("onnx.version_converter").convert_version(model, least)
 
 
-def dynamic(path: str, to: str, per_channel: bool, left_out: Sequence[str]) -> None:
-    """Write the network with int8 weights whose activations are quantized in each run, by what they hold."""
-    tool = library("onnxruntime.quantization")
-    tool.quantize_dynamic(path, to, per_channel=per_channel, nodes_to_exclude=list(left_out))
+def dynamic(model: Any, to: str, per_channel: bool, left_out: Sequence[str]) -> None:
+    """Write the network with weights as `with_ranges` stores them, whose activations are quantized in each run, by what
+    they hold.
+    """
+    tool, root = library("onnxruntime.quantization"), logging.getLogger()
+    root.addFilter(_no_advice)
+    try:
+        with _refusals():
+            tool.quantize_dynamic(
+                model, to, per_channel=per_channel, nodes_to_exclude=list(left_out),
+                weight_type=tool.QuantType.QUInt8, extra_options={"WeightSymmetric": True},
+            )  # fmt: skip
+    finally:
+        root.removeFilter(_no_advice)
+
+
+def _no_advice(record: logging.LogRecord) -> bool:
+    """Not onnxruntime's advice to prepare the network, which `network.opened` did."""
+    return not record.getMessage().startswith("Please consider to run pre-processing before quantization")

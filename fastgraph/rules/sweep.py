@@ -121,6 +121,9 @@ class Sweep(Rewriter):
             if new.type.shape != old.type.shape:
                 new = self.shape(new, *old.type.dims)
             self.replace(old, new)
+            same = self.made_by(new, "reinterpret")
+            if same is not None:  # the stored numbers are the same
+                note(new, same.x)
         return True
 
     def again(self, like: Node, inputs: Sequence[Value | None] | None = None, **attrs: Any) -> bool:

@@ -8,7 +8,7 @@ this off.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from sys import modules
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str |
     if not most or isinstance(source, bytes) or tier is NUMPY or unusual() or _has_custom_ops():
         return None
     try:
-        if sum(os.path.getsize(path) for path in _files(source)) > most // 4:
+        if sum(os.path.getsize(path) for path in files(source)) > most // 4:
             return None
         name = digest(source, repr((__version__, tier.name, options, list(versions()))))
     except OSError:
@@ -50,12 +50,14 @@ def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str |
     return os.path.join(directory(), "plans", f"{name[:40]}.fgm")
 
 
-def digest(source: str, more: str = "") -> str:
-    """The SHA-256 of a file, or of the files of a folder with their names, and of a text. OSError."""
+def digest(source: str, more: str = "", beside: Iterable[str] = ()) -> str:
+    """The SHA-256 of a file, or of the files of a folder, and of those `beside`, with their names, and of a text.
+    OSError.
+    """
     with undisturbed():
         from hashlib import sha256
     found, part = sha256(more.encode()), bytearray(1 << 18)
-    for path in _files(source):
+    for path in [*files(source), *beside]:
         found.update(os.path.relpath(path, source).encode() + b"\0")
         with open(path, "rb", buffering=0) as file:
             while count := file.readinto(part):
@@ -70,7 +72,7 @@ def stands_alone(source: str) -> bool:
     with undisturbed():
         from mmap import ACCESS_READ, mmap
     try:
-        for path in _files(source):
+        for path in files(source):
             with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
                 if data.find(LOCATION) >= 0:
                     return False
@@ -80,7 +82,7 @@ def stands_alone(source: str) -> bool:
 
 
 def find(place: str, title: str) -> Container | None:
-    """The program kept there, if there is one, and nobody else can have written it."""
+    """The program kept there, if there is one, it is what was written, and nobody else can have written it."""
     try:
         trust.check_folder(os.path.dirname(place))
         handle = trust.opened(place)
@@ -89,6 +91,7 @@ def find(place: str, title: str) -> Container | None:
             found = opened(handle, title)
         finally:
             os.close(handle)
+        found.check(quick=True)
         with suppress(OSError):  # a cache may be read-only
             os.utime(place)  # those used last are kept longest
         return found
@@ -105,7 +108,7 @@ def keeper(place: str) -> Callable[[Model], None]:
 
         if not all(is_flat(made.compiled) for made in model._made_plans().values()):
             return  # it would be planned again anyway
-        if not stands_alone(model.signature.source):
+        if model.signature.beside:
             return  # the digest would not tell when those files change
         try:
             with undisturbed():
@@ -157,7 +160,7 @@ def _has_custom_ops() -> bool:
     return registry is not None and bool(registry.USERS)
 
 
-def _files(source: str) -> list[str]:
+def files(source: str) -> list[str]:
     """The file, or the files of a package, in order. OSError for anything else, such as a pipe, or any other folder."""
     found = [source]
     if os.path.isfile(os.path.join(source, "Manifest.json")):

@@ -15,6 +15,7 @@ from ..ir import Graph, TensorType, check
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.slots import CALL, CALL_AT, JUMP, JUMPS, LOOK, MEMBER, PROGRAM, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import Tier, usable
+from ..limits import Limits
 from ..named import NamedTuple
 from ..objects import code as images
 from ..saved.container import Container, whole
@@ -153,14 +154,15 @@ class Saved:
 
     `graph`: inputs, outputs and interface alone; `whole`: with its nodes. `shapes`: of inputs, as the caller declares
     them. `reread` gives the graph of a program that was kept of a file (kept.py); of another, the shapes of the first
-    plan are what open inputs have at first.
+    plan are what open inputs have at first. `limits`: what further plans may cost, where not what the file says.
     """
 
     def __init__(
         self, file: Container, asked: Tier | None, threads: int, shapes: Any = None,
-        reread: Callable[[], Graph] | None = None,
+        reread: Callable[[], Graph] | None = None, limits: Limits | None = None,
     ) -> None:  # fmt: skip
         self.file, self.threads, self._shapes, self._reread = file, threads, shapes, reread
+        self._limits = limits
         self.directory = file.directory
         if self.directory["layout"] != layout():
             raise ModelError(
@@ -214,6 +216,7 @@ class Saved:
 
         graph = decoded(self.file.json(section), self.file.array)
         graph.source = self.file.title
+        graph.limits = self._limits or graph.limits
         declared(graph, self._shapes)
         return graph
 

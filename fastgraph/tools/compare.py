@@ -130,7 +130,7 @@ def compare(
     agree = all(pair.ok for pair in outputs)
     if one.model and two.model and (inside or not agree):
         try:
-            insides = inner(one.model, draws[0]), inner(two.model, fed_b[0])
+            insides = inner(one.model, draws[0], rounded), inner(two.model, fed_b[0], rounded)
             bad = {pair.a for pair in outputs if not pair.ok}
             wrong = [i for i, spec in enumerate(one.outputs) if spec.name in bad]
             found = layers(*insides, wrong, limits.allow, rounded)

@@ -1,8 +1,9 @@
 """Layers of two networks side by side: values that both have inside, over the same feeds, paired by shape and value.
 
 Values are those of the files, in their layouts, whatever a plan made of them; those that exist only within a kernel are
-left out. In the order of the files, pairs are chosen for the largest sum of likeness (an alignment, as of two texts):
-so layers after a fault, whose values tell nothing, still find their partners by shape.
+left out, or of quantized networks what references make of the values before them. In the order of the files, pairs are
+chosen for the largest sum of likeness (an alignment, as of two texts): so layers after a fault, whose values tell
+nothing, still find their partners by shape.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from ..ir import Graph, Node, Value
 from ..ir.quantization import to_real
 from ..ops.evaluate import operands
 from ..ops.registry import OPS
+from ..passes.explicit_quantization import LINEAR, linear_quant
 from ..plan.program import Step
 from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
 from ..runtime.model import Model
 from ..runtime.stepwise import groups, is_held, single_runs
-from .operators import Kept, Origin, as_in_file, prepared
+from .operators import Kept, Origin, constants, in_file, prepared, references
 from .pairing import Figures, Way, arranged, figures, layout, ways
 
 SAMPLES = 1024
 """Numbers of a value that its likeness to others is judged by."""
 CLEAR = 40.0
 """dB from which two values are the same."""
-SHAPE, NAME, OPERATOR, NODE = 0.1, 0.3, 0.05, 0.4
+SHAPE, NAME, OPERATOR, NODE = 0.1, 0.5, 0.05, 0.4
 """What a common shape, tensor name, operator, and node (its name and operator) add to the likeness of two values, which
 is 1 from CLEAR on."""
 UNLIKE = 0.9
@@ -62,16 +64,41 @@ class Inner(NamedTuple):
     array: np.ndarray
 
 
-def inner(model: Model, feeds: Mapping[str, Any]) -> tuple[list[Inner], Graph]:
+def inner(model: Model, feeds: Mapping[str, Any], whole: bool = False) -> tuple[list[Inner], Graph]:
     """The real values that operators of the file give, run step by step, in its order; and the graph that has them.
     States are afterwards what they were.
+
+    What QuantizeLinear and DequantizeLinear make of an operator's result stands for this. `whole`: with values that
+    exist only within a kernel, as references give them.
     """
     with prepared(model, feeds) as (plan, arrays, found):
         kept = _kept(plan, arrays, found.wanted())
-    last = {node.name: node for node in found.graph.nodes}  # an operator may have been read as several nodes
-    made = [(v, node) for node in found.graph.nodes if last[node.name] is node for v in node.outputs]
-    reals = [(v, node, _real(v, found.places[v], kept)) for v, node in made if v in found.places]
-    return [Inner(v, node, array) for v, node, array in reals if array is not None and array.any()], found.graph
+    graph = found.graph
+    held = in_file(found, kept)
+    if whole:
+        for node, results, _ in references(graph, dict(held)):
+            for value, array in zip(node.outputs, results, strict=False):
+                held.setdefault(value, array)
+    last = {node.name: node for node in graph.nodes}  # an operator may have been read as several nodes
+    made = {v: node for node in graph.nodes for v in node.outputs}
+    fixed = constants(graph)
+    reals: dict[Value, Inner] = {}
+    for value, node in made.items():
+        if last[node.name] is node and value not in fixed:
+            array = _real(value, node, held.get(value), found.places.get(value), kept)
+            if array is not None and array.any():
+                of = _stored_by(value, made)
+                reals[of] = Inner(of, made[of], array)
+    return [reals[value] for value in made if value in reals], graph
+
+
+def _stored_by(value: Value, makers: Mapping[Value, Node]) -> Value:
+    """The result of an operator that a value stores, or has again after it was stored."""
+    node = makers[value]
+    while node.op in LINEAR and node.inputs[0] in makers:
+        value = node.x
+        node = makers[value]
+    return value
 
 
 def _kept(plan: Executable, feeds: Mapping[str, np.ndarray], wanted: set[Value]) -> dict[Value, Kept]:
@@ -89,13 +116,15 @@ def _kept(plan: Executable, feeds: Mapping[str, np.ndarray], wanted: set[Value])
     return kept
 
 
-def _real(value: Value, place: Origin, kept: Mapping[Value, Kept]) -> np.ndarray | None:
+def _real(value: Value, node: Node, array: Any, place: Origin | None, kept: Mapping[Value, Kept]) -> np.ndarray | None:
     """A value of the file as real numbers; None where it is no array of them, or a single one."""
-    if place.value not in kept:
-        return None
-    array, quant = as_in_file(value, place, kept), value.type.quant
-    if quant is None and not place.hows and (array is None or array.dtype.kind in "iu"):
-        array, quant = kept[place.value].array, place.value.type.quant  # the plan knows what the stored numbers mean
+    quant = value.type.quant
+    if quant is None and node.op == "quantize_linear":
+        known = node.const(2) is not None or not node.has(2)
+        quant = linear_quant(node, node.const(1), node.const(2)) if known else None
+    elif quant is None and place is not None and place.value in kept and not place.hows:
+        if array is None or array.dtype.kind in "iu":
+            array, quant = kept[place.value].array, place.value.type.quant  # the plan knows what stored numbers mean
     if not isinstance(array, np.ndarray) or array.size < 2:
         return None
     if quant is not None and array.dtype.kind in "iu":
@@ -182,7 +211,8 @@ def layers(
     """The values of two networks that belong together, in the order of A, and how far they differ.
 
     `wrong`: numbers of A's outputs that differ. Values that differ, but from which no such output is reached except
-    through values that agree, were no pair; with `rounded` only when they are unlike, as rounding errors fade.
+    through values that agree, were no pair; with `rounded` only when they are unlike, as rounding errors fade, and have
+    other names.
     """
     weights, chosen = _likeness(a[0], b[0])
     pairs = _aligned(weights, chosen)
@@ -191,7 +221,7 @@ def layers(
     kept = [
         pair
         for pair, each in zip(pairs, found, strict=True)
-        if each.ok or a[0][pair[0]].value in harmful or rounded and each.figures.cosine >= UNLIKE
+        if each.ok or a[0][pair[0]].value in harmful or rounded and (each.figures.cosine >= UNLIKE or each.a == each.b)
     ]
     return _beside(a, b, _with_equal(kept, weights, chosen), agrees)
 
@@ -252,7 +282,8 @@ def _since(
                 before.add(numbers[value])
             elif value in made and made[value] not in seen:
                 seen.add(made[value])
-                within[made[value].name] = None
+                if made[value].op not in LINEAR:
+                    within[made[value].name] = None
                 stack.append(made[value])
     within.pop(each.node.name, None)
     return tuple(reversed(within)), tuple(sorted(before))

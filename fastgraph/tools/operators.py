@@ -31,6 +31,8 @@ from .differences import difference, flip, magnitude
 
 SLACK = 10
 """Factor on the error allowed for a step: an operator's result may come from several steps."""
+STORES = "quantize_linear"
+"""ONNX's operator that stores reals as whole numbers of steps."""
 HALF = 4 * 2.0**-10
 """The same for float16: references round after each operator, kernels where a value is stored."""
 
@@ -41,7 +43,7 @@ class OperatorCheck:
 
     `became`: the plan's operators that compute it. `compared`: whether the plan has its result; an operator whose
     result is inside a kernel is checked with the first one after it that the plan has, whose `within` names it.
-    `error`, `allowed`: in the units of `StepCheck`.
+    `constant`: whether it is computed when the file is loaded. `error`, `allowed`: in the units of `StepCheck`.
     """
 
     name: str
@@ -52,6 +54,7 @@ class OperatorCheck:
     error: float
     allowed: float
     ok: bool
+    constant: bool = False
 
 
 class Margin(NamedTuple):
@@ -94,7 +97,7 @@ class Traced(NamedTuple):
         """The operators of the file that nodes of the plan were written for, where they are others; but for moves."""
         names, ops = {node.name for node in nodes if node.name}, {node.op for node in nodes}
         found = [node for node in self.graph.nodes if node.name in names and not OPS[node.op].moves]
-        return "" if {node.op for node in found} <= ops else ", ".join(f"{node.op} {node.name!r}" for node in found)
+        return "" if {node.op for node in found} <= ops else ", ".join(told(node.op, node.name) for node in found)
 
 
 @contextmanager
@@ -165,26 +168,47 @@ def _place(value: Value, notes: Notes, held: Mapping[Value, Value], plan: Execut
 def checks(found: Traced, kept: Mapping[Value, Kept]) -> list[OperatorCheck]:
     """Every operator compared with its reference. `kept`: the plan's values, right after their steps."""
     flips = {value: kept[place.value].flip for value, place in found.places.items() if place.value in kept}
-    held = {
-        value: array for value, place in found.places.items() if (array := as_in_file(value, place, kept)) is not None
-    }
+    held = in_file(found, kept)
+    results, fixed = [], constants(found.graph)
+    for node, made, margin in references(found.graph, held):
+        own = margin._replace(flip=margin.flip + sum(flips.get(v, 0.0) for v in node.outputs))
+        results.append(_check(node, made, held, own, found.became, node.out in fixed))
+    return results
+
+
+def in_file(found: Traced, kept: Mapping[Value, Kept]) -> dict[Value, Any]:
+    """The plan's contents of the values of the file that it has."""
+    arrays = {value: as_in_file(value, place, kept) for value, place in found.places.items()}
+    return {value: array for value, array in arrays.items() if array is not None}
+
+
+def references(graph: Graph, held: Mapping[Value, Any]) -> Iterator[tuple[Node, Sequence[Any], Margin]]:
+    """Each operator of the file, what its reference gives for values that are `held`, or else for what references
+    before it gave, and what that may differ by; nothing where an operand is unknown.
+    """
     now = dict(held)
     margins: dict[Value, Margin] = {}
-    reads = Counter(v for node in found.graph.nodes for v in operands(node))
-    results = []
-    for node in found.graph.nodes:
+    reads = Counter(v for node in graph.nodes for v in operands(node))
+    for node in graph.nodes:
         made, margin = _reference(node, now, margins)
-        own = margin._replace(flip=margin.flip + sum(flips.get(v, 0.0) for v in node.outputs))
-        results.append(_check(node, made, held, own, found.became))
+        yield node, made, margin
         for value, right in zip(node.outputs, made, strict=False):
             if value not in held:
                 now[value] = right
-                margins[value] = margin._replace(within=(*margin.within, f"{node.op} {node.name!r}"))
+                margins[value] = margin._replace(within=(*margin.within, told(node.op, node.name or node.out.name)))
         reads.subtract(operands(node))
         for read in operands(node):
             if read in margins and not reads[read]:
                 now.pop(read, None)
-    return results
+
+
+def constants(graph: Graph) -> set[Value]:
+    """The results of operators that follow from constants alone."""
+    found = set[Value]()
+    for node in graph.nodes:
+        if pure(node) and all(v is None or v.data is not None or v in found for v in operands(node)):
+            found.update(node.outputs)
+    return found
 
 
 def as_in_file(value: Value, place: Origin, kept: Mapping[Value, Kept]) -> Any:
@@ -216,27 +240,50 @@ def _reference(node: Node, now: Mapping[Value, Any], margins: Mapping[Value, Mar
         return made, Margin(size, flip(node, given, made[0]) + sum(m.flip for m in before), rounded, within)
 
 
+def tally(found: Sequence[OperatorCheck]) -> tuple[int, int, int, int]:
+    """How many operators are compared; have results within kernels, and so are compared with what follows; are
+    computed when the file is loaded; are not compared.
+    """
+    inside = {name for each in found if each.compared for name in each.within}
+    rest = [each for each in found if not each.compared]
+    within = sum(told(each.op, each.name) in inside and not each.constant for each in rest)
+    constant = sum(each.constant for each in rest)
+    return len(found) - len(rest), within, constant, len(rest) - within - constant
+
+
+def told(op: str, name: str) -> str:
+    """What an operator of the file is called."""
+    return f"{op} {name!r}"
+
+
 def _is_real(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind == "f"
 
 
 def _check(
-    node: Node, made: Sequence[Any], held: Mapping[Value, Any], margin: Margin, became: Mapping[str, str]
-) -> OperatorCheck:
+    node: Node, made: Sequence[Any], held: Mapping[Value, Any], margin: Margin, became: Mapping[str, str],
+    constant: bool,
+) -> OperatorCheck:  # fmt: skip
     """The check of the result that differs most."""
     pairs = [(v, held[v], right) for v, right in zip(node.outputs, made, strict=False) if v in held]
-    found = [_compared(node, mine, right, margin) for v, mine, right in pairs if _comparable(v, mine, right, margin)]
+    found = [
+        _compared(node, mine, right, margin) for v, mine, right in pairs if _comparable(node, v, mine, right, margin)
+    ]
     error, allowed = max(found, key=lambda each: each[0] - each[1], default=(0.0, 0.0))
     name = node.name or node.out.name
     parts = became.get(node.name, ""), margin.within
-    return OperatorCheck(name, node.op, *parts, bool(found), error, allowed, error <= allowed)
+    return OperatorCheck(name, node.op, *parts, bool(found), error, allowed, error <= allowed, constant)
 
 
-def _comparable(value: Value, mine: Any, right: Any, margin: Margin) -> bool:
-    """Not what has no kinds of numbers, nor what is decided by reals that are rounded otherwise in a kernel."""
+def _comparable(node: Node, value: Value, mine: Any, right: Any, margin: Margin) -> bool:
+    """Not what has no kinds of numbers, nor what is decided by reals that are rounded otherwise in a kernel, but for
+    the first step that stores these.
+    """
     if not isinstance(mine, np.ndarray) or not isinstance(right, np.ndarray):
         return False
-    return right.dtype.kind in "fc" or value.type.quant is not None or not margin.rounded
+    if right.dtype.kind in "fc" or value.type.quant is not None or not margin.rounded:
+        return True
+    return node.op == STORES and not any(name.startswith(f"{STORES} ") for name in margin.within)
 
 
 def _compared(node: Node, mine: np.ndarray, right: np.ndarray, margin: Margin) -> tuple[float, float]:

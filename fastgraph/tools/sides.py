@@ -18,6 +18,10 @@ from .engines import PEERS, Unavailable, peer
 from .pairing import Pair, Sizes, arranged
 
 Arrays = Mapping[str, np.ndarray]
+SPREAD = 8
+"""Standard deviations within the range that a network was calibrated for at an input, of numbers drawn for it: as in
+data few lie at its ends, where many would saturate the layers.
+"""
 
 
 class Side(NamedTuple):
@@ -167,8 +171,9 @@ def draw(one: Side, two: Side, inputs: Sequence[Pair], sizes: Sizes, fed: Arrays
             stored = to_real(theirs[pair.b], y.quantization)
             mine[pair.a] = arranged(stored, pair.way[::-1], sizes[pair.a, pair.b][0]).astype(x.dtype)
         elif (limits := _limits(one, pair.a) or _limits(two, pair.b)) and mine[pair.a].dtype.kind == "f":
-            rng = np.random.default_rng(seed)
-            mine[pair.a] = rng.uniform(*limits, mine[pair.a].shape).astype(mine[pair.a].dtype)
+            low, high = limits
+            drawn = np.random.default_rng(seed).normal((low + high) / 2, (high - low) / SPREAD, mine[pair.a].shape)
+            mine[pair.a] = drawn.clip(low, high).astype(mine[pair.a].dtype)
     return mine | dict(fed)
 
 

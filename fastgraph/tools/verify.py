@@ -30,7 +30,7 @@ from . import agreement
 from .differences import difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
-from .operators import Kept, OperatorCheck, Traced, checks, prepared
+from .operators import Kept, OperatorCheck, Traced, checks, prepared, tally
 
 
 @dataclass(frozen=True)
@@ -257,8 +257,7 @@ def text(report: Report, width: int = 100) -> str:
             for o in report.outputs
         ]
         lines += table(seen, (2, 3), width, {0: 16, 1: 18}, drop=(3,))
-    compared = sum(operator.compared for operator in report.operators)
-    lines += ["", f"{compared} of {counted(len(report.operators), 'operator')} of the file beside NumPy references"]
+    lines += ["", *_tallied(report.operators)]
     if report.first_operator is not None:
         lines += _told(report.first_operator, report)
     if report.first is not None:
@@ -270,6 +269,18 @@ def text(report: Report, width: int = 100) -> str:
         ]
     lines.append("All agree." if report.ok else "They differ.")
     return "\n".join(lines)
+
+
+def _tallied(operators: Sequence[OperatorCheck]) -> list[str]:
+    compared, within, constant, rest = tally(operators)
+    parts = [
+        f"{within} within kernels are part of these" if within else "",
+        f"{constant} of constants are folded" if constant else "",
+        f"{rest} unchecked: random, or rounded within kernels" if rest else "",
+    ]
+    others = ", ".join(part for part in parts if part)
+    head = f"{compared} of {len(operators)} operators of the file beside their NumPy references"
+    return [f"{head};", others] if others else [head]
 
 
 def _told(operator: OperatorCheck, report: Report) -> list[str]:

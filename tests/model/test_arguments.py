@@ -350,7 +350,7 @@ def test_garbage_is_refused_in_our_own_words(kind: str) -> None:
     model.reset_states()
 
 
-@pytest.mark.parametrize("option", ["precision", "isa", "plans", "function", "shapes"])
+@pytest.mark.parametrize("option", ["precision", "isa", "plans", "function", "shapes", "limits"])
 @pytest.mark.parametrize(
     "given", [np.zeros(0, np.float32), np.zeros((), "V3"), b"avx2"], ids=["empty", "void", "bytes"]
 )
@@ -360,7 +360,7 @@ def test_an_option_of_another_type_is_refused(option: str, given: Any) -> None:
 
 
 @settings(max_examples=150)
-@given(junk, st.sampled_from(["threads", "isa", "precision", "shapes", "function"]), junk)
+@given(junk, st.sampled_from(["threads", "isa", "precision", "shapes", "function", "limits"]), junk)
 def test_garbage_for_load_is_refused_in_our_own_words(source: Any, option: str, given: Any) -> None:
     tries(fg.load, source)
     if option != "threads" or not isinstance(given, int) or given < 9:

@@ -12,6 +12,7 @@ from threading import Barrier
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import fastgraph as fg
@@ -143,6 +144,30 @@ def test_a_file_that_changes_is_not_pickled(tmp_path: Path) -> None:
         pickle.loads(data)
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"net\.onnx"):
+        pickle.loads(data)
+
+
+def test_data_in_another_file_that_change_are_not_pickled(tmp_path: Path) -> None:
+    def write(weight: float) -> None:
+        net = Net()
+        net.output(net("MatMul", net.input("x", (1, 4)), net.const(np.full((4, 4), weight))))
+        (tmp_path / "net.data").unlink(missing_ok=True)
+        onnx.save(net.model(), path, save_as_external_data=True, size_threshold=0, location="net.data")
+
+    path, x = tmp_path / "net.onnx", np.ones((1, 4), np.float32)
+    write(1.0)
+    model = fg.load(path)
+    data = pickle.dumps(model)
+    (elsewhere := tmp_path / "link").symlink_to(tmp_path)
+    for each in (data, pickle.dumps(fg.load(elsewhere / "net.onnx"))):
+        assert pickle.loads(each)(x)[0, 0] == 4
+    write(2.0)
+    with pytest.raises(fg.FastgraphError, match=r"net\.onnx.*data beside it.*changed"):
+        pickle.dumps(model)
+    with pytest.raises(fg.FastgraphError, match=r"net\.onnx with net\.data.*not the file"):
+        pickle.loads(data)
+    (tmp_path / "net.data").unlink()
+    with pytest.raises(fg.FastgraphError, match=r"net\.data"):
         pickle.loads(data)
 
 

@@ -17,6 +17,7 @@ from fastgraph.kernels.isa.tiers import usable
 from fastgraph.objects import toolchain
 from fastgraph.ops import registry
 from fastgraph.runtime import executable, kept
+from fastgraph.saved.container import opened
 from tests.nets import Net
 
 IMAGE = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 1, 8, 8)
@@ -111,6 +112,26 @@ def test_a_damaged_program_is_made_again(cache: Path, damage: Any) -> None:
     place.write_bytes(damage(whole))
     same(first, fg.load(MODEL))
     assert place.read_bytes() == whole
+
+
+@pytest.mark.parametrize("section", ["weights", "tables", "interface", "code/executor", "directory"])
+def test_a_program_of_a_changed_bit_is_made_again(cache: Path, tmp_path: Path, section: str) -> None:
+    net, path = Net(), tmp_path / "net.onnx"
+    net.output(net("MatMul", net.input("x", (3, 256)), net.weight(256, 100)))
+    path.write_bytes(net.bytes())
+    x = np.ones((3, 256), np.float32)
+    expected = fg.load(path)(x).tobytes()
+    (place,) = cache.glob("*.fgm")
+    whole = place.read_bytes()
+    with place.open("rb") as file:
+        program = opened(file.fileno(), "net")
+    at, size, _ = program.sections.get(section, (0, 0, 0))
+    assert size or section == "directory"
+    for bit in range(0, 8 * size, max(2 * size, 1)) or [-8 * (program._start - 40)]:
+        spoilt = bytearray(whole)
+        spoilt[program._start + at + bit // 8] ^= 1 << bit % 8
+        place.write_bytes(spoilt)
+        assert fg.load(path)(x).tobytes() == expected and place.read_bytes() == whole
 
 
 def test_a_program_that_others_can_write_is_not_run(cache: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -132,6 +134,31 @@ def _entries(options, get):
     return get
 
 
+FOREIGN = {
+    "nothing": b"", "spaces": b"    ", "zeros": bytes(999), "a text": b"hello world\n",
+    "code": b"import os\nprint(1)\n",
+    "a web page": b"<!DOCTYPE html><html></html>", "JSON": b'{"a": 1}', "YAML": b"a: 1\nb: 2\n",
+    "a pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n",
+    "an image": b"\x89PNG\r\n\x1a\n" + bytes(99), "an archive": b"\x1f\x8b\x08" + bytes(99),
+    "a zip": b"PK\x03\x04" + bytes(99), "a pickle": b"\x80\x02}q\x00.", "HDF5": b"\x89HDF\r\n\x1a\n" + bytes(99),
+    "an array": b"\x93NUMPY\x01\x00v\x00" + bytes(50), "junk": np.random.default_rng(0).bytes(5000),
+    "half": ADD[: len(ADD) // 2], "all but a byte": ADD[:-1], "more": ADD + b"more",
+}  # fmt: skip
+"""What is no model, or not all of one."""
+
+
+def _opened(data: bytes, kept: bool = False) -> Call:
+    def call(ort, session):
+        if not kept:
+            return ort.InferenceSession(data)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "net.onnx"
+            path.write_bytes(data)
+            return ort.InferenceSession(path)
+
+    return call
+
+
 SESSIONS: dict[str, Call] = {
     "keywords": lambda ort, s: ort.InferenceSession(
         path_or_bytes=ADD, sess_options=ort.SessionOptions(), providers=["CPUExecutionProvider"],
@@ -145,6 +172,9 @@ SESSIONS: dict[str, Call] = {
     "no bytes": lambda ort, s: ort.InferenceSession(b""),
     "no model": lambda ort, s: ort.InferenceSession(b"no model at all" * 9),
     "cut short": lambda ort, s: ort.InferenceSession(ADD[: len(ADD) // 2]),
+    **{f"bytes of {kind}": _opened(data) for kind, data in FOREIGN.items()},
+    **{f"a file of {kind}": _opened(data, kept=True) for kind, data in FOREIGN.items()},
+    "no path": lambda ort, s: ort.InferenceSession(""),
     "a folder": lambda ort, s: ort.InferenceSession("/"),
     "a number": lambda ort, s: ort.InferenceSession(3),
     "a bytearray": lambda ort, s: ort.InferenceSession(bytearray(ADD)),

@@ -21,6 +21,7 @@ import fastgraph.onnxruntime as ort
 from fastgraph.demo import MODEL, held_out
 from fastgraph.onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, ModelLoadCanceled
 from fastgraph.onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as Lacking
+from fastgraph.onnxruntime.profile import Profile
 from tests.porting.calls import ADD, X, network
 
 
@@ -166,6 +167,11 @@ def test_a_profile_is_a_trace_of_the_runs(tmp_path):
     assert [event["name"] for event in events] == ["model_loading", *3 * ["model_run"]]
     assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
     assert session.end_profiling() == ""
+
+
+def test_each_profile_has_a_file_of_its_own(tmp_path):
+    profiles = [Profile(str(tmp_path / "mine")) for _ in range(20)]
+    assert len({profile.write() for profile in profiles}) == len(list(tmp_path.iterdir())) == 20
 
 
 def test_threads_may_share_a_session():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +73,30 @@ def test_each_way_to_quantize(tmp_path: Path, options: dict[str, Any]) -> None:
     found = quantize(network(tmp_path), pictures(20), tmp_path / "out.onnx", seconds=0, **options)
     least = 12 if options.get("method") == "entropy" or options.get("weights") == 4 else 24
     assert found.snr > least and not found.left
-    if not options.get("dynamic"):  # whose sums of u8 and s8 onnxruntime saturates on CPUs without VNNI
-        assert found.onnxruntime is not None and found.onnxruntime > 30
-        (x,) = pictures(1)
-        (theirs,) = onnxruntime.InferenceSession(tmp_path / "out.onnx").run(None, {"x": x})
-        ours = fg.load(tmp_path / "out.onnx")(x)
-        assert np.abs(ours - theirs).max() < 0.03 * np.abs(theirs).max()
+    assert found.onnxruntime is not None and found.onnxruntime > 30
+    (x,) = pictures(1)
+    (theirs,) = onnxruntime.InferenceSession(tmp_path / "out.onnx").run(None, {"x": x})
+    ours = fg.load(tmp_path / "out.onnx")(x)
+    assert np.abs(ours - theirs).max() < 0.03 * np.abs(theirs).max()
     kinds = operators(tmp_path / "out.onnx")
-    assert "BatchNormalization" not in kinds or options.get("dynamic")
+    assert "BatchNormalization" not in kinds
     assert ("QuantizeLinear" in kinds) == (not options.get("weights") and not options.get("dynamic"))
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_layers_that_round_in_each_run_are_exact_in_onnxruntime(tmp_path: Path, per_channel: bool, caplog: Any) -> None:
+    """Its sums of uint8 and int8 saturate on CPUs without VNNI. Of what the tool says, its advice is kept back."""
+    net = Net(seed=2)
+    x = net.input("x", (1, 16, 64))
+    y = net("Relu", net("Add", net("MatMul", x, net.weight(64, 128)), net.weight(128)))
+    net.output(net("Add", x, net("MatMul", y, net.weight(128, 64))))
+    (tmp_path / "net.onnx").write_bytes(net.bytes())
+    data = pictures(6, (1, 16, 64))
+    found = quantize(tmp_path / "net.onnx", data, tmp_path / "out.onnx", seconds=0, dynamic=True,
+                     per_channel=per_channel)  # fmt: skip
+    assert found.snr > 35 and found.onnxruntime is not None and found.onnxruntime > 100
+    assert {node.op for node in fg.load(tmp_path / "out.onnx").plan.graph.nodes} == {"dynamic_dense"}
+    assert not caplog.records and not logging.getLogger().filters
 
 
 def test_the_samples_decide_the_ranges(tmp_path: Path) -> None:
@@ -93,20 +109,28 @@ def test_the_samples_decide_the_ranges(tmp_path: Path) -> None:
     np.testing.assert_allclose(scales[1], 10 * scales[0], rtol=1e-5)
 
 
-def test_bias_correction_moves_the_mean_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("op", ["Conv", "MatMul", "Gemm"])
+def test_bias_correction_moves_the_mean_back(tmp_path: Path, op: str) -> None:
     """With weights rounded coarsely, one scale a layer, the mean of a channel is nearer to the float one's."""
     net = Net(seed=3)
-    weights = np.random.default_rng(0).uniform(-0.02, 0.02, (6, 8, 1, 1)).astype(np.float32)
+    weights = np.random.default_rng(0).uniform(-0.02, 0.02, (6, 8)).astype(np.float32)
     weights[0, 0] = 3.0
-    net.output(net("Conv", net.input("x", (1, 8, 12, 12)), net.const(weights)))
+    if op == "Conv":
+        shape, axes = (1, 8, 12, 12), (0, 2, 3)
+        net.output(net(op, net.input("x", shape), net.const(weights.reshape(6, 8, 1, 1))))
+    else:
+        shape, axes = ((1, 12, 8), (0, 1)) if op == "MatMul" else ((12, 8), (0,))
+        y = net(op, net.input("x", shape), net.const(weights.T))
+        net.output(net("Add", net.const(np.zeros((1, 6), np.float32)), y) if op == "MatMul" else y)
     (tmp_path / "net.onnx").write_bytes(net.bytes())
-    data, gaps = [np.abs(x) + 1 for x in pictures(12)], []
-    wanted = np.mean([fg.load(tmp_path / "net.onnx")(x).mean(axis=(0, 2, 3)) for x in data], axis=0)
+    data, gaps = [np.abs(x) + 1 for x in pictures(12, shape)], []
+    wanted = np.mean([fg.load(tmp_path / "net.onnx")(x).mean(axis=axes) for x in data], axis=0)
     for correction in (False, True):
-        quantize(tmp_path / "net.onnx", data, tmp_path / "out.onnx", seconds=0, per_channel=False,
-                 bias_correction=correction)  # fmt: skip
+        found = quantize(tmp_path / "net.onnx", data, tmp_path / "out.onnx", seconds=0, per_channel=False,
+                         bias_correction=correction)  # fmt: skip
+        assert ("1 biases corrected" in found.method) == correction
         model = fg.load(tmp_path / "out.onnx")
-        gaps.append(np.abs(np.mean([model(x).mean(axis=(0, 2, 3)) for x in data], axis=0) - wanted)[1:].max())
+        gaps.append(np.abs(np.mean([model(x).mean(axis=axes) for x in data], axis=0) - wanted)[1:].max())
     assert gaps[1] < 0.5 * gaps[0]
 
 

@@ -59,6 +59,19 @@ def test_open_shapes(threads: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(made.output(made.outputs[0].name), model(ones(3, 8)))
 
 
+def test_plans_beside_those_of_the_file_are_within_the_limits_of_the_load(tmp_path: Path) -> None:
+    net, path = Net(), tmp_path / "net.fgm"
+    net.output(net("Relu", net("MatMul", net.input("x", ("n", 8)), net.weight(8, 16))))
+    model = net.load()
+    model.resize({"x": (2, 8)})
+    model.save(path)
+    model = fg.load(path, limits=fg.Limits(nodes=1))
+    assert model(np.ones((2, 8), np.float32)).shape == (2, 16) and model.graph.limits.nodes == 1
+    with pytest.raises(fg.FastgraphError, match=r"net\.fgm.*more operators and operands.*limits="):
+        model(np.ones((3, 8), np.float32))
+    assert fg.load(path)(np.ones((3, 8), np.float32)).shape == (3, 16)
+
+
 def test_a_model_of_the_shapes_that_a_load_says(tmp_path: Path) -> None:
     model = opened().load()
     again(model, tmp_path, shapes=[{"x": (3, 8)}, {"x": (5, 8)}])

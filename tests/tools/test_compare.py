@@ -11,8 +11,9 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.cli import main
-from fastgraph.demo import MODEL
+from fastgraph.demo import MODEL, held_out
 from fastgraph.errors import InputError
+from fastgraph.quantize import quantize
 from fastgraph.tools import drift, pairing
 from fastgraph.tools.compare import Comparison, Limits, as_json, compare
 from tests.circle.write import Model as Tflite
@@ -355,3 +356,32 @@ def test_a_network_that_rounds_its_input_is_fed_what_it_can_take(tmp_path: Path)
 def test_an_engine_that_there_is_not() -> None:
     with pytest.raises(InputError, match="onnxrutime: there is no such file; the engines are onnxruntime"):
         fg.compare(MODEL, "onnxrutime")
+
+
+def test_every_layer_of_a_network_has_its_partner_on_integers(tmp_path: Path) -> None:
+    """Also those whose values exist only within kernels of the float network, and those that drift."""
+    net = Net(seed=3)
+    x = net.input("x", (1, 4, 12, 12))
+    for _ in range(3):
+        y = net("Clip", net("Conv", x, net.weight(24, 4, 1, 1)), net.const(0.0), net.const(6.0))
+        y = net("Relu", net("Conv", y, net.weight(24, 1, 3, 3), pads=[1] * 4, group=24))
+        x = net("Add", x, net("Conv", y, net.weight(4, 24, 1, 1)))
+    net.output(net("Gemm", net("Flatten", net("GlobalAveragePool", x)), net.weight(4, 4), net.weight(4)))
+    path, made = tmp_path / "net.onnx", tmp_path / "net.int8.onnx"
+    path.write_bytes(net.bytes())
+    rng = np.random.default_rng(0)
+    samples = [rng.uniform(-2, 2, (1, 4, 12, 12)).astype(np.float32) for _ in range(8)]
+    quantize(path, samples, made, seconds=0)
+    found = compare(path, made, inside=True)
+    clamped = {name for node in net.nodes if node.op_type in ("Clip", "Relu") for name in node.input}
+    stored = [node.output[0] for node in net.nodes if node.output[0] not in clamped]
+    assert found.ok and [layer.a for layer in found.layers] == stored
+    assert all(20 < layer.figures.snr < 80 for layer in found.layers)
+    assert all("quantize" not in f"{layer.op_b} {layer.within}" for layer in found.layers)
+
+
+def test_digits_on_integers(tmp_path: Path) -> None:
+    images, _ = held_out()
+    quantize(MODEL, list(images[:40]), tmp_path / "digits.onnx", seconds=0)
+    found = compare(MODEL, tmp_path / "digits.onnx", {"image": images[50]}, inside=True)
+    assert found.ok and len(found.layers) == 14 and found.first is None

@@ -50,7 +50,10 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
         (Usage(0.02, 0.005, 0.0, 0, 0, 9), False),  # it waited of its own will
         (Usage(0.02, 0.005, 0.001, 0, 1, 9), True),
         (Usage(0.02, 0.039, 0.0001, 0, 2, 40), False),  # two threads
-        (Usage(0.02, 0.025, 0.015, 0, 4, 0), True),  # two threads on one CPU
+        (Usage(0.02, 0.025, 0.015, 0, 4, 0, cpus=2), True),  # two threads, and another program on one of their CPUs
+        (Usage(0.02, 0.0399, 0.018, 0, 9, 9, cpus=2), False),  # three threads, which have both CPUs
+        (Usage(0.02, 0.0199, 0.015, 0, 9, 9), False),  # two, which have one
+        (Usage(0.02, 0.015, 0.015, 0, 9, 9), True),  # two, and another program
         (Usage(0.02, 0.02, 0.0, 0.01, 0, 0), True),
     ],
 )
@@ -166,6 +169,29 @@ def test_the_digits_are_timed_by_quiet_passes(capsys: Any, script: Script) -> No
     script(chain([BUSY] * 7, repeat(QUIET)))
     assert main(["digits"]) == 0
     assert "the latency means little: 7 of 9 rounds" in capsys.readouterr().out
+
+
+def test_threads_of_one_engine_are_at_rest_before_the_next(monkeypatch: Any) -> None:
+    """onnxruntime's spin for longer than a burst takes."""
+    spins, slept, calls = [0], [0], list[str]()
+
+    def of_others() -> float:
+        return sum(spins)
+
+    def sleep(seconds: float) -> None:
+        slept[0] += 1
+        if slept[0] % 3:
+            spins.append(1)  # twice it still runs
+
+    monkeypatch.setattr(rounds, "of_others", of_others)
+    monkeypatch.setattr(rounds, "sleep", sleep)
+    pool = Engine("pool", "", lambda: (calls.append(f"pool after {slept[0]}"), spins.append(1)), lambda: [])
+    alone = Engine("alone", "", lambda: calls.append(f"alone after {slept[0]}"), lambda: [])
+    rounds._round([pool, alone], [1, 1], 0)
+    assert calls == ["pool after 0"] * 2 + ["alone after 3"] * 2 and slept == [3]
+    monkeypatch.setattr(rounds, "SPINS", 0)
+    rounds._round([pool, alone], [1, 1], 0)
+    assert slept == [3], "it ends where threads never come to rest"
 
 
 @pytest.mark.slow

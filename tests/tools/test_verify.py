@@ -19,6 +19,7 @@ from fastgraph.extras import doubles
 from fastgraph.freedoms import thresholds
 from fastgraph.ir import Graph, Node, State, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
+from fastgraph.passes import explicit_quantization
 from fastgraph.passes.decompositions import rare_functions
 from fastgraph.plan.lower.registry import LOWERINGS, Lowering
 from fastgraph.runtime import stepwise
@@ -26,8 +27,10 @@ from fastgraph.runtime.model import Model
 from fastgraph.tools import verify
 from fastgraph.tools.agreement import HYBRID_TOLERANCE
 from fastgraph.tools.engines import Unavailable
+from fastgraph.tools.operators import tally
 from tests.circle.write import Model as Tflite
 from tests.nets import F32, I64, Net, feeds_for
+from tests.quantized_blocks import QDQ
 from tests.random_nets import Case, examples, networks
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "models"
@@ -119,6 +122,8 @@ def rounded() -> Net:
     return net
 
 
+UNCHECKED = {"qdq_residual": 6, "qdq_functions": 12}
+"""Operators of QDQ blocks whose kernels round more than once."""
 KINDS = ("mixed", "summands", "banded", "summing", "late", "quantized", "two threads")
 
 
@@ -250,6 +255,33 @@ def test_operators_of_bytes_are_compared() -> None:
     """Activations inside are unsigned, and compared as the file has them."""
     report = fg.verify(fg.load(quantized(), threads=1))
     assert report.ok and [o.op for o in report.operators if not o.compared] == []
+
+
+@pytest.mark.parametrize("name", sorted(QDQ))
+def test_every_operator_of_a_quantized_file_is_checked_or_said_not_to_be(name: str) -> None:
+    """Layers on integers are compared with the operators that they were made of, up to where their result is stored."""
+    net = Net()
+    QDQ[name](net)
+    report = fg.verify(net.load())
+    compared, within, constant, rest = tally(report.operators)
+    assert report.ok and compared and compared + within + constant + rest == len(report.operators)
+    assert f"{compared} of {len(report.operators)} operators" in str(report)
+    assert rest == UNCHECKED.get(name, 0)
+
+
+def test_a_wrong_layer_on_integers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step differs where the rule that makes layers of integers takes another scale for what they store."""
+    net = Net()
+    QDQ["qdq_conv_relu"](net)
+    real = explicit_quantization.linear_quant
+
+    def twice(node: Node, scale: Any, zero: Any) -> Any:
+        return real(node, scale * 2 if node.op == "quantize_linear" and scale > 0.03 else scale, zero)
+
+    monkeypatch.setattr(explicit_quantization, "linear_quant", twice)
+    report = fg.verify(net.load())
+    assert report.first is None and [o.op for o in report.operators if not o.ok] == ["quantize_linear"]
+    assert any(name.startswith("conv ") for name in report.first_operator.within)  # type: ignore[union-attr]
 
 
 def test_wrong_weights_are_named() -> None:

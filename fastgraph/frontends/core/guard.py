@@ -36,5 +36,5 @@ def guarded(read: Callable[[], Graph], source: str | os.PathLike[str] | bytes, n
                 f"{where}: it is damaged in a way that its reader does not expect ({type(error).__name__}: {error}); "
                 "check that it was written and copied completely; if other programs can read it, report it"
             ) from error
-        graph.limits, graph.stored = budget.limits, budget.stored
+        graph.limits, graph.stored, graph.beside = budget.limits, budget.stored, budget.beside
         return graph

@@ -34,7 +34,8 @@ def read_external(tensor: Message, size: int, folder: str | None, where: str) ->
         )
     try:
         with opened(path, where) as file:
-            held = size_of(file)
+            held, status = size_of(file), os.fstat(file.fileno())
+            current().beside[os.fspath(path)] = status.st_size, status.st_mtime_ns
             if offset + size > held:
                 raise ModelError(
                     f"{where}: expected {size} bytes at offset {offset} of {location!r}, which has only "

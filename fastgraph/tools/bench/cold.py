@@ -172,7 +172,9 @@ def start(way: Way, fed: Fed, package: Path | None = None) -> Start:
     found = json.loads(done.stdout.splitlines()[-1])
     moments = [begun, *found["moments"]]
     cpu, queued, forced, willing = found["usage"]
-    usage = disturbance.Usage(moments[-1] - begun, cpu, queued, disturbance.now().stolen - stolen, forced, willing)
+    after = disturbance.now()
+    wall = moments[-1] - begun
+    usage = disturbance.Usage(wall, cpu, queued, after.stolen - stolen, forced, willing, after.cpus)
     peak, bare = found["peak"], found["bare"]
     return Start(
         tuple(b - a for a, b in zip(moments, moments[1:], strict=False)),

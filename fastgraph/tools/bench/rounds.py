@@ -1,8 +1,10 @@
 """Measures engines: interleaved on one core, with the same inputs.
 
 In each round every engine has a burst: one call that is not timed, then calls that are. In a burst the caches hold one
-engine's data, as in a program that runs it alone; the order rotates from round to round. Drift of the machine affects
-all engines, so the ratio of two is the median of the rounds' ratios. Disturbed rounds are dropped: see `disturbance`.
+engine's data, as in a program that runs it alone; the order rotates from round to round. A burst begins when the
+threads of the one before are at rest: pools spin for a while after a call, onnxruntime's for 60 ms. Drift of the
+machine affects all engines, so the ratio of two is the median of the rounds' ratios. Disturbed rounds are dropped: see
+`disturbance`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time, sleep, thread_time
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -27,6 +29,10 @@ BURST_SECONDS = 0.02
 MOST_CALLS = 10_000
 MIN_ROUNDS = 5
 """Undisturbed rounds that a ratio needs."""
+SPINS = 1.0
+"""Seconds to wait for an engine's threads to come to rest, at most."""
+TICK = 0.012
+"""Seconds in which every system counts the CPU time of a thread that runs elsewhere: some do so 100 times a second."""
 PATIENCE = 2
 """Multiple of the requested time or rounds after which to stop waiting for undisturbed rounds."""
 
@@ -100,7 +106,9 @@ def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None
     """
     for engine in engines:
         _warm(engine, warmup)
+    others = of_others()
     lengths, folders = [_length(engine) for engine in engines], energy.packages()
+    rest(others)
     kept, shares, report = repeated(lambda turn: _round(engines, lengths, turn, folders), seconds, rounds)
     return Measured(
         [list(bursts) for bursts in zip(*(each.bursts for each in kept), strict=True)],
@@ -140,11 +148,25 @@ def _round(engines: Sequence[Engine], lengths: Sequence[int], turn: int, folders
     found = {}
     for k in range(len(engines)):
         i = (k + turn) % len(engines)
-        read, before = energy.reading(folders), disturbance.now()
+        others, read, before = of_others(), energy.reading(folders), disturbance.now()
         burst = _burst(engines[i], lengths[i])
         used = disturbance.now() - before
         found[i] = burst, used, energy.joules(folders, read, energy.reading(folders))
+        rest(others)
     return Round(*zip(*(found[i] for i in range(len(engines))), strict=True))
+
+
+def of_others() -> float:
+    """CPU seconds that other threads of this process have had."""
+    return process_time() - thread_time()
+
+
+def rest(before: float) -> None:
+    """Wait until the other threads of this process are at rest, if they ran since `of_others` was `before`."""
+    end = perf_counter() + SPINS
+    while (now := of_others()) - before > 1e-4 and perf_counter() < end:
+        before = now
+        sleep(TICK)
 
 
 def _length(engine: Engine) -> int:

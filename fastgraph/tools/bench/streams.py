@@ -23,7 +23,7 @@ from ...errors import InputError
 from ..agreement import HYBRID_TOLERANCE, TOLERANCE, compared, is_hybrid
 from ..engines import STREAMS, Engine, Feeds, Unavailable, fastgraph_streams, tried
 from .figures import latency, median_interval
-from .rounds import pinned, repeated
+from .rounds import of_others, pinned, repeated, rest
 
 WINDOW = 0.25
 """Seconds that an engine's streams run in a round."""
@@ -105,10 +105,11 @@ def _round(teams: Sequence[Sequence[Engine]], crew: Crew, turn: int) -> Round:
     for k in range(len(teams)):
         i = (k + turn) % len(teams)
         barrier = Barrier(len(crew))
-        before = disturbance.now()
+        others, before = of_others(), disturbance.now()
         runs = [pool.submit(_stream, each.call, barrier) for pool, each in zip(crew, teams[i], strict=True)]
         calls = [run.result() for run in runs]
         used = disturbance.now() - before
+        rest(others)
         found[i] = np.concatenate(calls), sum(len(each) / each.sum() for each in calls), used
     return Round(*zip(*(found[i] for i in range(len(teams))), strict=True))
 
