@@ -80,7 +80,11 @@ def append(path: str | os.PathLike[str], records: Sequence[Mapping[str, Any]]) -
 
 
 def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The records of a file, oldest first. InputError, with the line's number, for what is none."""
+    """The records of a file, oldest first. InputError, with the line's number, for what is none, and for devices, which
+    may have no end.
+    """
+    if Path(path).exists() and not Path(path).is_file():
+        raise InputError(f"{path}: expected a file of lines that fastgraph bench --history wrote, found none")
     found = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():

@@ -67,6 +67,11 @@ def test_noisy_runs_do_not_count() -> None:
     assert "slower: +20%" in history.text(runs) and "noisy" in history.text(runs)
 
 
+def test_a_device_is_no_history() -> None:
+    with pytest.raises(InputError, match="/dev/zero: expected a file"):
+        history.read("/dev/zero")
+
+
 def test_a_file_is_added_to(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "speed.jsonl"
