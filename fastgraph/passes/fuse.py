@@ -30,7 +30,11 @@ F32 = np.dtype(np.float32)
 
 def fuse(graph: Graph) -> bool:
     """Given ``y = relu(add(mul(conv(x, w), s), t))``; result ``y = conv(x, w * s, t) {chain=((relu, 0),)}``."""
-    return any([sweep(graph, phase) for phase in ("pads", "factors", "chains", "last_chains")])
+    changed = any([sweep(graph, phase) for phase in ("pads", "factors")])
+    if sweep(graph, "branches"):
+        changed = True
+        sweep(graph, "factors")
+    return any([sweep(graph, phase) for phase in ("chains", "last_chains")]) or changed
 
 
 # -- constants into weights

@@ -7,6 +7,9 @@ CATALOG = {
     "attention": {
         "passes.attention.attention_of_products": "matmul",
     },
+    "branches": {
+        "passes.branches.parallel_convolutions": "add",
+    },
     "canonical": {
         "passes.canonicalize.spatial_axes": "*",
         "passes.canonicalize.strided_slice": "strided_slice",

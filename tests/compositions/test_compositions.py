@@ -77,6 +77,7 @@ UNREACHED = {
     "lowering custom.custom(custom)": "model/test_custom_ops.py",  # operators that users register
     "kernel amx_conv": "kernels/test_amx.py",
     "lowering exact.exact(erf)": "extras/test_doubles.py",
+    "rule branches.parallel_convolutions": "passes/test_branches.py",
     "rule disguises.swiglu": "extras/test_doubles.py",
     "rule element_types.scattered_bools": "plan/test_element_types.py",
     "rule lstm_sequence.lstm_sequence": "extras/test_lstm_sequence.py",
