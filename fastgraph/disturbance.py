@@ -36,9 +36,9 @@ QUEUES = Path("/proc/self/schedstat").is_file()
 
 @dataclass(frozen=True)
 class Usage:
-    """Resources of this process at a moment, or, as a difference, between two: seconds of wall and CPU time, `queued`
-    seconds in which its threads were ready but not running, `stolen` seconds of its CPUs; involuntary and voluntary
-    context switches. `cpus`: how many it may use.
+    """Resources of this process at a moment, or, as a difference, between two: seconds of wall time, and of CPU time,
+    with that of children that ended; `queued` seconds in which its threads were ready but not running, `stolen` seconds
+    of its CPUs; involuntary and voluntary context switches. `cpus`: how many it may use.
     """
 
     wall: float
@@ -68,8 +68,9 @@ def now() -> Usage:
     if not WATCHED:
         return Usage(wall := perf_counter(), wall, 0.0, 0.0, 0, 0)
     queued, stolen = _queued_seconds(), _stolen_seconds()
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return Usage(perf_counter(), process_time(), queued, stolen, used.ru_nivcsw, used.ru_nvcsw, cpus())
+    used, ended = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = process_time() + ended.ru_utime + ended.ru_stime
+    return Usage(perf_counter(), cpu, queued, stolen, used.ru_nivcsw, used.ru_nvcsw, cpus())
 
 
 def cpus() -> int:

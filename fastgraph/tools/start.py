@@ -8,7 +8,7 @@ engine, before all is measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 Feeds = Mapping[str, Any]
@@ -109,6 +109,7 @@ def main(engine: str, path: str, folder: str, threads: str, isa: str, function: 
     moments.append(perf_counter())
     call()
     moments.append(perf_counter())
+    spent = process_time()
 
     import sys
 
@@ -118,7 +119,7 @@ def main(engine: str, path: str, folder: str, threads: str, isa: str, function: 
     from fastgraph import disturbance
 
     used = disturbance.now()
-    usage = [used.cpu, used.queued, used.forced, used.willing]
+    usage = [used.cpu - process_time() + spent, used.queued, used.forced, used.willing]
     print(json.dumps({"moments": moments, "bare": bare, "peak": peak, "usage": usage, "modules": modules}))
 
 

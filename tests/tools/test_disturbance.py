@@ -162,6 +162,15 @@ def test_waiting_is_counted_where_it_can_be(monkeypatch: Any, tmp_path: Path) ->
     assert disturbance.now().queued == disturbance.now().stolen == 0.0
 
 
+@pytest.mark.skipif(not disturbance.WATCHED, reason="this system does not count CPU time precisely")
+def test_time_of_its_own_children_is_not_lost() -> None:
+    """OpenVINO starts one while it loads."""
+    before = disturbance.now()
+    subprocess.run([sys.executable, "-c", "sum(range(3 * 10**6))"], check=True)
+    used = disturbance.now() - before
+    assert used.cpu > 0.01 and used.cpus == disturbance.cpus()
+
+
 def test_the_digits_are_timed_by_quiet_passes(capsys: Any, script: Script) -> None:
     script(chain([BUSY] * 6, repeat(QUIET)))
     assert main(["digits", "--json"]) == 0
