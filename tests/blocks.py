@@ -74,6 +74,14 @@ def inverted_residual(net: Net) -> None:
 
 
 @block
+def branches_of_training(net: Net) -> None:
+    """RepVGG's three."""
+    x = net("Relu", conv(net, image(net), 16, 16))
+    wide, narrow = (norm(net, conv(net, x, 16, 16, kernel, False), 16) for kernel in (3, 1))
+    net.output(net("Relu", net("Add", net("Add", wide, narrow), norm(net, x, 16))))
+
+
+@block
 def squeeze_excite(net: Net) -> None:
     x = net("Sigmoid", conv(net, image(net), 16, 16))
     gate = net("Relu", conv(net, net("GlobalAveragePool", x), 16, 12, 1))

@@ -77,6 +77,8 @@ def _convolution(node: Node) -> Branch | None:
         return None
     bias = np.zeros(w.data.shape[0], F32) if b is None or b.data is None else b.data
     a = node.attrs
+    if a.get("auto_pad", "NOTSET") != "NOTSET":
+        return None
     return Branch(x, w.data, bias, a["groups"], a["strides"], a["dilations"], a["pads"], (node,))
 
 

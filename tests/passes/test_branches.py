@@ -102,7 +102,7 @@ def test_random_sums(first: int) -> None:
             apart = net.load(isa="generic")
         assert_close(found, list(apart.run(feeds).values()), 1e-4, f"seed {seed}")
         fewer += convolutions(model) < convolutions(apart)
-    assert fewer > 10
+    assert fewer > 5
 
 
 def test_a_branch_that_somebody_else_reads_stays() -> None:
