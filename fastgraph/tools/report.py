@@ -14,8 +14,8 @@ from ..runtime.executable import Executable
 from ..runtime.picture import arena_svg
 from ..svg import Dot, bars, color, distributions, roofline
 from ..text import bytes_text, counted, shorten
-from .bench.environment import facts
 from .drawing import graph_svg
+from .environment import facts
 from .limits import Limits, limits
 from .profile import by_operator, total
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.tools.bench import energy, environment, figures
+from fastgraph.tools import environment
+from fastgraph.tools.bench import energy, figures
 from fastgraph.tools.bench.sheet import sheet
 from fastgraph.tools.bench.text import digits, text
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..environment import invocation, machine
 from .cold import cold_start
 from .comparison import NotMeasurable, agrees, compare, geomean, refuse
-from .environment import invocation, machine
 from .rounds import measure, pinned
 from .sheet import sheet
 from .streams import throughput

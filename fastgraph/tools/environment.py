@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ...kernels.isa.tiers import usable
-from ...text import bytes_text
+from ..kernels.isa.tiers import usable
+from ..text import bytes_text
 
 SYSTEM = Path("/sys/devices/system/cpu")
 PACKAGES = ("numpy", "numba", "llvmlite", "onnxruntime", "openvino", "ai-edge-litert")
