@@ -69,14 +69,15 @@ class Tail:
         assert self._rest is not None
         shapes = {v.name: a.shape for v, a in feeds.items() if v.type.dtype is not None}
         key = tuple(shapes.values())
-        if key not in self._cheap:
+        found = self._cheap.get(key)
+        if found is None:
             graph = copy(self._rest)
             with guarded(graph):
                 specialize(graph, shapes)
-            self._cheap[key] = cheap_on_host(graph)
+            found = self._cheap[key] = cheap_on_host(graph)
             if len(self._cheap) > MOST_SHAPES:
                 self._cheap.popitem(last=False)
-        return self._cheap[key]
+        return found
 
 
 def _evaluated(graph: Graph, known: Mapping[Value, Any]) -> dict[Value, Any]:

@@ -1,0 +1,47 @@
+"""bench/sweep.py: its layers are networks that all engines read alike, and its figures are those of its lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from bench.sweep import KINDS, Layer, drawn, summary
+from tests.nets import assert_close, by_onnxruntime, feeds_for
+
+PRECISIONS = [
+    (kind, p) for kind, (_, _, has_int8) in KINDS.items() for p in (("f32", "int8") if has_int8 else ("f32",))
+]
+
+
+def small(kind: str, precision: str) -> Layer:
+    """The cheapest of twenty layers."""
+    return min((drawn(seed, kind, precision) for seed in range(20)), key=lambda layer: layer.macs)
+
+
+@pytest.mark.parametrize(("kind", "precision"), PRECISIONS)
+def test_layers_are_the_same_for_all(kind: str, precision: str) -> None:
+    layer = small(kind, precision)
+    assert layer.kind == f"{kind} {precision}"
+    source = layer.build()
+    model = fg.load(source, isa="numpy")
+    feeds = feeds_for(model)
+    # a step of 8 bits, 0.03, may come out the other way
+    allowed = 0.07 if precision == "int8" else 1e-4
+    for found, wanted in zip(model.run(feeds).values(), by_onnxruntime(source, feeds), strict=True):
+        if precision == "f32":
+            assert_close([found], [wanted])
+        assert np.abs(found - wanted).max() <= allowed * max(1, np.abs(wanted).max())
+
+
+def row(ratio: float | None, noisy: bool = False) -> dict[str, Any]:
+    return {"kind": "dense f32", "layer": f"of {ratio}", "ms": 1.0, "gmacs": 2.0, "ratio": ratio, "fastest": "openvino",
+            "disagrees": False, "noisy": noisy}  # fmt: skip
+
+
+def test_means_are_geometric_and_the_worst_first() -> None:
+    text = summary([row(0.5), row(2.0), row(None), row(9.0, noisy=True)])
+    assert "  1.00   2.00    1     2  all" in text and "of 9.0" not in text
+    assert text.index("of 2.0") < text.index("of 0.5")
