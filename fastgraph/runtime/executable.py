@@ -24,6 +24,7 @@ from .memory import Memory, arena_bytes, place_constants
 from .runnable import ConstantMemory, Feed, Runnable
 
 if TYPE_CHECKING:
+    from .model import Model
     from .tail import Part, Tail
 
 PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
@@ -136,9 +137,7 @@ class Executable(Runnable):
             return super().results()
         if self._result_bytes >= LARGE:
             self._find_room()
-        ready = {value: self.memory.held(held) for value, held in self._made.items()}
-        ready.update((value, self.memory.held(value)) for value in self._loose)
-        ready.update((value, self._cut(held, extents)) for value, held, extents in self._bounded)
+        ready = self._ready()
         if self._tail is not None:
             with np.errstate(all="ignore"), fed(self.graph):
                 ready.update(self._tail.run(ready))
@@ -147,6 +146,20 @@ class Executable(Runnable):
             news = [(state, np.array(ready[final])) for state, final in self._late]
             list(starmap(np.copyto, news))  # no signal's handler is called in between
         return results
+
+    def _ready(self) -> dict[Value, Any]:
+        """What the program made, for results and the tail."""
+        ready = {value: self.memory.held(held) for value, held in self._made.items()}
+        ready.update((value, self.memory.held(value)) for value in self._loose)
+        ready.update((value, self._cut(held, extents)) for value, held, extents in self._bounded)
+        return ready
+
+    def part(self) -> tuple[Model, dict[str, Any]] | None:
+        """After a run, the model that computes the tail, with what it is fed; None where there is none."""
+        if self._tail is None:
+            return None
+        with np.errstate(all="ignore"), fed(self.graph):
+            return self._tail.part(self._ready())
 
     def _cut(self, value: Value, extents: Sequence[tuple[int, Value]]) -> np.ndarray:
         """A bounded value, cut to its extents in this run."""

@@ -581,9 +581,9 @@ class Model:
         return str(value.type if port is None or port.kind is None else port.kind)
 
 
-def _part(graph: Graph, tier: Tier, threads: int, shared: Shared | None) -> Callable[..., dict[str, np.ndarray]]:
-    """The run of a model of a part of a plan, as `tail.Part`."""
-    return Model(graph, tier, threads, PARTS, part_of=shared).run
+def _part(graph: Graph, tier: Tier, threads: int, shared: Shared | None) -> Model:
+    """The model of a part of a plan, as `tail.Part`."""
+    return Model(graph, tier, threads, PARTS, part_of=shared)
 
 
 def _shown(elements: Mapping[str, str]) -> dict[str, Callable[[Any], Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import deadline
 from ..compile import Compiled
@@ -17,14 +17,14 @@ from ..passes.dynamic import split_dynamic
 from ..passes.specialize import specialize
 from ..shared import Shared, guarded
 
+if TYPE_CHECKING:
+    from .model import Model
+
 MOST_SHAPES = 256
 """Sets of shapes for which it is kept whether a plan pays."""
 
-Run = Callable[..., dict[str, Any]]
-"""run(feeds, timeout=...): as that of a model."""
-
-Part = Callable[[Graph, Tier, int, Shared | None], Run]
-"""The run of a model of a part of a plan; what other plans share, it does."""
+Part = Callable[[Graph, Tier, int, Shared | None], "Model"]
+"""The model of a part of a plan, which shares what other plans do."""
 
 
 class Tail:
@@ -41,33 +41,49 @@ class Tail:
         self._rest: Graph | None = parts[1] if parts else None
         self._how = plan.tier, plan.threads, shared
         self._cheap: OrderedDict[tuple[tuple[int, ...], ...], bool] = OrderedDict()
-        self._idle: list[Run] = []
+        self._idle: list[Model] = []
 
     @property
     def planned(self) -> bool:
         """Whether a part of it is planned when its shapes are known."""
         return self._rest is not None
 
-    def run(self, known: Mapping[Value, Any]) -> dict[Value, Any]:
+    def run(self, known: dict[Value, Any]) -> dict[Value, Any]:
         """The results of the tail, from the values that it reads."""
-        if self._rest is None or self._make is None:
+        if self._rest is None:
             return _evaluated(self._whole, known)
         made = _evaluated(self._first, known)
-        feeds = {v: made[v] if v in made else known[v] for v in self._rest.inputs}
+        feeds = self._feeds(known | made)
         if self._is_cheap(feeds):
-            return made | _evaluated(self._rest, feeds)
-        run = self._idle.pop() if self._idle else self._make(self._rest, *self._how)  # runs at a time take one each
+            return made | _evaluated(self._rest, {v: feeds[v.name] for v in self._rest.inputs})
         left = deadline.seconds_left()
+        model = self._taken()
         try:
-            results = run({v.name: array for v, array in feeds.items()}, timeout=None if math.isinf(left) else left)
+            results = model.run(feeds, timeout=None if math.isinf(left) else left)
         finally:
-            self._idle.append(run)
+            self._idle.append(model)
         return made | {v: results[v.name] for v in self._rest.outputs}
 
-    def _is_cheap(self, feeds: Mapping[Value, Any]) -> bool:
+    def part(self, known: dict[Value, Any]) -> tuple[Model, dict[str, Any]] | None:
+        """The model that computes the rest, with what it is fed; None where references compute all."""
+        if self._rest is None:
+            return None
+        feeds = self._feeds(known | _evaluated(self._first, known))
+        return None if self._is_cheap(feeds) else (self._taken(), feeds)
+
+    def _feeds(self, known: Mapping[Value, Any]) -> dict[str, Any]:
+        assert self._rest is not None
+        return {v.name: known[v] for v in self._rest.inputs}
+
+    def _taken(self) -> Model:
+        """A model for one run; those at the same time take one each."""
+        assert self._rest is not None and self._make is not None
+        return self._idle.pop() if self._idle else self._make(self._rest, *self._how)
+
+    def _is_cheap(self, feeds: Mapping[str, Any]) -> bool:
         """Whether references compute the rest in less time than planning takes, for operands of these shapes."""
         assert self._rest is not None
-        shapes = {v.name: a.shape for v, a in feeds.items() if v.type.dtype is not None}
+        shapes = {v.name: feeds[v.name].shape for v in self._rest.inputs if v.type.dtype is not None}
         key = tuple(shapes.values())
         found = self._cheap.get(key)
         if found is None:

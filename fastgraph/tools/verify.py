@@ -111,6 +111,11 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     with prepared(model, _random(model) if feeds is None else feeds) as (plan, arrays, found):
         states = [place.copy() for place, _ in plan.states]
         steps, kept = _steps(plan, arrays, found)
+        part = plan.part()
+    while part is not None:  # the tail is a model of its own, which may have a tail
+        with prepared(*part) as (plan, fed, traced):
+            steps += _steps(plan, fed, traced)[0]
+            part = plan.part()
     operators = checks(found, kept)
     outputs = [check for name in names for check in _outputs(model, name, arrays)]
     with model._lock:

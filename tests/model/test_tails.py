@@ -168,3 +168,10 @@ def test_shapes_that_do_not_fit_name_the_node() -> None:
     net.output(net("Add", y, net.const(np.zeros((1, WIDTH, 7), F32))))
     with pytest.raises(fg.FastgraphError, match="Add|add"):
         net.load().run(fed(0))
+
+
+def test_verify_looks_at_the_steps_of_the_tail() -> None:
+    report = fg.verify(speech().load(), fed(0))
+    inside = [step for step in report.steps if step.op.startswith("conv")]
+    assert report.ok and len(inside) == 2 and all(0 < step.error <= step.allowed for step in inside)
+    assert {step.kernel for step in inside} != {"numpy"}
