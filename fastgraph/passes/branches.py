@@ -122,7 +122,7 @@ def _with_constant(node: Node) -> tuple[Value | None, np.ndarray | None]:
     if a is None or b is None or b.data is None or b.data.dtype != F32 or a.data is not None:
         return None, None
     c = a.type.dims[-1] if a.type.concrete and a.type.dims else 0
-    return (a, b.data.reshape(-1)) if c and b.data.size == c == b.data.shape[-1] else (None, None)
+    return (a, b.data.reshape(-1)) if c and b.data.shape[-1:] == (c,) and b.data.size == c else (None, None)
 
 
 def _place(wide: Branch, other: Branch) -> tuple[int, ...] | None:

@@ -118,3 +118,10 @@ def test_a_window_of_each_channel_does_not_become_one_of_all() -> None:
     x = start(net, 8)
     net.output(net("Add", conv(net, x, 8, 8, 5, 8), conv(net, x, 8, 8, 1)))
     assert convolutions(net.agrees()) == 3
+
+
+def test_a_single_number_beside_one_channel() -> None:
+    net = Net()
+    x = net.input("x", (1, 1, 5, 4))
+    net.output(net("Add", net("Mul", x, net.const(0.5)), net("Conv", x, net.weight(1, 1, 1, 1))))
+    net.agrees()
