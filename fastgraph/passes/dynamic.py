@@ -59,13 +59,14 @@ def split_dynamic(tail: Graph) -> tuple[Graph, Graph] | None:
 
     Given ``i = non_zero(mask); y = gather_nd(x, i); z = matmul(y, w)``; result ``i`` and ``y, z``.
     """
-    first = [node for node in tail.nodes if _needs_data(node, set(tail.inputs))]
+    known = set(tail.inputs)
+    first = [node for node in tail.nodes if _needs_data(node, known)]
     made = {v for node in first for v in node.outputs}
     rest = [node for node in tail.nodes if not made.issuperset(node.outputs)]
     if not any(map(is_heavy, rest)):
         return None
-    after = Graph(tail.name, [], [v for v in tail.outputs if v not in made and v not in tail.inputs], rest, tail.source)
-    after.inputs = [v for v in captured(after) if v in made or v in tail.inputs]
+    after = Graph(tail.name, [], [v for v in tail.outputs if v not in made and v not in known], rest, tail.source)
+    after.inputs = [v for v in captured(after) if v in made or v in known]
     before = Graph(tail.name, [], [v for v in (*after.inputs, *tail.outputs) if v in made], first, tail.source)
     before.inputs = captured(before)
     before.outputs = list(dict.fromkeys(before.outputs))

@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from ..freedoms import free
 from ..ir import Node, Value
 from ..ir.quantization import to_real
 from ..kernels.gemm.pack import Arrangement, arranged
@@ -187,6 +188,8 @@ def chained_layer(node: Node) -> Layer[Integers] | None:
     None for others, for convolutions of each channel alone, and where a sum may overflow int32.
     """
     found, form = _constants(node, int(node.op == "matmul")), form_of(node)
+    if not free("reals_of_bytes"):
+        return None
     if found is None or form not in ("dense", "conv") or len(node.x.type.dims) > (np.inf if form == "dense" else 5):
         return None
     others = [v for v in (node.out, *extra_values(node)) if not v.type.concrete or v.type.dtype != F32 or v.type.quant]

@@ -25,7 +25,7 @@ def pick_dot_dynamic(tier: Tier, product: Product, threads: int, per_row: bool, 
 def pick_conv_dynamic(
     tier: Tier, g: Geometry, threads: int, rowsum: bool, l2: int = L2
 ) -> tuple[Geometry, tuple[ConvPiece, ...]]:
-    """The conv_dynamic calls for a geometry of u8 without padding, and the geometry that they are for."""
-    assert g.item == 1 and not any(g.pads)
+    """The conv_dynamic calls for a geometry of u8, and the geometry that they are for."""
+    assert g.item == 1
     g = upright(g, l2)
     return g, conv_pieces(tier, g, threads, INT8_COSTS[rowsum], {"rowsum": rowsum}, l2)

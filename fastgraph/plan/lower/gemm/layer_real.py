@@ -8,10 +8,9 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
-from ....kernels.gemm.pick_conv import conv_pieces, upright
-from ....kernels.gemm.pick_dot import L2, Product
-from ....kernels.gemm.pick_dynamic import pick_dot_dynamic
-from ....kernels.gemm.pick_int8 import INT8_COSTS, word_of
+from ....kernels.gemm.pick_dot import Product
+from ....kernels.gemm.pick_dynamic import pick_conv_dynamic, pick_dot_dynamic
+from ....kernels.gemm.pick_int8 import word_of
 from ...choose import Candidate
 from ...layer import Integers, Layer, RowPart
 from ...program import Ref
@@ -48,8 +47,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     g, how = layer.merged(e.tier)
-    g, rowsum = upright(g, L2), layer.numbers.rowsum
-    pieces = conv_pieces(e.tier, g, e.threads, INT8_COSTS[rowsum], {"rowsum": rowsum})
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum)
     own = {"fill": word_of(layer.zero), **_range(e, node, layer), **product_ending(e, node, rows.start)}
     conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, g.run), **own)
 
