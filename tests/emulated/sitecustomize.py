@@ -1,0 +1,87 @@
+"""Tiers that this CPU lacks, computed with AVX2: `PYTHONPATH=.:tests/emulated pytest tests/kernels`, or any script.
+
+To LLVM, vectors of 512 bits are two of 256; the few instructions that kernels ask for by name are written here by
+others. So kernels of AVX-512 and VNNI are compiled from the same sources and give the same bits, slowly. Those of AMX
+run where tests.amx_trap is used. Objects have a cache of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("FASTGRAPH_CACHE_DIR", os.path.expanduser("~/.cache/fastgraph-emulated"))
+
+from fastgraph.kernels import lang
+from fastgraph.kernels.isa import tiers, x86_avx2, x86_avx512
+from fastgraph.kernels.lang import I32, Type, Value, choose, hints, shuffle
+
+
+def in_halves(operation: Callable[..., Value]) -> Callable[..., Value]:
+    """An instruction that stays within 128 bits, as two for vectors of 512."""
+
+    def both(self: Any, *operands: Any, **more: Any) -> Value:
+        if operands[0].type.size < 64:
+            return operation(self, *operands, **more)
+        halves = []
+        for half in (0, 1):
+            parts = [
+                shuffle(x, range(half * x.lanes // 2, (half + 1) * x.lanes // 2)) if isinstance(x, Value) else x
+                for x in operands
+            ]
+            halves.append(operation(self, *parts, **more))
+        low, high = halves
+        return shuffle(low, range(2 * low.lanes), high)
+
+    return both
+
+
+@in_halves
+def rounded(self: Any, x: Value, kind: Type) -> Value:
+    return x86_avx2.Avx2._rounded(self, x, I32.like(x.type))
+
+
+def permute_lanes(self: Any, x: Value, index: Value) -> Value:
+    """vpermps of 512 bits: both halves are asked for, and bit 3 chooses."""
+    if x.type.size < 64:
+        return x86_avx2.Avx2.permute_lanes(self, x, index)
+    low, high = (shuffle(x, range(first, first + 8)) for first in (0, 8))
+    found = []
+    for first in (0, 8):
+        part = shuffle(index, range(first, first + 8))
+        each = [x86_avx2.Avx2.permute_lanes(self, half, part) for half in (low, high)]
+        found.append(choose(part & 8 != 0, each[1], each[0]))
+    return shuffle(found[0], range(16), found[1])
+
+
+def dot_bytes(self: Any, sums: Value, a: Value, w: Value) -> Value:
+    for first in range(4):
+        part = range(first, a.lanes, 4)
+        sums = sums + shuffle(a, part).to(I32) * shuffle(w, part).to(I32)
+    return sums
+
+
+def emulate() -> None:
+    """Let this process, and those that it starts, believe in AVX-512 and AVX-VNNI."""
+    os.environ["TIERS_ARE_EMULATED"] = "1"
+    linux_flags, features = tiers._linux_flags, tiers.Tier.features.fget
+    here = {*tiers._AVX2, "amx-tile", "amx-int8"}
+    tiers._linux_flags = lambda: linux_flags() | {*tiers._VNNI, "avxvnni"}
+    tiers.cpu_flags.cache_clear()
+    tiers.Tier.features = property(
+        lambda tier: features(tier._replace(lanes=8, needs=tuple(flag for flag in tier.needs if flag in here)))
+    )
+    place = tiers.Tier._fields.index("cpu")
+    tiers.Tier.cpu = property(lambda tier: tuple.__getitem__(tier, place).replace("v4", "v3"))
+    for name in ("dot_halves", "pack", "shuffle_bytes"):
+        setattr(x86_avx512.Avx512, name, in_halves(getattr(x86_avx2.Avx2, name)))
+    x86_avx512.Avx512._rounded = rounded
+    hints.kept = lambda mask: mask  # of registers that there are none of
+    hints.settle = lang.settle = lambda registers, numbers: None
+    x86_avx512.Avx512.permute_lanes = permute_lanes
+    x86_avx512.Avx512Vnni.dot_bytes = x86_avx2.AvxVnni.dot_bytes = dot_bytes
+
+
+if "avx2" in tiers.cpu_flags() and "avx512vnni" not in tiers.cpu_flags():
+    emulate()
