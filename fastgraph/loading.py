@@ -12,7 +12,7 @@ from typing import Any
 from .cpus import default_threads
 from .errors import CopyError, FileError, InputError, MissingFileError, ModelError, UnsupportedError
 from .ir import Graph
-from .kernels.isa.tiers import Tier, choose
+from .kernels.isa.tiers import PRECISIONS, Tier, choose
 from .limits import Limits, spending
 from .locks import undisturbed
 from .runtime.feeds import declared
@@ -20,8 +20,8 @@ from .runtime.model import Model
 from .runtime.plans import Plans
 from .saved.source import container, saved_in
 
-Edges = tuple[Sequence[str] | None, bool]
-"""The outputs that a caller wants, and whether quantized inputs and outputs are to be floats."""
+Asked = tuple[Sequence[str] | None, bool, str]
+"""The outputs that a caller wants, whether quantized inputs and outputs are to be floats, and the precision."""
 
 
 def load(
@@ -29,7 +29,7 @@ def load(
     *,
     threads: int | None = None,
     isa: str | None = None,
-    precision: str = "float32",
+    precision: str | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     function: str | None = None,
     limits: Limits | None = None,
@@ -52,17 +52,20 @@ def load(
     (`Plans`; 64 and "256MiB" by default); those least recently used go.
     `outputs`: names of the values to give instead of the file's outputs; inner ones too, and nothing else is computed.
     `float_io`: whether quantized inputs and outputs are float32, converted by the file's quantization.
-    `precision`: what floats are computed in; "float32" is what there is. `trusted`: whether the machine code of a saved
-    program may be run (default: if only you, or the system's owner, can write the file, or FASTGRAPH_TRUST=1).
+    `precision`: what float32 may be computed in. "float32", the default: errors are no larger than those of chains of
+    fused multiply-adds, whatever units compute them; "float32-fma": by no others; "bfloat16": products of convolutions
+    and dense layers are of operands rounded to bfloat16, summed in float32, on CPUs with matrix units for them (AMX),
+    and all is float32 on others. `trusted`: whether the machine code of a saved program may be run (default: if only
+    you, or the system's owner, can write the file, or FASTGRAPH_TRUST=1).
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
     (FileNotFoundError when there is none).
     """
-    if not isinstance(precision, str) or precision != "float32":
+    if not isinstance(precision, str | None) or precision not in (None, *PRECISIONS):
         raise InputError(
-            f"precision={precision!r}: expected 'float32', in which all floats are computed; for integers "
-            "load a quantized network, as onnxruntime.quantization or LiteRT's converter make them"
+            f"precision={precision!r}: expected one of {', '.join(PRECISIONS)}; for integers load a quantized network, "
+            "as `fastgraph quantize` or LiteRT's converter make them"
         )
     count, kept = _count(threads), Plans.of(plans)
     try:
@@ -80,10 +83,11 @@ def load(
         raise InputError(f"limits={limits!r}: expected fastgraph.Limits(constants=..., work=..., nodes=...)")
     given: dict[str, Any] = {
         "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
-        "outputs": outputs, "float_io": float_io, "trusted": trusted,
+        "outputs": outputs, "float_io": float_io, "trusted": trusted, "precision": precision,
     }  # fmt: skip
     if saved_in(source):
-        for name, value in {"function": function, "outputs": outputs, "float_io": float_io or None}.items():
+        told = {"function": function, "outputs": outputs, "float_io": float_io or None, "precision": precision}
+        for name, value in told.items():
             if value is not None:
                 raise InputError(f"{name}={value!r}: a saved program is what it was saved as: save one with this")
         with undisturbed():
@@ -101,24 +105,24 @@ def _from_file(source: str | bytes, tier: Tier, threads: int, plans: Plans, give
     with undisturbed():
         from .runtime.kept import find, keeper, place_of
     function, shapes, limits = given["function"], given["shapes"], given["limits"] or Limits()
-    edges = given["outputs"], given["float_io"]
-    place = place_of(source, tier, (threads, function, shapes, vars(limits), edges))
+    asked = given["outputs"], given["float_io"], given["precision"] or PRECISIONS[0]
+    place = place_of(source, tier, (threads, function, shapes, vars(limits), asked))
     found = None if place is None else find(place, str(source))
     if found is not None:
         with suppress(ModelError), undisturbed():  # a damaged one: the file itself is read
             from .runtime.stored import Saved
 
-            reread = partial(_reread, source, _times(source), function, limits, edges)
+            reread = partial(_reread, source, _times(source), function, limits, asked)
             saved = Saved(found, tier, threads, shapes, reread)
             return Model(saved.graph, tier, threads, plans, saved)
-    graph = _read(source, function, limits, edges)
+    graph = _read(source, function, limits, asked)
     declared(graph, shapes)
     return Model(graph, tier, threads, plans, keep=None if place is None else keeper(place))
 
 
-def _read(source: str | bytes, function: str | None, limits: Limits, edges: Edges) -> Graph:
+def _read(source: str | bytes, function: str | None, limits: Limits, asked: Asked) -> Graph:
     """The graph of a model file, with the outputs that the caller wants, and floats for quantized ones."""
-    outputs, float_io = edges
+    outputs, float_io, precision = asked
     try:
         with undisturbed(), spending(limits):
             from .frontends import read
@@ -129,6 +133,7 @@ def _read(source: str | bytes, function: str | None, limits: Limits, edges: Edge
                 choose_outputs(graph, [outputs] if isinstance(outputs, str) else list(outputs))
             if float_io:
                 use_floats(graph)
+            graph.precision = precision
     except (RecursionError, MemoryError) as error:
         raise ModelError(f"{source if isinstance(source, str) else 'model'}: too large or too deep: {error}") from None
     except OSError as error:
@@ -195,12 +200,12 @@ def _in_folder(source: str, names: Iterable[str]) -> list[str]:
     return [os.path.join(os.path.dirname(os.path.abspath(source)), name) for name in names]
 
 
-def _reread(source: str | bytes, times: Any, function: str | None, limits: Limits, edges: Edges) -> Graph:
+def _reread(source: str | bytes, times: Any, function: str | None, limits: Limits, asked: Asked) -> Graph:
     """The graph of a file whose program was kept. FileError when the file has changed since that was loaded."""
     assert isinstance(source, str)
     if times is None or _times(source) != times:
         raise FileError(f"{source}: the file has changed since the model was loaded, so its graph can't be shown")
-    return _read(source, function, limits, edges)
+    return _read(source, function, limits, asked)
 
 
 def _count(threads: int | None) -> int:

@@ -45,6 +45,11 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
+def units(tier: str, precision: str) -> str:
+    """What computes: the tier, with what float32 is computed in where that was asked for."""
+    return tier if precision == "float32" else f"{tier} {precision}"
+
+
 def bytes_text(nbytes: int) -> str:
     """Bytes with a unit."""
     if nbytes < 1024:

@@ -56,6 +56,7 @@ come with pip install 'fastgraph-runtime[bench]'
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
+    options.precision(sub)
     options.model(sub, many=True, least=0)
     options.threads(sub, 1, "1")
     sub.add_argument("--cpu", type=_cpus, default=(), metavar="N", help="the CPU to run on; several with commas")
@@ -124,7 +125,7 @@ def _measure(
     from ..loading import load
     from ..tools import bench, profile
 
-    how = {"threads": args.threads, "isa": args.isa, "function": args.function}
+    how = {"threads": args.threads, "isa": args.isa, "precision": args.precision, "function": args.function}
     model = load(path, shapes=shapes, **how)
     inputs = _feeds(args, path, model, shapes)
     looked = args.profile or args.html or args.trace
@@ -133,10 +134,11 @@ def _measure(
         plan = model.plan  # where a saved program has no graph to make it of, that is said first
     length = {"seconds": args.seconds, "rounds": args.runs}
     if args.cold:
+        del how["precision"]
         result = bench.cold_start(path, inputs, against, args.runs, cpus=args.cpu, **how)
     elif args.streams:
-        tier = {"isa": args.isa, "function": args.function}
-        result = bench.throughput(path, inputs, against, args.streams, cpus=args.cpu, **length, **tier)
+        del how["threads"]
+        result = bench.throughput(path, inputs, against, args.streams, cpus=args.cpu, **length, **how)
     else:
         length |= {"warmup": args.warmup}
         result = bench.compare(path, inputs, against, cpus=args.cpu, samples=args.samples, **length, **how)
@@ -171,6 +173,8 @@ def _placed(args: argparse.Namespace) -> None:
     from ..tools import bench
 
     options.preprocessing(args)
+    if args.cold and args.precision:
+        raise InputError("--cold starts have float32: leave --precision out")
     if args.streams and (args.threads > 1 or args.cold):
         raise InputError("--streams have one thread each, in one process: leave --threads and --cold out")
     looked = args.profile or args.html or args.trace

@@ -35,6 +35,7 @@ Exit code 1 when B is beyond the limits, or lacks an output of A; 2 when they co
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
+    options.precision(sub)
     sub.add_argument("a", metavar="A", help="a file or an .mlpackage, or an engine: onnxruntime, openvino, litert")
     sub.add_argument("b", metavar="B", help="likewise; an engine runs the other one's file")
     sub.add_argument("--map", action="append", default=[], metavar="A=B", help="an input or output of each; repeatable")
@@ -65,7 +66,7 @@ def command(args: argparse.Namespace) -> int:
     found = compare.compare(
         args.a, args.b, read, pairs=args.map,
         limits=limits, runs=args.runs, inside=bool(args.layers or args.html), shapes=shapes,
-        threads=args.threads, isa=args.isa, function=args.function,
+        threads=args.threads, isa=args.isa, precision=args.precision, function=args.function,
     )  # fmt: skip
     if args.html:
         write(args.html, drift.html(found))

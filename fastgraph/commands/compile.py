@@ -27,6 +27,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     options.model(sub)
     sub.add_argument("-o", "--output", metavar="FILE.fgm", help="default: the model's name with .fgm, in this folder")
     sub.add_argument("--isa", metavar="TIERS", help=f"of {', '.join(BY_NAME)}, with commas; default: the widest here")
+    options.precision(sub)
     sub.add_argument("--threads", metavar="N,...", help="for how many; default: the CPUs that this process may use")
     sub.add_argument("--no-graph", action="store_true", help="leave the graph out: half the size, no further shapes")
     sub.add_argument("--json", action="store_true", help="print JSON")
@@ -41,7 +42,8 @@ def command(args: argparse.Namespace) -> int:
     sets = saved.shape_sets(args.shape)
     threads = None if args.threads is None else saved.counts(args.threads)
     shapes = sets[0] if len(sets) == 1 else None
-    model = load(args.model, threads=None if threads is None else max(threads), shapes=shapes, function=args.function)
+    most = None if threads is None else max(threads)
+    model = load(args.model, threads=most, precision=args.precision, shapes=shapes, function=args.function)
     if not sets and not model.planned:
         sets = [granted(model.signature, {})]
     wanted = sets if sets and shapes is None else None

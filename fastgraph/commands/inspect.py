@@ -29,6 +29,7 @@ stands for: uint8[1,10] {0.5 * (q - 128)}.
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
+    options.precision(sub)
     options.model(sub, many=True)
     options.threads(sub, None, "the CPUs that this process may use")
     what = sub.add_mutually_exclusive_group()
@@ -70,7 +71,9 @@ def command(args: argparse.Namespace) -> int:
             shapes |= granted(graph, shapes)
         show(inspect.stages_text(graph, shapes))
         return 0
-    model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+    model = load(
+        path, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
+    )
     if inspect.unplanned(model):
         with suppress(FastgraphError):
             model.resize(granted(model.signature, shapes))

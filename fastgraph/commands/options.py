@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..kernels.isa.tiers import BY_NAME, NUMPY
+from ..kernels.isa.tiers import BY_NAME, NUMPY, PRECISIONS
 
 if TYPE_CHECKING:
     from ..tools.preprocessing import Preprocessing
@@ -34,6 +34,11 @@ def opening(sub: argparse.ArgumentParser, many: bool = False) -> None:
 def isa(sub: argparse.ArgumentParser, tiers: Sequence[str] = (*BY_NAME, NUMPY.name)) -> None:
     said = f"{', '.join(tiers)}; default: the widest here"
     sub.add_argument("--isa", choices=tiers, metavar="TIER", help=said)
+
+
+def precision(sub: argparse.ArgumentParser) -> None:
+    said = f"what float32 is computed in: {', '.join(PRECISIONS)}; default: the first"
+    sub.add_argument("--precision", choices=PRECISIONS, metavar="TYPE", help=said)
 
 
 def threads(sub: argparse.ArgumentParser, default: int | None, said: str) -> None:

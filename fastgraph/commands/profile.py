@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..text import counted
+from ..text import counted, units
 from . import options
 from .common import as_json, granted, note, show, terminal_width, writable, write
 
@@ -28,6 +28,7 @@ counted, and may so be above 100 %. fastgraph bench --profile shows the same tab
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
+    options.precision(sub)
     options.model(sub)
     options.threads(sub, 1, "1")
     sub.add_argument("--runs", type=options.positive, default=50, metavar="N", help="runs to take medians of (50)")
@@ -48,7 +49,9 @@ def command(args: argparse.Namespace) -> int:
 
     writable("--trace", args.trace, args.model)
     shapes = feeds.parse_shapes(args.shape)
-    model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+    model = load(
+        args.model, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
+    )
     granted(model.signature, shapes)
     model.run(feeds.random_feeds(model, shapes))
     plan = model.plan
@@ -59,7 +62,7 @@ def command(args: argparse.Namespace) -> int:
     if args.json:
         show(as_json(profile.as_data(plan, rows) | {"model": args.model}))
     else:
-        show(f"{args.model}: {plan.tier.name}, {counted(plan.threads, 'thread')}")
+        show(f"{args.model}: {units(plan.tier.name, plan.graph.precision)}, {counted(plan.threads, 'thread')}")
         show(profile.text(rows, sort=args.sort, by=args.by, width=terminal_width()))
     return 0
 

@@ -22,6 +22,7 @@ each step, the arena over time, the graph with the time of its nodes, the enviro
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
+    options.precision(sub)
     options.model(sub, many=True)
     options.threads(sub, 1, "1")
     sub.add_argument("--runs", type=options.positive, default=50, metavar="N", help="runs to take medians of (50)")
@@ -39,7 +40,9 @@ def command(args: argparse.Namespace) -> int:
     found = []
 
     def measure(path: str, shapes: Shapes) -> int:
-        model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+        model = load(
+            path, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
+        )
         granted(model.signature, shapes)
         model.run(feeds.random_feeds(model, shapes))
         with bench.pinned(args.threads):

@@ -36,6 +36,7 @@ it. It is cut, or filled up with zeros, to an input of fixed length.
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
+    options.precision(sub)
     options.model(sub)
     options.threads(sub, None, "the CPUs that this process may use")
     options.feeding(sub)
@@ -57,7 +58,9 @@ def command(args: argparse.Namespace) -> int:
     how = options.preprocessing(args)
     shapes = feeds.parse_shapes(args.shape)
     named = labels.read_labels(args.labels) if args.labels else None
-    model = load(args.model, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+    model = load(
+        args.model, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
+    )
     given = feeds.read_inputs(args.input, model, how, file=args.model, shapes=shapes, float_io=args.float_io, say=note)
     if args.random:
         granted(model.signature, given)

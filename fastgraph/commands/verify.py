@@ -29,6 +29,7 @@ step, the rule is wrong that wrote the operator as those steps.
 
 def arguments(sub: argparse.ArgumentParser) -> None:
     options.isa(sub)
+    options.precision(sub)
     options.model(sub, many=True)
     options.threads(sub, 1, "1")
     sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
@@ -43,7 +44,9 @@ def command(args: argparse.Namespace) -> int:
     reports = []
 
     def check(path: str, shapes: Shapes) -> int:
-        model = load(path, threads=args.threads, isa=args.isa, shapes=shapes, function=args.function)
+        model = load(
+            path, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
+        )
         given = feeds.read_inputs(args.input, model, file=path, shapes=shapes, say=note)
         known = {**shapes, **{name: a.shape for name, a in given.items()}}
         granted(model.signature, known)

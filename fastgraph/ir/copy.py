@@ -37,5 +37,6 @@ def _copy(graph: Graph, seen: dict[Value, Value]) -> Graph:
     states = [State(v, twin(s.output), s.initial) for v, s in zip(first, graph.states, strict=True)]
     outputs = [twin(v) for v in graph.outputs]
     made = Graph(graph.name, inputs, outputs, nodes, graph.source, states, dict(graph.usual))
-    made.interface, made.limits, made.stored = graph.interface, graph.limits, graph.stored
+    made.interface, made.limits, made.precision = graph.interface, graph.limits, graph.precision
+    made.stored = graph.stored
     return made

@@ -198,8 +198,9 @@ class Graph:
     """Inputs, outputs and nodes in topological order. `source` names the file it came from, for messages.
 
     `usual`: by input name, the shape that the file proposes for an input with an open shape. `limits`: what a plan of
-    it may cost; `stored`: bytes of the files that it was read from; `beside`: sizes and times of those beside `source`,
-    by path. Inputs and outputs of `states` are not among `inputs` and `outputs`; `unfold_states` adds them.
+    it may cost; `precision`: what float32 may be computed in, of tiers.PRECISIONS; `stored`: bytes of the files that it
+    was read from; `beside`: sizes and times of those beside `source`, by path. Inputs and outputs of `states` are not
+    among `inputs` and `outputs`; `unfold_states` adds them.
     """
 
     def __init__(
@@ -218,7 +219,7 @@ class Graph:
         self.nodes = [] if nodes is None else nodes
         self.states = [] if states is None else states
         self.usual = {} if usual is None else usual
-        self.interface, self.limits = Interface(), Limits()
+        self.interface, self.limits, self.precision = Interface(), Limits(), "float32"
         self.beside: Mapping[str, tuple[int, int]] = {}
 
     def text(self, indent: str = "") -> str:

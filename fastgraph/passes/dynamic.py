@@ -46,7 +46,7 @@ def cut_dynamic(graph: Graph, bounded: Mapping[Value, Bounded] | None = None) ->
     known |= bounded.keys()
     tail = Graph(f"{graph.name}.dynamic", [], list(graph.outputs), rest, graph.source)
     tail.inputs = [v for v in captured(tail) if v in known or v in loose]
-    tail.limits = graph.limits
+    tail.limits, tail.precision = graph.limits, graph.precision
     graph.nodes = left
     graph.outputs = _given([v for v in (*graph.outputs, *tail.inputs) if v in known], bounded)
     return tail
@@ -70,7 +70,8 @@ def split_dynamic(tail: Graph) -> tuple[Graph, Graph] | None:
     before = Graph(tail.name, [], [v for v in (*after.inputs, *tail.outputs) if v in made], first, tail.source)
     before.inputs = captured(before)
     before.outputs = list(dict.fromkeys(before.outputs))
-    before.limits = after.limits = tail.limits
+    for part in (before, after):
+        part.limits, part.precision = tail.limits, tail.precision
     return before, after
 
 

@@ -17,7 +17,7 @@ from ..plan.describe import program_text
 from ..plan.program import Step
 from ..room import LARGE
 from ..shared import Shapes, Shared
-from ..text import counted
+from ..text import counted, units
 from .allocate import Allocation
 from .bind import bind, fed
 from .memory import Memory, arena_bytes, place_constants
@@ -187,9 +187,10 @@ class Executable(Runnable):
         values = [f"{name} = {value.tolist()}" for name, value in self.compiled.values.items() if value is not None]
         inputs = ", ".join([*(f"{v.name}: {v.type}" for v in self.graph.inputs), *values])
         outputs = ", ".join(f"{name}: {type_}" for name, type_ in self.signature())
+        tier = units(self.tier.name, self.graph.precision)
         lines = [
             f"{self.graph.name or 'model'}: ({inputs}) -> ({outputs})",
-            f"{self.tier.name}, {counted(self.threads, 'thread')}; {program_text(self.program, width)}",
+            f"{tier}, {counted(self.threads, 'thread')}; {program_text(self.program, width)}",
         ]
         if self.tail is not None:
             open_ = [name for name, value in self.compiled.values.items() if value is None]

@@ -17,7 +17,7 @@ from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock, undisturbed
 from ..named import NamedTuple
-from ..text import counted
+from ..text import counted, units
 from .feeds import allowed, array_of, dims_of, picked, without_overlap
 from .keys import Key, Keys, Shapes
 from .plans import USUAL, Kept, Plans
@@ -55,13 +55,14 @@ class Model:
     and `output` work on the memory of the plan itself, without copies, and are for one thread.
 
     Its attributes, which nobody sets: `inputs` and `outputs`, a `TensorSpec` each; `threads`; `tier`, the instructions
-    that kernels use; `metadata`, what the file says of itself; `graph`, as the file has it; `plan` and `arena_bytes`,
-    of the plan in use; `unplanned`, why there is none for the shapes that the file names, when these only are its
-    proposal.
+    that kernels use; `precision`, what float32 may be computed in; `metadata`, what the file says of itself; `graph`,
+    as the file has it; `plan` and `arena_bytes`, of the plan in use; `unplanned`, why there is none for the shapes that
+    the file names, when these only are its proposal.
     """
 
     tier: Tier
     threads: int
+    precision: str
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]
     unplanned: str
@@ -73,7 +74,7 @@ class Model:
         """`stored`: the file that the model is loaded from, if it is a saved program; `graph` then needs no nodes.
         `keep` is called once there is a plan. `part_of`: where the graph is part of a plan, what that shares.
         """
-        self._set(tier=tier, threads=threads, unplanned="")
+        self._set(tier=tier, threads=threads, precision=graph.precision, unplanned="")
         self._graph, self._stored = graph, stored
         self._keep: Callable[[Model], None] | None = None
         self._set(inputs=[TensorSpec.of(v) for v in graph.inputs])
@@ -107,7 +108,7 @@ class Model:
         """Public attributes can't be set: plans exist already, and would not change."""
         if not name.startswith("_"):
             advice = ""
-            if name in ("threads", "plans", "limits"):
+            if name in ("threads", "plans", "limits", "precision"):
                 advice = f": load the model with it, fastgraph.load(..., {name}={value!r})"
             elif name in ("tier", "isa"):
                 advice = f": load the model with it, fastgraph.load(..., isa={getattr(value, 'name', value)!r})"
@@ -433,7 +434,8 @@ class Model:
 
     def __repr__(self) -> str:
         arena = f", arena {self._plans.current.arena_bytes} bytes" if self._plans.current else ", not planned yet"
-        return f"<fastgraph.Model {self._graph.name!r} {self.tier.name}, {counted(self.threads, 'thread')}{arena}>"
+        tier = units(self.tier.name, self.precision)
+        return f"<fastgraph.Model {self._graph.name!r} {tier}, {counted(self.threads, 'thread')}{arena}>"
 
     # -- plans
 

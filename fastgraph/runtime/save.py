@@ -109,7 +109,8 @@ def save(
     images = {EXECUTOR: _Image(TIER, KERNELS), **_images(plans)}
     entries = [_entry(tier, threads, key, made, images[tier.name], arrays) for tier, threads, key, made in plans]
     signature = Graph(graph.name, graph.inputs, outputs, source=graph.source, usual=graph.usual)
-    signature.interface, signature.limits, signature.stored = graph.interface, graph.limits, graph.stored
+    signature.interface, signature.limits, signature.precision = graph.interface, graph.limits, graph.precision
+    signature.stored = graph.stored
     texts = {"interface": json.encoded(encoded(signature, arrays.number))}
     if whole:
         texts["graph"] = json.encoded(encoded(graph, arrays.number))

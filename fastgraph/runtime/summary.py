@@ -9,7 +9,7 @@ from ..errors import FastgraphError
 from ..ir import TensorType
 from ..page import STYLE, details, html_table
 from ..plan.describe import steps
-from ..text import bytes_text, counted, shorten, table
+from ..text import bytes_text, counted, shorten, table, units
 from .picture import arena_svg
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def facts(model: Model) -> list[tuple[str, str]]:
     """What there is to say of a model, each with its title, in lines of about 100 characters."""
     found = [("model", f"{shorten(model.signature.name or 'without a name', 60)}, {_source(model)}")]
     found += _ports("input", model.inputs) + _ports("output", model.outputs)
-    found.append(("runs on", f"{model.tier.name}, {counted(model.threads, 'thread')}"))
+    found.append(("runs on", f"{units(model.tier.name, model.precision)}, {counted(model.threads, 'thread')}"))
     plan = known_plan(model)
     if plan is not None:
         found += _planned(plan)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Interface, Kind, Node, Port, Quantization, State, TensorType, Value
+from ..kernels.isa.tiers import PRECISIONS
 from ..limits import Limits
 
 Keep = Callable[[np.ndarray], int]
@@ -27,6 +28,7 @@ def encoded(graph: Graph, keep: Keep) -> Any:
         "values": [[v.name, writer.types[v.type], writer.item(v.data)] for v in writer.values],
         "types": [writer.type(t) for t in writer.types], "graph": made, "interface": writer.interface(graph.interface),
         "limits": [graph.limits.constants, graph.limits.work, graph.limits.nodes], "stored": graph.stored,
+        "precision": graph.precision,
     }  # fmt: skip
 
 
@@ -40,6 +42,7 @@ def decoded(text: Any, find: Find) -> Graph:
         graph.interface = reader.interface(text["interface"])
         _agree(graph)
         graph.limits, graph.stored = Limits(*text["limits"]), _a(int, text["stored"])
+        graph.precision = PRECISIONS[PRECISIONS.index(text["precision"])]
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ModelError(f"the graph of the saved program can't be read ({error}): save it again") from None
     return graph

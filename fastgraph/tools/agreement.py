@@ -16,6 +16,8 @@ HYBRID_TOLERANCE = 0.05
 """The same for floats that come from 8-bit numbers: engines round differently, and fuse some roundings away."""
 QUANTIZED_TOLERANCE = 0.05
 """Largest accepted difference of quantized outputs over the range of their type: roundings of many layers."""
+BFLOAT16_TOLERANCE = 0.05
+"""The same where products are of operands with 8 bits, in both engines, or in one of them."""
 ROUNDS = frozenset({"quantize_linear", "dynamic_quantize_linear"})
 """ONNX's operators that round; in other formats types have a quantization."""
 
@@ -60,6 +62,13 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> f
             gap, scale = np.abs(x - y)[~same].max(), np.abs(y[np.isfinite(y)]).max(initial=0)
         worst = max(worst, float(gap / scale) if np.isfinite(gap) and scale else float("inf"))
     return worst
+
+
+def tolerance(graph: Graph) -> float:
+    """The largest difference that rounding explains between two engines' floats."""
+    if graph.precision == "bfloat16":
+        return BFLOAT16_TOLERANCE
+    return HYBRID_TOLERANCE if is_hybrid(graph) else TOLERANCE
 
 
 def is_hybrid(graph: Graph) -> bool:

@@ -1,7 +1,7 @@
 """fastgraph and its peers behind one interface: load a file, run on given inputs, return the results.
 
-Each is set to float32, to the same number of threads, and to its fastest documented way of calling, without copies
-where possible. Peers are imported only when they are asked for.
+Each is set to float32 (or bfloat16, where that is asked for), to the same number of threads, and to its fastest
+documented way of calling, without copies where possible. Peers are imported only when they are asked for.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Unavailable(FastgraphError):
     """An engine is not installed, or can't run this model."""
 
 
-def fastgraph(path: str, feeds: Feeds, threads: int, isa: str | None = None, function: str | None = None) -> Engine:
-    """A model loaded for the feeds, as `loaded` runs it."""
+def fastgraph(path: str, feeds: Feeds, threads: int, **options: Any) -> Engine:
+    """A model loaded for the feeds, as `loaded` runs it. options: isa, precision, function, as of `load`."""
     shapes = {name: array.shape for name, array in feeds.items()}
-    return loaded(load(path, threads=threads, isa=isa, shapes=shapes, function=function), feeds)
+    return loaded(load(path, threads=threads, shapes=shapes, **options), feeds)
 
 
 def loaded(model: Model, feeds: Feeds) -> Engine:
@@ -120,13 +120,13 @@ def _bound(session: Any, feeds: Feeds) -> Engine:
     return Engine("onnxruntime", version("onnxruntime"), call, lambda: session.run(None, kept))
 
 
-def openvino(path: str, feeds: Feeds, threads: int) -> Engine:
+def openvino(path: str, feeds: Feeds, threads: int, precision: str = "f32") -> Engine:
     """One infer request, tuned for latency."""
-    return _requests(path, feeds, threads, 1, "LATENCY")[0]
+    return _requests(path, feeds, threads, 1, "LATENCY", precision)[0]
 
 
-def _requests(path: str, feeds: Feeds, threads: int, count: int, hint: str) -> list[Engine]:
-    """Infer requests of one model, a stream each, with shared inputs and outputs, float32 kept float32."""
+def _requests(path: str, feeds: Feeds, threads: int, count: int, hint: str, precision: str) -> list[Engine]:
+    """Infer requests of one model, a stream each, with shared inputs and outputs."""
     ov = _import("openvino")
     core = ov.Core()
     model = core.read_model(path)
@@ -136,7 +136,7 @@ def _requests(path: str, feeds: Feeds, threads: int, count: int, hint: str) -> l
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": count,
         "PERFORMANCE_HINT": hint,
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": precision,
         "ENABLE_CPU_PINNING": False,
     }
     compiled = core.compile_model(model, "CPU", config)
@@ -197,26 +197,33 @@ def _onnxruntime_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
     return [_bound(session, feeds) for _ in range(count)]
 
 
-def _openvino_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
-    return _requests(path, feeds, count, count, "THROUGHPUT")
+def _openvino_streams(path: str, feeds: Feeds, count: int, precision: str = "f32") -> list[Engine]:
+    return _requests(path, feeds, count, count, "THROUGHPUT", precision)
 
 
 def _litert_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
     return [litert(path, feeds, 1) for _ in range(count)]
 
 
-PEERS: dict[str, Callable[[str, Feeds, int], Engine]] = {
+PEERS: dict[str, Callable[..., Engine]] = {
     "onnxruntime": onnxruntime,
     "openvino": openvino,
     "litert": litert,
 }
 
-STREAMS: dict[str, Callable[[str, Feeds, int], list[Engine]]] = {
+STREAMS: dict[str, Callable[..., list[Engine]]] = {
     "onnxruntime": _onnxruntime_streams,
     "openvino": _openvino_streams,
     "litert": _litert_streams,
 }
 """So many engines that may run at the same time, each in a thread of its own, as its documentation advises."""
+
+
+def of_precision(makers: Mapping[str, Callable[..., Any]], precision: str | None) -> Mapping[str, Callable[..., Any]]:
+    """Of PEERS or STREAMS, those for a precision of `load`: OpenVINO has bfloat16, on CPUs with instructions for it."""
+    if precision != "bfloat16":
+        return makers
+    return {**makers, "openvino": partial(makers["openvino"], precision="bf16")}
 
 
 AS_WRITTEN: dict[str, Callable[[str, Feeds, int], Engine]] = {"onnxruntime": partial(onnxruntime, rewrites=False)}

@@ -132,7 +132,8 @@ def memory_text(model: Model) -> str:
 
 def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
     """All that `inspect` prints, for JSON; without a plan when input shapes are open."""
-    found: dict[str, Any] = {"file": dict(facts), "isa": model.tier.name, "threads": model.threads}
+    found: dict[str, Any] = {"file": dict(facts), "isa": model.tier.name, "precision": model.precision}
+    found |= {"threads": model.threads}
     if about := _about(model):
         found["about"] = about
     for kind, specs in (("inputs", model.inputs), ("outputs", model.outputs)):

@@ -149,6 +149,7 @@ def as_data(plan: Executable, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     can = limits(plan.tier, plan.threads)
     return {
         "isa": plan.tier.name,
+        "precision": plan.graph.precision,
         "threads": plan.threads,
         "limits": None if can is None else can._asdict(),
         "total": total(rows),

@@ -52,7 +52,7 @@ def result_json(
 ) -> dict[str, Any]:
     """Outputs in figures, latency, arena; the top classes, where they are asked for."""
     p50, p99 = np.percentile(seconds, [50, 99]) * 1e3
-    found = {"isa": model.tier.name, "threads": model.threads, "runs": len(seconds)}
+    found = {"isa": model.tier.name, "precision": model.precision, "threads": model.threads, "runs": len(seconds)}
     found |= {"p50_ms": float(p50), "p99_ms": float(p99), "arena_bytes": model.arena_bytes}
     found |= {"outputs": {name: figures(array) for name, array in outputs.items()}}
     return found | ({} if top is None else {"top": dict(top)})

@@ -83,7 +83,7 @@ def is_rounded(side: Side) -> bool:
     if any(spec.quantization is not None for spec in (*side.inputs, *side.outputs)):
         return True
     try:
-        return agreement.is_hybrid(side.loaded.graph)
+        return agreement.tolerance(side.loaded.graph) > agreement.TOLERANCE
     except InputError:
         return False
 

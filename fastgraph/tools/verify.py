@@ -27,7 +27,7 @@ from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, single_runs
 from ..text import counted, shorten, table
 from . import agreement
-from .differences import difference, flip, magnitude
+from .differences import ROUNDED, difference, flip, magnitude
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
 from .operators import Kept, OperatorCheck, Traced, checks, prepared, tally
@@ -187,6 +187,7 @@ def _references(
 
     A value that is never in memory as a whole (within bands) is its reference's result.
     """
+    rounded = ROUNDED.get(plan.graph.precision, 0.0)
     expected: dict[Value, Any] = {}
     margins: dict[Value, tuple[float, float]] = {}
 
@@ -206,7 +207,8 @@ def _references(
             expected.update(zip(node.outputs, made, strict=True))
             flips = flip(node, given, made[0])
             margins |= dict.fromkeys(node.outputs[1:] if flips else (), (0.0, flips))
-            margins[node.out] = magnitude(node, given), flips
+            size = magnitude(node, given)
+            margins[node.out] = size, flips + rounded * size
     return expected, margins
 
 
@@ -219,7 +221,7 @@ def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[O
     except Unavailable as error:
         raise Unavailable(f"{name}: {error}") from error
     ours, theirs = [widened(y) for y in model.run(dict(feeds)).values()], engine.results()
-    most = agreement.HYBRID_TOLERANCE if agreement.is_hybrid(model.graph) else agreement.TOLERANCE
+    most = agreement.tolerance(model.graph)
     found = []
     for spec, mine, other in zip(model.outputs, ours, theirs, strict=True):
         row = agreement.compared([mine], [other], [spec], most)

@@ -134,7 +134,15 @@ def result() -> dict[str, Any]:
     }  # fmt: skip
     away = {"name": "litert", "unavailable": "reads .tflite files only"}
     quiet = {"disturbed": 0, "watched": True, "noisy": False}
-    known = {"model": "net.onnx", "isa": "avx2", "threads": 1, "cpu": 1, "rounds": 3, "disturbance": quiet}
+    known = {
+        "model": "net.onnx",
+        "isa": "avx2",
+        "precision": "float32",
+        "threads": 1,
+        "cpu": 1,
+        "rounds": 3,
+        "disturbance": quiet,
+    }
     return known | {"engines": [own, peer, away]}
 
 

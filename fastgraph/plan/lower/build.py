@@ -39,6 +39,7 @@ def build(
         program.room = Constants(sum(v.type.nbytes for v in graph.constants() if has_memory(v)))
     match = match or Matches()
     emit = Emit(program, Views(graph, match.abilities), match, tier, threads)
+    emit.precision = graph.precision
     emit_graph(emit, graph)
     for jump in [(step, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.fails]:
         emit.land(jump)

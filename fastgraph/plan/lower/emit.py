@@ -52,7 +52,11 @@ class Matched(Protocol):
 
 
 class Emit:
-    """Writes steps into a program. `match`: node -> the lowering that takes it, with its plan."""
+    """Writes steps into a program. `match`: node -> the lowering that takes it, with its plan. `precision`: what
+    float32 may be computed in.
+    """
+
+    precision = "float32"
 
     def __init__(self, program: Program, views: Views, match: Matched, tier: Tier, threads: int) -> None:
         self.program, self.views, self.match = program, views, match

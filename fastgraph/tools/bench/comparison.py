@@ -15,8 +15,8 @@ from ... import disturbance
 from ...cpus import default_threads
 from ...errors import FastgraphError, InputError
 from ...runtime.model import Model
-from ..agreement import HYBRID_TOLERANCE, TOLERANCE, compared, is_hybrid
-from ..engines import PEERS, Engine, Feeds, Unavailable, fastgraph, peer
+from ..agreement import compared, tolerance
+from ..engines import PEERS, Engine, Feeds, Unavailable, fastgraph, of_precision, tried
 from .figures import latency, median_interval, medians
 from .rounds import Measured, measure, pinned
 
@@ -37,10 +37,12 @@ def compare(
     path: str, feeds: Feeds, against: Sequence[str], seconds: float = 3.0, rounds: int | None = None, *,
     threads: int = 1, warmup: float = 0.0, cpus: Sequence[int] = (), samples: bool = False, **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure fastgraph and `against` on a file, for `text`, `sheet` and JSON. options: isa, function, as of `load`.
+    """Measure fastgraph and `against` on a file, for `text`, `sheet` and JSON. options: isa, precision,
+    function, as of `load`.
 
-    `model`, `isa`, `threads`, `inputs` (shapes by name), `cpu` (None: not one alone), `cpus` (those allowed), `rounds`
-    (those that count), `arena_bytes`, `arena_bound` (None: not known), `disturbance` (a `disturbance.report`), and
+    `model`, `isa`, `precision`, `threads`, `inputs` (shapes by name), `cpu` (None: not one alone), `cpus` (those
+    allowed), `rounds` (those that count), `arena_bytes`, `arena_bound` (None: not known), `disturbance` (a
+    `disturbance.report`), and
     `engines`, fastgraph first. Each of them has `name` and `unavailable` (why), or
 
     * `version`, and what `figures.latency` gives: `calls`, `min_ms`, `mean_ms`, `p50_ms` ..., `quantiles_ms`,
@@ -56,7 +58,7 @@ def compare(
         makers, missing = _makers(path, feeds, against, threads, options)
         engines, loads = _loaded(makers)
         own = engines[0].model
-        most = HYBRID_TOLERANCE if engines[1:] and is_hybrid(own.graph) else TOLERANCE
+        most = tolerance(own.graph) if engines[1:] else 0.0
         gaps = [compared(engines[0].results(), engine.results(), own.outputs, most) for engine in engines[1:]]
         measured = measure(engines, seconds, rounds, warmup)
         allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -64,7 +66,7 @@ def compare(
     for i, row in enumerate(rows):
         row |= _row(measured, i, samples) | (gaps[i - 1] if i else {})
     return {
-        "model": os.fspath(path), "isa": own.tier.name, "threads": threads,
+        "model": os.fspath(path), "isa": own.tier.name, "precision": own.precision, "threads": threads,
         "inputs": {name: list(array.shape) for name, array in feeds.items()}, "cpu": cpu, "cpus": allowed,
         "rounds": len(measured.times[0]), "arena_bytes": own.arena_bytes, "arena_bound": _bound(own),
         "disturbance": measured.disturbance, "engines": rows + missing,
@@ -91,8 +93,9 @@ def _makers(
     missing = []
     for name in against:
         try:
-            peer(name, path, feeds, threads)
-            makers.append(partial(PEERS[name], path, feeds, threads))
+            make = of_precision(PEERS, options.get("precision"))[name]
+            tried(path, lambda make=make: [make(path, feeds, threads)])  # type: ignore[misc]
+            makers.append(partial(make, path, feeds, threads))
         except Unavailable as error:
             missing.append({"name": name, "unavailable": str(error)})
     return makers, missing

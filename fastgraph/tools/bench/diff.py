@@ -142,12 +142,14 @@ def _notes(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
 
 
 def _only(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Models that only one file has, and tiers that differ."""
+    """Models that only one file has, and tiers and precisions that differ."""
     pairs = (("old", before, after), ("new", after, before))
     alone = [(what, [name for name in one if name not in two]) for what, one, two in pairs]
     said = [f"only in {what}: {', '.join(names)}" for what, names in alone if names]
-    tiers = {name: (before[name].get("isa"), after[name].get("isa")) for name in before if name in after}
-    return said + [f"{name}: tier {a}, then {b}" for name, (a, b) in tiers.items() if a != b]
+    for what, key in (("tier", "isa"), ("precision", "precision")):
+        both = {name: (before[name].get(key), after[name].get(key)) for name in before if name in after}
+        said += [f"{name}: {what} {a}, then {b}" for name, (a, b) in both.items() if a != b]
+    return said
 
 
 def _drift(rows: Sequence[Mapping[str, Any]]) -> list[str]:

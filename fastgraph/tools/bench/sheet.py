@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-KNOWN = ("model", "isa", "threads", "streams", "cpu", "rounds")
+KNOWN = ("model", "isa", "precision", "threads", "streams", "cpu", "rounds")
 FIGURES = (
     "name", "version", "calls", "min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "python_ms", "numpy_ms",
     "import_ms", "load_ms", "first_ms", "peak_mb", "added_mb", "joules", "per_second", "ratio", "ratio_low",

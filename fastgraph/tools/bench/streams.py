@@ -20,8 +20,8 @@ import numpy as np
 
 from ... import disturbance
 from ...errors import InputError
-from ..agreement import HYBRID_TOLERANCE, TOLERANCE, compared, is_hybrid
-from ..engines import STREAMS, Engine, Feeds, Unavailable, fastgraph_streams, tried
+from ..agreement import compared, tolerance
+from ..engines import STREAMS, Engine, Feeds, Unavailable, fastgraph_streams, of_precision, tried
 from .figures import latency, median_interval
 from .rounds import of_others, pinned, repeated, rest
 
@@ -44,7 +44,8 @@ def throughput(
     path: str, feeds: Feeds, against: Sequence[str], count: int, seconds: float = 3.0, rounds: int | None = None, *,
     cpus: Sequence[int] = (), **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure `count` streams of fastgraph and of `against` on a file. options: isa, function, as of `load`.
+    """Measure `count` streams of fastgraph and of `against` on a file. options: isa, precision,
+    function, as of `load`.
 
     The keys of `compare`, without those of loads and energy, and `streams`. Of an engine `per_second`: inferences a
     second, the median over rounds, with `per_second_interval`; latencies under that load; `medians_ms`: of each round
@@ -55,11 +56,12 @@ def throughput(
         teams, missing = [own], []
         for name in against:
             try:
-                teams.append(tried(path, lambda name=name: STREAMS[name](path, feeds, count)))  # type: ignore[misc]
+                make = of_precision(STREAMS, options.get("precision"))[name]
+                teams.append(tried(path, lambda make=make: make(path, feeds, count)))  # type: ignore[misc]
             except Unavailable as error:
                 missing.append({"name": name, "unavailable": str(error)})
         model = own[0].model
-        most = HYBRID_TOLERANCE if teams[1:] and is_hybrid(model.graph) else TOLERANCE
+        most = tolerance(model.graph) if teams[1:] else 0.0
         gaps = [compared(own[0].results(), team[0].results(), model.outputs, most) for team in teams[1:]]
         kept, shares, report = repeated(lambda turn: _round(teams, crew, turn), seconds, rounds)
     rows: list[dict[str, Any]] = []
@@ -67,7 +69,7 @@ def throughput(
         row = {"name": team[0].name, "version": team[0].version} | _row(kept, i) | shares[i]
         rows.append(row | (gaps[i - 1] if i else {}))
     return {
-        "model": os.fspath(path), "isa": model.tier.name, "threads": 1, "streams": count,
+        "model": os.fspath(path), "isa": model.tier.name, "precision": model.precision, "threads": 1, "streams": count,
         "inputs": {name: list(array.shape) for name, array in feeds.items()}, "cpu": None,
         "cpus": list(cpus or _last(count)), "rounds": len(kept), "arena_bytes": model.arena_bytes,
         "disturbance": report, "engines": rows + missing,

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from ... import disturbance
-from ...text import counted, table
+from ...text import counted, table, units
 
 LEGEND = "ratio: fastgraph's time / the engine's; below 1, fastgraph is faster"
 HEADS = (
@@ -32,7 +32,7 @@ def text(result: dict[str, Any], width: int | None = None) -> str:
     cpu = "" if result["cpu"] is None else f" on CPU {result['cpu']}"
     what = "streams" if "streams" in result else "threads"
     threads = counted(result[what], what.removesuffix("s"))
-    kind = "processes up to their first result" if "cold" in result else result["isa"]
+    kind = "processes up to their first result" if "cold" in result else units(result["isa"], result["precision"])
     head = f"{result['model']}: {kind}, {threads}{cpu}, {counted(result['rounds'], 'round')}"
     ran = [row for row in result["engines"] if "unavailable" not in row]
     notes = [f"{row['name']}: {row['unavailable']}" for row in result["engines"] if "unavailable" in row]
