@@ -17,7 +17,7 @@ from .. import __path__ as SOURCES
 from .. import __version__
 from ..errors import FastgraphError
 from ..freedoms import unusual
-from ..kernels.isa.tiers import NUMPY, Tier
+from ..kernels.isa.tiers import EXTRAS, NUMPY, Tier, has
 from ..locks import undisturbed
 from ..objects import trust
 from ..saved.container import Container, opened
@@ -42,7 +42,8 @@ def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str |
     try:
         if sum(os.path.getsize(path) for path in files(source)) > most // 4:
             return None
-        name = digest(source, repr((__version__, tier.name, options, list(versions()))))
+        flags = [flag for flag in EXTRAS if has([flag])]
+        name = digest(source, repr((__version__, tier.name, flags, options, list(versions()))))
     except OSError:
         return None  # who reads the file says why
     with undisturbed():

@@ -16,6 +16,7 @@ from ..compile import Compiled
 from ..errors import FileError, InputError, UnsupportedError
 from ..ir import Graph, Value
 from ..kernels.core.kernel import Kernel
+from ..kernels.core.table import row
 from ..kernels.isa.tiers import BY_NAME, NUMPY, Tier
 from ..objects import elf
 from ..objects.cache import objects
@@ -201,7 +202,11 @@ class _Image:
         """Its part of the directory."""
         linked = self.linked
         spelled = [[kernel.name, kernel.params] for kernel in self.numbers]
-        return {"functions": linked.functions, "offsets": list(linked.symbols.values()), "kernels": spelled}
+        needs = {flag for kernel in self.numbers for flag in row(kernel.name).needs(dict(kernel.params))}
+        return {
+            "functions": linked.functions, "offsets": list(linked.symbols.values()), "kernels": spelled,
+            "needs": sorted(needs),
+        }  # fmt: skip
 
 
 def _images(plans: Plans) -> dict[str, _Image]:

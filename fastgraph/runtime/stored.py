@@ -14,7 +14,7 @@ from ..freedoms import checked, threshold
 from ..ir import Graph, TensorType, check
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.slots import CALL, CALL_AT, JUMP, JUMPS, LOOK, MEMBER, PROGRAM, STEP, TEAM, TEAM_WORTH
-from ..kernels.isa.tiers import Tier, usable
+from ..kernels.isa.tiers import Tier, has, usable
 from ..limits import Limits
 from ..named import NamedTuple
 from ..objects import code as images
@@ -177,9 +177,10 @@ class Saved:
             if len(set(inputs)) < len(inputs) or not decide <= set(inputs):
                 raise file.damaged("it has not the inputs that it names")
             plans = [_sound(plan, inputs) for plan in self.directory["plans"]]
-        self.tiers = list(dict.fromkeys(plan["tier"] for plan in plans))
+            named = dict.fromkeys(plan["tier"] for plan in plans)
+            self.tiers = [name for name in named if has(self.image(name)["needs"])]
         self.tier = asked or next((tier for tier in reversed(usable()) if tier.name in self.tiers), usable()[-1])
-        self.plans = [plan for plan in plans if plan["tier"] == self.tier.name]
+        self.plans = [plan for plan in plans if plan["tier"] == self.tier.name and plan["tier"] in self.tiers]
         if self.plans and not shapes and reread is None:
             self.graph.usual = dict(zip(inputs, _shapes(self.plans[0]["shapes"]), strict=True))
         self._code: dict[str, list[int]] = {}
@@ -298,7 +299,7 @@ class Saved:
         """The addresses of the kernels of its tier, if they are those of this version."""
         from ..objects.toolchain import toolchain
 
-        if self.directory["sources"] != toolchain()[0] or self.tier.name not in self.directory["images"]:
+        if self.directory["sources"] != toolchain()[0] or self.tier.name not in self.tiers:
             return {}
         pool.start(self.executor())
         return dict(zip(self._spelled(), self.code(self.tier.name), strict=True))
@@ -310,7 +311,8 @@ class Saved:
             "{" + ", ".join(f"{n!r}: {tuple(s)}" for n, s in zip(names, plan["shapes"], strict=True)) + "}"
             for plan in self.plans
         ]
-        tiers = ", ".join(dict.fromkeys(plan["tier"] for plan in self.directory["plans"]))
+        found = dict.fromkeys(plan["tier"] for plan in self.directory["plans"])
+        tiers = ", ".join(" with ".join([name, *self.image(name)["needs"]]) for name in found)
         return " or ".join(dict.fromkeys(texts)) or f"on {tiers}, not on {self.tier.name}"
 
 

@@ -25,12 +25,18 @@ def everywhere(tier: Tier, params: Mapping[str, Any]) -> bool:
     return True
 
 
+def nothing_more(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """For kernels that need no CPU flags beyond their tier's."""
+    return ()
+
+
 class Row(NamedTuple):
     """A kernel: `module:function` (a module of a family, as "gemm.conv") generates it for a tier and compile-time
     parameters.
 
     `args`: its record; `params`: the values of each compile-time parameter; `exists`: whether a tier has the kernel
-    with these parameters; `product`: whether it does the multiply-adds of its step's operator.
+    with these parameters; `product`: whether it does the multiply-adds of its step's operator; `needs`: CPU flags that
+    it uses beyond the tier's.
     """
 
     name: str
@@ -40,6 +46,7 @@ class Row(NamedTuple):
     params: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
     exists: Callable[[Tier, Mapping[str, Any]], bool] = everywhere
     product: bool = False
+    needs: Callable[[Mapping[str, Any]], tuple[str, ...]] = nothing_more
 
     @property
     def family(self) -> str:

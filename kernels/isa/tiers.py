@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -89,6 +90,15 @@ _LINUX_NAMES = {
     "avx_vnni": "avxvnni", "bmi1": "bmi", "sse4_2": "sse4.2",
 }  # fmt: skip
 """What Linux calls flags that kernels ask for, and LLVM's names of them; the others have one name."""
+
+
+EXTRAS = ("avx512vbmi",)
+"""Flags beyond their tier's that some kernels need (core.table)."""
+
+
+def has(flags: Iterable[str]) -> bool:
+    """Whether this CPU has these flags."""
+    return cpu_flags().issuperset(flags)
 
 
 @cache

@@ -11,7 +11,7 @@ from ..isa.tiers import Tier
 from ..lang import I8, I64, Type, Value, choose, each_vector, intrinsic, over, shuffle, whole, word
 from ..lang import tier as at_hand
 from .elementwise import Row, over_rows
-from .rows import LOOKUP
+from .rows import LOOKUP, permutes
 
 UNROLL = 4
 Look = Callable[[Value], Value]
@@ -30,8 +30,7 @@ def make(tier: Tier, index: int, value: int, vbmi: bool) -> Callable[..., None]:
         return partial(_one_by_one, table)
 
     kernel = over_rows(word(value), word(index), prepare)
-    if vbmi:
-        kernel.needs = ("avx512vbmi",)  # type: ignore[attr-defined]
+    kernel.needs = permutes({"vbmi": vbmi})  # type: ignore[attr-defined]
     return kernel
 
 

@@ -190,6 +190,11 @@ def _looks_up(tier: Tier, params: Mapping[str, Any]) -> bool:
     return not params["vbmi"] or (tier.masks and params["index"] == params["value"] == 1)
 
 
+def permutes(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The CPU flag for that."""
+    return ("avx512vbmi",) if params["vbmi"] else ()
+
+
 def _bytes(name: str) -> Record:
     """A tensor that the kernel `exact` reads."""
     return Record({
@@ -279,11 +284,13 @@ def _reduces(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["op"] in REDUCTIONS[params["element"]]
 
 
+_TABLES = {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}
+
 ROWS: tuple[Row, ...] = (
     Row("chain", "pointwise.walk", "make", CALL),
     Row("vector_op", "pointwise.vector_op", "make", Record(), {"op": tuple(STEPS)}),
     Row("elementwise", "pointwise.elementwise", "make", ELEMENTWISE),
-    Row("table", "pointwise.lookup", "make", LOOKUP, {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}, _looks_up),
+    Row("table", "pointwise.lookup", "make", LOOKUP, _TABLES, _looks_up, needs=permutes),
     Row("flip", "pointwise.convert", "flip", FLIP),
     Row("cast", "pointwise.convert", "cast", CONVERT, {"source": NUMBERS}),
     Row("exact", "pointwise.exact", "make", EXACT, {"element": NUMBERS}),

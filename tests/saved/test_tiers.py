@@ -9,7 +9,8 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.isa.tiers import TIERS, usable
+from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, usable
+from fastgraph.plan.lower.pointwise import requantize
 from tests.nets import Net
 from tests.plan.control_nets import branches
 from tests.quantized_blocks import TFLITE
@@ -72,6 +73,24 @@ def test_a_cpu_that_has_less(tier: str, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(tiers, "cpu_flags", lambda: flags)
     model = fg.load(path)
     assert model.tier.name == tier and is_stored(model)
+
+
+def test_code_that_needs_more_than_its_tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of bytes is looked up by instructions that not all CPUs with AVX-512 have: there the code is not run."""
+    more = frozenset({*BY_NAME["avx512"].needs, "avx512vbmi"})
+    monkeypatch.setattr(tiers, "cpu_flags", lambda: more)
+    monkeypatch.setattr(requantize, "cpu_flags", tiers.cpu_flags)
+    source, path, alone = tflite(TFLITE["int8_functions"]), tmp_path / "m.fgm", tmp_path / "alone.fgm"
+    model = fg.load(source, isa="generic", threads=1)
+    model.save(path, isa=["generic", "avx512"])
+    model.save(alone, isa=["avx512"], graph=False)
+    assert fg.load(path).tier.name == "avx512"
+    monkeypatch.setattr(tiers, "cpu_flags", lambda: more - {"avx512vbmi"})
+    made = fg.load(path, threads=1)
+    assert made.tier.name == "generic" and is_stored(made)
+    same(model, made, [drawn(model, 0)])
+    with pytest.raises(fg.InputError, match="runs on avx512 with avx512vbmi, not on avx512"):
+        fg.load(alone)
 
 
 def test_a_tier_that_is_not_stored_is_planned(tmp_path: Path) -> None:
