@@ -21,6 +21,7 @@ import pytest
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.lang import (
+    F32,
     I8,
     I32,
     I64,
@@ -30,9 +31,11 @@ from fastgraph.kernels.lang import (
     builder,
     choose,
     constant,
+    fma,
     llvm,
     over,
     register,
+    registers,
     traced,
     when,
 )
@@ -49,7 +52,7 @@ THREADS, PLACE = 64, 128 + 8 * 1024
 """A thread's place: whose it is, products done, faults, ...; at 64 the configuration, from 128 on the tiles."""
 OWNER, PRODUCTS, FAULTS = 0, 8, 16
 _GREGS, _RIP = 40, 16
-_WORDS = I32.vector(16)
+_WORDS, _REALS = I32.vector(16), F32.vector(16)
 
 
 @contextmanager
@@ -98,7 +101,7 @@ def make_handler(record: int, places: int) -> Callable[..., None]:
     def handler(number, info, context):
         rip = I64[context + _GREGS + 8 * _RIP]
         second, third, operation, modrm = byte(rip + 1), byte(rip + 2), byte(rip + 3), byte(rip + 4)
-        known = operation == 0x49 or operation == 0x4B or operation == 0x5E
+        known = operation == 0x49 or operation == 0x4B or operation == 0x5C or operation == 0x5E
         if byte(rip) != 0xC4 or (second & 31) != 2 or not known:
             restore(I64[record], number, I64[record + 8])
             return
@@ -127,8 +130,13 @@ def make_handler(record: int, places: int) -> Callable[..., None]:
         if operation == 0x5E:
             ok = multiply(place, reg, rm, 15 - ((third >> 3) & 15)) if prefix == 1 and mod == 3 else 0
             add(place + PRODUCTS, 1)
+        elif operation == 0x5C:
+            ok = multiply_reals(place, reg, rm, 15 - ((third >> 3) & 15)) if prefix == 2 and mod == 3 else 0
+            add(place + PRODUCTS, 1)
         elif operation == 0x4B:
             ok = move(place, reg, address, stride, 1 if prefix == 2 else 0)
+        elif prefix == 3 and mod == 3:
+            ok = zero(place, reg)
         elif prefix == 0 and mod == 3:
             clear(place)
         elif prefix == 0:
@@ -242,6 +250,46 @@ def multiply(place: Value, c: Value, x: Value, y: Value) -> Value:
                 total = total + ((weights << 24 - 8 * j) >> 24) * value
             _WORDS[sums] = total
     return ok.to(I64)
+
+
+@traced
+def zero(place: Value, tile: Value) -> Value:
+    """TILEZERO; 0 when it would fault."""
+    rows, wide = _shape(place, tile)
+    for i in over(0, 1024, 64):
+        _WORDS[place + 128 + (tile << 10) + i] = _WORDS(0)
+    return (rows * wide != 0).to(I64)
+
+
+@traced
+def multiply_reals(place: Value, c: Value, x: Value, y: Value) -> Value:
+    """TDPBF16PS: c[m, n] += x[m, 2 k + j] * y[k, 2 n + j], a chain of fused multiply-adds from 0 for each j; 0 when it
+    would fault. What is too small is 0 after each step, as are small operands.
+    """
+    (rows, wide), (x_rows, x_wide), (y_rows, y_wide) = (_shape(place, t) for t in (c, x, y))
+    pairs = x_wide >> 2
+    ok = rows * wide * pairs != 0
+    for one, other in ((rows, x_rows), (pairs, y_rows), (wide, y_wide)):
+        ok = ok & (one == other)
+    for m in over(rows):
+        chains = registers([_REALS(0.0), _REALS(0.0)])
+        for k in over(pairs):
+            both, weights = I32[_row(place, x, m) + 4 * k], _WORDS[_row(place, y, k)]
+            for j in range(2):
+                a = _WORDS(both << 16 if j == 0 else both & -65536)
+                w = weights << 16 if j == 0 else weights & -65536
+                chains[j] = flushed(fma(flushed(a.bits(F32)), flushed(w.bits(F32)), chains[j]))
+        sums = _row(place, c, m)
+        even, odd = chains.values()
+        _REALS[sums] = flushed(flushed(_REALS[sums]) + flushed(even + odd))
+    return ok.to(I64)
+
+
+@traced
+def flushed(x: Value) -> Value:
+    """0, with its sign, for what is smaller than normal numbers."""
+    bits = x.bits(I32)
+    return choose((bits & 0x7F800000) == 0, bits & -0x80000000, bits).bits(F32)
 
 
 def _shape(place: Value, tile: Value) -> tuple[Value, Value]:

@@ -83,7 +83,7 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]
                     before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
                     for part in range(PARTS):
                         first, last = (r.lines * part + PARTS - 1) // PARTS, (r.lines * (part + 1) + PARTS - 1) // PARTS
-                        steps(at, r.rs, r.table, first, last, ahead, fetched)
+                        steps(at, r.rs, r.offsets, first, last, ahead, fetched)
                         if busy:
                             first, last = part * per_part, (part + 1) * per_part
                             finish(before, done, r, first, last)

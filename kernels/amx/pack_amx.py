@@ -25,13 +25,17 @@ def numbering(mt: int, nt: int) -> tuple[list[int], list[int]]:
     return (kept, passing) if mt <= nt else (passing, kept)
 
 
-def configuration(mt: int, nt: int, rows: int) -> np.ndarray:
-    """The 64 bytes that configure the tile registers: `rows` rows for A and the sums, whole lines for all."""
+def configuration(mt: int, nt: int, rows: int, length: int = LINE) -> np.ndarray:
+    """The 64 bytes that configure the tile registers: `rows` rows for A and the sums, whole lines for all, but `length`
+    bytes of A's and as many words of columns of B.
+    """
     config = np.zeros(64, np.uint8)
     config[0] = 1
     config[16:32:2] = LINE
     config[48:56] = rows
-    config[[48 + tile for tile in numbering(mt, nt)[1]]] = ROWS
+    a_tiles, b_tiles = numbering(mt, nt)
+    config[[16 + 2 * tile for tile in a_tiles]] = length
+    config[[48 + tile for tile in b_tiles]] = length // 4
     return config
 
 

@@ -58,7 +58,7 @@ def pick_amx(
     offsets = (table[:, None] + LINE * np.arange(per_run)).reshape(-1)
     rows, across = tiles(g, mt)
     if fields["direct"]:
-        fields |= _direct_band(g, across, mt, nt, threads, l2)
+        fields |= direct_band(g, across, mt, nt, threads, l2)
     else:
         fields["band"] *= across
     in_band = -(-fields["band"] // mt)
@@ -85,7 +85,7 @@ def tiles(g: Geometry, mt: int) -> tuple[int, int]:
     return rows, -(-width // rows)
 
 
-def _direct_band(g: Geometry, across: int, mt: int, nt: int, threads: int, l2: int) -> dict[str, int]:
+def direct_band(g: Geometry, across: int, mt: int, nt: int, threads: int, l2: int) -> dict[str, int]:
     """Slots `band` and `by_columns` when the input is read directly: tiles per pass over the weights, and how threads
     split.
     """
@@ -121,7 +121,7 @@ def _cycles(g: Geometry, mt: int, nt: int, l2: int) -> float:
 
 
 def amx_args(choice: AmxChoice, x_zero: int, **operands: Any) -> dict[str, Any]:
-    """The slots of `rows.AMX_CONV`: the choice's, and `operands`: x, w (pack_amx's of all channels), y, ldy, table,
+    """The slots of `rows.AMX_CONV`: the choice's, and `operands`: x, w (pack_amx's of all channels), y, ldy, offsets,
     config, scratch, and those of gemm's STORED. x_zero: the value of padding.
     """
     return {**choice.fields, "fill": word_of(x_zero), **operands}

@@ -1,36 +1,52 @@
-"""The row of the table for convolutions and dense layers on AMX tiles, and its record."""
+"""The rows of the table for convolutions and dense layers on AMX tiles, and their records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record, number, reads
+from ..core.record import Record, flag, number, reads
 from ..core.table import Row
 from ..gemm.rows import CONV, STORED, STORES
-from ..isa.tiers import Tier
+from ..isa.tiers import BF16, Tier
+from ..pointwise.rows import ending
+from .pack_amx import LINE, WORK
 from .pack_amx import ROWS as TILE_ROWS
-from .pack_amx import WORK
+from .pack_real import WORK as REAL_WORK
 
-AMX_CONV = (
-    Record(
-        {slot: meaning for slot, meaning in CONV.items() if slot not in ("taps", "n0", "k", "height", "length")},
-        w=reads("the panels of pack.pack_amx", "sets * ceil_div(n, 16 * nt) * panel_bytes(nt, lines)"),
-        table=reads("[lines] int64: bytes from a pixel to where each of its lines begins", "8 * lines"),
-        config=reads("the 64 bytes of pack.configuration for tiles of `rows` pixels", "64"),
+_BANDS = {slot: meaning for slot, meaning in CONV.items() if slot not in ("taps", "n0", "k", "height", "length")}
+
+
+def _tiled(panels: str, work: int, **more: str) -> Record:
+    """As CONV, for all channels of a group, on tiles; panels: bytes of the weights of 16 * nt columns, work: those that
+    blocks take.
+    """
+    return Record(
+        _BANDS,
+        w=reads("the packed panels", f"sets * ceil_div(n, 16 * nt) * {panels}"),
+        offsets=reads("[lines] int64: bytes from a pixel to where each of its lines begins", "8 * lines"),
+        config=reads("the 64 bytes of pack_amx.configuration for tiles of `rows` pixels", "64"),
         work=number(
-            "bytes of a thread's scratch before the pack.WORK that blocks take",
-            f"in range(0, scratch_bytes - {WORK} + 1, 64)",
+            "bytes of a thread's scratch before those that blocks take", f"in range(0, scratch_bytes - {work} + 1, 64)"
         ),
         lines=number("lines of 64 bytes in a sum", "> 0"),
         rows=number("pixels of a tile", f"in range(1, min({TILE_ROWS}, out_w) + 1)"),
         across=number("tiles in a row of the result", "== ceil_div(out_w, rows)"),
         band=number("tiles of a band, of whole rows unless `direct`", "> 0 and (direct or band % across == 0)"),
         prefetch="cache lines of the next panel fetched beside each line",
+        **more,
     )
-    + STORED
-)
-"""As CONV, for all channels of a group."""
+
+
+AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK) + STORED
+AMX_REAL = _tiled(
+    "panel_bytes_real(nt, lines, planes)",
+    REAL_WORK,
+    direct=flag("whether x is the pixels of one row, which are copied as they follow one another"),
+    plane=number("bytes of a thread's scratch from plane to plane of a band", "> 0"),
+    length=number("bytes of A's lines that count", f"in range(4, {LINE} + 1, 4)"),
+) + ending("images", "out_d * out_h * out_w", columns="sets: 4 * n_set")
+"""x and y are f32; a band's elements are bf16."""
 
 BLOCKS = ((2, 2), (1, 4), (4, 1))
 """Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""
@@ -40,6 +56,18 @@ def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles and (params["mt"], params["nt"]) in BLOCKS
 
 
+def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier.tiles
+
+
+def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
+    return BF16
+
+
+_REAL_PARAMS = {"nt": (1, 2), "planes": (1, 3)}
 _PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
 
-ROWS = (Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True),)
+ROWS = (
+    Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True),
+    Row("amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_tiles, product=True, needs=_needs),
+)

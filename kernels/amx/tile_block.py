@@ -46,11 +46,8 @@ class BlockFunctions(NamedTuple):
     """finish(note, sums, r, first, last): scale and store units first.. of UNITS, as the record r says."""
 
 
-def make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
-    """The functions for blocks of mt x nt tiles; mt * nt is at most 4."""
-    a_tiles, b_tiles = numbering(mt, nt)
-    sums_of = [[m * nt + n for n in range(nt)] for m in range(mt)]
-    step_bytes = nt * TILE
+def make_registers(tier: Tier) -> tuple[Any, Any]:
+    """BlockFunctions.configure and release."""
 
     @traced
     def configure(config: Value) -> None:
@@ -59,6 +56,15 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
     @traced
     def release() -> None:
         tier.isa.release()
+
+    return configure, release
+
+
+def make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
+    """The functions for blocks of mt x nt tiles; mt * nt is at most 4."""
+    a_tiles, b_tiles = numbering(mt, nt)
+    sums_of = [[m * nt + n for n in range(nt)] for m in range(mt)]
+    step_bytes = nt * TILE
 
     @traced
     def note(at: Value, panel: Value, columns: Value) -> None:
@@ -96,7 +102,7 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
         for c in range(mt * nt):
             tier.isa.store(c, sums + c * TILE, LINE)
 
-    return BlockFunctions(configure, release, note, place, begin, steps, keep, make_finish(tier, nt, out))
+    return BlockFunctions(*make_registers(tier), note, place, begin, steps, keep, make_finish(tier, nt, out))
 
 
 def _put(address: Value, values: Sequence[Value]) -> None:

@@ -38,7 +38,7 @@ def make_band(tier: Tier, item: int, every: bool = False) -> Any:
                     with there:
                         _row(r, item, word, line, (plane, iy), lacking)
                     with padding:
-                        _fill(line, word, r.band_y)
+                        fill_words(line, word, r.band_y)
 
     return band
 
@@ -48,17 +48,17 @@ def _row(r: Any, item: int, word: Value, to: Value, source: tuple[Value, Value],
     that the input's last row, which is one run, lacks.
     """
     plane, iy = source
-    run = _fill(to, word, r.left * item)
+    run = fill_words(to, word, r.left * item)
     short = choose(iy == r.h - 1, lacking, 0)
     count = r.run - short
     first = plane + iy * r.x_y + r.x_first
     for j in over(r.pixels):
         _copy(word.type, run + j * r.pixel_step, first + j * r.x_step, count * item)
     behind = run + r.pixels * r.pixel_step
-    _fill(behind - short * item, word, (r.right + short) * item)
+    fill_words(behind - short * item, word, (r.right + short) * item)
 
 
-def _fill(to: Value, word: Value, nbytes: Value) -> Value:
+def fill_words(to: Value, word: Value, nbytes: Value) -> Value:
     """Fill bytes with a vector; the address behind them."""
 
     def body(_: Value, state: Sequence[Value]) -> list[Value]:

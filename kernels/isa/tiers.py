@@ -86,13 +86,16 @@ def _instructions(name: str) -> Any:
 
 
 _LINUX_NAMES = {
-    "abm": "lzcnt", "amx_int8": "amx-int8", "amx_tile": "amx-tile", "avx512_vnni": "avx512vnni",
+    "abm": "lzcnt", "amx_bf16": "amx-bf16", "amx_int8": "amx-int8", "amx_tile": "amx-tile",
+    "avx512_bf16": "avx512bf16", "avx512_vnni": "avx512vnni",
     "avx_vnni": "avxvnni", "bmi1": "bmi", "sse4_2": "sse4.2",
 }  # fmt: skip
 """What Linux calls flags that kernels ask for, and LLVM's names of them; the others have one name."""
 
 
-EXTRAS = ("avx512vbmi",)
+BF16 = ("avx512bf16", "amx-bf16")
+"""The flags of products of bf16 in tiles, and of rounding to it."""
+EXTRAS = ("avx512vbmi", *BF16)
 """Flags beyond their tier's that some kernels need (core.table)."""
 
 

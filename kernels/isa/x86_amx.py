@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang import I8, Value, called, number
+from ..lang import BF16, I8, U16, Value, called, number
 from .x86_avx512 import Avx512Vnni
 
 TILE = 1024
@@ -24,6 +24,10 @@ class Amx(Avx512Vnni):
         """Release the tiles, so that the system need not save them for this thread."""
         called("llvm.x86.tilerelease", None)
 
+    def clear(self, tile: int) -> None:
+        """Make a tile zero."""
+        called("llvm.x86.tilezero", None, I8(tile))
+
     def load(self, tile: int, address: Value, stride: Any) -> None:
         """Load a tile's rows from memory, `stride` bytes apart (0: all the same)."""
         called("llvm.x86.tileloadd64", None, I8(tile), I8.at(address), number(stride))
@@ -35,3 +39,17 @@ class Amx(Avx512Vnni):
     def multiply(self, c: int, a: int, b: int) -> None:
         """c[m, n] += sum over k and j < 4 of a[m, 4 k + j] (u8) * b[k, 4 n + j] (s8), c in wrapping i32."""
         called("llvm.x86.tdpbusd", None, I8(c), I8(a), I8(b))
+
+    def multiply_reals(self, c: int, a: int, b: int) -> None:
+        """c[m, n] += sum over k and j < 2 of a[m, 2 k + j] * b[k, 2 n + j], bf16, c in f32.
+
+        For each j a chain of fused multiply-adds from 0 over k; their sum is added to c. Denormals are 0 everywhere.
+        For kernels that need tiers.BF16.
+        """
+        called("llvm.x86.tdpbf16ps", None, I8(c), I8(a), I8(b))
+
+    def to_bf16(self, low: Value, high: Value) -> Value:
+        """Two vectors of f32 as one of bf16 (U16), rounded to nearest even; for kernels that need tiers.BF16."""
+        kind = BF16.vector(2 * low.lanes)
+        rounded: Value = called("llvm.x86.avx512bf16.cvtne2ps2bf16.512", kind, high, low)
+        return rounded.bits(U16)

@@ -29,11 +29,11 @@ from .instructions import (
 from .lines import along, cover, each_vector, fold, pieces, share, slices, thread_block, total, whole
 from .memory import Register, Registers, copy_bytes, register, registers, room, table
 from .traced import traced
-from .types import BIT, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Mistake, Type, integer, named, word
+from .types import BF16, BIT, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Mistake, Type, integer, named, word
 from .values import Value, builder, called, constant, intrinsic, number, splat, tier
 
 __all__ = [
-    "BIT", "F16", "F32", "F64", "I16", "I32", "I64", "I8", "U16", "U32", "U64", "U8", "Mistake", "Register",
+    "BF16", "BIT", "F16", "F32", "F64", "I16", "I32", "I64", "I8", "U16", "U32", "U64", "U8", "Mistake", "Register",
     "Registers", "Type", "Value", "along", "any_lane", "below", "builder", "called", "cases", "choose", "constant",
     "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "during", "each_vector", "either", "fma", "fold",
     "halves", "integer", "intrinsic", "is_nan", "joined", "larger", "llvm", "named", "number", "opaque", "outlined",

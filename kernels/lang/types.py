@@ -61,7 +61,7 @@ class Type:
             elif self.target is not None:
                 self._llvm = self.target.llvm.as_pointer()
             elif self.real:
-                self._llvm = {16: llvm.HalfType, 32: llvm.FloatType, 64: llvm.DoubleType}[self.bits]()
+                self._llvm = getattr(llvm, _REALS[self.name])()
             else:
                 self._llvm = llvm.IntType(self.bits)
         return self._llvm
@@ -76,6 +76,7 @@ class Type:
         def below(self, count: Any) -> Value: ...
 
 
+_REALS = {"f16": "HalfType", "bf16": "BFloatType", "f32": "FloatType", "f64": "DoubleType"}
 _vectors: dict[tuple[Type, int], Type] = {}
 _pointers: dict[Type, Type] = {}
 _integers: dict[tuple[int, bool], Type] = {}
@@ -113,6 +114,7 @@ def word(size: int) -> Type:
 
 
 F16, F32, F64 = (Type(f"f{bits}", bits, True, True) for bits in (16, 32, 64))
+BF16 = Type("bf16", 16, True, True)
 I8, I16, I32, I64 = (integer(bits) for bits in (8, 16, 32, 64))
 U8, U16, U32, U64 = (integer(bits, signed=False) for bits in (8, 16, 32, 64))
 BIT = integer(1, signed=False)

@@ -14,8 +14,8 @@ from typing import Any
 os.environ.setdefault("FASTGRAPH_CACHE_DIR", os.path.expanduser("~/.cache/fastgraph-emulated"))
 
 from fastgraph.kernels import lang
-from fastgraph.kernels.isa import tiers, x86_avx2, x86_avx512
-from fastgraph.kernels.lang import I32, Type, Value, choose, hints, shuffle
+from fastgraph.kernels.isa import tiers, x86_amx, x86_avx2, x86_avx512
+from fastgraph.kernels.lang import I32, U16, U32, Type, Value, choose, hints, is_nan, shuffle
 
 
 def in_halves(operation: Callable[..., Value]) -> Callable[..., Value]:
@@ -62,12 +62,23 @@ def dot_bytes(self: Any, sums: Value, a: Value, w: Value) -> Value:
     return sums
 
 
+def to_bf16(self: Any, low: Value, high: Value) -> Value:
+    """VCVTNE2PS2BF16: half to even, NaN quieted, denormals 0."""
+    halves = []
+    for x in (low, high):
+        bits = x.bits(U32)
+        rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+        rounded = choose((bits & 0x7F800000) == 0, bits >> 16 & 0x8000, rounded)
+        halves.append(choose(is_nan(x), bits >> 16 | 0x40, rounded).to(U16))
+    return shuffle(halves[0], range(2 * low.lanes), halves[1])
+
+
 def emulate() -> None:
     """Let this process, and those that it starts, believe in AVX-512 and AVX-VNNI."""
     os.environ["TIERS_ARE_EMULATED"] = "1"
     linux_flags, features = tiers._linux_flags, tiers.Tier.features.fget
-    here = {*tiers._AVX2, "amx-tile", "amx-int8"}
-    tiers._linux_flags = lambda: linux_flags() | {*tiers._VNNI, "avxvnni"}
+    here = {*tiers._AVX2, "amx-tile", "amx-int8", "amx-bf16"}
+    tiers._linux_flags = lambda: linux_flags() | {*tiers._VNNI, *tiers.BF16, "avxvnni"}
     tiers.cpu_flags.cache_clear()
     tiers.Tier.features = property(
         lambda tier: features(tier._replace(lanes=8, needs=tuple(flag for flag in tier.needs if flag in here)))
@@ -79,6 +90,7 @@ def emulate() -> None:
     x86_avx512.Avx512._rounded = rounded
     hints.kept = lambda mask: mask  # of registers that there are none of
     hints.settle = lang.settle = lambda registers, numbers: None
+    x86_amx.Amx.to_bf16 = to_bf16
     x86_avx512.Avx512.permute_lanes = permute_lanes
     x86_avx512.Avx512Vnni.dot_bytes = x86_avx2.AvxVnni.dot_bytes = dot_bytes
 

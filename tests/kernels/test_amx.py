@@ -46,7 +46,7 @@ def check(g: Geometry, choices: Any, seed: int = 0, extreme: bool = False, out: 
         packed = pack_amx(flat, layer.start, layer.multipliers, choice.nt)
         y, scratch = np.full((g.images, *g.out, outputs + 2), 77, DTYPES[out]), np.zeros(choice.scratch * threads, "u1")
         memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch}
-        args = amx_args(choice, zero, table=choice.table, config=choice.config, **memory, **layer.stored)
+        args = amx_args(choice, zero, offsets=choice.table, config=choice.config, **memory, **layer.stored)
         with tile_registers() as products:
             y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
             assert products()

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...kernels.amx.pack_amx import LINE, WORK, configuration, panel_bytes
+from ...kernels.amx.pack_real import MT, panel_bytes_real
+from ...kernels.amx.pack_real import WORK as REAL_WORK
 from .bands import band, taps
-from .call import KNOWN, Call, Reach, need, reaches, work
+from .call import KNOWN, Call, Reach, need, parts, reaches, read, work
 
 KNOWN["panel_bytes"] = lambda c: panel_bytes
+KNOWN["panel_bytes_real"] = lambda c: panel_bytes_real
 KNOWN["n0"] = lambda c: 0
 
 
@@ -23,5 +26,30 @@ def amx_conv(c: Call) -> Iterator[Reach]:
     height = r.band // r.across
     if not r.direct:
         yield from band(c, 1, height, r.out_h)
-    yield from taps(c, c.table("table", r.lines), LINE, LINE - 1, height, r.out_w)
+    yield from taps(c, c.table("offsets", r.lines), LINE, LINE - 1, height, r.out_w)
     yield work("scratch", WORK, (c.threads, r.scratch_bytes), start=r.work)
+
+
+@reaches("amx_real")
+def amx_real(c: Call) -> Iterator[Reach]:
+    """Pixels of x, or bands of its rows, as planes of bf16, and lines of them."""
+    r, planes = c.record(), c.params["planes"]
+    shape, table = bytes(c.table("config", 64, np.uint8)), c.table("offsets", r.lines)
+    need(shape == configuration(MT, c.params["nt"], r.rows, r.length).tobytes(), "tiles of other shapes")
+    need(planes * r.plane <= r.work, f"{planes} planes of {r.plane} bytes do not fit {r.work}")
+    if r.direct:
+        pixels = min(r.band, r.across) * r.rows
+        end = (pixels - 1) * r.pixel_step + parts(2 * r.run, LINE) * LINE
+        last = (pixels - 1) * r.rs
+        yield read("x", 4 * r.run, (r.images, r.x_image), (r.sets, r.x_set), (r.out_w, r.x_step))
+    else:
+        height = r.band // r.across
+        rows = (min(height, r.out_h) - 1) * r.move_y + r.reach
+        end = (r.k_d - 1) * r.band_z + rows * r.band_y + LINE
+        last = (min(height, r.out_h) - 1) * r.gs + (r.out_w - 1) * r.rs
+        yield from band(c, 4, height, r.out_h, made=2)
+    need(end <= r.plane, f"a plane takes {end} bytes of {r.plane}")
+    lines = last + int(table.max()) + r.length
+    need(table.min() >= 0 and lines <= r.plane, f"lines are read up to byte {lines} of a plane of {r.plane}")
+    yield work("scratch", planes * r.plane, (c.threads, r.scratch_bytes))
+    yield work("scratch", REAL_WORK, (c.threads, r.scratch_bytes), start=r.work)

@@ -30,8 +30,10 @@ def line_end(c: Call, item: int) -> int:
     return max(ends)
 
 
-def band(c: Call, item: int, height: int, count: int) -> Iterator[Reach]:
-    """Bands for `height` of `count` rows of output, one in each thread's scratch, and the rows of x that they copy."""
+def band(c: Call, item: int, height: int, count: int, made: int = 0) -> Iterator[Reach]:
+    """Bands for `height` of `count` rows of output, one in each thread's scratch, and the rows of x that they copy.
+    made: bytes that an element has in a band, where not as many as in x.
+    """
     if not height:
         return
     r = c.record("move_y reach band_z band_y images sets d h out_d scratch_bytes")
@@ -40,7 +42,7 @@ def band(c: Call, item: int, height: int, count: int) -> Iterator[Reach]:
     y = grid(parts(count, height), height * r.stride_y, rows, r.step_y) - r.pad_y
     slices, lines = offsets(z[(z >= 0) & (z < r.d)] * r.x_z), offsets(y[(y >= 0) & (y < r.h)] * r.x_y)
     yield from copied(c, item, (r.images, r.x_image), (r.sets, r.x_set), slices, lines)
-    end = (r.k_d - 1) * r.band_z + (rows - 1) * r.band_y + line_end(c, item)
+    end = (r.k_d - 1) * r.band_z + (rows - 1) * r.band_y + line_end(c, made or item)
     need(end <= r.scratch_bytes, f"a band takes {end} bytes of scratch_bytes {r.scratch_bytes}")
     need(rows * r.band_y <= r.band_z or r.k_d == 1, f"band_z is {r.band_z}, less than {rows} rows of {r.band_y}")
     yield work("scratch", end, (c.threads, r.scratch_bytes))

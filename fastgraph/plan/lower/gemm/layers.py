@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....ir import Node
+from ....kernels.isa.tiers import BF16, has
 from ...choose import Candidate, choose
 from ...layer import Integers, Layer, Reals, chained_layer, integer_layer, real_layer
 from ..emit import Rows
@@ -16,7 +17,16 @@ from ..registry import Emit, lowers
 def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
     from .layer_f32 import CANDIDATES
 
-    _emit(e, node, layer, rows, CANDIDATES)
+    _emit(e, node, layer, rows, (*CANDIDATES, *_in_tiles(e)))
+
+
+def _in_tiles(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
+    """Candidates with products of bf16, on CPUs that have them."""
+    if not e.tier.tiles or not has(BF16):
+        return ()
+    from . import layer_amx
+
+    return layer_amx.CANDIDATES.get(e.precision, ())
 
 
 @lowers("dense", "conv", "matmul", match=integer_layer, strided_in=True, strided_out=True)

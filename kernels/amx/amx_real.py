@@ -1,0 +1,106 @@
+"""amx_real: f32 convolution and dense layers by products of bf16 in AMX tiles.
+
+The input is copied as bf16, rows of a convolution to a band with its padding, pixels of a dense layer as they follow
+one another. Tiles are as those of amx_conv: the last one of a row is moved back so that it ends with the row, and skips
+what the one before it has stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.record import reader
+from ..gemm.band import deal
+from ..isa.tiers import BF16, Tier
+from ..lang import divide, smaller
+from .amx_conv import PARTS
+from .pack_amx import NOTE, SUMS
+from .pack_real import MT, panel_bytes_real
+from .real_block import make_block, units
+from .rows import AMX_REAL
+from .split_band import make_split
+from .tile_block import make_registers
+
+
+def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
+    """The kernel for blocks of 2 x nt tiles; planes: 1, numbers are rounded to bf16, or 3, each is a sum of three."""
+    fields, (fill_band, copy_pixels) = reader(AMX_REAL), make_split(tier, planes)
+    configure, release = make_registers(tier)
+    note, place, steps, clear, keep, finish, close = make_block(tier, nt, planes)
+    width, per_part = 16 * nt, units(nt) // PARTS
+    head = panel_bytes_real(nt, 0, planes)
+    line = panel_bytes_real(nt, 1, planes) - head
+
+    def amx_real(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
+        scratch = r.scratch + thread * r.scratch_bytes
+        work = scratch + r.work
+        notes, buffer = work + 2 * SUMS, work + 2 * SUMS + 2 * NOTE
+        panels = divide(r.n + width - 1, width)
+        panel_size = head + r.lines * line
+        tiles = r.out_h * r.across
+        bands = divide(tiles + r.band - 1, r.band)
+        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
+        turn, busy = 0, 0
+        configure(r.config)
+        while unit < end:
+            above = divide(unit, bands)
+            t0 = (unit - above * bands) * r.band
+            t1 = smaller(t0 + r.band, tiles)
+            upper = divide(above, r.out_d)
+            oz = above - upper * r.out_d
+            image = divide(upper, r.sets)
+            group = upper - image * r.sets
+            y0 = divide(t0, r.across)
+            column0 = (t0 - y0 * r.across) * r.rows
+            source = r.x + image * r.x_image + group * r.x_set
+            if r.direct:
+                first = smaller(column0, r.out_w - r.rows)
+                copy_pixels(r, scratch, source + first * r.x_step, smaller(t1 * r.rows, r.out_w) - first)
+                a = scratch - first * r.rs
+            else:
+                z0, row0 = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+                fill_band(r, scratch, source, z0, row0, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
+                a = scratch
+            pixels = oz * r.out_h * r.out_w
+            pixel0 = image * r.out_d * r.out_h * r.out_w
+            for p in range(p0, p1):
+                column = group * r.n_set + p * width
+                panel = r.w + (group * panels + p) * panel_size
+                ahead = panel_size
+                i, j = y0, column0
+                for t in range(t0, t1, MT):
+                    at, sums = notes + turn * NOTE, work + turn * SUMS
+                    note(at, panel, smaller(r.n - p * width, width), image, column)
+                    for m in range(MT):
+                        start = smaller(j, r.out_w - r.rows)
+                        skip = j - start if t + m < t1 else r.rows
+                        pixel = pixels + i * r.out_w + start
+                        y = r.y + ((pixel0 + pixel) * r.ldy + column) * 4
+                        place(at, m, a + (i - y0) * r.gs + start * r.rs, y, skip, pixel)
+                        if t + m + 1 < t1:
+                            j += r.rows
+                            if j >= r.out_w:
+                                i, j = i + 1, 0
+                    fetched = r.prefetch if ahead < panel_size + line else 0
+                    clear()
+                    before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
+                    for part in range(PARTS):
+                        first, last = (r.lines * part + PARTS - 1) // PARTS, (r.lines * (part + 1) + PARTS - 1) // PARTS
+                        steps(at, r, first, last, ahead, fetched)
+                        if busy:
+                            finish(before, done, buffer, r, part * per_part, (part + 1) * per_part)
+                    if busy:
+                        close(before, buffer, r)
+                    keep(sums)
+                    ahead += fetched * 64
+                    turn, busy = 1 - turn, 1
+            unit += 1
+        if busy:
+            before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
+            finish(before, done, buffer, r, 0, PARTS * per_part)
+            close(before, buffer, r)
+        release()
+
+    amx_real.needs = BF16  # type: ignore[attr-defined]
+    return amx_real

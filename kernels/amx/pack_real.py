@@ -1,0 +1,74 @@
+"""Constant operands of amx_real: weights as bf16 in panels of tiles. NumPy only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .pack_amx import LINE, ROWS
+from .pack_amx import WORK as BYTES_WORK
+
+MT = 2
+"""Tiles of pixels in a block."""
+NUMBERS = LINE // 2
+"""Numbers of bf16 in a line of A."""
+BUFFER = MT * ROWS * 2 * ROWS * 4
+"""Bytes of a block's sums row by row, to which a chain is applied."""
+WORK = BYTES_WORK + BUFFER
+"""Bytes that a thread works in: as of amx_conv, and this."""
+
+
+def rounded(x: np.ndarray) -> np.ndarray:
+    """The bits of f32 as bf16 (uint16), half to even."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    near = ((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), (bits >> 16 | 0x40).astype(np.uint16), near)
+
+
+def widened(bits: np.ndarray) -> np.ndarray:
+    """f32 of bf16."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def planes_of(x: np.ndarray, planes: int) -> list[np.ndarray]:
+    """f32 as so many bf16 (uint16): rounded to one, or as three whose sum is x: the first is cut off, the others round
+    what is left.
+    """
+    if planes == 1:
+        return [rounded(x)]
+    first = (np.ascontiguousarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    with np.errstate(invalid="ignore"):
+        left = x - widened(first)
+        second = rounded(left)
+        return [first, second, rounded(left - widened(second))]
+
+
+def panel_bytes_real(nt: int, lines: int, planes: int) -> int:
+    """Bytes of one panel of `pack_real`."""
+    return nt * LINE * (1 + lines * planes * ROWS)
+
+
+def pack_real(weights: np.ndarray, bias: np.ndarray | None, nt: int, planes: int) -> np.ndarray:
+    """uint8 [sets, panels, panel_bytes_real] from f32 weights [sets, N, runs, run, c] and bias [sets, N]; where a run
+    has several taps, their c numbers are rounded up to pairs.
+
+    A panel is 16 * nt columns: their bias, then for every line of A (a run takes whole ones, the rest of its last line
+    meets zeros) and each plane, the last one first, nt tiles of 16 rows, each with two consecutive weights of 16
+    columns. Columns past N are zeros.
+    """
+    sets, n, runs, run, c = weights.shape
+    even = c if run == 1 else c + c % 2
+    weights, length = np.pad(weights, [(0, 0)] * 4 + [(0, even - c)]).reshape(sets, n, runs, -1), run * even
+    per_run, width = -(-length // NUMBERS), ROWS * nt
+    panels, lines = -(-n // width), runs * per_run
+    out = np.zeros((sets, panels, panel_bytes_real(nt, lines, planes)), np.uint8)
+    if bias is not None:
+        padded = np.zeros((sets, panels * width), np.float32)
+        padded[:, :n] = bias
+        out[..., : 4 * width] = padded.reshape(sets, panels, width).view(np.uint8)
+    tiles = out[..., 4 * width :].view(np.uint16).reshape(sets, panels, lines, planes, nt, ROWS, ROWS, 2)
+    full = np.zeros((sets, panels * width, runs, per_run * NUMBERS), np.uint16)
+    for place, plane in enumerate(reversed(planes_of(weights, planes))):
+        full[:, :n, :, :length] = plane
+        pairs = full.reshape(sets, panels, nt, ROWS, lines, ROWS, 2)
+        tiles[:, :, :, place] = pairs.transpose(0, 1, 4, 2, 5, 3, 6)
+    return out

@@ -1,0 +1,170 @@
+"""A convolution's geometry -> lines, bands and scratch of amx_real. Pure arithmetic.
+
+What one line of A holds depends on the channels: of more than 32 each tap has lines of its own, whose rest is zeros; of
+fewer a tap is one line, or, where they fit, all taps of a row are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..gemm.pick_conv import Geometry, cover, layout
+from ..gemm.pick_dot import L2
+from ..gemm.pick_int8 import with_memory
+from .pack_amx import LINE, ROWS, configuration
+from .pack_real import MT, NUMBERS, WORK, panel_bytes_real
+from .pick_amx import direct_band, tiles
+
+STEP = {1: 100.0, 3: 820.0}
+"""Cycles of a line's products in a block of 2 x 2 tiles, operands from the second-level cache, by planes; measured."""
+FINISH = 14.0
+"""Cycles to finish 64 sums."""
+SPLIT = {1: 4.0, 3: 14.0}
+"""Cycles to copy 32 numbers."""
+OVERHEAD = 60.0
+"""Cycles to begin a block."""
+
+
+class RealChoice(NamedTuple):
+    """How amx_real computes a convolution; `params` makes the kernel.
+
+    runs, run: of a column's weights, for pack_real; table: int64 [lines]; config: uint8 [64]; fields:
+    numbers in its record.
+    """
+
+    runs: int
+    run: int
+    params: dict[str, Any]
+    table: np.ndarray
+    config: np.ndarray
+    fields: dict[str, int]
+
+    @property
+    def scratch(self) -> int:
+        """Bytes for each thread, 64-byte aligned."""
+        return self.fields["scratch_bytes"]
+
+
+class Lines(NamedTuple):
+    """How pixels lie in a band: `pixel` bytes from one to the next, `run` taps of a row that are read as one, lines of
+    `length` bytes that each takes.
+    """
+
+    pixel: int
+    run: int
+    lines: int
+    length: int
+
+
+class Banded(Geometry):
+    """A geometry whose taps are never read from x itself."""
+
+    direct = False
+
+
+def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> RealChoice:
+    """Blocks of one or two panels, bands and lines for a geometry of f32."""
+    g = flattened(g)
+    how, nt = lines_of(g), 1 if g.n <= 16 else 2
+    flat = is_flat(g)
+    # Of bf16 with the band's pixels as channels; x's strides are in elements of two bytes.
+    banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(2 * s for s in g.x_strides)))  # type: ignore[arg-type]
+    how = how._replace(pixel=banded.pixel)
+    _, fields = layout(banded, 1, g.n, 16 * nt, threads, l2 // planes)
+    rows, across = tiles(g, MT)
+    fields |= _copied(g, how, flat)
+    if flat:
+        fields |= direct_band(banded._replace(c=how.pixel * planes), across, MT, nt, threads, l2)
+        plane = -(-(fields["band"] * rows * how.pixel + LINE) // LINE) * LINE
+        fields |= {"rs": how.pixel, "gs": 0}
+    else:
+        fields["band"] *= across
+        plane = fields["scratch_bytes"]
+    table = _table(g, how, fields)
+    work = planes * plane
+    fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
+    fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
+    fields["prefetch"] = -(-nt * planes * ROWS // -(-fields["band"] // MT))
+    kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
+    config = configuration(MT, nt, rows, how.length)
+    runs = g.k // (g.c * how.run)
+    return RealChoice(runs, how.run, {"nt": nt, "planes": planes}, table, config, kept)
+
+
+def lines_of(g: Geometry) -> Lines:
+    """The lines of a pixel's taps."""
+    even = g.c + g.c % 2
+    if 1 < g.kernel[2] <= NUMBERS // even and g.dilations[2] == 1:
+        return Lines(2 * even, g.kernel[2], 1, 2 * even * g.kernel[2])
+    if even <= NUMBERS:
+        return Lines(LINE // 2 if 2 * even <= LINE // 2 else LINE, 1, 1, 2 * even)
+    return Lines(-(-g.c // NUMBERS) * LINE, 1, -(-g.c // NUMBERS), LINE)
+
+
+def is_flat(g: Geometry) -> bool:
+    """Whether x is the pixels of one row that a dense layer multiplies."""
+    return g.kernel == (1, 1, 1) == g.strides and not g.padded and g.out[:2] == (1, 1)
+
+
+def flattened(g: Geometry) -> Geometry:
+    """A convolution of one tap as a dense layer of all pixels of an image, where these follow one another."""
+    (d, h, w), (image, z, y, x) = g.size, g.x_strides
+    dense = (y == w * x or h == 1) and (z == h * w * x or d == 1)
+    if g.kernel != (1, 1, 1) or g.strides != (1, 1, 1) or any(g.pads) or g.out != g.size or not dense:
+        return g
+    row, pixels = (1, 1, d * h * w), d * h * w * x
+    return g._replace(size=row, out=row, x_strides=(image, pixels, pixels, x), dilations=(1, 1, 1))
+
+
+def _copied(g: Geometry, how: Lines, flat: bool) -> dict[str, int]:
+    """The slots for copying pixels; those of whole lines that follow one another in x are copied as one."""
+    move = g.moves[1]
+    step = g.strides[2] // move
+    inside = g.out[2] if flat else cover(-g.pads[2], step, g.size[2], _across(g))[1]
+    together = not flat and g.x_strides[3] * step == g.c and how.pixel == 2 * g.c
+    return {
+        "x_set": 4 * g.c, "run": inside * g.c if together else g.c, "pixels": 1 if together else inside,
+        "x_step": 4 * g.x_strides[3] * step, "pixel_step": inside * how.pixel if together else how.pixel,
+    }  # fmt: skip
+
+
+def _across(g: Geometry) -> int:
+    """Pixels of a band's row."""
+    return (g.out[2] - 1) * g.moves[1] + (g.kernel[2] - 1) * g.dilations[2] + 1
+
+
+def _table(g: Geometry, how: Lines, fields: dict[str, int]) -> np.ndarray:
+    """Bytes from a pixel to where each of its lines begins."""
+    (k_d, k_h, k_w), (_, dil_y, dil_x) = g.kernel, g.dilations
+    if is_flat(g):
+        starts = [0]
+    else:
+        columns = [0] if how.run > 1 else range(k_w)
+        starts = [
+            i * fields["band_z"] + j * dil_y * fields["band_y"] + k * dil_x * how.pixel
+            for i in range(k_d) for j in range(k_h) for k in columns
+        ]  # fmt: skip
+    return np.array([start + LINE * line for start in starts for line in range(how.lines)], np.int64)
+
+
+def real_cycles(g: Geometry, planes: int, l2: int = L2) -> float:
+    """Of one thread."""
+    g = flattened(g)
+    how, nt = lines_of(g), 1 if g.n <= 16 else 2
+    rows, across = tiles(g, MT)
+    lines = g.k // (g.c * how.run) * how.lines
+    blocks = g.images * g.groups * g.out[0] * -(-g.out[1] * across // MT) * -(-g.n // (16 * nt))
+    products, stores = lines * STEP[planes] * nt / 2, FINISH * MT * rows * nt / 4
+    block = max(products, stores) + min(products, stores) / 4 + OVERHEAD
+    copies = SPLIT[planes] * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, 1.0)
+    weights = g.groups * -(-g.n // (16 * nt)) * panel_bytes_real(nt, lines, planes)
+    return with_memory(blocks * block + copies, weights, l2)
+
+
+def real_args(choice: RealChoice, **operands: Any) -> dict[str, Any]:
+    """The slots of `rows.AMX_REAL`: the choice's, and `operands`: x, w (pack_real's of all channels), y, ldy, offsets,
+    config, scratch, and those of EPILOGUE.
+    """
+    return {**choice.fields, **operands}

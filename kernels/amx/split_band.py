@@ -1,0 +1,69 @@
+"""Rows of f32 as bf16 in scratch, rounded or split into planes, with zeros where a convolution pads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..gemm.band import fill_words
+from ..isa.tiers import Tier
+from ..lang import F32, I32, U16, U32, Value, below, either, halves, over, traced, when
+
+
+def make_split(tier: Tier, planes: int) -> tuple[Any, Any]:
+    """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
+    that lie x_step bytes apart. Planes are r.plane bytes apart.
+    """
+
+    @traced
+    def band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> None:
+        zero = I32.vector(tier.lanes)(0)
+        for k in over(r.k_d):
+            iz = z + k * r.dilation_z
+            plane = source + iz * r.x_z
+            inside = below(iz, r.d)
+            into = to + k * r.band_z
+            for i in over(rows):
+                iy = y + i * r.step_y
+                line = into + i * r.band_y
+                with either(inside & below(iy, r.h)) as (there, padding):
+                    with there:
+                        _fill(r, line, zero, 2 * r.left)
+                        first = line + 2 * r.left
+                        pixels(r, first, plane + iy * r.x_y + r.x_first, r.pixels)
+                        _fill(r, first + r.pixels * r.pixel_step, zero, 2 * r.right)
+                    with padding:
+                        _fill(r, line, zero, r.band_y)
+
+    @traced
+    def pixels(r: Any, to: Value, source: Value, count: Value) -> None:
+        for j in over(count):
+            _run(r, to + j * r.pixel_step, source + j * r.x_step)
+
+    def _fill(r: Any, to: Value, zero: Value, nbytes: Value) -> None:
+        for p in range(planes):
+            fill_words(to + p * r.plane, zero, nbytes)
+
+    def _run(r: Any, to: Value, source: Value) -> None:
+        """r.run numbers, and zeros up to a whole line."""
+        f32 = F32.vector(tier.lanes)
+        whole, rest = r.run >> 5, r.run & 31
+        for i in over(whole):
+            at = source + i * 128
+            _store(r, to + i * 64, f32[at], f32[at + 64])
+        with when(rest > 0):
+            at = source + whole * 128
+            _store(r, to + whole * 64, f32[at, f32.below(rest)], f32[at + 64, f32.below(rest - 16)])
+
+    def _store(r: Any, to: Value, low: Value, high: Value) -> None:
+        left, u16 = [low, high], U16.vector(2 * tier.lanes)
+        for p in range(planes):
+            bits = tier.isa.to_bf16(*([_cut(x) for x in left] if p == 0 and planes > 1 else left))
+            u16[to + p * r.plane] = bits
+            left = [x - (half.to(U32) << 16).bits(F32) for x, half in zip(left, halves(bits), strict=True)]
+
+    return band, pixels
+
+
+def _cut(x: Value) -> Value:
+    """f32 without what bf16 has no room for: unlike rounding it never overflows."""
+    return (x.bits(U32) & 0xFFFF0000).bits(F32)

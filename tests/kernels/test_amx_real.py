@@ -1,0 +1,116 @@
+"""amx_real against NumPy: any geometry, guarded memory, f32 rounded to bf16 or split into three."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastgraph.kernels.amx.pack_real import pack_real, planes_of, rounded, widened
+from fastgraph.kernels.amx.pick_real import pick_real, real_args
+from fastgraph.kernels.amx.rows import ROWS
+from fastgraph.kernels.gemm.pick_conv import Geometry
+from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
+from tests.amx_trap import AMX, needs_amx
+from tests.amx_trap import tiles as tile_registers
+from tests.kernels.geometries import random_geometry, square, strided
+from tests.kernels.harness import drawn, run
+
+KERNEL = ROWS[1]
+needs_bf16 = pytest.mark.skipif(not tiers.has(["avx512bf16"]), reason="ISA tier amx with avx512bf16")
+
+
+def dense(m: int, n: int, k: int, ldx: int = 0) -> Geometry:
+    """A dense layer of m rows, ldx f32 apart, as the convolution that it is."""
+    return Geometry(1, 1, k, n, (1, 1, m), (1, 1, 1), (1, 1, m), (0, 0, 0, ldx or k))
+
+
+def convolved(x: np.ndarray, w: np.ndarray, bias: np.ndarray, g: Geometry) -> np.ndarray:
+    """In float64, x [images, d, h, w, ldx], w [groups, n, taps, c]; and the sums of magnitudes."""
+    y = np.zeros((2, g.images, *g.out, g.groups * g.n))
+    axes = list(zip(g.pads, g.strides, g.out, g.kernel, g.dilations, strict=True))
+    for group in range(g.groups):
+        part = x[..., group * g.c : (group + 1) * g.c].astype(np.float64)
+        full = np.pad(part, [(0, 0), *((p, s * o + k * d) for p, s, o, k, d in axes), (0, 0)])
+        own = slice(group * g.n, (group + 1) * g.n)
+        for tap, place in enumerate(np.ndindex(*g.kernel)):
+            first = [at * d for at, d in zip(place, g.dilations, strict=True)]
+            z, v, u = (slice(f, f + (o - 1) * s + 1, s) for f, o, s in zip(first, g.out, g.strides, strict=True))
+            pixels, weights = full[:, z, v, u], w[group, :, tap].T.astype(np.float64)
+            y[0][..., own] += pixels @ weights
+            y[1][..., own] += np.abs(pixels) @ np.abs(weights)
+        y[0][..., own] += bias[group]
+    return y
+
+
+def check(g: Geometry, planes: int, threads: int = 1, l2: int = 1 << 20, seed: int = 0, **epilogue: Any) -> None:
+    """Demand the accuracy of bf16 or of f32, and that nothing else is written."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(g.images, *g.size, g.x_strides[3])).astype(np.float32)
+    w = rng.normal(size=(g.groups, g.n, g.k // g.c, g.c)).astype(np.float32)
+    bias = rng.normal(size=(g.groups, g.n)).astype(np.float32)
+    choice, outputs = pick_real(g, threads, planes, l2), g.groups * g.n
+    packed = pack_real(w.reshape(g.groups, g.n, choice.runs, choice.run, g.c), bias, choice.params["nt"], planes)
+    y, scratch = np.full((g.images, *g.out, outputs + 2), 77, np.float32), np.zeros(choice.scratch * threads, "u1")
+    memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch}
+    args = real_args(choice, offsets=choice.table, config=choice.config, **memory, **{**NO_EPILOGUE, **epilogue})
+    with tile_registers() as products:
+        y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
+        assert products()
+    if planes == 1:  # what is multiplied is exact then: sums in f32 are what is left
+        x, w = widened(rounded(x)), widened(rounded(w))
+    expected, size = convolved(x, w, bias, g)
+    assert (np.abs(y[..., :outputs] - expected) <= 2.0**-21 * (size + np.abs(bias).max())).all()
+    assert (y[..., outputs:] == 77).all()
+
+
+def geometry(pick: Random) -> Geometry:
+    """Up to three dimensions, with strides, dilations, padding, groups, and pixels that lie apart."""
+    out = (pick.choice((1, 1, 2)), pick.randint(1, 5), pick.choice((1, 7, 15, 16, 17, 35)))
+    c, groups = pick.choice((1, 3, 16, 24, 32, 64, 70)), pick.choice((1, 1, 2))
+    return strided(random_geometry(pick, out, c, pick.randint(1, 70), groups), pick.choice((0, 5)), 4)
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("planes", [1, 3])
+@drawn(30)
+def test_any_geometry(planes: int, pick: Random) -> None:
+    check(geometry(pick), planes, pick.randint(1, 3), pick.choice((1, 4000, 1 << 20)), pick.randint(0, 99))
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("planes", [1, 3])
+@pytest.mark.parametrize("m", [1, 5, 16, 17, 33, 49, 100])
+def test_dense(planes: int, m: int) -> None:
+    for n, k, threads in ((1, 64, 1), (64, 63, 2), (100, 260, 3), (16, 8, 1)):
+        check(dense(m, n, k, k + 3), planes, threads, 20000, m)
+
+
+LAYERS = {
+    "first layer": square(3, 32, 31, 3, 2, 1),
+    "narrow": square(16, 16, 14, 3, 1, 1),
+    "late layer": square(64, 40, 7, 3, 1, 1),
+    "strided 1x1": square(96, 33, 14, 1, 2),
+    "pages apart": square(2048, 16, 4, 1, 1),
+}
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_on_any_number_of_threads(name: str) -> None:
+    for threads in (1, 2, 5):
+        check(LAYERS[name], 1, threads, 4000)
+
+
+def test_planes_are_exact() -> None:
+    x = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    np.testing.assert_array_equal(sum(widened(part).astype(np.float64) for part in planes_of(x, 3)), x)
+    assert np.abs(widened(rounded(x)) / x - 1).max() <= 2.0**-8
+    special = np.float32([np.inf, -np.inf, np.nan, 3.4e38, 0, -0.0])
+    np.testing.assert_array_equal(widened(rounded(special)), np.float32([np.inf, -np.inf, np.nan, np.inf, 0, -0.0]))

@@ -1,0 +1,91 @@
+"""Networks of f32 on AMX tiles of bf16: six products for each of f32, or one where the precision is bfloat16."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastgraph.kernels.isa import tiers
+from fastgraph.plan.lower.gemm import layer_amx
+from fastgraph.runtime.executable import compile_graph
+from tests.amx_trap import AMX, needs_amx
+from tests.amx_trap import tiles as tile_registers
+from tests.kernels.harness import drawn
+from tests.kernels.test_amx_real import needs_bf16
+from tests.nets import Net, graph_of
+
+ERRORS = {"bfloat16": 2.0**-5, "float32": 1e-5}
+"""Of the largest result: each of a few layers rounds operands to 8 bits; sums in f32."""
+
+
+@pytest.fixture(autouse=True)
+def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chosen wherever they can be."""
+    monkeypatch.setattr(layer_amx, "LEAST", 1)
+    monkeypatch.setattr(layer_amx, "real_cycles", lambda *_: 0.0)
+
+
+def ended(net: Net, y: str, shape: tuple[int, ...], pick: Random) -> str:
+    """The result of a layer with a chain behind it."""
+    end = pick.choice(("", "Relu", "LeakyRelu", "HardSwish", "Sigmoid", "Gelu", "Add", "Mul", "Add Relu"))
+    if end == "Gelu":
+        erf = net("Erf", net("Mul", y, net.const(np.float32(0.7))))
+        return net("Mul", net("Mul", y, net("Add", erf, net.const(np.float32(1)))), net.const(np.float32(0.5)))
+    if end in ("Add", "Mul", "Add Relu"):
+        y = net(end.split()[0], y, net.weight(*shape))
+        return net("Relu", y) if end == "Add Relu" else y
+    return net(end, y) if end else y
+
+
+def network(pick: Random) -> Net:
+    """Up to three layers, with residuals where shapes allow."""
+    net = Net(seed=pick.randint(0, 999))
+    if pick.randint(0, 1):
+        m, k = pick.randint(1, 70), pick.randint(1, 70)
+        x = net.input("x", (m, k))
+        for _ in range(pick.randint(1, 3)):
+            n = pick.choice((k, pick.randint(1, 70)))
+            y = net("Add", net("MatMul", x, net.weight(k, n)), net.weight(n))
+            y = ended(net, y, (pick.choice((1, m)), n), pick)
+            x, k = net("Add", x, y) if n == k and pick.randint(0, 1) else y, n
+    else:
+        c, size = pick.choice((3, 16, 32, 40)), pick.randint(3, 20)
+        x = net.input("x", (pick.randint(1, 2), c, size, size))
+        for _ in range(pick.randint(1, 3)):
+            kernel, groups = pick.choice((1, 3)), pick.choice((1, 1, 2)) if c % 2 == 0 else 1
+            n, stride = pick.choice((c, 2 * pick.randint(1, 30))), pick.choice((1, 1, 2))
+            attrs = {"pads": [kernel // 2] * 4, "strides": [stride] * 2, "group": groups}
+            y = net("Conv", x, net.weight(n, c // groups, kernel, kernel), net.weight(n), **attrs)
+            y = ended(net, y, (n, 1, 1), pick)
+            x, c = net("Add", x, y) if n == c and stride == 1 and pick.randint(0, 1) else y, n
+    net.output(x)
+    return net
+
+
+def results(net: Net, precision: str, tier: Any, threads: int, x: dict[str, np.ndarray]) -> tuple[Any, np.ndarray]:
+    graph = graph_of(net.bytes())
+    graph.precision = precision
+    plan = compile_graph(graph, {}, tier, threads)
+    plan.fill(x)
+    with tile_registers():
+        plan.execute()
+    return plan, np.array(next(iter(plan.results().values())))
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("precision", ERRORS)
+@drawn(40)
+def test_networks(precision: str, pick: Random) -> None:
+    net, threads = network(pick), pick.randint(1, 3)
+    (given,) = graph_of(net.bytes()).inputs
+    x = {given.name: net.rng.normal(size=given.type.dims).astype(np.float32)}
+    plan, found = results(net, precision, AMX, threads, x)
+    assert "amx_real" in {kernel.name for kernel in plan.kernels()}
+    _, other = results(net, precision, AMX, threads % 3 + 1, x)
+    np.testing.assert_array_equal(found, other)
+    _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, x)
+    assert np.abs(found - expected).max() <= ERRORS[precision] * np.abs(expected).max()
