@@ -13,22 +13,24 @@ from ..core.record import reader
 from ..gemm.band import deal
 from ..isa.tiers import BF16, Tier
 from ..lang import divide, smaller
-from .amx_conv import PARTS
 from .pack_amx import NOTE, SUMS
 from .pack_real import MT, panel_bytes_real
-from .real_block import make_block, units
+from .real_block import make_block
 from .rows import AMX_REAL
 from .split_band import make_split
 from .tile_block import make_registers
+
+BEGUN = 2
+"""Lines whose products are begun before the block before is finished: the core does both at the same time."""
 
 
 def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
     """The kernel for blocks of 2 x nt tiles; planes: 1, numbers are rounded to bf16, or 3, each is a sum of three."""
     fields, (fill_band, copy_pixels) = reader(AMX_REAL), make_split(tier, planes)
+    fill_exactly, copy_exactly = make_split(tier, planes, exact=True)
     configure, release = make_registers(tier)
-    note, place, steps, clear, keep, finish, close = make_block(tier, nt, planes)
-    width, per_part = 16 * nt, units(nt) // PARTS
-    head = panel_bytes_real(nt, 0, planes)
+    note, place, steps, clear, keep, finish, again, close = make_block(tier, nt, planes)
+    width, head = 16 * nt, panel_bytes_real(nt, 0, planes)
     line = panel_bytes_real(nt, 1, planes) - head
 
     def amx_real(args: int, thread: int, threads: int) -> None:
@@ -56,11 +58,17 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
             source = r.x + image * r.x_image + group * r.x_set
             if r.direct:
                 first = smaller(column0, r.out_w - r.rows)
-                copy_pixels(r, scratch, source + first * r.x_step, smaller(t1 * r.rows, r.out_w) - first)
+                count, start = smaller(t1 * r.rows, r.out_w) - first, source + first * r.x_step
+                odd = copy_pixels(r, scratch, start, count)
+                if odd != 0:
+                    copy_exactly(r, scratch, start, count)
                 a = scratch - first * r.rs
             else:
                 z0, row0 = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-                fill_band(r, scratch, source, z0, row0, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
+                rows = (divide(t1 - t0, r.across) - 1) * r.move_y + r.reach
+                odd = fill_band(r, scratch, source, z0, row0, rows)
+                if odd != 0:
+                    fill_exactly(r, scratch, source, z0, row0, rows)
                 a = scratch
             pixels = oz * r.out_h * r.out_w
             pixel0 = image * r.out_d * r.out_h * r.out_w
@@ -84,21 +92,22 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
                                 i, j = i + 1, 0
                     fetched = r.prefetch if ahead < panel_size + line else 0
                     clear()
-                    before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-                    for part in range(PARTS):
-                        first, last = (r.lines * part + PARTS - 1) // PARTS, (r.lines * (part + 1) + PARTS - 1) // PARTS
-                        steps(at, r, first, last, ahead, fetched)
-                        if busy:
-                            finish(before, done, buffer, r, part * per_part, (part + 1) * per_part)
+                    begun = smaller(r.lines, BEGUN)
+                    steps(at, r, 0, begun, ahead, fetched)
                     if busy:
+                        before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
+                        finish(before, done, buffer, r)
                         close(before, buffer, r)
+                    steps(at, r, begun, r.lines, ahead, fetched)
                     keep(sums)
+                    if odd != 0:
+                        again(at, sums, r)
                     ahead += fetched * 64
                     turn, busy = 1 - turn, 1
             unit += 1
         if busy:
             before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-            finish(before, done, buffer, r, 0, PARTS * per_part)
+            finish(before, done, buffer, r)
             close(before, buffer, r)
         release()
 

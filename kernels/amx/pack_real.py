@@ -13,6 +13,10 @@ NUMBERS = LINE // 2
 """Numbers of bf16 in a line of A."""
 BUFFER = MT * ROWS * 2 * ROWS * 4
 """Bytes of a block's sums row by row, to which a chain is applied."""
+LEAST, LEAST_WEIGHT, MOST = 2.0**-60, 2.0**-40, 2.0**40
+"""Sizes within which six products of parts are as exact as f32's: numbers of A from LEAST, weights from LEAST_WEIGHT,
+both up to MOST, or 0. Then parts are no denormals, and a product of at least 2**-100 loses at most 6 * 2**-126, by
+those of its parts that are below 2**-126."""
 WORK = BYTES_WORK + BUFFER
 """Bytes that a thread works in: as of amx_conv, and this."""
 
@@ -22,6 +26,17 @@ def rounded(x: np.ndarray) -> np.ndarray:
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     near = ((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16)
     return np.where(np.isnan(x), (bits >> 16 | 0x40).astype(np.uint16), near)
+
+
+def splits(weights: np.ndarray) -> bool:
+    """Whether all weights (f32) may be split: finite, and in size within LEAST_WEIGHT .. MOST, or 0."""
+    least, most = (int(np.float32(size).view(np.uint32)) for size in (LEAST_WEIGHT, MOST))
+    bits = np.ascontiguousarray(weights).reshape(-1).view(np.uint32)
+    for start in range(0, len(bits), 1 << 15):  # in parts that stay in the cache
+        size = bits[start : start + (1 << 15)] & 0x7FFFFFFF
+        if ((size - np.uint32(least) > most - least) & (size != 0)).any():
+            return False
+    return True
 
 
 def widened(bits: np.ndarray) -> np.ndarray:

@@ -12,8 +12,8 @@ from ..isa.functions import clip
 from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang import F32, I64, Value, choose, divide, either, over, prefetch, remainder, traced, when
-from ..pointwise.epilogue import Area, Lines, added, addend_at, bounds, is_walked, simple, walk
+from ..lang import F32, I64, U32, Value, choose, either, fma, over, prefetch, registers, traced, when
+from ..pointwise.epilogue import Area, Lines, addend_at, bounds, is_walked, simple, walk
 from .pack_amx import LINE, ROWS, numbering
 from .pack_real import MT
 
@@ -39,7 +39,9 @@ class RealBlock(NamedTuple):
     keep: Any
     """keep(sums)"""
     finish: Any
-    """finish(note, sums, buffer, r, first, last): units first.. of UNITS, to results, or to the buffer for a chain."""
+    """finish(note, sums, buffer, r): from sums to results, or to what a chain is applied to in the buffer."""
+    again: Any
+    """again(note, sums, r): the sums once more, by fused multiply-adds of f32."""
     close: Any
     """close(note, buffer, r): apply the chain, where there is one."""
 
@@ -92,43 +94,93 @@ def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
         for c in range(MT * nt):
             tier.isa.store(c, sums + c * TILE, LINE)
 
-    return RealBlock(note, place, steps, clear, keep, *_make_finish(tier, nt))
+    finish, close = _make_finish(tier, nt)
+    return RealBlock(note, place, steps, clear, keep, finish, _make_again(tier, nt, planes), close)
+
+
+def _make_again(tier: Tier, nt: int, planes: int) -> Any:
+    """RealBlock.again; A's first two planes are the halves of its bits, and the sum of a weight's parts is exact."""
+    f32, words = F32.vector(tier.lanes), U32.vector(tier.lanes)
+
+    def numbers(address: Value, r: Any) -> list[Value]:
+        """The two f32 of a pair of A, in all lanes."""
+        high, low = (U32[address + p * r.plane] for p in range(2))
+        bits = high << 16 | low & 0xFFFF, high & 0xFFFF0000 | low >> 16
+        return [words(each).bits(F32) for each in bits]
+
+    @traced
+    def again(at: Value, sums: Value, r: Any) -> None:
+        weights = fields(at, BLOCK_NOTE).panel + nt * LINE
+        for m in over(MT):
+            start = fields(tile_note(at, m), TILE_NOTE).a
+            for row in over(r.rows):
+                found = registers([f32(0.0) for _ in range(nt)])
+                for s in over(r.lines):
+                    line = weights + s * (planes * nt * TILE)
+                    pixel = start + row * r.rs + I64.at(r.offsets)[s]
+                    for pair in over(r.length >> 2):
+                        x = numbers(pixel + 4 * pair, r)
+                        for n in range(nt):
+                            tiles = [line + (p * nt + n) * TILE + pair * LINE for p in reversed(range(planes))]
+                            for k in range(2):
+                                first, *rest = [_half(words[tile], k) for tile in tiles]
+                                found[n] = fma(x[k], sum(rest, first), found[n])
+                for n in range(nt):
+                    f32[sums + (m * nt + n) * TILE + row * LINE] = found[n]
+
+    return again
+
+
+def _half(words: Value, k: int) -> Value:
+    """The k-th bf16 of each word, as f32."""
+    return (words << 16 if k == 0 else words & 0xFFFF0000).bits(F32)
 
 
 def _make_finish(tier: Tier, nt: int) -> tuple[Any, Any]:
-    """RealBlock.finish, whose units are 4 / nt rows of a tile, and close."""
-    per_unit, per_tile, f32 = 4 // nt, ROWS * nt // 4, F32.vector(tier.lanes)
+    """RealBlock.finish and close."""
+    f32 = F32.vector(tier.lanes)
+
+    def rows(m: Value, parts: Any, store: Any) -> None:
+        """Store the rows of a tile: store(row, sums) of each that is written; parts: (r, sums, bias, tile)."""
+        r, sums, bias, tile = parts
+        for row in over(tile.skip, r.rows):
+            start = sums + m * (nt * TILE) + row * LINE
+            store(row, [f32[start + n * TILE] + bias[n] for n in range(nt)])
 
     @traced
-    def finish(note: Value, sums: Value, buffer: Value, r: Any, first: Value, last: Value) -> None:
-        block, walked = fields(note, BLOCK_NOTE), is_walked(r)
-        low, high = bounds(r)
+    def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
+        block, walked, limits = fields(note, BLOCK_NOTE), is_walked(r), bounds(r)
         line = choose(walked, nt * LINE, 4 * r.ldy)
-        for unit in over(first, last):
-            m, row = divide(unit, per_tile), remainder(unit, per_tile) * per_unit
+        bias = [f32[block.panel + n * LINE] for n in range(nt)]
+        for m in over(MT):
             tile = fields(tile_note(note, m), TILE_NOTE)
-            to = choose(walked, buffer + m * (ROWS * nt * LINE), tile.y) + row * line
-            start = sums + m * (nt * TILE) + row * LINE
-            found = [
-                [f32[start + (n * TILE + i * LINE)] + f32[block.panel + n * LINE] for n in range(nt)]
-                for i in range(per_unit)
-            ]
-            addends = [addend_at(r, block.image, tile.pixel + row + i, block.column) for i in range(per_unit)]
-            there = (block.columns == nt * 16) & (tile.skip <= row) & (row + per_unit <= r.rows)
-            with either(there & (r.form == 0)) as (plain, rare):
-                with plain:
-                    flat = [x for values in found for x in values]
-                    whole = added(r, flat, lambda k: f32[addends[k // nt] + k % nt * 16])  # noqa: B023
-                    for k, x in enumerate(whole):
-                        f32[to + k // nt * line + k % nt * LINE] = clip(x, low, high)
+            to = choose(walked, buffer + m * (ROWS * nt * LINE), tile.y)
+            addends, step = addend_at(r, block.image, tile.pixel, block.column).address, 4 * r.addend_row
+            parts = r, sums, bias, tile
+
+            def plain(row: Value, found: list[Value]) -> None:
+                for n, x in enumerate(found):
+                    f32[to + row * line + n * LINE] = clip(x, *limits)  # noqa: B023
+
+            def raised(row: Value, found: list[Value]) -> None:
+                at = addends + row * step  # noqa: B023
+                plain(row, [x + f32[at + n * LINE] for n, x in enumerate(found)])  # noqa: B023
+
+            def masked(row: Value, found: list[Value]) -> None:
+                masks = [first_lanes(16, block.columns - n * 16) for n in range(nt)]
+                at = addends + row * step  # noqa: B023
+                results = simple(r, found, lambda n: f32[at + n * LINE, masks[n]])
+                for n, x in enumerate(results):
+                    f32[to + row * line + n * LINE, masks[n]] = x  # noqa: B023
+
+            with either((block.columns == nt * 16) & (r.form == 0)) as (whole, rare):
+                with whole, either(r.addend == 0) as (alone, more):
+                    with alone:
+                        rows(m, parts, plain)
+                    with more:
+                        rows(m, parts, raised)
                 with rare:
-                    for i, values in enumerate(found):
-                        at = row + i
-                        with when((tile.skip <= at) & (at < r.rows)):
-                            masks = [first_lanes(16, block.columns - n * 16) for n in range(nt)]
-                            results = simple(r, values, lambda n: f32[addends[i] + n * 16, masks[n]])  # noqa: B023
-                            for n, x in enumerate(results):
-                                f32[to + i * line + n * LINE, masks[n]] = x
+                    rows(m, parts, masked)
 
     @traced
     def close(note: Value, buffer: Value, r: Any) -> None:
@@ -137,16 +189,11 @@ def _make_finish(tier: Tier, nt: int) -> tuple[Any, Any]:
             for m in over(MT):
                 tile = fields(tile_note(note, m), TILE_NOTE)
                 with when(tile.skip < r.rows):
-                    rows = Area(block.image, tile.pixel + tile.skip, block.column, r.rows - tile.skip, block.columns)
+                    area = Area(block.image, tile.pixel + tile.skip, block.column, r.rows - tile.skip, block.columns)
                     sums = Lines(buffer + (m * ROWS + tile.skip) * (nt * LINE), I64(nt * LINE))
-                    walk(r, rows, sums, Lines(tile.y + tile.skip * (4 * r.ldy), 4 * r.ldy))
+                    walk(r, area, sums, Lines(tile.y + tile.skip * (4 * r.ldy), 4 * r.ldy))
 
     return finish, close
-
-
-def units(nt: int) -> int:
-    """Units of a block."""
-    return MT * ROWS * nt // 4
 
 
 def _put(address: Value, values: Any) -> None:

@@ -4,19 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..gemm.band import fill_words
 from ..isa.tiers import Tier
-from ..lang import F32, I32, U16, U32, Value, below, either, halves, over, traced, when
+from ..lang import (
+    F32,
+    I32,
+    I64,
+    U16,
+    U32,
+    Register,
+    Value,
+    any_lane,
+    below,
+    choose,
+    either,
+    halves,
+    is_nan,
+    joined,
+    over,
+    register,
+    traced,
+    when,
+)
+from .pack_real import LEAST, MOST
 
 
-def make_split(tier: Tier, planes: int) -> tuple[Any, Any]:
+def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
     """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
     that lie x_step bytes apart. Planes are r.plane bytes apart.
+
+    Both give whether three planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that products
+    of its parts may be lost (pack_real). exact: the first two planes are the halves of each number's bits.
     """
 
     @traced
-    def band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> None:
-        zero = I32.vector(tier.lanes)(0)
+    def band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Value:
+        zero, odd = I32.vector(tier.lanes)(0), register(I64(0))
         for k in over(r.k_d):
             iz = z + k * r.dilation_z
             plane = source + iz * r.x_z
@@ -29,33 +54,42 @@ def make_split(tier: Tier, planes: int) -> tuple[Any, Any]:
                     with there:
                         _fill(r, line, zero, 2 * r.left)
                         first = line + 2 * r.left
-                        pixels(r, first, plane + iy * r.x_y + r.x_first, r.pixels)
+                        odd.value |= pixels(r, first, plane + iy * r.x_y + r.x_first, r.pixels)
                         _fill(r, first + r.pixels * r.pixel_step, zero, 2 * r.right)
                     with padding:
                         _fill(r, line, zero, r.band_y)
+        return odd.value
 
     @traced
-    def pixels(r: Any, to: Value, source: Value, count: Value) -> None:
+    def pixels(r: Any, to: Value, source: Value, count: Value) -> Value:
+        odd = register(I32.vector(tier.lanes)(0))
         for j in over(count):
-            _run(r, to + j * r.pixel_step, source + j * r.x_step)
+            _run(r, to + j * r.pixel_step, source + j * r.x_step, odd)
+        return any_lane(odd.value != 0).to(I64)
 
     def _fill(r: Any, to: Value, zero: Value, nbytes: Value) -> None:
         for p in range(planes):
             fill_words(to + p * r.plane, zero, nbytes)
 
-    def _run(r: Any, to: Value, source: Value) -> None:
+    def _run(r: Any, to: Value, source: Value, odd: Register) -> None:
         """r.run numbers, and zeros up to a whole line."""
         f32 = F32.vector(tier.lanes)
         whole, rest = r.run >> 5, r.run & 31
         for i in over(whole):
             at = source + i * 128
-            _store(r, to + i * 64, f32[at], f32[at + 64])
+            _store(r, to + i * 64, [f32[at], f32[at + 64]], odd)
         with when(rest > 0):
             at = source + whole * 128
-            _store(r, to + whole * 64, f32[at, f32.below(rest)], f32[at + 64, f32.below(rest - 16)])
+            _store(r, to + whole * 64, [f32[at, f32.below(rest)], f32[at + 64, f32.below(rest - 16)]], odd)
 
-    def _store(r: Any, to: Value, low: Value, high: Value) -> None:
-        left, u16 = [low, high], U16.vector(2 * tier.lanes)
+    def _store(r: Any, to: Value, left: list[Value], odd: Register) -> None:
+        u16 = U16.vector(2 * tier.lanes)
+        if exact:
+            for p, shift in enumerate((16, 0)):
+                u16[to + p * r.plane] = joined(*((x.bits(U32) >> shift).to(U16) for x in left))
+            return
+        if planes > 1:
+            odd.value |= _odd(left[0]) | _odd(left[1])
         for p in range(planes):
             bits = tier.isa.to_bf16(*([_cut(x) for x in left] if p == 0 and planes > 1 else left))
             u16[to + p * r.plane] = bits
@@ -66,4 +100,11 @@ def make_split(tier: Tier, planes: int) -> tuple[Any, Any]:
 
 def _cut(x: Value) -> Value:
     """f32 without what bf16 has no room for: unlike rounding it never overflows."""
-    return (x.bits(U32) & 0xFFFF0000).bits(F32)
+    return choose(is_nan(x), x, (x.bits(U32) & 0xFFFF0000).bits(F32))
+
+
+def _odd(x: Value) -> Value:
+    """-1 in lanes whose number is not 0, and not within LEAST .. MOST in size, else 0."""
+    least, most = (int(np.float32(size).view(np.uint32)) for size in (LEAST, MOST))
+    size = x.bits(U32) & 0x7FFFFFFF
+    return ((size - least > most - least) & (size != 0)).to(I32)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.kernels.amx.pack_real import pack_real, planes_of, rounded, widened
+from fastgraph.kernels.amx.pack_real import pack_real, planes_of, rounded, splits, widened
 from fastgraph.kernels.amx.pick_real import pick_real, real_args
 from fastgraph.kernels.amx.rows import ROWS
 from fastgraph.kernels.gemm.pick_conv import Geometry
@@ -46,12 +46,10 @@ def convolved(x: np.ndarray, w: np.ndarray, bias: np.ndarray, g: Geometry) -> np
     return y
 
 
-def check(g: Geometry, planes: int, threads: int = 1, l2: int = 1 << 20, seed: int = 0, **epilogue: Any) -> None:
-    """Demand the accuracy of bf16 or of f32, and that nothing else is written."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(g.images, *g.size, g.x_strides[3])).astype(np.float32)
-    w = rng.normal(size=(g.groups, g.n, g.k // g.c, g.c)).astype(np.float32)
-    bias = rng.normal(size=(g.groups, g.n)).astype(np.float32)
+def computed(
+    g: Geometry, x: np.ndarray, w: np.ndarray, bias: np.ndarray, planes: int, threads: int, l2: int, **epilogue: Any
+) -> np.ndarray:
+    """The kernel's results, with two columns of 77 behind them."""
     choice, outputs = pick_real(g, threads, planes, l2), g.groups * g.n
     packed = pack_real(w.reshape(g.groups, g.n, choice.runs, choice.run, g.c), bias, choice.params["nt"], planes)
     y, scratch = np.full((g.images, *g.out, outputs + 2), 77, np.float32), np.zeros(choice.scratch * threads, "u1")
@@ -60,6 +58,17 @@ def check(g: Geometry, planes: int, threads: int = 1, l2: int = 1 << 20, seed: i
     with tile_registers() as products:
         y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
         assert products()
+    return y
+
+
+def check(g: Geometry, planes: int, threads: int = 1, l2: int = 1 << 20, seed: int = 0, **epilogue: Any) -> None:
+    """Demand the accuracy of bf16 or of f32, and that nothing else is written."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(g.images, *g.size, g.x_strides[3])).astype(np.float32)
+    w = rng.normal(size=(g.groups, g.n, g.k // g.c, g.c)).astype(np.float32)
+    bias = rng.normal(size=(g.groups, g.n)).astype(np.float32)
+    y = computed(g, x, w, bias, planes, threads, l2, **epilogue)
+    outputs = g.groups * g.n
     if planes == 1:  # what is multiplied is exact then: sums in f32 are what is left
         x, w = widened(rounded(x)), widened(rounded(w))
     expected, size = convolved(x, w, bias, g)
@@ -114,3 +123,34 @@ def test_planes_are_exact() -> None:
     assert np.abs(widened(rounded(x)) / x - 1).max() <= 2.0**-8
     special = np.float32([np.inf, -np.inf, np.nan, 3.4e38, 0, -0.0])
     np.testing.assert_array_equal(widened(rounded(special)), np.float32([np.inf, -np.inf, np.nan, np.inf, 0, -0.0]))
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("g", [dense(40, 40, 100), square(24, 20, 9, 3, 1, 1), square(3, 17, 19, 3, 2, 1)], ids=str)
+def test_what_six_products_lose_is_done_by_f32(g: Geometry) -> None:
+    """Infinities, NaN, denormals, and products far below 1: as exact as a chain of f32, and in their rows alone."""
+    for number in (np.inf, -np.inf, np.nan, np.uint32(0x7F800001).view(np.float32), 3e38, 1e-36, 1e-42):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(1, *g.size, g.c)).astype(np.float32)
+        if abs(number) < 1:
+            x *= np.float32(number)
+        else:
+            x[0, 0, -1, g.size[2] // 2, 1] = number
+        w = rng.normal(size=(1, g.n, g.k // g.c, g.c)).astype(np.float32)
+        y = computed(g, x, w, np.zeros((1, g.n), np.float32), 3, 1, 1 << 20)[..., : g.n]
+        with np.errstate(all="ignore"):
+            expected, size = convolved(x, w, np.zeros((1, g.n)), g)
+            assert (np.isnan(y) == np.isnan(expected)).all()
+            finite = np.isfinite(expected) & (size < 1e38)
+            np.testing.assert_array_equal(y[~finite & (size == np.inf)], expected[~finite & (size == np.inf)])
+            assert (np.abs(y - expected) <= 2.0**-20 * size + 2.0**-140)[finite].all(), number
+
+
+def test_weights_that_may_be_split() -> None:
+    w = np.random.default_rng(0).normal(size=(300, 200)).astype(np.float32)
+    w[5, 7] = 0
+    assert splits(w) and not splits(np.full((4, 4), np.nan, np.float32))
+    for number in (1e-13, 1e13, np.inf, 1e-42):
+        w[250, 3] = number
+        assert not splits(w)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....cpus import level_two
 from ....ir import Node
-from ....kernels.amx.pack_real import pack_real
+from ....kernels.amx.pack_real import pack_real, splits
 from ....kernels.amx.pick_real import pick_real, real_args, real_cycles
 from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.isa.tiers import Tier
@@ -30,7 +30,8 @@ def _suits(planes: int, layer: Layer[Reals], tier: Tier) -> bool:
     if layer.form == "depthwise":
         return False
     g, _ = layer.merged(tier)
-    return planes == 1 or min(g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k) >= LEAST
+    large = min(g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k) >= LEAST
+    return planes == 1 or (large and splits(layer.numbers.weights))
 
 
 def _times(planes: int, layer: Layer[Reals], tier: Tier) -> list[float]:
