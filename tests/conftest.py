@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,19 @@ def small_models_use_their_threads() -> None:
     from fastgraph.runtime import pool
 
     pool.WORTH_WAKING = 0
+
+
+@pytest.fixture(autouse=True, scope="session")
+def tiles_are_emulated() -> Iterator[None]:
+    """Where tests/emulated says that this CPU has them."""
+    with ExitStack() as stack:
+        if "EMULATE_TILES" in os.environ:
+            from tests import amx_trap
+
+            amx_trap.EMULATES = True
+            stack.enter_context(amx_trap.tiles())
+            amx_trap.EMULATES = False
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

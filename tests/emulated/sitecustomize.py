@@ -2,7 +2,8 @@
 
 To LLVM, vectors of 512 bits are two of 256; the few instructions that kernels ask for by name are written here by
 others. So kernels of AVX-512 and VNNI are compiled from the same sources and give the same bits, slowly. Those of AMX
-run where tests.amx_trap is used. Objects have a cache of their own.
+run where tests.amx_trap is used; with EMULATE_TILES=1 they are this CPU's widest tier in tests. Objects have a cache of
+their own.
 """
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ def emulate() -> None:
     linux_flags, features = tiers._linux_flags, tiers.Tier.features.fget
     here = {*tiers._AVX2, "amx-tile", "amx-int8", "amx-bf16"}
     tiers._linux_flags = lambda: linux_flags() | {*tiers._VNNI, *tiers.BF16, "avxvnni"}
+    if "EMULATE_TILES" in os.environ:
+        tiers._linux_flags = lambda: linux_flags() | {*tiers._AMX, *tiers.BF16, "avxvnni"}
+        tiers.permitted = lambda: True
     tiers.cpu_flags.cache_clear()
     tiers.Tier.features = property(
         lambda tier: features(tier._replace(lanes=8, needs=tuple(flag for flag in tier.needs if flag in here)))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.plan.lower.gemm import layer_amx
+from fastgraph.plan.lower.gemm import layer_amx, layers
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx
 from tests.amx_trap import tiles as tile_registers
@@ -24,7 +24,8 @@ ERRORS = {"bfloat16": 2.0**-5, "float32": 1e-5}
 @pytest.fixture(autouse=True)
 def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chosen wherever they can be."""
-    monkeypatch.setattr(layer_amx, "LEAST", 1)
+    monkeypatch.setattr(layers, "has", lambda flags: True)
+    monkeypatch.setattr(layer_amx, "LEAST", (1, 1, 1))
     monkeypatch.setattr(layer_amx, "real_cycles", lambda *_: 0.0)
 
 

@@ -22,7 +22,7 @@ from .calls import part_of
 
 PLANES = {"bfloat16": 1, "float32": 3}
 """By precision, the bf16 that a number becomes: three hold all bits of f32."""
-LEAST = 64
+LEAST = 48, 64, 64
 """Rows, columns and products of a sum from which on six products of bf16 are faster than one of f32."""
 
 
@@ -30,7 +30,8 @@ def _suits(planes: int, layer: Layer[Reals], tier: Tier) -> bool:
     if layer.form == "depthwise":
         return False
     g, _ = layer.merged(tier)
-    large = min(g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k) >= LEAST
+    sizes = g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k
+    large = all(size >= least for size, least in zip(sizes, LEAST, strict=True))
     return planes == 1 or (large and splits(layer.numbers.weights))
 
 
