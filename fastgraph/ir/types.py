@@ -17,6 +17,9 @@ Shape = tuple[Dim, ...]
 MAX_ELEMENTS = 2**48
 """The most elements of a value."""
 
+BFLOAT16 = np.dtype("V2")
+"""Stands for bfloat16, which NumPy lacks, in plans: of values that only kernels make and read."""
+
 MAX_RANK = 32
 """The most axes of a value: as many as every NumPy function takes."""
 
@@ -85,7 +88,8 @@ class TensorType:
             return "?"
         dims = "*" if self.shape is None else ",".join("?" if d is None else str(d) for d in self.shape)
         quant = "" if self.quant is None else f" {{{self.quant}}}"
-        return f"{self.dtype or '?'}[{dims}]{quant}"
+        name = "bfloat16" if self.dtype == BFLOAT16 else self.dtype or "?"
+        return f"{name}[{dims}]{quant}"
 
 
 UNKNOWN = TensorType(None, None)

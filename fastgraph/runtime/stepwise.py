@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..ir import Node, Value
+from ..ir.types import BFLOAT16
 from ..plan.program import AnyStep, HostStep, Step
 from .bind import bind_steps, host_run, records
 from .executable import Executable
@@ -43,7 +44,9 @@ def bodies(plan: Executable) -> dict[int, tuple[Node, range]]:
 
 
 def is_held(plan: Executable, value: Value) -> bool:
-    """Whether the value has memory: not if it is empty and unused, or exists in bands only."""
+    """Whether the value has memory that NumPy reads: not if it is empty and unused, in bands only, or in bfloat16."""
+    if value.type.dtype == BFLOAT16:
+        return False
     at = plan.program.storage.get(value)
     return value.data is not None or value in plan.memory.loose or at is not None and at.root in plan.program.offsets
 

@@ -56,7 +56,10 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
             y0 = divide(t0, r.across)
             column0 = (t0 - y0 * r.across) * r.rows
             source = r.x + image * r.x_image + group * r.x_set
-            if r.direct:
+            odd = 0
+            if r.in_place:
+                a = source
+            elif r.direct:
                 first = smaller(column0, r.out_w - r.rows)
                 count, start = smaller(t1 * r.rows, r.out_w) - first, source + first * r.x_step
                 odd = copy_pixels(r, scratch, start, count)
@@ -84,7 +87,7 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
                         start = smaller(j, r.out_w - r.rows)
                         skip = j - start if t + m < t1 else r.rows
                         pixel = pixels + i * r.out_w + start
-                        y = r.y + ((pixel0 + pixel) * r.ldy + column) * 4
+                        y = r.y + ((pixel0 + pixel) * r.ldy + column) * r.y_item
                         place(at, m, a + (i - y0) * r.gs + start * r.rs, y, skip, pixel)
                         if t + m + 1 < t1:
                             j += r.rows

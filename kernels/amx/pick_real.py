@@ -71,7 +71,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
     how, nt = lines_of(g), 1 if g.n <= 16 else 2
     flat = is_flat(g)
     # Of bf16 with the band's pixels as channels; x's strides are in elements of two bytes.
-    banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(2 * s for s in g.x_strides)))  # type: ignore[arg-type]
+    banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(g.item // 2 * s for s in g.x_strides)))  # type: ignore[arg-type]
     how = how._replace(pixel=banded.pixel)
     _, fields = layout(banded, 1, g.n, 16 * nt, threads, l2 // planes)
     rows, across = tiles(g, MT)
@@ -79,7 +79,8 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
     if flat:
         fields |= direct_band(banded._replace(c=how.pixel * planes), across, MT, nt, threads, l2)
         plane = -(-(fields["band"] * rows * how.pixel + LINE) // LINE) * LINE
-        fields |= {"rs": how.pixel, "gs": 0}
+        in_place = g.item == 2 and g.c % NUMBERS == 0 and 2 * g.x_strides[3] % LINE == 0
+        fields |= {"rs": fields["x_step"] if in_place else how.pixel, "gs": 0, "in_place": int(in_place)}
     else:
         fields["band"] *= across
         plane = fields["scratch_bytes"]
@@ -87,6 +88,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
     work = planes * plane
     fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
     fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
+    fields = {"in_place": 0, **fields}
     fields["prefetch"] = -(-nt * planes * ROWS // -(-fields["band"] // MT))
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
@@ -126,8 +128,9 @@ def _copied(g: Geometry, how: Lines, flat: bool) -> dict[str, int]:
     inside = g.out[2] if flat else cover(-g.pads[2], step, g.size[2], _across(g))[1]
     together = not flat and g.x_strides[3] * step == g.c and how.pixel == 2 * g.c
     return {
-        "x_set": 4 * g.c, "run": inside * g.c if together else g.c, "pixels": 1 if together else inside,
-        "x_step": 4 * g.x_strides[3] * step, "pixel_step": inside * how.pixel if together else how.pixel,
+        "x_set": g.item * g.c, "x_item": g.item,
+        "run": inside * g.c if together else g.c, "pixels": 1 if together else inside,
+        "x_step": g.item * g.x_strides[3] * step, "pixel_step": inside * how.pixel if together else how.pixel,
     }  # fmt: skip
 
 
@@ -166,6 +169,6 @@ def real_cycles(g: Geometry, planes: int, l2: int = L2) -> float:
 
 def real_args(choice: RealChoice, **operands: Any) -> dict[str, Any]:
     """The slots of `rows.AMX_REAL`: the choice's, and `operands`: x, w (pack_real's of all channels), y, ldy, offsets,
-    config, scratch, and those of EPILOGUE.
+    config, scratch, and those of EPILOGUE; y and addends are f32 unless they say otherwise.
     """
-    return {**choice.fields, **operands}
+    return {"y_item": 4, "addend_item": 4, **choice.fields, **operands}

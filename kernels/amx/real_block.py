@@ -12,8 +12,25 @@ from ..isa.functions import clip
 from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang import F32, I64, U32, Value, choose, either, fma, over, prefetch, registers, traced, when
-from ..pointwise.epilogue import Area, Lines, addend_at, bounds, is_walked, simple, walk
+from ..lang import (
+    BIT,
+    F32,
+    I64,
+    U16,
+    U32,
+    Value,
+    choose,
+    either,
+    fma,
+    halves,
+    over,
+    prefetch,
+    register,
+    registers,
+    traced,
+    when,
+)
+from ..pointwise.epilogue import Area, Lines, bounds, is_walked, simple, walk
 from .pack_amx import LINE, ROWS, numbering
 from .pack_real import MT
 
@@ -140,60 +157,97 @@ def _make_finish(tier: Tier, nt: int) -> tuple[Any, Any]:
     """RealBlock.finish and close."""
     f32 = F32.vector(tier.lanes)
 
-    def rows(m: Value, parts: Any, store: Any) -> None:
-        """Store the rows of a tile: store(row, sums) of each that is written; parts: (r, sums, bias, tile)."""
-        r, sums, bias, tile = parts
+    def rows(r: Any, sums: Value, note: tuple[Any, Any], store: Any) -> None:
+        """Store the rows of a tile: store(row, sums) of each that is written; note: of the block, and of the tile."""
+        block, tile = note
+        bias = [f32[block.panel + n * LINE] for n in range(nt)]
         for row in over(tile.skip, r.rows):
-            start = sums + m * (nt * TILE) + row * LINE
-            store(row, [f32[start + n * TILE] + bias[n] for n in range(nt)])
+            store(row, [f32[sums + (n * TILE + row * LINE)] + bias[n] for n in range(nt)])
+
+    def tile_of(r: Any, sums: Value, note: tuple[Any, Any], to: Value, narrow: Any) -> None:
+        """Finish a tile; narrow: whether its results are bf16."""
+        (block, tile), limits = note, bounds(r)
+        line = choose(narrow, 2 * r.ldy, choose(is_walked(r), nt * LINE, 4 * r.ldy))
+        index = block.image * r.addend_image + tile.pixel * r.addend_row + block.column
+        addends, step = r.addend + r.addend_item * index, r.addend_item * r.addend_row
+        masks = [first_lanes(16, block.columns - n * 16) for n in range(nt)]
+
+        def addend(row: Value, n: int) -> Value:
+            return _f32_at(tier, addends + row * step + n * (16 * r.addend_item), r.addend_item == 2, masks[n])
+
+        def plain(row: Value, found: list[Value]) -> None:
+            _store(tier, to + row * line, [clip(x, *limits) for x in found], narrow)
+
+        def raised(row: Value, found: list[Value]) -> None:
+            plain(row, [x + addend(row, n) for n, x in enumerate(found)])
+
+        def masked(row: Value, found: list[Value]) -> None:
+            results = simple(r, found, lambda n: addend(row, n))
+            _store(tier, to + row * line, results, narrow, masks)
+
+        with either((block.columns == nt * 16) & (r.form == 0)) as (whole, rare):
+            with whole, either(r.addend == 0) as (alone, more):
+                with alone:
+                    rows(r, sums, note, plain)
+                with more:
+                    rows(r, sums, note, raised)
+            with rare:
+                rows(r, sums, note, masked)
 
     @traced
     def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
-        block, walked, limits = fields(note, BLOCK_NOTE), is_walked(r), bounds(r)
-        line = choose(walked, nt * LINE, 4 * r.ldy)
-        bias = [f32[block.panel + n * LINE] for n in range(nt)]
+        block, walked = fields(note, BLOCK_NOTE), is_walked(r)
         for m in over(MT):
             tile = fields(tile_note(note, m), TILE_NOTE)
             to = choose(walked, buffer + m * (ROWS * nt * LINE), tile.y)
-            addends, step = addend_at(r, block.image, tile.pixel, block.column).address, 4 * r.addend_row
-            parts = r, sums, bias, tile
-
-            def plain(row: Value, found: list[Value]) -> None:
-                for n, x in enumerate(found):
-                    f32[to + row * line + n * LINE] = clip(x, *limits)  # noqa: B023
-
-            def raised(row: Value, found: list[Value]) -> None:
-                at = addends + row * step  # noqa: B023
-                plain(row, [x + f32[at + n * LINE] for n, x in enumerate(found)])  # noqa: B023
-
-            def masked(row: Value, found: list[Value]) -> None:
-                masks = [first_lanes(16, block.columns - n * 16) for n in range(nt)]
-                at = addends + row * step  # noqa: B023
-                results = simple(r, found, lambda n: f32[at + n * LINE, masks[n]])
-                for n, x in enumerate(results):
-                    f32[to + row * line + n * LINE, masks[n]] = x  # noqa: B023
-
-            with either((block.columns == nt * 16) & (r.form == 0)) as (whole, rare):
-                with whole, either(r.addend == 0) as (alone, more):
-                    with alone:
-                        rows(m, parts, plain)
-                    with more:
-                        rows(m, parts, raised)
-                with rare:
-                    rows(m, parts, masked)
+            tile_of(r, sums + m * (nt * TILE), (block, tile), to, (r.y_item == 2) & ~walked)
 
     @traced
     def close(note: Value, buffer: Value, r: Any) -> None:
         with when(is_walked(r)):
-            block = fields(note, BLOCK_NOTE)
+            block, line = fields(note, BLOCK_NOTE), I64(nt * LINE)
             for m in over(MT):
                 tile = fields(tile_note(note, m), TILE_NOTE)
                 with when(tile.skip < r.rows):
                     area = Area(block.image, tile.pixel + tile.skip, block.column, r.rows - tile.skip, block.columns)
-                    sums = Lines(buffer + (m * ROWS + tile.skip) * (nt * LINE), I64(nt * LINE))
-                    walk(r, area, sums, Lines(tile.y + tile.skip * (4 * r.ldy), 4 * r.ldy))
+                    sums = Lines(buffer + (m * ROWS + tile.skip) * line, line)
+                    y = Lines(tile.y + tile.skip * (r.y_item * r.ldy), r.y_item * r.ldy)
+                    with either(r.y_item == 2) as (narrow, wide):
+                        with narrow:
+                            walk(r, area, sums, sums)
+                            masks = [first_lanes(16, block.columns - n * 16) for n in range(nt)]
+                            for row in over(area.rows):
+                                found = [f32[sums.address + row * line + n * LINE] for n in range(nt)]
+                                _store(tier, y.address + row * y.step, found, BIT(1), masks)
+                        with wide:
+                            walk(r, area, sums, y)
 
     return finish, close
+
+
+def _f32_at(tier: Tier, address: Value, narrow: Value, mask: Value) -> Value:
+    """A vector of f32, or of bf16, at an address."""
+    f32, u16 = F32.vector(tier.lanes), U16.vector(tier.lanes)
+    found = register(f32(0.0))
+    with either(narrow, likely=False) as (halves_, words):
+        with halves_:
+            found.value = (u16[address, mask].to(U32) << 16).bits(F32)
+        with words:
+            found.value = f32[address, mask]
+    return found.value
+
+
+def _store(tier: Tier, to: Value, found: list[Value], narrow: Value, masks: list[Value] | None = None) -> None:
+    """Store adjacent vectors as f32, or as bf16."""
+    f32, u16 = F32.vector(tier.lanes), U16.vector(tier.lanes)
+    with either(narrow) as (halves_, words):
+        with halves_:
+            both = halves(tier.isa.to_bf16(found[0], found[-1]))
+            for n in range(len(found)):
+                u16[to + n * LINE // 2, None if masks is None else masks[n]] = both[n]
+        with words:
+            for n, x in enumerate(found):
+                f32[to + n * LINE, None if masks is None else masks[n]] = x
 
 
 def _put(address: Value, values: Any) -> None:

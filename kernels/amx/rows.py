@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record, flag, number, reads
+from ..core.record import Record, flag, number, reads, writes
 from ..core.table import Row
 from ..gemm.rows import CONV, STORED, STORES
 from ..isa.tiers import BF16, Tier
@@ -39,14 +39,32 @@ def _tiled(panels: str, work: int, **more: str) -> Record:
 
 
 AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK) + STORED
-AMX_REAL = _tiled(
-    "panel_bytes_real(nt, lines, planes)",
-    REAL_WORK,
-    direct=flag("whether x is the pixels of one row, which are copied as they follow one another"),
-    plane=number("bytes of a thread's scratch from plane to plane of a band", "> 0"),
-    length=number("bytes of A's lines that count", f"in range(4, {LINE} + 1, 4)"),
-) + ending("images", "out_d * out_h * out_w", columns="sets: 4 * n_set")
-"""x and y are f32; a band's elements are bf16."""
+_ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
+_ROWS = "out_d * out_h * out_w"
+AMX_REAL = Record(
+    _tiled(
+        "panel_bytes_real(nt, lines, planes)",
+        REAL_WORK,
+        direct=flag("whether x is the pixels of one row, which are copied as they follow one another"),
+        in_place=flag("whether they are not copied: x is bf16, in whole lines"),
+        plane=number("bytes of a thread's scratch from plane to plane of a band", "> 0"),
+        length=number("bytes of A's lines that count", f"in range(4, {LINE} + 1, 4)"),
+        x_item=number(_ITEM.format("x"), "in (4, 2)"),
+        y_item=number(_ITEM.format("y"), "in (4, 2)"),
+        addend_item=number(_ITEM.format("the addend"), "in (4, 2)"),
+        y=writes("the result, whole", "y_item * n", f"images * {_ROWS}: y_item * ldy, sets: y_item * n_set"),
+    )
+    + ending("images", _ROWS, columns="sets: 4 * n_set"),
+    addend=reads(
+        "what is added first, 0 without",
+        "addend_item * n",
+        f"images: addend_item * addend_image, {_ROWS}: addend_item * addend_row, sets: addend_item * n_set",
+        when="form == 0",
+        optional=True,
+        here="1",
+    ),
+)
+"""A band's elements are bf16."""
 
 BLOCKS = ((2, 2), (1, 4), (4, 1))
 """Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""

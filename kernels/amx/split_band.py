@@ -63,9 +63,23 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
     @traced
     def pixels(r: Any, to: Value, source: Value, count: Value) -> Value:
         odd = register(I32.vector(tier.lanes)(0))
-        for j in over(count):
-            _run(r, to + j * r.pixel_step, source + j * r.x_step, odd)
+        with either(r.x_item == 2, likely=False) as (narrow, wide):
+            with narrow:
+                for j in over(count):
+                    _copy(r, to + j * r.pixel_step, source + j * r.x_step)
+            with wide:
+                for j in over(count):
+                    _run(r, to + j * r.pixel_step, source + j * r.x_step, odd)
         return any_lane(odd.value != 0).to(I64)
+
+    def _copy(r: Any, to: Value, source: Value) -> None:
+        """r.run numbers that are bf16, and zeros up to a whole line."""
+        u16 = U16.vector(2 * tier.lanes)
+        whole, rest = r.run >> 5, r.run & 31
+        for i in over(whole):
+            u16[to + i * 64] = u16[source + i * 64]
+        with when(rest > 0):
+            u16[to + whole * 64] = u16[source + whole * 64, u16.below(rest)]
 
     def _fill(r: Any, to: Value, zero: Value, nbytes: Value) -> None:
         for p in range(planes):

@@ -47,13 +47,15 @@ def convolved(x: np.ndarray, w: np.ndarray, bias: np.ndarray, g: Geometry) -> np
 
 
 def computed(
-    g: Geometry, x: np.ndarray, w: np.ndarray, bias: np.ndarray, planes: int, threads: int, l2: int, **epilogue: Any
-) -> np.ndarray:
+    g: Geometry, x: np.ndarray, w: np.ndarray, bias: np.ndarray, planes: int, threads: int, l2: int, y_item: int = 4,
+    **epilogue: Any,
+) -> np.ndarray:  # fmt: skip
     """The kernel's results, with two columns of 77 behind them."""
     choice, outputs = pick_real(g, threads, planes, l2), g.groups * g.n
     packed = pack_real(w.reshape(g.groups, g.n, choice.runs, choice.run, g.c), bias, choice.params["nt"], planes)
-    y, scratch = np.full((g.images, *g.out, outputs + 2), 77, np.float32), np.zeros(choice.scratch * threads, "u1")
-    memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch}
+    kind = np.float32 if y_item == 4 else np.uint16
+    y, scratch = np.full((g.images, *g.out, outputs + 2), 77, kind), np.zeros(choice.scratch * threads, "u1")
+    memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch, "y_item": y_item}
     args = real_args(choice, offsets=choice.table, config=choice.config, **memory, **{**NO_EPILOGUE, **epilogue})
     with tile_registers() as products:
         y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
@@ -154,3 +156,25 @@ def test_weights_that_may_be_split() -> None:
     for number in (1e-13, 1e13, np.inf, 1e-42):
         w[250, 3] = number
         assert not splits(w)
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("name", ["in place", "copied", *LAYERS])
+@pytest.mark.parametrize("y_item", [4, 2])
+def test_bf16_in_memory(name: str, y_item: int) -> None:
+    """The same results from numbers that are bf16 already, read in place where lines are whole; rounded at the end."""
+    g = {"in place": dense(40, 40, 96), "copied": dense(17, 33, 40), **LAYERS}[name]
+    rng = np.random.default_rng(0)
+    x = widened(rounded(rng.normal(size=(1, *g.size, g.c)).astype(np.float32)))
+    w = rng.normal(size=(1, g.n, g.k // g.c, g.c)).astype(np.float32)
+    bias, added = rng.normal(size=(2, 1, g.n)).astype(np.float32)
+    added = rounded(np.broadcast_to(added[0], (*g.out, g.n)).reshape(-1, g.n))
+    where = {"addend_row": g.n, "low": np.float32(-1).view(np.int32).item()}
+    expected = computed(g, x, w, bias, 1, 1, 1 << 20, addend=widened(added), **where)[..., : g.n]
+    narrow = g._replace(item=2)
+    assert pick_real(narrow).fields["in_place"] == int(name in ("in place", "pages apart"))
+    found = computed(narrow, rounded(x), w, bias, 1, 2, 1 << 20, y_item, addend=added, addend_item=2, **where)[
+        ..., : g.n
+    ]
+    np.testing.assert_array_equal(found, expected if y_item == 4 else rounded(expected))

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.freedoms import without
+from fastgraph.ir.types import BFLOAT16
 from fastgraph.kernels.isa import tiers
 from fastgraph.plan.lower.gemm import layer_amx, layers
 from fastgraph.runtime.executable import compile_graph
@@ -90,3 +92,41 @@ def test_networks(precision: str, pick: Random) -> None:
     np.testing.assert_array_equal(found, other)
     _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, x)
     assert np.abs(found - expected).max() <= ERRORS[precision] * np.abs(expected).max()
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_kept_in_bfloat16(threads: int) -> None:
+    """A value between layers is rounded when it is stored, not when it is read: the same numbers. Half the memory."""
+    net = Net()
+    x = net.input("x", (70, 64))
+    for k, n, end in ((64, 96, "Gelu"), (96, 40, "Relu"), (40, 64, "Relu")):
+        x = net(end, net("MatMul", x, net.weight(k, n)))
+    net.output(x)
+    feeds = {"x": net.rng.normal(size=(70, 64)).astype(np.float32)}
+    plan, found = results(net, "bfloat16", AMX, threads, feeds)
+    with without("narrow"):
+        wide, expected = results(net, "bfloat16", AMX, threads, feeds)
+    np.testing.assert_array_equal(found, expected)
+    kept = [v.type.dtype for node in plan.graph.nodes for v in node.outputs]
+    assert kept.count(BFLOAT16) == 2 and "bfloat16[70,96]" in plan.text()
+    assert all(v.type.dtype != BFLOAT16 for node in wide.graph.nodes for v in node.outputs)
+
+
+@needs_amx
+@needs_bf16
+def test_residuals_in_bfloat16() -> None:
+    """A sum that convolutions and the next sum read."""
+    net = Net()
+    x = net("Relu", net("Conv", net.input("x", (1, 32, 9, 9)), net.weight(64, 32, 1, 1), net.weight(64)))
+    for _ in range(3):
+        y = net("Relu", net("Conv", x, net.weight(32, 64, 1, 1), net.weight(32)))
+        y = net("Conv", y, net.weight(64, 32, 3, 3), net.weight(64), pads=[1, 1, 1, 1])
+        x = net("Relu", net("Add", y, x))
+    net.output(net("Conv", x, net.weight(33, 64, 1, 1)))
+    feeds = {"x": net.rng.normal(size=(1, 32, 9, 9)).astype(np.float32)}
+    plan, found = results(net, "bfloat16", AMX, 2, feeds)
+    _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert sum(v.type.dtype == BFLOAT16 for node in plan.graph.nodes for v in node.outputs) == 7
+    assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()

@@ -37,17 +37,24 @@ def amx_real(c: Call) -> Iterator[Reach]:
     shape, table = bytes(c.table("config", 64, np.uint8)), c.table("offsets", r.lines)
     need(shape == configuration(MT, c.params["nt"], r.rows, r.length).tobytes(), "tiles of other shapes")
     need(planes * r.plane <= r.work, f"{planes} planes of {r.plane} bytes do not fit {r.work}")
+    x = (r.images, r.x_image), (r.sets, r.x_set), (r.out_w, r.x_step)
+    if r.in_place:
+        need(r.direct == 1 and r.x_item == 2 and r.rs == r.x_step, "x can't be read in place")
+        yield read("x", r.lines * LINE, *x)
+        need((table == LINE * np.arange(r.lines)).all() and r.length == LINE, "lines of a pixel that isn't whole")
+        yield work("scratch", REAL_WORK, (c.threads, r.scratch_bytes), start=r.work)
+        return
     if r.direct:
         pixels = min(r.band, r.across) * r.rows
         end = (pixels - 1) * r.pixel_step + parts(2 * r.run, LINE) * LINE
         last = (pixels - 1) * r.rs
-        yield read("x", 4 * r.run, (r.images, r.x_image), (r.sets, r.x_set), (r.out_w, r.x_step))
+        yield read("x", r.x_item * r.run, *x)
     else:
         height = r.band // r.across
         rows = (min(height, r.out_h) - 1) * r.move_y + r.reach
         end = (r.k_d - 1) * r.band_z + rows * r.band_y + LINE
         last = (min(height, r.out_h) - 1) * r.gs + (r.out_w - 1) * r.rs
-        yield from band(c, 4, height, r.out_h, made=2)
+        yield from band(c, r.x_item, height, r.out_h, made=2)
     need(end <= r.plane, f"a plane takes {end} bytes of {r.plane}")
     lines = last + int(table.max()) + r.length
     need(table.min() >= 0 and lines <= r.plane, f"lines are read up to byte {lines} of a plane of {r.plane}")
