@@ -21,8 +21,9 @@ from typing import Any
 import fastgraph as fg
 from docs.pages import put
 from fastgraph.errors import FastgraphError
-from fastgraph.tools.bench import agrees, compare, geomean, machine, refuse
+from fastgraph.tools.bench import agrees, compare, geomean, machine, pinned, refuse
 from fastgraph.tools.feeds import random_feeds
+from fastgraph.tools.profile import profile, total
 
 PEERS = {"onnxruntime": "onnxruntime", "openvino": "OpenVINO", "litert": "LiteRT"}
 RUNS = {".onnx": ("onnxruntime", "openvino")}
@@ -33,20 +34,31 @@ SECONDS = 6.0
 def measured(path: str, allow_noise: bool) -> dict[str, Any]:
     model = fg.load(path, threads=1)
     peers = RUNS.get(Path(path).suffix, ("litert", "openvino"))
-    found = compare(path, random_feeds(model, {}), peers, seconds=SECONDS)
+    feeds = random_feeds(model, {})
+    found = compare(path, feeds, peers, seconds=SECONDS)
     if not agrees(found):
         raise FastgraphError(f"{path}: results disagree: fastgraph verify {shlex.quote(path)} says where")
     if not allow_noise:
         refuse(found)
-    return found
+    model.run(feeds)
+    with pinned(1):
+        return found | {"least_us": total(profile(model.plan))["least_us"]}
 
 
 def row(found: dict[str, Any]) -> str:
-    """Milliseconds of fastgraph; for each other engine the ratio of fastgraph's time to its own, and its own."""
+    """Milliseconds of fastgraph, and the share of them that this machine needs at least; for each other engine the
+    ratio of fastgraph's time to its own, and its own.
+    """
     engines = {engine["name"]: engine for engine in found["engines"] if "p50_ms" in engine}
     cells = [f"{e['ratio']:.2f} ({ms(e)})" if (e := engines.get(name)) else "" for name in PEERS]
     arena = f"{found['arena_bytes'] / 1024:,.0f}"
-    return f"| {' | '.join([Path(found['model']).name, ms(engines['fastgraph']), *cells, arena])} |"
+    own = engines["fastgraph"]
+    return f"| {' | '.join([Path(found['model']).name, ms(own), share(found, own), *cells, arena])} |"
+
+
+def share(found: dict[str, Any], own: dict[str, Any]) -> str:
+    """The least times of all steps, by the peaks and rates measured here, over the time of a run."""
+    return f"{found['least_us'] / (1e3 * own['p50_ms']):.0%}" if found["least_us"] else ""
 
 
 def ms(engine: dict[str, Any]) -> str:
@@ -54,16 +66,18 @@ def ms(engine: dict[str, Any]) -> str:
 
 
 def text(results: list[dict[str, Any]], command: str) -> str:
-    heads = ["network", "fastgraph ms", *(f"/ {name} (ms)" for name in PEERS.values()), "arena KiB"]
+    heads = ["network", "fastgraph ms", "limit", *(f"/ {name} (ms)" for name in PEERS.values()), "arena KiB"]
     means = [geomean(results, name) for name in PEERS]
     return "\n".join([
         f"| {' | '.join(heads)} |",
         f"|---|{'---:|' * (len(heads) - 1)}",
         *map(row, results),
-        f"| {' | '.join(['geometric mean', '', *(f'{mean:.2f}' if mean else '' for mean in means), ''])} |",
+        f"| {' | '.join(['geometric mean', '', '', *(f'{mean:.2f}' if mean else '' for mean in means), ''])} |",
         "",
         "Ratios are fastgraph's time / the engine's, the median over the rounds: below 1, fastgraph is faster. In",
-        f"brackets are the engine's milliseconds. {where(results)}",
+        "brackets are the engine's milliseconds. limit: the share of fastgraph's time that the machine needs at least,",
+        "by its peak of multiply-adds, or rate of bytes, for each step (Winograd's kernels do fewer multiply-adds than",
+        f"are counted). {where(results)}",
         f"Weights are random. {quiet(results)} `{command}`",
     ])  # fmt: skip
 

@@ -68,14 +68,14 @@ def result(name: str, *ratios: float, disturbed: int = 0, noisy: bool = False) -
     peers = [{"name": n, "version": "2", "ratio": r, "p50_ms": 2 / r} for n, r in zip(names, ratios, strict=False)]
     away = [{"name": "litert", "unavailable": "other format"}]
     disturbance = {"rounds": 40, "disturbed": disturbed, "noisy": noisy}
-    known = {"model": f"a/{name}", "isa": "avx2", "threads": 1, "arena_bytes": 1_536_000, "disturbance": disturbance}
-    return known | {"engines": [own, *peers, *away]}
+    known = {"model": f"a/{name}", "isa": "avx2", "threads": 1, "arena_bytes": 1_536_000, "least_us": 1500.0}
+    return known | {"disturbance": disturbance, "engines": [own, *peers, *away]}
 
 
 def test_a_table_of_results_has_a_row_for_each_network() -> None:
-    assert table.row(result("x.onnx", 0.5, 2.0)) == "| x.onnx | 2.00 | 0.50 (4.00) | 2.00 (1.00) |  | 1,500 |"
+    assert table.row(result("x.onnx", 0.5, 2.0)) == "| x.onnx | 2.00 | 75% | 0.50 (4.00) | 2.00 (1.00) |  | 1,500 |"
     found = table.text([result("x.onnx", 0.5, 2.0, disturbed=3), result("y.onnx", 0.125)], "command")
-    assert found.splitlines()[4] == "| geometric mean |  | 0.25 | 2.00 |  |  |" and found.endswith("`command`")
+    assert found.splitlines()[4] == "| geometric mean |  |  | 0.25 | 2.00 |  |  |" and found.endswith("`command`")
     assert "3 of 80 rounds were disturbed" in found and "NOISY" not in found
     assert "NOISY: those of x.onnx" in table.text([result("x.onnx", 0.5, disturbed=39, noisy=True)], "command")
 
