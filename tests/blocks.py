@@ -172,6 +172,14 @@ def layer_norm_by_hand(net: Net) -> None:
 
 
 @rare
+def normalized_rows(net: Net) -> None:
+    """As torch's `normalize` is written: the norm is expanded to the shape of what it divides."""
+    x = net.input("x", (2, 4, 16))
+    norm = net("Clip", net("ReduceL2", x, axes=[-1]), net.const(np.array(1e-12, F32)))
+    net.output(net("Div", x, net("Expand", norm, net("Shape", x))))
+
+
+@rare
 def nothing_and_sums(net: Net) -> None:
     """Operators that change nothing, and sums of several values."""
     x = net("Cast", net("Dropout", image(net)), to=1)

@@ -172,6 +172,21 @@ def after_reshape(g: Sweep, node: Node) -> bool:
     return g.becomes(g(node.op, *inputs, type=node.out.type.with_shape(found.x.type.shape), **node.attrs))
 
 
+@rule("canonical", lambda op: op.step is not None)
+def spread_operand(g: Sweep, node: Node) -> bool:
+    """Given ``f(x, expand(y))`` of an elementwise f that repeats y as far itself; result ``f(x, y)``."""
+    if len(node.inputs) < 2 or not node.out.type.concrete:
+        return False
+    before = [g.made_by(value, "expand") for value in node.inputs]
+    inputs = [m.x if m is not None and m.x.type.concrete else v for m, v in zip(before, node.inputs, strict=True)]
+    shapes = [value.type.shape for value in inputs if value is not None]
+    if inputs == node.inputs or any(shape is None for shape in shapes):
+        return False
+    if np.broadcast_shapes(*shapes) != node.out.type.dims:  # type: ignore[arg-type]
+        return False
+    return g.becomes(g(node.op, *inputs, type=node.out.type, **node.attrs))
+
+
 def _number(value: Value) -> Value:
     """A constant of one element as a scalar."""
     assert value.data is not None

@@ -19,6 +19,7 @@ CATALOG = {
         "passes.canonicalize.transpose": "transpose",
         "passes.canonicalize.reshape": "*",
         "passes.canonicalize.after_reshape": "*",
+        "passes.canonicalize.spread_operand": "*",
         "passes.canonicalize.gemm": "gemm",
         "passes.canonicalize.matmul": "matmul",
         "passes.canonicalize.batch_norm": "batch_normalization",
