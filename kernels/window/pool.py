@@ -39,26 +39,26 @@ def pooled(tier: Tier, record: Record, kind: Type, op: str, size: int, stride: i
                 for j, pixel in enumerate(spread(line, r.ldx * r.dilation_x, span)):
                     with existing(where.columns, j):
                         totals[j] = joined(op, totals[j], kind[pixel])
-        rows, wide = counted(r, where) if op == "average" else (None, None)
         results = []
+        wide = columns_in(r, where) if where.high is not None and where.columns is not None else None
         for t in range(tile):
             result, *rest = (totals[t * stride + q] for q in range(size))
             for total in rest:
                 result = merged(op, result, total)
-            window = None if wide is None else (wide >> t * stride) & ((1 << size) - 1)
-            results.append(finished(op, result, None if window is None else rows * intrinsic("ctpop", window)))
+            across = size if wide is None else intrinsic("ctpop", (wide >> t * stride) & ((1 << size) - 1))
+            results.append(finished(op, result, None if where.high is None else where.high * across))
         return results
 
-    def counted(r: Any, where: Tile) -> tuple[Any, Any]:
-        """How many rows of the windows, in all planes, count in an average, and a bit for each column that does."""
-        assert where.planes is not None
+    def columns_in(r: Any, where: Tile) -> Value:
+        """A bit for each column that counts in an average."""
         left = where.column * r.stride_x - r.pad_x
-        rows = rows_counted(r, where.place, where.planes, where.rows)
-        inside = (1 << span) - 1 if where.columns is None else where.columns
         padded = low_bits(steps(r.w + r.far_pad_x, left, r.dilation_x, span), span)
-        return rows, choose(r.include_pad != 0, padded, inside)
+        return choose(r.include_pad != 0, padded, where.columns)
 
-    return tiles(record, kind, shape, pools_of, deep=True)
+    def high(r: Any, place: Place, planes: Range, rows: Range) -> Value | None:
+        return rows_counted(r, place, planes, rows) if op == "average" else None
+
+    return tiles(record, kind, shape, pools_of, high)
 
 
 def rows_counted(r: Any, place: Place, planes: Range, rows: Range) -> Value:

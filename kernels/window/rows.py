@@ -139,7 +139,7 @@ def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
     """The most common windows."""
-    common = {(1, 1), (2, 1), (2, 2), (3, 1), (3, 2)} | ({(3, 3), (5, 1)} if params["op"] == "max" else set())
+    common = {(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (5, 1)} | ({(3, 3)} if params["op"] == "max" else set())
     return (params["size"], params["stride"]) in common
 
 

@@ -27,7 +27,8 @@ class Tile:
     `x`: a pointer to its first input element (that of row 0 of the window, perhaps outside the image). Rows of the
     window from rows[0] to rows[1] exist, in planes from planes[0] to planes[1] where windows are deep, and input
     column j (the columns are as far apart as taps) when bit j of `columns` is set; all do where it is None. `column`:
-    that of its first output; `apart`: from output to output.
+    that of its first output; `apart`: from output to output; `high`: how many of the window's rows count, where that
+    was asked for.
     """
 
     place: Place
@@ -37,6 +38,7 @@ class Tile:
     columns: Value | None
     apart: Value
     planes: Range | None = None
+    high: Value | None = None
 
 
 class Shape(NamedTuple):
@@ -54,18 +56,25 @@ class Shape(NamedTuple):
 
 
 def tiles(
-    record: Record, kind: Type, shape: Shape, sums_of: Callable[[Any, Tile], list[Value]], deep: bool = False
+    record: Record,
+    kind: Type,
+    shape: Shape,
+    sums_of: Callable[[Any, Tile], list[Value]],
+    counted: Callable[[Any, Place, Range, Range], Value | None] | None = None,
 ) -> Callable[[Place], None]:
     """A function that computes a row of outputs in tiles. `sums_of(slots, tile)` gives vectors of type `kind`: that of
-    output t and vector i at t * vectors + i. deep: whether windows and maps may have several planes."""
+    output t and vector i at t * vectors + i. counted: where windows and maps may have several planes, `high` of the
+    tiles of a row, from (slots, place, planes, rows)."""
     size, stride, tile, vectors = shape
     span, item = shape.span, kind.number.size
 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
         planes: Range | None = None
-        if deep:
+        high: Value | None = None
+        if counted:
             begin, planes, rows = taps_inside(r, place, item)
+            high = counted(r, place, planes, rows)
         else:
             begin, rows = rows_inside(r, place, item)
         apart = divide(r.dilation_x * stride, r.stride_x)
@@ -73,7 +82,7 @@ def tiles(
         x = kind.number.at(begin) + before
         for first in over(smaller(apart, r.out_w)):
             for column in over(first, r.out_w, apart * tile):
-                all_channels(r, Tile(place, x, column, rows, None, apart, planes))
+                all_channels(r, Tile(place, x, column, rows, None, apart, planes, high))
         walk_row(record, place)
 
     def all_channels(r: Any, where: Tile) -> None:
