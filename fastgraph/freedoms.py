@@ -8,7 +8,8 @@ Thresholds are numbers that plans go by, which tests set to reach with small net
 Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" (lower/),
 the candidates of choose.py by name ("winograd", "depthwise", ...) while others suit, "views" and "in_place"
 (storage.py), "reuse" (of the memory of dead values, lower/build.py), "later" (of products' chains, lower/epilogue.py),
-"reals_of_bytes" (layers of bytes that end in reals, layer.py), "narrow" (values in bfloat16, lower/narrow.py).
+"reals_of_bytes" (layers of bytes that end in reals, layer.py), "narrow" (values in bfloat16, lower/narrow.py), "apart"
+(transposed convolutions without overlap, lower/gemm/conv_transpose.py).
 Without "control", a stage, NumPy runs all control flow.
 """
 

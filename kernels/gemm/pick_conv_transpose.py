@@ -51,6 +51,15 @@ class Transposed(NamedTuple):
         return 4 * self.groups * self.pixels * self.columns
 
     @property
+    def apart(self) -> bool:
+        """Whether each output pixel is one tap of one input pixel, so that nothing is summed; in one group, and the
+        lines of x are at equal distances in y."""
+        dense = tuple(n * s for n, s in zip(self.size, self.strides, strict=True))
+        near = all(d == 1 for d, k in zip(self.dilations, self.kernel, strict=True) if k > 1)
+        plain = self.groups == self.kernel[0] == 1 and self.pads == (0, 0, 0) and near
+        return plain and self.kernel == self.strides and self.out == dense
+
+    @property
     def scratch(self) -> int:
         """Bytes that col2im needs for each thread, 64-byte aligned."""
         return -(-4 * self.out[2] * self.n // 64) * 64
@@ -73,6 +82,33 @@ def products_args(piece: DotPiece, g: Transposed, **operands: Any) -> dict[str, 
     return dot_args(
         piece, ldc=g.columns, m=g.pixels, batch=g.groups, a_stride=g.c, c_stride=g.pixels * g.columns, **operands
     )
+
+
+class Run(NamedTuple):
+    """Columns of `tap_weights` from `start` on that are neighbors in y too, for each pixel; `y`: which pixel of y the
+    first input pixel's are."""
+
+    start: int
+    y: int
+
+
+def runs_apart(g: Transposed, ldy: int) -> tuple[Product, list[Run]]:
+    """The product of each run, where `g.apart`: that of the taps of a row of the window, which lie together where y has
+    no other channels, or of one tap."""
+    _, k_h, k_w = g.kernel
+    together = k_w if ldy == g.n else 1
+    lines, pixels = (g.pixels // g.size[2], g.size[2]) if k_h > 1 else (1, g.pixels)
+    taps = range(0, k_h * k_w, together)
+    runs = [Run(tap * g.n, tap // k_w * g.out[2] + tap % k_w) for tap in taps]
+    return Product(pixels, together * g.n, g.c, lines), runs
+
+
+def run_args(piece: DotPiece, g: Transposed, product: Product, lda: int, ldy: int, **operands: Any) -> dict[str, Any]:
+    """The slots of `rows.DOT` for a run; operands: a = x, b, c: the run's first pixel."""
+    _, k_h, k_w = g.kernel
+    strides = {"a_stride": product.m * lda, "c_stride": k_h * g.out[2] * ldy}
+    shapes = {"lda": lda, "ldc": k_w * ldy, "m": product.m, "k": g.c, "batch": product.batch}
+    return dot_args(piece, **shapes, **strides, **operands)
 
 
 def col2im_args(g: Transposed, **operands: Any) -> dict[str, Any]:

@@ -1,19 +1,30 @@
-"""Transposed convolution: the product of each input pixel with the weights of all taps, then col2im."""
+"""Transposed convolution: the products of each input pixel with the weights of all taps; col2im where they overlap."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement, pack_weights
-from ....kernels.gemm.pick_conv_transpose import Transposed, col2im_args, pick_products, products_args, tap_weights
+from ....kernels.gemm.pick_conv_transpose import (
+    Transposed,
+    col2im_args,
+    pick_products,
+    products_args,
+    run_args,
+    runs_apart,
+    tap_weights,
+)
+from ....kernels.gemm.pick_dot import L2, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ....kernels.gemm.rows import NO_ENDING
 from ....kernels.isa.tiers import Tier
+from ....kernels.pointwise.rows import FORMS
 from ....ops.conv import transposed_window
-from ...layer import Integers, Reals, integers, is_near, parameters, three
+from ...layer import Integers, Reals, chain_of, integers, is_near, parameters, three
 from ...quantized import zero_point
-from ..epilogue import epilogue
+from ..epilogue import ending, epilogue, product_ending
 from ..registry import Emit, Slot, last, lowers
 from .calls import Columns, columns_of, panels
 
@@ -39,6 +50,9 @@ def _f32(node: Node) -> tuple[Transposed, Reals] | None:
 @lowers("conv_transpose", match=_f32, strided_in=True, strided_out=True, in_place=True)
 def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
     g, (weights, bias) = plan
+    if g.apart and _is_short(node) and _pays(g) and free("apart"):
+        _store_apart(e, node, g, plan[1])
+        return
     products, lda = e.scratch(g.products), e.stride(node.x)
     for piece in pick_products(e.tier, g, e.threads):
         packed = e.packed(_panels, weights, g.groups, columns_of(piece), e.tier.lanes)
@@ -47,6 +61,37 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
     bias = np.zeros(last(node.out), np.float32) if bias is None else bias
     _add_up(e, node, g, "col2im", {}, t=products, bias=bias, **epilogue(e, node))
+
+
+def _is_short(node: Node) -> bool:
+    """Whether what the node ends with needs no operand."""
+    chain, operands = chain_of(node)
+    found = None if operands else ending(chain, 0)
+    return found is not None and found.addend is None and found.form in FORMS
+
+
+def _pays(g: Transposed) -> bool:
+    """Whether the weights of a row of taps, which are read for each line of x, stay in the cache."""
+    return 4 * g.c * g.n * g.kernel[2] <= L2 // 2
+
+
+def _store_apart(e: Emit, node: Node, g: Transposed, reals: Reals) -> None:
+    """Write products to where they belong in y, which are its results."""
+    lda, ldy = e.stride(node.x), e.stride(node.out)
+    product, runs = runs_apart(g, ldy)
+    slots = product_ending(e, node)
+    for run in runs:
+        for piece in pick_dot(e.tier, product, e.threads):
+            columns = Columns(run.start + piece.start, piece.columns, piece.nv)
+            own = {"a": node.x, "b": e.packed(_run_panels, *reals, columns, e.tier.lanes)}
+            args = run_args(piece, g, product, lda, ldy, c=e.address(node.out, 4 * run.y * ldy), **own, **slots)
+            e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
+
+
+def _run_panels(weights: np.ndarray, bias: np.ndarray | None, columns: Columns, lanes: int) -> np.ndarray:
+    taps = tap_weights(weights, 1)[:, columns.part]
+    first = None if bias is None else np.take(bias, range(*columns.part.indices(weights.size)), mode="wrap")
+    return pack_weights(taps, first, columns.nv, lanes)
 
 
 def _panels(weights: np.ndarray, groups: int, columns: Columns, lanes: int) -> np.ndarray:
