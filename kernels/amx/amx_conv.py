@@ -13,20 +13,19 @@ from ..gemm.band import deal, make_band
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..lang import divide, smaller
-from .finish import units
 from .pack_amx import NOTE, SUMS, panel_bytes
 from .rows import AMX_CONV
 from .tile_block import make_block
 
-PARTS = 8
-"""Parts that a block's products, and the finish of the one before it, are cut into to be done side by side."""
+EARLY = 2
+"""Lines whose products are begun before the block before is finished: beside the rest of them, the core does both."""
 
 
 def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]:
     """The kernel for blocks of mt x nt tiles, at most 4; out: one of gemm's STORES, of which i32 isn't made."""
     fields, fill_band = reader(AMX_CONV), make_band(tier, 1)
     configure, release, note, place, begin, steps, keep, finish = make_block(tier, mt, nt, out)
-    width, item, per_part = 16 * nt, STORES[out], units(mt, nt) // PARTS
+    width, item = 16 * nt, STORES[out]
     head = panel_bytes(nt, 0)
     line = panel_bytes(nt, 1) - head
 
@@ -81,19 +80,18 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]
                     fetched = r.prefetch if ahead < panel_size + line else 0
                     begin(panel)
                     before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-                    for part in range(PARTS):
-                        first, last = (r.lines * part + PARTS - 1) // PARTS, (r.lines * (part + 1) + PARTS - 1) // PARTS
-                        steps(at, r.rs, r.offsets, first, last, ahead, fetched)
-                        if busy:
-                            first, last = part * per_part, (part + 1) * per_part
-                            finish(before, done, r, first, last)
+                    early = smaller(r.lines, EARLY)
+                    steps(at, r.rs, r.offsets, 0, early, ahead, fetched)
+                    if busy:
+                        finish(before, done, r)
+                    steps(at, r.rs, r.offsets, early, r.lines, ahead, fetched)
                     keep(sums)
                     ahead += fetched * 64
                     turn, busy = 1 - turn, 1
             unit += 1
         if busy:
             before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-            finish(before, done, r, 0, PARTS * per_part)
+            finish(before, done, r)
         release()
 
     return amx_conv

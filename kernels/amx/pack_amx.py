@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..gemm.pack_int8 import column_order
+
 LINE = 64
 """Bytes of A that one tile multiplication takes, and of a row of any tile."""
 ROWS = 16
@@ -44,24 +46,26 @@ def panel_bytes(nt: int, steps: int) -> int:
     return nt * (2 * LINE + steps * ROWS * LINE)
 
 
-def pack_amx(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray, nt: int) -> np.ndarray:
+def pack_amx(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray, nt: int, out: str) -> np.ndarray:
     """uint8 [sets, panels, panel_bytes] from s8 weights [sets, N, runs, length].
 
     bias (i32) and multipliers (f32): [sets, N]. A panel is 16 * nt columns: their bias, their multipliers, then for
     every line of A (a run takes whole ones, the rest of its last line meets zeros) nt tiles of 16 rows, each with four
-    consecutive weights of 16 columns. Columns past N are zeros.
+    consecutive weights of 16 columns. Columns are in the `column_order` of `out`; those past N are zeros.
     """
     sets, n, runs, length = weights.shape
     lines, width = -(-length // LINE), ROWS * nt
     panels, steps = -(-n // width), runs * lines
     full = np.zeros((sets, panels * width, runs, lines * LINE), np.int8)
     full[:, :n, :, :length] = weights
-    quads = full.reshape(sets, panels, nt, 16, steps, ROWS, 4)
-    out = np.zeros((sets, panels, panel_bytes(nt, steps)), np.uint8)
+    order = column_order(nt, ROWS, out)
+    quads = full.reshape(sets, panels, width, -1)[:, :, order].reshape(sets, panels, nt, 16, steps, ROWS, 4)
+    packed = np.zeros((sets, panels, panel_bytes(nt, steps)), np.uint8)
     head = 4 * width
     for start, values, kind in ((0, bias, np.int32), (head, multipliers, np.float32)):
         padded = np.zeros((sets, panels * width), kind)
         padded[:, :n] = values
-        out[..., start : start + head] = padded.reshape(sets, panels, width).view(np.uint8)
-    out[..., 2 * head :] = quads.transpose(0, 1, 4, 2, 5, 3, 6).reshape(sets, panels, -1).view(np.uint8)
-    return out
+        ordered = np.ascontiguousarray(padded.reshape(sets, panels, width)[..., order])
+        packed[..., start : start + head] = ordered.view(np.uint8)
+    packed[..., 2 * head :] = quads.transpose(0, 1, 4, 2, 5, 3, 6).reshape(sets, panels, -1).view(np.uint8)
+    return packed

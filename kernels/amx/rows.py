@@ -39,6 +39,7 @@ def _tiled(panels: str, work: int, **more: str) -> Record:
 
 
 AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK) + STORED
+"""Sums times multipliers must be less than 2**31."""
 _ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
 _ROWS = "out_d * out_h * out_w"
 AMX_REAL = Record(

@@ -1,7 +1,7 @@
 """The parts of the AMX kernel: sums in tile registers, and their conversion to stored numbers.
 
 A block is mt x nt tiles of sums: mt tiles of pixels by 16 * nt output channels. Complete sums are copied to memory, and
-scaled and stored in parts while the tiles work on the next block.
+scaled and stored while the tiles work on the next block.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BlockFunctions(NamedTuple):
     keep: Any
     """keep(sums): the sums go to memory."""
     finish: Any
-    """finish(note, sums, r, first, last): scale and store units first.. of UNITS, as the record r says."""
+    """finish(note, sums, r): scale and store the sums in memory, as the record r says."""
 
 
 def make_registers(tier: Tier) -> tuple[Any, Any]:
@@ -102,7 +102,7 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
         for c in range(mt * nt):
             tier.isa.store(c, sums + c * TILE, LINE)
 
-    return BlockFunctions(*make_registers(tier), note, place, begin, steps, keep, make_finish(tier, nt, out))
+    return BlockFunctions(*make_registers(tier), note, place, begin, steps, keep, make_finish(tier, mt, nt, out))
 
 
 def _put(address: Value, values: Sequence[Value]) -> None:

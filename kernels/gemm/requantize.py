@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..isa.functions import maximum, minimum
-from ..isa.integer import to_bytes
+from ..isa.integer import round_to_int, to_bytes
 from ..lang import BIT, F32, I32, I64, U8, Value, choose, copy_bytes, either, integer, repeat, room, shuffle, tier
 from .pack_int8 import parts
 from .results import Destination
@@ -33,9 +34,11 @@ def word(total: Value, real: Value, stored: Any) -> Value:
     return choose(stored.form != 0, total.bits(F32), clamped(real, stored))
 
 
-def byte_rounder(stored: Any) -> Callable[[Sequence[Value]], Value]:
-    """A function from up to four f32 vectors to stored bytes, in the order of `isa.integer.pack_bytes`."""
-    rounded = to_bytes(stored.zero_point, stored.low, stored.high)
+def byte_rounder(stored: Any, within: bool = False) -> Callable[[Sequence[Value]], Value]:
+    """A function from up to four f32 vectors to stored bytes, in the order of `isa.integer.pack_bytes`; within: as of
+    `isa.integer.round_to_int`.
+    """
+    rounded = to_bytes(stored.zero_point, stored.low, stored.high, whole=partial(round_to_int, within=within))
     signs = U8.vector(4 * tier().lanes)(stored.form.to(U8))
     return lambda vectors: rounded(vectors) ^ signs
 

@@ -39,9 +39,9 @@ class Generic:
         low, high = (shuffle(a, part).to(I32) * shuffle(w, part).to(I32) for part in (even, odd))
         return low + high
 
-    def round_to_int(self, x: Value) -> Value:
-        """f32 to int32, halves to even, held within int32; NaN becomes the least."""
-        x = choose(x.type(GREATEST) < x, GREATEST, x)
+    def round_to_int(self, x: Value, within: bool = False) -> Value:
+        """f32 to int32, halves to even, held within int32; NaN becomes the least. within: none is 2**31 or more."""
+        x = x if within else choose(x.type(GREATEST) < x, GREATEST, x)
         x = choose(x > -(2.0**31), x, -(2.0**31))
         return intrinsic("roundeven", x).to(I32)
 

@@ -28,9 +28,9 @@ def dot_halves(a: Value, w: Value) -> Value:
     return tier().isa.dot_halves(a.bits(I16), w.bits(I16))  # type: ignore[no-any-return]
 
 
-def round_to_int(x: Value) -> Value:
-    """f32 to i32, halves to even, clamped to int32; NaN becomes the least."""
-    return tier().isa.round_to_int(x)  # type: ignore[no-any-return]
+def round_to_int(x: Value, within: bool = False) -> Value:
+    """f32 to i32, halves to even, clamped to int32; NaN becomes the least. within: none is 2**31 or more."""
+    return tier().isa.round_to_int(x, within)  # type: ignore[no-any-return]
 
 
 def pack(x: Value, y: Value, signed: bool = True) -> Value:

@@ -27,10 +27,10 @@ class Sse2(Generic):
         kind = I32.vector(a.lanes // 2)
         return called(self._name("madd", bits_of(kind)), kind, a, w)  # type: ignore[no-any-return]
 
-    def round_to_int(self, x: Value) -> Value:
+    def round_to_int(self, x: Value, within: bool = False) -> Value:
         # The instruction makes -2**31 of all that is no int32.
         kind = I32.like(x.type)
-        return self._rounded(choose(x.type(GREATEST) < x, GREATEST, x), kind)
+        return self._rounded(x if within else choose(x.type(GREATEST) < x, GREATEST, x), kind)
 
     def _rounded(self, x: Value, kind: Type) -> Value:
         return called(self._name("round", bits_of(kind)), kind, x)  # type: ignore[no-any-return]

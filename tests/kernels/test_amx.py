@@ -18,7 +18,8 @@ from fastgraph.kernels.gemm.pick_int8 import vector_cycles
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.amx import permitted
 from fastgraph.kernels.lang import traced
-from fastgraph.plan.lower.gemm.layer_int8 import TILE_GAIN
+from fastgraph.plan.layer import Integers
+from fastgraph.plan.lower.gemm.layer_int8 import TILE_GAIN, within_int32
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.geometries import random_geometry, square, strided
@@ -43,7 +44,7 @@ def check(g: Geometry, choices: Any, seed: int = 0, extreme: bool = False, out: 
     expected = layer.convolved(x, zero, g)
     for threads, choice in choices.items():
         flat = layer.weights.reshape(g.groups, g.n, choice.runs, choice.length)
-        packed = pack_amx(flat, layer.start, layer.multipliers, choice.nt)
+        packed = pack_amx(flat, layer.start, layer.multipliers, choice.nt, stores(out))
         y, scratch = np.full((g.images, *g.out, outputs + 2), 77, DTYPES[out]), np.zeros(choice.scratch * threads, "u1")
         memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch}
         args = amx_args(choice, zero, offsets=choice.table, config=choice.config, **memory, **layer.stored)
@@ -130,7 +131,7 @@ def test_machine_code(blocks: tuple[int, int]) -> None:
     assert text.count("tileloadd") == products // (mt * nt) * (mt + nt) + mt * nt
     assert text.count("tilestored") == mt * nt and "sttilecfg" not in text
     assert text.count("ldtilecfg") == text.count("tilerelease") == 1
-    assert not re.search(r"%rsp\).*zmm|zmm.*%rsp\)", text)
+    assert not re.search(r"%rsp\).*zmm|zmm.*%rsp\)", text) and "vminps" not in text
 
 
 @pytest.mark.parametrize("blocks", BLOCKS, ids=str)
@@ -169,7 +170,7 @@ def test_where_tiles_pay() -> None:
 def test_panels_end_with_zeros() -> None:
     """Columns and bytes that no weight is for must not add to sums."""
     w = np.full((1, 20, 3, 70), -1, np.int8)
-    packed = pack_amx(w, np.ones((1, 20), np.int32), np.ones((1, 20), np.float32), 2)
+    packed = pack_amx(w, np.ones((1, 20), np.int32), np.ones((1, 20), np.float32), 2, "words")
     assert packed.shape == (1, 1, panel_bytes(2, 6))
     assert (packed[0, 0, 256:] == 255).sum() == w.size
     assert (packed[0, 0, :128].view(np.int32) == [1] * 20 + [0] * 12).all()
@@ -180,6 +181,15 @@ def test_the_tier_takes_the_systems_permission() -> None:
     assert tiers.choose(None, flags, False).name == "avx512vnni" and tiers.choose(None, flags, True) == AMX
     with pytest.raises(ValueError, match="gives no tile registers: choose one of .*avx512vnni, or"):
         tiers.choose("amx", flags, False)
+
+
+def test_the_finish_rounds_within_int32() -> None:
+    def suits(*multipliers: float) -> bool:
+        weights, zeros = np.full((2, 8, 8), -128, np.int8), np.zeros(2, np.int64)
+        return within_int32(Integers(weights, zeros, np.array([0, -99]), np.array(multipliers, np.float32)))
+
+    assert suits(0.01, 1) and suits(1023, 1)
+    assert not suits(0.01, 1030) and not suits(np.inf, 1) and not suits(np.nan, 1)
 
 
 def test_permission_is_refused_without_tiles() -> None:
