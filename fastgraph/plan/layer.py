@@ -62,10 +62,11 @@ class Integers(NamedTuple):
     stored: Mapping[str, int] = {}
     ranged: bool = False
 
-    @property
-    def rowsum(self) -> bool:
-        """Whether weights have zero points, so that the kernel needs the sums of x's rows."""
-        return bool(np.any(self.zeros))
+    def rowsum(self, tier: Tier) -> bool:
+        """Whether the kernel needs the sums of x's rows, as weights have zero points that packing can't subtract: it
+        can where it widens weights, on tiers without `byte_dot`.
+        """
+        return tier.byte_dot and bool(np.any(self.zeros))
 
     def arranged(self, how: Arrangement) -> Integers:
         """The same in an arrangement: groups merged, several pixels of a row at once."""

@@ -62,7 +62,7 @@ class Head(NamedTuple):
 
 
 def pack_int8(tier: Tier, weights: np.ndarray, head: Head, nv: int, run: int, out: str, chains: int = 1) -> np.ndarray:
-    """uint8 [batch, panels, bytes] from s8 weights [batch, N, K].
+    """uint8 [batch, panels, bytes] from s8 weights [batch, N, K], or s16 on tiers without `byte_dot`.
 
     run: products in a run of A; each run is rounded up to a multiple of `chains` words, with weights of 0.
     """
@@ -70,11 +70,11 @@ def pack_int8(tier: Tier, weights: np.ndarray, head: Head, nv: int, run: int, ou
     rowsum, width = head.minus_zero is not None, nv * tier.lanes
     panels, runs, words = -(-n // width), k // run, -(-run // (4 * chains)) * chains
     order = column_order(nv, tier.lanes, out)
-    full = np.zeros((batch, panels * width, runs, words * 4), np.int8)
+    full = np.zeros((batch, panels * width, runs, words * 4), weights.dtype)
     full[:, :n, :, :run] = weights.reshape(batch, n, runs, run)
-    # Four bytes are moved as one number: NumPy takes as long for a byte as for that.
-    fours = full.reshape(batch, panels, width, -1).view(np.int32)[:, :, order]
-    lines = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(np.int8).reshape(batch, panels, -1, width, 4)
+    # Four weights are moved as one number: NumPy takes as long for a byte as for that.
+    fours = full.reshape(batch, panels, width, -1).view(f"i{4 * full.itemsize}")[:, :, order]
+    lines = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(full.dtype).reshape(batch, panels, -1, width, 4)
     if rowsum:
         ones = np.zeros((runs, words * 4), np.int8)
         ones[:, :run] = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -99,6 +100,16 @@ def test_extreme_numbers_are_exact(tier: Any) -> None:
     layer = draw_layer(0, 1, n, k, "i32", False)
     layer.weights[:, ::2], layer.weights[:, 1::2] = -128, 127
     check_dot(tier, one_piece(n, 2, "i32", False, 2), np.full((1, 4, k), 255, np.uint8), layer)
+
+
+@each_integer_tier
+def test_wide_weights_are_without_zero_points(tier: Any) -> None:
+    layer = draw_layer(3, 1, 40, 37, "i32", True)
+    layer.minus[...] *= 28
+    if not tier.byte_dot:
+        layer = replace(layer, weights=layer.weights + layer.minus[..., None].astype(np.int16), minus=None)
+        assert np.abs(layer.weights).max() > 255
+    check_dot(tier, one_piece(40, 2, "i32", tier.byte_dot, 2), draw_bytes(3, 1, 5, 37), layer)
 
 
 @each_integer_tier

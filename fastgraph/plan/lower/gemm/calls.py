@@ -88,6 +88,8 @@ def panels(
     # Kernels that learn the zero point of x when they run want the sum of the weights, and the bias in f32.
     start, zero = (0 * bias, -1) if layer.ranged else (bias, zero)
     sums = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, start, zeros, strict=True)])
-    minus = -zeros.astype(np.int32) if layer.rowsum else None
+    minus = -zeros.astype(np.int32) if layer.rowsum(tier) else None
+    if minus is None and zeros.any():
+        weights = weights.astype(np.int16) - zeros[..., None].astype(np.int16)
     head = Head(sums, multipliers, minus, bias if layer.ranged else None)
     return pack_int8(tier, weights, head, columns.nv, run, layer.out, chains)

@@ -109,7 +109,7 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Integers]) 
     """The products are exact i32."""
     g, layer = plan
     products, stored = e.scratch(g.products), {**dict.fromkeys(layer.stored, 0), "form": 1}
-    for piece in pick_dot_int8(e.tier, g.product, "words", layer.rowsum, e.threads):
+    for piece in pick_dot_int8(e.tier, g.product, "words", layer.rowsum(e.tier), e.threads):
         packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups)
         own = {"a": node.x, "lda": e.stride(node.x), "b": packed, "b_stride": e.array(packed)[0].size // 4}
         args = products_args(piece, g, k=-(-g.c // 4), c=products, **own, **stored)

@@ -116,7 +116,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -
     each = {"row": m, "tensor": 0, "batch": 1}[per]
     ending = product_ending(e, node)
     product = Product(m, layer.n, k, images, later=bool(ending["later"]))
-    pieces = pick_dot_dynamic(e.tier, product, e.threads, per == "row", layer.numbers.rowsum)
+    pieces = pick_dot_dynamic(e.tier, product, e.threads, per == "row", layer.numbers.rowsum(e.tier))
     sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * k, "c_stride": m * layer.ldy}
     how = {"ranges": ranges, "per_image": each, "per_row": int(per == "row"), **ending}
     dot_calls(e, layer, rows, "dot_dynamic", pieces, packed(e, layer, Arrangement(), k), **sizes, **how)
@@ -124,7 +124,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
     g, how = layer.merged(e.tier)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum)
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum(e.tier))
     own = {"ranges": ranges, "per_image": int(node.attrs["per"] != "tensor"), "per_row": 0, **product_ending(e, node)}
     conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, g.run), **own)
 

@@ -54,7 +54,7 @@ def packed(e: Emit, layer: Layer[Integers], how: Arrangement, run: int, chains: 
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, m, k = layer.numbers, layer.pixels, layer.numbers.weights[0].size
-    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), numbers.out, numbers.rowsum, e.threads)
+    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), numbers.out, numbers.rowsum(e.tier), e.threads)
     pack = packed(e, layer, Arrangement(), k)
     dot_calls(e, layer, rows, "dot_int8", pieces, pack, m=m, k=-(-k // 4), **numbers.stored)
 
@@ -62,7 +62,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, k = layer.numbers, layer.numbers.weights[0].size
     product = Product(1, layer.n, k, 1, layer.ldx)
-    for piece in pick_dot_int8(e.tier, product, numbers.out, numbers.rowsum, e.threads, row=True):
+    for piece in pick_dot_int8(e.tier, product, numbers.out, numbers.rowsum(e.tier), e.threads, row=True):
         weights = packed(e, layer, Arrangement(), k, chains(piece.nv))(columns_of(piece))
         ends: dict[str, Slot] = {"a": rows.x, "b": weights, "c": rows.y}
         args = {**row_args(piece, k, layer.signed), **ends, **numbers.stored}
@@ -72,7 +72,7 @@ def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, (g, how) = layer.numbers, layer.merged(e.tier)
     for part in together(g, how, pixels_together_int8(e.tier, g) if layer.ldy == g.n else 1):
-        upright, pieces = pick_conv_int8(e.tier, part.g, numbers.out, numbers.rowsum, e.threads)
+        upright, pieces = pick_conv_int8(e.tier, part.g, numbers.out, numbers.rowsum(e.tier), e.threads)
         pack = packed(e, layer, part.how, upright.run)
         conv_calls(e, layer, rows, "conv_int8", pieces, part, pack, fill=word_of(layer.zero), **numbers.stored)
 
@@ -82,7 +82,7 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 
 def _tiles_suit(layer: Layer[Integers], tier: Tier) -> bool:
     """Whether the tier has tile registers, and the layer suits: not depthwise, weights without zero points."""
-    suits = tier.tiles and layer.form != "depthwise" and not layer.signed and not layer.numbers.rowsum
+    suits = tier.tiles and layer.form != "depthwise" and not layer.signed and not layer.numbers.rowsum(tier)
     return suits and (layer.numbers.out != "bytes" or within_int32(layer.numbers))
 
 
@@ -123,7 +123,7 @@ def _tile_panels(numbers: Integers, how: Arrangement, zero: int, runs: int, leng
 
 def _wide(layer: Layer[Integers], tier: Tier) -> bool:
     """Whether weights less their zero points need 16 bits, because of their range or of how the tier sums products."""
-    if not tier.byte_dot or not layer.numbers.rowsum:
+    if not layer.numbers.rowsum(tier):
         return not tier.byte_dot
     weights = _centered(layer.numbers)
     return bool((weights != weights.astype(np.int8)).any())

@@ -39,7 +39,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     images, k, ending = layer.window.images, layer.numbers.weights[0].size, product_ending(e, node, rows.start)
     m = layer.pixels // images
     product = Product(m, layer.n, k, images, layer.ldx, bool(ending["later"]))
-    pieces = pick_dot_dynamic(e.tier, product, e.threads, False, layer.numbers.rowsum)
+    pieces = pick_dot_dynamic(e.tier, product, e.threads, False, layer.numbers.rowsum(e.tier))
     sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * layer.ldx, "c_stride": m * layer.ldy}
     pack = packed(e, layer, Arrangement(), k)
     dot_calls(e, layer, rows, "dot_dynamic", pieces, pack, **sizes, **_range(e, node, layer), **ending)
@@ -47,7 +47,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     g, how = layer.merged(e.tier)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum)
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum(e.tier))
     own = {"fill": word_of(layer.zero), **_range(e, node, layer), **product_ending(e, node, rows.start)}
     conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, g.run), **own)
 
