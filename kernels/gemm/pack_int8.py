@@ -61,10 +61,13 @@ class Head(NamedTuple):
     bias: np.ndarray | None = None
 
 
-def pack_int8(tier: Tier, weights: np.ndarray, head: Head, nv: int, run: int, out: str, chains: int = 1) -> np.ndarray:
+def pack_int8(
+    tier: Tier, weights: np.ndarray, head: Head, nv: int, run: int, out: str, chains: int = 1, narrow: bool = False
+) -> np.ndarray:
     """uint8 [batch, panels, bytes] from s8 weights [batch, N, K], or s16 on tiers without `byte_dot`.
 
     run: products in a run of A; each run is rounded up to a multiple of `chains` words, with weights of 0.
+    narrow: weights stay bytes on all tiers, for kernels that widen them as they read.
     """
     batch, n, k = weights.shape
     rowsum, width = head.minus_zero is not None, nv * tier.lanes
@@ -80,7 +83,7 @@ def pack_int8(tier: Tier, weights: np.ndarray, head: Head, nv: int, run: int, ou
         ones[:, :run] = 1
         ones = ones.reshape(1, 1, runs * words, 1, 4)
         lines = np.concatenate([lines, np.broadcast_to(ones, (*lines.shape[:3], tier.lanes, 4))], axis=3)
-    if not tier.byte_dot:
+    if not tier.byte_dot and not narrow:
         lines = np.stack([lines[..., 0::2], lines[..., 1::2]], axis=3).astype(np.int16)
 
     def line(values: np.ndarray, kind: type) -> np.ndarray:

@@ -23,6 +23,14 @@ def split_bytes(a: Value) -> tuple[Value, Value]:
     return halves & 255, halves >> 8
 
 
+def split_weights(w: Value) -> list[Value]:
+    """s8 weights, four to a lane, as `dot_bytes` takes them: themselves, or as s16 bytes 0 and 2, and bytes 1 and 3."""
+    if tier().byte_dot:
+        return [w]
+    halves = w.bits(I16)
+    return [(halves << 8) >> 8, halves >> 8]
+
+
 def dot_halves(a: Value, w: Value) -> Value:
     """The i32 sums of the two i16 products in each lane."""
     return tier().isa.dot_halves(a.bits(I16), w.bits(I16))  # type: ignore[no-any-return]

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..gemm.by_height import by_height
 from ..gemm.dot_conv_int8 import add_products
-from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
+from ..gemm.pack_int8 import HEAD_LINES
 from ..gemm.requantize import scaled
 from ..isa.functions import maximum
-from ..isa.integer import round_to_int
+from ..isa.integer import round_to_int, split_weights
 from ..isa.tiers import Tier
 from ..lang import F32, I8, I32, I64, Value, along, fma, repeat, total, traced
 from .rows import INFO, UNROLL
@@ -19,7 +19,6 @@ from .sums import StateRows, chains, combined, heights, start, turns
 def make_byte_sums(tier: Tier, gates: int) -> Any:
     """sums(height, (states, info, row_bytes), column, panel, words, to), as of `make_sums`, of words of four u8."""
     f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
-    per_word = vectors_per_word(tier, gates, False)
 
     def ints(at: Value, count: int) -> list[Value]:
         return [i32[at + i * i32.size] for i in range(count)]
@@ -49,12 +48,13 @@ def make_byte_sums(tier: Tier, gates: int) -> Any:
             at, weights, *sums = state
             for k in range(UNROLL):
                 first = k % partial * count
-                w = ints(weights + k * per_word * i32.size, per_word)
-                for r in range(rows):
-                    part = slice(first + r * gates, first + (r + 1) * gates)
-                    word = i32(I32[at + row_bytes * r + 4 * k])
-                    sums[part] = add_products(word, w, sums[part])
-            return [at + 4 * UNROLL, weights + UNROLL * per_word * i32.size, *sums]
+                row_words = [i32(I32[at + row_bytes * r + 4 * k]) for r in range(rows)]
+                for g, bytewise in enumerate(ints(weights + k * gates * i32.size, gates)):
+                    w = split_weights(bytewise)
+                    for r, word in enumerate(row_words):
+                        i = first + r * gates + g
+                        (sums[i],) = add_products(word, w, [sums[i]])
+            return [at + 4 * UNROLL, weights + UNROLL * gates * i32.size, *sums]
 
         weights = panel + HEAD_LINES[False] * gates * i32.size
         _, _, *sums = repeat(turns(words), [states, weights, *begin], some)

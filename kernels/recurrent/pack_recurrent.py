@@ -51,7 +51,7 @@ def pack_state_bytes(tier: Tier, weights: np.ndarray, scales: np.ndarray, gates:
     padded = np.pad(columns, ((0, 0), (0, 0), (0, 4 * words(columns.shape[2]) - columns.shape[2])))
     start = -128 * columns.sum(axis=2, dtype=np.int32)
     head = Head(start, by_block(scales, gates, lanes))
-    return pack_int8(tier, padded, head, gates, padded.shape[2], "words")
+    return pack_int8(tier, padded, head, gates, padded.shape[2], "words", narrow=True)
 
 
 def pack_peepholes(peepholes: np.ndarray, lanes: int) -> np.ndarray:

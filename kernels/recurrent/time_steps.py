@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..gemm.pack_int8 import HEAD_LINES, vectors_per_word
+from ..gemm.pack_int8 import HEAD_LINES
 from ..isa.tiers import Tier
 from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, traced
 from .activation import WORDS
@@ -64,7 +64,7 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
     """
     gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
     before, activations, peephole_line = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
-    rounded, head, per_word = cell == "lstm_bytes", HEAD_LINES[False] * gates, vectors_per_word(tier, gates, False)
+    rounded, head = cell == "lstm_bytes", HEAD_LINES[False] * gates
     projected = 2 if cell == "gru_after" else gates
     sums = make_byte_sums(tier, gates) if rounded else make_sums(tier, gates, projected)
     found, round_state = make_room(tier, gates), make_rounding(tier)
@@ -80,7 +80,7 @@ def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., N
         at = 3 * wide if number == 1 else now * wide
         if rounded:
             lines = pieces(r.hidden, 4 * UNROLL) * UNROLL
-            step = (head + lines * per_word) * line
+            step = (head + lines * gates) * line
             at = 3 * wide
             for row in range(first, until):
                 place = rows + row * r.row_bytes

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
+from ...kernels.gemm.pack_int8 import HEAD_LINES
 from ...kernels.recurrent.pack_recurrent import words
 from ...kernels.recurrent.rows import ACTIVATIONS, CELLS, PLACES, UNROLL
 from .call import KNOWN, Call, Reach, need, parts, reaches, read, write
@@ -18,7 +18,7 @@ def _weight_bytes(c: Call, hidden: int, product: int) -> int:
     gates = CELLS[c.params["cell"]][product]
     lines = gates * (1 + parts(hidden, UNROLL) * UNROLL)
     if c.params["cell"] == "lstm_bytes":
-        lines = HEAD_LINES[False] * gates + words(hidden) * vectors_per_word(c.tier, gates, False)
+        lines = (HEAD_LINES[False] + words(hidden)) * gates
     return parts(hidden, c.lanes) * lines * c.vector
 
 
