@@ -9,7 +9,8 @@ Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py
 the candidates of choose.py by name ("winograd", "depthwise", ...) while others suit, "views" and "in_place"
 (storage.py), "reuse" (of the memory of dead values, lower/build.py), "later" (of products' chains, lower/epilogue.py),
 "reals_of_bytes" (layers of bytes that end in reals, layer.py), "narrow" (values in bfloat16, lower/narrow.py), "apart"
-(transposed convolutions without overlap, lower/gemm/conv_transpose.py).
+(transposed convolutions without overlap, lower/gemm/conv_transpose.py), "byte_weights" (of few rows,
+lower/gemm/dynamic.py).
 Without "control", a stage, NumPy runs all control flow.
 """
 

@@ -62,11 +62,11 @@ class Integers(NamedTuple):
     stored: Mapping[str, int] = {}
     ranged: bool = False
 
-    def rowsum(self, tier: Tier) -> bool:
+    def rowsum(self, tier: Tier, narrow: bool = False) -> bool:
         """Whether the kernel needs the sums of x's rows, as weights have zero points that packing can't subtract: it
-        can where it widens weights, on tiers without `byte_dot`.
+        can where it widens weights, on tiers without `byte_dot`, unless they stay narrow.
         """
-        return tier.byte_dot and bool(np.any(self.zeros))
+        return (tier.byte_dot or narrow) and bool(np.any(self.zeros))
 
     def arranged(self, how: Arrangement) -> Integers:
         """The same in an arrangement: groups merged, several pixels of a row at once."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..isa.integer import dot_bytes, dot_halves, split_bytes
+from ..isa.integer import dot_bytes, dot_halves, split_bytes, split_weights
 from ..isa.tiers import Tier
-from ..lang import I32, Value, tier
+from ..lang import I16, I32, Value, tier
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
@@ -43,12 +43,13 @@ def add_products(x: Value, weights: list[Value], sums: list[Value]) -> list[Valu
     return sums
 
 
-def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool) -> Arithmetic:
+def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, narrow: bool = False) -> Arithmetic:
     """Sums of u8 * s8 in i32 over panels that pack_int8.py packs; out: one of rows.STORES.
 
     The record has the slots of rows.STORED. rowsum: the weights' zero point times a row's sum is added.
+    narrow: weights are bytes that are widened when they are loaded.
     """
-    i32, count, vectors = I32.vector(tier.lanes), sums_per_row(nv, rowsum), vectors_per_word(tier, nv, rowsum)
+    i32, count, vectors = I32.vector(tier.lanes), sums_per_row(nv, rowsum), vectors_per_word(tier, nv, rowsum, narrow)
 
     def line(panel: Value, index: int) -> list[Value]:
         """Where the vectors of a line of a panel's head are."""
@@ -58,7 +59,11 @@ def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool) -> Arithmetic:
         return [i32[at] for at in line(panel, 0)] + [i32(0)] * rowsum
 
     def load(weights: Value) -> list[Value]:
-        return [i32[weights + i * i32.size] for i in range(vectors)]
+        found = [i32[weights + i * i32.size] for i in range(vectors)]
+        if not narrow:
+            return found
+        ones = [I16.vector(2 * tier.lanes)(1)] * rowsum
+        return [w for half in zip(*map(split_weights, found), strict=True) for w in [*half, *ones]]
 
     def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
         return add_products(i32(I32[word]), weights, sums)

@@ -21,10 +21,10 @@ from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES
 from .tile import Arithmetic
 
 
-def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Callable[..., None]:
+def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors, and ranges per row or per batch; its record is `rows.DOT_DYNAMIC`."""
     most = INT8_COSTS[rowsum].most_rows(tier, nv)
-    return dot_kernel(tier, nv, most, _arithmetic(tier, nv, per_row, rowsum), DOT_DYNAMIC)
+    return dot_kernel(tier, nv, most, _arithmetic(tier, nv, per_row, rowsum, narrow), DOT_DYNAMIC)
 
 
 def make_conv(tier: Tier, nv: int, rowsum: bool) -> Callable[..., None]:
@@ -33,12 +33,12 @@ def make_conv(tier: Tier, nv: int, rowsum: bool) -> Callable[..., None]:
     return conv_kernel(tier, nv, most, _arithmetic(tier, nv, False, rowsum), CONV_DYNAMIC)
 
 
-def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool) -> Arithmetic:
+def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool = False) -> Arithmetic:
     """For panels of pack_int8 with a bias, whose `start` is the sum of a column's weights less zero points.
 
     The record has rows.RANGES and EPILOGUE.
     """
-    bytewise, count = int8_arithmetic(tier, nv, "words", rowsum), sums_per_row(nv, rowsum)
+    bytewise, count = int8_arithmetic(tier, nv, "words", rowsum, narrow), sums_per_row(nv, rowsum)
     head_lines = HEAD_LINES[rowsum] + 1
     f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
 

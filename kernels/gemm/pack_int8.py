@@ -27,9 +27,11 @@ def sums_per_row(nv: int, rowsum: bool) -> int:
     return nv + rowsum
 
 
-def vectors_per_word(tier: Tier, nv: int, rowsum: bool) -> int:
-    """Vectors of weights for a word of A: four bytes a lane, or twice two i16 (bytes 0 and 2, then 1 and 3)."""
-    return sums_per_row(nv, rowsum) * (1 if tier.byte_dot else 2)
+def vectors_per_word(tier: Tier, nv: int, rowsum: bool, narrow: bool = False) -> int:
+    """Vectors of weights for a word of A: four bytes a lane, or twice two i16 (bytes 0 and 2, then 1 and 3); narrow: as
+    of `pack_int8`.
+    """
+    return nv if narrow else sums_per_row(nv, rowsum) * (1 if tier.byte_dot else 2)
 
 
 def panel_bytes(tier: Tier, nv: int, rowsum: bool, words: int) -> int:
@@ -67,7 +69,7 @@ def pack_int8(
     """uint8 [batch, panels, bytes] from s8 weights [batch, N, K], or s16 on tiers without `byte_dot`.
 
     run: products in a run of A; each run is rounded up to a multiple of `chains` words, with weights of 0.
-    narrow: weights stay bytes on all tiers, for kernels that widen them as they read.
+    narrow: weights stay bytes on all tiers, for kernels that widen them as they read, and have no ones for `rowsum`.
     """
     batch, n, k = weights.shape
     rowsum, width = head.minus_zero is not None, nv * tier.lanes
@@ -78,7 +80,7 @@ def pack_int8(
     # Four weights are moved as one number: NumPy takes as long for a byte as for that.
     fours = full.reshape(batch, panels, width, -1).view(f"i{4 * full.itemsize}")[:, :, order]
     lines = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(full.dtype).reshape(batch, panels, -1, width, 4)
-    if rowsum:
+    if rowsum and not narrow:
         ones = np.zeros((runs, words * 4), np.int8)
         ones[:, :run] = 1
         ones = ones.reshape(1, 1, runs * words, 1, 4)

@@ -16,9 +16,26 @@ def parts_of(images: int, count: int, threads: int) -> int:
     return threads if images < threads and count >= WORTH_A_PART else 1
 
 
-def pick_dot_dynamic(tier: Tier, product: Product, threads: int, per_row: bool, rowsum: bool) -> tuple[DotPiece, ...]:
-    """The dot_dynamic calls. per_row: each row of A has a range of its own; rowsum: weights have zero points."""
-    params = {"per_row": per_row, "rowsum": rowsum}
+FEW_ROWS = {False: 64, True: 4}
+"""Rows up to which weights, without and with zero points, stay bytes in memory where they are multiplied as 16 bits:
+for few rows reading them takes longer than widening them, and summing the rows for their zero points.
+"""
+
+
+def stays_narrow(tier: Tier, m: int, k: int, zeros: bool) -> bool:
+    """Whether weights for m rows of k bytes are packed as bytes; zeros: whether they have zero points, for which rows
+    are summed, so that they must end with a word.
+    """
+    return not tier.byte_dot and m <= FEW_ROWS[zeros] and not (zeros and k % 4)
+
+
+def pick_dot_dynamic(
+    tier: Tier, product: Product, threads: int, per_row: bool, rowsum: bool, narrow: bool = False
+) -> tuple[DotPiece, ...]:
+    """The dot_dynamic calls. per_row: each row of A has a range of its own; rowsum: weights have zero points; narrow:
+    as of pack_int8.
+    """
+    params = {"per_row": per_row, "rowsum": rowsum, "narrow": narrow}
     return dot_pieces(tier, product, threads, INT8_COSTS[rowsum], params)
 
 

@@ -330,7 +330,7 @@ _F32 = {"nv": (*_WIDTHS["nv"], 8)}
 _WINOGRAD = {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}
 _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
 _DYNAMIC = {**_WIDTHS, "rowsum": (False, True)}
-_BY_ROW = {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True)}
+_BY_ROW = {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True), "narrow": (False, True)}
 
 
 def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -343,8 +343,8 @@ def _tall_by_four(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 
 def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Formats that give each row a range have weights without zero points."""
-    return not (params["per_row"] and params["rowsum"])
+    """Formats that give each row a range have weights without zero points; bytes are widened where that is needed."""
+    return not (params["per_row"] and params["rowsum"]) and not (params["narrow"] and tier.byte_dot)
 
 
 ROWS = (

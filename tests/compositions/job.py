@@ -35,10 +35,8 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     groups: list[list[str]] = [
         ["threads 2", "threads 3"],
         ["steps"],
-        [
-            f"without {name}"
-            for name in ("bands", "winograd", "views", "in_place", "reuse", "later", "reals_of_bytes", "apart")
-        ],
+        [f"without {name}" for name in ("bands", "winograd", "views", "in_place", "reuse", "later")],
+        [f"without {name}" for name in ("reals_of_bytes", "byte_weights", "apart")],
         [f"without {name}" for name, _ in STAGES],
         [f"without {rule}" for rule in rules() if rule not in NEEDED],
         ["budget 1", "budget 4096", "budget 1000000"],

@@ -262,11 +262,17 @@ def test_zeros_stay_zeros_and_what_is_not_finite_spreads(tier: Any, grid: str) -
 
 
 @each_integer_tier
+@pytest.mark.parametrize("narrow", BOTH)
 @pytest.mark.parametrize(("per_row", "rowsum"), [(False, True), (True, False)])
 @drawn(12)
-def test_products_are_exact_before_they_are_scaled(tier: Any, per_row: bool, rowsum: bool, pick: Random) -> None:
+def test_products_are_exact_before_they_are_scaled(
+    tier: Any, per_row: bool, rowsum: bool, narrow: bool, pick: Random
+) -> None:
+    if narrow and tier.byte_dot:
+        pytest.skip("bytes are multiplied as they are")
     height, batch = pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, 2)), pick.randint(1, 2)
     m, n, k = pick.randint(1, 18), pick.randint(1, 3 * tier.lanes), pick.randint(1, 40)
+    k = 4 * k if narrow else k
     a, weights = draw_bytes(k, batch, m, k), draw_layer(k, 1, n, k, "f32", False).weights
     rng = np.random.default_rng(m * n + k)
     scales, bias = rng.uniform(0.001, 0.1, (1, n)).astype(np.float32), rng.normal(size=(1, n)).astype(np.float32)
@@ -275,8 +281,9 @@ def test_products_are_exact_before_they_are_scaled(tier: Any, per_row: bool, row
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
     zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
     head = Head(weights.sum(axis=2, dtype=np.int32) - k * zeros, scales, -zeros if rowsum else None, bias)
-    params, ending = {"nv": 2, "per_row": per_row, "rowsum": rowsum}, Ending(tier, "addend", (batch, m, n))
-    memory = {"a": a, "b": pack_int8(tier, weights, head, 2, k, "f32"), "c": np.zeros((batch, m, n), np.float32)}
+    params = {"nv": 2, "per_row": per_row, "rowsum": rowsum, "narrow": narrow}
+    ending, packed = Ending(tier, "addend", (batch, m, n)), pack_int8(tier, weights, head, 2, k, "f32", narrow=narrow)
+    memory = {"a": a, "b": packed, "c": np.zeros((batch, m, n), np.float32)}
     sizes = {"lda": k, "ldc": n, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * n}
     each = {"ranges": ranges, "per_image": m if per_row else 1, "per_row": int(per_row)}
     args = dot_args(DotPiece(0, n, 2, params, height, 2, False), **memory, **sizes, **each, **ending.slots, later=0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fastgraph.compile import planned
-from fastgraph.freedoms import thresholds
+from fastgraph.freedoms import thresholds, without
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.core.table import rows
 from fastgraph.kernels.gemm.pick_conv import Geometry, widened
@@ -432,3 +432,18 @@ def test_products_of_dynamically_quantized_activations(op: str, x: Any, w: Any, 
     plan = compiled(graph, WIDEST)
     assert any(name.endswith("_dynamic") for name in kernels(plan)) and "dynamic_round" in kernels(plan)
     agrees(results(plan, feeds)[0], evaluate(graph, feeds)[0], rtol=1e-5)
+
+
+@each_integer_tier
+@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 0), (np.uint8, 120)])
+@pytest.mark.parametrize(("rows", "k"), [(1, 20), (4, 21), (5, 24), (65, 8)])
+def test_weights_of_few_rows_stay_bytes(rows: int, k: int, dtype: type, zero: int, tier: tiers.Tier) -> None:
+    """Where kernels widen them, and with the same bits."""
+    graph, feeds = quantize_dynamic("matmul_integer", (rows, k), (k, 12), dtype, zero), {"x": draw((rows, k))}
+    plan = compiled(graph, tier)
+    with without("byte_weights"):
+        wide = compiled(graph, tier)
+    (found,) = {dict(kernel.params)["narrow"] for kernel in plan.kernels() if kernel.name == "dot_dynamic"}
+    few = rows <= 4 and k % 4 == 0 if zero else rows <= 64
+    assert found == (few and not tier.byte_dot)
+    np.testing.assert_array_equal(results(plan, feeds)[0], results(wide, feeds)[0])

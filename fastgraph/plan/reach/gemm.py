@@ -25,7 +25,7 @@ def _panels(c: Call, n: int, k: int) -> int:
     head, word = nv, nv
     if _of_bytes(c):
         head = (HEAD_LINES[rowsum] + c.kernel.endswith("_dynamic")) * nv
-        word = vectors_per_word(c.tier, nv, rowsum)
+        word = vectors_per_word(c.tier, nv, rowsum, c.params.get("narrow", False))
     return parts(n, nv * c.lanes) * (head + k * word) * c.vector
 
 

@@ -75,10 +75,17 @@ def conv_calls(
 
 
 def panels(
-    tier: Tier, layer: Integers, how: Arrangement, zero: int, columns: Columns, run: int, chains: int
+    tier: Tier,
+    layer: Integers,
+    how: Arrangement,
+    zero: int,
+    columns: Columns,
+    run: int,
+    chains: int,
+    narrow: bool,
 ) -> np.ndarray:
     """A quantized layer's weights for these columns of each group, packed. zero: the u8 that stands for 0.0 in x;
-    run, chains: as of pack_int8.
+    run, chains, narrow: as of pack_int8.
     """
     layer, part = layer.arranged(how), columns.part
     weights = layer.weights.reshape(how.merged, len(layer.weights) // how.merged, -1)[:, part]
@@ -88,8 +95,8 @@ def panels(
     # Kernels that learn the zero point of x when they run want the sum of the weights, and the bias in f32.
     start, zero = (0 * bias, -1) if layer.ranged else (bias, zero)
     sums = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, start, zeros, strict=True)])
-    minus = -zeros.astype(np.int32) if layer.rowsum(tier) else None
+    minus = -zeros.astype(np.int32) if layer.rowsum(tier, narrow) else None
     if minus is None and zeros.any():
         weights = weights.astype(np.int16) - zeros[..., None].astype(np.int16)
     head = Head(sums, multipliers, minus, bias if layer.ranged else None)
-    return pack_int8(tier, weights, head, columns.nv, run, layer.out, chains)
+    return pack_int8(tier, weights, head, columns.nv, run, layer.out, chains, narrow)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pick_dot import Product
-from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic
+from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic, stays_narrow
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
 from ...choose import Candidate, choose
 from ...layer import Integers, Layer, RowPart, is_near, ranged_layer, window
@@ -116,10 +117,12 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -
     each = {"row": m, "tensor": 0, "batch": 1}[per]
     ending = product_ending(e, node)
     product = Product(m, layer.n, k, images, later=bool(ending["later"]))
-    pieces = pick_dot_dynamic(e.tier, product, e.threads, per == "row", layer.numbers.rowsum(e.tier))
+    narrow = free("byte_weights") and stays_narrow(e.tier, m * images, k, bool(layer.numbers.zeros.any()))
+    rowsum = layer.numbers.rowsum(e.tier, narrow)
+    pieces = pick_dot_dynamic(e.tier, product, e.threads, per == "row", rowsum, narrow)
     sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * k, "c_stride": m * layer.ldy}
     how = {"ranges": ranges, "per_image": each, "per_row": int(per == "row"), **ending}
-    dot_calls(e, layer, rows, "dot_dynamic", pieces, packed(e, layer, Arrangement(), k), **sizes, **how)
+    dot_calls(e, layer, rows, "dot_dynamic", pieces, packed(e, layer, Arrangement(), k, narrow=narrow), **sizes, **how)
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:

@@ -47,9 +47,9 @@ def cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
     return [vector_cycles(layer.merged(tier)[0])]
 
 
-def packed(e: Emit, layer: Layer[Integers], how: Arrangement, run: int, chains: int = 1) -> Pack:
+def packed(e: Emit, layer: Layer[Integers], how: Arrangement, run: int, chains: int = 1, narrow: bool = False) -> Pack:
     zero = layer.zero + 128 * layer.signed
-    return lambda columns: e.packed(panels, e.tier, layer.numbers, how, zero, columns, run, chains)
+    return lambda columns: e.packed(panels, e.tier, layer.numbers, how, zero, columns, run, chains, narrow)
 
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
