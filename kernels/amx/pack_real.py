@@ -21,6 +21,11 @@ WORK = BYTES_WORK + BUFFER
 """Bytes that a thread works in: as of amx_conv, and this."""
 
 
+def held_planes(planes: int) -> int:
+    """Planes of a band in scratch: behind three are two for the halves of the bits, where parts lose something."""
+    return planes if planes == 1 else planes + 2
+
+
 def rounded(x: np.ndarray) -> np.ndarray:
     """The bits of f32 as bf16 (uint16), half to even."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)

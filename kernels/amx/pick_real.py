@@ -14,7 +14,7 @@ from ..gemm.pick_conv import Geometry, cover, layout
 from ..gemm.pick_dot import L2
 from ..gemm.pick_int8 import with_memory
 from .pack_amx import LINE, ROWS, configuration
-from .pack_real import MT, NUMBERS, WORK, panel_bytes_real
+from .pack_real import MT, NUMBERS, WORK, held_planes, panel_bytes_real
 from .pick_amx import direct_band, tiles
 
 STEP = {1: 75.0, 3: 590.0}
@@ -85,7 +85,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
         fields["band"] *= across
         plane = fields["scratch_bytes"]
     table = _table(g, how, fields)
-    work = planes * plane
+    work = held_planes(planes) * plane
     fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
     fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
     fields = {"in_place": 0, **fields}

@@ -15,10 +15,12 @@ from ..isa.x86_amx import TILE
 from ..lang import (
     BIT,
     F32,
+    I32,
     I64,
     U16,
     U32,
     Value,
+    any_lane,
     choose,
     either,
     fma,
@@ -33,6 +35,7 @@ from ..lang import (
 from ..pointwise.epilogue import Area, Lines, bounds, is_walked, simple, walk
 from .pack_amx import LINE, ROWS, numbering
 from .pack_real import MT
+from .split_band import is_odd
 
 BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of its columns there are",
                     image="where the epilogue reads", column="likewise")  # fmt: skip
@@ -58,7 +61,8 @@ class RealBlock(NamedTuple):
     finish: Any
     """finish(note, sums, buffer, r): from sums to results, or to what a chain is applied to in the buffer."""
     again: Any
-    """again(note, sums, r): the sums once more, by fused multiply-adds of f32."""
+    """again(note, sums, r): the sums of pixels that read numbers of which parts lose something, by fused multiply-adds
+    of f32. Which pixels depends on their numbers alone, not on the band."""
     close: Any
     """close(note, buffer, r): apply the chain, where there is one."""
 
@@ -116,14 +120,41 @@ def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
 
 
 def _make_again(tier: Tier, nt: int, planes: int) -> Any:
-    """RealBlock.again; A's first two planes are the halves of its bits, and the sum of a weight's parts is exact."""
-    f32, words = F32.vector(tier.lanes), U32.vector(tier.lanes)
+    """RealBlock.again; two planes of A are the halves of its bits, and the sum of a weight's parts is exact."""
+    f32, words, places = F32.vector(tier.lanes), U32.vector(tier.lanes), range(planes, planes + 2)
 
-    def numbers(address: Value, r: Any) -> list[Value]:
-        """The two f32 of a pair of A, in all lanes."""
-        high, low = (U32[address + p * r.plane] for p in range(2))
-        bits = high << 16 | low & 0xFFFF, high & 0xFFFF0000 | low >> 16
-        return [words(each).bits(F32) for each in bits]
+    def numbers(found: list[Value]) -> list[Value]:
+        """The two f32 of pairs of A, of which the words of both planes were found."""
+        high, low = found
+        return [each.bits(F32) for each in (high << 16 | low & 0xFFFF, high & 0xFFFF0000 | low >> 16)]
+
+    @traced
+    def loses(pixel: Value, r: Any) -> Value:
+        """Whether parts of a number that the pixel's sums are of lose something."""
+        odd = register(I32.vector(tier.lanes)(0))
+        for s in over(r.lines):
+            line = pixel + I64.at(r.offsets)[s]
+            mask = words.below(r.length >> 2)
+            first, second = numbers([words[line + p * r.plane, mask] for p in places])
+            odd.value |= is_odd(first) | is_odd(second)
+        return any_lane(odd.value != 0)
+
+    @traced
+    def summed(pixel: Value, weights: Value, sums: Value, r: Any) -> None:
+        """The sums of one pixel, f32 by f32."""
+        found = registers([f32(0.0) for _ in range(nt)])
+        for s in over(r.lines):
+            line = weights + s * (planes * nt * TILE)
+            for pair in over(r.length >> 2):
+                at = pixel + I64.at(r.offsets)[s] + 4 * pair
+                x = numbers([words(U32[at + p * r.plane]) for p in places])
+                for n in range(nt):
+                    tiles = [line + (p * nt + n) * TILE + pair * LINE for p in reversed(range(planes))]
+                    for k in range(2):
+                        first, *rest = [_half(words[tile], k) for tile in tiles]
+                        found[n] = fma(x[k], sum(rest, first), found[n])
+        for n in range(nt):
+            f32[sums + n * TILE] = found[n]
 
     @traced
     def again(at: Value, sums: Value, r: Any) -> None:
@@ -131,19 +162,9 @@ def _make_again(tier: Tier, nt: int, planes: int) -> Any:
         for m in over(MT):
             start = fields(tile_note(at, m), TILE_NOTE).a
             for row in over(r.rows):
-                found = registers([f32(0.0) for _ in range(nt)])
-                for s in over(r.lines):
-                    line = weights + s * (planes * nt * TILE)
-                    pixel = start + row * r.rs + I64.at(r.offsets)[s]
-                    for pair in over(r.length >> 2):
-                        x = numbers(pixel + 4 * pair, r)
-                        for n in range(nt):
-                            tiles = [line + (p * nt + n) * TILE + pair * LINE for p in reversed(range(planes))]
-                            for k in range(2):
-                                first, *rest = [_half(words[tile], k) for tile in tiles]
-                                found[n] = fma(x[k], sum(rest, first), found[n])
-                for n in range(nt):
-                    f32[sums + (m * nt + n) * TILE + row * LINE] = found[n]
+                pixel = start + row * r.rs
+                with when(loses(pixel, r)):
+                    summed(pixel, weights, sums + m * (nt * TILE) + row * LINE, r)
 
     return again
 

@@ -36,8 +36,11 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
     that lie x_step bytes apart. Planes are r.plane bytes apart.
 
     Both give whether three planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that products
-    of its parts may be lost (pack_real). exact: the first two planes are the halves of each number's bits.
+    of its parts may be lost (pack_real). exact: only the two planes behind these are written, the
+    halves of each number's bits.
     """
+
+    places = range(planes, planes + 2) if exact else range(planes)
 
     @traced
     def band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Value:
@@ -82,7 +85,7 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
             u16[to + whole * 64] = u16[source + whole * 64, u16.below(rest)]
 
     def _fill(r: Any, to: Value, zero: Value, nbytes: Value) -> None:
-        for p in range(planes):
+        for p in places:
             fill_words(to + p * r.plane, zero, nbytes)
 
     def _run(r: Any, to: Value, source: Value, odd: Register) -> None:
@@ -99,11 +102,11 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
     def _store(r: Any, to: Value, left: list[Value], odd: Register) -> None:
         u16 = U16.vector(2 * tier.lanes)
         if exact:
-            for p, shift in enumerate((16, 0)):
+            for p, shift in zip(places, (16, 0), strict=True):
                 u16[to + p * r.plane] = joined(*((x.bits(U32) >> shift).to(U16) for x in left))
             return
         if planes > 1:
-            odd.value |= _odd(left[0]) | _odd(left[1])
+            odd.value |= is_odd(left[0]) | is_odd(left[1])
         for p in range(planes):
             bits = tier.isa.to_bf16(*([_cut(x) for x in left] if p == 0 and planes > 1 else left))
             u16[to + p * r.plane] = bits
@@ -117,7 +120,7 @@ def _cut(x: Value) -> Value:
     return choose(is_nan(x), x, (x.bits(U32) & 0xFFFF0000).bits(F32))
 
 
-def _odd(x: Value) -> Value:
+def is_odd(x: Value) -> Value:
     """-1 in lanes whose number is not 0, and not within LEAST .. MOST in size, else 0."""
     least, most = (int(np.float32(size).view(np.uint32)) for size in (LEAST, MOST))
     size = x.bits(U32) & 0x7FFFFFFF

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...kernels.amx.pack_amx import LINE, WORK, configuration, panel_bytes
-from ...kernels.amx.pack_real import MT, panel_bytes_real
+from ...kernels.amx.pack_real import MT, held_planes, panel_bytes_real
 from ...kernels.amx.pack_real import WORK as REAL_WORK
 from .bands import band, taps
 from .call import KNOWN, Call, Reach, need, parts, reaches, read, work
@@ -33,7 +33,7 @@ def amx_conv(c: Call) -> Iterator[Reach]:
 @reaches("amx_real")
 def amx_real(c: Call) -> Iterator[Reach]:
     """Pixels of x, or bands of its rows, as planes of bf16, and lines of them."""
-    r, planes = c.record(), c.params["planes"]
+    r, planes = c.record(), held_planes(c.params["planes"])
     shape, table = bytes(c.table("config", 64, np.uint8)), c.table("offsets", r.lines)
     need(shape == configuration(MT, c.params["nt"], r.rows, r.length).tobytes(), "tiles of other shapes")
     need(planes * r.plane <= r.work, f"{planes} planes of {r.plane} bytes do not fit {r.work}")
