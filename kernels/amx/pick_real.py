@@ -20,6 +20,8 @@ from .pick_amx import direct_band, tiles
 STEP = {1: 75.0, 3: 590.0}
 """Cycles of a line's products in a block of 2 x 2 tiles, by planes: 0.78 of what was measured in networks, as the
 cycles of f32's kernels in their model are."""
+NEAR = 0.8
+"""Of STEP, where taps of stride 1 read a line again that the first-level cache still has."""
 FINISH = 11.0
 """Cycles to finish 64 sums."""
 SPLIT = {1: 3.0, 3: 11.0}
@@ -160,11 +162,15 @@ def real_cycles(g: Geometry, planes: int, l2: int = L2) -> float:
     rows, across = tiles(g, MT)
     lines = g.k // (g.c * how.run) * how.lines
     blocks = g.images * g.groups * g.out[0] * -(-g.out[1] * across // MT) * -(-g.n // (16 * nt))
-    products, stores = lines * STEP[planes] * nt / 2, FINISH * MT * rows * nt / 4
+    products, stores = lines * _step(g, planes) * nt / 2, FINISH * MT * rows * nt / 4
     block = max(products, stores) + min(products, stores) / 4 + OVERHEAD
     copies = SPLIT[planes] * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, 1.0)
     weights = g.groups * -(-g.n // (16 * nt)) * panel_bytes_real(nt, lines, planes)
     return with_memory(blocks * block + copies, weights, l2)
+
+
+def _step(g: Geometry, planes: int) -> float:
+    return STEP[planes] * (NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0)
 
 
 def real_args(choice: RealChoice, **operands: Any) -> dict[str, Any]:

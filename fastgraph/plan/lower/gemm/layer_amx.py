@@ -22,7 +22,7 @@ from .calls import part_of
 
 PLANES = {"bfloat16": 1, "float32": 3}
 """By precision, the bf16 that a number becomes: three hold all bits of f32."""
-LEAST = 48, 64, 64
+LEAST = 64, 64, 64
 """Rows, columns and products of a sum from which on six products of bf16 are faster than one of f32."""
 
 

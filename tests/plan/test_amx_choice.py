@@ -1,0 +1,46 @@
+"""The models that choose between six products of bf16, Winograd and multiply-adds, beside what was measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastgraph.kernels.amx.pick_real import real_cycles
+from fastgraph.kernels.gemm.pick_conv import Geometry, plain_cycles
+from fastgraph.kernels.gemm.pick_winograd import GAIN, best_winograd, reading_times
+from fastgraph.kernels.isa import tiers
+from fastgraph.plan.lower.gemm.layer_amx import LEAST
+from tests.kernels.geometries import square
+from tests.kernels.test_amx_real import dense
+
+AMX = tiers.BY_NAME["amx"]
+
+MEASURED: dict[str, tuple[Geometry, bool]] = {
+    "1x1 56px 64->64": (square(64, 64, 56, 1), True),
+    "1x1 56px 256->64": (square(256, 64, 56, 1), True),
+    "1x1 28px 128->512": (square(128, 512, 28, 1), True),
+    "1x1 14px 1024->256": (square(1024, 256, 14, 1), True),
+    "3x3/2 56px 128": (square(128, 128, 56, 3, 2, 1), True),
+    "3x3 14px 256, where Winograd is of 2": (square(256, 256, 14, 3, 1, 1), True),
+    "3x3 56px 64, where Winograd is of 4": (square(64, 64, 56, 3, 1, 1), False),
+    "3x3 28px 128, where Winograd is of 4": (square(128, 128, 28, 3, 1, 1), False),
+    "3x3 7px 512": (square(512, 512, 7, 3, 1, 1), False),
+    "1x1 7px 512->2048": (square(512, 2048, 7, 1), False),
+    "bert 128 x 384 x 384": (dense(128, 384, 384), True),
+    "bert 128 x 1536 x 384": (dense(128, 384, 1536), True),
+    "convnext 3136 x 96 x 384": (dense(3136, 384, 96), True),
+    "1x1 112px 16->96": (square(16, 96, 112, 1), False),
+    "classifier": (dense(1, 1000, 2048), False),
+}
+"""Layers, and whether six products are to compute them: not of 49 rows, where weights come from memory."""
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_faster_one_is_chosen(name: str) -> None:
+    g, faster = MEASURED[name]
+    others = reading_times(plain_cycles(AMX, g), g.k * g.n)[0]
+    winograd = best_winograd(AMX, g)
+    if winograd is not None:
+        others = min(others, GAIN * winograd[2][0])
+    sizes = g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k
+    large = all(size >= least for size, least in zip(sizes, LEAST, strict=True))
+    assert (large and real_cycles(g, 3) < others) == faster
