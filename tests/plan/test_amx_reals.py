@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fastgraph.freedoms import without
+from fastgraph.freedoms import thresholds, without
 from fastgraph.ir.types import BFLOAT16
 from fastgraph.kernels.isa import tiers
-from fastgraph.plan.lower.gemm import layer_amx, layers
+from fastgraph.plan.lower.gemm import layers
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx
 from tests.amx_trap import tiles as tile_registers
@@ -24,11 +25,11 @@ ERRORS = {"bfloat16": 2.0**-5, "float32": 1e-5}
 
 
 @pytest.fixture(autouse=True)
-def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Chosen wherever they can be."""
     monkeypatch.setattr(layers, "has", lambda flags: True)
-    monkeypatch.setattr(layer_amx, "LEAST", (1, 1, 1))
-    monkeypatch.setattr(layer_amx, "real_cycles", lambda *_: 0.0)
+    with thresholds(tiles_least=1):
+        yield
 
 
 def ended(net: Net, y: str, shape: tuple[int, ...], pick: Random) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....cpus import level_two
+from ....freedoms import threshold
 from ....ir import Node
 from ....kernels.amx.pack_real import pack_real, splits
 from ....kernels.amx.pick_real import pick_real, real_args, real_cycles
@@ -22,7 +23,7 @@ from .calls import part_of
 
 PLANES = {"bfloat16": 1, "float32": 3}
 """By precision, the bf16 that a number becomes: three hold all bits of f32."""
-LEAST = 64, 64, 64
+LEAST = 64
 """Rows, columns and products of a sum from which on six products of bf16 are faster than one of f32."""
 
 
@@ -30,13 +31,12 @@ def _suits(planes: int, layer: Layer[Reals], tier: Tier) -> bool:
     if layer.form == "depthwise":
         return False
     g, _ = layer.merged(tier)
-    sizes = g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k
-    large = all(size >= least for size, least in zip(sizes, LEAST, strict=True))
+    large = min(g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k) >= threshold("tiles_least", LEAST)
     return planes == 1 or (large and splits(layer.numbers.weights))
 
 
 def _times(planes: int, layer: Layer[Reals], tier: Tier) -> list[float]:
-    one = real_cycles(layer.merged(tier)[0], planes)
+    one = real_cycles(layer.merged(tier)[0], planes) * (threshold("tiles_least", LEAST) > 1)
     return [one, one / 2]
 
 
