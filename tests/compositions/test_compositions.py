@@ -76,6 +76,7 @@ def test_what_onnxruntime_cannot_run_is_held_against_references() -> None:
 UNREACHED = {
     "lowering custom.custom(custom)": "model/test_custom_ops.py",  # operators that users register
     "kernel amx_conv": "kernels/test_amx.py",
+    "kernel amx_real": "kernels/test_amx_real.py",
     "lowering exact.exact(erf)": "extras/test_doubles.py",
     "rule branches.parallel_convolutions": "passes/test_branches.py",
     "rule disguises.swiglu": "extras/test_doubles.py",
