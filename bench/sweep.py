@@ -212,13 +212,15 @@ def drawn(seed: int, kind: str | None, precision: str | None) -> Layer:
             return found
 
 
-def measured(layer: Layer, threads: int, seconds: float) -> dict[str, Any]:
-    """The line of a layer: `ratio` to the fastest other engine (None: none ran it), and `disagrees`."""
+def measured(layer: Layer, threads: int, seconds: float, precision: str = "float32") -> dict[str, Any]:
+    """The line of a layer: `ratio` to the fastest other engine (None: none ran it), and `disagrees`. precision: of
+    `fastgraph.load`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "layer.onnx"
         path.write_bytes(layer.build())
         model = fg.load(path, threads=threads)
-        found = compare(str(path), random_feeds(model, {}), PEERS, seconds, threads=threads)
+        found = compare(str(path), random_feeds(model, {}), PEERS, seconds, threads=threads, precision=precision)
     rows = [row for row in found["engines"] if "ratio" in row]
     worst = max(rows, key=lambda row: row["ratio"], default=None)
     own = found["engines"][0]["p50_ms"]
@@ -259,14 +261,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--count", type=int, default=500, help="layers (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the first layer (default: %(default)s)")
     parser.add_argument("--kind", choices=list(KINDS), help="one kind only")
-    parser.add_argument("--precision", choices=("f32", "int8"), help="one precision only")
+    parser.add_argument("--precision", choices=("f32", "bf16", "int8"), help="one precision only")
     parser.add_argument("--threads", type=int, default=1, help="of every engine (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=0.6, help="for a layer (default: %(default)s)")
     parser.add_argument("--log", type=Path, help="add a line of JSON for each layer")
     args = parser.parse_args(argv)
     rows = []
     for seed in range(args.seed, args.seed + args.count):
-        found = measured(drawn(seed, args.kind, args.precision), args.threads, args.seconds) | {"seed": seed}
+        layer = drawn(seed, args.kind, args.precision)
+        precision = "bfloat16" if args.precision == "bf16" else "float32"
+        found = measured(layer, args.threads, args.seconds, precision) | {"seed": seed}
         rows.append(found)
         print(f"{seed:5} {line(found)}", flush=True)
         if args.log:
