@@ -166,6 +166,17 @@ def _coded(net: Net) -> None:
         net.output(net("Relu", net("MatMulNBits", *inputs, zeros, domain="com.microsoft", **attrs)))
 
 
+def _on_tiles(precision: str) -> Graph:
+    """Layers of f32, one of them a convolution with padding, as large as tiles of bf16 want them."""
+    net = Net()
+    y = net("Relu", net("Conv", net.input("x", (1, 24, 9, 9)), net.weight(64, 24, 3, 3), pads=[1, 1, 1, 1]))
+    y = net("Sigmoid", net("Conv", y, net.weight(96, 64, 1, 1), net.weight(96)))
+    net.output(net("Conv", y, net.weight(70, 96, 1, 1)))
+    graph = graph_of(net.bytes())
+    graph.precision = precision
+    return graph
+
+
 GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
 GRAPHS |= {f"flow {name}": lambda build=build: graph_of(build().bytes()) for name, build in NETS.items()}
 GRAPHS |= {build.__name__: _net(build)
@@ -176,6 +187,8 @@ GRAPHS |= {f"dynamic {name}": lambda case=case: rounding(*case) for name, case i
 GRAPHS |= {name: UNCOMMON[name] for name in ("randoms", "regions")}
 GRAPHS |= {
     "amx": test_amx_networks.network,
+    "amx float32": lambda: _on_tiles("float32"),
+    "amx bfloat16": lambda: _on_tiles("bfloat16"),
     "u8 row": lambda: layer("dense", (1, 70), (33, 70), {}),
     "u8 add": lambda: one("add", [_u8(2, 5, 7, 24), _u8(1, 1, 1, 24)], typed("s8", (), 0.1, 3)),
     "u8 of f32": lambda: one("mul", [_u8(3, 45), typed("f32", (3, 1))], _u8()),
@@ -329,7 +342,7 @@ def _masks(found: Executable, step: Step, changed: Step) -> list[np.ndarray]:
 
 def main(first: int, count: int, isa: str | None = None) -> None:
     tier, counts = choose(isa), Counter[str]()
-    names = [name for name in GRAPHS if name != "amx" or not tier.tiles]
+    names = [name for name in GRAPHS if not name.startswith("amx") or not tier.tiles]
     for number in range(first, first + count):
         rng = random.Random(number)
         name = rng.choice(names)
