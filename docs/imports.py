@@ -38,7 +38,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "kernels.move": KERNELS,
     "kernels.pointwise": (*KERNELS, "kernels.move"),
     "kernels.gemm": (*KERNELS, "kernels.move", "kernels.pointwise"),
-    "kernels.amx": (*KERNELS, "kernels.gemm"),
+    "kernels.amx": (*KERNELS, "kernels.pointwise", "kernels.gemm"),
     "kernels.window": (*KERNELS, "kernels.move", "kernels.pointwise", "kernels.gemm"),
     "kernels.recurrent": (*KERNELS, "kernels.gemm"),
     "kernels.attention": (*KERNELS, "kernels.move", "kernels.gemm"),

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..errors import ModelError, UnsupportedError
 from ..ir import Graph, Interface, Kind, Node, Port, Quantization, State, TensorType, Value
-from ..kernels.isa.tiers import PRECISIONS
 from ..limits import Limits
 
 Keep = Callable[[np.ndarray], int]
@@ -42,7 +41,7 @@ def decoded(text: Any, find: Find) -> Graph:
         graph.interface = reader.interface(text["interface"])
         _agree(graph)
         graph.limits, graph.stored = Limits(*text["limits"]), _a(int, text["stored"])
-        graph.precision = PRECISIONS[PRECISIONS.index(text["precision"])]
+        graph.precision = _a(str, text["precision"])
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ModelError(f"the graph of the saved program can't be read ({error}): save it again") from None
     return graph

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from ...freedoms import free
 from ...ir import Graph, Node, TensorType, Value, read_by
 from ...ir.types import BFLOAT16
-from ...kernels.isa.tiers import BF16, has
-from ..choose import choose
-from ..layer import Layer, Reals, chain_of, extra_values
-from ..storage import last
+from ..layer import chain_of, extra_values
 from .depth_first import blocks, shared_by_threads
 from .epilogue import ending
 from .registry import Emit
@@ -21,11 +18,11 @@ def narrow(e: Emit, graph: Graph) -> bool:
 
     Bands (depth_first) keep rows of f32.
     """
-    if e.precision != "bfloat16" or not e.tier.tiles or not has(BF16) or not free("narrow"):
+    if not free("narrow"):
         return False
     banded = [] if shared_by_threads(e) else list(blocks(graph, e.views, e.match))
     within = {node for block in banded for node in block.nodes()}
-    layers = {node for node in graph.nodes if node not in within and _on_tiles(e, node)}
+    layers = {node for node in graph.nodes if node not in within and _takes(e, node)}
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in {v for v in read_by(node) if v is not None}:
@@ -38,17 +35,9 @@ def narrow(e: Emit, graph: Graph) -> bool:
     return bool(found)
 
 
-def _on_tiles(e: Emit, node: Node) -> bool:
-    """Whether a node is a layer that tiles of bf16 compute."""
-    from .gemm.layer_amx import CANDIDATES
-    from .gemm.layer_f32 import CANDIDATES as OTHERS
-
+def _takes(e: Emit, node: Node) -> bool:
     found = e.match(node)
-    layer = None if found is None else found[1]
-    if node.op not in ("dense", "conv") or not isinstance(layer, Layer) or not isinstance(layer.numbers, Reals):
-        return False
-    layer = layer._replace(ldx=last(node.x), ldy=last(node.out))
-    return choose((*OTHERS, *CANDIDATES[e.precision]), layer, e.tier).name == "amx_real"
+    return found is not None and found[0].narrow(e, node, found[1])
 
 
 def _reads(node: Node, value: Value) -> bool:

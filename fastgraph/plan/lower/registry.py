@@ -23,11 +23,14 @@ kernels can't compute the node."""
 
 
 class Lowering(NamedTuple):
-    """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps."""
+    """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps; `narrow(e, node, plan)`:
+    whether these read and give values in bfloat16.
+    """
 
     match: Match
     emit: Callable[..., None]
     abilities: Abilities = Abilities()
+    narrow: Callable[..., bool] = lambda e, node, plan: False
 
 
 _defined: dict[str, list[Lowering]] = {}
@@ -35,8 +38,9 @@ LOWERINGS = Families("fastgraph", CATALOG, _defined)
 
 
 def lowers(
-    *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False
-) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:
+    *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False,
+    narrow: Callable[..., bool] = lambda e, node, plan: False,
+) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:  # fmt: skip
     """Register the decorated `emit` for these operators, with its abilities; `python -m docs.catalog` then writes the
     catalog.
 
@@ -45,7 +49,7 @@ def lowers(
 
     def add(emit: Callable[[Emit, Node, Any], None]) -> Callable[[Emit, Node, Any], None]:
         for op in ops:
-            lowering = Lowering(match, emit, Abilities(strided_in, strided_out, in_place))
+            lowering = Lowering(match, emit, Abilities(strided_in, strided_out, in_place), narrow)
             _defined.setdefault(op, []).append(lowering)
         return emit
 

@@ -10,10 +10,20 @@ from ....kernels.isa.tiers import BF16, has
 from ...choose import Candidate, choose
 from ...layer import Integers, Layer, Reals, chained_layer, integer_layer, real_layer
 from ..emit import Rows
-from ..registry import Emit, lowers
+from ..registry import Emit, last, lowers
 
 
-@lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True)
+def on_tiles(e: Emit, node: Node, layer: Layer[Reals]) -> bool:
+    """Whether tiles of bf16 compute a layer: then it reads and gives values in bfloat16."""
+    if e.precision != "bfloat16" or not _in_tiles(e):
+        return False
+    from .layer_f32 import CANDIDATES
+
+    layer = layer._replace(ldx=last(node.x), ldy=last(node.out))
+    return choose((*CANDIDATES, *_in_tiles(e)), layer, e.tier).name == "amx_real"
+
+
+@lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True, narrow=on_tiles)
 def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
     from .layer_f32 import CANDIDATES
 
