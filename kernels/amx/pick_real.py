@@ -80,6 +80,8 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
     fields |= _copied(g, how, flat)
     if flat:
         fields |= direct_band(banded._replace(c=how.pixel * planes), across, MT, nt, threads, l2)
+        if planes == 1 and g.n >= 2 * g.k and 2 * g.n * g.k <= l2:  # rows of results are written whole
+            fields["band"] = MT
         plane = -(-(fields["band"] * rows * how.pixel + LINE) // LINE) * LINE
         in_place = g.item == 2 and g.c % NUMBERS == 0 and 2 * g.x_strides[3] % LINE == 0
         fields |= {"rs": fields["x_step"] if in_place else how.pixel, "gs": 0, "in_place": int(in_place)}

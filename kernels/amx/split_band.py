@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..lang import (
     Value,
     any_lane,
     below,
+    cases,
     choose,
     either,
     halves,
@@ -25,10 +27,15 @@ from ..lang import (
     joined,
     over,
     register,
+    shuffle,
+    smaller,
     traced,
     when,
 )
 from .pack_real import LEAST, MOST
+
+FEW = (1, 3)
+"""Channels of grey or coloured pixels, which are copied by whole vectors."""
 
 
 def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
@@ -71,8 +78,9 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
                 for j in over(count):
                     _copy(r, to + j * r.pixel_step, source + j * r.x_step)
             with wide:
-                for j in over(count):
-                    _run(r, to + j * r.pixel_step, source + j * r.x_step, odd)
+                bodies = {k: partial(_few, r, k, to, source, count, odd) for k in FEW}
+                adjacent = (r.x_step == 4 * r.run) & (r.pixel_step == 2 * r.run + 2)
+                cases(choose(adjacent, r.run, 0), bodies, partial(_runs, r, to, source, count, odd))
         return any_lane(odd.value != 0).to(I64)
 
     def _copy(r: Any, to: Value, source: Value) -> None:
@@ -87,6 +95,28 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
     def _fill(r: Any, to: Value, zero: Value, nbytes: Value) -> None:
         for p in places:
             fill_words(to + p * r.plane, zero, nbytes)
+
+    def _few(r: Any, k: int, to: Value, source: Value, count: Value, odd: Register) -> None:
+        """`count` pixels of k numbers that follow one another, each with a zero behind it."""
+        f32 = F32.vector(tier.lanes)
+        held = tier.lanes // (k + 1)
+        order = [k * (i // (k + 1)) + i % (k + 1) if i % (k + 1) < k else tier.lanes for i in range(tier.lanes)]
+
+        def group(j: Value, rest: Value) -> None:
+            """2 * held pixels from the j-th on, of which there are `rest`."""
+            at = source + j * (4 * k)
+            found = [f32[at + 4 * k * held * i, f32.below(k * smaller(rest - held * i, held))] for i in range(2)]
+            _store(r, to + j * (2 * k + 2), [shuffle(x, order, f32(0.0)) for x in found], odd)
+
+        whole = count & -(2 * held)
+        for j in over(0, whole, 2 * held):
+            group(j, I64(2 * held))
+        with when(whole < count):
+            group(whole, count - whole)
+
+    def _runs(r: Any, to: Value, source: Value, count: Value, odd: Register) -> None:
+        for j in over(count):
+            _run(r, to + j * r.pixel_step, source + j * r.x_step, odd)
 
     def _run(r: Any, to: Value, source: Value, odd: Register) -> None:
         """r.run numbers, and zeros up to a whole line."""
