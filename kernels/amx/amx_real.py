@@ -13,8 +13,8 @@ from ..core.record import reader
 from ..gemm.band import deal
 from ..isa.tiers import BF16, Tier
 from ..lang import divide, smaller
-from .pack_amx import NOTE, SUMS
-from .pack_real import MT, panel_bytes_real
+from .pack_amx import LINE, NOTE, SUMS
+from .pack_real import MT, panel_bytes_real, products
 from .real_block import make_block
 from .rows import AMX_REAL
 from .split_band import make_split
@@ -31,7 +31,7 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
     configure, release = make_registers(tier)
     note, place, steps, clear, keep, finish, again, close = make_block(tier, nt, planes)
     width, head = 16 * nt, panel_bytes_real(nt, 0, planes)
-    line = panel_bytes_real(nt, 1, planes) - head
+    line, near = panel_bytes_real(nt, 1, planes) - head, products(nt, planes) * LINE
 
     def amx_real(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -105,7 +105,7 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
                     keep(sums)
                     if odd != 0:
                         again(at, sums, r)
-                    ahead += fetched * 64
+                    ahead += fetched * near
                     turn, busy = 1 - turn, 1
             unit += 1
         if busy:

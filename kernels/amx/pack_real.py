@@ -26,6 +26,11 @@ def held_planes(planes: int) -> int:
     return planes if planes == 1 else planes + 2
 
 
+def products(nt: int, planes: int) -> int:
+    """Products of tiles for a line of A in a block of MT x nt tiles."""
+    return MT * nt * (1 if planes == 1 else 6)
+
+
 def rounded(x: np.ndarray) -> np.ndarray:
     """The bits of f32 as bf16 (uint16), half to even."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)

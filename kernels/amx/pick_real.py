@@ -14,7 +14,7 @@ from ..gemm.pick_conv import Geometry, cover, layout
 from ..gemm.pick_dot import L2
 from ..gemm.pick_int8 import with_memory
 from .pack_amx import LINE, ROWS, configuration
-from .pack_real import MT, NUMBERS, WORK, held_planes, panel_bytes_real
+from .pack_real import MT, NUMBERS, WORK, held_planes, panel_bytes_real, products
 from .pick_amx import direct_band, tiles
 
 STEP = {1: 75.0, 3: 590.0}
@@ -72,6 +72,8 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
     g = flattened(g)
     how, nt = lines_of(g), 1 if g.n <= 16 else 2
     flat = is_flat(g)
+    if flat and how.pixel % (2 * LINE) == 0:  # tiles whose rows are an even number of lines apart load more slowly
+        how = how._replace(pixel=how.pixel + LINE)
     # Of bf16 with the band's pixels as channels; x's strides are in elements of two bytes.
     banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(g.item // 2 * s for s in g.x_strides)))  # type: ignore[arg-type]
     how = how._replace(pixel=banded.pixel)
@@ -93,7 +95,8 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
     fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
     fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
     fields = {"in_place": 0, **fields}
-    fields["prefetch"] = -(-nt * planes * ROWS // -(-fields["band"] // MT))
+    beside = products(nt, planes) * -(-fields["band"] // MT)
+    fields["prefetch"] = max(round(nt * planes * ROWS / beside), 1)
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
     runs = g.k // (g.c * how.run)

@@ -29,6 +29,7 @@ from ..lang import (
     prefetch,
     register,
     registers,
+    repeat,
     traced,
     when,
 )
@@ -53,7 +54,7 @@ class RealBlock(NamedTuple):
     place: Any
     """place(note, m, a, y, skip, pixel)"""
     steps: Any
-    """steps(note, r, first, last, ahead, lines)"""
+    """steps(note, r, first, last, ahead, lines): as there, but lines are of the next panel beside each product."""
     clear: Any
     """clear(): the sums are 0."""
     keep: Any
@@ -89,14 +90,24 @@ def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
         for c in range(MT * nt):
             tier.isa.clear(c)
 
+    def fetch(start: Value, lines: Value) -> Value:
+        """Prefetch cache lines; the address behind them. In bursts they would take all the buffers that loads need."""
+
+        def one(_: Value, state: list[Value]) -> list[Value]:
+            prefetch(state[0])
+            return [state[0] + LINE]
+
+        with when(lines > 0):
+            repeat(lines, [start], one, once=True)
+        return start + lines * LINE
+
     @traced
     def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
         weights = fields(at, BLOCK_NOTE).panel + nt * LINE
         starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(MT)]
         for s in over(first, last):
             offset, line = I64.at(r.offsets)[s], weights + s * (planes * nt * TILE)
-            for i in over(lines):
-                prefetch(line + ahead + i * LINE)
+            fetched = line + ahead
             held = None
             for place, sources in enumerate(ORDER[planes]):
                 for n in range(nt):
@@ -109,6 +120,7 @@ def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
                     for m in range(MT):
                         for n in range(nt):
                             tier.isa.multiply_reals(m * nt + n, a_tiles[m], b_tiles[n])
+                            fetched = fetch(fetched, lines)
 
     @traced
     def keep(sums: Value) -> None:

@@ -33,12 +33,12 @@ def _tiled(panels: str, work: int, **more: str) -> Record:
         rows=number("pixels of a tile", f"in range(1, min({TILE_ROWS}, out_w) + 1)"),
         across=number("tiles in a row of the result", "== ceil_div(out_w, rows)"),
         band=number("tiles of a band, of whole rows unless `direct`", "> 0 and (direct or band % across == 0)"),
-        prefetch="cache lines of the next panel fetched beside each line",
         **more,
     )
 
 
-AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK) + STORED
+_PREFETCH = "cache lines of the next panel fetched beside each {}"
+AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK, prefetch=_PREFETCH.format("line")) + STORED
 """Sums times multipliers must be less than 2**31."""
 _ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
 _ROWS = "out_d * out_h * out_w"
@@ -49,6 +49,7 @@ AMX_REAL = Record(
         direct=flag("whether x is the pixels of one row, which are copied as they follow one another"),
         in_place=flag("whether they are not copied: x is bf16, in whole lines"),
         plane=number("bytes of a thread's scratch from plane to plane of a band", "> 0"),
+        prefetch=_PREFETCH.format("product"),
         length=number("bytes of A's lines that count", f"in range(4, {LINE} + 1, 4)"),
         x_item=number(_ITEM.format("x"), "in (4, 2)"),
         y_item=number(_ITEM.format("y"), "in (4, 2)"),
