@@ -27,6 +27,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import fastgraph as fg
+from fastgraph.disturbance import of_shared_core
 from fastgraph.tools.bench import agrees, compare
 from fastgraph.tools.feeds import random_feeds
 
@@ -227,25 +228,26 @@ def measured(layer: Layer, threads: int, seconds: float, precision: str = "float
     return {
         "kind": layer.kind, "layer": layer.text, "ms": own, "gmacs": layer.macs / own * 1e-6, "isa": found["isa"],
         "ratio": worst and worst["ratio"], "fastest": worst and worst["name"], "disagrees": not agrees(found),
-        "noisy": found["disturbance"]["noisy"],
+        "noisy": found["disturbance"]["noisy"], "shared": of_shared_core(found["disturbance"]),
     }  # fmt: skip
 
 
 def line(found: dict[str, Any]) -> str:
     ratio = "   -" if found["ratio"] is None else f"{found['ratio']:.2f}"
-    marks = " DISAGREES" * found["disagrees"] + " noisy" * found["noisy"]
+    marks = " DISAGREES" * found["disagrees"] + " noisy" * found["noisy"] + " shared core" * found["shared"]
     speed = f"{found['ms']:8.3f} ms {found['gmacs']:6.1f} GMAC/s"
     return f"{ratio} of {found['fastest'] or 'none':11} {speed}  {found['kind']:15} {found['layer']}{marks}"
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> str:
     """Geometric means by kind and of all, and the worst layers."""
-    rows = [row for row in rows if row["ratio"] is not None and not row["noisy"]]
+    away = sum(row["noisy"] or row["shared"] for row in rows)
+    rows = [row for row in rows if row["ratio"] is not None and not row["noisy"] and not row["shared"]]
     groups = defaultdict(list)
     for row in rows:
         groups[row["kind"]].append(row["ratio"])
     groups["all"] = [row["ratio"] for row in rows]
-    lines = ["", "geometric mean, worst, above 1, of how many"]
+    lines = ["", f"geometric mean, worst, above 1, of how many; without {away} that were noisy or of a shared core"]
     for kind, ratios in groups.items():
         mean = math.exp(sum(map(math.log, ratios)) / max(len(ratios), 1))
         lines.append(

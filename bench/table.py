@@ -13,13 +13,14 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import fastgraph as fg
 from docs.pages import put
+from fastgraph.disturbance import of_shared_core
 from fastgraph.errors import FastgraphError
 from fastgraph.tools.bench import agrees, compare, geomean, machine, pinned, refuse
 from fastgraph.tools.feeds import random_feeds
@@ -93,11 +94,23 @@ def where(results: list[dict[str, Any]]) -> str:
 
 
 def quiet(results: list[dict[str, Any]]) -> str:
-    """How many rounds other programs disturbed, and where too few were left."""
-    rounds, away = (sum(found["disturbance"][key] for found in results) for key in ("rounds", "disturbed"))
-    noisy = [Path(found["model"]).name for found in results if found["disturbance"]["noisy"]]
+    """How many rounds other programs disturbed, and neighbors, and where too few were left."""
+    keys = ("rounds", "disturbed", "shared")
+    rounds, away, shared = (sum(found["disturbance"][key] for found in results) for key in keys)
     said = f"{away} of {rounds} rounds were disturbed by other programs, and thrown away."
-    return f"{said} NOISY: those of {', '.join(noisy)} were kept, as too few were left." if noisy else said
+    if shared:
+        said += f" So were {shared}, in which a neighbor outside of this machine shared the core."
+    if noisy := _names(found for found in results if found["disturbance"]["noisy"]):
+        said += f" NOISY: those of {noisy} were kept, as too few were left."
+    if bursts := _names(found for found in results if found["disturbance"]["kept"] == "bursts"):
+        said += f" Of {bursts}, quiet bursts of different rounds count."
+    if kept := _names(found for found in results if of_shared_core(found["disturbance"])):
+        said += f" SHARED CORE: so it was for the figures of {kept}, as too few were left."
+    return said
+
+
+def _names(results: Iterable[dict[str, Any]]) -> str:
+    return ", ".join(Path(found["model"]).name for found in results)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Whether a measurement was disturbed: what else the machine did during each of its rounds.
+"""Whether a measurement was disturbed: what else the machine did during each of its rounds, and its neighbors.
 
 A round is disturbed when in one of its bursts threads of this process were ready but not running for more than
 MOST_LOST of the burst's time, and did not have its CPUs themselves, or when the hypervisor took a tick of these. It is
@@ -6,15 +6,20 @@ dropped for all engines: a call that is longer than a scheduler's slice always i
 the median of short calls never does, so that disturbance favors the faster engine. Below MOST_LOST a call is too long
 by at most twice that (half a burst is not timed, where one call fills it), and so is a ratio. Waiting of a thread's own
 will, as pools do between calls, does not count.
+
+A burst is on a shared core when probes of what the core can do took MOST_SLOW of their least time in the mean: a
+neighbor outside of a virtual machine had the core's other hyper-thread, or the clock was lower. Engines lose more or
+less by that, so that figures of a shared core are those of another machine. They don't mix: see `kept`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from math import inf
 from pathlib import Path
 from time import get_clock_info, perf_counter, process_time
 from typing import Any
@@ -26,6 +31,9 @@ if sys.platform != "win32":
 
 MOST_LOST = 0.01
 """Fraction of a burst's time. Kernel threads take some tenths of a percent, another program on the same CPU half."""
+MOST_SLOW = 1.12
+"""Multiple of the least time of a probe. A neighbor makes it 1.2 to 1.6; the clock and the caches, some percent."""
+SHARED = "a neighbor outside of this machine shared the core, or its clock was lower,"
 TASKS = Path("/proc/self/task")
 STAT = Path("/proc/stat")
 WATCHED = sys.platform != "win32" and get_clock_info("process_time").resolution < 1e-4
@@ -38,7 +46,8 @@ QUEUES = Path("/proc/self/schedstat").is_file()
 class Usage:
     """Resources of this process at a moment, or, as a difference, between two: seconds of wall time, and of CPU time,
     with that of children that ended; `queued` seconds in which its threads were ready but not running, `stolen` seconds
-    of its CPUs; involuntary and voluntary context switches. `cpus`: how many it may use.
+    of its CPUs; involuntary and voluntary context switches. `cpus`: how many it may use. `probe`: of a burst, the
+    mean seconds of probes of the core (0: there were none).
     """
 
     wall: float
@@ -48,6 +57,7 @@ class Usage:
     forced: int
     willing: int
     cpus: int = 1
+    probe: float = 0.0
 
     def __sub__(self, other: Usage) -> Usage:
         parts = {f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)}
@@ -91,16 +101,38 @@ def _stolen(bursts: Sequence[Usage]) -> bool:
     return any(burst.stolen > 0 for burst in bursts)
 
 
-def kept(rounds: Sequence[Sequence[Usage]], needed: int) -> list[int]:
-    """The rounds that count: those that were not disturbed, or all if those are fewer than `needed`."""
-    quiet = [i for i, bursts in enumerate(rounds) if not disturbed(bursts)]
-    return quiet if len(quiet) >= needed else list(range(len(rounds)))
+def slowest(bursts: Sequence[Usage]) -> float:
+    """A round's slowest probe; infinite where it was disturbed. It is quiet below MOST_SLOW * the least of all."""
+    return inf if disturbed(bursts) else max(burst.probe for burst in bursts)
 
 
-def report(rounds: Sequence[Sequence[Usage]], needed: int) -> dict[str, Any]:
+def kept(rounds: Sequence[Sequence[Usage]], needed: int, least: float = inf) -> list[list[int]]:
+    """By engine, the rounds that count, where a quiet core's probe takes `least`."""
+    return _kept(rounds, needed, least)[1]
+
+
+def _kept(rounds: Sequence[Sequence[Usage]], needed: int, least: float) -> tuple[str, list[list[int]]]:
+    """The first of these that gives each engine `needed`, and its name: `rounds` that were quiet for all of them; its
+    own quiet `bursts`, of whatever rounds; `all` that were not disturbed, or just all.
+    """
+    probes, most = [slowest(bursts) for bursts in rounds], MOST_SLOW * least
+    count = range(len(rounds[0]))
+    clean = [i for i, probe in enumerate(probes) if probe < inf]
+    found = {
+        "rounds": [[i for i in clean if probes[i] < most] for _ in count],
+        "bursts": [[i for i in clean if rounds[i][engine].probe < most] for engine in count],
+        "all": [clean for _ in count],
+    }
+    enough = ((name, each) for name, each in found.items() if min(map(len, each)) >= needed)
+    return next(enough, ("all", [list(range(len(rounds))) for _ in count]))
+
+
+def report(rounds: Sequence[Sequence[Usage]], needed: int, least: float = inf) -> dict[str, Any]:
     """What JSON keeps of the rounds: how many there were, how many were disturbed, and for which reasons; `noisy`,
-    whether fewer than `needed` are left, so that all are `kept`; the `shares`, seconds stolen, forced switches a round,
-    the load average of a minute; and `watched`, whether the system tells all that.
+    whether fewer than `needed` are left, so that all are `kept`; `shared`, how many of the others were on a core that a
+    neighbor shared, and what was `kept`: quiet `rounds`, quiet `bursts`, or `all`; `quiet_bursts` by engine; the
+    `shares`, seconds stolen, forced switches a round, the load average of a minute; and `watched`, whether the system
+    tells of other programs.
     """
     bursts = [burst for each in rounds for burst in each]
     away = sum(map(disturbed, rounds))
@@ -109,6 +141,9 @@ def report(rounds: Sequence[Sequence[Usage]], needed: int) -> dict[str, Any]:
         "disturbed": away,
         "reasons": {"queued": sum(map(_queued, rounds)), "stolen": sum(map(_stolen, rounds))},
         "noisy": len(rounds) - away < needed,
+        "shared": sum(MOST_SLOW * least <= slowest(each) < inf for each in rounds),
+        "kept": _kept(rounds, needed, least)[0],
+        "quiet_bursts": [sum(b.probe < MOST_SLOW * least for b in each) for each in zip(*rounds, strict=True)],
         **shares(bursts),
         "stolen_seconds": sum(burst.stolen for burst in bursts),
         "switches_a_round": sum(burst.forced for burst in bursts) / len(rounds),
@@ -124,7 +159,28 @@ def shares(bursts: Sequence[Usage]) -> dict[str, float]:
 
 
 def text(found: dict[str, Any]) -> str:
-    """A `report` as a sentence; empty when no round was disturbed."""
+    """A `report` as a sentence; empty when no round was disturbed, or on a shared core."""
+    return "; ".join(filter(None, (_of_programs(found), _of_neighbors(found))))
+
+
+def of_shared_core(found: Mapping[str, Any]) -> bool:
+    """Whether the figures of a `report` are of a core that a neighbor shared, some or all of the time."""
+    return bool(found.get("shared")) and found["kept"] == "all"
+
+
+def _of_neighbors(found: Mapping[str, Any]) -> str:
+    if not found.get("shared"):
+        return ""
+    which = {
+        "rounds": ", which do not count",
+        "bursts": ": each engine's bursts on a quiet core count, which are of different rounds",
+        "all": ", and too few bursts were on a quiet one: these are figures of a shared core",
+    }
+    many = f"{found['shared']} of {counted(found['rounds'], 'round')}"
+    return f"{SHARED} in {many}{which[found['kept']]}"
+
+
+def _of_programs(found: Mapping[str, Any]) -> str:
     if not found["watched"]:
         return "this system does not tell whether other programs disturb: close them"
     if not found["disturbed"]:

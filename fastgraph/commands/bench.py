@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..disturbance import of_shared_core
 from ..errors import InputError
 from . import options
 from .common import Shapes, addressed, as_json, each_file, granted, note, show, terminal_width, writable, write
@@ -46,6 +47,13 @@ empty: then it compiles kernels, if none came with the package; saved is a progr
 
 A round in which another program had the CPU for more than 1 % of an engine's time is thrown away, for all engines.
 When fewer than 5 are left, after twice the time that was asked for, the figures would be wrong: nothing is reported.
+
+On a virtual machine a neighbor outside of it can have the other hyper-thread of the core, so that vectors take 1.4 of
+their time and AMX 2 to 4. Probes of the core before, between and after calls show that (on one CPU of several).
+Of the rounds that are left, those count in which all bursts had a quiet core; where these are fewer than 5, each
+engine's own quiet bursts, and the ratio is the median over all pairs of them; where an engine has fewer than 5 of them,
+all rounds, and it is said that these are figures of a shared core. --json and --csv have the counts, and what was
+kept: rounds, bursts or all. --profile does so with runs. --streams and --cold are not probed.
 
 Exit code 1 when results disagree, 2 when a file could not be measured: the others are; 3 when other programs disturb
 too much: close them, or add --allow-noise. Of several files each gets the --shapes and --inputs that name it (FILE:),
@@ -237,8 +245,10 @@ def _summary(results: list[dict[str, Any]], means: Mapping[str, float | None]) -
 
     known = [f"{mean:.3f} to {name}" for name, mean in means.items() if mean is not None]
     if known and len(results) > 1:
-        noisy = " (NOISY)" if any(result["disturbance"]["noisy"] for result in results) else ""
-        show(f"geometric mean of the ratios{noisy}: {', '.join(known)}")
+        found = [result["disturbance"] for result in results]
+        marks = " (NOISY)" * any(each["noisy"] for each in found)
+        marks += " (SOME OF A SHARED CORE)" * any(map(of_shared_core, found))
+        show(f"geometric mean of the ratios{marks}: {', '.join(known)}")
     if known:
         show(bench.LEGEND)
 

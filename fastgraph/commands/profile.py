@@ -21,8 +21,10 @@ or moved these bytes at its best, whichever takes longer. Peak and rates are mea
   fastgraph profile net.onnx --trace net.json      runs over time: open it in https://ui.perfetto.dev
   fastgraph profile net.onnx --json
 
-Times are medians of runs, on one CPU where it is one thread. Winograd's kernels do fewer multiply-adds than are
-counted, and may so be above 100 %. fastgraph bench --profile shows the same table beside other engines' times.
+Times are medians of runs, on one CPU where it is one thread. Runs while a neighbor outside of a virtual machine shared
+the core don't count where 5 others are found in twice as many, or within a second; a line says how many. Winograd's
+kernels do fewer multiply-adds than are counted, and may so be above 100 %. fastgraph bench --profile shows the same
+table beside other engines' times.
 """
 
 

@@ -116,7 +116,5 @@ def speed(paths: tuple[str, str], feeds: Feeds, seconds: float) -> tuple[tuple[f
     with bench.pinned(1):
         made = [engines.fastgraph(path, feeds, 1) for path in paths]
         measured = bench.measure(made, seconds)
-    medians = [np.array([np.median(burst) for burst in bursts]) for bursts in measured.times]
-    ratio = float(np.median(medians[1] / medians[0]))
-    one, two = (float(np.median(each)) * 1e3 for each in medians)
-    return (one, two), ratio, bool(measured.disturbance["noisy"])
+    one, two = (float(np.median([np.median(burst) for burst in bursts])) * 1e3 for bursts in measured.times)
+    return (one, two), measured.ratio(1, 0)[0], bool(measured.disturbance["noisy"])

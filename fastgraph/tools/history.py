@@ -1,7 +1,8 @@
 """The course of measurements over commits: a file of JSON lines that `fastgraph bench --history` adds to.
 
 A series is what can be compared: one model on one machine (its CPU's name and number of CPUs), tier and number of
-threads. Figures of a run that other programs disturbed too much are kept, and take no part in finding steps.
+threads. Figures of a run that other programs disturbed too much, or a neighbor, are kept, and take no part in finding
+steps.
 
 A step lies between two runs when the median of up to WINDOW runs after it differs from that of as many before it by
 more than LEAST, and by more than NOISE times the usual change from one run to the next (the median of all changes). On
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..disturbance import of_shared_core
 from ..errors import InputError, writing
 from ..text import counted, shorten, table
 
@@ -53,7 +55,7 @@ def record(result: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
         "p50_ms": own["p50_ms"],
         "ratios": {row["name"]: row["ratio"] for row in others if "ratio" in row},
         "arena_bytes": result["arena_bytes"],
-        "noisy": bool(result["disturbance"]["noisy"]),
+        "noisy": bool(result["disturbance"]["noisy"]) or of_shared_core(result["disturbance"]),
     }
 
 

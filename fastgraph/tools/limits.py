@@ -5,6 +5,7 @@ could do at best by it.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -66,6 +67,19 @@ def bandwidth(nbytes: int, tier: Tier) -> float:
         best = _best(lambda call=call, record=record: call(record.ctypes.data, 0, 1))  # type: ignore[misc]
         rates.append((1 + copies) * count * vector * times / best)
     return max(rates)
+
+
+def reading(nbytes: int, times: int, tier: Tier) -> Callable[[], None]:
+    """A call that reads a working set of `nbytes`, so many times."""
+    vector = 4 * tier.lanes * WIDE
+    memory = np.ones((nbytes + vector) // 4 + 16, np.float32)
+    source = -(-memory.ctypes.data // 64) * 64
+    call, record = _streaming(tier, False), np.array([source, source + nbytes, nbytes // vector, times], np.int64)
+
+    def read(memory: np.ndarray = memory) -> None:  # kept here: the record has its address only
+        call(record.ctypes.data, 0, 1)
+
+    return read
 
 
 def _native(kernel: Any, name: str, tier: Tier) -> Any:

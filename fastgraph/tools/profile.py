@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from ..disturbance import SHARED
 from ..plan.describe import RECURRENT, macs
 from ..plan.program import HostStep, Jump, Ref, Scratch, Step
 from ..runtime.executable import Executable
 from ..text import bytes_text, counted, table
+from . import neighbor
 from .limits import Limits, limits
 
 RUNS = 50
+NEEDED = 5
+"""Runs on a quiet core that medians need, or all where fewer are asked for."""
+PATIENCE = 1.0
+"""Seconds in which to find them."""
 PICKS = frozenset({"gather", "gather_elements", "gather_nd", "slice", "strided_slice", "split", "block_gather"})
 """Operators that read a part of what they are given: as much as they write."""
 PRODUCTS = frozenset({"conv", "dense", "matmul", "conv_transpose", "attention", *RECURRENT})
@@ -32,23 +39,25 @@ def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | 
     not known).
 
     Medians over `runs` of thread 0's clock: waiting for other threads is part of a step, and so is a jump before it. A
-    step of a loop has the time of all its rounds, and no share.
+    step of a loop has the time of all its rounds, and no share. `runs`: those that count, `runs_shared` of `runs_made`
+    were on a core that a neighbor shared: see `medians`.
     """
     can = machine(plan.tier, plan.threads)
     plan.execute()
-    seconds = [np.median([runner.profile() for _ in range(runs)], axis=0) for _, runner in plan.segments]
+    found = [medians(runner.profile, runs) for _, runner in plan.segments]
     numbers = {id(step): i for i, step in enumerate(plan.program.steps)}
     looped = {i for numbers in plan.program.bodies.values() for i in numbers}
     rows: list[dict[str, Any]] = []
-    for (steps, _), times in zip(plan.segments, seconds, strict=True):
+    for (steps, _), (times, counts) in zip(plan.segments, found, strict=True):
         for step, time in zip(steps, times, strict=True):
             if not isinstance(step, Jump):
                 number = numbers[id(step)]
-                rows.append(_row(plan, step, number, float(time), None if number in looped else can))
+                rows.append(_row(plan, step, number, float(time), None if number in looped else can) | counts)
     host = sum(isinstance(step, HostStep) for step in plan.program.steps)
     if host:
-        rest = max(_whole(plan, runs) - sum(row["us"] for row in rows), 0.0)
-        rows.append(_known(None, counted(host, "step"), HOST, rest) | {"result": counted(host, "step")})
+        whole, counts = medians(lambda: _seconds(plan.execute), runs)
+        rest = max(1e6 * float(whole) - sum(row["us"] for row in rows), 0.0)
+        rows.append(_known(None, counted(host, "step"), HOST, rest) | {"result": counted(host, "step")} | counts)
     if plan.tail is not None:
         rows.append(_known(None, counted(len(plan.tail.nodes), "node"), TAIL, _tail(plan)) | {"result": "tail"})
     return rows
@@ -56,12 +65,32 @@ def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | 
 
 def _tail(plan: Executable) -> float:
     """Microseconds of what is computed after the program, for what the inputs hold."""
-    times = []
-    for _ in range(1 + TAIL_RUNS):
-        start = perf_counter()
-        plan.results()
-        times.append(perf_counter() - start)
+    times = [_seconds(plan.results) for _ in range(1 + TAIL_RUNS)]
     return float(np.median(times[1:])) * 1e6
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    start = perf_counter()
+    call()
+    return perf_counter() - start
+
+
+def medians(run: Callable[[], Any], runs: int) -> tuple[Any, dict[str, int]]:
+    """Medians of what `run` gives, and `runs` that count, `runs_made`, `runs_shared`. Those on a core that a neighbor
+    shared don't count, if NEEDED others are found in up to twice as many, or while PATIENCE lasts.
+    """
+    found: list[Any] = []
+    probes, needed, clean = [neighbor.probe()], min(runs, NEEDED), 0
+    end = perf_counter() + PATIENCE
+    while len(found) < runs or (clean < needed and (len(found) < 2 * runs or perf_counter() < end)):
+        found.append(run())
+        probes.append(neighbor.probe())
+        neighbor.of_burst(probes[-2:])
+        clean += len(neighbor.quiet(probes[-2:], neighbor.least()))
+    quiet = neighbor.quiet(probes, neighbor.least())
+    counting = [found[i] for i in quiet] if len(quiet) >= needed else found
+    counts = {"runs": len(counting), "runs_made": len(found), "runs_shared": len(found) - len(quiet)}
+    return np.median(counting, axis=0), counts
 
 
 def _known(number: int | None, node: str, kernel: str, us: float) -> dict[str, Any]:
@@ -109,16 +138,6 @@ def bytes_moved(plan: Executable, step: Step) -> int:
     if node.op in PICKS:
         read, weights = min(read, written), min(weights, written)
     return round((read + written) * step.share) + weights + scratch
-
-
-def _whole(plan: Executable, runs: int) -> float:
-    """Microseconds of a run, host steps included."""
-    times = []
-    for _ in range(runs):
-        start = perf_counter()
-        plan.execute()
-        times.append(perf_counter() - start)
-    return float(np.median(times)) * 1e6
 
 
 # -- sums
@@ -183,7 +202,19 @@ def text(
     else:
         lines = [[row["op"], str(row["steps"]), *_figures(row, whole)] for row in shown]
         found = table([["op", "steps", *_HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8}, drop=(5, 4, 6))
-    return "\n".join([*found, *_end(whole, call)])
+    said = wrap(shared(rows), width or 120)
+    return "\n".join([*found, *_end(whole, call), *said])
+
+
+def shared(rows: Sequence[dict[str, Any]]) -> str:
+    """A sentence about the runs on a core that a neighbor shared; empty when there were none."""
+    row = max(rows, key=lambda row: row.get("runs_shared", 0), default={})
+    if not row.get("runs_shared"):
+        return ""
+    left_out = row["runs"] < row["runs_made"]
+    which = "which do not count" if left_out else "and too few others were found: these are times of a shared core"
+    many = f"{row['runs_shared']} of {counted(row['runs_made'], 'run')}"
+    return f"{SHARED} in {many}, {which}"
 
 
 _HEAD = ("us", "%", "GMAC/s", "moved", "limit")

@@ -17,7 +17,7 @@ from ..text import bytes_text, counted, shorten
 from .drawing import graph_svg
 from .environment import facts
 from .limits import Limits, limits
-from .profile import by_operator, total
+from .profile import by_operator, shared, total
 
 MOST_BARS = 40
 """Steps that have a bar, those that take longest."""
@@ -159,6 +159,8 @@ def _time(plan: Executable, rows: Sequence[dict[str, Any]]) -> list[str]:
         "<h2>Time by operator</h2>",
         bars([_bar(row["op"], row, whole) for row in groups], colors=list(shades.values())),
     ]  # noqa: E501
+    if said := shared(rows):
+        parts.append(f'<p class="soft">{safe(said)}</p>')
     slowest = sorted(rows, key=lambda row: -row["us"])[:MOST_BARS]
     parts.append(f'<h2>Time by step</h2><p class="soft">{_of(len(slowest), len(rows))}</p>')
     labels = [f"{_number(row)}{shorten(row['result'] or row['node'], 34)}" for row in slowest]

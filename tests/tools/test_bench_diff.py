@@ -13,6 +13,8 @@ from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.tools.bench import diff
 
+SHARED = {"noisy": False, "shared": 9, "kept": "all"}
+
 
 def engine(name: str, ms: float, spread: float = 0.01, rounds: int = 60, version: str = "1") -> dict[str, Any]:
     rng = np.random.default_rng(len(name) + int(1e3 * ms))
@@ -66,14 +68,19 @@ def test_noise_makes_no_false_alarms() -> None:
 
 @pytest.mark.parametrize(
     "known, why",
-    [({"threads": 2}, "threads 1 and 2"), ({"inputs": {"x": [2]}}, "inputs"), ({"noisy": True}, "disturbed the new")],
+    [
+        ({"threads": 2}, "threads 1 and 2"),
+        ({"inputs": {"x": [2]}}, "inputs"),
+        ({"noisy": True}, "disturbed the new"),
+        ({"disturbance": SHARED}, "shared the core of the new"),
+    ],
 )
 def test_what_is_not_comparable_is_not_judged(tmp_path: Path, known: dict[str, Any], why: str) -> None:
     found = compared(tmp_path, model(engine("fastgraph", 1.0)), model(engine("fastgraph", 9.0), **known))
     assert found["rows"][0]["verdict"] == "not comparable" and why in found["rows"][0]["why"]
     assert diff.exit_code(found) == 2 and why in diff.text(found, 300)
     allowed = diff.diff(str(tmp_path / "old"), str(tmp_path / "new"), allow_noise=True)["rows"][0]["verdict"]
-    assert allowed == ("slower" if "noisy" in known else "not comparable")
+    assert allowed == ("slower" if {"noisy", "disturbance"} & known.keys() else "not comparable")
 
 
 def test_other_machines_are_refused(tmp_path: Path, capsys: Any) -> None:

@@ -133,7 +133,7 @@ def result() -> dict[str, Any]:
         "difference": 1e-7, "agrees": True,
     }  # fmt: skip
     away = {"name": "litert", "unavailable": "reads .tflite files only"}
-    quiet = {"disturbed": 0, "watched": True, "noisy": False}
+    quiet = {"disturbed": 0, "watched": True, "noisy": False, "rounds": 5, "shared": 2, "kept": "rounds"}
     known = {
         "model": "net.onnx",
         "isa": "avx2",
@@ -162,6 +162,7 @@ def test_the_table_is_as_wide_as_the_terminal() -> None:
 
 def test_csv_has_a_line_for_each_engine() -> None:
     own, peer, away = csv.DictReader(io.StringIO(sheet([result()])))
+    assert (own["rounds"], own["all_rounds"], own["disturbed"], own["shared"]) == ("3", "5", "0", "2")
     assert own["model"] == "net.onnx" and own["p50_ms"] == "1.25" and own["ratio"] == own["joules"] == ""
     assert (peer["ratio"], peer["ratio_low"], peer["ratio_high"]) == ("0.5", "0.4", "0.6")
     assert away["unavailable"] == "reads .tflite files only" and away["p50_ms"] == ""

@@ -62,7 +62,8 @@ def test_a_noisy_machine_has_no_steps_within_its_noise() -> None:
 def test_noisy_runs_do_not_count() -> None:
     times = levels((6, 1.0), (6, 1.2))
     runs = [history.record(result(time), MACHINE) for time in times]
-    runs[3:3] = [history.record(result(9.0, noisy=True), MACHINE)] * 2
+    shared = result(9.0) | {"disturbance": {"noisy": False, "shared": 9, "kept": "all"}}
+    runs[3:3] = [history.record(each, MACHINE) for each in (result(9.0, noisy=True), shared)]
     assert list(history.marked(runs)) == [8]
     assert "slower: +20%" in history.text(runs) and "noisy" in history.text(runs)
 

@@ -62,12 +62,14 @@ def test_the_operators_it_counts_are_those_there_are() -> None:
     assert part("coverage").strip() == text(), "python -m docs counts them"
 
 
-def result(name: str, *ratios: float, disturbed: int = 0, noisy: bool = False) -> dict[str, Any]:
+def result(
+    name: str, *ratios: float, disturbed: int = 0, noisy: bool = False, shared: int = 0, kept: str = "rounds"
+) -> dict[str, Any]:
     own = {"name": "fastgraph", "version": "1", "p50_ms": 2.0}
     names = ("onnxruntime", "openvino")
     peers = [{"name": n, "version": "2", "ratio": r, "p50_ms": 2 / r} for n, r in zip(names, ratios, strict=False)]
     away = [{"name": "litert", "unavailable": "other format"}]
-    disturbance = {"rounds": 40, "disturbed": disturbed, "noisy": noisy}
+    disturbance = {"rounds": 40, "disturbed": disturbed, "noisy": noisy, "shared": shared, "kept": kept}
     known = {"model": f"a/{name}", "isa": "avx2", "threads": 1, "arena_bytes": 1_536_000, "least_us": 1500.0}
     return known | {"disturbance": disturbance, "engines": [own, *peers, *away]}
 
@@ -77,11 +79,15 @@ def test_a_table_of_results_has_a_row_for_each_network() -> None:
     found = table.text([result("x.onnx", 0.5, 2.0, disturbed=3), result("y.onnx", 0.125)], "command")
     assert found.splitlines()[4] == "| geometric mean |  |  | 0.25 | 2.00 |  |  |" and found.endswith("`command`")
     assert "3 of 80 rounds were disturbed" in found and "NOISY" not in found
+    many = [result("x.onnx", 0.5, shared=9), *(result(k, 0.5, shared=40, kept=k) for k in ("all", "bursts"))]
+    found = table.text(many, "command")
+    assert "So were 89," in found and "Of bursts, quiet bursts" in found and "for the figures of all," in found
     assert "NOISY: those of x.onnx" in table.text([result("x.onnx", 0.5, disturbed=39, noisy=True)], "command")
 
 
 def test_a_table_is_written_where_it_is_asked_for(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     busy = {"rounds": 9, "disturbed": 9, "cpu_share": 0.5, "switches_a_round": 7, "stolen_seconds": 0.0, "load": 1.0}
+    busy |= {"shared": 0, "kept": "all"}
     written: list[str] = []
     monkeypatch.setattr(table, "put", lambda name, text: written.append(text))
     monkeypatch.setattr(table, "compare", lambda path, *_, **__: result(path, 0.5))

@@ -93,10 +93,18 @@ def test_engines_and_latencies() -> None:
     peer = {"name": "other", "version": "2", "calls": 9, "p50_ms": 2.0, "p99_ms": 3.0, "ratio": 0.5}
     peer |= {"ratio_interval": (0.45, 0.55), "difference": 1.0, "agrees": False, "samples_ns": [[2e6, 2e6], [3e6]]}
     gone = {"name": "third", "unavailable": "no <b>such</b> operator"}
-    quiet = {"noisy": False, "watched": True, "rounds": 5, "disturbed": 0}
+    quiet = {"noisy": False, "watched": True, "rounds": 9, "disturbed": 0, "shared": 4, "kept": "rounds"}
     result = {"isa": "avx2", "threads": 1, "rounds": 5, "engines": [own, peer, gone], "disturbance": quiet}
     said = " ".join(alone(report([measured(result=result)], {}, "1")).words)
-    for text in ("0.500", "0.450 to 0.550", "DISAGREES", "no <b>such</b> operator", "share of calls", "other: 2"):
+    for text in (
+        "0.500",
+        "0.450 to 0.550",
+        "DISAGREES",
+        "no <b>such</b> operator",
+        "share of calls",
+        "other: 2",
+        "in 4 of 9 rounds",
+    ):
         assert text in said, text
 
 

@@ -34,12 +34,13 @@ def test_layers_are_the_same_for_all(kind: str, precision: str) -> None:
         assert np.abs(found - wanted).max() <= allowed * max(1, np.abs(wanted).max())
 
 
-def row(ratio: float | None, noisy: bool = False) -> dict[str, Any]:
+def row(ratio: float | None, noisy: bool = False, shared: bool = False) -> dict[str, Any]:
     return {"kind": "dense f32", "layer": f"of {ratio}", "ms": 1.0, "gmacs": 2.0, "ratio": ratio, "fastest": "openvino",
-            "disagrees": False, "noisy": noisy}  # fmt: skip
+            "disagrees": False, "noisy": noisy, "shared": shared}  # fmt: skip
 
 
 def test_means_are_geometric_and_the_worst_first() -> None:
-    text = summary([row(0.5), row(2.0), row(None), row(9.0, noisy=True)])
+    text = summary([row(0.5), row(2.0), row(None), row(9.0, noisy=True), row(9.0, shared=True)])
+    assert "without 2 that" in text
     assert "  1.00   2.00    1     2  all" in text and "of 9.0" not in text
     assert text.index("of 2.0") < text.index("of 0.5")

@@ -151,7 +151,8 @@ def measured(ways: Sequence[Way], fed: Fed, rounds: int) -> tuple[list[Round], l
         found = {i: start(ways[i], fed) for i in order}
         return Round(tuple(found[i] for i in range(len(ways))))
 
-    return repeated(one, 0, rounds)
+    (kept, *_), shares, report = repeated(one, 0, rounds)
+    return kept, shares, report
 
 
 def start(way: Way, fed: Fed, package: Path | None = None) -> Start:

@@ -17,7 +17,7 @@ from ...errors import FastgraphError, InputError
 from ...runtime.model import Model
 from ..agreement import compared, tolerance
 from ..engines import PEERS, Engine, Feeds, Unavailable, fastgraph, of_precision, tried
-from .figures import latency, median_interval, medians
+from .figures import latency
 from .rounds import Measured, measure, pinned
 
 LOADS = 3
@@ -41,17 +41,16 @@ def compare(
     function, as of `load`.
 
     `model`, `isa`, `precision`, `threads`, `inputs` (shapes by name), `cpu` (None: not one alone), `cpus` (those
-    allowed), `rounds` (those that count), `arena_bytes`, `arena_bound` (None: not known), `disturbance` (a
-    `disturbance.report`), and
-    `engines`, fastgraph first. Each of them has `name` and `unavailable` (why), or
+    allowed), `rounds` (those that count for fastgraph), `arena_bytes`, `arena_bound` (None: not known), `disturbance`
+    (a `disturbance.report`), and `engines`, fastgraph first. Each of them has `name` and `unavailable` (why), or
 
-    * `version`, and what `figures.latency` gives: `calls`, `min_ms`, `mean_ms`, `p50_ms` ..., `quantiles_ms`,
-      `medians_ms`;
+    * `version`, `rounds` that count for it, and what `figures.latency` gives of them: `calls`, `min_ms`, `mean_ms`,
+      `p50_ms` ..., `quantiles_ms`, `medians_ms`;
     * `load_ms`, from a file that was read before to a model that is ready, and `first_ms`, its first inference: medians
       of LOADS, in turns, with modules imported and fastgraph's cache filled (`cold` measures processes);
     * `joules` of an inference, by all that the processor did (None: not known), `cpu_share`, `lost_share`;
-    * of peers `ratio`, fastgraph's time / its own, the median over rounds, and `ratio_interval` of 95 % (None: too few
-      rounds); and what `compared` gives;
+    * of peers `ratio`, fastgraph's time / its own, and `ratio_interval` of 95 % (None: too few rounds), by
+      `figures.ratio`; and what `compared` gives;
     * with `samples`, `samples_ns`, each call of each round that counts.
     """
     with pinned(threads, cpus) as cpu:
@@ -75,10 +74,10 @@ def compare(
 
 def _row(measured: Measured, i: int, samples: bool) -> dict[str, Any]:
     """The figures of an engine, by its place; fastgraph's is 0."""
-    row = latency(measured.times[i]) | {"joules": measured.joules[i]} | measured.shares[i]
+    row = latency(measured.times[i]) | {"rounds": len(measured.times[i]), "joules": measured.joules[i]}
+    row |= measured.shares[i]
     if i:
-        ratios = medians(measured.times[0]) / medians(measured.times[i])
-        row |= {"ratio": float(np.median(ratios)), "ratio_interval": median_interval(ratios)}
+        row["ratio"], row["ratio_interval"] = measured.ratio(0, i)
     if samples:
         row["samples_ns"] = [np.rint(1e9 * burst).astype(int).tolist() for burst in measured.times[i]]
     return row

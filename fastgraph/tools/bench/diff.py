@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...disturbance import of_shared_core
 from ...errors import InputError
 from .figures import blocks, change
 from .text import digits, fitted, wrapped
@@ -125,6 +126,11 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any], allow_noise: bo
     noisy = [what for what, each in (("old", old), ("new", new)) if each["disturbance"]["noisy"]]
     if noisy and not allow_noise:
         found.append(f"other programs disturbed the {' and the '.join(noisy)} (--allow-noise takes it all the same)")
+    shared = [what for what, each in (("old", old), ("new", new)) if of_shared_core(each["disturbance"])]
+    if shared and not allow_noise:
+        found.append(
+            f"a neighbor shared the core of the {' and the '.join(shared)} (--allow-noise takes it all the same)"
+        )
     return "; ".join(found)
 
 

@@ -54,7 +54,21 @@ def median_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]
     return (float(ordered[k - 1]), float(ordered[n - k])) if k else None
 
 
-def blocks(values: Sequence[float]) -> np.ndarray:
+def ratio(
+    one: Sequence[np.ndarray], other: Sequence[np.ndarray], paired: bool
+) -> tuple[float, tuple[float, float] | None]:
+    """The time of one's calls / the other's, by bursts: the median of the rounds' ratios where they are of the same
+    rounds, so that drift cancels; else that of all pairs, as in `change`. With an interval of CONFIDENCE.
+    """
+    a, b = medians(one), medians(other)
+    if paired:
+        return float(np.median(a / b)), median_interval(a / b)
+    found = change(blocks(b), blocks(a))
+    low, high = found["interval"]
+    return found["change"], (low, high)
+
+
+def blocks(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """Medians of consecutive values, BLOCKS at most: with slow drift, these depend less on one another."""
     return np.array([np.median(part) for part in np.array_split(values, min(BLOCKS, len(values)))])
 

@@ -3,8 +3,8 @@
 In each round every engine has a burst: one call that is not timed, then calls that are. In a burst the caches hold one
 engine's data, as in a program that runs it alone; the order rotates from round to round. A burst begins when the
 threads of the one before are at rest: pools spin for a while after a call, onnxruntime's for 60 ms. Drift of the
-machine affects all engines, so the ratio of two is the median of the rounds' ratios. Disturbed rounds are dropped: see
-`disturbance`.
+machine affects all engines, so the ratio of two is the median of the rounds' ratios. Disturbed rounds are dropped, and
+those on a core that a neighbor shared, which probes in each burst find: see `disturbance`, `neighbor`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter, process_time, sleep, thread_time
 from typing import Any, Protocol, TypeVar
@@ -21,20 +21,26 @@ import numpy as np
 
 from ... import disturbance
 from ...errors import InputError
+from .. import neighbor
 from ..engines import Engine
 from . import energy
+from .figures import ratio
 
 BURST_SECONDS = 0.02
 """Seconds of a burst, for calls of any length, so that engines are disturbed alike."""
 MOST_CALLS = 10_000
+PARTS = 16
+"""Parts of a burst, a call each at least, with probes of the core before each: none where energy is measured."""
 MIN_ROUNDS = 5
-"""Undisturbed rounds that a ratio needs."""
+"""Undisturbed rounds on a quiet core that a ratio needs."""
 SPINS = 1.0
 """Seconds to wait for an engine's threads to come to rest, at most."""
+STILL = 1e-4
+"""Seconds of CPU time that threads at rest may have."""
 TICK = 0.012
 """Seconds in which every system counts the CPU time of a thread that runs elsewhere: some do so 100 times a second."""
 PATIENCE = 2
-"""Multiple of the requested time or rounds after which to stop waiting for undisturbed rounds."""
+"""Multiple of the requested time or rounds after which to stop waiting for these rounds."""
 
 
 class HasUsage(Protocol):
@@ -58,15 +64,23 @@ class Round:
 
 @dataclass(frozen=True)
 class Measured:
-    """`times`, seconds of each timed call: by engine a list of bursts, one for each round that counts; `joules` of a
-    call, by engine, the median of these rounds (None: not known). Of all rounds, `shares` by engine and the report of
-    `disturbance`.
+    """`times`, seconds of each timed call: by engine a list of bursts, one for each round that counts, the same for all
+    engines if `paired`; `joules` of a call, by engine, the median of these rounds (None: not known). Of all rounds,
+    `shares` by engine and the report of `disturbance`.
     """
 
     times: list[list[np.ndarray]]
     joules: list[float | None]
     shares: list[dict[str, float]]
     disturbance: dict[str, Any]
+
+    @property
+    def paired(self) -> bool:
+        return bool(self.disturbance["kept"] != "bursts")
+
+    def ratio(self, one: int, other: int) -> tuple[float, tuple[float, float] | None]:
+        """The time of an engine / that of another, and its interval: see `figures.ratio`."""
+        return ratio(self.times[one], self.times[other], self.paired)
 
 
 @contextmanager
@@ -101,8 +115,8 @@ def _listed(cpus: Sequence[int]) -> str:
 
 
 def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None, warmup: float = 0.0) -> Measured:
-    """Rounds of bursts for so many seconds, or so many that are not disturbed, after each engine was called for
-    `warmup` seconds. With too few of those all count, and the report says so.
+    """Rounds of bursts for so many seconds, or so many that are quiet, after each engine was called for `warmup`
+    seconds. With too few of those others count, and the report says so.
     """
     for engine in engines:
         _warm(engine, warmup)
@@ -111,8 +125,8 @@ def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None
     rest(others)
     kept, shares, report = repeated(lambda turn: _round(engines, lengths, turn, folders), seconds, rounds)
     return Measured(
-        [list(bursts) for bursts in zip(*(each.bursts for each in kept), strict=True)],
-        [_a_call(kept, i) for i in range(len(engines))],
+        [[each.bursts[i] for each in own] for i, own in enumerate(kept)],
+        [_a_call(own, i) for i, own in enumerate(kept)],
         shares,
         report,
     )
@@ -120,16 +134,22 @@ def measure(engines: Sequence[Engine], seconds: float, rounds: int | None = None
 
 def repeated(
     one: Callable[[int], Watched], seconds: float, rounds: int | None
-) -> tuple[list[Watched], list[dict[str, float]], dict[str, Any]]:
-    """Rounds that `one` makes, given how many there were: those that count; of all, shares by engine and a report."""
+) -> tuple[list[list[Watched]], list[dict[str, float]], dict[str, Any]]:
+    """Rounds that `one` makes, given how many there were: by engine those that count, the same ones where no burst has
+    a probe; of all, shares by engine and a report.
+    """
     done: list[Watched] = []
+    probes: list[float] = []
     begun, clean = perf_counter(), 0
     while _goes_on(clean, len(done), perf_counter() - begun, seconds, rounds):
         done.append(one(len(done)))
-        clean += not disturbance.disturbed(done[-1].usage)
-    usage, needed = [each.usage for each in done], min(rounds or MIN_ROUNDS, MIN_ROUNDS)
-    kept = [done[i] for i in disturbance.kept(usage, needed)]
-    return kept, [disturbance.shares(used) for used in zip(*usage, strict=True)], disturbance.report(usage, needed)
+        probes.append(disturbance.slowest(done[-1].usage))
+        most = disturbance.MOST_SLOW * neighbor.least()
+        clean = sum(probe < most for probe in probes)
+    usage, needed, least = [each.usage for each in done], min(rounds or MIN_ROUNDS, MIN_ROUNDS), neighbor.least()
+    kept = [[done[i] for i in own] for own in disturbance.kept(usage, needed, least)]
+    shares = [disturbance.shares(used) for used in zip(*usage, strict=True)]
+    return kept, shares, disturbance.report(usage, needed, least)
 
 
 def _a_call(rounds: Sequence[Round], i: int) -> float | None:
@@ -148,11 +168,13 @@ def _round(engines: Sequence[Engine], lengths: Sequence[int], turn: int, folders
     found = {}
     for k in range(len(engines)):
         i = (k + turn) % len(engines)
+        first = neighbor.probe()
         others, read, before = of_others(), energy.reading(folders), disturbance.now()
-        burst = _burst(engines[i], lengths[i])
+        burst, probes = _burst(engines[i], lengths[i], PARTS * (not folders))
         used = disturbance.now() - before
-        found[i] = burst, used, energy.joules(folders, read, energy.reading(folders))
+        joules = energy.joules(folders, read, energy.reading(folders))
         rest(others)
+        found[i] = burst, replace(used, probe=neighbor.of_burst([first, *probes, neighbor.probe()])), joules
     return Round(*zip(*(found[i] for i in range(len(engines))), strict=True))
 
 
@@ -164,7 +186,7 @@ def of_others() -> float:
 def rest(before: float) -> None:
     """Wait until the other threads of this process are at rest, if they ran since `of_others` was `before`."""
     end = perf_counter() + SPINS
-    while (now := of_others()) - before > 1e-4 and perf_counter() < end:
+    while (now := of_others()) - before > STILL and perf_counter() < end:
         before = now
         sleep(TICK)
 
@@ -172,12 +194,12 @@ def rest(before: float) -> None:
 def _length(engine: Engine) -> int:
     """Calls in a burst."""
     engine.call()
-    typical = min(_burst(engine, 1)[0] for _ in range(3))
+    typical = min(_burst(engine, 1)[0][0] for _ in range(3))
     return int(np.clip(BURST_SECONDS / typical, 1, MOST_CALLS))
 
 
 def _goes_on(clean: int, tried: int, elapsed: float, seconds: float, rounds: int | None) -> bool:
-    """Whether to do another round, by rounds that were not disturbed, rounds in all, and seconds so far."""
+    """Whether to do another round, by rounds that were quiet, rounds in all, and seconds so far."""
     if rounds:
         return clean < rounds and tried < PATIENCE * max(rounds, MIN_ROUNDS)
     if tried < MIN_ROUNDS or elapsed < seconds:
@@ -185,11 +207,20 @@ def _goes_on(clean: int, tried: int, elapsed: float, seconds: float, rounds: int
     return clean < MIN_ROUNDS and elapsed < PATIENCE * seconds
 
 
-def _burst(engine: Engine, calls: int) -> np.ndarray:
-    call, clock = engine.call, perf_counter
+def _burst(engine: Engine, calls: int, parts: int = 0) -> tuple[np.ndarray, list[float]]:
+    """Seconds of each call, and probes of the core before each of so many parts of them, but while other threads of
+    this process run.
+    """
+    call, clock, others = engine.call, perf_counter, of_others()
     call()
-    marks = [clock()]
-    for _ in range(calls):
-        call()
-        marks.append(clock())
-    return np.diff(marks)
+    parts = min(calls, parts) if of_others() - others < STILL else 0
+    times, probes = np.empty(calls), []
+    for part in np.array_split(times, max(parts, 1)):
+        if parts:
+            probes.append(neighbor.probe(PARTS // parts))
+        marks = [clock()]
+        for _ in part:
+            call()
+            marks.append(clock())
+        part[:] = np.diff(marks)
+    return times, probes

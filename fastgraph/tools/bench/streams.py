@@ -63,7 +63,7 @@ def throughput(
         model = own[0].model
         most = tolerance(model.graph) if teams[1:] else 0.0
         gaps = [compared(own[0].results(), team[0].results(), model.outputs, most) for team in teams[1:]]
-        kept, shares, report = repeated(lambda turn: _round(teams, crew, turn), seconds, rounds)
+        (kept, *_), shares, report = repeated(lambda turn: _round(teams, crew, turn), seconds, rounds)
     rows: list[dict[str, Any]] = []
     for i, team in enumerate(teams):
         row = {"name": team[0].name, "version": team[0].version} | _row(kept, i) | shares[i]
