@@ -14,6 +14,7 @@ import pytest
 import fastgraph as fg
 from fastgraph.cli import main
 from fastgraph.demo import MODEL
+from fastgraph.saved.container import WEIGHTS, held
 from fastgraph.tools.saved import shape_sets
 from tests.nets import Net
 
@@ -100,7 +101,8 @@ def test_inspect_runs_nothing(program: str, capsys: Any, monkeypatch: pytest.Mon
 
 def test_inspect_finds_damaged_weights(program: str, capsys: Any) -> None:
     data = bytearray(Path(program).read_bytes())
-    data[4096 + 1000 + len(data) // 50] ^= 1
+    file = held(bytes(data), program)
+    data[file._start + file.sections[WEIGHTS][0] + 500] ^= 1
     Path(program).write_bytes(data)
     assert main(["inspect", program]) == 0
     capsys.readouterr()
