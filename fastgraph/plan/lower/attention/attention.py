@@ -7,15 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....freedoms import threshold
 from ....ir import Node, Value
-from ....kernels.attention.pick_attention import FEW, pick, pick_few
+from ....kernels.attention.pick_attention import FEW, pick, pick_few, pick_tiles
 from ....kernels.attention.rows import BLIND, FAR, MASKS
+from ....kernels.isa.tiers import BF16, has
 from ....ops.registry import attr
 from ...quantized import f32_bits
 from ...storage import byte_strides
 from ..registry import Emit, Slot, lowers
 
 F32 = np.dtype(np.float32)
+LEAST = 9
+"""Queries from which on products of bf16 fill tiles enough."""
 
 
 class Heads(NamedTuple):
@@ -81,17 +85,38 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     s, t, past = plan.q.rows, plan.k.rows, attr(node, "place")
     scale = attr(node, "scale")
     share = plan.q.heads // plan.k.heads
-    few = s * share <= FEW
-    blocks = pick_few(e.tier, s * share, t, plan.v.size) if few else pick(e.tier, s, t, plan.q.size, plan.v.size)
+    kernel, blocks = _blocks(e, plan)
     args: dict[str, Slot] = {"batch": plan.q.images, "heads": plan.q.heads, "share": share, "s": s, "t": t}
     args |= {"d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0)}
     args |= {"scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0}
     args |= {"valid": valid, "follows": valid is not None and past is None, "blind": BLIND.index(attr(node, "blind"))}
-    args["scratch"] = e.scratch(blocks.scratch_bytes * e.threads)
+    args["scratch"] = e.scratch(blocks["scratch_bytes"] * e.threads)
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
         args |= {name: value} | _steps(name, heads.steps(e.strides(value)))
-    args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
-    e.kernel("attention_few" if few else "attention", {}, args)
+    if kernel == "attention_tiles":
+        args |= {f"{name}_item": 4 for name in "qkvy"}
+    args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks}
+    e.kernel(kernel, {}, args)
+
+
+def _blocks(e: Emit, plan: Operands) -> tuple[str, dict[str, Slot]]:
+    """The kernel, and its slots for blocks."""
+    s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
+    together = s * (plan.q.heads // plan.k.heads)
+    if _on_tiles(e, plan):
+        from ....kernels.amx.pack_amx import configuration
+
+        blocks = pick_tiles(e.tier, s, t, d, size)
+        return "attention_tiles", {"config": configuration(2, 2, blocks.tile), **blocks._asdict()}
+    if together <= FEW:
+        return "attention_few", pick_few(e.tier, together, t, size)._asdict()
+    return "attention", pick(e.tier, s, t, d, size)._asdict()
+
+
+def _on_tiles(e: Emit, plan: Operands) -> bool:
+    """Whether products are of bf16, in tiles."""
+    enough = plan.q.rows >= threshold("tiles_least", LEAST)
+    return e.precision == "bfloat16" and e.tier.tiles and has(BF16) and enough
 
 
 def _steps(name: str, steps: tuple[int, ...]) -> dict[str, Any]:
