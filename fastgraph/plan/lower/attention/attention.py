@@ -34,7 +34,7 @@ class Heads(NamedTuple):
     def steps(self, strides: tuple[int, ...]) -> tuple[int, int, int]:
         """Bytes from image to image, head to head, row to row."""
         if self.flat:
-            return strides[0], 4 * self.size, strides[1]
+            return strides[0], strides[2] * self.size, strides[1]
         return strides[0], strides[1], strides[2]
 
 
@@ -78,14 +78,20 @@ def _readable(mask: Value, keys: int) -> bool:
     return known and len(mask.type.dims) > 0 and mask.type.dims[-1] == keys
 
 
-@lowers("attention", match=_match, strided_in=True, strided_out=True)
+def on_tiles(e: Emit, node: Node, plan: Operands) -> bool:
+    """Whether products are of bf16, in tiles: then operands and the result may be bf16, too."""
+    enough = plan.q.rows >= threshold("tiles_least", LEAST)
+    return e.precision == "bfloat16" and e.tier.tiles and has(BF16) and enough
+
+
+@lowers("attention", match=_match, strided_in=True, strided_out=True, narrow=on_tiles)
 def attention(e: Emit, node: Node, plan: Operands) -> None:
     q, k, v, mask, _, _, valid = (*node.inputs, *[None] * 7)[:7]
     assert q is not None and k is not None and v is not None
     s, t, past = plan.q.rows, plan.k.rows, attr(node, "place")
     scale = attr(node, "scale")
     share = plan.q.heads // plan.k.heads
-    kernel, blocks = _blocks(e, plan)
+    kernel, blocks = _blocks(e, node, plan)
     args: dict[str, Slot] = {"batch": plan.q.images, "heads": plan.q.heads, "share": share, "s": s, "t": t}
     args |= {"d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0)}
     args |= {"scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0}
@@ -94,16 +100,17 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
         args |= {name: value} | _steps(name, heads.steps(e.strides(value)))
     if kernel == "attention_tiles":
-        args |= {f"{name}_item": 4 for name in "qkvy"}
+        args |= {"q_item": q.type.itemsize, "k_item": k.type.itemsize, "v_item": v.type.itemsize}
+        args["y_item"] = node.out.type.itemsize
     args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks}
     e.kernel(kernel, {}, args)
 
 
-def _blocks(e: Emit, plan: Operands) -> tuple[str, dict[str, Slot]]:
+def _blocks(e: Emit, node: Node, plan: Operands) -> tuple[str, dict[str, Slot]]:
     """The kernel, and its slots for blocks."""
     s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
     together = s * (plan.q.heads // plan.k.heads)
-    if _on_tiles(e, plan):
+    if on_tiles(e, node, plan):
         from ....kernels.amx.pack_amx import configuration
 
         blocks = pick_tiles(e.tier, s, t, d, size)
@@ -111,12 +118,6 @@ def _blocks(e: Emit, plan: Operands) -> tuple[str, dict[str, Slot]]:
     if together <= FEW:
         return "attention_few", pick_few(e.tier, together, t, size)._asdict()
     return "attention", pick(e.tier, s, t, d, size)._asdict()
-
-
-def _on_tiles(e: Emit, plan: Operands) -> bool:
-    """Whether products are of bf16, in tiles."""
-    enough = plan.q.rows >= threshold("tiles_least", LEAST)
-    return e.precision == "bfloat16" and e.tier.tiles and has(BF16) and enough
 
 
 def _steps(name: str, steps: tuple[int, ...]) -> dict[str, Any]:
