@@ -106,9 +106,10 @@ def _multiply(tier: Tier) -> Any:
     def multiply(
         r: Any, rows: Value, a: Value, lda: Value, panel: Value, lines: Value, c: Value, ldc: Value, more: Value
     ) -> None:
-        def product(count: int) -> None:
+        def product(count: int, row: Value) -> None:
             """Of one tile of rows, or two."""
-            places = [(2 * m + n, c + m * r.tile * ldc + n * LINE) for m in range(count) for n in range(2)]
+            to, lefts = c + row * ldc, [a + (row + m * r.tile) * lda for m in range(count)]
+            places = [(2 * m + n, to + m * r.tile * ldc + n * LINE) for m in range(count) for n in range(2)]
             with either(number(more) == 0, likely=True) as (alone, along):
                 with alone:
                     for tile, _ in places:
@@ -121,15 +122,16 @@ def _multiply(tier: Tier) -> Any:
                     tier.isa.load(b_tiles[n], panel + line * (2 * TILE) + n * TILE, LINE)
                     for m in range(count):
                         if n == 0:
-                            tier.isa.load(a_tiles[m], a + m * r.tile * lda + line * LINE, lda)
+                            tier.isa.load(a_tiles[m], lefts[m] + line * LINE, lda)
                         tier.isa.multiply_reals(2 * m + n, a_tiles[m], b_tiles[n])
             for tile, place in places:
                 tier.isa.store(tile, place, ldc)
 
-        with either(rows > r.tile, likely=True) as (two, one):
-            with two:
-                product(2)
-            with one:
-                product(1)
+        for row in over(0, rows, 2 * r.tile):
+            with either(row + r.tile < rows, likely=True) as (two, one):
+                with two:
+                    product(2, row)
+                with one:
+                    product(1, row)
 
     return multiply

@@ -1,4 +1,4 @@
-"""Queries, keys and values as operands of products of bf16 in tiles: lines of 32 numbers, panels of 32 columns in pairs.
+"""Queries, keys and values as operands of products of bf16 in tiles: lines of 32 numbers, panels of 32 columns.
 
 A panel has for each line two tiles of 16 columns; a tile has 16 rows, each with two consecutive numbers of 16 columns.
 What is beyond a row's numbers, or the last key's values, is 0: whatever lay there would turn 0 into NaN.
@@ -38,8 +38,8 @@ def _by_item(tier: Tier, item: Value, body: Callable[[Numbers], None]) -> None:
 
 
 def make_pack_queries(tier: Tier) -> Any:
-    """queries(lines, q, item, row, count, d, flip): some rows of d numbers, `row` bytes apart, in whole lines; flip: the
-    bit that turns their sign, or 0.
+    """queries(lines, q, item, row, count, d, flip): rows of d numbers, `row` bytes apart, in whole lines; flip: the bit
+    that turns their sign, or 0.
     """
     u16 = U16.vector(PANEL)
 

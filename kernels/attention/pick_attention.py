@@ -17,6 +17,8 @@ KEYS = 256
 """Keys of a block: its scores stay in the first-level cache."""
 TILE_KEYS = 512
 """The same for tiles of bf16."""
+SCORES = 32 << 10
+"""Bytes of scores up to which a block has more than two tiles of queries."""
 FEW = 4
 """The most queries that share a head of keys for which these are not packed."""
 
@@ -40,7 +42,7 @@ class Blocks(NamedTuple):
 
 
 class TileBlocks(NamedTuple):
-    """Slots of ATTENTION_TILES, alike."""
+    """Slots of ATTENTION_TILES: queries of a tile, sizes of a block, and offsets in scratch."""
 
     tile: int
     rows: int
@@ -86,11 +88,14 @@ def pick_few(tier: Tier, rows: int, t: int, e: int) -> Blocks:
 
 
 def pick_tiles(tier: Tier, s: int, t: int, d: int, e: int) -> TileBlocks:
-    """Blocks of `attention_tiles`: two tiles of queries, or one of up to 16."""
-    tiles = 1 if s <= 16 else 2
-    tile = -(-s // (tiles * -(-s // (tiles * 16))))
-    rows, keys = tiles * tile, min(TILE_KEYS, _whole(max(t, 1), PANEL))
-    lines, columns, lasting = -(-d // PANEL), _whole(e, PANEL), _whole(rows, tier.lanes)
+    """Blocks of `attention_tiles`, of pairs of tiles of queries, or one of up to 16."""
+    keys = min(TILE_KEYS, _whole(max(t, 1), PANEL))
+    most, pairs = max(1, SCORES // (4 * (keys + tier.lanes)) // 32), -(-s // 32)
+    blocks = -(-pairs // most)
+    tiles = 1 if s <= 16 else 2 * -(-pairs // blocks)
+    tile = -(-s // (blocks * tiles))
+    lines, columns, rows = -(-d // PANEL), _whole(e, PANEL), tiles * tile
+    lasting = _whole(rows, tier.lanes)
     parts = (
         _whole(t, PANEL) * lines * PANEL // 2, _whole(t, PANEL) * columns // 2, rows * lines * PANEL // 2,
         rows * (keys + tier.lanes), rows * columns, lasting * tier.lanes, len(STATE) * lasting,

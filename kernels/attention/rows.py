@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..core.record import Record, number, reads, works, writes
 from ..core.table import Row
-from ..isa.tiers import BF16, Tier
 from ..isa.tiers import BF16, Tier
 
 MASKS = ("none", "f32", "bool")
@@ -87,15 +83,18 @@ ATTENTION_TILES = Record(
         "q": reads("the queries: rows of d", "q_item * d", "batch: q_image, heads: q_head, s: q_row"),
         "k": reads("the keys, alike", "k_item * d", "batch: k_image, heads // share: k_head, t: k_row"),
         "v": reads("the values: rows of e", "v_item * e", "batch: v_image, heads // share: v_head, t: v_row"),
-        "y": writes("the result, with rows of e for each query", "y_item * e",
-                    "batch: y_image, heads: y_head, s: y_row"),
+        "y": writes(
+            "the result, with rows of e for each query", "y_item * e", "batch: y_image, heads: y_head, s: y_row"
+        ),
         **{f"{name}_item": number(_ITEM.format(name), "in (4, 2)") for name in "qkvy"},
         "config": reads("the 64 bytes of pack_amx.configuration for 2 x 2 tiles of `tile` queries", "64"),
         "tile": number("queries of a tile", "in range(1, 17)"),
-        "rows": number("queries of a block", "in (tile, 2 * tile)"),
+        "rows": number("queries of a block, whole tiles", "> 0 and rows % tile == 0"),
         "keys": number("keys of a block, whole panels", "> 0 and keys % panel == 0"),
         "values_at": number("bytes to packed values", ">= ceil_div(t, panel) * panel * line"),
-        "queries_at": number("bytes to queries in whole lines", ">= values_at + 2 * ceil_div(t, panel) * panel * columns"),
+        "queries_at": number(
+            "bytes to queries, whole lines", ">= values_at + 2 * columns * ceil_div(t, panel) * panel"
+        ),
         "scores_at": number("bytes to scores, rows of keys + a vector", ">= queries_at + rows * line"),
         "parts_at": number("bytes to a vector for each query", ">= sums_at + 4 * columns * rows"),
         "state_at": number("bytes to STATE of each query", ">= parts_at + 64 * ceil_div(rows, lanes) * lanes"),

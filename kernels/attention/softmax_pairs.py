@@ -67,7 +67,9 @@ def _factor(r: Any) -> Value:
 
 
 def _left(r: Any) -> Value:
-    """The same, of what `look` leaves: where there is a mask it multiplies."""
+    """The same, of what `look` leaves: with a mask, exponents. It multiplies differences of scores, as errors of large
+    products would be large exponents.
+    """
     return choose(r.kind == MASKS.index("none"), _factor(r), 1.0)
 
 
@@ -117,7 +119,7 @@ def _cap(tier: Tier, r: Any, scores: Value, left: Value, right: Value) -> None:
 
 def make_rebase(tier: Tier) -> Any:
     """rebase(record, state, line, most): update the largest scores by those of a block, and set the factors of earlier
-    sums. What is subtracted from exponents is `base`.
+    sums.
     """
     f32 = F32.vector(tier.lanes)
 
@@ -126,14 +128,12 @@ def make_rebase(tier: Tier) -> Any:
         for i in over(0, line, f32.size):
             at = {name: F32.at(state + (i + line * STATE.at(name))) for name in STATE}
             found = combined(larger, [f32[most + (i * tier.lanes + n * LINE)] for n in range(tier.lanes)])
-            # Of no scores -inf is left, whatever the factor.
-            found = choose(found == -math.inf, found, found * f32(_left(r)))
             before = f32[at["top"]]
             top = larger(before, found)
             base = choose(top == -math.inf, 0.0, top)
             f32[at["top"]] = top
             f32[at["base"]] = base
-            f32[at["factor"]] = power(tier, before - base)
+            f32[at["factor"]] = choose(before == -math.inf, 0.0, power(tier, (before - base) * _left(r)))
 
     return rebase
 
@@ -146,12 +146,12 @@ def make_weigh(tier: Tier) -> Any:
 
     @traced
     def weigh(r: Any, scores: Value, left: Value, right: Value, n: Value, base: Value, sum_: Value) -> None:
-        factor, less = f32(_left(r)), f32(-F32[base])
+        factor, least = f32(_left(r)), f32(F32[base])
         total = register(f32(0.0))
         for i in over(0, whole(left, PANEL), PANEL):
             u16[scores + 2 * i] = 0
         for i, masks in _whole_then_some(left, right, PANEL, tier.lanes):
-            both = [power(tier, fma(f32[F32.at(scores) + (i + at)], factor, less)) for at in (0, tier.lanes)]
+            both = [power(tier, (f32[F32.at(scores) + (i + at)] - least) * factor) for at in (0, tier.lanes)]
             if masks:
                 both = [choose(m, x, 0.0) for m, x in zip(masks, both, strict=True)]
             total.value = total.value + (both[0] + both[1])

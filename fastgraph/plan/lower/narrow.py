@@ -1,4 +1,4 @@
-"""Which values a program keeps in bfloat16: those that only products on tiles make, and only these read, maybe by views."""
+"""Which values a program keeps in bfloat16: those that products on tiles make, and that only these read."""
 
 from __future__ import annotations
 
