@@ -9,7 +9,7 @@ import numpy as np
 
 from ....freedoms import threshold
 from ....ir import Node, Value
-from ....kernels.attention.pick_attention import FEW, pick, pick_few, pick_tiles
+from ....kernels.attention.pick_attention import FEW, Blocks, TileBlocks, pick, pick_few, pick_tiles
 from ....kernels.attention.rows import BLIND, FAR, MASKS
 from ....kernels.isa.tiers import BF16, has
 from ....ops.registry import attr
@@ -96,28 +96,27 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     args |= {"d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0)}
     args |= {"scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0}
     args |= {"valid": valid, "follows": valid is not None and past is None, "blind": BLIND.index(attr(node, "blind"))}
-    args["scratch"] = e.scratch(blocks["scratch_bytes"] * e.threads)
+    args["scratch"] = e.scratch(blocks.scratch_bytes * e.threads)
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
         args |= {name: value} | _steps(name, heads.steps(e.strides(value)))
-    if kernel == "attention_tiles":
-        args |= {"q_item": q.type.itemsize, "k_item": k.type.itemsize, "v_item": v.type.itemsize}
-        args["y_item"] = node.out.type.itemsize
-    args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks}
+    if isinstance(blocks, TileBlocks):
+        from ....kernels.amx.pack_amx import configuration
+
+        args["config"] = configuration(2, 2, blocks.tile)
+        args |= {f"{name}_item": x.type.itemsize for name, x in (("q", q), ("k", k), ("v", v), ("y", node.out))}
+    args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
     e.kernel(kernel, {}, args)
 
 
-def _blocks(e: Emit, node: Node, plan: Operands) -> tuple[str, dict[str, Slot]]:
-    """The kernel, and its slots for blocks."""
+def _blocks(e: Emit, node: Node, plan: Operands) -> tuple[str, Blocks | TileBlocks]:
+    """The kernel, and its blocks."""
     s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
     together = s * (plan.q.heads // plan.k.heads)
     if on_tiles(e, node, plan):
-        from ....kernels.amx.pack_amx import configuration
-
-        blocks = pick_tiles(e.tier, s, t, d, size)
-        return "attention_tiles", {"config": configuration(2, 2, blocks.tile), **blocks._asdict()}
+        return "attention_tiles", pick_tiles(e.tier, s, t, d, size)
     if together <= FEW:
-        return "attention_few", pick_few(e.tier, together, t, size)._asdict()
-    return "attention", pick(e.tier, s, t, d, size)._asdict()
+        return "attention_few", pick_few(e.tier, together, t, size)
+    return "attention", pick(e.tier, s, t, d, size)
 
 
 def _steps(name: str, steps: tuple[int, ...]) -> dict[str, Any]:
