@@ -41,7 +41,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "kernels.amx": (*KERNELS, "kernels.pointwise", "kernels.gemm"),
     "kernels.window": (*KERNELS, "kernels.move", "kernels.pointwise", "kernels.gemm"),
     "kernels.recurrent": (*KERNELS, "kernels.gemm"),
-    "kernels.attention": (*KERNELS, "kernels.move", "kernels.gemm"),
+    "kernels.attention": (*KERNELS, "kernels.move", "kernels.gemm", "kernels.amx"),
     "ir": ("base",),
     "ops": ("base", "ir", "kernels.move", "kernels.pointwise"),
     "frontends.core": ("base", "schemas", "ir", "ops"),

@@ -24,14 +24,13 @@ from ..lang import (
     registers,
     repeat,
     share,
-    shuffle,
     smaller,
     traced,
     when,
     whole,
 )
 from .rows import ATTENTION
-from .softmax import line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
+from .softmax import combined, line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
 from .visible_keys import bounds, seen
 
 
@@ -121,20 +120,10 @@ def _score(tier: Tier) -> Any:
 
         for i in over(0, n, f32.lanes):
             places = [smaller(i + j, n - 1) for j in range(f32.lanes)]
-            products = _totals(vectors([k + row * place for place in places]))
+            products = combined(operator.add, vectors([k + row * place for place in places]))
             f32[F32.at(scores) + i] = products * factor
 
     return score
-
-
-def _totals(vectors: list[Value]) -> Value:
-    """A vector of the sums of n vectors of n lanes."""
-    n = len(vectors)
-    while len(vectors) > 1:
-        pairs = zip(vectors[::2], vectors[1::2], strict=True)
-        halves = [[shuffle(x, range(odd, 2 * n, 2), y) for odd in (0, 1)] for x, y in pairs]
-        vectors = [even + odd for even, odd in halves]
-    return vectors[0]
 
 
 def _gather(tier: Tier) -> Any:

@@ -15,8 +15,18 @@ TILES = 2
 """Tiles of rows in a block."""
 KEYS = 256
 """Keys of a block: its scores stay in the first-level cache."""
+TILE_KEYS = 512
+"""The same for tiles of bf16."""
+SCORES = 32 << 10
+"""Bytes of scores up to which a block has more than two tiles of queries."""
 FEW = 4
 """The most queries that share a head of keys for which these are not packed."""
+
+
+LINE, TILE = 64, 1024
+"""Bytes of a row of a tile, and of one: 16 rows."""
+PANEL = 32
+"""Keys, or columns of values, of a panel for tiles of bf16, and numbers of a line: pairs for two tiles."""
 
 
 class Blocks(NamedTuple):
@@ -31,16 +41,36 @@ class Blocks(NamedTuple):
     scratch_bytes: int
 
 
+class TileBlocks(NamedTuple):
+    """Slots of ATTENTION_TILES: queries of a tile, sizes of a block, and offsets in scratch."""
+
+    tile: int
+    rows: int
+    keys: int
+    values_at: int
+    queries_at: int
+    scores_at: int
+    sums_at: int
+    parts_at: int
+    state_at: int
+    scratch_bytes: int
+
+
 def _whole(n: int, width: int) -> int:
     return -(-n // width) * width
 
 
-def _blocks(tier: Tier, rows: int, keys: int, sizes: Sequence[int]) -> Blocks:
+def _ends(sizes: Sequence[int]) -> list[int]:
+    """Where each of some parts of memory ends, of so many words."""
     at, ends = 0, []
-    for words in (*sizes, len(STATE) * _whole(rows, tier.lanes)):
+    for words in sizes:
         at += _whole(4 * words, 64)
         ends.append(at)
-    return Blocks(rows, keys, *ends)
+    return ends
+
+
+def _blocks(tier: Tier, rows: int, keys: int, sizes: Sequence[int]) -> Blocks:
+    return Blocks(rows, keys, *_ends((*sizes, len(STATE) * _whole(rows, tier.lanes))))
 
 
 def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
@@ -55,3 +85,19 @@ def pick_few(tier: Tier, rows: int, t: int, e: int) -> Blocks:
     """Blocks of `attention_few`, for so many queries that share keys."""
     keys = min(KEYS, _whole(max(t, 1), tier.lanes))
     return _blocks(tier, rows, keys, (0, 0, rows * (keys + tier.lanes), _whole(e, tier.lanes)))
+
+
+def pick_tiles(tier: Tier, s: int, t: int, d: int, e: int) -> TileBlocks:
+    """Blocks of `attention_tiles`, of pairs of tiles of queries, or one of up to 16."""
+    keys = min(TILE_KEYS, _whole(max(t, 1), PANEL))
+    most, pairs = max(1, SCORES // (4 * (keys + tier.lanes)) // 32), -(-s // 32)
+    blocks = -(-pairs // most)
+    tiles = 1 if s <= 16 else 2 * -(-pairs // blocks)
+    tile = -(-s // (blocks * tiles))
+    lines, columns, rows = -(-d // PANEL), _whole(e, PANEL), tiles * tile
+    lasting = _whole(rows, tier.lanes)
+    parts = (
+        _whole(t, PANEL) * lines * PANEL // 2, _whole(t, PANEL) * columns // 2, rows * lines * PANEL // 2,
+        rows * (keys + tier.lanes), rows * columns, lasting * tier.lanes, len(STATE) * lasting,
+    )  # fmt: skip
+    return TileBlocks(tile, rows, keys, *_ends(parts))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..core.record import Record, number, reads, works, writes
 from ..core.table import Row
+from ..isa.tiers import BF16, Tier
 
 MASKS = ("none", "f32", "bool")
 """Nothing, what is added to scores, or which keys a query sees."""
@@ -72,10 +76,46 @@ ATTENTION = Record(
 """y = softmax(scale * q x k + mask) x v for each image and head. A query's place is its number plus that of the first.
 """
 
+_ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
+ATTENTION_TILES = Record(
+    ATTENTION
+    | {
+        "q": reads("the queries: rows of d", "q_item * d", "batch: q_image, heads: q_head, s: q_row"),
+        "k": reads("the keys, alike", "k_item * d", "batch: k_image, heads // share: k_head, t: k_row"),
+        "v": reads("the values: rows of e", "v_item * e", "batch: v_image, heads // share: v_head, t: v_row"),
+        "y": writes(
+            "the result, with rows of e for each query", "y_item * e", "batch: y_image, heads: y_head, s: y_row"
+        ),
+        **{f"{name}_item": number(_ITEM.format(name), "in (4, 2)") for name in "qkvy"},
+        "config": reads("the 64 bytes of pack_amx.configuration for 2 x 2 tiles of `tile` queries", "64"),
+        "tile": number("queries of a tile", "in range(1, 17)"),
+        "rows": number("queries of a block, whole tiles", "> 0 and rows % tile == 0"),
+        "keys": number("keys of a block, whole panels", "> 0 and keys % panel == 0"),
+        "values_at": number("bytes to packed values", ">= ceil_div(t, panel) * panel * line"),
+        "queries_at": number(
+            "bytes to queries, whole lines", ">= values_at + 2 * columns * ceil_div(t, panel) * panel"
+        ),
+        "scores_at": number("bytes to scores, rows of keys + a vector", ">= queries_at + rows * line"),
+        "parts_at": number("bytes to a vector for each query", ">= sums_at + 4 * columns * rows"),
+        "state_at": number("bytes to STATE of each query", ">= parts_at + 64 * ceil_div(rows, lanes) * lanes"),
+    }
+)
+"""As ATTENTION, for products of bf16."""
+
 FAR = 1 << 40
 """More keys than there are: `low` and `high` that limit nothing."""
+
+
+def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier.tiles
+
+
+def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
+    return BF16
+
 
 ROWS: tuple[Row, ...] = (
     Row("attention", "attention.attention_many", "make", ATTENTION, product=True),
     Row("attention_few", "attention.attention_few", "make", ATTENTION, product=True),
+    Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, {}, _has_tiles, True, _needs),
 )

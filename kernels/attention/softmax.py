@@ -8,6 +8,7 @@ halves of exponentials, and so are their sums.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ..isa.functions import exp, half_exp, tanh
@@ -26,6 +27,7 @@ from ..lang import (
     larger,
     over,
     register,
+    shuffle,
     total,
     traced,
     when,
@@ -36,6 +38,16 @@ from .rows import BLIND, MASKS, STATE
 def line_of(name: str) -> int:
     """The number of the line of state with this slot."""
     return STATE.at(name)
+
+
+def combined(combine: Callable[[Value, Value], Value], vectors: list[Value]) -> Value:
+    """Of n vectors of n lanes, a vector of what `combine` makes of the lanes of each."""
+    n = len(vectors)
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        halves = [[shuffle(x, range(odd, 2 * n, 2), y) for odd in (0, 1)] for x, y in pairs]
+        vectors = [combine(even, odd) for even, odd in halves]
+    return vectors[0]
 
 
 def make_begin(tier: Tier) -> Any:
@@ -146,7 +158,7 @@ def make_finish(tier: Tier) -> Any:
     def finish(r: Any, y: Value, sums: Value, all_: Value, factor: Value, first: Any, last: Any) -> None:
         y, sums, first, last = F32.at(y), F32.at(sums), BIT(first), BIT(last)
         weight = F32[all_]
-        nothing = _blind(r, weight) & last
+        nothing = blind(r, weight) & last
         inverse = register(F32(1))
         with when(last, likely=True):
             inverse.value = 1.0 / weight
@@ -168,7 +180,7 @@ def make_finish(tier: Tier) -> Any:
     return finish
 
 
-def _blind(r: Any, weight: Value) -> Value:
+def blind(r: Any, weight: Value) -> Value:
     """Whether a query with this sum of weights sees no key, and gets zeros for that."""
     zeros, _, never_nan = (r.blind == i for i in range(len(BLIND)))
     bad = ~(weight > 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang import BF16, I8, U16, Value, called, number
+from ..lang import BF16, I8, I32, U16, Value, called, integer, number
 from .x86_avx512 import Avx512Vnni
 
 TILE = 1024
@@ -53,3 +53,10 @@ class Amx(Avx512Vnni):
         kind = BF16.vector(2 * low.lanes)
         rounded: Value = called("llvm.x86.avx512bf16.cvtne2ps2bf16.512", kind, high, low)
         return rounded.bits(U16)
+
+    def power_of_two(self, x: Value, mantissas: Any) -> Value:
+        """2 ** x of f32, 0 at -inf and NaN for NaN; mantissas(f): 2 ** f of 0 <= f < 1."""
+        everywhere, as_the_mode_says, down = integer(16)(-1), I32(4), I32(1)
+        part = called("llvm.x86.avx512.mask.reduce.ps.512", x.type, x, down, x, everywhere, as_the_mode_says)
+        m = mantissas(part)
+        return called("llvm.x86.avx512.mask.scalef.ps.512", x.type, m, x, m, everywhere, as_the_mode_says)  # type: ignore[no-any-return]

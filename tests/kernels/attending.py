@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from fastgraph.ir import Node, TensorType, Value
-from fastgraph.kernels.attention.pick_attention import pick, pick_few
+from fastgraph.kernels.amx.pack_amx import configuration
+from fastgraph.kernels.attention.pick_attention import pick, pick_few, pick_tiles
 from fastgraph.kernels.attention.rows import BLIND, FAR, MASKS
 from fastgraph.kernels.core.table import row
 from fastgraph.ops.registry import OPS
+from tests.amx_trap import tiles
 from tests.kernels.harness import f32_bits, run
 
 
@@ -27,9 +30,11 @@ def call(
     valid: np.ndarray | None = None, threads: int = 1, scale: float = 1.0, cap: float = 0.0, causal: bool = False,
     window: tuple[int, int] = (-1, -1), past: int = 0, blind: str = "zeros", y: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """The result [B, H, S, E]; operands are views [B, heads, rows, size] of dense arrays whose last axis is dense."""
+    """The result [B, H, S, E]; operands are views [B, heads, rows, size] of dense arrays whose last axis is dense.
+    Those of `attention_tiles` may be uint16, for bf16.
+    """
     (b, h, s, d), (_, groups, t, e) = q.shape, v.shape
-    y = np.full((b, h, s, e), 7, np.float32) if y is None else y
+    y = np.full((b, h, s, e), 7, q.dtype) if y is None else y
     args: dict[str, Any] = {}
     for name, x in (("q", q), ("k", k), ("v", v), ("y", y)):
         args[name] = x if x.base is None else x.base
@@ -39,17 +44,24 @@ def call(
     args |= dict(zip(("mask_image", "mask_head", "mask_row"), places, strict=True))
     left, right = window
     high = min([FAR, *([1] if causal else []), *([right + 1] if right >= 0 else [])])
-    few = kernel == "attention_few"
-    blocks = pick_few(tier, s * (h // groups), t, e) if few else pick(tier, s, t, d, e)
+    blocks: Any
+    if kernel == "attention_few":
+        blocks = pick_few(tier, s * (h // groups), t, e)
+    else:
+        blocks = (pick_tiles if kernel == "attention_tiles" else pick)(tier, s, t, d, e)
     args |= {
         "batch": b, "heads": h, "share": h // groups, "s": s, "t": t, "d": d, "e": e, "scale": bits(scale),
         "cap": bits(cap), "mask": 0 if full is None else full, "kind": _kind(mask), "low": -left if left >= 0 else -FAR,
         "high": high, "place": past, "valid": 0 if valid is None else valid, "follows": valid is not None and not past,
         "blind": BLIND.index(blind), "scratch": np.zeros(threads * blocks.scratch_bytes, np.uint8), **blocks._asdict(),
     }  # fmt: skip
+    if kernel == "attention_tiles":
+        args |= {f"{name}_item": args[name].itemsize for name in "qkvy"}
+        args["config"] = configuration(2, 2, blocks.tile)
     record = row(kernel).args.filled(**args)
     arrays = [i for i, a in enumerate(record) if isinstance(a, np.ndarray)]
-    found = run(row(kernel), {}, record, tier, threads, offset=0)
+    with tiles() if kernel == "attention_tiles" else nullcontext():
+        found = run(row(kernel), {}, record, tier, threads, offset=0)
     made = found[arrays.index(list(row(kernel).args).index("y"))]
     if y.base is None:
         return made

@@ -33,7 +33,7 @@ from fastgraph.plan.storage import byte_strides
 from fastgraph.runtime.bind import records
 from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.runtime.pool import Runner
-from tests.blocks import BLOCKS, conv
+from tests.blocks import BLOCKS, conv, heads
 from tests.nets import F32, I64, Net, graph_of
 from tests.plan import test_amx_networks, test_recurrent
 from tests.plan.control_nets import NETS
@@ -177,6 +177,20 @@ def _on_tiles(precision: str) -> Graph:
     return graph
 
 
+def _attention_on_tiles() -> Graph:
+    """Heads of one dense layer's columns, and a mask; what lies between is bf16."""
+    net = Net()
+    y = net("MatMul", net.input("x", (2, 37, 48)), net.weight(48, 120))
+    q, k, v = net("Split", y, axis=-1, outputs=3, num_outputs=3)
+    q, k, v = (heads(net, each, 2, 37, 2, 20) for each in (q, k, v))
+    x = net("Add", net("MatMul", q, net("Transpose", k, perm=[0, 1, 3, 2])), net.input("mask", (2, 1, 37, 37)))
+    y = net("Transpose", net("MatMul", net("Softmax", x, axis=-1), v), perm=[0, 2, 1, 3])
+    net.output(net("MatMul", net("Reshape", y, net.const(np.array([2, 37, 40], I64))), net.weight(40, 9)))
+    graph = graph_of(net.bytes())
+    graph.precision = "bfloat16"
+    return graph
+
+
 GRAPHS |= {name: _net(build) for name, build in BLOCKS.items()}
 GRAPHS |= {f"flow {name}": lambda build=build: graph_of(build().bytes()) for name, build in NETS.items()}
 GRAPHS |= {build.__name__: _net(build)
@@ -189,6 +203,7 @@ GRAPHS |= {
     "amx": test_amx_networks.network,
     "amx float32": lambda: _on_tiles("float32"),
     "amx bfloat16": lambda: _on_tiles("bfloat16"),
+    "amx attention": _attention_on_tiles,
     "u8 row": lambda: layer("dense", (1, 70), (33, 70), {}),
     "u8 add": lambda: one("add", [_u8(2, 5, 7, 24), _u8(1, 1, 1, 24)], typed("s8", (), 0.1, 3)),
     "u8 of f32": lambda: one("mul", [_u8(3, 45), typed("f32", (3, 1))], _u8()),

@@ -16,6 +16,7 @@ from fastgraph.plan.lower.gemm import layers
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx
 from tests.amx_trap import tiles as tile_registers
+from tests.blocks import heads
 from tests.kernels.harness import drawn
 from tests.kernels.test_amx_real import needs_bf16
 from tests.nets import Net, graph_of
@@ -131,3 +132,46 @@ def test_residuals_in_bfloat16() -> None:
     _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
     assert sum(v.type.dtype == BFLOAT16 for node in plan.graph.nodes for v in node.outputs) == 7
     assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
+
+
+def attention(net: Net, x: str, m: int, count: int, size: int) -> str:
+    """Heads of queries, keys and values of one dense layer, and one of their results."""
+    width = count * size
+    parts = net("Split", net("MatMul", x, net.weight(32, 3 * width)), axis=-1, outputs=3, num_outputs=3)
+    q, k, v = (heads(net, each, 2, m, count, size) for each in parts)
+    scores = net("Mul", net("MatMul", q, net("Transpose", k, perm=[0, 1, 3, 2])), net.const(np.float32(0.2)))
+    scores = net("Add", scores, net.weight(1, count, m, m))
+    y = net("Transpose", net("MatMul", net("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+    y = net("Reshape", y, net.const(np.array([2, m, width], np.int64)))
+    return net("MatMul", y, net.weight(width, 32))
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("m, count, size", [(49, 3, 32), (197, 2, 64), (12, 4, 9), (33, 1, 100)])
+def test_attention_between_layers(m: int, count: int, size: int) -> None:
+    """Its operands and result are bf16: the same numbers as rounded when they are read."""
+    net = Net()
+    net.output(attention(net, attention(net, net.input("x", (2, m, 32)), m, count, size), m, count, size))
+    feeds = {"x": net.rng.normal(size=(2, m, 32)).astype(np.float32)}
+    plan, found = results(net, "bfloat16", AMX, 1, feeds)
+    assert [kernel.name for kernel in plan.kernels()].count("attention_tiles") == 1
+    kept = [node.op for node in plan.graph.nodes for v in node.outputs if v.type.dtype == BFLOAT16]
+    assert sorted(kept) == 2 * ["attention"] + 3 * ["dense"] + 6 * ["split"]
+    with without("narrow"):
+        _, wide = results(net, "bfloat16", AMX, 2, feeds)
+    np.testing.assert_array_equal(found, wide)
+    _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
+
+
+@needs_amx
+@needs_bf16
+def test_few_queries_are_not_for_tiles() -> None:
+    net = Net()
+    net.output(attention(net, net.input("x", (2, 8, 32)), 8, 2, 16))
+    feeds = {"x": net.rng.normal(size=(2, 8, 32)).astype(np.float32)}
+    with thresholds(tiles_least=64):
+        plan, _ = results(net, "bfloat16", AMX, 1, feeds)
+    names = {kernel.name for kernel in plan.kernels()}
+    assert "attention" in names and "attention_tiles" not in names

@@ -7,15 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....freedoms import threshold
 from ....ir import Node, Value
-from ....kernels.attention.pick_attention import FEW, pick, pick_few
+from ....kernels.attention.pick_attention import FEW, Blocks, TileBlocks, pick, pick_few, pick_tiles
 from ....kernels.attention.rows import BLIND, FAR, MASKS
+from ....kernels.isa.tiers import BF16, has
 from ....ops.registry import attr
 from ...quantized import f32_bits
 from ...storage import byte_strides
 from ..registry import Emit, Slot, lowers
 
 F32 = np.dtype(np.float32)
+LEAST = 9
+"""Queries from which on products of bf16 fill tiles enough."""
 
 
 class Heads(NamedTuple):
@@ -30,7 +34,7 @@ class Heads(NamedTuple):
     def steps(self, strides: tuple[int, ...]) -> tuple[int, int, int]:
         """Bytes from image to image, head to head, row to row."""
         if self.flat:
-            return strides[0], 4 * self.size, strides[1]
+            return strides[0], strides[2] * self.size, strides[1]
         return strides[0], strides[1], strides[2]
 
 
@@ -74,15 +78,20 @@ def _readable(mask: Value, keys: int) -> bool:
     return known and len(mask.type.dims) > 0 and mask.type.dims[-1] == keys
 
 
-@lowers("attention", match=_match, strided_in=True, strided_out=True)
+def on_tiles(e: Emit, node: Node, plan: Operands) -> bool:
+    """Whether products are of bf16, in tiles: then operands and the result may be bf16, too."""
+    enough = plan.q.rows >= threshold("tiles_least", LEAST)
+    return e.precision == "bfloat16" and e.tier.tiles and has(BF16) and enough
+
+
+@lowers("attention", match=_match, strided_in=True, strided_out=True, narrow=on_tiles)
 def attention(e: Emit, node: Node, plan: Operands) -> None:
     q, k, v, mask, _, _, valid = (*node.inputs, *[None] * 7)[:7]
     assert q is not None and k is not None and v is not None
     s, t, past = plan.q.rows, plan.k.rows, attr(node, "place")
     scale = attr(node, "scale")
     share = plan.q.heads // plan.k.heads
-    few = s * share <= FEW
-    blocks = pick_few(e.tier, s * share, t, plan.v.size) if few else pick(e.tier, s, t, plan.q.size, plan.v.size)
+    kernel, blocks = _blocks(e, node, plan)
     args: dict[str, Slot] = {"batch": plan.q.images, "heads": plan.q.heads, "share": share, "s": s, "t": t}
     args |= {"d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0)}
     args |= {"scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0}
@@ -90,8 +99,24 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     args["scratch"] = e.scratch(blocks.scratch_bytes * e.threads)
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
         args |= {name: value} | _steps(name, heads.steps(e.strides(value)))
+    if isinstance(blocks, TileBlocks):
+        from ....kernels.amx.pack_amx import configuration
+
+        args["config"] = configuration(2, 2, blocks.tile)
+        args |= {f"{name}_item": x.type.itemsize for name, x in (("q", q), ("k", k), ("v", v), ("y", node.out))}
     args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
-    e.kernel("attention_few" if few else "attention", {}, args)
+    e.kernel(kernel, {}, args)
+
+
+def _blocks(e: Emit, node: Node, plan: Operands) -> tuple[str, Blocks | TileBlocks]:
+    """The kernel, and its blocks."""
+    s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
+    together = s * (plan.q.heads // plan.k.heads)
+    if on_tiles(e, node, plan):
+        return "attention_tiles", pick_tiles(e.tier, s, t, d, size)
+    if together <= FEW:
+        return "attention_few", pick_few(e.tier, together, t, size)
+    return "attention", pick(e.tier, s, t, d, size)
 
 
 def _steps(name: str, steps: tuple[int, ...]) -> dict[str, Any]:

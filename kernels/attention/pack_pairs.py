@@ -1,0 +1,105 @@
+"""Queries, keys and values as operands of products of bf16 in tiles: lines of 32 numbers, panels of 32 columns.
+
+A panel has for each line two tiles of 16 columns; a tile has 16 rows, each with two consecutive numbers of 16 columns.
+What is beyond a row's numbers, or the last key's values, is 0: whatever lay there would turn 0 into NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..isa.tiers import Tier
+from ..lang import F32, I32, U16, Value, choose, either, over, pieces, shuffle, smaller, traced
+from ..move.shuffles import transpose_square
+from .pick_attention import LINE, PANEL, TILE
+
+Numbers = Callable[[Value, Value, Value], Value]
+"""numbers(row, column, rest): 32 of a row (its address) from a column on, as bf16; only the first `rest` are read."""
+
+
+def _by_item(tier: Tier, item: Value, body: Callable[[Numbers], None]) -> None:
+    """Do something with numbers that are f32, or bf16 already."""
+    f32, u16 = F32.vector(tier.lanes), U16.vector(PANEL)
+
+    def rounded(row: Value, column: Value, rest: Value) -> Value:
+        at = row + 4 * column
+        found: Value = tier.isa.to_bf16(f32[at, f32.below(rest)], f32[at + LINE, f32.below(rest - tier.lanes)])
+        return found
+
+    def same(row: Value, column: Value, rest: Value) -> Value:
+        return u16[row + 2 * column, u16.below(rest)]
+
+    with either(item == 2) as (narrow, wide):
+        with narrow:
+            body(same)
+        with wide:
+            body(rounded)
+
+
+def make_pack_queries(tier: Tier) -> Any:
+    """queries(lines, q, item, row, count, d, flip): rows of d numbers, `row` bytes apart, in whole lines; flip: the bit
+    that turns their sign, or 0.
+    """
+    u16 = U16.vector(PANEL)
+
+    @traced
+    def queries(to: Value, q: Value, item: Value, row: Value, count: Value, d: Value, flip: Value) -> None:
+        lines, sign = pieces(d, PANEL), u16(flip.to(U16))
+
+        def copy(numbers: Numbers) -> None:
+            for i in over(count):
+                for line in over(lines):
+                    found = numbers(q + i * row, line * PANEL, d - line * PANEL)
+                    u16[to + (i * lines + line) * LINE] = found ^ sign
+
+        _by_item(tier, item, copy)
+
+    return queries
+
+
+def make_pack_keys(tier: Tier) -> Any:
+    """keys(panels, k, item, row, count, d): the last panel ends with copies of the last key, or anything."""
+    words, half = I32.vector(tier.lanes), tier.lanes
+
+    @traced
+    def keys(panels: Value, k: Value, item: Value, row: Value, count: Value, d: Value) -> None:
+        lines, last = pieces(d, PANEL), count - 1
+
+        def copy(numbers: Numbers) -> None:
+            for i in over(0, count, half):
+                rows = [k + row * smaller(i + j, last) for j in range(half)]
+                start = panels + i * (lines * LINE) - (i & half) * ((lines - 1) * LINE)
+                for line in over(lines):
+                    pairs = [numbers(each, line * PANEL, d - line * PANEL).bits(I32) for each in rows]
+                    for j, found in enumerate(transpose_square(pairs, 4)):
+                        words[start + (line * (2 * TILE) + j * LINE)] = found
+
+        _by_item(tier, item, copy)
+
+    return keys
+
+
+def make_pack_values(tier: Tier) -> Any:
+    """values(panels, v, item, row, count, lines, e): panels of columns, of so many lines of keys."""
+    u16 = U16.vector(PANEL)
+    tiles = [[tile * 16 + n // 2 + PANEL * (n % 2) for n in range(PANEL)] for tile in range(2)]
+
+    @traced
+    def values(panels: Value, v: Value, item: Value, row: Value, count: Value, lines: Value, e: Value) -> None:
+        def copy(numbers: Numbers) -> None:
+            for column in over(0, e, PANEL):
+                panel = panels + column * (lines * LINE)
+                for line in over(lines):
+                    for pair in over(PANEL // 2):
+                        key, to = line * PANEL + 2 * pair, panel + (line * (2 * TILE) + pair * LINE)
+                        one, other = (
+                            numbers(v + row * each, column, choose(each < count, e - column, 0))
+                            for each in (key, key + 1)
+                        )
+                        for n, order in enumerate(tiles):
+                            u16[to + n * TILE] = shuffle(one, order, other)
+
+        _by_item(tier, item, copy)
+
+    return values
