@@ -153,6 +153,8 @@ def window_args(
 
 def _block(tier: Tier, name: str, params: dict[str, Any], channels: int, walked: bool) -> int:
     """Channels that are computed for a tile before the next tile."""
+    if name == "pool_bf16":
+        return 2 * POOL_BLOCK
     if name in ("pool", "pool_any"):
         most = POOL_BLOCK
     else:

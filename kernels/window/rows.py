@@ -1,4 +1,4 @@
-"""Rows of the table for depthwise convolution, pools and means, of f32 and of bytes. All tensors are channels last."""
+"""Rows of the table for depthwise convolution, pools and means, of f32, bf16 and bytes. All tensors are channels last."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
 POOL = _windows(_F32, k_w=_FIXED) + _COUNTED + ending(**_ENDING)
 POOL_ANY = _windows(_F32) + _COUNTED + ending(**_ENDING)
-"""f32 kernels. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
+POOL_BF16 = _windows(_maps("2", "2", "max(2 * lanes - c, 0)"), block="> 0")
+"""Kernels of reals. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
 
 ZERO_X = Record(zero_x="the zero point of x")
 PACKED = Record(packed=reads("what pack_depthwise_int8 makes", f"packed_vectors * (2 + terms) * {PARTS} * vector"))
@@ -137,6 +138,11 @@ def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["vectors"] == 1 or not params["repeated"]
 
 
+def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """bf16 is what tiles multiply."""
+    return tier.tiles
+
+
 def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
     """The most common windows."""
     common = {(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (5, 1)} | ({(3, 3)} if params["op"] == "max" else set())
@@ -162,6 +168,7 @@ ROWS = (
     Row("pool", "window.pool", "make_pool", POOL,
         {"op": ("max", "average"), "size": (1, 2, 3, 5), "stride": (1, 2, 3)}, _has_pool),
     Row("pool_any", "window.pool_any", "make_pool_any", POOL_ANY, {"op": ("max", "average", "lp1", "lp2")}),
+    Row("pool_bf16", "window.pool_bf16", "make_pool", POOL_BF16, exists=_has_tiles),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,

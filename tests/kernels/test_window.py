@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.kernels.amx.pack_real import rounded
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
@@ -185,6 +186,27 @@ def test_max_passes_over_nan_wherever_it_is(tier: Any, size: int, stride: int, d
     want = layer.expected()
     layer.x = np.where(hidden, np.nan, layer.x).astype(np.float32)
     np.testing.assert_array_equal(layer.compute(tier, Ending(tier, "plain", (1, out * out, 17)).slots), want)
+
+
+@each_tier
+@pytest.mark.parametrize("window", [*POOLS, "8x8/1x1"])
+@drawn(15)
+def test_maxima_of_bf16(tier: Any, window: str, pick: Random) -> None:
+    """Those of f32, rounded: NaN is passed over here too, whatever its sign."""
+    case = random_case(pick, 2 * tier.lanes, *parsed(window), ceil=True)
+    layer, g = Layer(case, "max"), case.window
+    x = rounded(layer.x)
+    for bits in (0x7F80, 0xFF80, 0x7F81, 0x7FC0, 0xFF81, 0xFFFF, 1, 0x8001):
+        x[np.random.default_rng(bits).random(x.shape) < pick.choice((0.1, 0.5))] = bits
+    layer.x = (x.astype(np.uint32) << 16).view(np.float32)
+    want = rounded(layer.compute(tier, Ending(tier, "plain", (g.images, int(np.prod(g.out)), g.channels)).slots))
+    for threads in (1, 3):
+        y = np.full((*want.shape[:-1], g.channels + case.gap), 7, np.uint16)
+        memory = {"x": pixels(x, case.gap, 0x7F7F), "y": y, "ldx": y.shape[-1], "ldy": y.shape[-1]}
+        record = row("pool_bf16").args.filled(**window_args(tier, "pool_bf16", {}, g, threads), **memory)
+        written = run(row("pool_bf16"), {}, record, tier, threads, offset=2)[1]
+        np.testing.assert_array_equal(written[..., : g.channels], want)
+        assert (written[..., g.channels :] == 7).all()
 
 
 def test_average_like_onnxruntime() -> None:

@@ -1,53 +1,62 @@
-"""Which values a program keeps in bfloat16: those that only layers on tiles make, and only these read."""
+"""Which values a program keeps in bfloat16: what tiles multiply, on all ways from the layer that makes it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from ...freedoms import free
 from ...ir import Graph, Node, TensorType, Value, read_by
 from ...ir.types import BFLOAT16
-from ..layer import chain_of, extra_values
+from ..layer import F32
 from .depth_first import blocks, shared_by_threads
-from .epilogue import ending
-from .registry import Emit
+from .registry import Emit, Narrow
 
 
 def narrow(e: Emit, graph: Graph) -> bool:
     """Give such values of a graph their type; whether there are any. Views of it are to be found anew then.
 
-    Bands (depth_first) keep rows of f32.
+    They are the most of which each is made in bfloat16, and read so by all. Bands (depth_first) keep rows of f32.
     """
     if not free("narrow"):
         return False
     banded = [] if shared_by_threads(e) else list(blocks(graph, e.views, e.match))
     within = {node for block in banded for node in block.nodes()}
-    layers = {node for node in graph.nodes if node not in within and _takes(e, node)}
+    able = {node: Narrow() if node in within else _able(e, node) for node in graph.nodes}
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in {v for v in read_by(node) if v is not None}:
             readers.setdefault(value, []).append(node)
     kept = {*graph.outputs, *graph.inputs}
-    found = [node.out for node in layers if node.out not in kept]
-    found = [v for v in found if v in readers and all(n in layers and _reads(n, v) for n in readers[v])]
+    found = {v for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v) and v not in kept}
+    found &= readers.keys()
+    makers = graph.producers()
+
+    def stays(value: Value) -> bool:
+        maker = makers[value]
+        like = [maker, *(node for node in readers[value] if able[node].alike)]
+        alike = (v for node in like if able[node].alike for v in _moved(node))
+        return all(_reads(node, able[node], value) for node in readers[value]) and found.issuperset(alike)
+
+    while lost := {value for value in found if not stays(value)}:
+        found -= lost
     for value in found:
         value.type = TensorType(BFLOAT16, value.type.shape)
     return bool(found)
 
 
-def _takes(e: Emit, node: Node) -> bool:
-    found = e.match(node)
-    return found is not None and found[0].narrow(e, node, found[1])
+def _able(e: Emit, node: Node) -> Narrow:
+    matched = e.match(node)
+    return Narrow() if matched is None else matched[0].narrow(e, node, matched[1])
 
 
-def _reads(node: Node, value: Value) -> bool:
-    """Whether a layer takes the value in bf16: as what it multiplies, or as what it adds first."""
-    places: Sequence[int] = [i for i, v in enumerate(node.inputs) if v is value]
-    if places == [0]:
-        return True
-    (chain, kinds), extras = chain_of(node), extra_values(node)
-    found = ending(chain, len(kinds))
-    at = found.addend if found is not None else None
-    if len(places) > 1 or not isinstance(at, int) or extras[at - 1] is not value:
-        return False
-    return kinds[at - 1] == "full" and found is not None and found.form == "clip"
+def _is_real(value: Value) -> bool:
+    return value.type.dtype == F32 and value.type.quant is None
+
+
+def _moved(node: Node) -> set[Value]:
+    """The operands and results of a node that are all of one type."""
+    return {v for v in (*(node.inputs if node.op == "concat" else node.inputs[:1]), *node.outputs) if v is not None}
+
+
+def _reads(node: Node, able: Narrow, value: Value) -> bool:
+    """Whether a node takes the value in bfloat16, wherever it is an operand."""
+    places = {i for i, v in enumerate(node.inputs) if v is value}
+    return bool(places) and places <= able.reads
