@@ -41,11 +41,14 @@ def _epilogue(args: Value, record: Record) -> Any:
     return slots(args, EPILOGUE, len(record) - len(EPILOGUE))
 
 
-def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], vectors: int = 1) -> None:
+def finish(
+    record: Record, place: Place, out: Outputs, values: Sequence[Value], vectors: int = 1, number: Type = F32
+) -> None:
     """The epilogue of some outputs; values[t * vectors + i] is vector i of output t. A chain is walked later: see
     `walk_row`.
 
     Channels at and behind place.end are not stored. Integers have no epilogue, but bytes are held within bounds.
+    number: what reals are stored as.
     """
     f32, tile = values[0].type, len(values) // vectors
     count = I64(tile) if out.count is None else out.count
@@ -55,7 +58,7 @@ def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], 
     # Read here and now: what waited in registers would be in the way of sums.
     e = _epilogue(opaque(place.args), record)
     apart = 1 if out.apart is None else out.apart
-    ldy = 4 * (slots(place.args, record).ldy * apart)
+    ldy = number.size * (slots(place.args, record).ldy * apart)
     channels = place.end - place.channel
 
     def addend(k: int) -> Value:
@@ -68,9 +71,9 @@ def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], 
     def store(masks: Sequence[Value | None]) -> None:
         for t in range(tile):
             with when(None if out.count is None else I64(t) < count):
-                y = F32.at(out.y + ldy * t)
+                y = number.at(out.y + ldy * t)
                 for i, mask in enumerate(masks):
-                    f32[y + i * f32.lanes, mask] = results[t * vectors + i]
+                    number.like(f32)[y + i * f32.lanes, mask] = results[t * vectors + i].to(number)
 
     masked(f32, channels, vectors, store)
 

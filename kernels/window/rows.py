@@ -9,7 +9,7 @@ from ..core.record import Record, Slot, number, reads, works, writes
 from ..core.table import Row
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.lanes import PARTS
-from ..isa.tiers import Tier
+from ..isa.tiers import BF16, Tier
 from ..pointwise.rows import ending
 
 
@@ -77,7 +77,9 @@ _ENDING: dict[str, Any] = {
 }
 _FIXED = "== size and stride * dilation_x % stride_x == 0"
 """Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
-DEPTHWISE = _windows(_F32, "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
+DEPTHWISE = (
+    _windows(_maps(*["(2 if narrow else 4)"] * 2, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
+)
 DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=5)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
 POOL = _windows(_F32, k_w=_FIXED) + _COUNTED + ending(**_ENDING)
@@ -124,11 +126,16 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
 
+def rounds(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The flags of rounding to bf16."""
+    return BF16 if params["narrow"] else ()
+
+
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Wide tiles are for the most common window; sums of two vectors want many registers. Windows of one column have no
-    other tap that outputs could be apart by.
+    other tap that outputs could be apart by. bf16 is what tiles multiply.
     """
-    if params["size"] == 1 and params["stride"] > 1:
+    if params["size"] == 1 and params["stride"] > 1 or params["narrow"] and not tier.tiles:
         return False
     return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers >= 32)
 
@@ -162,7 +169,8 @@ def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
-        {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2)}, _has_depthwise, product=True),
+        {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2), "narrow": (False, True)},
+        _has_depthwise, product=True, needs=rounds),
     Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
         {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
     Row("pool", "window.pool", "make_pool", POOL,

@@ -77,6 +77,7 @@ UNREACHED = {
     "lowering custom.custom(custom)": "model/test_custom_ops.py",  # operators that users register
     "kernel amx_conv": "kernels/test_amx.py",
     "kernel amx_real": "kernels/test_amx_real.py",
+    "kernel pool_bf16": "kernels/test_window.py",
     "lowering exact.exact(erf)": "extras/test_doubles.py",
     "rule branches.parallel_convolutions": "passes/test_branches.py",
     "rule disguises.swiglu": "extras/test_doubles.py",

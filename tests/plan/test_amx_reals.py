@@ -151,7 +151,9 @@ def test_what_is_moved_and_pooled_in_bfloat16(threads: int) -> None:
     parts = [net("Conv", y, net.weight(30, 34, 1, 1), net.weight(30)) for y in (x, pooled)]
     x = shuffled(net, net("Concat", *parts, axis=1), 60, 7)
     halves = [net("Slice", x, *(net.const(np.int64([n])) for n in (at, at + 30, 1))) for at in (0, 30)]
-    x = net("Concat", halves[1], net("Conv", halves[0], net.weight(40, 30, 3, 3), net.weight(40), pads=[1, 1, 1, 1]), axis=1)
+    x = net(
+        "Concat", halves[1], net("Conv", halves[0], net.weight(40, 30, 3, 3), net.weight(40), pads=[1, 1, 1, 1]), axis=1
+    )
     net.output(net("Conv", x, net.weight(5, 70, 1, 1)))
     feeds = {"x": net.rng.normal(size=(1, 16, 13, 13)).astype(np.float32)}
     plan, found = results(net, "bfloat16", AMX, threads, feeds)
@@ -177,3 +179,27 @@ def test_what_another_reads_stays_wide() -> None:
     plan, _ = results(net, "bfloat16", AMX, 1, feeds)
     kept = [v.type.dims for node in plan.graph.nodes for v in node.outputs if v.type.dtype == BFLOAT16]
     assert kept == [(1, 8, 8, 32)]
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("worth", [1, 1 << 30])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_inverted_residuals_in_bfloat16(worth: int, threads: int) -> None:
+    """Depthwise layers between others, in bands or not."""
+    net = Net()
+    x = net("Conv", net.input("x", (1, 16, 14, 14)), net.weight(24, 16, 1, 1), net.weight(24))
+    for stride in (1, 2, 1):
+        y = net("Clip", net("Conv", x, net.weight(72, 24, 1, 1), net.weight(72)), net.const(np.float32(0)), "")
+        y = net("Conv", y, net.weight(72, 1, 3, 3), net.weight(72), pads=[1] * 4, strides=[stride] * 2, group=72)
+        y = net("Conv", net("Relu", y), net.weight(24, 72, 1, 1), net.weight(24))
+        x = net("Add", x, y) if stride == 1 else y
+    net.output(net("Conv", x, net.weight(9, 24, 1, 1)))
+    feeds = {"x": net.rng.normal(size=(1, 16, 14, 14)).astype(np.float32)}
+    with thresholds(bands_worth=worth, bands_budget=1 << 13):
+        plan, found = results(net, "bfloat16", AMX, threads, feeds)
+        _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
+    assert all(dict(kernel.params)["narrow"] for kernel in plan.kernels() if kernel.name == "depthwise")
+    bands = sum(step.node.op == "conv" for step in plan.program.steps) > 11
+    assert bands == (worth == 1 and threads == 1)

@@ -6,20 +6,17 @@ from ...freedoms import free
 from ...ir import Graph, Node, TensorType, Value, read_by
 from ...ir.types import BFLOAT16
 from ..layer import F32
-from .depth_first import blocks, shared_by_threads
 from .registry import Emit, Narrow
 
 
 def narrow(e: Emit, graph: Graph) -> bool:
     """Give such values of a graph their type; whether there are any. Views of it are to be found anew then.
 
-    They are the most of which each is made in bfloat16, and read so by all. Bands (depth_first) keep rows of f32.
+    They are the most of which each is made in bfloat16, and read so by all.
     """
     if not free("narrow"):
         return False
-    banded = [] if shared_by_threads(e) else list(blocks(graph, e.views, e.match))
-    within = {node for block in banded for node in block.nodes()}
-    able = {node: Narrow() if node in within else _able(e, node) for node in graph.nodes}
+    able = {node: _able(e, node) for node in graph.nodes}
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in {v for v in read_by(node) if v is not None}:

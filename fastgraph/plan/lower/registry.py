@@ -121,4 +121,18 @@ class Matches:
         return found[0].abilities if found else Abilities(strided_in=True, strided_out=True)
 
 
-__all__ = ["F32", "Arg", "Emit", "Lowering", "Matches", "Narrow", "Slot", "is_f32", "last", "lowers", "matched", "moved", "row_count"]
+__all__ = [
+    "F32",
+    "Arg",
+    "Emit",
+    "Lowering",
+    "Matches",
+    "Narrow",
+    "Slot",
+    "is_f32",
+    "last",
+    "lowers",
+    "matched",
+    "moved",
+    "row_count",
+]
