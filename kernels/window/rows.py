@@ -1,4 +1,4 @@
-"""Rows of the table for depthwise convolution, pools and means, of f32, bf16 and bytes. All tensors are channels last."""
+"""Rows of the table for depthwise convolution, pools and means, of f32, bf16 and bytes. Tensors are channels last."""
 
 from __future__ import annotations
 
@@ -77,9 +77,8 @@ _ENDING: dict[str, Any] = {
 }
 _FIXED = "== size and stride * dilation_x % stride_x == 0"
 """Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
-DEPTHWISE = (
-    _windows(_maps(*["(2 if narrow else 4)"] * 2, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
-)
+_ITEM = "(2 if narrow else 4)"
+DEPTHWISE = _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
 DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=5)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
 POOL = _windows(_F32, k_w=_FIXED) + _COUNTED + ending(**_ENDING)
