@@ -11,7 +11,6 @@ from ....kernels.isa.tiers import BF16, has
 from ...choose import Candidate, choose
 from ...layer import Integers, Layer, Reals, chain_of, chained_layer, extra_values, integer_layer, real_layer
 from ..emit import Rows
-from ..epilogue import ending
 from ..registry import Emit, Narrow, last, lowers, moved
 
 
@@ -20,6 +19,7 @@ def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
     ones pass it on, where they end without operands."""
     if e.precision != "bfloat16" or not _in_tiles(e):
         return Narrow()
+    from ..epilogue import ending
     from .layer_f32 import CANDIDATES
 
     layer = layer._replace(ldx=last(node.x), ldy=last(node.out))
