@@ -83,8 +83,9 @@ class Window(NamedTuple):
 
 
 @lru_cache(1024)
-def depthwise_tiles(tier: Tier, g: Window) -> dict[str, Any] | None:
-    """The parameters of the kernel that computes outputs of a row in tiles; None where it can't."""
+def depthwise_tiles(tier: Tier, g: Window, narrow: bool = False) -> dict[str, Any] | None:
+    """The parameters of the kernel that computes outputs of a row in tiles; None where it can't. narrow: x and y are
+    bf16."""
     _, k_h, size = g.kernel
     fixed = row("depthwise").params
     found = _spacing(g, fixed["stride"]) if g.flat and size in fixed["size"] else None
@@ -93,7 +94,7 @@ def depthwise_tiles(tier: Tier, g: Window) -> dict[str, Any] | None:
     stride, apart = found
     vectors = 2 if _pairs(tier, g) and tier.registers >= 32 else 1
     tile = _tile(-(-g.out[2] // apart), size, vectors) if size == 3 else TILES[0]
-    return {"size": size, "stride": stride, "tile": tile, "vectors": vectors}
+    return {"size": size, "stride": stride, "tile": tile, "vectors": vectors, "narrow": narrow}
 
 
 def depthwise_any(tier: Tier, g: Window, multiplier: int = 1) -> dict[str, Any]:
@@ -153,6 +154,8 @@ def window_args(
 
 def _block(tier: Tier, name: str, params: dict[str, Any], channels: int, walked: bool) -> int:
     """Channels that are computed for a tile before the next tile."""
+    if name == "pool_bf16":
+        return 2 * POOL_BLOCK
     if name in ("pool", "pool_any"):
         most = POOL_BLOCK
     else:

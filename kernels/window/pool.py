@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.record import Record
 from ..isa.tiers import Tier
-from ..lang import F32, U8, Type, Value, choose, fma, intrinsic, larger, over, register, registers, when
+from ..lang import F32, I16, U8, Type, Value, choose, fma, intrinsic, larger, over, register, registers, when
 from .rows import POOL
 from .tiles import Shape, Tile, tiles
 from .window import Place, Range, corner, existing, low_bits, nest, spread, steps
@@ -38,7 +38,7 @@ def pooled(tier: Tier, record: Record, kind: Type, op: str, size: int, stride: i
                 line = where.x + r.w * r.ldx * (r.h * r.dilation_z * z + r.dilation_y * p)
                 for j, pixel in enumerate(spread(line, r.ldx * r.dilation_x, span)):
                     with existing(where.columns, j):
-                        totals[j] = joined(op, totals[j], kind[pixel])
+                        totals[j] = joined(op, totals[j], loaded(kind, pixel))
         results = []
         wide = columns_in(r, where) if where.high is not None and where.columns is not None else None
         for t in range(tile):
@@ -83,9 +83,31 @@ def columns_counted(r: Any, left: Value) -> Value:
     return found.value
 
 
+BELOW = 0x7F
+"""How many bf16 of either sign are NaN."""
+LEAST = -0x7F80 - 1 + BELOW
+"""What `ordered` makes of -inf in bf16."""
+
+
+def ordered(bits: Value) -> Value:
+    """int16 in the order of the bf16 that have these bits, with NaN of either sign below all numbers."""
+    return (bits ^ (bits >> 15 & 0x7FFF)) + BELOW
+
+
+def restored(x: Value) -> Value:
+    """The bits from which `ordered` made x."""
+    bits = x - BELOW
+    return bits ^ (bits >> 15 & 0x7FFF)
+
+
+def loaded(kind: Type, pixel: Value) -> Value:
+    """What is pooled of the elements at a pixel: I16 are the bits of bf16."""
+    return ordered(kind[pixel]) if kind.number is I16 else kind[pixel]
+
+
 def start(kind: Type, op: str) -> Value:
     """The initial value of a pool: the identity of its operation."""
-    return kind(float("-inf") if op == "max" and kind.number.real else 0)
+    return kind(LEAST if kind.number is I16 else float("-inf") if op == "max" and kind.number.real else 0)
 
 
 def joined(op: str, total: Value, x: Value) -> Value:
@@ -109,4 +131,6 @@ def finished(op: str, total: Value, count: Any) -> Value:
     """The result of a pool; `count` (int64) elements count in an average."""
     if op == "average":
         return total / count.to(F32)
+    if total.type.number is I16:
+        return restored(total)
     return intrinsic("sqrt", total) if op == "lp2" else total

@@ -25,7 +25,7 @@ from ..lang import (
     smaller,
     whole,
 )
-from .pool import columns_counted, finished, joined, merged, rows_counted, start
+from .pool import columns_counted, finished, joined, loaded, merged, rows_counted, start
 from .results import finish_rows, outputs_at, walk_row
 from .rows import POOL_ANY
 from .window import Place, Range, brought, nest, slots, spread, taps_inside, vectors_of, window_rows
@@ -140,7 +140,7 @@ def _pool_some(group: Group, first: Value, count: int) -> None:
     totals = registers([start(kind, group.op)] * count)
     for row, _ in window_rows(r, kind.number.at(x), group.planes, group.rows):
         for j, pixel in enumerate(spread(row, r.ldx, count)):
-            totals[j] = joined(group.op, totals[j], kind[pixel])
+            totals[j] = joined(group.op, totals[j], loaded(kind, pixel))
     for j, total in enumerate(totals.values()):
         kind[group.kept(first) + j * kind.lanes] = total
 

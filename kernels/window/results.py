@@ -41,11 +41,14 @@ def _epilogue(args: Value, record: Record) -> Any:
     return slots(args, EPILOGUE, len(record) - len(EPILOGUE))
 
 
-def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], vectors: int = 1) -> None:
+def finish(
+    record: Record, place: Place, out: Outputs, values: Sequence[Value], vectors: int = 1, number: Type = F32
+) -> None:
     """The epilogue of some outputs; values[t * vectors + i] is vector i of output t. A chain is walked later: see
     `walk_row`.
 
-    Channels at and behind place.end are not stored. Bytes have no epilogue, but are held within bounds.
+    Channels at and behind place.end are not stored. Integers have no epilogue, but bytes are held within bounds.
+    number: what reals are stored as.
     """
     f32, tile = values[0].type, len(values) // vectors
     count = I64(tile) if out.count is None else out.count
@@ -55,7 +58,7 @@ def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], 
     # Read here and now: what waited in registers would be in the way of sums.
     e = _epilogue(opaque(place.args), record)
     apart = 1 if out.apart is None else out.apart
-    ldy = 4 * (slots(place.args, record).ldy * apart)
+    ldy = number.size * (slots(place.args, record).ldy * apart)
     channels = place.end - place.channel
 
     def addend(k: int) -> Value:
@@ -68,9 +71,9 @@ def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], 
     def store(masks: Sequence[Value | None]) -> None:
         for t in range(tile):
             with when(None if out.count is None else I64(t) < count):
-                y = F32.at(out.y + ldy * t)
+                y = number.at(out.y + ldy * t)
                 for i, mask in enumerate(masks):
-                    f32[y + i * f32.lanes, mask] = results[t * vectors + i]
+                    number.like(f32)[y + i * f32.lanes, mask] = results[t * vectors + i].to(number)
 
     masked(f32, channels, vectors, store)
 
@@ -78,7 +81,7 @@ def finish(record: Record, place: Place, out: Outputs, values: Sequence[Value], 
 def finish_rows(record: Record, place: Place, out: Outputs, f32: Type, rows: Value) -> None:
     """As `finish`, of a vector of each output at the address `rows`, one after the other; out.count is not None."""
     if not f32.number.real:
-        _finish_bytes(record, place, out, f32, rows)
+        _finish_integers(record, place, out, f32, rows)
         return
     e = _epilogue(place.args, record)
     ldy = 4 * slots(place.args, record).ldy
@@ -98,8 +101,11 @@ def finish_rows(record: Record, place: Place, out: Outputs, f32: Type, rows: Val
     masked(f32, columns, 1, store)
 
 
-def _finish_bytes(record: Record, place: Place, out: Outputs, kind: Type, rows: Value) -> None:
+def _finish_integers(record: Record, place: Place, out: Outputs, kind: Type, rows: Value) -> None:
     r = slots(place.args, record)
+    if kind.number is not U8:
+        _store_rows(r, place, out, kind.at(rows), lambda x: x)
+        return
     low, high = (kind(bound.to(U8)) for bound in (r.low, r.high))
     _store_rows(r, place, out, kind.at(rows), lambda x: intrinsic("umin", intrinsic("umax", x, low), high))
 

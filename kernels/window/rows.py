@@ -1,4 +1,4 @@
-"""Rows of the table for depthwise convolution, pools and means, of f32 and of bytes. All tensors are channels last."""
+"""Rows of the table for depthwise convolution, pools and means, of f32, bf16 and bytes. Tensors are channels last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..core.record import Record, Slot, number, reads, works, writes
 from ..core.table import Row
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.lanes import PARTS
-from ..isa.tiers import Tier
+from ..isa.tiers import BF16, Tier
 from ..pointwise.rows import ending
 
 
@@ -77,12 +77,14 @@ _ENDING: dict[str, Any] = {
 }
 _FIXED = "== size and stride * dilation_x % stride_x == 0"
 """Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
-DEPTHWISE = _windows(_F32, "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
+_ITEM = "(2 if narrow else 4)"
+DEPTHWISE = _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
 DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=5)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
 POOL = _windows(_F32, k_w=_FIXED) + _COUNTED + ending(**_ENDING)
 POOL_ANY = _windows(_F32) + _COUNTED + ending(**_ENDING)
-"""f32 kernels. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
+POOL_BF16 = _windows(_maps("2", "2", "max(2 * lanes - c, 0)"), block="> 0")
+"""Kernels of reals. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
 
 ZERO_X = Record(zero_x="the zero point of x")
 PACKED = Record(packed=reads("what pack_depthwise_int8 makes", f"packed_vectors * (2 + terms) * {PARTS} * vector"))
@@ -123,11 +125,16 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
 
+def rounds(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The flags of rounding to bf16."""
+    return BF16 if params["narrow"] else ()
+
+
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Wide tiles are for the most common window; sums of two vectors want many registers. Windows of one column have no
-    other tap that outputs could be apart by.
+    other tap that outputs could be apart by. bf16 is what tiles multiply.
     """
-    if params["size"] == 1 and params["stride"] > 1:
+    if params["size"] == 1 and params["stride"] > 1 or params["narrow"] and not tier.tiles:
         return False
     return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers >= 32)
 
@@ -135,6 +142,11 @@ def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
 def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Channels that are repeated come one vector at a time."""
     return params["vectors"] == 1 or not params["repeated"]
+
+
+def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """bf16 is what tiles multiply."""
+    return tier.tiles
 
 
 def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -156,12 +168,14 @@ def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
-        {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2)}, _has_depthwise, product=True),
+        {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2), "narrow": (False, True)},
+        _has_depthwise, product=True, needs=rounds),
     Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
         {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
     Row("pool", "window.pool", "make_pool", POOL,
         {"op": ("max", "average"), "size": (1, 2, 3, 5), "stride": (1, 2, 3)}, _has_pool),
     Row("pool_any", "window.pool_any", "make_pool_any", POOL_ANY, {"op": ("max", "average", "lp1", "lp2")}),
+    Row("pool_bf16", "window.pool_bf16", "make_pool", POOL_BF16, exists=_has_tiles),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,

@@ -114,6 +114,6 @@ def tiles(
         r = slots(where.place.args, record)
         sums = sums_of(r, where)
         out = outputs_at(r, where.place, where.column, count, where.apart, item)
-        finish(record, where.place, out, sums, vectors)
+        finish(record, where.place, out, sums, vectors, kind.number)
 
     return row_of_outputs

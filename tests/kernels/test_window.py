@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.kernels.amx.pack_real import rounded
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
 from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, plan_pool, window_args
 from tests.kernels.harness import drawn, each_tier, run
+from tests.kernels.test_amx_real import needs_bf16
 from tests.kernels.walking import SHORT, Ending
 from tests.kernels.windows import Case, counted, padded_taps, pixels, random_case
 from tests.nets import Net, by_onnxruntime
@@ -185,6 +187,53 @@ def test_max_passes_over_nan_wherever_it_is(tier: Any, size: int, stride: int, d
     want = layer.expected()
     layer.x = np.where(hidden, np.nan, layer.x).astype(np.float32)
     np.testing.assert_array_equal(layer.compute(tier, Ending(tier, "plain", (1, out * out, 17)).slots), want)
+
+
+@needs_bf16
+@pytest.mark.parametrize("window", [*SQUARES, *OTHERS])
+@drawn(10)
+def test_depthwise_of_bf16(window: str, pick: Random) -> None:
+    """The result of f32, rounded."""
+    tier = tiers.BY_NAME["avx512"]
+    case = random_case(pick, tier.lanes, *parsed(window))
+    layer, g = Layer(case, "depthwise"), case.window
+    params = depthwise_tiles(tier, g, narrow=True)
+    if params is None:
+        return
+    x = rounded(layer.x)
+    layer.x = (x.astype(np.uint32) << 16).view(np.float32)
+    shape = g.images, int(np.prod(g.out)), g.channels
+    slots = Ending(tier, pick.choice(("plain", "swish")), shape, (*FORMS, *LONG_FORMS)).slots
+    want = rounded(layer.compute(tier, slots))
+    for threads in (1, 3):
+        y = np.full((*want.shape[:-1], g.channels + case.gap), 7, np.uint16)
+        memory = {"x": pixels(x, case.gap, 0x7FC0), "y": y, "ldx": y.shape[-1], "ldy": y.shape[-1]}
+        memory |= {"weights": layer.weights, "bias": layer.bias}
+        record = row("depthwise").args.filled(**window_args(tier, "depthwise", params, g, threads), **memory, **slots)
+        written = run(row("depthwise"), params, record, tier, threads, offset=2)[1]
+        np.testing.assert_array_equal(written[..., : g.channels], want)
+        assert (written[..., g.channels :] == 7).all()
+
+
+@each_tier
+@pytest.mark.parametrize("window", [*POOLS, "8x8/1x1"])
+@drawn(15)
+def test_maxima_of_bf16(tier: Any, window: str, pick: Random) -> None:
+    """Those of f32, rounded: NaN is passed over here too, whatever its sign."""
+    case = random_case(pick, 2 * tier.lanes, *parsed(window), ceil=True)
+    layer, g = Layer(case, "max"), case.window
+    x = rounded(layer.x)
+    for bits in (0x7F80, 0xFF80, 0x7F81, 0x7FC0, 0xFF81, 0xFFFF, 1, 0x8001):
+        x[np.random.default_rng(bits).random(x.shape) < pick.choice((0.1, 0.5))] = bits
+    layer.x = (x.astype(np.uint32) << 16).view(np.float32)
+    want = rounded(layer.compute(tier, Ending(tier, "plain", (g.images, int(np.prod(g.out)), g.channels)).slots))
+    for threads in (1, 3):
+        y = np.full((*want.shape[:-1], g.channels + case.gap), 7, np.uint16)
+        memory = {"x": pixels(x, case.gap, 0x7F7F), "y": y, "ldx": y.shape[-1], "ldy": y.shape[-1]}
+        record = row("pool_bf16").args.filled(**window_args(tier, "pool_bf16", {}, g, threads), **memory)
+        written = run(row("pool_bf16"), {}, record, tier, threads, offset=2)[1]
+        np.testing.assert_array_equal(written[..., : g.channels], want)
+        assert (written[..., g.channels :] == 7).all()
 
 
 def test_average_like_onnxruntime() -> None:

@@ -167,10 +167,13 @@ def _coded(net: Net) -> None:
 
 
 def _on_tiles(precision: str) -> Graph:
-    """Layers of f32, one of them a convolution with padding, as large as tiles of bf16 want them."""
+    """Layers of f32, one of them a convolution with padding, as large as tiles of bf16 want them; a pool and a
+    depthwise layer between them."""
     net = Net()
     y = net("Relu", net("Conv", net.input("x", (1, 24, 9, 9)), net.weight(64, 24, 3, 3), pads=[1, 1, 1, 1]))
+    y = net("MaxPool", y, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
     y = net("Sigmoid", net("Conv", y, net.weight(96, 64, 1, 1), net.weight(96)))
+    y = net("Conv", y, net.weight(96, 1, 3, 3), pads=[1, 1, 1, 1], group=96)
     net.output(net("Conv", y, net.weight(70, 96, 1, 1)))
     graph = graph_of(net.bytes())
     graph.precision = precision

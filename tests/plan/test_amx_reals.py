@@ -175,3 +175,75 @@ def test_few_queries_are_not_for_tiles() -> None:
         plan, _ = results(net, "bfloat16", AMX, 1, feeds)
     names = {kernel.name for kernel in plan.kernels()}
     assert "attention" in names and "attention_tiles" not in names
+
+
+def shuffled(net: Net, x: str, channels: int, size: int) -> str:
+    """The channels of two groups in turn."""
+    y = net("Reshape", x, net.const(np.int64([1, 2, channels // 2, size, size])))
+    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3, 4]), net.const(np.int64([1, channels, size, size])))
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_moved_and_pooled_in_bfloat16(threads: int) -> None:
+    """Between layers: a pool, parts that are joined, a shuffle of channels, halves of them. The same bits as of f32."""
+    net = Net()
+    x = net("Relu", net("Conv", net.input("x", (1, 16, 13, 13)), net.weight(34, 16, 1, 1), net.weight(34)))
+    x = net("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    pooled = net("MaxPool", x, kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1])
+    parts = [net("Conv", y, net.weight(30, 34, 1, 1), net.weight(30)) for y in (x, pooled)]
+    x = shuffled(net, net("Concat", *parts, axis=1), 60, 7)
+    halves = [net("Slice", x, *(net.const(np.int64([n])) for n in (at, at + 30, 1))) for at in (0, 30)]
+    x = net(
+        "Concat", halves[1], net("Conv", halves[0], net.weight(40, 30, 3, 3), net.weight(40), pads=[1, 1, 1, 1]), axis=1
+    )
+    net.output(net("Conv", x, net.weight(5, 70, 1, 1)))
+    feeds = {"x": net.rng.normal(size=(1, 16, 13, 13)).astype(np.float32)}
+    plan, found = results(net, "bfloat16", AMX, threads, feeds)
+    with without("narrow"):
+        _, expected = results(net, "bfloat16", AMX, threads, feeds)
+    np.testing.assert_array_equal(found, expected)
+    wide = {v.type.size for node in plan.graph.nodes for v in node.outputs if v.type.dtype == np.float32}
+    assert wide == {16 * 13 * 13, 5 * 7 * 7}
+    assert [kernel.name for kernel in plan.kernels()].count("pool_bf16") == 1
+
+
+@needs_amx
+@needs_bf16
+def test_what_another_reads_stays_wide() -> None:
+    """A value that is also a result, or read by what knows f32 only; and all that is joined with it."""
+    net = Net()
+    given = net.input("x", (1, 16, 8, 8))
+    parts = [net("Conv", given, net.weight(32, 16, 1, 1), net.weight(32)) for _ in range(3)]
+    joined = net("Concat", *parts[:2], axis=1)
+    net.output(net("Conv", net("MaxPool", joined, kernel_shape=[2, 2]), net.weight(8, 64, 1, 1)))
+    net.output(net("Softmax", parts[0], axis=1), net("Conv", parts[2], net.weight(8, 32, 1, 1)))
+    feeds = {"x": net.rng.normal(size=(1, 16, 8, 8)).astype(np.float32)}
+    plan, _ = results(net, "bfloat16", AMX, 1, feeds)
+    kept = [v.type.dims for node in plan.graph.nodes for v in node.outputs if v.type.dtype == BFLOAT16]
+    assert kept == [(1, 8, 8, 32)]
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("worth", [1, 1 << 30])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_inverted_residuals_in_bfloat16(worth: int, threads: int) -> None:
+    """Depthwise layers between others, in bands or not."""
+    net = Net()
+    x = net("Conv", net.input("x", (1, 16, 14, 14)), net.weight(24, 16, 1, 1), net.weight(24))
+    for stride in (1, 2, 1):
+        y = net("Clip", net("Conv", x, net.weight(72, 24, 1, 1), net.weight(72)), net.const(np.float32(0)), "")
+        y = net("Conv", y, net.weight(72, 1, 3, 3), net.weight(72), pads=[1] * 4, strides=[stride] * 2, group=72)
+        y = net("Conv", net("Relu", y), net.weight(24, 72, 1, 1), net.weight(24))
+        x = net("Add", x, y) if stride == 1 else y
+    net.output(net("Conv", x, net.weight(9, 24, 1, 1)))
+    feeds = {"x": net.rng.normal(size=(1, 16, 14, 14)).astype(np.float32)}
+    with thresholds(bands_worth=worth, bands_budget=1 << 13):
+        plan, found = results(net, "bfloat16", AMX, threads, feeds)
+        _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
+    assert all(dict(kernel.params)["narrow"] for kernel in plan.kernels() if kernel.name == "depthwise")
+    bands = sum(step.node.op == "conv" for step in plan.program.steps) > 11
+    assert bands == (worth == 1 and threads == 1)

@@ -132,7 +132,7 @@ def _unshared(e: Emit, node: Node, extra: _Extra, value: Value) -> _Extra:
 
 
 class _Extra(NamedTuple):
-    """Where an operand is read: the address of its first row, f32 from image to image and from row to row."""
+    """Where an operand is read: the address of its first row, elements from image to image and from row to row."""
 
     address: Ref
     per_image: int
@@ -148,5 +148,5 @@ def _extras(e: Emit, node: Node, row: int, images: int | None) -> list[_Extra]:
         stride = e.stride(value)
         per_row = stride if kind == "full" else 0
         per_image = {"full": stride * row_count(node.out) // count, "image": stride}.get(kind, 0)
-        found.append(_Extra(e.address(value, 4 * per_row * row), per_image, per_row))
+        found.append(_Extra(e.address(value, value.type.itemsize * per_row * row), per_image, per_row))
     return found

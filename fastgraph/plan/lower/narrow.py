@@ -1,17 +1,12 @@
-"""Which values a program keeps in bfloat16: those that products on tiles make, and that only these read."""
+"""Which values a program keeps in bfloat16: what tiles multiply, on all ways from the layer that makes it."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 from ...freedoms import free
 from ...ir import Graph, Node, TensorType, Value, read_by
 from ...ir.types import BFLOAT16
-from ..layer import chain_of, extra_values
-from ..storage import MOVES
-from .depth_first import blocks, shared_by_threads
-from .epilogue import ending
-from .registry import Emit
+from ..layer import F32
+from .registry import Emit, Narrow
 
 MULTIPLIED = {"attention": {0, 1, 2}}
 """The inputs that an operator multiplies; of others the first."""
@@ -20,59 +15,48 @@ MULTIPLIED = {"attention": {0, 1, 2}}
 def narrow(e: Emit, graph: Graph) -> bool:
     """Give such values of a graph their type; whether there are any. Views of it are to be found anew then.
 
-    Bands (depth_first) keep rows of f32.
+    They are the most of which each is made in bfloat16, and read so by all.
     """
     if not free("narrow"):
         return False
-    banded = [] if shared_by_threads(e) else list(blocks(graph, e.views, e.match))
-    within = {node for block in banded for node in block.nodes()}
-    layers = {node for node in graph.nodes if node not in within and _takes(e, node)}
+    able = {node: _able(e, node) for node in graph.nodes}
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in {v for v in read_by(node) if v is not None}:
             readers.setdefault(value, []).append(node)
     kept = {*graph.outputs, *graph.inputs}
-    found = False
-    for node in graph.nodes:
-        together = _views(e, node.out, readers) if node in layers else []
-        for value in together if _all_read(together, layers, readers) and not kept.intersection(together) else ():
-            value.type = TensorType(BFLOAT16, value.type.shape)
-            found = True
-    return found
+    found = {v for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v) and v not in kept}
+    found &= readers.keys()
+    makers = graph.producers()
+
+    def stays(value: Value) -> bool:
+        maker = makers[value]
+        like = [maker, *(node for node in readers[value] if able[node].alike)]
+        alike = (v for node in like if able[node].alike for v in _moved(node))
+        return all(_reads(node, able[node], value) for node in readers[value]) and found.issuperset(alike)
+
+    while lost := {value for value in found if not stays(value)}:
+        found -= lost
+    for value in found:
+        value.type = TensorType(BFLOAT16, value.type.shape)
+    return bool(found)
 
 
-def _views(e: Emit, value: Value, readers: Mapping[Value, list[Node]]) -> list[Value]:
-    """The value and those that move nothing of it, as they lie within it."""
-    found = [value]
-    for each in found:
-        for node in readers.get(each, ()):
-            links = [e.views.links.get(out) for out in node.outputs]
-            if node.op in MOVES and node.x is each and all(link is not None and link.parent is each for link in links):
-                found += node.outputs
-    return found
+def _able(e: Emit, node: Node) -> Narrow:
+    matched = e.match(node)
+    return Narrow() if matched is None else matched[0].narrow(e, node, matched[1])
 
 
-def _all_read(values: Sequence[Value], layers: set[Node], readers: Mapping[Value, list[Node]]) -> bool:
-    """Whether any node reads these values, and all that do take them in bf16, or are views of them."""
-    found = [(node, value) for value in values for node in readers.get(value, ())]
-    return bool(found) and all(node.out in values or (node in layers and _reads(node, value)) for node, value in found)
+def _is_real(value: Value) -> bool:
+    return value.type.dtype == F32 and value.type.quant is None
 
 
-def _takes(e: Emit, node: Node) -> bool:
-    found = e.match(node)
-    return found is not None and found[0].narrow(e, node, found[1])
+def _moved(node: Node) -> set[Value]:
+    """The operands and results of a node that are all of one type."""
+    return {v for v in (*(node.inputs if node.op == "concat" else node.inputs[:1]), *node.outputs) if v is not None}
 
 
-def _reads(node: Node, value: Value) -> bool:
-    """Whether a node takes the value in bf16: as what it multiplies, or a layer as what it adds first."""
-    places: Sequence[int] = [i for i, v in enumerate(node.inputs) if v is value]
-    if MULTIPLIED.get(node.op, {0}).issuperset(places):
-        return True
-    if node.op in MULTIPLIED:
-        return False
-    (chain, kinds), extras = chain_of(node), extra_values(node)
-    found = ending(chain, len(kinds))
-    at = found.addend if found is not None else None
-    if len(places) > 1 or not isinstance(at, int) or extras[at - 1] is not value:
-        return False
-    return kinds[at - 1] == "full" and found is not None and found.form == "clip"
+def _reads(node: Node, able: Narrow, value: Value) -> bool:
+    """Whether a node takes the value in bfloat16, wherever it is an operand."""
+    places = {i for i, v in enumerate(node.inputs) if v is value}
+    return bool(places) and places <= able.reads

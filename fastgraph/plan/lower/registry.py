@@ -22,15 +22,35 @@ Match = Callable[[Node], Any]
 kernels can't compute the node."""
 
 
+class Narrow(NamedTuple):
+    """What of a node's f32 may be bfloat16: operands at the places `reads`, each by itself, and results where it
+    `gives` them; what it moves all together or not at all, where these are `alike`.
+    """
+
+    reads: frozenset[int] = frozenset()
+    gives: bool = False
+    alike: bool = False
+
+
+def fixed(e: Emit, node: Node, plan: Any) -> Narrow:
+    """Of lowerings without bfloat16."""
+    return Narrow()
+
+
+def moved(e: Emit, node: Node, plan: Any) -> Narrow:
+    """Of lowerings that move elements of any size, from the first operand, or all that are joined."""
+    return Narrow(frozenset(range(len(node.inputs) if node.op == "concat" else 1)), gives=True, alike=True)
+
+
 class Lowering(NamedTuple):
     """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps; `narrow(e, node, plan)`:
-    whether these read and give values in bfloat16.
+    what these read and give in bfloat16.
     """
 
     match: Match
     emit: Callable[..., None]
     abilities: Abilities = Abilities()
-    narrow: Callable[..., bool] = lambda e, node, plan: False
+    narrow: Callable[[Emit, Node, Any], Narrow] = fixed
 
 
 _defined: dict[str, list[Lowering]] = {}
@@ -39,7 +59,7 @@ LOWERINGS = Families("fastgraph", CATALOG, _defined)
 
 def lowers(
     *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False,
-    narrow: Callable[..., bool] = lambda e, node, plan: False,
+    narrow: Callable[[Emit, Node, Any], Narrow] = fixed,
 ) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:  # fmt: skip
     """Register the decorated `emit` for these operators, with its abilities; `python -m docs.catalog` then writes the
     catalog.
@@ -101,4 +121,18 @@ class Matches:
         return found[0].abilities if found else Abilities(strided_in=True, strided_out=True)
 
 
-__all__ = ["F32", "Arg", "Emit", "Lowering", "Matches", "Slot", "is_f32", "last", "lowers", "matched", "row_count"]
+__all__ = [
+    "F32",
+    "Arg",
+    "Emit",
+    "Lowering",
+    "Matches",
+    "Narrow",
+    "Slot",
+    "is_f32",
+    "last",
+    "lowers",
+    "matched",
+    "moved",
+    "row_count",
+]

@@ -42,6 +42,7 @@ KNOWN["packed_vectors"] = lambda c: c.record().period if "period" in c.slots els
 def depthwise(c: Call) -> None:
     """Windows of ROWS columns have at most ROWS rows, which the kernel unrolls."""
     r = c.record()
+    need(not c.params["narrow"] or c.slots["walk"] == 0, "a chain is walked over results in bf16")
     need(r.k_h <= ROWS or r.k_w != ROWS, f"k_h is {r.k_h}, for windows of {r.k_w} columns")
 
 

@@ -15,7 +15,7 @@ from ....kernels.isa.tiers import BF16, has
 from ....ops.registry import attr
 from ...quantized import f32_bits
 from ...storage import byte_strides
-from ..registry import Emit, Slot, lowers
+from ..registry import Emit, Narrow, Slot, lowers
 
 F32 = np.dtype(np.float32)
 LEAST = 9
@@ -78,20 +78,25 @@ def _readable(mask: Value, keys: int) -> bool:
     return known and len(mask.type.dims) > 0 and mask.type.dims[-1] == keys
 
 
-def on_tiles(e: Emit, node: Node, plan: Operands) -> bool:
-    """Whether products are of bf16, in tiles: then operands and the result may be bf16, too."""
+def _on_tiles(e: Emit, plan: Operands) -> bool:
+    """Whether products are of bf16, in tiles."""
     enough = plan.q.rows >= threshold("tiles_least", LEAST)
     return e.precision == "bfloat16" and e.tier.tiles and has(BF16) and enough
 
 
-@lowers("attention", match=_match, strided_in=True, strided_out=True, narrow=on_tiles)
+def _narrow(e: Emit, node: Node, plan: Operands) -> Narrow:
+    """Products in tiles take queries, keys and values in bfloat16, and give the result in it."""
+    return Narrow(frozenset({0, 1, 2}), gives=True) if _on_tiles(e, plan) else Narrow()
+
+
+@lowers("attention", match=_match, strided_in=True, strided_out=True, narrow=_narrow)
 def attention(e: Emit, node: Node, plan: Operands) -> None:
     q, k, v, mask, _, _, valid = (*node.inputs, *[None] * 7)[:7]
     assert q is not None and k is not None and v is not None
     s, t, past = plan.q.rows, plan.k.rows, attr(node, "place")
     scale = attr(node, "scale")
     share = plan.q.heads // plan.k.heads
-    kernel, blocks = _blocks(e, node, plan)
+    kernel, blocks = _blocks(e, plan)
     args: dict[str, Slot] = {"batch": plan.q.images, "heads": plan.q.heads, "share": share, "s": s, "t": t}
     args |= {"d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0)}
     args |= {"scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0}
@@ -108,11 +113,11 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     e.kernel(kernel, {}, args)
 
 
-def _blocks(e: Emit, node: Node, plan: Operands) -> tuple[str, Blocks | TileBlocks]:
+def _blocks(e: Emit, plan: Operands) -> tuple[str, Blocks | TileBlocks]:
     """The kernel, and its blocks."""
     s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
     together = s * (plan.q.heads // plan.k.heads)
-    if on_tiles(e, node, plan):
+    if _on_tiles(e, plan):
         return "attention_tiles", pick_tiles(e.tier, s, t, d, size)
     if together <= FEW:
         return "attention_few", pick_few(e.tier, together, t, size)

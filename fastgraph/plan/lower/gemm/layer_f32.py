@@ -8,6 +8,7 @@ import numpy as np
 
 from ....cpus import level_two
 from ....ir import Node
+from ....ir.types import BFLOAT16
 from ....kernels.gemm.pack import Arrangement, arranged, pack_weights
 from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, pick_conv, pixels_together, plain_cycles, widened
@@ -94,14 +95,14 @@ def _winograd_panels(
     return pack_winograd(arranged(numbers.weights, how).reshape(shape), numbers.bias, m, tall, nv, lanes, empty=empty)
 
 
-def _tiles(layer: Layer[Reals], tier: Tier) -> dict[str, Any] | None:
-    """The parameters of the kernel of depthwise tiles."""
+def _tiles(layer: Layer[Reals], tier: Tier, narrow: bool = False) -> dict[str, Any] | None:
+    """The parameters of the kernel of depthwise tiles; narrow: x and y are bf16."""
     single = layer.form == "depthwise" and layer.n == layer.inputs
-    return depthwise_tiles(tier, layer.window) if single else None
+    return depthwise_tiles(tier, layer.window, narrow) if single else None
 
 
 def _depthwise(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
-    params = _tiles(layer, e.tier)
+    params = _tiles(layer, e.tier, node.x.type.dtype == BFLOAT16)
     assert params is not None
     _call_depthwise(e, node, layer, rows, "depthwise", params)
 

@@ -6,28 +6,42 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....ir import Node
+from ....ir.types import BFLOAT16
 from ....kernels.isa.tiers import BF16, has
 from ...choose import Candidate, choose
-from ...layer import Integers, Layer, Reals, chained_layer, integer_layer, real_layer
+from ...layer import Integers, Layer, Reals, chain_of, chained_layer, extra_values, integer_layer, real_layer
 from ..emit import Rows
-from ..registry import Emit, last, lowers
+from ..registry import Emit, Narrow, last, lowers, moved
 
 
-def on_tiles(e: Emit, node: Node, layer: Layer[Reals]) -> bool:
-    """Whether tiles of bf16 compute a layer: then it reads and gives values in bfloat16."""
+def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
+    """Where tiles of bf16 compute a layer it reads in bfloat16 what it multiplies, and what it adds first. Depthwise
+    ones pass it on, where they end without operands."""
     if e.precision != "bfloat16" or not _in_tiles(e):
-        return False
+        return Narrow()
+    from ..epilogue import ending
     from .layer_f32 import CANDIDATES
 
     layer = layer._replace(ldx=last(node.x), ldy=last(node.out))
-    return choose((*CANDIDATES, *_in_tiles(e)), layer, e.tier).name == "amx_real"
+    name = choose((*CANDIDATES, *_in_tiles(e)), layer, e.tier).name
+    (chain, kinds), extras = chain_of(node), extra_values(node)
+    found = ending(chain, len(kinds))
+    at = found.addend if found is not None else None
+    if name == "depthwise" and found is not None and not isinstance(at, int):
+        return moved(e, node, layer)
+    if name != "amx_real":
+        return Narrow()
+    if not isinstance(at, int) or kinds[at - 1] != "full":
+        return Narrow(frozenset({0}), gives=True)
+    return Narrow(frozenset({0, node.inputs.index(extras[at - 1], 1)}), gives=True)
 
 
-@lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True, narrow=on_tiles)
+@lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True, narrow=_narrow)
 def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
     from .layer_f32 import CANDIDATES
 
-    _emit(e, node, layer, rows, (*CANDIDATES, *_in_tiles(e)))
+    narrow = BFLOAT16 in (node.x.type.dtype, node.out.type.dtype) and layer.form != "depthwise"
+    _emit(e, node, layer, rows, (*(() if narrow else CANDIDATES), *_in_tiles(e)))
 
 
 def _in_tiles(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:

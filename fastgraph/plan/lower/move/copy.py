@@ -13,15 +13,15 @@ from ....ops.index import slice_range, slices
 from ....ops.inference import ints
 from ....ops.shape import permutation
 from ..moves import emit_copy, emit_move, emit_old, movable, movable_by_constants
-from ..registry import Emit, last, lowers, row_count
+from ..registry import Emit, last, lowers, moved, row_count
 
 
 def _reshapes(node: Node) -> bool:
     return movable(node) and node.x.type.size == node.out.type.size
 
 
-@lowers("reshape", match=_reshapes, strided_in=True, strided_out=True)
-@lowers("reinterpret", match=movable, strided_in=True, strided_out=True)
+@lowers("reshape", match=_reshapes, strided_in=True, strided_out=True, narrow=moved)
+@lowers("reinterpret", match=movable, strided_in=True, strided_out=True, narrow=moved)
 def reshape(e: Emit, node: Node, _: Any) -> None:
     """No step when the result is a view; else a copy, row by row of the strided side. Where both sides are strided: by
     rows that divide both, or by way of a dense copy."""
@@ -42,7 +42,7 @@ def reshape(e: Emit, node: Node, _: Any) -> None:
         emit_copy(e, out.type.dims, size, (between, dense(out.type.dims, size)), target)
 
 
-@lowers("concat", match=movable, strided_in=True, strided_out=True)
+@lowers("concat", match=movable, strided_in=True, strided_out=True, narrow=moved)
 def concat(e: Emit, node: Node, _: Any) -> None:
     """Copies the inputs that are not views of the result."""
     out = node.out
@@ -56,7 +56,7 @@ def concat(e: Emit, node: Node, _: Any) -> None:
             emit_copy(e, value.type.dims, out.type.itemsize, e.strided(value), (place, strides))
 
 
-@lowers("split", match=movable, strided_in=True, strided_out=True)
+@lowers("split", match=movable, strided_in=True, strided_out=True, narrow=moved)
 def split(e: Emit, node: Node, _: Any) -> None:
     """Copies the parts that are not views."""
     x = node.x
@@ -79,7 +79,7 @@ def _slice(node: Node) -> list[range] | None:
     return taken
 
 
-@lowers("slice", match=_slice, strided_in=True, strided_out=True)
+@lowers("slice", match=_slice, strided_in=True, strided_out=True, narrow=moved)
 def slice_(e: Emit, node: Node, taken: list[range]) -> None:
     """A copy, unless the result is a view."""
     x, out = node.x, node.out
@@ -93,7 +93,7 @@ def _transpose(node: Node) -> tuple[int, ...] | None:
     return permutation(node, len(node.x.type.dims)) if movable(node) else None
 
 
-@lowers("transpose", match=_transpose, strided_in=True, strided_out=True)
+@lowers("transpose", match=_transpose, strided_in=True, strided_out=True, narrow=moved)
 def transpose(e: Emit, node: Node, perm: tuple[int, ...]) -> None:
     """A strided copy."""
     x, out = node.x, node.out
@@ -102,7 +102,7 @@ def transpose(e: Emit, node: Node, perm: tuple[int, ...]) -> None:
         emit_move(e, move, e.address(x), e.address(out))
 
 
-@lowers("expand", match=movable_by_constants, strided_in=True, strided_out=True)
+@lowers("expand", match=movable_by_constants, strided_in=True, strided_out=True, narrow=moved)
 def expand(e: Emit, node: Node, _: Any) -> None:
     x, out = node.x, node.out
     if out.type.size:

@@ -7,13 +7,14 @@ from math import prod
 import numpy as np
 
 from ....ir import Node
+from ....ir.types import BFLOAT16
 from ....kernels.window.pick import Window, plan_pool, window_args
 from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from ...layer import is_near, window
 from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..epilogue import epilogue
 from ..pointwise.along import reduced
-from ..registry import Emit, Slot, is_f32, lowers
+from ..registry import Emit, Narrow, Slot, is_f32, lowers, moved
 
 OPS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp", "reduce_mean": "average", "reduce_sum": "sum"}
 
@@ -27,14 +28,29 @@ def _f32(node: Node) -> Window | None:
     return window(node) if full and (node.op != "lp_pool" or node.attrs.get("p", 2) in (1, 2)) else None
 
 
-@lowers("max_pool", "average_pool", "lp_pool", match=_f32, strided_in=True, strided_out=True, in_place=True)
+def _narrow(e: Emit, node: Node, where: Window) -> Narrow:
+    """The largest of rounded numbers is the rounded largest."""
+    return moved(e, node, where) if node.op == "max_pool" and not node.attrs.get("chain") else Narrow()
+
+
+@lowers(
+    "max_pool", "average_pool", "lp_pool", match=_f32, strided_in=True, strided_out=True, in_place=True, narrow=_narrow
+)
 def pool(e: Emit, node: Node, where: Window) -> None:
+    if node.x.type.dtype == BFLOAT16:
+        _pool_bf16(e, node, where)
+        return
     op = OPS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
     name, params = plan_pool(e.tier, where, op)
     ends: dict[str, Slot] = {"x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out)}
     ends["include_pad"] = int(bool(node.attrs.get("count_include_pad", 0)))
     shape = window_args(e.tier, name, params, where, e.threads)
     e.kernel(name, params, {**shape, **ends, **epilogue(e, node, apart=True)})
+
+
+def _pool_bf16(e: Emit, node: Node, where: Window) -> None:
+    ends: dict[str, Slot] = {"x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out)}
+    e.kernel("pool_bf16", {}, {**window_args(e.tier, "pool_bf16", {}, where, e.threads), **ends})
 
 
 def _bytes(node: Node) -> bool:
