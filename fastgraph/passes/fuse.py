@@ -20,6 +20,7 @@ from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
+from .named import named
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
@@ -153,7 +154,10 @@ def as_chain(g: Sweep, node: Node) -> bool:
     while (before := _chain_before(g, joined, node)) is not None:
         g.drop(before)
         joined = _take_chain(joined, before.out, before)
-    g.write(_into_maker(g, joined, node) or joined)
+    joined = _into_maker(g, joined, node) or joined
+    if node.op == "mul" and not {"erf", "tanh"}.isdisjoint(name for name, *_ in joined.attrs["chain"]):
+        joined = named(joined)
+    g.write(joined)
     return True
 
 
