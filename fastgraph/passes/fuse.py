@@ -20,7 +20,6 @@ from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
-from .named import named
 
 LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
@@ -156,6 +155,8 @@ def as_chain(g: Sweep, node: Node) -> bool:
         joined = _take_chain(joined, before.out, before)
     joined = _into_maker(g, joined, node) or joined
     if node.op == "mul" and not {"erf", "tanh"}.isdisjoint(name for name, *_ in joined.attrs["chain"]):
+        from .named import named  # few graphs have these
+
         joined = named(joined)
     g.write(joined)
     return True
