@@ -153,7 +153,12 @@ def as_chain(g: Sweep, node: Node) -> bool:
     while (before := _chain_before(g, joined, node)) is not None:
         g.drop(before)
         joined = _take_chain(joined, before.out, before)
-    g.write(_into_maker(g, joined, node) or joined)
+    joined = _into_maker(g, joined, node) or joined
+    if node.op == "mul" and not {"erf", "tanh"}.isdisjoint(name for name, *_ in joined.attrs["chain"]):
+        from .named import named  # few graphs have these
+
+        joined = named(joined)
+    g.write(joined)
     return True
 
 

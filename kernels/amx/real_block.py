@@ -5,6 +5,7 @@ A block is 2 x nt tiles of sums: two tiles of pixels by 16 * nt output channels.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..core.record import Record, fields
@@ -33,7 +34,8 @@ from ..lang import (
     traced,
     when,
 )
-from ..pointwise.epilogue import Area, Lines, bounds, is_walked, simple, walk
+from ..pointwise.epilogue import Area, Lines, bounds, formed, is_walked, simple, walk
+from ..pointwise.rows import ALL_FORMS, FORMS
 from .pack_amx import LINE, ROWS, numbering
 from .pack_real import MT
 from .split_band import is_odd
@@ -224,8 +226,26 @@ def _make_finish(tier: Tier, nt: int) -> tuple[Any, Any]:
                     rows(r, sums, note, plain)
                 with more:
                     rows(r, sums, note, raised)
-            with rare:
-                rows(r, sums, note, masked)
+            with rare, either(r.form < len(FORMS)) as (short, long):
+                with short:
+                    rows(r, sums, note, masked)
+                with long, either(narrow) as (rounded, exact):
+                    with rounded:
+                        long_forms(r, sums, note, to, masks, rough=True)
+                    with exact:
+                        long_forms(r, sums, note, to, masks, rough=False)
+
+    def long_forms(r: Any, sums: Value, note: Any, to: Value, masks: list[Value], rough: bool) -> None:
+        """Finish a tile by one of LONG_FORMS; rough: its results are bf16."""
+        low, line = bounds(r)[0], (2 if rough else 4) * r.ldy
+        store = _store_bf16 if rough else _store_f32
+
+        def formed_row(form: int, row: Value, found: list[Value]) -> None:
+            store(tier, to + row * line, [formed(form, x, low, low, rough=rough) for x in found], masks)
+
+        for form in range(len(FORMS), ALL_FORMS):
+            with when(r.form == form):
+                rows(r, sums, note, partial(formed_row, form))
 
     @traced
     def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
@@ -272,15 +292,23 @@ def _f32_at(tier: Tier, address: Value, narrow: Value, mask: Value) -> Value:
 
 def _store(tier: Tier, to: Value, found: list[Value], narrow: Value, masks: list[Value] | None = None) -> None:
     """Store adjacent vectors as f32, or as bf16."""
-    f32, u16 = F32.vector(tier.lanes), U16.vector(tier.lanes)
     with either(narrow) as (halves_, words):
         with halves_:
-            both = halves(tier.isa.to_bf16(found[0], found[-1]))
-            for n in range(len(found)):
-                u16[to + n * LINE // 2, None if masks is None else masks[n]] = both[n]
+            _store_bf16(tier, to, found, masks)
         with words:
-            for n, x in enumerate(found):
-                f32[to + n * LINE, None if masks is None else masks[n]] = x
+            _store_f32(tier, to, found, masks)
+
+
+def _store_bf16(tier: Tier, to: Value, found: list[Value], masks: list[Value] | None) -> None:
+    u16, both = U16.vector(tier.lanes), halves(tier.isa.to_bf16(found[0], found[-1]))
+    for n in range(len(found)):
+        u16[to + n * LINE // 2, None if masks is None else masks[n]] = both[n]
+
+
+def _store_f32(tier: Tier, to: Value, found: list[Value], masks: list[Value] | None) -> None:
+    f32 = F32.vector(tier.lanes)
+    for n, x in enumerate(found):
+        f32[to + n * LINE, None if masks is None else masks[n]] = x
 
 
 def _put(address: Value, values: Any) -> None:

@@ -9,7 +9,7 @@ from ..core.record import Record, flag, number, reads, writes
 from ..core.table import Row
 from ..gemm.rows import CONV, STORED, STORES
 from ..isa.tiers import BF16, Tier
-from ..pointwise.rows import ending
+from ..pointwise.rows import ALL_FORMS, ending
 from .pack_amx import LINE, WORK
 from .pack_amx import ROWS as TILE_ROWS
 from .pack_real import WORK as REAL_WORK
@@ -56,7 +56,7 @@ AMX_REAL = Record(
         addend_item=number(_ITEM.format("the addend"), "in (4, 2)"),
         y=writes("the result, whole", "y_item * n", f"images * {_ROWS}: y_item * ldy, sets: y_item * n_set"),
     )
-    + ending("images", _ROWS, columns="sets: 4 * n_set"),
+    + ending("images", _ROWS, columns="sets: 4 * n_set", forms=ALL_FORMS),
     addend=reads(
         "what is added first, 0 without",
         "addend_item * n",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..lang import F32, F64, I32, Value, choose, fma, intrinsic, is_nan, tier
 
@@ -213,15 +213,64 @@ def erf(x: Value) -> Value:
     return intrinsic("copysign", expm1_negative(_log_erfc(abs(x))), x)
 
 
-def normal_cdf(x: Value) -> Value:
-    """(1 + erf(x / sqrt(2))) / 2, accurate in both tails."""
-    tail = half_exp(_log_erfc(abs(x) * math.sqrt(0.5)))
-    return choose(x < 0, tail, 1.0 - tail)
+_EXP2_NEAR = {
+    False: (1.0, 0.693147004, 0.240222424, 0.0555073358, 0.00967151299, 0.00132647273),
+    True: (1.0, 0.693282902, 0.242210954, 0.0550089292),
+}
+"""2**r for |r| <= 1/2; True: within 2**-13."""
+
+
+class Tail(NamedTuple):
+    """log2(T(a)) of a function that falls from 1/2 at 0, as a polynomial of a, and where that is -127."""
+
+    powers: tuple[float, ...]
+    end: float
+
+
+_GELU = {
+    False: Tail((-1.0, -1.15111101, -0.459162146, -0.0526276119, 0.00724542094, -0.000272075646, -0.000131473251,
+                 2.80569457e-05, -1.90206595e-06), 10.39),
+    True: Tail((-1.0, -1.15075958, -0.460484087, -0.0510957316, 0.00671294937, -0.000412834692), 11.8),
+}  # fmt: skip
+"""T(a) = (1 - erf(a / sqrt(2))) / 2: best where a * T(a) is large."""
+_GELU_TANH = Tail((-1.0, -1.14715064, -0.473242104, -0.0366770737, 0.003453732, -0.00113045797), 9.14)
+"""T(a) = (1 - tanh(sqrt(2 / pi) * (a + 0.044715 * a**3))) / 2, roughly."""
+
+
+def gelu(x: Value, rough: bool = False) -> Value:
+    """x * (1 + erf(x / sqrt(2))) / 2; rough: within 2**-12 of it or 2**-15, whichever is more."""
+    return _without_tail(x, _GELU[rough], _EXP2_NEAR[rough])
+
+
+def gelu_tanh_roughly(x: Value) -> Value:
+    """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2, as rough as `gelu`."""
+    return _without_tail(x, _GELU_TANH, _EXP2_NEAR[True])
+
+
+def _without_tail(x: Value, tail: Tail, exp2: Sequence[float]) -> Value:
+    """x * (1 - T(x)), with 1 - T(x) = T(-x): max(x, 0) - |x| * T(|x|); NaN at -inf."""
+    a = abs(x)
+    a = choose(tail.end < a, tail.end, a)
+    slope = polynomial(a, tail.powers[1:])
+    # The power is rounded to a whole number, and only its rest is computed, in one step each.
+    shifted = fma(slope, a, tail.powers[0] + _SHIFT + 127)
+    r = fma(slope, a, (tail.powers[0] + _SHIFT + 127) - shifted)
+    t = _horner(r, exp2) * (shifted.bits(I32) << 23).bits(F32)
+    return fma(-a, t, x - choose(x < 0, x, 0.0))
 
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e**-x)."""
     return 1.0 / (1.0 + exp(-x))
+
+
+def share_roughly(u: Value, x: Value) -> Value:
+    """x / (1 + e**-u) as rough as `gelu`; NaN where e**-u is 0 or infinite, and x too."""
+    u = clip(u, u.type(-128.4 * math.log(2)), u.type(127.4 * math.log(2)))
+    shifted = fma(u, -1 / math.log(2), _SHIFT + 127)
+    r = fma(u, -1 / math.log(2), (_SHIFT + 127) - shifted)
+    e = _horner(r, _EXP2_NEAR[True]) * (shifted.bits(I32) << 23).bits(F32)
+    return x * tier().isa.reciprocal_roughly(1.0 + e)  # type: ignore[no-any-return]
 
 
 def gated_tanh(x: Value, gate: Value) -> Value:

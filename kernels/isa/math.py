@@ -30,6 +30,13 @@ class VectorOp(NamedTuple):
 
         return WRITTEN.get(self.name, self.meaning)
 
+    @property
+    def emit_roughly(self) -> Callable[..., Any]:
+        """The function that writes it for results that are rounded to bf16; the same where there is none for them."""
+        from .vector_ops import ROUGHLY
+
+        return ROUGHLY.get(self.name, self.emit)
+
 
 OPS: dict[str, VectorOp] = {}
 

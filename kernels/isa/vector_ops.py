@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..lang import Value, choose, fma, intrinsic, is_nan
@@ -121,6 +122,13 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     "hard_swish": lambda x: x * (f.clamp(x + 3.0, 0, 6) * (1 / 6)),
     "mish": _mish,
     "softplus": _softplus,
-    "gelu": lambda x: x * f.normal_cdf(x),
+    "gelu": f.gelu,
     "gelu_tanh": _gelu_tanh,
 }
+
+ROUGHLY: dict[str, Callable[..., Any]] = {
+    "swish": lambda x, alpha: f.share_roughly(alpha * x, x),
+    "gelu": partial(f.gelu, rough=True),
+    "gelu_tanh": f.gelu_tanh_roughly,
+}
+"""Those of the tiers that round to bf16: within 2**-11 of a result, or 2**-14 where that is more."""

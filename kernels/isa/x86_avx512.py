@@ -24,6 +24,10 @@ class Avx512(Avx2):
         name = self._name("round", 512)
         return called(name, kind, x, kind(0), everywhere, as_the_mode_says)  # type: ignore[no-any-return]
 
+    def reciprocal_roughly(self, x: Value) -> Value:
+        """1 / x of 16 f32, within 2**-14 of it."""
+        return called("llvm.x86.avx512.rcp14.ps.512", x.type, x, x.type(0), integer(16)(-1))  # type: ignore[no-any-return]
+
     def permute_bytes(self, low: Value, index: Value, high: Value) -> Value:
         """The bytes of two vectors that the low seven bits of an index name; kernels that `need` avx512vbmi have it."""
         return called("llvm.x86.avx512.vpermi2var.qi.512", low.type, low, index, high)  # type: ignore[no-any-return]

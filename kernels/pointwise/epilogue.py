@@ -97,13 +97,16 @@ def _long_form(address: Value, count: Value, form: Value, alpha: Value) -> None:
                 place[0] = formed(long, place[0], low, low)
 
 
-def formed(form: int, x: Value, low: Value, high: Value) -> Value:
-    """One of FORMS, or of LONG_FORMS, applied to a vector."""
+def formed(form: int, x: Value, low: Value, high: Value, *, rough: bool = False) -> Value:
+    """One of FORMS, or of LONG_FORMS, applied to a vector; rough: for results that are rounded to bf16."""
     match (*FORMS, *LONG_FORMS)[form]:
         case "clip":
             return clip(x, low, high)
-        case "leaky_relu" | "swish" as name:
-            return OPS[name].emit(x, low)
+        case "sigmoid_mul" if rough:
+            return OPS["swish"].emit_roughly(x, x.type(1))  # type: ignore[no-any-return]
+        case "leaky_relu" | "swish" | "gelu" | "gelu_tanh" as name:
+            write = OPS[name].emit_roughly if rough else OPS[name].emit
+            return write(x, low) if OPS[name].arity == 2 else write(x)  # type: ignore[no-any-return]
         case "hard_sigmoid_mul":
             return x * OPS["hard_sigmoid"].emit(x, low, high)
         case "sigmoid_mul":

@@ -174,8 +174,10 @@ EPILOGUE = ending("images", "rows")
 0 is the sum (then nothing is added). pointwise/epilogue.py implements it."""
 FORMS = ("clip", "leaky_relu", "hard_sigmoid_mul")
 """`hard_sigmoid_mul`: x * hard_sigmoid(x)."""
-LONG_FORMS = ("sigmoid_mul", "swish")
-"""Further forms of f32 depthwise kernels: x * sigmoid(x), with the product rounded too, and swish."""
+LONG_FORMS = ("sigmoid_mul", "swish", "gelu", "gelu_tanh")
+"""Further forms of f32 depthwise kernels and of tiles of bf16. `sigmoid_mul`: x * sigmoid(x), with the product rounded
+too."""
+ALL_FORMS = len(FORMS) + len(LONG_FORMS)
 NO_EPILOGUE = {**dict.fromkeys(EPILOGUE, 0), "low": -0x800000, "high": 0x7F800000}
 """The slots with which results are the sums."""
 

@@ -43,8 +43,6 @@ def _operands(op: str) -> tuple[str, ...]:
     return (*_f32(OPS[op].arity - numbers), *[NUMBER] * numbers)
 
 
-_CDF: Chain = (("div", 0, 1), ("erf", 4), ("add", 5, 2))
-"""1 + erf(x / sqrt(2)), as networks write it, of four operands."""
 _ADDED: Chain = (("fma", 0, 2, 4), ("fma", 1, 3, 5))
 _PRODUCT: Chain = (("add", 0, 2), ("add", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
 _SCALED: Chain = (("add", 0, 1), ("mul", 3, 2))
@@ -59,8 +57,6 @@ COMPOSED: dict[str, Step] = {
     "div_mul_add": Step((("div", 0, 1), ("mul", 4, 2), ("add", 5, 3)), _f32(4)),
     "sub_square": Step((("sub", 0, 1), ("mul", 2, 2)), _f32(2)),
     "sigmoid_mul": Step((("sigmoid", 0), ("mul", 0, 1)), _f32(1)),
-    "erf_mul_mul": Step((*_CDF, ("mul", 0, 6), ("mul", 7, 3)), ("f32", NUMBER, NUMBER, NUMBER)),
-    "erf_half_mul": Step((*_CDF, ("mul", 6, 3), ("mul", 0, 7)), ("f32", NUMBER, NUMBER, NUMBER)),
     **{f"dequantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER)) for t in ("u8", "s8")},
     **{f"quantize_{t}": Step((("div", 0, 1),), ("f32", NUMBER), t) for t in ("u8", "s8")},
     **{f"requantize_{t}": Step(_SCALED, (t, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},

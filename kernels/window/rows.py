@@ -10,7 +10,7 @@ from ..core.table import Row
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.lanes import PARTS
 from ..isa.tiers import BF16, Tier
-from ..pointwise.rows import ending
+from ..pointwise.rows import ALL_FORMS, ending
 
 
 def _maps(item: str, y_item: str, over: str, deep: bool = True) -> Record:
@@ -78,8 +78,8 @@ _ENDING: dict[str, Any] = {
 _FIXED = "== size and stride * dilation_x % stride_x == 0"
 """Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
 _ITEM = "(2 if narrow else 4)"
-DEPTHWISE = _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=5)
-DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=5)
+DEPTHWISE = _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=ALL_FORMS)
+DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=ALL_FORMS)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
 POOL = _windows(_F32, k_w=_FIXED) + _COUNTED + ending(**_ENDING)
 POOL_ANY = _windows(_F32) + _COUNTED + ending(**_ENDING)

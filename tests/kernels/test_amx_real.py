@@ -13,11 +13,13 @@ from fastgraph.kernels.amx.pick_real import pick_real, real_args
 from fastgraph.kernels.amx.rows import ROWS
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pointwise.rows import NO_EPILOGUE
+from fastgraph.kernels.pointwise.chain import eval_chain
+from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS, NO_EPILOGUE
 from tests.amx_trap import AMX, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.geometries import random_geometry, square, strided
-from tests.kernels.harness import drawn, run
+from tests.kernels.harness import drawn, f32_bits, run
+from tests.kernels.walking import ENDINGS
 
 KERNEL = ROWS[1]
 needs_bf16 = pytest.mark.skipif(not tiers.has(["avx512bf16"]), reason="ISA tier amx with avx512bf16")
@@ -178,3 +180,29 @@ def test_bf16_in_memory(name: str, y_item: int) -> None:
         ..., : g.n
     ]
     np.testing.assert_array_equal(found, expected if y_item == 4 else rounded(expected))
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("form", LONG_FORMS)
+def test_forms(form: str) -> None:
+    """Results are functions of the sums, as exact as what they are kept in; any number of columns, skipped rows."""
+    chain = ENDINGS[form][1]
+    slots = {"form": (*FORMS, *LONG_FORMS).index(form), "low": f32_bits(0.7)}
+    for g, planes, y_item in [
+        (g, *how) for g in (dense(21, 40, 64), square(8, 23, 9, 3, 1, 1)) for how in ((1, 4), (3, 4), (1, 2))
+    ]:
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(1, *g.size, g.c)).astype(np.float32)
+        w = (rng.normal(size=(1, g.n, g.k // g.c, g.c)) / 4).astype(np.float32)
+        bias = rng.normal(size=(1, g.n)).astype(np.float32)
+        bias[0, :3] = np.nan, np.inf, -np.inf
+        sums = computed(g, x, w, bias, planes, 1, 1 << 20)[..., : g.n]
+        found = computed(g, x, w, bias, planes, 2, 1 << 20, y_item, **slots)
+        assert (found[..., g.n :] == 77).all()
+        found = found[..., : g.n]
+        expected = eval_chain(chain, [sums.astype(np.float64)])
+        np.testing.assert_allclose(
+            found if y_item == 4 else widened(found), expected,
+            *((2.0**-21, 2.0**-22) if y_item == 4 else (2.0**-8 + 2.0**-11, 2.0**-14)),
+        )  # fmt: skip

@@ -139,7 +139,7 @@ def test_any_window(tier: Any, pick: Random) -> None:
 
 
 @each_tier
-@pytest.mark.parametrize("end", [*SHORT[1:], "sigmoid_mul", "swish"])
+@pytest.mark.parametrize("end", [*SHORT[1:], "sigmoid_mul", "swish", "gelu", "gelu_tanh"])
 def test_endings(tier: Any, end: str) -> None:
     cases = ("depthwise", 1, False), ("depthwise", 2, True), ("average", 1, False), ("lp2", 1, False), ("max", 2, False)
     for op, dilation, general in cases:

@@ -121,6 +121,8 @@ ENDINGS: dict[str, tuple[tuple[str, ...], tuple]] = {
     "all": (("full", "image", "channel", "scalar"), (("mul", 0, 2), ("add", 5, 1), ("add", 6, 3), ("max", 7, 4))),
     "sigmoid_mul": ((), (("sigmoid", 0), ("mul", 0, 1))),
     "swish": ((), (("swish", 0, 0.7),)),
+    "gelu": ((), (("gelu", 0),)),
+    "gelu_tanh": ((), (("gelu_tanh", 0),)),
 }
 """Kinds of operands, and a chain over sums and them."""
 SHORT = ("plain", "bounds", "addend", "leaky", "hard swish", "scale and shift", "gate", "all")

@@ -63,6 +63,8 @@ def _formed(chain: Chain, operands: int) -> Ending | None:
             return Ending(None, slope, 0.0, "leaky_relu")
         case (("swish", 0, float(alpha)),):
             return Ending(None, alpha, 0.0, "swish")
+        case (("gelu" | "gelu_tanh" as name, 0),):
+            return Ending(None, form=name)
         case (("sigmoid", 0), ("mul", x, y)) if {x, y} == {0, gate}:
             return Ending(None, form="sigmoid_mul")
         case (("hard_swish", 0),):

@@ -48,7 +48,7 @@ def _emit(planes: int, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> 
     ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy}
     ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
     ends |= {"y_item": node.out.type.itemsize, "addend_item": _addend_item(node)}
-    args = real_args(choice, **ends, **epilogue(e, node, rows.start))
+    args = real_args(choice, **ends, **epilogue(e, node, rows.start, long=True))
     e.kernel("amx_real", choice.params, args, share=part_of(e, layer.pixels))
 
 
