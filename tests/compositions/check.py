@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import fastgraph as fg
-from fastgraph.freedoms import thresholds, without
+from fastgraph.freedoms import threshold, thresholds, without
 from fastgraph.frontends import read
 from fastgraph.ir import Node
 from fastgraph.passes.specialize import specialize
@@ -85,7 +85,7 @@ the numbers may be further off where a later operator makes more of it, as a nor
 def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
     """Small networks run as large ones: in bands (of at most so many bytes), by stored bytes, on threads and tiles."""
     numbers = {"bands_worth": 1, "bands_budget": budget, "bands_threads": 8, "coded_large": 1 << 8}
-    with thresholds(**numbers, waking_work=0, tiles_least=1):
+    with thresholds(**numbers, waking_work=0, tiles_least=threshold("tiles_least", 1)):
         yield
 
 
