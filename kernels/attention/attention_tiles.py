@@ -9,7 +9,7 @@ from ..amx.pack_amx import numbering
 from ..amx.tile_block import make_registers
 from ..core.record import reader
 from ..isa.tiers import BF16, Tier
-from ..lang import Value, choose, div_rem, divide, either, larger, number, over, pieces, share, smaller, traced
+from ..lang import Value, choose, div_rem, divide, either, larger, over, pieces, share, smaller, traced
 from .pack_pairs import make_pack_keys, make_pack_queries, make_pack_values
 from .pick_attention import LINE, PANEL, TILE
 from .rows import ATTENTION_TILES
@@ -24,7 +24,7 @@ def make(tier: Tier) -> Callable[..., None]:
     pack_queries, pack_keys, pack_values = make_pack_queries(tier), make_pack_keys(tier), make_pack_values(tier)
     begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
     add_up, rescale, finish, clear = make_add_up(tier), make_rescale(tier), make_finish(tier), make_clear(tier)
-    multiply, lanes = _multiply(tier), tier.lanes
+    multiply, multiply_more, lanes = _multiply(tier), _multiply(tier, adds=True), tier.lanes
     BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 
     def attention(args: int, thread: int, threads: int) -> None:
@@ -59,10 +59,10 @@ def make(tier: Tier) -> Callable[..., None]:
             near = larger(0, place + r.low)
             stop = smaller(limit, place + rows - 1 + r.high)
             begin(state, each)
+            clear(sums, rows * out)
             starts = near - near % PANEL
             key = starts
             if near >= stop:
-                clear(sums, rows * out)
                 stop = key
             else:
                 q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
@@ -72,7 +72,7 @@ def make(tier: Tier) -> Callable[..., None]:
                 panels = pieces(n, PANEL)
                 for p in range(panels):
                     panel = scratch + (key + p * PANEL) * (lines * LINE)
-                    multiply(r, rows, queries, lines * LINE, panel, lines, scores + p * (PANEL * 4), line, 0)
+                    multiply(r, rows, queries, lines * LINE, panel, lines, scores + p * (PANEL * 4), line)
                 for i in range(rows):
                     left, right = seen(r, limit, place + i, key, n)
                     there = mask + i * r.mask_row + (4 * key if r.kind == 1 else key)
@@ -86,7 +86,7 @@ def make(tier: Tier) -> Callable[..., None]:
                 add_up(state, each, parts)
                 for column in range(0, r.e, PANEL):
                     panel = values + (column * depth + key) * LINE
-                    multiply(r, rows, scores, line, panel, panels, sums + column * 4, out, key - starts)
+                    multiply_more(r, rows, scores, line, panel, panels, sums + column * 4, out)
                 key += n
             for i in range(rows):
                 finish(r, y + i * r.y_row, sums + i * out, total + 4 * i)
@@ -96,27 +96,23 @@ def make(tier: Tier) -> Callable[..., None]:
     return attention
 
 
-def _multiply(tier: Tier) -> Any:
-    """multiply(record, rows, a, lda, panel, lines, c, ldc, more): rows of a times a panel of 32 columns; lda and ldc in
-    bytes. `more`: what is in c is added to, unless it is 0.
+def _multiply(tier: Tier, adds: bool = False) -> Any:
+    """multiply(record, rows, a, lda, panel, lines, c, ldc): c is rows of a times a panel of 32 columns; lda and ldc in
+    bytes. adds: that is added to c.
     """
     a_tiles, b_tiles = numbering(2, 2)
 
     @traced
-    def multiply(
-        r: Any, rows: Value, a: Value, lda: Value, panel: Value, lines: Value, c: Value, ldc: Value, more: Value
-    ) -> None:
+    def multiply(r: Any, rows: Value, a: Value, lda: Value, panel: Value, lines: Value, c: Value, ldc: Value) -> None:
         def product(count: int, row: Value) -> None:
             """Of one tile of rows, or two."""
             to, lefts = c + row * ldc, [a + (row + m * r.tile) * lda for m in range(count)]
             places = [(2 * m + n, to + m * r.tile * ldc + n * LINE) for m in range(count) for n in range(2)]
-            with either(number(more) == 0, likely=True) as (alone, along):
-                with alone:
-                    for tile, _ in places:
-                        tier.isa.clear(tile)
-                with along:
-                    for tile, place in places:
-                        tier.isa.load(tile, place, ldc)
+            for tile, place in places:
+                if adds:
+                    tier.isa.load(tile, place, ldc)
+                else:
+                    tier.isa.clear(tile)
             for line in over(lines):
                 for n in range(2):
                     tier.isa.load(b_tiles[n], panel + line * (2 * TILE) + n * TILE, LINE)

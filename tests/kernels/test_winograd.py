@@ -186,7 +186,7 @@ def test_in_networks(name: str) -> None:
     gate = net("Sigmoid", net("GlobalAveragePool", x))
     other = net("Conv", gate, net.weight(64, shape[1], *[1] * (len(shape) - 2)))
     net.output(net("Relu", net("Mul", net("Add", y, net("Conv", net("Abs", x), w, **attrs)), other)))
-    model, value = net.load(), noise(*shape)
+    model, value = net.load(precision="float32-fma"), noise(*shape)
     kernels = [step.kernel.name for step in model.plan.program.steps]
     assert kernels.count("winograd") == 2
     assert_close([model(value)], by_onnxruntime(net.bytes(), {"x": value}))

@@ -15,6 +15,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph import compile as compiling
+from fastgraph.freedoms import without
 from fastgraph.ir.weights import Weights, once
 from fastgraph.plan.program import Program, Ref, Step, Table
 from fastgraph.runtime import executable
@@ -347,7 +348,7 @@ def test_a_key_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPatch) ->
     def changing(*args: Any, **options: Any) -> np.ndarray:
         return np.full(64, next(made), F32)
 
-    with unlinked(), patch("fastgraph.plan.lower.gemm.layer_f32.pack_weights", changing):
+    with unlinked(), without("amx_real"), patch("fastgraph.plan.lower.gemm.layer_f32.pack_weights", changing):
         model = layers().load()
         monkeypatch.setattr("fastgraph.plan.lower.build.checked", lambda: "")
         model.resize({"x": (64, 128)})

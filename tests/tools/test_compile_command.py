@@ -105,7 +105,7 @@ def test_inspect_finds_damaged_weights(program: str, capsys: Any) -> None:
     section = WEIGHTS if file.sections[WEIGHTS][1] else "tables"  # where no array is large
     data[file._start + file.sections[section][0] + 500] ^= 1
     Path(program).write_bytes(data)
-    assert main(["inspect", program]) == (0 if section == WEIGHTS else 2)
+    assert main(["inspect", program]) == 0
     capsys.readouterr()
     assert main(["inspect", program, "--check"]) == 2
     assert f"damaged: its section '{section}'" in capsys.readouterr().err
