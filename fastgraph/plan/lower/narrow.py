@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+
 from ...freedoms import free
 from ...ir import Graph, Node, TensorType, Value, read_by
 from ...ir.types import BFLOAT16
 from ..layer import F32
 from .registry import Emit, Narrow
-
-MULTIPLIED = {"attention": {0, 1, 2}}
-"""The inputs that an operator multiplies; of others the first."""
 
 
 def narrow(e: Emit, graph: Graph) -> bool:
@@ -27,19 +26,28 @@ def narrow(e: Emit, graph: Graph) -> bool:
     kept = {*graph.outputs, *graph.inputs}
     found = {v for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v) and v not in kept}
     found &= readers.keys()
-    makers = graph.producers()
-
-    def stays(value: Value) -> bool:
-        maker = makers[value]
-        like = [maker, *(node for node in readers[value] if able[node].alike)]
-        alike = (v for node in like if able[node].alike for v in _moved(node))
-        return all(_reads(node, able[node], value) for node in readers[value]) and found.issuperset(alike)
-
-    while lost := {value for value in found if not stays(value)}:
-        found -= lost
+    found = {value for value in found if all(_reads(node, able[node], value) for node in readers[value])}
+    found -= _lost(graph, able, found)
     for value in found:
         value.type = TensorType(BFLOAT16, value.type.shape)
     return bool(found)
+
+
+def _lost(graph: Graph, able: Mapping[Node, Narrow], found: Set[Value]) -> set[Value]:
+    """Values of these that are moved together with others, directly or by way of further ones."""
+    moving: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for value in _moved(node) if able[node].alike else ():
+            moving.setdefault(value, []).append(node)
+    waiting = [value for value in moving if value not in found]
+    lost, seen = set(waiting), set[Node]()
+    while waiting:
+        for node in moving.pop(waiting.pop(), ()):
+            if node not in seen:  # a join of many values is looked at once
+                seen.add(node)
+                lost |= _moved(node)
+                waiting += _moved(node)
+    return lost
 
 
 def _able(e: Emit, node: Node) -> Narrow:
