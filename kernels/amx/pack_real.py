@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..gemm.pack_bf16 import rounded
 from .pack_amx import LINE, ROWS
 from .pack_amx import WORK as BYTES_WORK
 
@@ -29,13 +30,6 @@ def held_planes(planes: int) -> int:
 def products(nt: int, planes: int) -> int:
     """Products of tiles for a line of A in a block of MT x nt tiles."""
     return MT * nt * (1 if planes == 1 else 6)
-
-
-def rounded(x: np.ndarray) -> np.ndarray:
-    """The bits of f32 as bf16 (uint16), half to even."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    near = ((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16)
-    return np.where(np.isnan(x), (bits >> 16 | 0x40).astype(np.uint16), near)
 
 
 def splits(weights: np.ndarray) -> bool:

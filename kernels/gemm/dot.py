@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import Record, reader
-from ..isa.tiers import Tier
+from ..isa.tiers import PAIRS, Tier
 from ..lang import divide, smaller
-from .pick_dot import F32_COSTS
+from .pick_dot import BF16_COSTS, F32_COSTS
 from .results import make_walk, target
-from .rows import DOT_F32
-from .tile import Arithmetic, even_rows, f32_arithmetic, make_tile, pace_of
+from .rows import DOT_BF16, DOT_F32, ITEM
+from .tile import Arithmetic, bf16_arithmetic, even_rows, f32_arithmetic, make_tile, pace_of
 
 
 def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.DOT_F32`."""
     return dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv), DOT_F32)
+
+
+def make_dot_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; element, out: of A and C, f32 or bf16. Its record is `rows.DOT_BF16`."""
+    dot = dot_kernel(tier, nv, BF16_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), DOT_BF16)
+    dot.needs = PAIRS  # type: ignore[attr-defined]
+    return dot
+
+
+def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:
+    """Products of operands of an element type, and results of another: f32 or bf16."""
+    if element == "bf16":
+        return bf16_arithmetic(tier, nv, ITEM[out])
+    return f32_arithmetic(tier, nv, out_item=ITEM[out])
 
 
 def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:

@@ -8,7 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..isa.tiers import Tier
-from .pick_dot import F32_COSTS, L2, Costs, columns_first, crossing, idle, max_rows, split_columns, tile_cost
+from .pick_dot import (
+    BF16_COSTS,
+    F32_COSTS,
+    L2,
+    Costs,
+    columns_first,
+    crossing,
+    idle,
+    max_rows,
+    split_columns,
+    tile_cost,
+)
 
 Triple = tuple[int, int, int]
 CROSSING = 1.0
@@ -133,6 +144,14 @@ def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[
     return conv_pieces(tier, upright(g, min(l2, L2)), threads, F32_COSTS, {}, l2)
 
 
+def pick_conv_bf16(
+    tier: Tier, g: Geometry, element: str, out: str, threads: int = 1, l2: int = L2
+) -> tuple[ConvPiece, ...]:
+    """As `pick_conv`, of elements of the map and of the result, f32 or bf16."""
+    costs, params = BF16_COSTS if element == "bf16" else F32_COSTS, {"element": element, "out": out}
+    return conv_pieces(tier, upright(g, min(l2, L2)), threads, costs, params, l2)
+
+
 def conv_pieces(
     tier: Tier, g: Geometry, threads: int, costs: Costs, params: Mapping[str, Any], l2: int = L2
 ) -> tuple[ConvPiece, ...]:
@@ -162,7 +181,7 @@ def plain_cycles(tier: Tier, g: Geometry) -> float:
 
     def cost(nv: int) -> float:
         mr = max_rows(tier, nv)
-        return tile_cost(tier, mr, nv, g.k) / mr * -(-g.n // (nv * tier.lanes))
+        return tile_cost(tier, mr, nv, g.words) / mr * -(-g.n // (nv * tier.lanes))
 
     pixels = g.images * g.out[0] * g.out[1] * g.out[2]
     return pixels * min(cost(nv) for nv in range(1, 9 if tier.registers >= 32 else 5))

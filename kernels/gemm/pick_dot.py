@@ -72,11 +72,27 @@ class Costs(NamedTuple):
 @lru_cache(1024)
 def pick_dot(tier: Tier, product: Product, threads: int = 1, l2: int = L2) -> tuple[DotPiece, ...]:
     """The dot calls of a product of f32: one, or two that share the columns."""
-    costs = F32_COSTS
-    if product.m == 1:  # at the pace of the weights: the more sums, the fewer wait for one another
-        wide = (8,) if tier.registers >= 32 else ()
-        costs = costs._replace(widths=lambda tier: (min(4, -(-product.n // tier.lanes)), *wide))
-    return dot_pieces(tier, product, threads, costs, {}, l2)
+    return dot_pieces(tier, product, threads, _of_rows(F32_COSTS, product), {}, l2)
+
+
+@lru_cache(1024)
+def pick_dot_bf16(
+    tier: Tier, product: Product, element: str, out: str, threads: int = 1, l2: int = L2
+) -> tuple[DotPiece, ...]:
+    """As `pick_dot`, of elements of A and of C, f32 or bf16."""
+    costs = _of_rows(BF16_COSTS if element == "bf16" else F32_COSTS, product)
+    return dot_pieces(tier, product, threads, costs, {"element": element, "out": out}, l2)
+
+
+def _of_rows(costs: Costs, product: Product) -> Costs:
+    """The costs for the product's rows: of one, at the pace of the weights, the more sums, the fewer wait for one
+    another.
+    """
+    if product.m > 1:
+        return costs
+    return costs._replace(
+        widths=lambda tier: (min(4, -(-product.n // tier.lanes)), *((8,) if tier.registers >= 32 else ()))
+    )
 
 
 def dot_pieces(
@@ -155,6 +171,8 @@ def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
 
 
 F32_COSTS = Costs(widths, max_rows, tile_cost, item=4)
+BF16_COSTS = F32_COSTS._replace(item=2)
+"""Of products of pairs, as many a cycle as of f32."""
 
 
 def crossing(most: int, nv: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..isa.functions import at_least
 from ..lang import (
+    BF16,
     BIT,
     F32,
     I8,
@@ -24,6 +25,7 @@ from ..lang import (
     choose,
     either,
     number,
+    over,
     repeat,
     room,
     smaller,
@@ -33,7 +35,19 @@ from ..lang import (
 )
 from ..lang.blocks import Block, goto, switch
 from ..lang.hints import kept
-from ..pointwise.epilogue import Area, Lines, addend_at, bounds, formed, is_walked, simple, walk_block, walk_from
+from ..pointwise.epilogue import (
+    Area,
+    Lines,
+    addend_at,
+    bounds,
+    formed,
+    index_of,
+    is_walked,
+    simple,
+    walk,
+    walk_block,
+    walk_from,
+)
 from ..pointwise.rows import FORMS, NO_EPILOGUE
 
 
@@ -79,7 +93,8 @@ class Sink:
     """Where tiles of nv vectors a row store: to `c` in rows of `ldc` bytes, the result itself or a buffer.
 
     slots: the record, or None without EPILOGUE; bounds: its `low` and `high` as vectors; way: an index of _WAYS; masks:
-    of the vectors of a row; cut: whether columns are cut when the buffer is copied.
+    of the vectors of a row; cut: whether columns are cut when the buffer is copied; narrow: whether results are rounded
+    to bf16, which those in a buffer are not.
     """
 
     nv: int
@@ -90,10 +105,13 @@ class Sink:
     way: Value
     masks: Sequence[Value | None]
     cut: Value
+    narrow: bool = False
 
 
-def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool) -> Sink:
-    """The sink of tiles of at most `rows` rows; epilogue: whether the record's EPILOGUE is applied."""
+def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool, narrow: bool = False) -> Sink:
+    """The sink of tiles of at most `rows` rows; epilogue: whether the record's EPILOGUE is applied; narrow: of Sink,
+    on tiers with masks.
+    """
     width = nv * tier().lanes
     slots = dest.record if epilogue else None
     aside = cut = BIT(0) if tier().masks else dest.columns < width
@@ -101,21 +119,23 @@ def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool) -> Sink:
     if slots:
         limits = bounds(slots)
         aside = cut | is_walked(slots)
-        way = _way(slots, cut)
+        way = _way(slots, cut, narrow)
     # Not aligned: two registers would be lost to that.
     buffer = room(F32, rows * width).address
     c, ldc = choose(aside, buffer, dest.c), choose(aside, 4 * width, dest.ldc)
     masks = [kept(mask) for mask in _masks(nv, dest.columns)] if tier().masks else [None] * nv
-    return Sink(nv, c, ldc, slots, limits, way, masks, cut)
+    return Sink(nv, c, ldc, slots, limits, way, masks, cut, narrow)
 
 
-def _way(slots: Any, cut: Value) -> Value:
-    """The index of _WAYS for the record; 0 where the epilogue is applied later."""
+def _way(slots: Any, cut: Value, narrow: bool) -> Value:
+    """The index of _WAYS for the record; 0, or that of _aside, where the epilogue is applied later."""
     given = {name: getattr(slots, name) != NO_EPILOGUE[name] for name in ("low", "high", "addend", "form")}
     way = choose(given["high"], 2, given["low"].to(I64))
     way = choose(given["addend"], _WAYS.index(_added), way)
+    if hasattr(slots, "addend_item"):
+        way = choose(given["addend"] & (slots.addend_item == 2), _WAYS.index(_added_bf16), way)
     way = choose(given["form"], slots.form + _WAYS.index(_added), way)
-    return choose(is_walked(slots) | (cut & given["addend"]), 0, way)
+    return choose(is_walked(slots) | (cut & given["addend"]), _WAYS.index(_aside) if narrow else 0, way)
 
 
 def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
@@ -124,7 +144,7 @@ def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Se
     Each way has code for each row, from the last row down; a tile of fewer rows jumps in further down.
     """
     nv = sink.nv
-    ways = _WAYS if sink.slots else _WAYS[:1]
+    ways = _ways(sink)
     kinds = [_f32()] * (nv * max(rows for _, rows, _ in found))
     tallest = len(kinds) // nv
     chains = [[Block(f"row{r}", kinds[: (r + 1) * nv]) for r in range(tallest)] for _ in ways]
@@ -136,12 +156,19 @@ def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Se
         for r in reversed(range(tallest)):
             sums = chain[r].write()
             to = I8.at(sink.c) + sink.ldc * r
-            _store(to, end(dest, sink, I64(r), sums[r * nv :]), sink.masks)
+            _store(to, end(dest, sink, I64(r), sums[r * nv :]), sink.masks, sink.narrow and end is not _aside)
             if r:
                 goto(chain[r - 1], sums[: r * nv])
             else:
                 goto(done)
     done.write()
+
+
+def _ways(sink: Sink) -> Sequence[Any]:
+    """Those that a kernel has code for."""
+    if not sink.slots:
+        return _WAYS[:1]
+    return _WAYS if hasattr(sink.slots, "addend_item") else _WAYS[: _WAYS.index(_added_bf16)]
 
 
 def finish_tile(dest: Destination, sink: Sink) -> None:
@@ -153,7 +180,20 @@ def finish_tile(dest: Destination, sink: Sink) -> None:
             _store_part(dest, replace(sink, masks=_masks(sink.nv, dest.columns)))
     if sink.slots:
         area = Area(dest.image, dest.row, dest.column, dest.rows, columns)
-        walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(dest.c, dest.ldc))
+        if sink.narrow:
+            _walk_and_round(dest, sink, area)
+        else:
+            walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(dest.c, dest.ldc))
+
+
+def _walk_and_round(dest: Destination, sink: Sink, area: Area) -> None:
+    """Where a chain is walked: compute it in the buffer, and store its results as bf16."""
+    f32, sums = _f32(), Lines(sink.c, sink.ldc)
+    with when(is_walked(sink.slots), likely=False):
+        walk(sink.slots, area, sums, sums)
+        for r in over(dest.rows):
+            results = [f32[sums.address + (r * sums.step + n * f32.size)] for n in range(sink.nv)]
+            _store(I8.at(dest.c) + r * dest.ldc, results, sink.masks, narrow=True)
 
 
 def _store_part(dest: Destination, sink: Sink) -> None:
@@ -197,9 +237,23 @@ def _added(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     return _formed(dest, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
 
 
+def _added_bf16(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
+    """As `_added`, of addends in bf16."""
+    start = sink.slots.addend + 2 * index_of(sink.slots, dest.image, dest.row + r, dest.column)
+    kind = BF16.like(_f32())
+    addends = [kind[start + n * kind.size, mask].to(F32) for n, mask in enumerate(sink.masks)]
+    return _formed(dest, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
+
+
+def _aside(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
+    """For the buffer, where results are bf16."""
+    return sums
+
+
 _WAYS: list[Any] = [_plain, _raised, _formed, _added]
 """How a row's sums become the vectors that are stored; then one for each of FORMS. Infinite bounds change nothing."""
 _WAYS += [partial(_formed, form=form) for form in range(1, len(FORMS))]
+_WAYS += [_added_bf16, _aside]  # of kernels whose record has addend_item
 
 
 def make_walk(epilogue: bool) -> Any:
@@ -231,11 +285,11 @@ def _f32() -> Type:
     return F32.vector(tier().lanes)
 
 
-def _store(to: Value, results: Sums, masks: Sequence[Value | None]) -> None:
-    """Store a row at byte pointer `to`."""
-    f32 = _f32()
+def _store(to: Value, results: Sums, masks: Sequence[Value | None], narrow: bool = False) -> None:
+    """Store a row at byte pointer `to`; narrow: rounded to bf16."""
+    kind = BF16.like(_f32()) if narrow else _f32()
     for n, (result, mask) in enumerate(zip(results, masks, strict=True)):
-        f32[to + n * f32.size, mask] = result
+        kind[to + n * kind.size, mask] = result.to(BF16) if narrow else result
 
 
 def _masks(nv: int, columns: Value) -> list[Value]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.record import Record, flag, number, reads, works, writes
 from ..core.table import Row
-from ..isa.tiers import Tier
+from ..isa.tiers import PAIRS, Tier
 from ..pointwise.rows import NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
 
@@ -325,12 +325,49 @@ NO_ENDING = {**NO_EPILOGUE, "later": 0}
 DOT_F32 = DOT + _DOT_ENDING
 CONV_F32 = CONV + _CONV_ENDING
 
+ITEM = {"f32": 4, "bf16": 2}
+"""Bytes of an element."""
+
+
+def _bf16(loops: Record, images: str, rows: str, step: str) -> Record:
+    """The slots of products that read or make bf16; step: bytes of an addend from group to group."""
+    added = reads(
+        "what is added first, 0 without",
+        "addend_item * n",
+        f"{images}: addend_item * addend_image, {rows}: addend_item * addend_row{step}",
+        when="form == 0",
+        start="addend_item * n0",
+        optional=True,
+    )
+    return Record(
+        loops,
+        addend=added,
+        addend_item=number("bytes of an addend: 4, f32, or 2, bf16", "in (4, 2)"),
+        later=number("0: a chain is walked behind each tile", "== 0"),
+    )
+
+
+DOT_BF16 = _bf16(DOT_F32, "batch", "m", "")
+CONV_BF16 = _bf16(CONV_F32, "images", _PIXELS, ", sets: addend_item * n_set")
+
 _WIDTHS = {"nv": (1, 2, 3, 4)}
 _F32 = {"nv": (*_WIDTHS["nv"], 8)}
 _WINOGRAD = {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}
 _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
 _DYNAMIC = {**_WIDTHS, "rowsum": (False, True)}
 _BY_ROW = {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True), "narrow": (False, True)}
+
+
+_REALS = {**_F32, "element": tuple(ITEM), "out": tuple(ITEM)}
+
+
+def _in_pairs(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """bf16 on one side at least: what else there is are the kernels of f32."""
+    return tier.masks and "bf16" in (params["element"], params["out"])
+
+
+def _pairs(params: Mapping[str, Any]) -> tuple[str, ...]:
+    return PAIRS
 
 
 def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -352,6 +389,8 @@ ROWS = (
     Row("dot_few", "gemm.dot_few", "make_dot_few", DOT_FEW),
     Row("dot_blocks", "gemm.dot_blocks", "make_dot_blocks", DOT_BLOCKS, {"bits": BITS}, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
+    Row("dot_bf16", "gemm.dot", "make_dot_bf16", DOT_BF16, _REALS, _in_pairs, product=True, needs=_pairs),
+    Row("conv_bf16", "gemm.conv", "make_conv_bf16", CONV_BF16, _REALS | _WIDTHS, _in_pairs, product=True, needs=_pairs),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD, _WINOGRAD, _tall_by_four, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_b", "make_pack", PACK, _F32, _wide),

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from ..lang import F32, I8, I64, Value, divide, fma, number, prefetch, repeat, room, traced
+from ..lang import F32, I8, I32, I64, Value, divide, fma, number, prefetch, repeat, room, traced
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from .by_height import by_height
@@ -21,10 +21,11 @@ from .results import Destination, Target, finish_tile, open_sink, store_rows
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How a tile sums products of words of 4 bytes (an f32, or four u8) with packed weights.
+    """How a tile sums products of words of 4 bytes (an f32, two bf16 or four u8) with packed weights.
 
     A panel is `head` bytes, then for each word `vectors` vectors of weights; a row of the tile has `sums`
-    vectors of sums. `item` and `out_item` are the bytes of an element of A and of C.
+    vectors of sums. `item` and `out_item` are the bytes of an element of A and of C; f32 results are rounded to bf16 where
+    that is 2.
 
     start(panel): the sums that a row begins with. load(line): the weights of a word. multiply(word, weights, sums): a
     row's new sums; panel, line and word are pointers to bytes. finish(dest, sums): f32 results, or i32 as such, row by
@@ -117,7 +118,7 @@ def make_tile(
     ) -> None:
         dest = Destination(rows=height, panel=I8.at(panel), record=record, **target._asdict())
         rows = rows._replace(table=I64.at(rows.table))
-        sink = open_sink(dest, nv, most, arithmetic.epilogue)
+        sink = open_sink(dest, nv, most, arithmetic.epilogue, narrow=arithmetic.out_item == 2)
 
         def body(height: int) -> list[Value] | None:
             found = sums(rows, dest.panel, ahead, pace, height)
@@ -233,8 +234,8 @@ def _step(
     return [*moved, *out]
 
 
-def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
-    """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue: of Arithmetic."""
+def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True, out_item: int = 4) -> Arithmetic:
+    """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue, out_item: of Arithmetic."""
     f32 = F32.vector(tier.lanes)
 
     def line(start: Value) -> list[Value]:
@@ -244,7 +245,25 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True) -> Arithmetic:
         x = f32(F32[word])
         return [fma(x, w, s) for w, s in zip(weights, sums, strict=True)]
 
-    def finish(dest: Destination, sums: list[Value]) -> list[Value]:
-        return sums
+    return Arithmetic(nv * f32.size, nv, nv, 4, out_item, line, line, multiply, _as_they_are, epilogue)
 
-    return Arithmetic(nv * f32.size, nv, nv, 4, 4, line, line, multiply, finish, epilogue)
+
+def bf16_arithmetic(tier: Tier, nv: int, out_item: int) -> Arithmetic:
+    """Sums in f32 of products of bf16, two at a time; panels of nv vectors as pack.py packs them, f32 bias first."""
+    f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
+
+    def start(panel: Value) -> list[Value]:
+        return [f32[panel + n * f32.size] for n in range(nv)]
+
+    def load(weights: Value) -> list[Value]:
+        return [i32[weights + n * i32.size] for n in range(nv)]
+
+    def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
+        x = i32(I32[word])
+        return [tier.isa.dot_pairs(s, x, w) for w, s in zip(weights, sums, strict=True)]
+
+    return Arithmetic(nv * f32.size, nv, nv, 2, out_item, start, load, multiply, _as_they_are, epilogue=True)
+
+
+def _as_they_are(dest: Destination, sums: list[Value]) -> list[Value]:
+    return sums

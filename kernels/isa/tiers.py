@@ -93,7 +93,9 @@ _LINUX_NAMES = {
 """What Linux calls flags that kernels ask for, and LLVM's names of them; the others have one name."""
 
 
-BF16 = ("avx512bf16", "amx-bf16")
+PAIRS = ("avx512bf16",)
+"""The flag of products of pairs of bf16 in vectors, and of rounding to it."""
+BF16 = (*PAIRS, "amx-bf16")
 """The flags of products of bf16 in tiles, and of rounding to it."""
 EXTRAS = ("avx512vbmi", *BF16)
 """Flags beyond their tier's that some kernels need (core.table)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang import BF16, I8, I32, U16, Value, called, integer, number
+from ..lang import I8, I32, Value, called, integer, number
 from .x86_avx512 import Avx512Vnni
 
 TILE = 1024
@@ -47,12 +47,6 @@ class Amx(Avx512Vnni):
         For kernels that need tiers.BF16.
         """
         called("llvm.x86.tdpbf16ps", None, I8(c), I8(a), I8(b))
-
-    def to_bf16(self, low: Value, high: Value) -> Value:
-        """Two vectors of f32 as one of bf16 (U16), rounded to nearest even; for kernels that need tiers.BF16."""
-        kind = BF16.vector(2 * low.lanes)
-        rounded: Value = called("llvm.x86.avx512bf16.cvtne2ps2bf16.512", kind, high, low)
-        return rounded.bits(U16)
 
     def power_of_two(self, x: Value, mantissas: Any) -> Value:
         """2 ** x of f32, 0 at -inf and NaN for NaN; mantissas(f): 2 ** f of 0 <= f < 1."""

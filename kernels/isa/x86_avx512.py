@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lang import I32, Type, Value, called, integer
+from ..lang import BF16, I32, U16, Type, Value, called, integer
 from .x86_avx2 import Avx2, AvxVnni
 
 
@@ -31,6 +31,19 @@ class Avx512(Avx2):
     def permute_bytes(self, low: Value, index: Value, high: Value) -> Value:
         """The bytes of two vectors that the low seven bits of an index name; kernels that `need` avx512vbmi have it."""
         return called("llvm.x86.avx512.vpermi2var.qi.512", low.type, low, index, high)  # type: ignore[no-any-return]
+
+    def to_bf16(self, low: Value, high: Value) -> Value:
+        """Two vectors of f32 as one of bf16 (U16), rounded to nearest even; for kernels that need tiers.PAIRS."""
+        kind = BF16.vector(2 * low.lanes)
+        rounded: Value = called("llvm.x86.avx512bf16.cvtne2ps2bf16.512", kind, high, low)
+        return rounded.bits(U16)
+
+    def dot_pairs(self, sums: Value, a: Value, w: Value) -> Value:
+        """sums + a[2 i] * w[2 i] + a[2 i + 1] * w[2 i + 1] of f32 and of pairs of bf16 in words (I32); denormals are 0;
+        for kernels that need tiers.PAIRS.
+        """
+        name = "llvm.x86.avx512bf16.dpbf16ps.512"
+        return called(name, sums.type, sums, a.bits(BF16), w.bits(BF16))  # type: ignore[no-any-return]
 
 
 class Avx512Vnni(Avx512):

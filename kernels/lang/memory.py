@@ -60,7 +60,7 @@ Type.at, Type.__getitem__, Type.__setitem__ = pointer, _item, _set_item  # type:
 
 
 def _spelled(kind: Type) -> str:
-    return f"v{kind.lanes}{'f' if kind.real else 'i'}{kind.bits}"
+    return f"v{kind.lanes}{kind.name if kind.real else f'i{kind.bits}'}"
 
 
 def _mask(kind: Type, mask: Value) -> Value:

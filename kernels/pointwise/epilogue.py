@@ -130,8 +130,12 @@ def bounds(slots: Any) -> list[Value]:
 
 def addend_at(slots: Any, image: Value, row: Value, column: Value) -> Value:
     """The pointer to the addend of the sum at (image, row, column), which are int64."""
-    index = image * slots.addend_image + (row * slots.addend_row + column)
-    return F32.at(slots.addend) + index
+    return F32.at(slots.addend) + index_of(slots, image, row, column)
+
+
+def index_of(slots: Any, image: Value, row: Value, column: Value) -> Value:
+    """The number of that addend's element from the first one on."""
+    return image * slots.addend_image + (row * slots.addend_row + column)  # type: ignore[no-any-return]
 
 
 class Area(NamedTuple):

@@ -9,7 +9,7 @@ from ..core.record import Record, Slot, number, reads, works, writes
 from ..core.table import Row
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.lanes import PARTS
-from ..isa.tiers import BF16, Tier
+from ..isa.tiers import PAIRS, Tier
 from ..pointwise.rows import ALL_FORMS, ending
 
 
@@ -127,14 +127,14 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
 
 def rounds(params: Mapping[str, Any]) -> tuple[str, ...]:
     """The flags of rounding to bf16."""
-    return BF16 if params["narrow"] else ()
+    return PAIRS if params["narrow"] else ()
 
 
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Wide tiles are for the most common window; sums of two vectors want many registers. Windows of one column have no
-    other tap that outputs could be apart by. bf16 is what tiles multiply.
+    other tap that outputs could be apart by. bf16 is for CPUs that multiply it.
     """
-    if params["size"] == 1 and params["stride"] > 1 or params["narrow"] and not tier.tiles:
+    if params["size"] == 1 and params["stride"] > 1 or params["narrow"] and not tier.masks:
         return False
     return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers >= 32)
 
@@ -144,9 +144,9 @@ def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["vectors"] == 1 or not params["repeated"]
 
 
-def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """bf16 is what tiles multiply."""
-    return tier.tiles
+def _has_bf16(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """bf16 is for CPUs that multiply it."""
+    return tier.masks
 
 
 def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -175,7 +175,7 @@ ROWS = (
     Row("pool", "window.pool", "make_pool", POOL,
         {"op": ("max", "average"), "size": (1, 2, 3, 5), "stride": (1, 2, 3)}, _has_pool),
     Row("pool_any", "window.pool_any", "make_pool_any", POOL_ANY, {"op": ("max", "average", "lp1", "lp2")}),
-    Row("pool_bf16", "window.pool_bf16", "make_pool", POOL_BF16, exists=_has_tiles),
+    Row("pool_bf16", "window.pool_bf16", "make_pool", POOL_BF16, exists=_has_bf16),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,

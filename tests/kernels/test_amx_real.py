@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.kernels.amx.pack_real import pack_real, planes_of, rounded, splits, widened
+from fastgraph.kernels.amx.pack_real import pack_real, planes_of, splits, widened
 from fastgraph.kernels.amx.pick_real import pick_real, real_args
 from fastgraph.kernels.amx.rows import ROWS
+from fastgraph.kernels.gemm.pack_bf16 import rounded
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.chain import eval_chain

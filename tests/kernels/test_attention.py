@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.kernels.amx.pack_real import rounded, widened
+from fastgraph.kernels.amx.pack_real import widened
+from fastgraph.kernels.gemm.pack_bf16 import rounded
 from tests.amx_trap import AMX, needs_amx
 from tests.kernels.attending import call, meaning
 from tests.kernels.harness import drawn, each_tier

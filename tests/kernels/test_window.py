@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.kernels.amx.pack_real import rounded
 from fastgraph.kernels.core.table import row
+from fastgraph.kernels.gemm.pack_bf16 import rounded
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
 from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, plan_pool, window_args

@@ -62,6 +62,8 @@ class Emit:
         self.program, self.views, self.match = program, views, match
         self.tier, self.threads = tier, threads
         self.node: Node | None = None
+        self.rounded: dict[Value, Ref] = {}
+        """Where whole values lie in bf16, too (gemm/layer_bf16.py)."""
         self._constants: dict[Any, Ref] = {}
         self._named: dict[int, np.ndarray] = {}
 

@@ -9,7 +9,7 @@ from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word
 from ...kernels.gemm.pick_dot import F32_COSTS, max_rows
 from ...kernels.gemm.pick_int8 import INT8_COSTS, chains
-from ...kernels.gemm.rows import STORES
+from ...kernels.gemm.rows import ITEM, STORES
 from .bands import band, copied, line_end, taps
 from .call import KNOWN, Call, Reach, grid, need, offsets, parts, reaches, read, short, work, write
 
@@ -17,6 +17,11 @@ from .call import KNOWN, Call, Reach, grid, need, offsets, parts, reaches, read,
 def _of_bytes(c: Call) -> bool:
     """Whether products are of bytes."""
     return c.kernel.endswith(("_dynamic", "_int8"))
+
+
+def _item(c: Call) -> int:
+    """Bytes of an element that is multiplied."""
+    return 1 if _of_bytes(c) else ITEM.get(c.params.get("element", "f32"), 4)
 
 
 def _panels(c: Call, n: int, k: int) -> int:
@@ -44,8 +49,8 @@ def _group_bytes(c: Call) -> int:
     return group_bytes(c.tier, bits, r.block * per_word(bits), blocks, bool(r.zeros))
 
 
-KNOWN["item"] = lambda c: 1 if _of_bytes(c) else 4
-KNOWN["stored"] = lambda c: STORES[c.params.get("out", "words")]
+KNOWN["item"] = _item
+KNOWN["stored"] = lambda c: (STORES | ITEM)[c.params.get("out", "words")]
 KNOWN["panels"] = lambda c: partial(_panels, c)
 KNOWN["most_rows"], KNOWN["group_bytes"] = _most_rows, _group_bytes
 KNOWN["per_word"] = lambda c: per_word(c.params["bits"])
@@ -54,10 +59,10 @@ KNOWN["by_row"] = lambda c: c.params.get("per_row", False)
 KNOWN["winograd_places"] = lambda c: (c.params["m"] + 2) ** (1 if c.params["tall"] else 2)
 
 
-@reaches("conv", "conv_int8", "conv_dynamic")
+@reaches("conv", "conv_bf16", "conv_int8", "conv_dynamic")
 def conv(c: Call) -> Iterator[Reach]:
     """Bands of rows, and taps in them or in x."""
-    r, item = c.record(), 1 if _of_bytes(c) else 4
+    r, item = c.record(), _item(c)
     if not r.direct:
         yield from band(c, item, r.band, r.out_h)
     else:

@@ -67,7 +67,9 @@ def conv_calls(
     **slots: Slot,
 ) -> None:
     """Write the calls of a convolution, or of the part of it that computes some outputs of each row."""
-    own = {"x": rows.x.plus(4 * part.x), "y": rows.y.plus(4 * part.y), "ldy": layer.ldy * part.how.together, **slots}
+    assert e.node is not None
+    x, y = rows.x.plus(part.g.item * part.x), rows.y.plus(e.node.out.type.itemsize * part.y)
+    own = {"x": x, "y": y, "ldy": layer.ldy * part.how.together, **slots}
     for piece in pieces:
         scratch = e.scratch(piece.scratch * e.threads)
         args = conv_args(piece, w=pack(columns_of(piece)), taps=piece.table, scratch=scratch, **own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,33 +28,33 @@ WINOGRAD = 4
 """The largest Winograd tile: 2 is more exact than the plain sum, 4 has up to twice its error."""
 
 
-def _together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
+def outputs_together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
     """How many outputs of a row are computed as one."""
     return pixels_together(tier, g) if layer.ldy == g.n and not layer.operands else 1
 
 
 def _cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     g, _ = layer.merged(tier)
-    return reading_times(plain_cycles(tier, widened(g, _together(layer, g, tier))), g.k * g.n)
+    return reading_times(plain_cycles(tier, widened(g, outputs_together(layer, g, tier))), g.k * g.n)
 
 
-def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+def emit_dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, layer.numbers.weights[0].size
     m = layer.pixels // images
     ending = product_ending(e, node, rows.start)
     slots = {"m": m, "k": k, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy, **ending}
     pieces = pick_dot(e.tier, Product(m, layer.n, k, images, ldx, bool(ending["later"])), e.threads, level_two())
-    dot_calls(e, layer, rows, "dot", pieces, _packed(e, layer, Arrangement()), **slots)
+    dot_calls(e, layer, rows, "dot", pieces, packed(e, layer, Arrangement()), **slots)
 
 
-def _conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+def emit_conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     g, how = layer.merged(e.tier)
-    for part in together(g, how, _together(layer, g, e.tier)):
+    for part in together(g, how, outputs_together(layer, g, e.tier)):
         pieces, ending = pick_conv(e.tier, part.g, e.threads, level_two()), product_ending(e, node, rows.start)
-        conv_calls(e, layer, rows, "conv", pieces, part, _packed(e, layer, part.how), **ending)
+        conv_calls(e, layer, rows, "conv", pieces, part, packed(e, layer, part.how), **ending)
 
 
-def _packed(e: Emit, layer: Layer[Reals], how: Arrangement) -> Pack:
+def packed(e: Emit, layer: Layer[Reals], how: Arrangement) -> Pack:
     return lambda columns: e.packed(_panels, *layer.numbers, how, columns, e.tier.lanes, placed=True)
 
 
@@ -61,9 +62,17 @@ def _panels(
     weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, columns: Columns, lanes: int, *, empty: Any
 ) -> np.ndarray:
     """The panels of some columns of each group."""
+    return panels_of(lambda part: part, weights, bias, how, columns, lanes, empty)
+
+
+def panels_of(
+    words: Callable[[np.ndarray], np.ndarray], weights: np.ndarray, bias: np.ndarray | None, how: Arrangement,
+    columns: Columns, lanes: int, empty: Any,
+) -> np.ndarray:  # fmt: skip
+    """The panels of some columns of each group; words: of weights [..., K], as f32."""
     per_group = arranged(weights, how).reshape(how.merged, how.together * len(weights) // how.merged, -1)
     own = None if bias is None else np.tile(bias, how.together).reshape(how.merged, -1)[:, columns.part]
-    return pack_weights(per_group[:, columns.part], own, columns.nv, lanes, empty=empty)
+    return pack_weights(words(per_group[:, columns.part]), own, columns.nv, lanes, empty=empty)
 
 
 def _best_winograd(layer: Layer[Reals], tier: Tier) -> tuple[WinogradForm, int, list[float]] | None:
@@ -129,8 +138,8 @@ def _zeros(count: int) -> np.ndarray:
 
 
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
-    Candidate("dot", lambda layer, tier: layer.form == "dense", _cycles, _dot),
-    Candidate("conv", lambda layer, tier: layer.form == "conv", _cycles, _conv),
+    Candidate("dot", lambda layer, tier: layer.form == "dense", _cycles, emit_dot),
+    Candidate("conv", lambda layer, tier: layer.form == "conv", _cycles, emit_conv),
     Candidate("winograd", lambda layer, tier: _best_winograd(layer, tier) is not None, _winograd_times, _winograd),
     Candidate("depthwise_any", lambda layer, tier: layer.form == "depthwise",
               lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=False)], _depthwise_any),

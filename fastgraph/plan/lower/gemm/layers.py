@@ -7,7 +7,7 @@ from typing import Any
 
 from ....ir import Node
 from ....ir.types import BFLOAT16
-from ....kernels.isa.tiers import BF16, has
+from ....kernels.isa.tiers import BF16, PAIRS, has
 from ...choose import Candidate, choose
 from ...layer import Integers, Layer, Reals, chain_of, chained_layer, extra_values, integer_layer, real_layer
 from ..emit import Rows
@@ -15,42 +15,50 @@ from ..registry import Emit, Narrow, last, lowers, moved
 
 
 def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
-    """Where tiles of bf16 compute a layer it reads in bfloat16 what it multiplies, and what it adds first. Depthwise
-    ones pass it on, where they end without operands."""
-    if e.precision != "bfloat16" or not _in_tiles(e):
+    """Layers of products of bf16 read what they multiply in bfloat16, unless its channels are odd, and what they add
+    first. Depthwise ones pass it on, where they end without operands."""
+    if e.precision != "bfloat16" or not _of_bf16(e):
         return Narrow()
     from ..epilogue import ending
-    from .layer_f32 import CANDIDATES
 
     layer = layer._replace(ldx=last(node.x), ldy=last(node.out))
-    name = choose((*CANDIDATES, *_in_tiles(e)), layer, e.tier).name
+    name = choose(_candidates(e), layer, e.tier).name
     (chain, kinds), extras = chain_of(node), extra_values(node)
     found = ending(chain, len(kinds))
     at = found.addend if found is not None else None
     if name == "depthwise" and found is not None and not isinstance(at, int):
         return moved(e, node, layer)
-    if name != "amx_real":
+    if name not in ("amx_real", "dot_bf16", "conv_bf16"):
         return Narrow()
-    if not isinstance(at, int) or kinds[at - 1] != "full":
-        return Narrow(frozenset({0}), gives=True)
-    return Narrow(frozenset({0, node.inputs.index(extras[at - 1], 1)}), gives=True)
+    reads = {0} if name == "amx_real" or layer.merged(e.tier)[0].c % 2 == 0 else set[int]()
+    if isinstance(at, int) and kinds[at - 1] == "full":
+        reads.add(node.inputs.index(extras[at - 1], 1))
+    return Narrow(frozenset(reads), gives=True)
 
 
 @lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True, narrow=_narrow)
 def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
+    narrow = BFLOAT16 in (node.x.type.dtype, node.out.type.dtype) and layer.form != "depthwise"
+    _emit(e, node, layer, rows, _of_bf16(e) if narrow else _candidates(e))
+
+
+def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
     from .layer_f32 import CANDIDATES
 
-    narrow = BFLOAT16 in (node.x.type.dtype, node.out.type.dtype) and layer.form != "depthwise"
-    _emit(e, node, layer, rows, (*(() if narrow else CANDIDATES), *_in_tiles(e)))
+    return (*_of_bf16(e), *CANDIDATES)
 
 
-def _in_tiles(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
+def _of_bf16(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
     """Candidates with products of bf16, on CPUs that have them."""
-    if not e.tier.tiles or not has(BF16):
-        return ()
-    from . import layer_amx
+    if e.tier.tiles and has(BF16):
+        from . import layer_amx
 
-    return layer_amx.CANDIDATES.get(e.precision, ())
+        return layer_amx.CANDIDATES.get(e.precision, ())
+    if e.precision == "bfloat16" and e.tier.masks and has(PAIRS):
+        from . import layer_bf16
+
+        return layer_bf16.CANDIDATES
+    return ()
 
 
 @lowers("dense", "conv", "matmul", match=integer_layer, strided_in=True, strided_out=True)

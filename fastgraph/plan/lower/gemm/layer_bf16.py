@@ -1,0 +1,124 @@
+"""Candidates for convolutions and dense layers by products of pairs of bf16, on CPUs that have them in vectors."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....cpus import level_two
+from ....ir import Node
+from ....ir.types import BFLOAT16
+from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pack_bf16 import pairs
+from ....kernels.gemm.pick_conv import Geometry, pick_conv_bf16, plain_cycles, widened
+from ....kernels.gemm.pick_dot import Product, pick_dot_bf16
+from ....kernels.gemm.pick_winograd import reading_times
+from ....kernels.gemm.rows import ITEM
+from ....kernels.isa.tiers import Tier
+from ....kernels.pointwise.elementwise_shape import loops
+from ...choose import Candidate
+from ...layer import Layer, Reals, chain_of, extra_values, together
+from ...program import Ref, Scratch
+from ..emit import Rows
+from ..epilogue import ending, product_ending
+from ..registry import Emit, row_count
+from .calls import Columns, conv_calls, dot_calls
+from .layer_f32 import emit_conv, emit_dot, outputs_together, packed, panels_of
+
+
+def element_of(layer: Layer[Reals], tier: Tier) -> str:
+    """What is multiplied: bf16 where words of two numbers are of one pixel, f32 where channels are odd."""
+    return "f32" if layer.merged(tier)[0].c % 2 else "bf16"
+
+
+def _geometry(layer: Layer[Reals], tier: Tier) -> tuple[Geometry, Arrangement]:
+    g, how = layer.merged(tier)
+    return g._replace(item=ITEM[element_of(layer, tier)]), how
+
+
+def _times(layer: Layer[Reals], tier: Tier) -> list[float]:
+    g, _ = _geometry(layer, tier)
+    cycles = plain_cycles(tier, widened(g, outputs_together(layer, g, tier)))
+    return reading_times(cycles, g.k * g.n * g.item // 4)
+
+
+def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    element, out = element_of(layer, e.tier), out_of(node)
+    if element == out == "f32":
+        emit_dot(e, node, layer, rows)
+        return
+    layer, rows = _in_element(e, node, layer, rows, element)
+    images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, layer.numbers.weights[0].size
+    m = layer.pixels // images
+    pieces = pick_dot_bf16(e.tier, Product(m, layer.n, k, images, ldx), element, out, e.threads, level_two())
+    slots = {"m": m, "k": k * ITEM[element] // 4, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy}
+    pack = partial(_packed, e, layer, Arrangement(), element)
+    dot_calls(e, layer, rows, "dot_bf16", pieces, pack, **slots, **_ending(e, node, rows))
+
+
+def _conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    element, out = element_of(layer, e.tier), out_of(node)
+    if element == out == "f32":
+        emit_conv(e, node, layer, rows)
+        return
+    layer, rows = _in_element(e, node, layer, rows, element)
+    g, how = _geometry(layer, e.tier)
+    for part in together(g, how, outputs_together(layer, g, e.tier)):
+        pieces = pick_conv_bf16(e.tier, part.g, element, out, e.threads, level_two())
+        pack = partial(_packed, e, layer, part.how, element)
+        conv_calls(e, layer, rows, "conv_bf16", pieces, part, pack, **_ending(e, node, rows))
+
+
+def out_of(node: Node) -> str:
+    """The elements of a layer's result."""
+    return "bf16" if node.out.type.dtype == BFLOAT16 else "f32"
+
+
+def _ending(e: Emit, node: Node, rows: Rows) -> dict[str, Any]:
+    """The slots of a layer's ending, with the bytes of what is added first."""
+    chain, kinds = chain_of(node)
+    found = ending(chain, len(kinds))
+    at = None if found is None else found.addend
+    item = extra_values(node)[at - 1].type.itemsize if isinstance(at, int) else 4
+    return {**product_ending(e, node, rows.start), "addend_item": item}
+
+
+def _packed(e: Emit, layer: Layer[Reals], how: Arrangement, element: str, columns: Columns) -> Ref:
+    if element == "f32":
+        return packed(e, layer, how)(columns)
+    return e.packed(_panels, *layer.numbers, how, columns, e.tier.lanes, placed=True)
+
+
+def _panels(
+    weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, columns: Columns, lanes: int, *, empty: Any
+) -> np.ndarray:
+    """The panels of some columns of each group."""
+    return panels_of(pairs, weights, bias, how, columns, lanes, empty)
+
+
+def _in_element(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, element: str) -> tuple[Layer[Reals], Rows]:
+    """The layer with its pixels as it multiplies them: where they are, or rounded to bf16 in scratch, once for all
+    layers that read a whole x.
+    """
+    if element == "f32" or node.x.type.dtype == BFLOAT16:
+        return layer, rows
+    count, c = layer.window.images * prod(layer.window.size), layer.inputs
+    whole = count == row_count(node.x) and not isinstance(rows.x.base, Scratch)
+    made = e.rounded.get(node.x) if whole else None
+    if made is None:
+        made = e.scratch(2 * count * c)
+        found = loops((count, c), (c, 1), [(layer.ldx, 1)])
+        assert found is not None
+        e.kernel("round_bf16", {}, {**found.args(made), **found.operand(rows.x)}, share=0.0)
+        if whole:
+            e.rounded[node.x] = made
+    return layer._replace(ldx=c), rows._replace(x=made)
+
+
+CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
+    Candidate("dot_bf16", lambda layer, tier: layer.form == "dense", _times, _dot),
+    Candidate("conv_bf16", lambda layer, tier: layer.form == "conv", _times, _conv),
+)
