@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CompilerError
-from ..kernels.isa.tiers import NUMPY, Tier
+from ..kernels.isa.tiers import NUMPY, PAIRS, Tier, multiplies_pairs
 from ..objects.link import link
 
 CHAINS = 12
@@ -49,6 +49,16 @@ def peak_macs_int8(tier: Tier) -> float:
     sums = np.zeros(CHAINS * tier.lanes, np.int32)
     record = np.array([rounds, sums.ctypes.data], np.int64)
     return rounds * CHAINS * tier.lanes * (4 if tier.byte_dot else 2) / _best(lambda: call(record.ctypes.data, 0, 1))
+
+
+@cache
+def peak_macs_bf16(tier: Tier) -> float:
+    """Multiply-adds of pairs of bf16 per second on one core, the best of several tries; of CPUs with tiers.PAIRS."""
+    call = _native(_pairs_loop(tier), "pairs_loop", tier)
+    rounds = 200_000
+    sums = np.zeros(CHAINS * tier.lanes, np.float32)
+    record = np.array([rounds, sums.ctypes.data], np.int64)
+    return rounds * CHAINS * tier.lanes * 2 / _best(lambda: call(record.ctypes.data, 0, 1))
 
 
 @cache
@@ -106,6 +116,15 @@ def _fma_loop(tier: Tier) -> Any:
     from ..kernels.lang import fma
 
     return _sum_loop(tier, lambda total: fma(total, 0.5, 1.0))
+
+
+def _pairs_loop(tier: Tier) -> Any:
+    from ..kernels.lang import I32
+
+    i32 = I32.vector(tier.lanes)
+    kernel = _sum_loop(tier, lambda total: tier.isa.dot_pairs(total, i32(0x3F003F00), i32(0x3F003F00)))
+    kernel.needs = PAIRS
+    return kernel
 
 
 def _dot_loop(tier: Tier) -> Any:
@@ -174,12 +193,13 @@ def _stream(tier: Tier, copies: bool) -> Any:
 
 
 class Limits(NamedTuple):
-    """Of one core, times `threads`: multiply-adds per second of floats, and of bytes (None: not known), and pairs of
-    (bytes of a working set, bytes per second within it), the smallest first.
+    """Of one core, times `threads`: multiply-adds per second of floats, of bytes and of bf16 (None: not known), and
+    pairs of (bytes of a working set, bytes per second within it), the smallest first.
     """
 
     macs: float
     byte_macs: float | None
+    bf16_macs: float | None
     rates: tuple[tuple[int, float], ...]
 
     @property
@@ -204,7 +224,8 @@ def limits(tier: Tier, threads: int = 1) -> Limits | None:
         return own
     many = [rate * (threads if size < SIZES[-1] else 1) for size, rate in own.rates]
     rates = tuple((size, rate) for (size, _), rate in zip(own.rates, many, strict=True))
-    return Limits(own.macs * threads, None if own.byte_macs is None else own.byte_macs * threads, rates)
+    macs = [None if rate is None else rate * threads for rate in (own.byte_macs, own.bf16_macs)]
+    return Limits(own.macs * threads, *macs, rates)
 
 
 @cache
@@ -212,4 +233,8 @@ def _limits(tier: Tier) -> Limits | None:
     if tier is NUMPY:
         return None
     rates = tuple((size, bandwidth(size, tier)) for size in SIZES)
-    return Limits(peak_macs(tier), None if tier.tiles else peak_macs_int8(tier), rates)
+    if tier.tiles:
+        return Limits(peak_macs(tier), None, None, rates)
+    return Limits(
+        peak_macs(tier), peak_macs_int8(tier), peak_macs_bf16(tier) if multiplies_pairs(tier) else None, rates
+    )

@@ -106,6 +106,11 @@ def has(flags: Iterable[str]) -> bool:
     return cpu_flags().issuperset(flags)
 
 
+def multiplies_pairs(tier: Tier) -> bool:
+    """Whether kernels of a tier multiply pairs of bf16 in vectors on this CPU."""
+    return tier.masks and not tier.tiles and has(PAIRS)
+
+
 @cache
 def cpu_flags() -> frozenset[str]:
     """The flags of this process's CPU that the system supports, in LLVM's names."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....ir import Node
 from ....ir.types import BFLOAT16
-from ....kernels.isa.tiers import BF16, PAIRS, has
+from ....kernels.isa.tiers import BF16, has, multiplies_pairs
 from ...choose import Candidate, choose
 from ...layer import Integers, Layer, Reals, chain_of, chained_layer, extra_values, integer_layer, real_layer
 from ..emit import Rows
@@ -54,7 +54,7 @@ def _of_bf16(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
         from . import layer_amx
 
         return layer_amx.CANDIDATES.get(e.precision, ())
-    if e.precision == "bfloat16" and e.tier.masks and has(PAIRS):
+    if e.precision == "bfloat16" and multiplies_pairs(e.tier):
         from . import layer_bf16
 
         return layer_bf16.CANDIDATES
