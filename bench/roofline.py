@@ -19,6 +19,8 @@ def main(tier: Tier) -> None:
     figures: list[tuple[str, Callable[[], float], str]] = [("f32", lambda: peak_macs(tier), "GMAC/s")]
     if tier.byte_dot:
         figures.append(("u8 by s8", lambda: peak_macs_int8(tier), "GMAC/s"))
+    if multiplies_pairs(tier):
+        figures.append(("bf16", lambda: peak_macs_bf16(tier), "GMAC/s"))
     figures += [(f"memory, {bytes_text(size)}", lambda size=size: bandwidth(size, tier), "GB/s") for size in SIZES]
     rows, usage = [], []
     with pinned(1):

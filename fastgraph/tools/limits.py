@@ -224,8 +224,8 @@ def limits(tier: Tier, threads: int = 1) -> Limits | None:
         return own
     many = [rate * (threads if size < SIZES[-1] else 1) for size, rate in own.rates]
     rates = tuple((size, rate) for (size, _), rate in zip(own.rates, many, strict=True))
-    macs = [None if rate is None else rate * threads for rate in (own.byte_macs, own.bf16_macs)]
-    return Limits(own.macs * threads, *macs, rates)
+    bytes_, bf16 = (None if rate is None else rate * threads for rate in (own.byte_macs, own.bf16_macs))
+    return Limits(own.macs * threads, bytes_, bf16, rates)
 
 
 @cache
@@ -235,6 +235,5 @@ def _limits(tier: Tier) -> Limits | None:
     rates = tuple((size, bandwidth(size, tier)) for size in SIZES)
     if tier.tiles:
         return Limits(peak_macs(tier), None, None, rates)
-    return Limits(
-        peak_macs(tier), peak_macs_int8(tier), peak_macs_bf16(tier) if multiplies_pairs(tier) else None, rates
-    )
+    bf16 = peak_macs_bf16(tier) if multiplies_pairs(tier) else None
+    return Limits(peak_macs(tier), peak_macs_int8(tier), bf16, rates)
