@@ -9,10 +9,10 @@ import argparse
 from collections.abc import Callable
 
 from fastgraph import disturbance
-from fastgraph.kernels.isa.tiers import Tier, choose, usable
+from fastgraph.kernels.isa.tiers import Tier, choose, multiplies_pairs, usable
 from fastgraph.text import bytes_text, table
 from fastgraph.tools.bench import pinned
-from fastgraph.tools.limits import SIZES, bandwidth, peak_macs, peak_macs_int8
+from fastgraph.tools.limits import SIZES, bandwidth, peak_macs, peak_macs_bf16, peak_macs_int8
 
 
 def main(tier: Tier) -> None:

@@ -350,6 +350,15 @@ def _bf16(loops: Record, images: str, rows: str, step: str) -> Record:
 DOT_BF16 = _bf16(DOT_F32, "batch", "m", "")
 CONV_BF16 = _bf16(CONV_F32, "images", _PIXELS, ", sets: addend_item * n_set")
 
+ROUND_BF16 = Record(
+    x=reads("[rows, c] f32", "4 * c", "rows: 4 * ldx"),
+    ldx="f32 from row to row of it",
+    y=writes("[rows, ldy] bf16: zeros behind c", "2 * ldy", "rows: 2 * ldy"),
+    ldy=number("elements of a row of y", ">= c"),
+    rows="how many",
+    c=number("elements of a row of x", "> 0"),
+)
+
 _WIDTHS = {"nv": (1, 2, 3, 4)}
 _F32 = {"nv": (*_WIDTHS["nv"], 8)}
 _WINOGRAD = {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}
@@ -364,6 +373,10 @@ _REALS = {**_F32, "element": tuple(ITEM), "out": tuple(ITEM)}
 def _in_pairs(tier: Tier, params: Mapping[str, Any]) -> bool:
     """bf16 on one side at least: what else there is are the kernels of f32."""
     return tier.masks and "bf16" in (params["element"], params["out"])
+
+
+def _has_masks(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier.masks
 
 
 def _pairs(params: Mapping[str, Any]) -> tuple[str, ...]:
@@ -391,6 +404,7 @@ ROWS = (
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
     Row("dot_bf16", "gemm.dot", "make_dot_bf16", DOT_BF16, _REALS, _in_pairs, product=True, needs=_pairs),
     Row("conv_bf16", "gemm.conv", "make_conv_bf16", CONV_BF16, _REALS | _WIDTHS, _in_pairs, product=True, needs=_pairs),
+    Row("round_bf16", "gemm.round_bf16", "make_round", ROUND_BF16, {}, _has_masks, needs=_pairs),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD, _WINOGRAD, _tall_by_four, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_b", "make_pack", PACK, _F32, _wide),

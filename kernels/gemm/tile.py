@@ -24,8 +24,8 @@ class Arithmetic:
     """How a tile sums products of words of 4 bytes (an f32, two bf16 or four u8) with packed weights.
 
     A panel is `head` bytes, then for each word `vectors` vectors of weights; a row of the tile has `sums`
-    vectors of sums. `item` and `out_item` are the bytes of an element of A and of C; where C's are 2, results in f32 are
-    rounded to bf16.
+    vectors of sums. `item` and `out_item` are the bytes of an element of A and of C; results in f32 are
+    rounded to bf16 where C's have 2.
 
     start(panel): the sums that a row begins with. load(line): the weights of a word. multiply(word, weights, sums): a
     row's new sums; panel, line and word are pointers to bytes. finish(dest, sums): f32 results, or i32 as such, row by

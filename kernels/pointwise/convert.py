@@ -9,9 +9,8 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.stores import store_first
-from ..isa.tiers import PAIRS, Tier
+from ..isa.tiers import Tier
 from ..lang import (
-    BF16,
     BIT,
     F16,
     F32,
@@ -23,7 +22,6 @@ from ..lang import (
     U32,
     Type,
     Value,
-    along,
     cases,
     choose,
     cover,
@@ -62,21 +60,6 @@ def flip(tier: Tier) -> Callable[..., None]:
         return row
 
     return over_rows(U8, U8, prepare)
-
-
-def round_bf16(tier: Tier) -> Callable[..., None]:
-    """The kernel that rounds f32 to bf16, half to even, denormals to 0."""
-
-    def row(x: Value, y: Value, left: Value, right: Value) -> None:
-        for f32, i, mask in along(F32.vector(tier.lanes), left, right):
-            BF16.like(f32)[y + i, mask] = f32[x + i, mask].to(BF16)
-
-    def prepare(_: Any) -> Row:
-        return row
-
-    outputs = over_rows(BF16, F32, prepare)
-    outputs.needs = PAIRS  # type: ignore[attr-defined]
-    return outputs
 
 
 def cast(tier: Tier, source: str) -> Callable[..., None]:

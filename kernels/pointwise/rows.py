@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.record import Record, chain, flag, number, reads, writes
 from ..core.table import Row
-from ..isa.tiers import PAIRS, Tier
+from ..isa.tiers import Tier
 from .steps import STEPS
 
 
@@ -59,7 +59,6 @@ LOOKUP = _loops("value") + _operand("index", "value", _VECTORS) + TABLE
 _COVERED = "short(cols, (4 if tier.masks and cols % (4 * lanes) > lanes else 1) * lanes)"
 """Bytes behind the end that a walk by whole vectors touches: with more than one vector it takes blocks of four."""
 FLIP = _loops("1") + _operand("1", "1", _COVERED)
-ROUND_BF16 = _loops("2") + _operand("4", "2")
 
 TARGETS = ("i8", "i16", "i32", "i64", "f16", "f32", "f64", "bool", "u32", "u64")
 """Types that floats and integers are cast to; u32 and u64 differ from i32 and i64 only as casts of floats."""
@@ -287,14 +286,6 @@ def _reduces(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["op"] in REDUCTIONS[params["element"]]
 
 
-def _has_masks(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return tier.masks
-
-
-def _pairs(params: Mapping[str, Any]) -> tuple[str, ...]:
-    return PAIRS
-
-
 _TABLES = {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}
 
 ROWS: tuple[Row, ...] = (
@@ -303,7 +294,6 @@ ROWS: tuple[Row, ...] = (
     Row("elementwise", "pointwise.elementwise", "make", ELEMENTWISE),
     Row("table", "pointwise.lookup", "make", LOOKUP, _TABLES, _looks_up, needs=permutes),
     Row("flip", "pointwise.convert", "flip", FLIP),
-    Row("round_bf16", "pointwise.convert", "round_bf16", ROUND_BF16, exists=_has_masks, needs=_pairs),
     Row("cast", "pointwise.convert", "cast", CONVERT, {"source": NUMBERS}),
     Row("exact", "pointwise.exact", "make", EXACT, {"element": NUMBERS}),
     Row("product", "pointwise.product", "make", PRODUCT, {"element": WIDE}, product=True),

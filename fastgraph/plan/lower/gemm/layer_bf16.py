@@ -18,25 +18,35 @@ from ....kernels.gemm.pick_dot import Product, pick_dot_bf16
 from ....kernels.gemm.pick_winograd import reading_times
 from ....kernels.gemm.rows import ITEM
 from ....kernels.isa.tiers import Tier
-from ....kernels.pointwise.elementwise_shape import loops
 from ...choose import Candidate
-from ...layer import Layer, Reals, chain_of, extra_values, together
+from ...layer import Layer, Reals, chain_of, extra_values, geometry, together
 from ...program import Ref, Scratch
 from ..emit import Rows
 from ..epilogue import ending, product_ending
-from ..registry import Emit, row_count
+from ..registry import Emit, Slot, row_count
 from .calls import Columns, conv_calls, dot_calls
 from .layer_f32 import emit_conv, emit_dot, outputs_together, packed, panels_of
 
 
 def element_of(layer: Layer[Reals], tier: Tier) -> str:
-    """What is multiplied: bf16 where words of two numbers are of one pixel, f32 where channels are odd."""
-    return "f32" if layer.merged(tier)[0].c % 2 else "bf16"
+    """What is multiplied: pairs of bf16 of one pixel, or f32 where most of a pair would be empty, or groups are odd."""
+    c, groups = layer.merged(tier)[0].c, layer.groups
+    return "f32" if c == 1 or (c % 2 and groups > 1) else "bf16"
+
+
+def reads_bf16(layer: Layer[Reals], tier: Tier) -> bool:
+    """Whether x may be bf16: an odd number of channels is copied to an even one, from f32."""
+    return layer.merged(tier)[0].c % 2 == 0
 
 
 def _geometry(layer: Layer[Reals], tier: Tier) -> tuple[Geometry, Arrangement]:
+    """The layer as a convolution of what it multiplies."""
     g, how = layer.merged(tier)
-    return g._replace(item=ITEM[element_of(layer, tier)]), how
+    if element_of(layer, tier) == "f32":
+        return g, how
+    if g.c % 2 == 0:
+        return g._replace(item=2), how
+    return geometry(layer.window, 1, g.c + 1, g.c + 1, 2), how
 
 
 def _times(layer: Layer[Reals], tier: Tier) -> list[float]:
@@ -51,7 +61,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
         emit_dot(e, node, layer, rows)
         return
     layer, rows = _in_element(e, node, layer, rows, element)
-    images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, layer.numbers.weights[0].size
+    images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, _geometry(layer, e.tier)[0].k
     m = layer.pixels // images
     pieces = pick_dot_bf16(e.tier, Product(m, layer.n, k, images, ldx), element, out, e.threads, level_two())
     slots = {"m": m, "k": k * ITEM[element] // 4, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy}
@@ -96,7 +106,9 @@ def _panels(
     weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, columns: Columns, lanes: int, *, empty: Any
 ) -> np.ndarray:
     """The panels of some columns of each group."""
-    return panels_of(pairs, weights, bias, how, columns, lanes, empty)
+    odd = weights.shape[-1] * how.factor % 2
+    even = np.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, 1)]) if odd else weights
+    return panels_of(pairs, even, bias, how, columns, lanes, empty)
 
 
 def _in_element(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, element: str) -> tuple[Layer[Reals], Rows]:
@@ -106,16 +118,16 @@ def _in_element(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, element: s
     if element == "f32" or node.x.type.dtype == BFLOAT16:
         return layer, rows
     count, c = layer.window.images * prod(layer.window.size), layer.inputs
+    even = c + c % 2
     whole = count == row_count(node.x) and not isinstance(rows.x.base, Scratch)
     made = e.rounded.get(node.x) if whole else None
     if made is None:
-        made = e.scratch(2 * count * c)
-        found = loops((count, c), (c, 1), [(layer.ldx, 1)])
-        assert found is not None
-        e.kernel("round_bf16", {}, {**found.args(made), **found.operand(rows.x)}, share=0.0)
+        made = e.scratch(2 * count * even)
+        slots: dict[str, Slot] = {"x": rows.x, "ldx": layer.ldx, "y": made, "ldy": even, "rows": count, "c": c}
+        e.kernel("round_bf16", {}, slots, share=0.0)
         if whole:
             e.rounded[node.x] = made
-    return layer._replace(ldx=c), rows._replace(x=made)
+    return layer._replace(ldx=even), rows._replace(x=made)
 
 
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (

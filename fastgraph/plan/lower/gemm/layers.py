@@ -30,7 +30,7 @@ def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
         return moved(e, node, layer)
     if name not in ("amx_real", "dot_bf16", "conv_bf16"):
         return Narrow()
-    reads = {0} if name == "amx_real" or layer.merged(e.tier)[0].c % 2 == 0 else set[int]()
+    reads = {0} if name == "amx_real" or _reads_bf16(e, layer) else set[int]()
     if isinstance(at, int) and kinds[at - 1] == "full":
         reads.add(node.inputs.index(extras[at - 1], 1))
     return Narrow(frozenset(reads), gives=True)
@@ -40,6 +40,12 @@ def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
 def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
     narrow = BFLOAT16 in (node.x.type.dtype, node.out.type.dtype) and layer.form != "depthwise"
     _emit(e, node, layer, rows, _of_bf16(e) if narrow else _candidates(e))
+
+
+def _reads_bf16(e: Emit, layer: Layer[Reals]) -> bool:
+    from .layer_bf16 import reads_bf16
+
+    return reads_bf16(layer, e.tier)
 
 
 def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
