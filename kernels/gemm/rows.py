@@ -338,6 +338,7 @@ def _bf16(loops: Record, images: str, rows: str, step: str) -> Record:
         when="form == 0",
         start="addend_item * n0",
         optional=True,
+        here="stored == addend_item",
     )
     return Record(
         loops,

@@ -15,8 +15,8 @@ from typing import Any
 os.environ.setdefault("FASTGRAPH_CACHE_DIR", os.path.expanduser("~/.cache/fastgraph-emulated"))
 
 from fastgraph.kernels import lang
-from fastgraph.kernels.isa import tiers, x86_amx, x86_avx2, x86_avx512
-from fastgraph.kernels.lang import I32, U16, U32, Type, Value, choose, hints, is_nan, shuffle
+from fastgraph.kernels.isa import tiers, x86_avx2, x86_avx512
+from fastgraph.kernels.lang import F32, I32, U16, U32, Type, Value, choose, fma, hints, is_nan, shuffle
 
 
 def in_halves(operation: Callable[..., Value]) -> Callable[..., Value]:
@@ -74,6 +74,14 @@ def to_bf16(self: Any, low: Value, high: Value) -> Value:
     return shuffle(halves[0], range(2 * low.lanes), halves[1])
 
 
+def dot_pairs(self: Any, sums: Value, a: Value, w: Value) -> Value:
+    """VDPBF16PS: the odd numbers first."""
+    for high in (True, False):
+        x, y = ((v & 0xFFFF0000 if high else v << 16).bits(F32) for v in (a.bits(U32), w.bits(U32)))
+        sums = fma(x, y, sums)
+    return sums
+
+
 def emulate() -> None:
     """Let this process, and those that it starts, believe in AVX-512 and AVX-VNNI."""
     os.environ["TIERS_ARE_EMULATED"] = "1"
@@ -94,7 +102,7 @@ def emulate() -> None:
     x86_avx512.Avx512._rounded = rounded
     hints.kept = lambda mask: mask  # of registers that there are none of
     hints.settle = lang.settle = lambda registers, numbers: None
-    x86_amx.Amx.to_bf16 = to_bf16
+    x86_avx512.Avx512.to_bf16, x86_avx512.Avx512.dot_pairs = to_bf16, dot_pairs
     x86_avx512.Avx512.permute_lanes = permute_lanes
     x86_avx512.Avx512Vnni.dot_bytes = x86_avx2.AvxVnni.dot_bytes = dot_bytes
 

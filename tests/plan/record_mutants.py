@@ -180,6 +180,21 @@ def _on_tiles(precision: str) -> Graph:
     return graph
 
 
+def _odd_pixels() -> Graph:
+    """Layers of one channel and of three, with addends in both types, and a chain that is walked."""
+    net = Net()
+    a = net("Conv", net.input("x", (1, 3, 9, 9)), net.weight(32, 3, 3, 3), pads=[1, 1, 1, 1])
+    b = net("Conv", net.input("z", (1, 1, 9, 9)), net.weight(32, 1, 3, 3), net.weight(32), pads=[1, 1, 1, 1])
+    c = net("Sigmoid", net("Conv", a, net.weight(32, 32, 1, 1)))
+    net.output(
+        net("Conv", net("Add", net("Conv", c, net.weight(32, 32, 3, 3), pads=[1, 1, 1, 1]), b), net.weight(8, 32, 1, 1))
+    )
+    net.output(net("MatMul", net.input("m", (5, 33)), net.weight(33, 17)))
+    graph = graph_of(net.bytes())
+    graph.precision = "bfloat16"
+    return graph
+
+
 def _attention_on_tiles() -> Graph:
     """Heads of one dense layer's columns, and a mask; what lies between is bf16."""
     net = Net()
@@ -206,6 +221,7 @@ GRAPHS |= {
     "amx": test_amx_networks.network,
     "amx float32": lambda: _on_tiles("float32"),
     "amx bfloat16": lambda: _on_tiles("bfloat16"),
+    "odd pixels": _odd_pixels,
     "amx attention": _attention_on_tiles,
     "u8 row": lambda: layer("dense", (1, 70), (33, 70), {}),
     "u8 add": lambda: one("add", [_u8(2, 5, 7, 24), _u8(1, 1, 1, 24)], typed("s8", (), 0.1, 3)),

@@ -1,8 +1,11 @@
-"""Networks of f32 on AMX tiles of bf16: six products for each of f32, or one where the precision is bfloat16."""
+"""Networks of f32 by products of bf16: on AMX tiles, six for each of f32 or one where the precision is bfloat16; of
+pairs in vectors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from fastgraph.freedoms import thresholds, without
 from fastgraph.ir.types import BFLOAT16
 from fastgraph.kernels.isa import tiers
+from fastgraph.plan.lower.attention import attention as attention_layer
 from fastgraph.plan.lower.gemm import layers
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx
@@ -28,9 +32,22 @@ ERRORS = {"bfloat16": 2.0**-5, "float32": 1e-5}
 @pytest.fixture(autouse=True)
 def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Chosen wherever they can be."""
-    monkeypatch.setattr(layers, "has", lambda flags: True)
-    with thresholds(tiles_least=1):
+    for module in (layers, attention_layer):
+        monkeypatch.setattr(module, "has", lambda flags: True)
+    with thresholds(tiles_least=1), without("winograd"):
         yield
+
+
+PAIRS = tiers.BY_NAME["avx512"]
+KERNELS = {AMX: {"amx_real"}, PAIRS: {"dot_bf16", "conv_bf16"}}
+"""Of the layers."""
+each_unit = pytest.mark.parametrize(
+    "unit",
+    [
+        pytest.param(AMX, id="tiles", marks=[needs_amx, needs_bf16]),
+        pytest.param(PAIRS, id="pairs", marks=pytest.mark.skipif(not tiers.has(tiers.PAIRS), reason="no avx512bf16")),
+    ],
+)
 
 
 def ended(net: Net, y: str, shape: tuple[int, ...], pick: Random) -> str:
@@ -75,31 +92,30 @@ def results(net: Net, precision: str, tier: Any, threads: int, x: dict[str, np.n
     graph.precision = precision
     plan = compile_graph(graph, {}, tier, threads)
     plan.fill(x)
-    with tile_registers():
+    with tile_registers() if tier is AMX else nullcontext():
         plan.execute()
     return plan, np.array(next(iter(plan.results().values())))
 
 
-@needs_amx
-@needs_bf16
+@each_unit
 @pytest.mark.parametrize("precision", ERRORS)
 @drawn(40)
-def test_networks(precision: str, pick: Random) -> None:
+def test_networks(unit: Any, precision: str, pick: Random) -> None:
     net, threads = network(pick), pick.randint(1, 3)
     (given,) = graph_of(net.bytes()).inputs
     x = {given.name: net.rng.normal(size=given.type.dims).astype(np.float32)}
-    plan, found = results(net, precision, AMX, threads, x)
-    assert "amx_real" in {kernel.name for kernel in plan.kernels()}
-    _, other = results(net, precision, AMX, threads % 3 + 1, x)
+    plan, found = results(net, precision, unit, threads, x)
+    if unit is AMX:
+        assert "amx_real" in {kernel.name for kernel in plan.kernels()}
+    _, other = results(net, precision, unit, threads % 3 + 1, x)
     np.testing.assert_array_equal(found, other)
     _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, x)
     assert np.abs(found - expected).max() <= ERRORS[precision] * np.abs(expected).max()
 
 
-@needs_amx
-@needs_bf16
+@each_unit
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_is_kept_in_bfloat16(threads: int) -> None:
+def test_what_is_kept_in_bfloat16(unit: Any, threads: int) -> None:
     """A value between layers is rounded when it is stored, not when it is read: the same numbers. Half the memory."""
     net = Net()
     x = net.input("x", (70, 64))
@@ -107,18 +123,17 @@ def test_what_is_kept_in_bfloat16(threads: int) -> None:
         x = net(end, net("MatMul", x, net.weight(k, n)))
     net.output(x)
     feeds = {"x": net.rng.normal(size=(70, 64)).astype(np.float32)}
-    plan, found = results(net, "bfloat16", AMX, threads, feeds)
+    plan, found = results(net, "bfloat16", unit, threads, feeds)
     with without("narrow"):
-        wide, expected = results(net, "bfloat16", AMX, threads, feeds)
+        wide, expected = results(net, "bfloat16", unit, threads, feeds)
     np.testing.assert_array_equal(found, expected)
     kept = [v.type.dtype for node in plan.graph.nodes for v in node.outputs]
     assert kept.count(BFLOAT16) == 2 and "bfloat16[70,96]" in plan.text()
     assert all(v.type.dtype != BFLOAT16 for node in wide.graph.nodes for v in node.outputs)
 
 
-@needs_amx
-@needs_bf16
-def test_residuals_in_bfloat16() -> None:
+@each_unit
+def test_residuals_in_bfloat16(unit: Any) -> None:
     """A sum that convolutions and the next sum read."""
     net = Net()
     x = net("Relu", net("Conv", net.input("x", (1, 32, 9, 9)), net.weight(64, 32, 1, 1), net.weight(64)))
@@ -128,7 +143,7 @@ def test_residuals_in_bfloat16() -> None:
         x = net("Relu", net("Add", y, x))
     net.output(net("Conv", x, net.weight(33, 64, 1, 1)))
     feeds = {"x": net.rng.normal(size=(1, 32, 9, 9)).astype(np.float32)}
-    plan, found = results(net, "bfloat16", AMX, 2, feeds)
+    plan, found = results(net, "bfloat16", unit, 2, feeds)
     _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
     assert sum(v.type.dtype == BFLOAT16 for node in plan.graph.nodes for v in node.outputs) == 7
     assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
@@ -183,10 +198,9 @@ def shuffled(net: Net, x: str, channels: int, size: int) -> str:
     return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3, 4]), net.const(np.int64([1, channels, size, size])))
 
 
-@needs_amx
-@needs_bf16
+@each_unit
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_is_moved_and_pooled_in_bfloat16(threads: int) -> None:
+def test_what_is_moved_and_pooled_in_bfloat16(unit: Any, threads: int) -> None:
     """Between layers: a pool, parts that are joined, a shuffle of channels, halves of them. The same bits as of f32."""
     net = Net()
     x = net("Relu", net("Conv", net.input("x", (1, 16, 13, 13)), net.weight(34, 16, 1, 1), net.weight(34)))
@@ -200,18 +214,17 @@ def test_what_is_moved_and_pooled_in_bfloat16(threads: int) -> None:
     )
     net.output(net("Conv", x, net.weight(5, 70, 1, 1)))
     feeds = {"x": net.rng.normal(size=(1, 16, 13, 13)).astype(np.float32)}
-    plan, found = results(net, "bfloat16", AMX, threads, feeds)
+    plan, found = results(net, "bfloat16", unit, threads, feeds)
     with without("narrow"):
-        _, expected = results(net, "bfloat16", AMX, threads, feeds)
+        _, expected = results(net, "bfloat16", unit, threads, feeds)
     np.testing.assert_array_equal(found, expected)
     wide = {v.type.size for node in plan.graph.nodes for v in node.outputs if v.type.dtype == np.float32}
     assert wide == {16 * 13 * 13, 5 * 7 * 7}
     assert [kernel.name for kernel in plan.kernels()].count("pool_bf16") == 1
 
 
-@needs_amx
-@needs_bf16
-def test_what_another_reads_stays_wide() -> None:
+@each_unit
+def test_what_another_reads_stays_wide(unit: Any) -> None:
     """A value that is also a result, or read by what knows f32 only; and all that is joined with it."""
     net = Net()
     given = net.input("x", (1, 16, 8, 8))
@@ -220,16 +233,15 @@ def test_what_another_reads_stays_wide() -> None:
     net.output(net("Conv", net("MaxPool", joined, kernel_shape=[2, 2]), net.weight(8, 64, 1, 1)))
     net.output(net("Softmax", parts[0], axis=1), net("Conv", parts[2], net.weight(8, 32, 1, 1)))
     feeds = {"x": net.rng.normal(size=(1, 16, 8, 8)).astype(np.float32)}
-    plan, _ = results(net, "bfloat16", AMX, 1, feeds)
+    plan, _ = results(net, "bfloat16", unit, 1, feeds)
     kept = [v.type.dims for node in plan.graph.nodes for v in node.outputs if v.type.dtype == BFLOAT16]
     assert kept == [(1, 8, 8, 32)]
 
 
-@needs_amx
-@needs_bf16
+@each_unit
 @pytest.mark.parametrize("worth", [1, 1 << 30])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_inverted_residuals_in_bfloat16(worth: int, threads: int) -> None:
+def test_inverted_residuals_in_bfloat16(unit: Any, worth: int, threads: int) -> None:
     """Depthwise layers between others, in bands or not."""
     net = Net()
     x = net("Conv", net.input("x", (1, 16, 14, 14)), net.weight(24, 16, 1, 1), net.weight(24))
@@ -241,7 +253,7 @@ def test_inverted_residuals_in_bfloat16(worth: int, threads: int) -> None:
     net.output(net("Conv", x, net.weight(9, 24, 1, 1)))
     feeds = {"x": net.rng.normal(size=(1, 16, 14, 14)).astype(np.float32)}
     with thresholds(bands_worth=worth, bands_budget=1 << 13):
-        plan, found = results(net, "bfloat16", AMX, threads, feeds)
+        plan, found = results(net, "bfloat16", unit, threads, feeds)
         _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
     assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
     assert all(dict(kernel.params)["narrow"] for kernel in plan.kernels() if kernel.name == "depthwise")
