@@ -19,7 +19,9 @@ from ..registry import Emit, Narrow, Slot, lowers
 
 F32 = np.dtype(np.float32)
 LEAST = 9
-"""Queries from which on products of bf16 are faster."""
+"""Queries from which on products of bf16 fill tiles enough."""
+LEAST_PAIRS = 3
+"""Queries of a head of keys from which on its packing pays for pairs of bf16."""
 
 
 class Heads(NamedTuple):
@@ -53,6 +55,11 @@ class Operands(NamedTuple):
     v: Heads
     y: Heads
 
+    @property
+    def together(self) -> int:
+        """Queries that share a head of keys."""
+        return self.q.rows * (self.q.heads // self.k.heads)
+
 
 def _match(node: Node) -> Operands | None:
     q, k, v, mask, past, past_value, valid = (*node.inputs, *[None] * 7)[:7]
@@ -80,11 +87,12 @@ def _readable(mask: Value, keys: int) -> bool:
 
 def _of_bf16(e: Emit, plan: Operands) -> str:
     """The kernel of products of bf16, or nothing."""
-    if e.precision != "bfloat16" or plan.q.rows < threshold("tiles_least", LEAST):
+    if e.precision != "bfloat16":
         return ""
     if e.tier.tiles and has(BF16):
-        return "attention_tiles"
-    return "attention_pairs" if e.tier.masks and has(PAIRS) else ""
+        return "attention_tiles" if plan.q.rows >= threshold("tiles_least", LEAST) else ""
+    pairs = e.tier.masks and has(PAIRS) and plan.together >= threshold("tiles_least", LEAST_PAIRS)
+    return "attention_pairs" if pairs else ""
 
 
 def _narrow(e: Emit, node: Node, plan: Operands) -> Narrow:
@@ -120,12 +128,11 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
 def _blocks(e: Emit, plan: Operands) -> tuple[str, Blocks | TileBlocks]:
     """The kernel, and its blocks."""
     s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
-    together = s * (plan.q.heads // plan.k.heads)
     if kernel := _of_bf16(e, plan):
         pick_blocks = pick_tiles if kernel == "attention_tiles" else pick_pairs
         return kernel, pick_blocks(e.tier, s, t, d, size)
-    if together <= FEW:
-        return "attention_few", pick_few(e.tier, together, t, size)
+    if plan.together <= FEW:
+        return "attention_few", pick_few(e.tier, plan.together, t, size)
     return "attention", pick(e.tier, s, t, d, size)
 
 
