@@ -1,13 +1,13 @@
-"""Queries, keys and values as operands of products of bf16 in tiles: lines of 32 numbers, panels of 32 columns.
+"""Queries, keys and values as operands of products of bf16: lines of 32 numbers, panels of 32 columns.
 
-A panel has for each line two tiles of 16 columns; a tile has 16 rows, each with two consecutive numbers of 16 columns.
-What is beyond a row's numbers, or the last key's values, is 0: whatever lay there would turn 0 into NaN.
+A panel has for each line 16 words, each two consecutive numbers of all columns: 64 bytes of the first 16, and of the
+others. What is beyond a row's numbers, or the last key's values, is 0: whatever lay there would turn 0 into NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from ..lang import F32, I32, U16, Value, choose, either, over, pieces, shuffle, smaller, traced
@@ -16,6 +16,16 @@ from .pick_attention import LINE, PANEL, TILE
 
 Numbers = Callable[[Value, Value, Value], Value]
 """numbers(row, column, rest): 32 of a row (its address) from a column on, as bf16; only the first `rest` are read."""
+
+
+class Layout(NamedTuple):
+    """Bytes of a line of a panel from word to word, and from the first 16 columns to the others."""
+
+    word: int
+    half: int
+
+
+IN_TILES, IN_VECTORS = Layout(LINE, TILE), Layout(2 * LINE, LINE)
 
 
 def _by_item(tier: Tier, item: Value, body: Callable[[Numbers], None]) -> None:
@@ -58,7 +68,7 @@ def make_pack_queries(tier: Tier) -> Any:
     return queries
 
 
-def make_pack_keys(tier: Tier) -> Any:
+def make_pack_keys(tier: Tier, layout: Layout) -> Any:
     """keys(panels, k, item, row, count, d): the last panel ends with copies of the last key, or anything."""
     words, half = I32.vector(tier.lanes), tier.lanes
 
@@ -69,21 +79,22 @@ def make_pack_keys(tier: Tier) -> Any:
         def copy(numbers: Numbers) -> None:
             for i in over(0, count, half):
                 rows = [k + row * smaller(i + j, last) for j in range(half)]
-                start = panels + i * (lines * LINE) - (i & half) * ((lines - 1) * LINE)
+                other = i & half
+                start = panels + (i - other) * (lines * LINE) + other * (layout.half // half)
                 for line in over(lines):
                     pairs = [numbers(each, line * PANEL, d - line * PANEL).bits(I32) for each in rows]
                     for j, found in enumerate(transpose_square(pairs, 4)):
-                        words[start + (line * (2 * TILE) + j * LINE)] = found
+                        words[start + (line * (2 * TILE) + j * layout.word)] = found
 
         _by_item(tier, item, copy)
 
     return keys
 
 
-def make_pack_values(tier: Tier) -> Any:
+def make_pack_values(tier: Tier, layout: Layout) -> Any:
     """values(panels, v, item, row, count, lines, e): panels of columns, of so many lines of keys."""
     u16 = U16.vector(PANEL)
-    tiles = [[tile * 16 + n // 2 + PANEL * (n % 2) for n in range(PANEL)] for tile in range(2)]
+    halves = [[half + n // 2 + PANEL * (n % 2) for n in range(PANEL)] for half in (0, PANEL // 2)]
 
     @traced
     def values(panels: Value, v: Value, item: Value, row: Value, count: Value, lines: Value, e: Value) -> None:
@@ -92,13 +103,13 @@ def make_pack_values(tier: Tier) -> Any:
                 panel = panels + column * (lines * LINE)
                 for line in over(lines):
                     for pair in over(PANEL // 2):
-                        key, to = line * PANEL + 2 * pair, panel + (line * (2 * TILE) + pair * LINE)
+                        key, to = line * PANEL + 2 * pair, panel + (line * (2 * TILE) + pair * layout.word)
                         one, other = (
                             numbers(v + row * each, column, choose(each < count, e - column, 0))
                             for each in (key, key + 1)
                         )
-                        for n, order in enumerate(tiles):
-                            u16[to + n * TILE] = shuffle(one, order, other)
+                        for n, order in enumerate(halves):
+                            u16[to + n * layout.half] = shuffle(one, order, other)
 
         _by_item(tier, item, copy)
 

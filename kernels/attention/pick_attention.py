@@ -42,7 +42,7 @@ class Blocks(NamedTuple):
 
 
 class TileBlocks(NamedTuple):
-    """Slots of ATTENTION_TILES: queries of a tile, sizes of a block, and offsets in scratch."""
+    """Slots of ATTENTION_PAIRS: queries of a tile, sizes of a block, and offsets in scratch."""
 
     tile: int
     rows: int
@@ -94,6 +94,18 @@ def pick_tiles(tier: Tier, s: int, t: int, d: int, e: int) -> TileBlocks:
     blocks = -(-pairs // most)
     tiles = 1 if s <= 16 else 2 * -(-pairs // blocks)
     tile = -(-s // (blocks * tiles))
+    return _tile_blocks(tier, tile, tiles, keys, (t, d, e))
+
+
+def pick_pairs(tier: Tier, s: int, t: int, d: int, e: int) -> TileBlocks:
+    """Blocks of `attention_pairs`."""
+    count = -(-s // max_rows(tier, NV))
+    return _tile_blocks(tier, -(-s // count), min(TILES, count), min(TILE_KEYS, _whole(max(t, 1), PANEL)), (t, d, e))
+
+
+def _tile_blocks(tier: Tier, tile: int, tiles: int, keys: int, sizes: tuple[int, int, int]) -> TileBlocks:
+    """Blocks of so many tiles; sizes: t, d, e."""
+    t, d, e = sizes
     lines, columns, rows = -(-d // PANEL), _whole(e, PANEL), tiles * tile
     lasting = _whole(rows, tier.lanes)
     parts = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.record import Record, number, reads, works, writes
 from ..core.table import Row
-from ..isa.tiers import BF16, Tier
+from ..isa.tiers import BF16, PAIRS, Tier
 
 MASKS = ("none", "f32", "bool")
 """Nothing, what is added to scores, or which keys a query sees."""
@@ -77,7 +77,7 @@ ATTENTION = Record(
 """
 
 _ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
-ATTENTION_TILES = Record(
+ATTENTION_PAIRS = Record(
     ATTENTION
     | {
         "q": reads("the queries: rows of d", "q_item * d", "batch: q_image, heads: q_head, s: q_row"),
@@ -87,8 +87,7 @@ ATTENTION_TILES = Record(
             "the result, with rows of e for each query", "y_item * e", "batch: y_image, heads: y_head, s: y_row"
         ),
         **{f"{name}_item": number(_ITEM.format(name), "in (4, 2)") for name in "qkvy"},
-        "config": reads("the 64 bytes of pack_amx.configuration for 2 x 2 tiles of `tile` queries", "64"),
-        "tile": number("queries of a tile", "in range(1, 17)"),
+        "tile": number("queries of a tile", "in range(1, 15)"),
         "rows": number("queries of a block, whole tiles", "> 0 and rows % tile == 0"),
         "keys": number("keys of a block, whole panels", "> 0 and keys % panel == 0"),
         "values_at": number("bytes to packed values", ">= ceil_div(t, panel) * panel * line"),
@@ -101,6 +100,14 @@ ATTENTION_TILES = Record(
     }
 )
 """As ATTENTION, for products of bf16."""
+ATTENTION_TILES = Record(
+    ATTENTION_PAIRS
+    | {
+        "tile": number("queries of a tile", "in range(1, 17)"),
+        "config": reads("the 64 bytes of pack_amx.configuration for 2 x 2 tiles of `tile` queries", "64"),
+    }
+)
+"""The same, for tiles."""
 
 FAR = 1 << 40
 """More keys than there are: `low` and `high` that limit nothing."""
@@ -110,12 +117,21 @@ def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles
 
 
-def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
+def _has_masks(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier.masks
+
+
+def _bf16(params: Mapping[str, Any]) -> tuple[str, ...]:
     return BF16
+
+
+def _pairs(params: Mapping[str, Any]) -> tuple[str, ...]:
+    return PAIRS
 
 
 ROWS: tuple[Row, ...] = (
     Row("attention", "attention.attention_many", "make", ATTENTION, product=True),
     Row("attention_few", "attention.attention_few", "make", ATTENTION, product=True),
-    Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, {}, _has_tiles, True, _needs),
+    Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, {}, _has_tiles, True, _bf16),
+    Row("attention_pairs", "attention.attention_pairs", "make", ATTENTION_PAIRS, {}, _has_masks, True, _pairs),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang import I8, I32, Value, called, integer, number
+from ..lang import I8, Value, called, number
 from .x86_avx512 import Avx512Vnni
 
 TILE = 1024
@@ -47,10 +47,3 @@ class Amx(Avx512Vnni):
         For kernels that need tiers.BF16.
         """
         called("llvm.x86.tdpbf16ps", None, I8(c), I8(a), I8(b))
-
-    def power_of_two(self, x: Value, mantissas: Any) -> Value:
-        """2 ** x of f32, 0 at -inf and NaN for NaN; mantissas(f): 2 ** f of 0 <= f < 1."""
-        everywhere, as_the_mode_says, down = integer(16)(-1), I32(4), I32(1)
-        part = called("llvm.x86.avx512.mask.reduce.ps.512", x.type, x, down, x, everywhere, as_the_mode_says)
-        m = mantissas(part)
-        return called("llvm.x86.avx512.mask.scalef.ps.512", x.type, m, x, m, everywhere, as_the_mode_says)  # type: ignore[no-any-return]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..lang import BF16, I32, U16, Type, Value, called, integer
 from .x86_avx2 import Avx2, AvxVnni
 
@@ -27,6 +29,13 @@ class Avx512(Avx2):
     def reciprocal_roughly(self, x: Value) -> Value:
         """1 / x of 16 f32, within 2**-14 of it."""
         return called("llvm.x86.avx512.rcp14.ps.512", x.type, x, x.type(0), integer(16)(-1))  # type: ignore[no-any-return]
+
+    def power_of_two(self, x: Value, mantissas: Any) -> Value:
+        """2 ** x of f32, 0 at -inf and NaN for NaN; mantissas(f): 2 ** f of 0 <= f < 1."""
+        everywhere, as_the_mode_says, down = integer(16)(-1), I32(4), I32(1)
+        part = called("llvm.x86.avx512.mask.reduce.ps.512", x.type, x, down, x, everywhere, as_the_mode_says)
+        m = mantissas(part)
+        return called("llvm.x86.avx512.mask.scalef.ps.512", x.type, m, x, m, everywhere, as_the_mode_says)  # type: ignore[no-any-return]
 
     def permute_bytes(self, low: Value, index: Value, high: Value) -> Value:
         """The bytes of two vectors that the low seven bits of an index name; kernels that `need` avx512vbmi have it."""

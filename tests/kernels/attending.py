@@ -9,12 +9,15 @@ import numpy as np
 
 from fastgraph.ir import Node, TensorType, Value
 from fastgraph.kernels.amx.pack_amx import configuration
-from fastgraph.kernels.attention.pick_attention import pick, pick_few, pick_tiles
+from fastgraph.kernels.attention.pick_attention import pick, pick_few, pick_pairs, pick_tiles
 from fastgraph.kernels.attention.rows import BLIND, FAR, MASKS
 from fastgraph.kernels.core.table import row
 from fastgraph.ops.registry import OPS
 from tests.amx_trap import tiles
 from tests.kernels.harness import f32_bits, run
+
+OF_BF16 = ("attention_tiles", "attention_pairs")
+PICKS = {"attention": pick, "attention_tiles": pick_tiles, "attention_pairs": pick_pairs}
 
 
 def bits(x: float) -> int:
@@ -31,7 +34,7 @@ def call(
     window: tuple[int, int] = (-1, -1), past: int = 0, blind: str = "zeros", y: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The result [B, H, S, E]; operands are views [B, heads, rows, size] of dense arrays whose last axis is dense.
-    Those of `attention_tiles` may be uint16, for bf16.
+    Those of kernels OF_BF16 may be uint16, for bf16.
     """
     (b, h, s, d), (_, groups, t, e) = q.shape, v.shape
     y = np.full((b, h, s, e), 7, q.dtype) if y is None else y
@@ -48,15 +51,16 @@ def call(
     if kernel == "attention_few":
         blocks = pick_few(tier, s * (h // groups), t, e)
     else:
-        blocks = (pick_tiles if kernel == "attention_tiles" else pick)(tier, s, t, d, e)
+        blocks = PICKS[kernel](tier, s, t, d, e)
     args |= {
         "batch": b, "heads": h, "share": h // groups, "s": s, "t": t, "d": d, "e": e, "scale": bits(scale),
         "cap": bits(cap), "mask": 0 if full is None else full, "kind": _kind(mask), "low": -left if left >= 0 else -FAR,
         "high": high, "place": past, "valid": 0 if valid is None else valid, "follows": valid is not None and not past,
         "blind": BLIND.index(blind), "scratch": np.zeros(threads * blocks.scratch_bytes, np.uint8), **blocks._asdict(),
     }  # fmt: skip
-    if kernel == "attention_tiles":
+    if kernel in OF_BF16:
         args |= {f"{name}_item": args[name].itemsize for name in "qkvy"}
+    if kernel == "attention_tiles":
         args["config"] = configuration(2, 2, blocks.tile)
     record = row(kernel).args.filled(**args)
     arrays = [i for i, a in enumerate(record) if isinstance(a, np.ndarray)]

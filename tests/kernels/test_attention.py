@@ -11,6 +11,7 @@ import pytest
 
 from fastgraph.kernels.amx.pack_real import widened
 from fastgraph.kernels.gemm.pack_bf16 import rounded
+from fastgraph.kernels.isa import tiers
 from tests.amx_trap import AMX, needs_amx
 from tests.kernels.attending import call, meaning
 from tests.kernels.harness import drawn, each_tier
@@ -118,6 +119,17 @@ def test_sums_shrink_as_scores_grow(tier, kernel):
 
 # -- products of bf16
 
+needs_pairs = pytest.mark.skipif(
+    tiers.BY_NAME["avx512"] not in tiers.usable() or not tiers.has(tiers.PAIRS), reason="ISA tier avx512 with avx512bf16"
+)
+of_bf16 = pytest.mark.parametrize(
+    "kernel, tier",
+    [
+        pytest.param("attention_tiles", AMX, marks=[needs_amx, needs_bf16]),
+        pytest.param("attention_pairs", tiers.BY_NAME["avx512"], marks=needs_pairs),
+    ],
+)
+
 WEIGHT = 2.0**-7
 """Weights, rounded to 2**-9, and their exponentials to 2**-13.7: what sums of values of at most 1 may be apart."""
 
@@ -134,45 +146,41 @@ def in_float64(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask: 
     return weights / weights.sum(-1, keepdims=True) @ v
 
 
-@needs_amx
-@needs_bf16
+@of_bf16
 @drawn(80)
-def test_tiles_with_all_attributes(pick: Random) -> None:
+def test_bf16_with_all_attributes(kernel: str, tier: Any, pick: Random) -> None:
     t = pick.choice((pick.randint(0, 70), pick.randint(0, 70), 256, 513, 700, 1100))
     b, groups, share, s = pick.randint(1, 3), pick.randint(1, 3), pick.randint(1, 3), pick.randint(1, 80)
     q, k, v = narrow(*operands(b, groups, share, s, t, pick.randint(1, 100), pick.randint(1, 100)))
     given = attributes(pick, q, b, t) | {"scale": pick.choice((0.7, 4.0, -3.0))}
-    found = [call("attention_tiles", AMX, q, k, v, threads=threads, **given) for threads in (1, 2, 5)]
+    found = [call(kernel, tier, q, k, v, threads=threads, **given) for threads in (1, 2, 5)]
     assert apart(found[0], meaning(q, k, v, **given)) < WEIGHT
     assert all(np.array_equal(found[0], other) for other in found[1:])
-    halves = call("attention_tiles", AMX, *(rounded(x) for x in (q, k, v)), **given)
+    halves = call(kernel, tier, *(rounded(x) for x in (q, k, v)), **given)
     np.testing.assert_array_equal(halves, rounded(found[0]))
 
 
-@needs_amx
-@needs_bf16
+@of_bf16
 @pytest.mark.parametrize("s, t, d, e", [(197, 197, 64, 64), (49, 49, 32, 32), (9, 1500, 80, 33), (33, 31, 7, 96)])
-def test_tiles_against_float64(s: int, t: int, d: int, e: int) -> None:
+def test_bf16_against_float64(kernel: str, tier: Any, s: int, t: int, d: int, e: int) -> None:
     q, k, v = narrow(*operands(1, 2, 1, s, t, d, e))
     mask = np.random.default_rng(0).normal(size=(1, 2, s, t)).astype(np.float32) * 3
     mask[0, 1, s // 2, : t // 2] = -100
-    found = call("attention_tiles", AMX, q, k, v, mask, scale=2.0)
+    found = call(kernel, tier, q, k, v, mask, scale=2.0)
     assert apart(found, in_float64(q, k, v, 2.0, mask)) < WEIGHT
 
 
-@needs_amx
-@needs_bf16
+@of_bf16
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 2, 0), (2, 1, 0)])
-def test_axes_of_tiles_lie_in_any_order(order: tuple[int, ...]) -> None:
+def test_axes_of_bf16_lie_in_any_order(kernel: str, tier: Any, order: tuple[int, ...]) -> None:
     dense, y = narrow(*operands(2, 2, 2, 39, 43, 20, 18)), np.zeros((2, 4, 39, 18), np.float32)
     for width in (20, 37):
-        found = call("attention_tiles", AMX, *map(strided(order, width), dense), y=strided(order, width)(y))
+        found = call(kernel, tier, *map(strided(order, width), dense), y=strided(order, width)(y))
         assert apart(found, meaning(*dense)) < WEIGHT
 
 
-@needs_amx
-@needs_bf16
-def test_tiles_of_what_is_no_number() -> None:
+@of_bf16
+def test_bf16_of_what_is_no_number(kernel: str, tier: Any) -> None:
     """It stays in the rows whose queries, keys or values have it; keys beyond the valid ones may hold anything."""
     q, k, v = narrow(*operands(1, 1, 1, 40, 45, 24, 40))
     rows = np.arange(40)
@@ -180,37 +188,35 @@ def test_tiles_of_what_is_no_number() -> None:
         for number in (np.nan, np.inf, -np.inf, 3e38):
             for x, place in ((q, (0, 0, 5, 3)), (v, (0, 0, 44, 39))):
                 before, x[place] = x[place], number
-                found, expected = call("attention_tiles", AMX, q, k, v)[0, 0], meaning(q, k, v)[0, 0]
+                found, expected = call(kernel, tier, q, k, v)[0, 0], meaning(q, k, v)[0, 0]
                 x[place] = before
                 assert (np.isfinite(found) == np.isfinite(expected)).all()
                 other = rows != 5 if x is q else rows < 0
                 assert apart(found[other], expected[other]) < WEIGHT
-        expected = call("attention_tiles", AMX, q, k, v, valid=np.array([33]))
+        expected = call(kernel, tier, q, k, v, valid=np.array([33]))
         k[:, :, 33:], v[:, :, 33:] = np.nan, np.inf
-        np.testing.assert_array_equal(call("attention_tiles", AMX, q, k, v, valid=np.array([33])), expected)
+        np.testing.assert_array_equal(call(kernel, tier, q, k, v, valid=np.array([33])), expected)
 
 
-@needs_amx
-@needs_bf16
-def test_tiles_of_queries_that_see_nothing() -> None:
+@of_bf16
+def test_bf16_of_queries_that_see_nothing(kernel: str, tier: Any) -> None:
     q, k, v = narrow(*operands(1, 1, 1, 20, 40, 8, 5))
     mask = np.zeros((1, 1, 20, 40), np.float32)
     mask[0, 0, 1] = -np.inf
     mask[0, 0, 2, 7] = np.nan
     blinds = ("zeros", "nan", "never nan")
-    found = {blind: call("attention_tiles", AMX, q, k, v, mask, blind=blind)[0, 0] for blind in blinds}
+    found = {blind: call(kernel, tier, q, k, v, mask, blind=blind)[0, 0] for blind in blinds}
     assert all(np.isfinite(y[[0, *range(3, 20)]]).all() for y in found.values())
     assert not found["zeros"][1].any() and np.isnan(found["zeros"][2]).all()
     assert np.isnan(found["nan"][1:3]).all()
     assert not found["never nan"][1:3].any()
 
 
-@needs_amx
-@needs_bf16
-def test_sums_on_tiles_shrink_as_scores_grow() -> None:
+@of_bf16
+def test_sums_of_bf16_shrink_as_scores_grow(kernel: str, tier: Any) -> None:
     """From block to block of keys, and without overflow."""
     q, k = np.ones((1, 1, 20, 1), np.float32), np.linspace(-300, 300, 1200, dtype=np.float32).reshape(1, 1, 1200, 1)
     v = np.linspace(0, 1, 1200, dtype=np.float32).reshape(1, 1, 1200, 1)
     k, v = widened(rounded(k)), widened(rounded(v))
     for keys in (k, k[:, :, ::-1].copy(), np.full_like(k, 1e38)):
-        assert apart(call("attention_tiles", AMX, q, keys, v), meaning(q, keys, v)) < WEIGHT
+        assert apart(call(kernel, tier, q, keys, v), meaning(q, keys, v)) < WEIGHT

@@ -11,7 +11,7 @@ from .call import KNOWN, Call, need, parts, reaches
 
 
 def _panel(c: Call) -> int:
-    return PANEL if c.kernel == "attention_tiles" else (1 if c.record().few else NV) * c.lanes
+    return PANEL if c.kernel in ("attention_tiles", "attention_pairs") else (1 if c.record().few else NV) * c.lanes
 
 
 KNOWN["few"] = lambda c: c.kernel == "attention_few"

@@ -9,9 +9,9 @@ import numpy as np
 
 from ....freedoms import threshold
 from ....ir import Node, Value
-from ....kernels.attention.pick_attention import FEW, Blocks, TileBlocks, pick, pick_few, pick_tiles
+from ....kernels.attention.pick_attention import FEW, Blocks, TileBlocks, pick, pick_few, pick_pairs, pick_tiles
 from ....kernels.attention.rows import BLIND, FAR, MASKS
-from ....kernels.isa.tiers import BF16, has
+from ....kernels.isa.tiers import BF16, PAIRS, has
 from ....ops.registry import attr
 from ...quantized import f32_bits
 from ...storage import byte_strides
@@ -20,6 +20,8 @@ from ..registry import Emit, Narrow, Slot, lowers
 F32 = np.dtype(np.float32)
 LEAST = 9
 """Queries from which on products of bf16 fill tiles enough."""
+LEAST_PAIRS = 3
+"""Queries of a head of keys from which on its packing pays for pairs of bf16."""
 
 
 class Heads(NamedTuple):
@@ -53,6 +55,11 @@ class Operands(NamedTuple):
     v: Heads
     y: Heads
 
+    @property
+    def together(self) -> int:
+        """Queries that share a head of keys."""
+        return self.q.rows * (self.q.heads // self.k.heads)
+
 
 def _match(node: Node) -> Operands | None:
     q, k, v, mask, past, past_value, valid = (*node.inputs, *[None] * 7)[:7]
@@ -78,15 +85,19 @@ def _readable(mask: Value, keys: int) -> bool:
     return known and len(mask.type.dims) > 0 and mask.type.dims[-1] == keys
 
 
-def _on_tiles(e: Emit, plan: Operands) -> bool:
-    """Whether products are of bf16, in tiles."""
-    enough = plan.q.rows >= threshold("tiles_least", LEAST)
-    return e.precision == "bfloat16" and e.tier.tiles and has(BF16) and enough
+def _of_bf16(e: Emit, plan: Operands) -> str:
+    """The kernel of products of bf16, or nothing."""
+    if e.precision != "bfloat16":
+        return ""
+    if e.tier.tiles and has(BF16):
+        return "attention_tiles" if plan.q.rows >= threshold("tiles_least", LEAST) else ""
+    pairs = e.tier.masks and has(PAIRS) and plan.together >= threshold("tiles_least", LEAST_PAIRS)
+    return "attention_pairs" if pairs else ""
 
 
 def _narrow(e: Emit, node: Node, plan: Operands) -> Narrow:
-    """Products in tiles take queries, keys and values in bfloat16, and give the result in it."""
-    return Narrow(frozenset({0, 1, 2}), gives=True) if _on_tiles(e, plan) else Narrow()
+    """Products of bf16 take queries, keys and values in bfloat16, and give the result in it."""
+    return Narrow(frozenset({0, 1, 2}), gives=True) if _of_bf16(e, plan) else Narrow()
 
 
 @lowers("attention", match=_match, strided_in=True, strided_out=True, narrow=_narrow)
@@ -104,10 +115,11 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     args["scratch"] = e.scratch(blocks.scratch_bytes * e.threads)
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
         args |= {name: value} | _steps(name, heads.steps(e.strides(value)))
-    if isinstance(blocks, TileBlocks):
+    if kernel == "attention_tiles":
         from ....kernels.amx.pack_amx import configuration
 
         args["config"] = configuration(2, 2, blocks.tile)
+    if isinstance(blocks, TileBlocks):
         args |= {f"{name}_item": x.type.itemsize for name, x in (("q", q), ("k", k), ("v", v), ("y", node.out))}
     args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
     e.kernel(kernel, {}, args)
@@ -116,11 +128,11 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
 def _blocks(e: Emit, plan: Operands) -> tuple[str, Blocks | TileBlocks]:
     """The kernel, and its blocks."""
     s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
-    together = s * (plan.q.heads // plan.k.heads)
-    if _on_tiles(e, plan):
-        return "attention_tiles", pick_tiles(e.tier, s, t, d, size)
-    if together <= FEW:
-        return "attention_few", pick_few(e.tier, together, t, size)
+    if kernel := _of_bf16(e, plan):
+        pick_blocks = pick_tiles if kernel == "attention_tiles" else pick_pairs
+        return kernel, pick_blocks(e.tier, s, t, d, size)
+    if plan.together <= FEW:
+        return "attention_few", pick_few(e.tier, plan.together, t, size)
     return "attention", pick(e.tier, s, t, d, size)
 
 

@@ -1,0 +1,136 @@
+"""The loops of attention by products of bf16; scores, their softmax and sums of values are f32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..core.record import Record, reader
+from ..isa.tiers import Tier
+from ..lang import BIT, Value, choose, div_rem, divide, either, larger, over, pieces, share, smaller, traced
+from .pack_pairs import Layout, make_pack_keys, make_pack_queries, make_pack_values
+from .pick_attention import LINE, PANEL
+from .softmax import line_of, make_begin, make_clear
+from .softmax_pairs import make_add_up, make_finish, make_look, make_rebase, make_rescale, make_weigh
+from .visible_keys import bounds, seen
+
+
+class Products(NamedTuple):
+    """How a kernel multiplies. `configure(record)` comes before all products, `release()` behind them.
+
+    multiply(record, rows, a, lda, panel, n, c, ldc, columns, adds): c is rows of n numbers of a times a panel of up to
+    32 columns, whole vectors; adds: that is added to c. lda and ldc in bytes; a is whole lines.
+    """
+
+    layout: Layout
+    configure: Any
+    release: Any
+    multiply: Callable[..., None]
+
+
+def attention_of(tier: Tier, record: Record, products: Products) -> Callable[..., None]:
+    """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
+    fields, (layout, configure, release, multiply) = reader(record), products
+    pack_queries = make_pack_queries(tier)
+    pack_keys, pack_values = make_pack_keys(tier, layout), make_pack_values(tier, layout)
+    begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
+    add_up, rescale, finish, clear = make_add_up(tier), make_rescale(tier), make_finish(tier), make_clear(tier)
+    score, add_values = _make_score(tier, multiply), _make_add_values(tier, multiply)
+    BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
+    lanes = tier.lanes
+
+    def attention(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
+        scratch = r.scratch + thread * r.scratch_bytes
+        values, queries, scores = scratch + r.values_at, scratch + r.queries_at, scratch + r.scores_at
+        sums, parts, state = scratch + r.sums_at, scratch + r.parts_at, scratch + r.state_at
+        blocks, groups = pieces(r.s, r.rows), divide(r.heads, r.share)
+        length, depth = pieces(r.d, PANEL) * LINE, pieces(r.t, PANEL)
+        line, out = (r.keys + lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
+        each = pieces(r.rows, lanes) * lanes * 4
+        base, total, factor = state + BASE * each, state + TOTAL * each, state + FACTOR * each
+        flip = choose(r.scale & 0x80000000 != 0, 0x8000, 0)
+        packed = -1
+        configure(r)
+        first, end = share(r.batch * r.heads * blocks, thread, threads)
+        for unit in range(first, end):
+            number, block = div_rem(unit, blocks)
+            image, head = div_rem(number, r.heads)
+            group = divide(head, r.share)
+            limit, place = bounds(r, image)
+            if limit > 0 and image * groups + group != packed:
+                packed = image * groups + group
+                k, v = r.k + image * r.k_image + group * r.k_head, r.v + image * r.v_image + group * r.v_head
+                pack_keys(scratch, k, r.k_item, r.k_row, limit, r.d)
+                pack_values(values, v, r.v_item, r.v_row, limit, depth, r.e)
+            row = block * r.rows
+            rows = smaller(r.rows, r.s - row)
+            place = place + row
+            y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
+            mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
+            near = larger(0, place + r.low)
+            stop = smaller(limit, place + rows - 1 + r.high)
+            begin(state, each)
+            starts = near - near % PANEL
+            key = starts
+            if near >= stop:
+                stop = key
+                clear(sums, rows * out)
+            else:
+                q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
+                pack_queries(queries, q, r.q_item, r.q_row, rows, r.d, flip)
+            while key < stop:
+                n = smaller(r.keys, stop - key)
+                score(r, rows, queries, scratch + key * length, n, scores)
+                for i in range(rows):
+                    left, right = seen(r, limit, place + i, key, n)
+                    there = mask + i * r.mask_row + (4 * key if r.kind == 1 else key)
+                    look(r, scores + i * line, there, left, right, parts + i * LINE)
+                rebase(r, state, each, parts)
+                for i in range(rows):
+                    left, right = seen(r, limit, place + i, key, n)
+                    weigh(r, scores + i * line, left, right, n, base + 4 * i, parts + i * LINE)
+                    if key != starts:
+                        rescale(sums + i * out, out, factor + 4 * i)
+                add_up(state, each, parts)
+                add_values(r, rows, scores, values + key * LINE, n, sums, key != starts)
+                key += n
+            for i in range(rows):
+                finish(r, y + i * r.y_row, sums + i * out, total + 4 * i)
+        release()
+
+    return attention
+
+
+def _make_score(tier: Tier, multiply: Callable[..., None]) -> Any:
+    """score(record, rows, queries, keys, n, scores): products of queries and n keys."""
+
+    @traced
+    def score(r: Any, rows: Value, queries: Value, keys: Value, n: Value, scores: Value) -> None:
+        length, line = pieces(r.d, PANEL) * LINE, (r.keys + tier.lanes) * 4
+        for key in over(0, n, PANEL):
+            multiply(r, rows, queries, length, keys + key * length, r.d, scores + key * 4, line, n - key, adds=False)
+
+    return score
+
+
+def _make_add_values(tier: Tier, multiply: Callable[..., None]) -> Any:
+    """add_values(record, rows, weights, values, n, sums, adds): sums of n values, or what is added to those there."""
+
+    @traced
+    def add_values(r: Any, rows: Value, weights: Value, values: Value, n: Value, sums: Value, adds: Any) -> None:
+        line, out = (r.keys + tier.lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
+        depth = pieces(r.t, PANEL) * LINE
+
+        def columns(adds: bool) -> None:
+            for column in over(0, r.e, PANEL):
+                panel = values + column * depth
+                multiply(r, rows, weights, line, panel, n, sums + column * 4, out, r.e - column, adds)
+
+        with either(BIT(adds), likely=False) as (others, first):
+            with others:
+                columns(adds=True)
+            with first:
+                columns(adds=False)
+
+    return add_values

@@ -1,0 +1,71 @@
+"""attention_pairs: attention by products of pairs of bf16 in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..gemm.pick_dot import max_rows
+from ..gemm.results import Destination, target
+from ..gemm.tile import bf16_arithmetic, even_rows, make_tile
+from ..isa.tiers import PAIRS, Tier
+from ..lang import F32, Value, either, outlined, over, pieces, smaller, traced
+from .attention_bf16 import Products, attention_of
+from .pack_pairs import IN_VECTORS
+from .pick_attention import NV, PANEL
+from .rows import ATTENTION_PAIRS
+
+
+def make(tier: Tier) -> Callable[..., None]:
+    """The kernel; its record is `rows.ATTENTION_PAIRS`."""
+
+    @traced
+    def configure(r: Any) -> None:
+        pass
+
+    @traced
+    def release() -> None:
+        pass
+
+    attention = attention_of(tier, ATTENTION_PAIRS, Products(IN_VECTORS, configure, release, _multiply(tier)))
+    attention.needs = PAIRS  # type: ignore[attr-defined]
+    return attention
+
+
+def _multiply(tier: Tier) -> Callable[..., None]:
+    """Products.multiply."""
+    tiles = {(nv, adds): _tile(tier, nv, adds) for nv in (1, NV) for adds in (False, True)}
+
+    def multiply(
+        r: Any, rows: Value, a: Value, lda: Value, panel: Value, n: Value, c: Value, ldc: Value, columns: Value,
+        adds: bool,
+    ) -> None:  # fmt: skip
+        with either(columns > tier.lanes, likely=True) as (two, one):
+            for way, nv in ((two, NV), (one, 1)):
+                with way:
+                    name, product = f"product{nv}{adds}", tiles[nv, adds]
+                    for i in over(0, rows, r.tile):
+                        height = smaller(r.tile, rows - i)
+                        outlined(name, None, product, height, a + i * lda, lda, pieces(n, 2), panel, c + i * ldc, ldc)
+
+    return multiply
+
+
+def _tile(tier: Tier, nv: int, adds: bool) -> Callable[..., None]:
+    """A product in a tile of nv of a panel's vectors."""
+    f32 = F32.vector(tier.lanes)
+
+    def added(dest: Destination, sums: list[Value]) -> list[Value]:
+        places = [dest.c + dest.ldc * r + n * f32.size for r in range(dest.rows) for n in range(nv)]
+        return [x + f32[place] for x, place in zip(sums, places, strict=True)]
+
+    pairs = bf16_arithmetic(tier, nv, 4)
+    finish = added if adds else pairs.finish
+    pairs = replace(pairs, head=0, vectors=NV, start=lambda _: [f32(0)] * nv, finish=finish, epilogue=False)
+    tile = make_tile(tier, nv, max_rows(tier, NV), pairs, fetch=False)
+
+    def product(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
+        tile(None, height, even_rows(a, lda, words), panel, 0, 0, target(c, ldc, PANEL, image=0, row=0, column=0))
+
+    return product
