@@ -106,6 +106,11 @@ def has(flags: Iterable[str]) -> bool:
     return cpu_flags().issuperset(flags)
 
 
+def multiplies_tiles(tier: Tier) -> bool:
+    """Whether kernels of a tier multiply bf16 in tiles on this CPU."""
+    return tier.tiles and has(BF16)
+
+
 def multiplies_pairs(tier: Tier) -> bool:
     """Whether kernels of a tier multiply pairs of bf16 in vectors on this CPU."""
     return tier.masks and not tier.tiles and has(PAIRS)

@@ -120,7 +120,8 @@ def test_sums_shrink_as_scores_grow(tier, kernel):
 # -- products of bf16
 
 needs_pairs = pytest.mark.skipif(
-    tiers.BY_NAME["avx512"] not in tiers.usable() or not tiers.has(tiers.PAIRS), reason="ISA tier avx512 with avx512bf16"
+    tiers.BY_NAME["avx512"] not in tiers.usable() or not tiers.has(tiers.PAIRS),
+    reason="ISA tier avx512 with avx512bf16",
 )
 of_bf16 = pytest.mark.parametrize(
     "kernel, tier",

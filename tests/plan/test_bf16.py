@@ -15,8 +15,6 @@ import pytest
 from fastgraph.freedoms import thresholds, without
 from fastgraph.ir.types import BFLOAT16
 from fastgraph.kernels.isa import tiers
-from fastgraph.plan.lower.attention import attention as attention_layer
-from fastgraph.plan.lower.gemm import layers
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx
 from tests.amx_trap import tiles as tile_registers
@@ -32,8 +30,7 @@ ERRORS = {"bfloat16": 2.0**-5, "float32": 1e-5}
 @pytest.fixture(autouse=True)
 def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Chosen wherever they can be."""
-    for module in (layers, attention_layer):
-        monkeypatch.setattr(module, "has", lambda flags: True)
+    monkeypatch.setattr(tiers, "has", lambda flags: True)
     with thresholds(tiles_least=1), without("winograd"):
         yield
 

@@ -21,9 +21,9 @@ from fastgraph.errors import PlanError
 from fastgraph.frontends import read
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import rows
+from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
 from fastgraph.plan.lower import depth_first
-from fastgraph.plan.lower.gemm import layers as lowerings
 from fastgraph.plan.program import Ref, Step
 from fastgraph.plan.reach import NO_STEPS, RULES
 from fastgraph.plan.reach.records import verify_records
@@ -51,7 +51,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What an Executable is made of, but for kernels: a plan for any tier."""
     monkeypatch.setattr(compiling, "linked", lambda *given: {})
     monkeypatch.setattr(depth_first, "WORTH", 1)
-    monkeypatch.setattr(lowerings, "has", lambda flags: True)
+    monkeypatch.setattr(tiers, "has", lambda flags: True)
     return lambda graph, tier, threads=1, shapes=None: compiling.compiled(graph, shapes or {}, tier, threads)
 
 

@@ -11,7 +11,7 @@ from ....freedoms import threshold
 from ....ir import Node, Value
 from ....kernels.attention.pick_attention import FEW, Blocks, TileBlocks, pick, pick_few, pick_pairs, pick_tiles
 from ....kernels.attention.rows import BLIND, FAR, MASKS
-from ....kernels.isa.tiers import BF16, PAIRS, has
+from ....kernels.isa.tiers import multiplies_pairs, multiplies_tiles
 from ....ops.registry import attr
 from ...quantized import f32_bits
 from ...storage import byte_strides
@@ -89,9 +89,9 @@ def _of_bf16(e: Emit, plan: Operands) -> str:
     """The kernel of products of bf16, or nothing."""
     if e.precision != "bfloat16":
         return ""
-    if e.tier.tiles and has(BF16):
+    if multiplies_tiles(e.tier):
         return "attention_tiles" if plan.q.rows >= threshold("tiles_least", LEAST) else ""
-    pairs = e.tier.masks and has(PAIRS) and plan.together >= threshold("tiles_least", LEAST_PAIRS)
+    pairs = multiplies_pairs(e.tier) and plan.together >= threshold("tiles_least", LEAST_PAIRS)
     return "attention_pairs" if pairs else ""
 
 

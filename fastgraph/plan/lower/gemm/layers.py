@@ -7,7 +7,7 @@ from typing import Any
 
 from ....ir import Node
 from ....ir.types import BFLOAT16
-from ....kernels.isa.tiers import BF16, has, multiplies_pairs
+from ....kernels.isa.tiers import multiplies_pairs, multiplies_tiles
 from ...choose import Candidate, choose
 from ...layer import Integers, Layer, Reals, chain_of, chained_layer, extra_values, integer_layer, real_layer
 from ..emit import Rows
@@ -56,7 +56,7 @@ def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
 
 def _of_bf16(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
     """Candidates with products of bf16, on CPUs that have them."""
-    if e.tier.tiles and has(BF16):
+    if multiplies_tiles(e.tier):
         from . import layer_amx
 
         return layer_amx.CANDIDATES.get(e.precision, ())
