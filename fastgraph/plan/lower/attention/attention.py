@@ -118,6 +118,7 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     if kernel == "attention_tiles":
         from ....kernels.amx.pack_amx import configuration
 
+        assert isinstance(blocks, TileBlocks)
         args["config"] = configuration(2, 2, blocks.tile)
     if isinstance(blocks, TileBlocks):
         args |= {f"{name}_item": x.type.itemsize for name, x in (("q", q), ("k", k), ("v", v), ("y", node.out))}
