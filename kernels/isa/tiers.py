@@ -75,7 +75,7 @@ NUMPY = Tier("numpy", lanes=0, registers=0, needs=(), cpu="", fma=False, instruc
 
 PRECISIONS = ("float32", "float32-fma", "bfloat16")
 """What float32 is computed in: sums as exact as chains of fused multiply-adds, such chains and Winograd's alone, or
-products of bfloat16 where the CPU has matrix units for them.
+products of bfloat16 where the CPU has them, in tiles or in vectors.
 """
 
 
