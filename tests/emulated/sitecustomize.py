@@ -16,7 +16,10 @@ os.environ.setdefault("FASTGRAPH_CACHE_DIR", os.path.expanduser("~/.cache/fastgr
 
 from fastgraph.kernels import lang
 from fastgraph.kernels.isa import tiers, x86_avx2, x86_avx512
-from fastgraph.kernels.lang import F32, I32, U16, U32, Type, Value, choose, fma, hints, is_nan, shuffle
+from fastgraph.kernels.isa.functions import floor
+from fastgraph.kernels.lang import (
+    F32, I32, U16, U32, Type, Value, choose, fma, hints, is_nan, larger, shuffle, smaller,
+)  # fmt: skip
 
 
 def in_halves(operation: Callable[..., Value]) -> Callable[..., Value]:
@@ -82,6 +85,17 @@ def dot_pairs(self: Any, sums: Value, a: Value, w: Value) -> Value:
     return sums
 
 
+def power_of_two(self: Any, x: Value, mantissas: Callable[[Value], Value]) -> Value:
+    """By VREDUCEPS and VSCALEFPS."""
+    near = smaller(larger(x, -250.0), 250.0)
+    whole = floor(near)
+    power = whole.to(I32)
+    found = mantissas(near - whole)
+    for part in (power >> 1, power - (power >> 1)):
+        found = found * (part + 127 << 23).bits(F32)
+    return choose(is_nan(x), x, found)
+
+
 def emulate() -> None:
     """Let this process, and those that it starts, believe in AVX-512 and AVX-VNNI."""
     os.environ["TIERS_ARE_EMULATED"] = "1"
@@ -103,6 +117,7 @@ def emulate() -> None:
     hints.kept = lambda mask: mask  # of registers that there are none of
     hints.settle = lang.settle = lambda registers, numbers: None
     x86_avx512.Avx512.to_bf16, x86_avx512.Avx512.dot_pairs = to_bf16, dot_pairs
+    x86_avx512.Avx512.power_of_two = power_of_two
     x86_avx512.Avx512.permute_lanes = permute_lanes
     x86_avx512.Avx512Vnni.dot_bytes = x86_avx2.AvxVnni.dot_bytes = dot_bytes
 

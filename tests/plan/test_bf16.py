@@ -38,6 +38,7 @@ def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 PAIRS = tiers.BY_NAME["avx512"]
 KERNELS = {AMX: {"amx_real"}, PAIRS: {"dot_bf16", "conv_bf16"}}
 """Of the layers."""
+ATTENTION = {AMX: "attention_tiles", PAIRS: "attention_pairs"}
 each_unit = pytest.mark.parametrize(
     "unit",
     [
@@ -158,35 +159,33 @@ def attention(net: Net, x: str, m: int, count: int, size: int) -> str:
     return net("MatMul", y, net.weight(width, 32))
 
 
-@needs_amx
-@needs_bf16
+@each_unit
 @pytest.mark.parametrize("m, count, size", [(49, 3, 32), (197, 2, 64), (12, 4, 9), (33, 1, 100)])
-def test_attention_between_layers(m: int, count: int, size: int) -> None:
+def test_attention_between_layers(m: int, count: int, size: int, unit: Any) -> None:
     """Its operands and result are bf16: the same numbers as rounded when they are read."""
     net = Net()
     net.output(attention(net, attention(net, net.input("x", (2, m, 32)), m, count, size), m, count, size))
     feeds = {"x": net.rng.normal(size=(2, m, 32)).astype(np.float32)}
-    plan, found = results(net, "bfloat16", AMX, 1, feeds)
-    assert [kernel.name for kernel in plan.kernels()].count("attention_tiles") == 1
+    plan, found = results(net, "bfloat16", unit, 1, feeds)
+    assert [kernel.name for kernel in plan.kernels()].count(ATTENTION[unit]) == 1
     kept = [node.op for node in plan.graph.nodes for v in node.outputs if v.type.dtype == BFLOAT16]
     assert sorted(kept) == 2 * ["attention"] + 3 * ["dense"] + 6 * ["split"]
     with without("narrow"):
-        _, wide = results(net, "bfloat16", AMX, 2, feeds)
+        _, wide = results(net, "bfloat16", unit, 2, feeds)
     np.testing.assert_array_equal(found, wide)
     _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
     assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
 
 
-@needs_amx
-@needs_bf16
-def test_few_queries_are_not_for_tiles() -> None:
+@each_unit
+def test_few_queries_are_not_for_bf16(unit: Any) -> None:
     net = Net()
     net.output(attention(net, net.input("x", (2, 8, 32)), 8, 2, 16))
     feeds = {"x": net.rng.normal(size=(2, 8, 32)).astype(np.float32)}
     with thresholds(tiles_least=64):
-        plan, _ = results(net, "bfloat16", AMX, 1, feeds)
+        plan, _ = results(net, "bfloat16", unit, 1, feeds)
     names = {kernel.name for kernel in plan.kernels()}
-    assert "attention" in names and "attention_tiles" not in names
+    assert "attention" in names and ATTENTION[unit] not in names
 
 
 def shuffled(net: Net, x: str, channels: int, size: int) -> str:
