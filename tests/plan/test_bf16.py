@@ -255,3 +255,21 @@ def test_inverted_residuals_in_bfloat16(unit: Any, worth: int, threads: int) -> 
     assert all(dict(kernel.params)["narrow"] for kernel in plan.kernels() if kernel.name == "depthwise")
     bands = sum(step.kernel.name == "depthwise" for step in plan.program.steps) > 3
     assert bands == (worth == 1 and threads == 1)
+
+
+@each_unit
+def test_layers_of_bodies(unit: Any) -> None:
+    """A loop's layers are computed as all others are."""
+    net, body = Net(), Net()
+    body.input("i", (), np.int64), body.input("go", (), np.bool_)
+    x = body("Tanh", body("MatMul", body.input("state", (6, 64)), body.weight(64, 64)))
+    body.output(body("Identity", "go"), x)
+    x, most = net.input("x", (6, 64)), net.input("most", (), np.int64)
+    net.output(net("Loop", most, net.const(np.bool_(True)), x, body=body.graph()))
+    feeds = {"x": net.rng.normal(size=(6, 64)).astype(np.float32), "most": np.int64(3)}
+    plan, found = results(net, "bfloat16", unit, 1, feeds)
+    assert KERNELS[unit] & {kernel.name for kernel in plan.kernels()}
+    _, other = results(net, "bfloat16", unit, 2, feeds)
+    np.testing.assert_array_equal(found, other)
+    _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert 0 < np.abs(found - expected).max() <= 2.0**-5

@@ -170,6 +170,7 @@ class Emit:
         """An Emit for the steps of a body, in the same program. `placed`: as of Views."""
         views = Views(body, match.abilities, placed)
         inner = Emit(self.program, views, match, self.tier, self.threads)
+        inner.precision = self.precision
         inner._constants, inner._named = self._constants, self._named
         return inner
 
