@@ -55,8 +55,8 @@ def load(
     `precision`: what float32 may be computed in. "float32", the default: errors are no larger than those of chains of
     fused multiply-adds, whatever units compute them; "float32-fma": by no others; "bfloat16": products of convolutions
     and dense layers, and attention, are of operands rounded to bfloat16, summed in float32, on CPUs with AMX or
-    AVX512_BF16 for them, and all is float32 on others. `trusted`: whether the machine code of a saved program may be run (default: if only
-    you, or the system's owner, can write the file, or FASTGRAPH_TRUST=1).
+    AVX512_BF16 for them, and all is float32 on others. `trusted`: whether the machine code of a saved program may be
+    run (default: if only you, or the system's owner, can write the file, or FASTGRAPH_TRUST=1).
 
     Raises ModelError for a broken file, UnsupportedError for one that uses what fastgraph does not have, InputError
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
