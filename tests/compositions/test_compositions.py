@@ -78,6 +78,7 @@ UNREACHED = {
     "lowering custom.custom(custom)": "model/test_custom_ops.py",  # operators that users register
     "kernel amx_conv": "kernels/test_amx.py",
     "kernel amx_real": "kernels/test_amx_real.py",
+    "kernel attention_pairs": "kernels/test_attention.py",
     "kernel attention_tiles": "kernels/test_attention.py",
     "kernel pool_bf16": "kernels/test_window.py",
     "lowering exact.exact(erf)": "extras/test_doubles.py",

@@ -115,13 +115,13 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     args["scratch"] = e.scratch(blocks.scratch_bytes * e.threads)
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
         args |= {name: value} | _steps(name, heads.steps(e.strides(value)))
-    if isinstance(blocks, TileBlocks):
-        args |= {f"{name}_item": x.type.itemsize for name, x in (("q", q), ("k", k), ("v", v), ("y", node.out))}
-    if isinstance(blocks, TileBlocks) and kernel == "attention_tiles":
+    if kernel == "attention_tiles":
         from ....kernels.amx.pack_amx import configuration
 
         assert isinstance(blocks, TileBlocks)
         args["config"] = configuration(2, 2, blocks.tile)
+    if isinstance(blocks, TileBlocks):
+        args |= {f"{name}_item": x.type.itemsize for name, x in (("q", q), ("k", k), ("v", v), ("y", node.out))}
     args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
     e.kernel(kernel, {}, args)
 
