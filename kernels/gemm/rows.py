@@ -15,7 +15,7 @@ _PANELS = "panels(n, k)"
 _PIXELS = "out_d * out_h * out_w"
 _HEIGHT = "in range(1, most_rows + 1)"
 DOT = Record(
-    a=reads("A [batch, m, k]", "4 * k - (4 - item)", "batch: item * a_stride, m: item * lda", over="4 - item"),
+    a=reads("A [batch, m, k]", "4 * k - beyond", "batch: item * a_stride, m: item * lda", over="beyond"),
     lda="elements from row to row of A",
     b=reads("packed panels [batch, panels, ...], those of this call's n columns", _PANELS, "batch: 4 * b_stride"),
     c=writes(

@@ -24,6 +24,11 @@ def _item(c: Call) -> int:
     return 1 if _of_bytes(c) else ITEM.get(c.params.get("element", "f32"), 4)
 
 
+def _beyond(c: Call) -> int:
+    """Bytes behind a run that its last word may have, and weights of 0 meet."""
+    return 3 if _of_bytes(c) else 0
+
+
 def _panels(c: Call, n: int, k: int) -> int:
     """Bytes of packed panels of n columns and k words, each with a head."""
     nv, rowsum = int(c.params.get("nv", 4)), c.params.get("rowsum", True)
@@ -49,7 +54,7 @@ def _group_bytes(c: Call) -> int:
     return group_bytes(c.tier, bits, r.block * per_word(bits), blocks, bool(r.zeros))
 
 
-KNOWN["item"] = _item
+KNOWN["item"], KNOWN["beyond"] = _item, _beyond
 KNOWN["stored"] = lambda c: (STORES | ITEM)[c.params.get("out", "words")]
 KNOWN["panels"] = lambda c: partial(_panels, c)
 KNOWN["most_rows"], KNOWN["group_bytes"] = _most_rows, _group_bytes
@@ -69,7 +74,7 @@ def conv(c: Call) -> Iterator[Reach]:
         yield work("scratch", 0)
         step = r.stride_y * r.x_y
         need(step == r.gs or r.band >= r.out_h, f"gs is {r.gs}, but bands begin {step} bytes a row apart")
-    yield from taps(c, c.table("taps", r.k // r.length), 4 * r.length, 4 - item, r.band, r.out_w)
+    yield from taps(c, c.table("taps", r.k // r.length), 4 * r.length, _beyond(c), r.band, r.out_w)
 
 
 @reaches("winograd")
