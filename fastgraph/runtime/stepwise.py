@@ -51,6 +51,11 @@ def is_held(plan: Executable, value: Value) -> bool:
     return value.data is not None or value in plan.memory.loose or at is not None and at.root in plan.program.offsets
 
 
+def rounded_by(step: AnyStep) -> Value | None:
+    """What a step rounds to bfloat16 for all nodes that read it, whose memory may be another's from then on."""
+    return step.node.x if isinstance(step, Step) and step.kernel.name == "round_bf16" else None
+
+
 def groups(plan: Executable) -> list[tuple[list[Node], list[int]]]:
     """The nodes in order, each with the numbers of its steps (none if its result is a view); nodes whose steps
     alternate are one group. The last group copies states.

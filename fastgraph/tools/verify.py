@@ -24,7 +24,7 @@ from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
 from ..runtime.feeds import widened
 from ..runtime.model import Model
-from ..runtime.stepwise import Run, groups, is_held, single_runs
+from ..runtime.stepwise import Run, groups, is_held, rounded_by, single_runs
 from ..text import counted, shorten, table
 from . import agreement
 from .differences import ROUNDED, difference, flip, magnitude
@@ -145,9 +145,13 @@ def _steps(
     runs, found, wanted = list(single_runs(plan)), [], traced.wanted()
     kept = {v: _kept(plan, v) for v in plan.graph.inputs if v in wanted and is_held(plan, v)}
     carried: dict[Value, Any] = {}
+    copied: dict[Value, Any] = {}
     for nodes, numbers in groups(plan):
-        expected, margins = _references(plan, nodes, carried)
+        expected, margins = _references(plan, nodes, carried, copied)
         for i in numbers:
+            value = rounded_by(runs[i][0])
+            if value is not None and is_held(plan, value):
+                copied[value] = plan.memory.held(value).copy()
             _do(plan, *runs[i])
         carried.update(expected)
         made = [v for node in nodes for v in node.outputs if v in wanted - kept.keys() and is_held(plan, v)]
@@ -181,11 +185,11 @@ def _do(plan: Executable, step: AnyStep, run: Run) -> None:
 
 
 def _references(
-    plan: Executable, nodes: Sequence[Node], carried: Mapping[Value, Any]
+    plan: Executable, nodes: Sequence[Node], carried: Mapping[Value, Any], copied: Mapping[Value, Any]
 ) -> tuple[dict[Value, Any], dict[Value, tuple[float, float]]]:
     """The nodes' results for the current content of memory; of each first result `magnitude`, and of all `flip`.
 
-    A value that is never in memory as a whole (within bands) is its reference's result.
+    A value that is never in memory as a whole (within bands) is its reference's result; one in `copied` was there.
     """
     rounded = ROUNDED.get(plan.graph.precision, 0.0)
     expected: dict[Value, Any] = {}
@@ -194,6 +198,8 @@ def _references(
     def value_of(value: Value | None) -> Any:
         if value is None or value in expected:
             return None if value is None else expected[value]
+        if value in copied:
+            return copied[value]
         now = plan.memory.held(value) if is_held(plan, value) else carried[value]
         return np.array(now) if isinstance(now, np.ndarray) and value.data is None else now
 

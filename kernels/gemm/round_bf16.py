@@ -21,9 +21,10 @@ def make_round(tier: Tier) -> Callable[..., None]:
 
     @traced
     def line(x: Value, y: Value, c: Value, width: Value) -> None:
-        for some, i, mask in along(f32, 0, width):
-            found = some[x + 4 * i] if mask is None else some[x + 4 * i, some.below(c - i)]
-            BF16.like(some)[y + 2 * i, mask] = found.to(BF16)
+        for some, i, mask in along(f32, 0, c):
+            BF16.like(some)[y + 2 * i, mask] = some[x + 4 * i, mask].to(BF16)
+        for _, i, mask in along(f32, c, width, 1):
+            bf16[y + 2 * i, mask] = f32(0).to(BF16)
 
     @traced
     def colors(x: Value, y: Value, count: Value) -> None:

@@ -143,7 +143,7 @@ def test_convolutions(element: str, pick: Random) -> None:
 
 @drawn(60)
 def test_rows_are_rounded(pick: Random) -> None:
-    rows, c = pick.randint(1, 70), pick.choice((3, 3, pick.randint(1, 70)))
+    rows, c = pick.randint(1, 70), pick.choice((3, 3, 15, 63, pick.randint(1, 70)))
     ldx, ldy = c + pick.choice((0, 0, 3)), c + pick.choice((c % 2, 0, 2))
     x = np.full((rows, ldx), np.nan, np.float32)
     x[:, :c] = noise(rows, c) * 2.0 ** pick.randint(-100, 100)

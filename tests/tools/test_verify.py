@@ -18,7 +18,7 @@ from fastgraph.demo import MODEL
 from fastgraph.extras import doubles
 from fastgraph.freedoms import thresholds
 from fastgraph.ir import Graph, Node, State, TensorType, Value
-from fastgraph.kernels.isa.tiers import choose
+from fastgraph.kernels.isa.tiers import choose, multiplies_pairs
 from fastgraph.passes import explicit_quantization
 from fastgraph.passes.decompositions import rare_functions
 from fastgraph.plan.lower.registry import LOWERINGS, Lowering
@@ -297,6 +297,17 @@ def test_states_are_what_they_were(models: dict[str, Any]) -> None:
     model.run({"x": ones})
     assert fg.verify(model, {"x": ones}).ok and fg.verify(model, {"x": 5 * ones}).ok
     assert model(ones).tolist() == [2, 2, 2]
+
+
+@pytest.mark.skipif(not multiplies_pairs(choose()), reason="ISA tier avx512 with avx512bf16")
+def test_what_was_rounded_for_several_layers_is_not_looked_for_where_it_was() -> None:
+    """The first layer's result lies where what both read was."""
+    net = Net()
+    x = net("Tanh", net.input("x", (4, 33)))
+    y = net("Tanh", net("MatMul", x, net.weight(33, 33)))
+    net.output(net("MatMul", x, net.weight(33, 8)), net("Softmax", y, axis=-1))
+    report = verify.verify(fg.load(net.bytes(), precision="bfloat16"))
+    assert report.ok and sum("dot_bf16" in step.kernel for step in report.steps) == 2
 
 
 def test_a_report_is_data() -> None:
