@@ -51,7 +51,8 @@ def _reads_bf16(e: Emit, layer: Layer[Reals]) -> bool:
 def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
     from .layer_f32 import CANDIDATES
 
-    return (*_of_bf16(e), *CANDIDATES)
+    found = _of_bf16(e)
+    return (*CANDIDATES, *found) if e.tier.tiles else (*found, *CANDIDATES)
 
 
 def _of_bf16(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
