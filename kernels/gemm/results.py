@@ -48,7 +48,7 @@ from ..pointwise.epilogue import (
     walk_block,
     walk_from,
 )
-from ..pointwise.rows import FORMS, NO_EPILOGUE
+from ..pointwise.rows import ALL_FORMS, FORMS, NO_EPILOGUE
 
 
 class Target(NamedTuple):
@@ -118,7 +118,7 @@ def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool, narrow: boo
     way, limits = I64(0), list[Value]()
     if slots:
         limits = bounds(slots)
-        aside = cut | is_walked(slots)
+        aside = cut | _is_late(slots)
         way = _way(slots, cut, narrow)
     # Not aligned: two registers would be lost to that.
     buffer = room(F32, rows * width).address
@@ -135,7 +135,13 @@ def _way(slots: Any, cut: Value, narrow: bool) -> Value:
     if hasattr(slots, "addend_item"):
         way = choose(given["addend"] & (slots.addend_item == 2), _WAYS.index(_added_bf16), way)
     way = choose(given["form"], slots.form + _WAYS.index(_added), way)
-    return choose(is_walked(slots) | (cut & given["addend"]), _WAYS.index(_aside) if narrow else 0, way)
+    return choose(_is_late(slots) | (cut & given["addend"]), _WAYS.index(_aside) if narrow else 0, way)
+
+
+def _is_late(slots: Any) -> Value:
+    """Whether what sums become takes a buffer of them: a chain, or one of LONG_FORMS."""
+    walked = is_walked(slots)
+    return walked | (slots.form >= len(FORMS)) if hasattr(slots, "addend_item") else walked
 
 
 def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
@@ -180,20 +186,27 @@ def finish_tile(dest: Destination, sink: Sink) -> None:
             _store_part(dest, replace(sink, masks=_masks(sink.nv, dest.columns)))
     if sink.slots:
         area = Area(dest.image, dest.row, dest.column, dest.rows, columns)
-        if sink.narrow:
-            _walk_and_round(dest, sink, area)
-        else:
+        if hasattr(sink.slots, "addend_item"):
+            with when(sink.slots.form >= len(FORMS), likely=False):
+                for form in range(len(FORMS), ALL_FORMS):
+                    with when(sink.slots.form == form):
+                        _store_late(dest, sink, form)
+        if not sink.narrow:
             walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(dest.c, dest.ldc))
+            return
+        with when(is_walked(sink.slots), likely=False):
+            walk(sink.slots, area, Lines(sink.c, sink.ldc), Lines(sink.c, sink.ldc))
+            _store_late(dest, sink)
 
 
-def _walk_and_round(dest: Destination, sink: Sink, area: Area) -> None:
-    """Where a chain is walked: compute it in the buffer, and store its results as bf16."""
-    f32, sums = _f32(), Lines(sink.c, sink.ldc)
-    with when(is_walked(sink.slots), likely=False):
-        walk(sink.slots, area, sums, sums)
-        for r in over(dest.rows):
-            results = [f32[sums.address + (r * sums.step + n * f32.size)] for n in range(sink.nv)]
-            _store(I8.at(dest.c) + r * dest.ldc, results, sink.masks, narrow=True)
+def _store_late(dest: Destination, sink: Sink, form: int | None = None) -> None:
+    """Store what lies in the buffer, or a form of it; the form is rough where it is rounded to bf16."""
+    f32 = _f32()
+    for r in over(dest.rows):
+        found: Sums = [f32[sink.c + (r * sink.ldc + n * f32.size)] for n in range(sink.nv)]
+        if form is not None:
+            found = [formed(form, x, sink.bounds[0], sink.bounds[0], rough=sink.narrow) for x in found]
+        _store(I8.at(dest.c) + r * dest.ldc, found, sink.masks, sink.narrow)
 
 
 def _store_part(dest: Destination, sink: Sink) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.record import Record, flag, number, reads, works, writes
 from ..core.table import Row
 from ..isa.tiers import PAIRS, Tier
-from ..pointwise.rows import NO_EPILOGUE, ending
+from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
 
 _PANELS = "panels(n, k)"
@@ -342,6 +342,7 @@ def _bf16(loops: Record, images: str, rows: str, step: str) -> Record:
     )
     return Record(
         loops,
+        form=number("what is made of sums: its place in FORMS, then LONG_FORMS", f"in range({ALL_FORMS})"),
         addend=added,
         addend_item=number("bytes of an addend: 4, f32, or 2, bf16", "in (4, 2)"),
         later=number("0: a chain is walked behind each tile", "== 0"),

@@ -108,11 +108,11 @@ def epilogue(
     return slots
 
 
-def product_ending(e: Emit, node: Node, row: int = 0, images: int | None = None) -> dict[str, Slot]:
+def product_ending(e: Emit, node: Node, row: int = 0, images: int | None = None, long: bool = False) -> dict[str, Slot]:
     """As `epilogue`, with the slot `later` of products: where tiles are small a chain is walked over many, unless
     an operand of it lies where the sums do until then.
     """
-    slots = epilogue(e, node, row, images)
+    slots = epilogue(e, node, row, images, long=long)
     shared = (e.address(value).base is e.address(node.out).base for value in extra_values(node))
     many = e.tier.registers < 32 and free("later") and not any(shared)
     return {**slots, "later": int(slots["walk"] != 0 and many)}

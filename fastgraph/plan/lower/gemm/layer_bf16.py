@@ -93,7 +93,7 @@ def _ending(e: Emit, node: Node, rows: Rows) -> dict[str, Any]:
     found = ending(chain, len(kinds))
     at = None if found is None else found.addend
     item = extra_values(node)[at - 1].type.itemsize if isinstance(at, int) else 4
-    return {**product_ending(e, node, rows.start), "addend_item": item}
+    return {**product_ending(e, node, rows.start, long=True), "addend_item": item}
 
 
 def _packed(e: Emit, layer: Layer[Reals], how: Arrangement, element: str, columns: Columns) -> Ref:
