@@ -200,12 +200,12 @@ def finish_tile(dest: Destination, sink: Sink) -> None:
 
 
 def _store_late(dest: Destination, sink: Sink, form: int | None = None) -> None:
-    """Store what lies in the buffer, or a form of it; the form is rough where it is rounded to bf16."""
+    """Store what lies in the buffer, or a form of it, as rough as sums of rounded operands are."""
     f32 = _f32()
     for r in over(dest.rows):
         found: Sums = [f32[sink.c + (r * sink.ldc + n * f32.size)] for n in range(sink.nv)]
         if form is not None:
-            found = [formed(form, x, sink.bounds[0], sink.bounds[0], rough=sink.narrow) for x in found]
+            found = [formed(form, x, sink.bounds[0], sink.bounds[0], rough=True) for x in found]
         _store(I8.at(dest.c) + r * dest.ldc, found, sink.masks, sink.narrow)
 
 
