@@ -47,10 +47,14 @@ DEPTHWISE = [
     (8, 48, 3, 1), (24, 56, 3, 1), (32, 112, 3, 1), (96, 112, 3, 2), (144, 56, 3, 1), (384, 14, 3, 1), (576, 14, 3, 2),
     (960, 7, 3, 1), (240, 28, 5, 2), (480, 14, 5, 1), (1152, 7, 5, 1), (64, 28, 9, 1),
 ]  # fmt: skip
+GROUPS = [(64, 56, 3, 1, 2), (128, 56, 3, 2, 4), (256, 28, 3, 1, 8), (64, 28, 5, 1, 8), (128, 28, 1, 1, 4)]
+"""Channels, pixels of a side, taps of a side, stride, channels of a group."""
 DENSE = [(1280, 1000), (2048, 1000), (768, 768), (768, 3072), (3072, 768), (64, 10)]
 LAYERS: dict[str, Callable[[], Graph]] = {
     **{f"conv {k}x{k} {c}>{n} at {size}": lambda a=(c, size, n, k, s): conv(*a) for c, size, n, k, s in CONVS},
     **{f"depthwise {k}x{k}/{s} {c} at {size}": lambda a=(c, size, c, k, s, c): conv(*a) for c, size, k, s in DEPTHWISE},
+    **{f"groups of {g} {k}x{k}/{s} {c} at {size}": lambda a=(c, size, c, k, s, c // g): conv(*a)
+       for c, size, k, s, g in GROUPS},
     **{f"int8 depthwise {k}x{k}/{s} {c} at {size}": lambda a=(c, size, k, s): depthwise_int8(*a)
        for c, size, k, s in DEPTHWISE},
     **{f"int8 dense {k}>{n}": lambda a=(k, n): dense_int8(*a) for k, n in DENSE},

@@ -126,8 +126,8 @@ def geometry(w: Window, groups: int, c: int, ldx: int, item: int) -> Geometry:
 
 
 def by_tap(weights: np.ndarray) -> np.ndarray:
-    """[k..., n] from weights [n, k..., 1]."""
-    return np.moveaxis(weights[..., 0], 0, -1)
+    """[k..., c, n] from weights [n, k..., c]."""
+    return np.moveaxis(weights, 0, -1)
 
 
 class RowPart(NamedTuple):

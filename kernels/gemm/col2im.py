@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..lang import F32, Value, along, either, repeat, traced
+from ..lang import F32, Value, along, choose, either, repeat, traced
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import COL2IM, OVERLAPS
@@ -31,7 +31,7 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
     column) on; `out_item`: bytes of an element of y.
     """
     read = reader(OVERLAPS)
-    fill, add = _fill(tier), _add(tier, total)
+    fill, add, lanes = _fill(tier), _add(tier, total), tier.lanes
 
     def col2im(args: int, thread: int, threads: int) -> None:
         r = read(args)
@@ -58,6 +58,18 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
                     iy = y // r.stride_y if y >= 0 else r.h
                     if iy >= r.h or iy * r.stride_y != y:
                         continue
+                    line = products + (iz * r.h + iy) * r.w * step + (kz * r.k_h + ky) * r.k_w * pixel
+                    if r.n < lanes and r.dilation_x == 1:
+                        # All taps of an input pixel at once: from the last one on, so that each output's come in order.
+                        for further in range(r.w):
+                            ix = r.w - 1 - further
+                            first = ix * r.stride_x - r.pad_x
+                            left = 0 if first >= 0 else -first
+                            right = r.k_w if first + r.k_w <= r.out_w else r.out_w - first
+                            if left < right:
+                                source, length = line + ix * step + left * pixel, (right - left) * r.n
+                                add(row + (first + left) * pixel, 0, source, 0, n=length, count=1)
+                        continue
                     for kx in range(r.k_w):
                         first = kx * r.dilation_x - r.pad_x
                         ix = (r.stride_x - 1 - first) // r.stride_x if first < 0 else 0
@@ -65,9 +77,8 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
                         end = room // r.stride_x + 1 if room >= 0 else 0
                         end = end if end < r.w else r.w
                         if ix < end:
-                            tap = (kz * r.k_h + ky) * r.k_w + kx
                             to, to_step = row + (first + ix * r.stride_x) * pixel, r.stride_x * pixel
-                            source = products + ((iz * r.h + iy) * r.w + ix) * step + tap * pixel
+                            source = line + ix * step + kx * pixel
                             add(to, to_step, source, step, n=r.n, count=end - ix)
             first_pixel = (oz * r.out_h + oy) * r.out_w
             column = group * r.n
@@ -122,16 +133,18 @@ def _finish(tier: Tier) -> Any:
         args: Value, row: Value, to: Value, to_step: Value, n: Value, pixels: Value, first: tuple[Value, Value, Value]
     ) -> None:
         slots, (image, pixel, column) = fields(args, COL2IM), first
+        dense = (to_step == n * 4) & ((slots.addend == 0) | (slots.addend_row == n))
+        each, count = choose(dense, n * pixels, n), choose(dense, 1, pixels)
 
         def run(p: Value, state: list[Value]) -> list[Value]:
             source, into = (F32.at(address) for address in state)
-            finish_row(slots, source, into, n, addend_at(slots, image, pixel + p, column))
+            finish_row(slots, source, into, each, addend_at(slots, image, pixel + p, column))
             return [state[0] + n * 4, state[1] + to_step]
 
         with either(is_walked(slots), likely=False) as (chain, plain):
             with chain:
                 walk(slots, Area(image, pixel, column, pixels, n), Lines(row, n * 4), Lines(to, to_step))
             with plain:
-                repeat(pixels, [row, to], run)
+                repeat(count, [row, to], run)
 
     return finish

@@ -184,7 +184,7 @@ def plain_cycles(tier: Tier, g: Geometry) -> float:
         return tile_cost(tier, mr, nv, g.words) / mr * -(-g.n // (nv * tier.lanes))
 
     pixels = g.images * g.out[0] * g.out[1] * g.out[2]
-    return pixels * min(cost(nv) for nv in range(1, 9 if tier.registers >= 32 else 5))
+    return g.groups * pixels * min(cost(nv) for nv in range(1, 9 if tier.registers >= 32 else 5))
 
 
 def pixels_together(tier: Tier, g: Geometry) -> int:

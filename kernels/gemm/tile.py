@@ -11,12 +11,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from ..lang import F32, I8, I32, I64, Value, divide, fma, number, prefetch, repeat, room, traced
+from ..lang import F32, I8, I32, I64, Value, choose, divide, fma, number, prefetch, repeat, room, traced
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from .by_height import by_height
 from .pick_dot import crossing
 from .results import Destination, Target, finish_tile, open_sink, store_rows
+
+LINE = 64
+"""Bytes of a cache line."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,8 @@ def make_tile(
 
     record: as the kernel has read it; rows: `even_rows`, or where it is `segmented` `segmented_rows`. The panel is
     packed as the arithmetic says. Where tiles `fetch`, the line `ahead` bytes behind the panel's first is prefetched
-    with the first word, and with each further one the line that is `pace` bytes further.
+    with the first word, and with each further one the line that is `pace` bytes further; and the line behind each,
+    where a panel is wide and there are registers enough that loads are few.
     """
     line = arithmetic.vectors * tier.lanes * 4
 
@@ -100,7 +104,10 @@ def make_tile(
         return _even_steps(each[1], height) if height > crossing(most, nv) else [(0, each[r]) for r in range(1, height)]
 
     def sums(rows: RowAddresses, panel: Value, ahead: Value, pace: Value, height: int) -> list[Value]:
-        step = partial(_step, arithmetic, line, steps(rows.offsets, height), pace if fetch else None)
+        # Two tiles of a wide panel must fetch more than a line with each word. A single one goes through all panels in
+        # order, which the CPU notices by itself: more would be in its way.
+        more = choose(pace < line, LINE, 0) if fetch and arithmetic.vectors > 1 and tier.registers >= 32 else None
+        step = partial(_step, arithmetic, line, steps(rows.offsets, height), pace if fetch else None, more)
         first, begun = panel + arithmetic.head, arithmetic.start(panel) * height
         state = [first, first + ahead, *begun] if fetch else [first, *begun]
         short = height == 1 or (tier.registers < 32 and nv > 1 and len(begun) <= 10)
@@ -212,11 +219,12 @@ def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
 
 
 def _step(
-    arithmetic: Arithmetic, line: int, steps: Sequence[tuple[int, Value]], pace: Value | None, a: Value,
-    state: Sequence[Value],
+    arithmetic: Arithmetic, line: int, steps: Sequence[tuple[int, Value]], pace: Value | None, more: Value | None,
+    a: Value, state: Sequence[Value],
 ) -> list[Value]:  # fmt: skip
     """One word, at address a: (panel, what to prefetch where there is a pace, sums row by row) after it. steps: for
-    each further row, the row that its address is computed from, and the offset in bytes.
+    each further row, the row that its address is computed from, and the offset in bytes; more: where a second line to
+    prefetch begins, from the first on.
     """
     panel, *sums = state
     weights = arithmetic.load(panel)
@@ -224,6 +232,8 @@ def _step(
     if pace is not None:
         fetched = sums.pop(0)
         prefetch(fetched)
+        if more is not None:
+            prefetch(fetched + more)
         moved.append(fetched + pace)
     words = [I8.at(a)]
     for near, nbytes in steps:

@@ -7,12 +7,28 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..isa import functions as f
 from ..isa.tiers import Tier
-from ..lang import F32, I64, Type, Value, along, either, larger, over, register, room, smaller, total
+from ..lang import (
+    F32,
+    I64,
+    Type,
+    Value,
+    along,
+    choose,
+    either,
+    larger,
+    over,
+    register,
+    remainder,
+    room,
+    smaller,
+    tier,
+    total,
+)
 from .along_axis import Share, along_axis, planes
 from .rows import AXIS
 
@@ -34,10 +50,14 @@ def make(tier: Tier, log: bool) -> Callable[..., None]:
                 with long:
                     for xs, ys in planes(r, share, F32, F32, r.n):
                         _row(f32, ys, xs, r.n, log)
-            with several:
-                for xs, ys in planes(r, share, F32, F32, r.n):
-                    for v, i, mask in along(f32, share.left, share.right, unroll=1):
-                        _column(v, Columns(ys + i, xs + i, r.n, r.inner), mask, log)
+            with several, either(_are_few(f32, r.inner)) as (few, many):
+                with few:
+                    for xs, ys in planes(r, share, F32, F32, r.n):
+                        _few_columns(f32, ys, xs, r.n, r.inner, log)
+                with many:
+                    for xs, ys in planes(r, share, F32, F32, r.n):
+                        for v, i, mask in along(f32, share.left, share.right, unroll=1):
+                            _column(v, Columns(ys + i, xs + i, r.n, r.inner), mask, log)
 
     return along_axis(AXIS, part)
 
@@ -103,3 +123,48 @@ def _column(f32: Type, columns: Columns, mask: Value | None, log: bool) -> None:
     for i in over(n):
         value = (f32[x + i * step, mask] - top) - scale if log else f32[y + i * step, mask] * scale
         f32[y + i * step, mask] = value
+
+
+def _are_few(f32: Type, inner: Value) -> Value:
+    """Whether a vector takes several rows of so many columns; without masks in hardware it must be full."""
+    several = inner * 2 <= f32.lanes
+    return several if tier().masks else several & (remainder(f32.lanes, inner) == 0)
+
+
+def _few_columns(f32: Type, ys: Value, xs: Value, n: Value, inner: Value, log: bool) -> None:
+    """A plane of n rows of few columns, several whole rows a vector."""
+    count, width = n * inner, f32.lanes - remainder(f32.lanes, inner)
+    full = f32.below(width) if tier().masks else None
+
+    def vectors() -> Iterator[tuple[Value, Value | None]]:
+        end = count - remainder(count, width)
+        for i in over(0, end, width):
+            yield i, full
+        for i in over(end, count, width):
+            yield i, f32.below(count - i)
+
+    def joined(combine: Callable[[Value, Value], Value], start: float, term: Callable[..., Value]) -> Value:
+        """What `combine` makes of each column's terms, in all of its lanes."""
+        found = register(f32(start))
+        for i, mask in vectors():
+            value = term(i, mask)
+            found.value = combine(found.value, value if mask is None else choose(mask, value, start))
+        kept = F32.at(room(f32, 2).address)
+        f32[kept] = found.value
+        for i in over(inner, width, inner):
+            found.value = combine(found.value, f32[kept + i])
+        for i in over(0, width, inner):
+            f32[kept + i] = found.value
+        return f32[kept]
+
+    top = joined(larger, -math.inf, lambda i, mask: f32[xs + i, mask])
+
+    def power(i: Value, mask: Value | None) -> Value:
+        e = f.exp(f32[xs + i, mask] - top)
+        if not log:
+            f32[ys + i, mask] = e
+        return e
+
+    scale = _scale(joined(operator.add, 0, power), log)
+    for i, mask in vectors():
+        f32[ys + i, mask] = (f32[xs + i, mask] - top) - scale if log else f32[ys + i, mask] * scale

@@ -86,15 +86,29 @@ class Window(NamedTuple):
 def depthwise_tiles(tier: Tier, g: Window, narrow: bool = False) -> dict[str, Any] | None:
     """The parameters of the kernel that computes outputs of a row in tiles; None where it can't. narrow: x and y are
     bf16."""
+    vectors = 2 if _pairs(tier, g) and tier.registers >= 32 else 1
+    shape = _tiled("depthwise", g, vectors)
+    return None if shape is None else {**shape, "vectors": vectors, "narrow": narrow}
+
+
+@lru_cache(1024)
+def grouped_tiles(tier: Tier, g: Window, group: int) -> dict[str, Any] | None:
+    """As `depthwise_tiles`, for `group` channels in and out of each group: None unless a vector has several groups."""
+    fits = group < tier.lanes and group in row("grouped").params["group"]
+    shape = _tiled("grouped", g, group) if fits else None
+    return None if shape is None else {**shape, "group": group}
+
+
+def _tiled(name: str, g: Window, products: int) -> dict[str, int] | None:
+    """The parameters of a kernel of tiles that follow from the window, for so many products of vectors a tap."""
     _, k_h, size = g.kernel
-    fixed = row("depthwise").params
+    fixed = row(name).params
     found = _spacing(g, fixed["stride"]) if g.flat and size in fixed["size"] else None
     if found is None or (size == ROWS and k_h > ROWS):
         return None
     stride, apart = found
-    vectors = 2 if _pairs(tier, g) and tier.registers >= 32 else 1
-    tile = _tile(-(-g.out[2] // apart), size, vectors) if size == 3 else TILES[0]
-    return {"size": size, "stride": stride, "tile": tile, "vectors": vectors, "narrow": narrow}
+    tile = _tile(-(-g.out[2] // apart), size, products) if size == 3 else TILES[0]
+    return {"size": size, "stride": stride, "tile": tile}
 
 
 def depthwise_any(tier: Tier, g: Window, multiplier: int = 1) -> dict[str, Any]:
@@ -181,11 +195,11 @@ def band_rows(g: Window, block: int, threads: int = 1) -> int:
     return max(1, -(-rows // bands))
 
 
-def _tile(out_w: int, size: int, vectors: int) -> int:
-    """The tile that covers `out_w` outputs in the least time."""
+def _tile(out_w: int, size: int, products: int) -> int:
+    """The tile that covers `out_w` outputs in the least time, with so many products of vectors a tap."""
 
     def cost(tile: int) -> float:
         taps = min(tile, out_w) * size * size
-        return -(-out_w // tile) * (taps * vectors / 2 + OVERHEAD) * (STANDARD if tile == TILES[0] else 1.0)
+        return -(-out_w // tile) * (taps * products / 2 + OVERHEAD) * (STANDARD if tile == TILES[0] else 1.0)
 
     return min(TILES, key=cost)

@@ -61,9 +61,12 @@ def _of_channels(meaning: str, run: str = "4 * c") -> Slot:
     return reads(meaning, run, over="4 * short(c, width)")
 
 
-PARAMETERS = Record(
-    weights=_of_channels("weights [window..., c], dense", "4 * k_d * k_h * k_w * c"), bias=_of_channels("bias [c]")
-)
+def _parameters(lines: str = "k_d * k_h * k_w", shape: str = "window...") -> Record:
+    weights = _of_channels(f"weights [{shape}, c], dense", f"4 * {lines} * c")
+    return Record(weights=weights, bias=_of_channels("bias [c]"))
+
+
+PARAMETERS = _parameters()
 REPEATED = Record(multiplier="channels of y that read a channel of x, one behind the other")
 _LAST = "max((ceil_div(c, width) - 1) * width // repeat + width - c // repeat, 0)"
 """Elements of x behind a pixel that the loads for the last vectors of y's channels read."""
@@ -79,6 +82,11 @@ _FIXED = "== size and stride * dilation_x % stride_x == 0"
 """Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
 _ITEM = "(2 if narrow else 4)"
 DEPTHWISE = _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=ALL_FORMS)
+GROUPED = (
+    _windows(_F32, "== 1", _FIXED)
+    + _parameters("k_h * k_w * group", "window..., group")
+    + ending(**_ENDING, forms=ALL_FORMS)
+)
 DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=ALL_FORMS)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
 POOL = _windows(_F32, k_w=_FIXED) + _COUNTED + ending(**_ENDING)
@@ -139,6 +147,12 @@ def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers >= 32)
 
 
+def _has_grouped(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Several groups fill a vector. As for windows of each channel, wide tiles and windows of one column are few."""
+    usual = {"vectors": 1, "narrow": False, **params}
+    return params["group"] < tier.lanes and _has_depthwise(tier, usual)
+
+
 def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Channels that are repeated come one vector at a time."""
     return params["vectors"] == 1 or not params["repeated"]
@@ -170,6 +184,8 @@ ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
         {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2), "narrow": (False, True)},
         _has_depthwise, product=True, needs=rounds),
+    Row("grouped", "window.depthwise", "make_grouped", GROUPED,
+        {"size": (1, 3, 5), "stride": (1, 2), "tile": (7, 8), "group": (2, 4, 8)}, _has_grouped, product=True),
     Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
         {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
     Row("pool", "window.pool", "make_pool", POOL,

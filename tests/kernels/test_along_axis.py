@@ -163,7 +163,7 @@ def test_softmax(tier: Any, log: bool, pick: Random) -> None:
 @each_tier
 @pytest.mark.parametrize("log", [False, True])
 def test_softmax_of_extremes(tier: Any, log: bool) -> None:
-    for inner in (1, 3):
+    for inner in (1, 3, 4, 40):
         x = extremes()[:, :, None].repeat(inner, 2)
         got = softmax(x, log, tier)
         check_softmax(got, x, log)
@@ -171,9 +171,11 @@ def test_softmax_of_extremes(tier: Any, log: bool) -> None:
 
 
 @each_tier
-def test_softmax_in_place(tier: Any) -> None:
-    x = noise(5, 70, 1)
-    check_softmax(softmax(x, False, tier, over=x), noise(5, 70, 1), False)
+@pytest.mark.parametrize("inner", range(1, 10))
+def test_softmax_in_place(tier: Any, inner: int) -> None:
+    for n in (1, 2, 7, 70):
+        x = noise(5, n, inner)
+        check_softmax(softmax(x, False, tier, over=x), noise(5, n, inner), False)
 
 
 # -- normalizations

@@ -291,7 +291,7 @@ def transposed(pick: Random) -> Transposed:
     return Transposed(*sizes, some[0], some[1], (out[0], out[1], out[2]), *some[2:], (pads[0], pads[1], pads[2]))
 
 
-def check_transposed(tier: Any, g: Transposed, end: str) -> None:
+def check_transposed(tier: Any, g: Transposed, end: str, slack: int = SLACK) -> None:
     channels, pixels = g.groups * g.n, g.out[0] * g.out[1] * g.out[2]
     x, w, bias = noise(g.images, *g.size, g.groups * g.c), noise(channels, *g.kernel, g.c), noise(channels)
     t = np.zeros((g.groups, g.pixels, g.columns), np.float32)
@@ -304,8 +304,8 @@ def check_transposed(tier: Any, g: Transposed, end: str) -> None:
         t = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
     ending, results = Ending(tier, end, (g.images, pixels, channels)), []
     for threads in (1, 2, 3):
-        y, scratch = np.full((g.images, *g.out, channels + SLACK), 7, np.float32), np.zeros(g.scratch * threads // 4)
-        memory = {"t": t, "y": y, "ldy": channels + SLACK, "bias": bias, "scratch": scratch.astype(np.float32)}
+        y, scratch = np.full((g.images, *g.out, channels + slack), 7, np.float32), np.zeros(g.scratch * threads // 4)
+        memory = {"t": t, "y": y, "ldy": channels + slack, "bias": bias, "scratch": scratch.astype(np.float32)}
         args = col2im_args(g, **memory, **ending.slots)
         results.append(run(COL2IM, {}, COL2IM.args.filled(**args), tier, threads)[1])
     products = np.einsum("pgc,gtc->gpt", x.reshape(-1, g.groups, g.c).astype(np.float64), taps)
@@ -315,13 +315,23 @@ def check_transposed(tier: Any, g: Transposed, end: str) -> None:
 @each_tier
 @drawn(25)
 def test_transposed(tier: Any, pick: Random) -> None:
-    check_transposed(tier, transposed(pick), pick.choice(SHORT))
+    check_transposed(tier, transposed(pick), pick.choice(SHORT), pick.choice((0, SLACK)))
 
 
 @each_tier
 def test_transposed_with_a_stride(tier: Any) -> None:
     g = Transposed(1, 2, 5, 6, (1, 4, 5), (1, 4, 4), (1, 8, 10), (1, 2, 2), pads=(0, 1, 1))
     check_transposed(tier, g, "plain")
+
+
+@each_tier
+@pytest.mark.parametrize("n", (1, 2, 3, 20))
+def test_transposed_by_long_windows(tier: Any, n: int) -> None:
+    """As a filter bank's synthesis: windows begin before the result and end behind it, some cover it."""
+    for kernel, stride, pad, out in ((16, 8, 0, 80), (40, 3, 20, 24), (40, 3, 17, 9), (7, 9, 3, 77)):
+        g = Transposed(2, 1, 5, n, (1, 1, 9), (1, 1, kernel), (1, 1, out), (1, 1, stride), pads=(0, 0, pad))
+        for end in ("plain", "addend", "leaky"):
+            check_transposed(tier, g, end, slack=0)
 
 
 # -- what is picked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_bf16 import rounded
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
-from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, plan_pool, window_args
+from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, grouped_tiles, plan_pool, window_args
 from tests.kernels.harness import drawn, each_tier, run
 from tests.kernels.test_amx_real import needs_bf16
 from tests.kernels.walking import SHORT, Ending
@@ -24,13 +25,14 @@ OPS = ("depthwise", "max", "average", PADDED, "lp1", "lp2")
 
 
 class Layer:
-    """A window of one of OPS over random numbers."""
+    """A window of one of OPS over random numbers. group: channels of x that a channel of the result reads, beside one
+    another."""
 
-    def __init__(self, case: Case, op: str, multiplier: int = 1) -> None:
-        self.case, self.op, self.multiplier, g = case, op, multiplier, case.window
+    def __init__(self, case: Case, op: str, multiplier: int = 1, group: int = 1) -> None:
+        self.case, self.op, self.multiplier, self.group, g = case, op, multiplier, group, case.window
         rng = np.random.default_rng(case.seed)
         self.x = rng.standard_normal((g.images, *g.size, g.channels // multiplier)).astype(np.float32)
-        self.weights = rng.standard_normal((*g.kernel, g.channels)).astype(np.float32)
+        self.weights = rng.standard_normal((*g.kernel, group, g.channels)).astype(np.float32)
         self.bias = rng.standard_normal(g.channels).astype(np.float32)
 
     def expected(self) -> np.ndarray:
@@ -43,7 +45,10 @@ class Layer:
                 found = np.where(inside, np.maximum(found, part), found)
                 continue
             if op == "depthwise":
-                found += np.where(inside, np.repeat(part, self.multiplier, -1), 0) * self.weights[index]
+                first = np.arange(g.channels) // self.group * self.group
+                for i in range(self.group):
+                    read = part[..., (first + i) // self.multiplier]
+                    found += np.where(inside, read, 0) * self.weights[index][i]
                 continue
             found += np.where(inside, {"lp1": abs(part), "lp2": part * part}.get(op, part), 0)
         with np.errstate(invalid="ignore"):
@@ -53,6 +58,10 @@ class Layer:
 
     def kernel(self, tier: Any) -> tuple[str, dict[str, Any]]:
         g, case = self.case.window, self.case
+        if self.group > 1:
+            params = grouped_tiles(tier, g, self.group)
+            assert params
+            return "grouped", params
         if self.op == "depthwise":
             general = {"vectors": 1 + case.seed % 2 * (self.multiplier == 1), "repeated": self.multiplier > 1}
             tiles = depthwise_tiles(tier, g) if self.multiplier == 1 and not case.general else None
@@ -78,8 +87,8 @@ class Layer:
         return written[..., : g.channels]
 
 
-def check(tier: Any, case: Case, op: str, multiplier: int = 1, end: str = "plain") -> None:
-    layer, g = Layer(case, op, multiplier), case.window
+def check(tier: Any, case: Case, op: str, multiplier: int = 1, end: str = "plain", group: int = 1) -> None:
+    layer, g = Layer(case, op, multiplier, group), case.window
     forms = (*FORMS, *LONG_FORMS) if op == "depthwise" else FORMS
     ending = Ending(tier, end, (g.images, int(np.prod(g.out)), g.channels), forms)
     results = [layer.compute(tier, ending.slots, threads) for threads in (1, 3)]
@@ -120,6 +129,18 @@ def test_depthwise(tier: Any, window: str, pick: Random) -> None:
     if window in ("3x3/1x1", "3x3/2x2", "5x5/1x1", "5x5/2x2", "7x7/1x1"):
         assert depthwise_tiles(tier, case.window)
     check(tier, case, "depthwise")
+
+
+@each_tier
+@pytest.mark.parametrize("window", each("3x3/1x1 1x1/1x1 5x5/2x2", "3x3/2x2 1x3/1x1 3x3/1x1*2 4x5/3x1 5x5/1x1*2"))
+@drawn(20)
+def test_groups_of_few_channels(tier: Any, window: str, pick: Random) -> None:
+    case = random_case(pick, tier.lanes, *parsed(window))
+    group = pick.choice([n for n in (2, 4, 8) if n < tier.lanes])
+    channels = group * pick.randint(1, 3 * tier.lanes // group)
+    case = replace(case, window=case.window._replace(channels=channels))
+    if grouped_tiles(tier, case.window, group):
+        check(tier, case, "depthwise", end=pick.choice(("plain", "swish")), group=group)
 
 
 @each_tier

@@ -85,6 +85,7 @@ def _products(net: Net) -> None:
     net.output(net("ConvTranspose", net.input("t", (1, 6, 5, 4)), net.weight(6, 16, 3, 3), group=2, strides=[2, 1]))
     d = net.input("d", (1, 5, 9, 11))
     net.output(conv(net, d, 5, 10, 3, group=5, strides=[2, 1]), conv(net, d, 5, 12, 3, strides=[3, 3]))
+    net.output(conv(net, net.input("g", (1, 24, 9, 11)), 24, 24, 3, group=6))
     m = net.input("m", (1, 4, 5, 6, 7))
     for kernel in ([2, 3, 2], [2, 3, 4]):
         net.output(net("MaxPool", m, kernel_shape=kernel, pads=[0, 1, 0, 1, 1, 1]))

@@ -46,6 +46,14 @@ def depthwise(c: Call) -> None:
     need(r.k_h <= ROWS or r.k_w != ROWS, f"k_h is {r.k_h}, for windows of {r.k_w} columns")
 
 
+@reaches("grouped")
+def grouped(c: Call) -> None:
+    """As `depthwise`, of whole groups."""
+    r = c.record()
+    need(r.k_h <= ROWS or r.k_w != ROWS, f"k_h is {r.k_h}, for windows of {r.k_w} columns")
+    need(r.c % c.params["group"] == 0, f"c is {r.c}, for groups of {c.params['group']} channels")
+
+
 @reaches("depthwise_int8")
 def depthwise_int8(c: Call) -> None:
     """No window lies in padding altogether; a vector of several pieces has all channels in each."""

@@ -52,7 +52,7 @@ def _geometry(layer: Layer[Reals], tier: Tier) -> tuple[Geometry, Arrangement]:
 def _times(layer: Layer[Reals], tier: Tier) -> list[float]:
     g, _ = _geometry(layer, tier)
     cycles = plain_cycles(tier, widened(g, outputs_together(layer, g, tier)))
-    return reading_times(cycles, g.k * g.n * g.item // 4)
+    return reading_times(cycles, g.groups * g.k * g.n * g.item // 4)
 
 
 def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:

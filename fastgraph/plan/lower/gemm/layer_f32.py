@@ -16,7 +16,7 @@ from ....kernels.gemm.pick_conv import Geometry, pick_conv, pixels_together, pla
 from ....kernels.gemm.pick_dot import Product, pick_dot
 from ....kernels.gemm.pick_winograd import GAIN, WinogradForm, best_winograd, pick_winograd, reading_times
 from ....kernels.isa.tiers import Tier
-from ....kernels.window.pick import depthwise_any, depthwise_cycles, depthwise_tiles, window_args
+from ....kernels.window.pick import depthwise_any, depthwise_cycles, depthwise_tiles, grouped_tiles, window_args
 from ...choose import Candidate
 from ...layer import Layer, Reals, by_tap, together
 from ..emit import Rows, in_order
@@ -35,7 +35,7 @@ def outputs_together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
 
 def _cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     g, _ = layer.merged(tier)
-    return reading_times(plain_cycles(tier, widened(g, outputs_together(layer, g, tier))), g.k * g.n)
+    return reading_times(plain_cycles(tier, widened(g, outputs_together(layer, g, tier))), g.groups * g.k * g.n)
 
 
 def emit_dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
@@ -122,6 +122,24 @@ def _depthwise_any(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None
     _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=multiplier)
 
 
+def _groups(layer: Layer[Reals], tier: Tier) -> dict[str, Any] | None:
+    """The parameters of the kernel of groups of few channels, as many out as in."""
+    each = layer.numbers.weights.shape[-1]
+    square = layer.form == "conv" and layer.groups > 1 and layer.n == layer.groups * each
+    return grouped_tiles(tier, layer.window, each) if square else None
+
+
+def _grouped_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
+    one = layer.numbers.weights.shape[-1] * depthwise_cycles(tier, layer.window, tiles=True)
+    return reading_times(one, layer.numbers.weights.size)
+
+
+def _grouped(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    params = _groups(layer, e.tier)
+    assert params is not None
+    _call_depthwise(e, node, layer, rows, "grouped", params)
+
+
 def _call_depthwise(
     e: Emit, node: Node, layer: Layer[Reals], rows: Rows, kernel: str, params: dict[str, Any], **own: Slot
 ) -> None:
@@ -145,4 +163,5 @@ CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
               lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=False)], _depthwise_any),
     Candidate("depthwise", lambda layer, tier: _tiles(layer, tier) is not None,
               lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=True)], _depthwise),
+    Candidate("grouped", lambda layer, tier: _groups(layer, tier) is not None, _grouped_cycles, _grouped),
 )  # fmt: skip

@@ -197,7 +197,7 @@ def _call(e: Emit, layer: Layer[Integers], rows: Rows, part: Part, **own: Slot) 
 
 def _centered(numbers: Integers) -> np.ndarray:
     """int64 [k_h, k_w, n]: the weights less their zero points."""
-    taps = by_tap(numbers.weights).astype(np.int64) - numbers.zeros
+    taps = by_tap(numbers.weights)[..., 0, :].astype(np.int64) - numbers.zeros
     return taps.reshape(*(1,) * (3 - taps.ndim), *taps.shape)
 
 
