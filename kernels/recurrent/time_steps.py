@@ -12,12 +12,12 @@ from typing import Any
 from ..core.record import reader
 from ..gemm.pack_int8 import HEAD_LINES
 from ..isa.tiers import PAIRS, Tier
-from ..lang import BF16, F32, I32, I64, Value, along, div_rem, larger, over, pieces, share, smaller, traced
+from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, traced
 from .activation import WORDS
 from .byte_sums import make_byte_sums, make_rounding
 from .cell import make_cell, make_gates
 from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK, WORD
-from .sums import heights, make_room, make_sums
+from .sums import heights, make_pairs, make_room, make_sums
 
 INFO_BYTES = 8 * len(INFO)
 PROJECTED, Y, ALIVE, SCALE = (8 * INFO.at(name) for name in ("projected", "y", "alive", "scale"))
@@ -66,12 +66,13 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     """
     gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
     before, activations, peephole_line = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
-    of_bytes, pairs, head = cell == "lstm_bytes", element == "bf16", HEAD_LINES[False] * gates
-    each = 4 if of_bytes else WORD[element]
+    of_bytes, found = cell == "lstm_bytes", make_room(tier, gates)
+    head, each = (HEAD_LINES[False] * gates, 4) if of_bytes else (gates, WORD[element])
     projected = 2 if cell == "gru_after" else gates
     sums = make_byte_sums(tier, gates) if of_bytes else make_sums(tier, gates, projected, element)
-    found, round_state, round_pairs = make_room(tier, gates), make_rounding(tier), make_pairs(tier)
-    finish = make_gates(tier) if cell == "gru" and number == 0 else make_cell(tier, cell, gates)
+    rounded, round_state = of_bytes or element == "bf16", make_rounding(tier) if of_bytes else make_pairs(tier)
+    resets = cell == "gru" and number == 0
+    finish = make_gates(tier) if resets else make_cell(tier, cell, gates)
     tall = height >= 4
     line = 4 * lanes
 
@@ -79,21 +80,15 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
         to = found()
         blocks = pieces(r.hidden, lanes)
         lines = pieces(r.hidden, each * UNROLL) * UNROLL
-        step = (lines + 1) * gates * line
-        at = 3 * wide if number == 1 else now * wide
-        if pairs:
-            # A gru's reset state lies where others round to: it is rounded in place, the state where the next will be.
-            state = at
-            at = (1 - now) * wide if cell == "gru" and number == 0 else 3 * wide
+        step = (head + lines * gates) * line
+        state = 3 * wide if number == 1 else now * wide
+        at = state
+        if rounded:
+            # What a gru resets lies last, and is rounded in place; its state before, where the next one will be.
+            at = (1 - now) * wide if resets else 3 * wide
             for row in range(first, until):
                 place = rows + row * r.row_bytes
-                round_pairs(place + state, place + at, wide // 4)
-        if of_bytes:
-            step = (head + lines * gates) * line
-            at = 3 * wide
-            for row in range(first, until):
-                place = rows + row * r.row_bytes
-                round_state(place + now * wide, place + at, place + STATES * wide + SCALE, r.hidden)
+                round_state(place + state, place + at, place + STATES * wide + SCALE, r.hidden)
         panel = (r.second if number == 1 else r.weights) + d * blocks * step
         column = before * line
         peepholes = r.peepholes
@@ -117,19 +112,6 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
                 peepholes += peephole_line
 
     return product
-
-
-def make_pairs(tier: Tier) -> Any:
-    """round_pairs(state, to, count): f32 in whole vectors as bf16, elsewhere or in their place."""
-    f32 = F32.vector(tier.lanes)
-    bf16 = BF16.like(f32)
-
-    @traced
-    def round_pairs(state: Value, to: Value, count: Value) -> None:
-        for i in over(0, count, f32.lanes):
-            bf16[to + 2 * i] = f32[F32.at(state) + i].to(BF16)
-
-    return round_pairs
 
 
 def _begin(tier: Tier, cell: str) -> Callable[..., None]:

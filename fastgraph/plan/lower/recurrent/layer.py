@@ -12,6 +12,7 @@ from ....freedoms import threshold
 from ....ir import TensorType
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.rows import ITEM, NO_ENDING
+from ....kernels.isa.tiers import has_pairs
 from ....kernels.recurrent.pack_recurrent import blocks
 from ....kernels.recurrent.rows import ACTIVATIONS, INFO, PLACES, STATES, USUAL
 from ...program import ERROR, Ref
@@ -82,6 +83,12 @@ class Buffers:
     last: Strided | None = None
     last_cell: Strided | None = None
     lengths: Ref | None = None
+
+
+def element_of(e: Emit, layer: Recurrence) -> str:
+    """What a layer of constant weights multiplies; quantized ones stay as exact as they are."""
+    quantized = layer.cell == "lstm_bytes" or layer.state_grid is not None or layer.cell_grid is not None
+    return "bf16" if e.precision == "bfloat16" and has_pairs(e.tier) and not quantized else "f32"
 
 
 LARGE, PART, MOST = 1 << 20, 1 << 19, 64

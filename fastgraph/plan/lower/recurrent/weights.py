@@ -15,7 +15,6 @@ from ....kernels.core.table import row
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_bf16 import pairs
 from ....kernels.gemm.pick_dot import F32_COSTS, DotPiece, Product, dot_pieces, pick_dot, pick_dot_bf16
-from ....kernels.isa.tiers import has_pairs
 from ....kernels.recurrent.pack_recurrent import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
 from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
 from ...program import Ref
@@ -102,13 +101,7 @@ def width(e: Emit, cell: str, hidden: int) -> int:
     return blocks(hidden, e.tier.lanes) * GATES[cell] * e.tier.lanes
 
 
-def element_of(e: Emit, cell: str) -> str:
-    """What a layer of constant weights multiplies."""
-    rounds = e.precision == "bfloat16" and cell != "lstm_bytes" and has_pairs(e.tier)
-    return "bf16" if rounds else "f32"
-
-
-def constant(e: Emit, cell: str, c: Constants, element: str = "f32") -> Panels:
+def constant(e: Emit, cell: str, c: Constants, element: str) -> Panels:
     """Panels of constants, packed for the plan."""
     lanes, gates = e.tier.lanes, GATES[cell]
     directions, rows, inputs = c.w.shape
