@@ -10,7 +10,7 @@ from ..ir import Node, Value
 from ..ir.weights import once
 from ..ops.registry import attr
 from ..plan.lower.emit import Strided
-from ..plan.lower.recurrent.layer import Buffers, Recurrence, emit_layer, grid
+from ..plan.lower.recurrent.layer import Buffers, Recurrence, element_of, emit_layer, grid
 from ..plan.lower.recurrent.weights import Constants, constant, reals, signed, stored, symmetric
 from ..plan.lower.registry import Emit, is_f32, lowers
 from ..rules.operands import operand
@@ -69,7 +69,7 @@ def lstm_sequence(e: Emit, node: Node, layer: Recurrence) -> None:
         first=state(node.inputs[H]), first_cell=state(node.inputs[C]),
         last=state(node.outputs[1]), last_cell=state(node.outputs[2]),
     )  # fmt: skip
-    emit_layer(e, layer, constant(e, layer.cell, _weights(node, layer)), buffers)
+    emit_layer(e, layer, constant(e, layer.cell, _weights(node, layer), element_of(e, layer)), buffers)
 
 
 def _weights(node: Node, layer: Recurrence) -> Constants:

@@ -20,8 +20,10 @@ ROUNDED = {"bfloat16": 2.0**-7}
 ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
 """Operators that round f32 activations to bytes by their range: either neighbor is right for a number between two."""
 
+STATEFUL = frozenset({"rnn", "gru", "lstm", "lstm_sequence"})
+"""Operators whose state is multiplied, and so rounded where the precision says so, at each step."""
 STEPS = 8
-"""Roundings to the other neighbor that may add up in a state that is rounded at each step."""
+"""Roundings that may add up in a state that is rounded at each step."""
 
 
 def magnitude(node: Node, given: Sequence[Any]) -> float:
@@ -40,9 +42,9 @@ def magnitude(node: Node, given: Sequence[Any]) -> float:
     return max(map(largest, floats)) if added else 0.0
 
 
-def flip(node: Node, given: Sequence[Any], made: Any) -> float:
-    """How much a result may differ because its kernel rounds an activation to the other neighbor, or a float bias to a
-    whole number of units of the sums; 0 where nothing is rounded.
+def flip(node: Node, given: Sequence[Any], made: Any, rounded: float = 0.0) -> float:
+    """How much a result may differ because its kernel rounds an activation to the other neighbor, a float bias to a
+    whole number of units of the sums, or a state as `rounded` of ROUNDED says; 0 where nothing is rounded.
 
     A state that is rounded at each step carries such differences on to the next steps.
     """
@@ -50,8 +52,9 @@ def flip(node: Node, given: Sequence[Any], made: Any) -> float:
         scales = [max(v.type.quant.scale) for v in node.inputs if v is not None and v.type.quant is not None]
         return STEPS * largest(made) * max(scales, default=1.0)
     if node.op not in ROUNDS:
+        state = STEPS * rounded * largest(made) if node.op in STATEFUL else 0.0
         types = (node.attrs.get(name) for name in ("state_type", "cell_type"))
-        return half_unit(node) + sum(2 * t.quant.scale[0] for t in types if t is not None)
+        return state + half_unit(node) + sum(2 * t.quant.scale[0] for t in types if t is not None)
     if len(node.outputs) > 1:
         return 1.0  # whole numbers of steps
     w = node.inputs[1] if len(node.inputs) > 1 else None

@@ -211,7 +211,7 @@ def _references(
         with np.errstate(all="ignore"):
             made = run_node(node, given)
             expected.update(zip(node.outputs, made, strict=True))
-            flips = flip(node, given, made[0])
+            flips = flip(node, given, made[0], rounded)
             margins |= dict.fromkeys(node.outputs[1:] if flips else (), (0.0, flips))
             size = magnitude(node, given)
             margins[node.out] = size, flips + rounded * size

@@ -113,7 +113,12 @@ def multiplies_tiles(tier: Tier) -> bool:
 
 def multiplies_pairs(tier: Tier) -> bool:
     """Whether kernels of a tier multiply pairs of bf16 in vectors on this CPU."""
-    return tier.masks and not tier.tiles and has(PAIRS)
+    return has_pairs(tier) and not tier.tiles
+
+
+def has_pairs(tier: Tier) -> bool:
+    """Whether kernels of a tier may multiply pairs of bf16 in vectors on this CPU, beside its tiles or not."""
+    return tier.masks and has(PAIRS)
 
 
 @cache

@@ -7,9 +7,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..gemm.pack import pack_weights
+from ..gemm.pack_bf16 import pairs
 from ..gemm.pack_int8 import Head, pack_int8
 from ..isa.tiers import Tier
-from .rows import PEEPHOLES, UNROLL
+from .rows import PEEPHOLES, UNROLL, WORD
 
 
 def blocks(hidden: int, lanes: int) -> int:
@@ -29,18 +30,21 @@ def by_block(weights: np.ndarray, gates: int, lanes: int) -> np.ndarray:
     return np.ascontiguousarray(found).reshape(d, count * gates * lanes, *rest)
 
 
-def pack_state_weights(weights: np.ndarray, bias: np.ndarray | None, gates: int, lanes: int) -> np.ndarray:
+def words(hidden: int, each: int) -> int:
+    """Words of four bytes in a row of weights, of `each` weights."""
+    return -(-hidden // (each * UNROLL)) * UNROLL
+
+
+def pack_state_weights(
+    weights: np.ndarray, bias: np.ndarray | None, gates: int, lanes: int, element: str
+) -> np.ndarray:
     """f32 [D, blocks, 1 + lines, gates * lanes] from [D, gates * hidden, hidden]: bias (0 without), then a line for
-    each hidden unit, and zeros to multiples of UNROLL.
+    each hidden unit, or for two of them as words of bf16, and zeros to multiples of UNROLL.
     """
-    columns = by_block(weights, gates, lanes)
-    padded = np.pad(columns, ((0, 0), (0, 0), (0, -columns.shape[2] % UNROLL)))
-    return pack_weights(padded, None if bias is None else by_block(bias, gates, lanes), gates, lanes)
-
-
-def words(hidden: int) -> int:
-    """Words of four bytes in a row of weights of bytes."""
-    return -(-hidden // (4 * UNROLL)) * UNROLL
+    columns, each = by_block(weights, gates, lanes), WORD[element]
+    padded = np.pad(columns, ((0, 0), (0, 0), (0, each * words(columns.shape[2], each) - columns.shape[2])))
+    lines = pairs(padded) if element == "bf16" else padded
+    return pack_weights(lines, None if bias is None else by_block(bias, gates, lanes), gates, lanes)
 
 
 def pack_state_bytes(tier: Tier, weights: np.ndarray, scales: np.ndarray, gates: int) -> np.ndarray:
@@ -48,7 +52,7 @@ def pack_state_bytes(tier: Tier, weights: np.ndarray, scales: np.ndarray, gates:
     u8 of which 128 is 0.0.
     """
     columns, lanes = by_block(weights, gates, tier.lanes), tier.lanes
-    padded = np.pad(columns, ((0, 0), (0, 0), (0, 4 * words(columns.shape[2]) - columns.shape[2])))
+    padded = np.pad(columns, ((0, 0), (0, 0), (0, 4 * words(columns.shape[2], 4) - columns.shape[2])))
     start = -128 * columns.sum(axis=2, dtype=np.int32)
     head = Head(start, by_block(scales, gates, lanes))
     return pack_int8(tier, padded, head, gates, padded.shape[2], "words", narrow=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..core.record import Record, Slot, number, reads, works, writes
 from ..core.table import Row
+from ..isa.tiers import PAIRS, Tier
 
 CELLS = {"rnn": (1,), "gru": (2, 1), "gru_after": (3,), "lstm": (4,), "lstm_bytes": (4,)}
 """By cell, the gates of each product with the state. `gru` multiplies by what its reset gate leaves of the state in the
@@ -25,7 +27,7 @@ PLACES = 3
 
 UNROLL = 4
 """Rows of recurrent weights between two looks at the end: they come in multiples of it, the last ones zeros. Of bytes,
-a row is of words of four.
+a row is of words of four, of bf16 of two.
 """
 
 PEEPHOLES = 3
@@ -130,7 +132,20 @@ PACK = Record(
     summed="gates",
 )
 
+WORD = {"f32": 1, "bf16": 2}
+"""Elements of a state as it is multiplied, and of its weights, in a word of four bytes."""
+_WALKS = {"cell": tuple(CELLS), "element": tuple(WORD)}
+
+
+def _multiplies(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return params["element"] == "f32" or (tier.masks and params["cell"] != "lstm_bytes")
+
+
+def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
+    return PAIRS if params["element"] == "bf16" else ()
+
+
 ROWS = (
-    Row("recurrent", "recurrent.time_steps", "make", WALK, {"cell": tuple(CELLS)}, product=True),
+    Row("recurrent", "recurrent.time_steps", "make", WALK, _WALKS, _multiplies, product=True, needs=_needs),
     Row("pack_gates", "recurrent.pack_gates", "make", PACK),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..gemm.by_height import by_height
 from ..isa.tiers import Tier
-from ..lang import F32, I64, Type, Value, fma, repeat, room, traced
+from ..lang import BF16, F32, I32, I64, Type, Value, fma, over, repeat, room, traced
 from .rows import INFO, UNROLL
 
 StateRows = tuple[Value, Value, Value]
@@ -18,15 +18,18 @@ def heights(tier: Tier, gates: int) -> tuple[int, ...]:
     return tuple(rows for rows in (4, 2, 1) if (rows + 1) * gates + spare <= tier.registers)
 
 
-def make_sums(tier: Tier, gates: int, projected: int) -> Any:
+def make_sums(tier: Tier, gates: int, projected: int, element: str) -> Any:
     """sums(height, (states, info, row_bytes), column, panel, lines, to) for a panel of `gates` vectors.
 
-    states, info: addresses of the first row's `lines` f32 and of its INFO; `height` rows follow one another by
-    row_bytes. The first `projected` gates begin with the projected input, `column` bytes into it, the others with the
-    bias in the panel's head. to: address of the result, vectors [height, gates].
+    states, info: addresses of the first row's `lines` words, an f32 or two bf16 as `element` says, and of its INFO;
+    `height` rows follow one another by row_bytes. The first `projected` gates begin with the projected input, `column`
+    bytes into it, the others with the bias in the panel's head. to: address of the result, vectors [height, gates].
     """
-    f32 = F32.vector(tier.lanes)
-    line = gates * f32.size
+    f32, word = F32.vector(tier.lanes), I32 if element == "bf16" else F32
+    words, line = word.vector(tier.lanes), gates * f32.size
+
+    def added(total: Value, x: Value, w: Value) -> Value:
+        return tier.isa.dot_pairs(total, x, w) if element == "bf16" else fma(x, w, total)  # type: ignore[no-any-return]
 
     @traced
     def sums(height: Value, first: StateRows, column: Value, panel: Value, lines: Value, to: Value) -> None:
@@ -54,12 +57,12 @@ def make_sums(tier: Tier, gates: int, projected: int) -> Any:
             at, weights, *sums = state
             for k in range(UNROLL):
                 first = k % partial * each
-                w = [f32[F32.at(weights) + (k * gates + g) * f32.lanes] for g in range(gates)]
+                w = [words[word.at(weights) + (k * gates + g) * words.lanes] for g in range(gates)]
                 for r in range(rows):
-                    x = f32(F32.at(at + row_bytes * r)[k])
+                    x = words(word.at(at + row_bytes * r)[k])
                     for g in range(gates):
                         i = first + r * gates + g
-                        sums[i] = fma(x, w[g], sums[i])
+                        sums[i] = added(sums[i], x, w[g])
             return [at + 4 * UNROLL, weights + UNROLL * line, *sums]
 
         _, _, *sums = repeat(turns(lines), [states, panel, *begin], some)
@@ -91,6 +94,19 @@ def chains(tier: Tier, sums: int) -> int:
     """Partial sums of each of `sums` sums, to hide the latency of additions."""
     most = 16 if tier.registers >= 32 else 12
     return max(count for count in (1, 2, UNROLL) if count == 1 or count * sums <= most)
+
+
+def make_pairs(tier: Tier) -> Any:
+    """round_state(state, to, _, hidden): f32 as bf16, in whole vectors, elsewhere or in their place."""
+    f32 = F32.vector(tier.lanes)
+    bf16 = BF16.like(f32)
+
+    @traced
+    def round_state(state: Value, to: Value, _: Value, hidden: Value) -> None:
+        for i in over(0, hidden, f32.lanes):
+            bf16[to + 2 * i] = f32[state + 4 * i].to(BF16)
+
+    return round_state
 
 
 def make_room(tier: Tier, gates: int) -> Any:

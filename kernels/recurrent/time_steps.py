@@ -11,24 +11,24 @@ from typing import Any
 
 from ..core.record import reader
 from ..gemm.pack_int8 import HEAD_LINES
-from ..isa.tiers import Tier
+from ..isa.tiers import PAIRS, Tier
 from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, traced
 from .activation import WORDS
 from .byte_sums import make_byte_sums, make_rounding
 from .cell import make_cell, make_gates
-from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK
-from .sums import heights, make_room, make_sums
+from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK, WORD
+from .sums import heights, make_pairs, make_room, make_sums
 
 INFO_BYTES = 8 * len(INFO)
 PROJECTED, Y, ALIVE, SCALE = (8 * INFO.at(name) for name in ("projected", "y", "alive", "scale"))
 
 
-def make(tier: Tier, cell: str) -> Callable[..., None]:
-    """The kernel of a cell; its record is `rows.WALK`."""
+def make(tier: Tier, cell: str, element: str) -> Callable[..., None]:
+    """The kernel of a cell that multiplies f32 or bf16; its record is `rows.WALK`."""
     fields = reader(WALK)
     height = min(heights(tier, gates)[0] for gates in CELLS[cell])
-    begin, end, product = _begin(tier, cell), _end(tier, cell), _product(tier, cell, 0, height)
-    second = _product(tier, cell, 1, height) if len(CELLS[cell]) > 1 else None
+    begin, end, product = _begin(tier, cell), _end(tier, cell), _product(tier, cell, element, 0, height)
+    second = _product(tier, cell, element, 1, height) if len(CELLS[cell]) > 1 else None
 
     def walk(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -55,36 +55,40 @@ def make(tier: Tier, cell: str) -> Callable[..., None]:
                 end(r, rows + row * r.row_bytes, d, row, now * wide, 2 * wide)
             unit += count
 
+    if element == "bf16":
+        walk.needs = PAIRS  # type: ignore[attr-defined]
     return walk
 
 
-def _product(tier: Tier, cell: str, number: int, height: int) -> Callable[..., None]:
+def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> Callable[..., None]:
     """product(r, rows, first, until, d, now, wide): a step of rows first..until, or its first or second product for
     cells that have two.
     """
     gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
     before, activations, peephole_line = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
-    rounded, head = cell == "lstm_bytes", HEAD_LINES[False] * gates
+    of_bytes, found = cell == "lstm_bytes", make_room(tier, gates)
+    head, each = (HEAD_LINES[False] * gates, 4) if of_bytes else (gates, WORD[element])
     projected = 2 if cell == "gru_after" else gates
-    sums = make_byte_sums(tier, gates) if rounded else make_sums(tier, gates, projected)
-    found, round_state = make_room(tier, gates), make_rounding(tier)
-    finish = make_gates(tier) if cell == "gru" and number == 0 else make_cell(tier, cell, gates)
+    sums = make_byte_sums(tier, gates) if of_bytes else make_sums(tier, gates, projected, element)
+    rounded, round_state = of_bytes or element == "bf16", make_rounding(tier) if of_bytes else make_pairs(tier)
+    resets = cell == "gru" and number == 0
+    finish = make_gates(tier) if resets else make_cell(tier, cell, gates)
     tall = height >= 4
     line = 4 * lanes
 
     def product(r: Any, rows: int, first: int, until: int, d: int, now: int, wide: int) -> None:
         to = found()
         blocks = pieces(r.hidden, lanes)
-        lines = pieces(r.hidden, UNROLL) * UNROLL
-        step = (lines + 1) * gates * line
-        at = 3 * wide if number == 1 else now * wide
+        lines = pieces(r.hidden, each * UNROLL) * UNROLL
+        step = (head + lines * gates) * line
+        state = 3 * wide if number == 1 else now * wide
+        at = state
         if rounded:
-            lines = pieces(r.hidden, 4 * UNROLL) * UNROLL
-            step = (head + lines * gates) * line
-            at = 3 * wide
+            # What a gru resets lies last, and is rounded in place; its state before, where the next one will be.
+            at = (1 - now) * wide if resets else 3 * wide
             for row in range(first, until):
                 place = rows + row * r.row_bytes
-                round_state(place + now * wide, place + at, place + STATES * wide + SCALE, r.hidden)
+                round_state(place + state, place + at, place + STATES * wide + SCALE, r.hidden)
         panel = (r.second if number == 1 else r.weights) + d * blocks * step
         column = before * line
         peepholes = r.peepholes

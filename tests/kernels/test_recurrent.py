@@ -9,6 +9,7 @@ import pytest
 
 from fastgraph.ir import Node, TensorType, Value
 from fastgraph.kernels.core.table import row
+from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.recurrent.pack_recurrent import (
     blocks,
     by_block,
@@ -22,6 +23,7 @@ from fastgraph.ops.recurrent import ACTIVATIONS as FUNCTIONS
 from tests.kernels.harness import each_integer_tier, each_tier, f32_bits, run
 
 F32, INF = np.float32, float("inf")
+needs_pairs = pytest.mark.skipif(not tiers.has(tiers.PAIRS), reason="ISA tier avx512 with avx512bf16")
 SIZES = [(1, 1, 1, 1), (4, 1, 1, 16), (3, 2, 5, 17), (2, 1, 4, 33), (5, 2, 3, 70), (0, 1, 2, 5)]
 """Steps, directions, rows of the batch, hidden units."""
 
@@ -29,7 +31,8 @@ SIZES = [(1, 1, 1, 1), (4, 1, 1, 16), (3, 2, 5, 17), (2, 1, 4, 33), (5, 2, 3, 70
 class Case:
     """A layer, and its operands; `rare`: it has all that a layer may have."""
 
-    def __init__(self, cell: str, sizes: tuple[int, int, int, int], rare: bool) -> None:
+    def __init__(self, cell: str, sizes: tuple[int, int, int, int], rare: bool, element: str = "f32") -> None:
+        self.element = element
         self.cell, (self.steps, self.ways, self.batch, self.hidden), self.rare = cell, sizes, rare
         self.rng, gates = np.random.default_rng(len(cell)), GATES[cell]
         steps, ways, batch, hidden = sizes
@@ -96,7 +99,7 @@ class Case:
         ends = [0, *np.cumsum(CELLS[self.cell]).tolist()]
         parts = [slice(a * self.hidden, b * self.hidden) for a, b in zip(ends, ends[1:], strict=False)]
         state = self.biases()[1]
-        return [pack_state_weights(self.r[:, part], state[:, part], n, lanes)
+        return [pack_state_weights(self.r[:, part], state[:, part], n, lanes, self.element)
                 for part, n in zip(parts, CELLS[self.cell], strict=True)]  # fmt: skip
 
     def activations(self) -> np.ndarray:
@@ -135,7 +138,7 @@ def walked(case: Case, tier: Any, threads: int = 1) -> tuple[list[np.ndarray], i
         slots |= {"first_cell": case.c, "coupled": 1, "peepholes": pack_peepholes(case.p, lanes)}
     args = WALK.filled(**slots)
     given = [a for a in args if isinstance(a, np.ndarray)]
-    found = run(row("recurrent"), {"cell": case.cell}, args, tier, threads)
+    found = run(row("recurrent"), {"cell": case.cell, "element": case.element}, args, tier, threads)
     here = {id(a): f for a, f in zip(given, found, strict=True)}
     return [here[id(a)] for a in ((y, last, last_cell) if lstm else (y, last))], int(here[id(error)][0])
 
@@ -154,9 +157,17 @@ def test_steps_of_a_state_that_is_rounded(tier: Any, rare: bool) -> None:
     check(tier, "lstm_bytes", rare, 1e-2)
 
 
-def check(tier: Any, cell: str, rare: bool, most: float) -> None:
+@needs_pairs
+@pytest.mark.parametrize("rare", [False, True], ids=["plain", "rare"])
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell != "lstm_bytes"])
+def test_steps_of_a_state_of_bf16(cell: str, rare: bool) -> None:
+    """States and weights are each within 2**-9 of what they are, of sums of some 1 each; steps pass errors on."""
+    check(tiers.BY_NAME["avx512"], cell, rare, 2e-2, "bf16")
+
+
+def check(tier: Any, cell: str, rare: bool, most: float, element: str = "f32") -> None:
     for sizes in SIZES:
-        case = Case(cell, sizes, rare)
+        case = Case(cell, sizes, rare, element)
         with np.errstate(all="ignore"):
             wanted = case.wanted()
         for threads in (1, 3):
@@ -181,7 +192,7 @@ def test_packing(tier: Any) -> None:
         found = run(row("pack_gates"), {}, args, tier, 2)[3]
         total = bias.copy()
         total[:, : summed * hidden] += more[:, : summed * hidden]
-        np.testing.assert_array_equal(found, pack_state_weights(weights[:, ::2], total, gates, lanes))
+        np.testing.assert_array_equal(found, pack_state_weights(weights[:, ::2], total, gates, lanes, "f32"))
 
 
 @each_tier

@@ -108,6 +108,15 @@ def _recurrent(net: Net) -> None:
     net.output(*net("LSTM", x, *given, outputs=3, hidden_size=9))
 
 
+def _in_bfloat16(build: Callable[[Net], Any]) -> Callable[[], Graph]:
+    def made() -> Graph:
+        graph = _net(build)()
+        graph.precision = "bfloat16"
+        return graph
+
+    return made
+
+
 def _banded(net: Net) -> None:
     x = net("Relu", conv(net, net.input("x", (1, 8, 11, 9)), 8, 32, 1))
     net.output(conv(net, conv(net, x, 32, 32, group=32), 32, 16, 1))
@@ -223,6 +232,7 @@ GRAPHS |= {
     "amx float32": lambda: _on_tiles("float32"),
     "amx bfloat16": lambda: _on_tiles("bfloat16"),
     "odd pixels": _odd_pixels,
+    "recurrent bfloat16": _in_bfloat16(_recurrent),
     "amx attention": _attention_on_tiles,
     "u8 row": lambda: layer("dense", (1, 70), (33, 70), {}),
     "u8 add": lambda: one("add", [_u8(2, 5, 7, 24), _u8(1, 1, 1, 24)], typed("s8", (), 0.1, 3)),

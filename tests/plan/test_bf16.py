@@ -258,6 +258,29 @@ def test_inverted_residuals_in_bfloat16(unit: Any, worth: int, threads: int) -> 
 
 
 @each_unit
+@drawn(40)
+def test_recurrent_layers(unit: Any, pick: Random) -> None:
+    """Rounding to 8 bits is passed on from step to step, but activations of slope 1 and gates do not let it grow."""
+    net, (op, gates) = Net(seed=pick.randint(0, 999)), pick.choice((("RNN", 1), ("GRU", 3), ("LSTM", 4)))
+    steps, batch, width, hidden, ways = (pick.randint(1, most) for most in (9, 6, 40, 70, 2))
+    attrs: dict[str, Any] = {"linear_before_reset": pick.randint(0, 1)} if op == "GRU" else {}
+    attrs |= {"hidden_size": hidden, "direction": "bidirectional" if ways == 2 else "reverse"}
+    w, r = net.weight(ways, gates * hidden, width), net.weight(ways, gates * hidden, hidden, scale=0.5 * hidden**-0.5)
+    lengths = net.const(np.array([pick.randint(0, steps) for _ in range(batch)], np.int32))
+    bias, first = net.weight(ways, 2 * gates * hidden), net.weight(ways, batch, hidden)
+    x = net.input("x", (steps, batch, width))
+    net.output(net(op, x, w, r, bias, pick.choice(("", lengths)), first, **attrs))
+    feeds = {"x": net.rng.normal(size=(steps, batch, width)).astype(np.float32)}
+    with thresholds(steps_large=pick.choice((0, 1 << 20)), steps_part=1 << 12):
+        plan, found = results(net, "bfloat16", unit, pick.randint(1, 3), feeds)
+        _, other = results(net, "bfloat16", unit, pick.randint(1, 3), feeds)
+    assert {dict(k.params)["element"] for k in plan.kernels() if k.name in ("recurrent", "dot_bf16")} == {"bf16"}
+    np.testing.assert_array_equal(found, other)
+    _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert np.abs(found - expected).max() <= 2.0**-5
+
+
+@each_unit
 def test_layers_of_bodies(unit: Any) -> None:
     """A loop's layers are computed as all others are."""
     net, body = Net(), Net()

@@ -18,7 +18,7 @@ from fastgraph.demo import MODEL
 from fastgraph.extras import doubles
 from fastgraph.freedoms import thresholds
 from fastgraph.ir import Graph, Node, State, TensorType, Value
-from fastgraph.kernels.isa.tiers import choose, multiplies_pairs
+from fastgraph.kernels.isa.tiers import choose, has_pairs, multiplies_pairs
 from fastgraph.passes import explicit_quantization
 from fastgraph.passes.decompositions import rare_functions
 from fastgraph.plan.lower.registry import LOWERINGS, Lowering
@@ -308,6 +308,15 @@ def test_what_was_rounded_for_several_layers_is_not_looked_for_where_it_was() ->
     net.output(net("MatMul", x, net.weight(33, 8)), net("Softmax", y, axis=-1))
     report = verify.verify(fg.load(net.bytes(), precision="bfloat16"))
     assert report.ok and sum("dot_bf16" in step.kernel for step in report.steps) == 2
+
+
+@pytest.mark.skipif(not has_pairs(choose()), reason="ISA tier avx512 with avx512bf16")
+def test_a_state_that_is_rounded_at_each_step() -> None:
+    net = Net()
+    x, weights = net.input("x", (30, 2, 9)), (net.weight(1, 105, 9), net.weight(1, 105, 35), net.weight(1, 210))
+    net.output(*net("GRU", x, *weights, outputs=2, hidden_size=35))
+    report = verify.verify(fg.load(net.bytes(), precision="bfloat16"))
+    assert report.ok and report.steps[0].error > 1e-4
 
 
 def test_a_report_is_data() -> None:

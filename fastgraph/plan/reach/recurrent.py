@@ -9,16 +9,16 @@ import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES
 from ...kernels.recurrent.pack_recurrent import words
-from ...kernels.recurrent.rows import ACTIVATIONS, CELLS, PLACES, UNROLL
+from ...kernels.recurrent.rows import ACTIVATIONS, CELLS, PLACES, WORD
 from .call import KNOWN, Call, Reach, need, parts, reaches, read, write
 
 
 def _weight_bytes(c: Call, hidden: int, product: int) -> int:
     """Bytes of a direction's weights for a product of the cell."""
     gates = CELLS[c.params["cell"]][product]
-    lines = gates * (1 + parts(hidden, UNROLL) * UNROLL)
+    lines = gates * (1 + words(hidden, WORD[c.params["element"]]))
     if c.params["cell"] == "lstm_bytes":
-        lines = (HEAD_LINES[False] + words(hidden)) * gates
+        lines = (HEAD_LINES[False] + words(hidden, 4)) * gates
     return parts(hidden, c.lanes) * lines * c.vector
 
 

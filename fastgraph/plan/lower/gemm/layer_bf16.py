@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....cpus import level_two
-from ....ir import Node
+from ....ir import Node, Value
 from ....ir.types import BFLOAT16
 from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pack_bf16 import pairs
@@ -112,22 +112,28 @@ def _panels(
 
 
 def _in_element(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, element: str) -> tuple[Layer[Reals], Rows]:
-    """The layer with its pixels as it multiplies them: where they are, or rounded to bf16 in scratch, once for all
-    layers that read a whole x.
-    """
+    """The layer with its pixels as it multiplies them: where they are, or rounded to bf16 in scratch."""
     if element == "f32" or node.x.type.dtype == BFLOAT16:
         return layer, rows
     count, c = layer.window.images * prod(layer.window.size), layer.inputs
+    made = rounded_rows(e, node.x, rows.x, layer.ldx, count, c)
+    return layer._replace(ldx=c + c % 2), rows._replace(x=made)
+
+
+def rounded_rows(e: Emit, value: Value, x: Ref, ldx: int, count: int, c: int) -> Ref:
+    """`count` rows of c f32 at an address as rows of an even number of bf16 in scratch, made once for all that read the
+    whole value.
+    """
     even = c + c % 2
-    whole = count == row_count(node.x) and not isinstance(rows.x.base, Scratch)
-    made = e.rounded.get(node.x) if whole else None
+    whole = count == row_count(value) and not isinstance(x.base, Scratch)
+    made = e.rounded.get(value) if whole else None
     if made is None:
         made = e.scratch(2 * count * even)
-        slots: dict[str, Slot] = {"x": rows.x, "ldx": layer.ldx, "y": made, "ldy": even, "rows": count, "c": c}
+        slots: dict[str, Slot] = {"x": x, "ldx": ldx, "y": made, "ldy": even, "rows": count, "c": c}
         e.kernel("round_bf16", {}, slots, share=0.0)
         if whole:
-            e.rounded[node.x] = made
-    return layer._replace(ldx=even), rows._replace(x=made)
+            e.rounded[value] = made
+    return made
 
 
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (

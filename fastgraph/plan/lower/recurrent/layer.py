@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
@@ -11,7 +11,8 @@ import numpy as np
 from ....freedoms import threshold
 from ....ir import TensorType
 from ....kernels.gemm.pick_dot import dot_args
-from ....kernels.gemm.rows import NO_ENDING
+from ....kernels.gemm.rows import ITEM, NO_ENDING
+from ....kernels.isa.tiers import has_pairs
 from ....kernels.recurrent.pack_recurrent import blocks
 from ....kernels.recurrent.rows import ACTIVATIONS, INFO, PLACES, STATES, USUAL
 from ...program import ERROR, Ref
@@ -84,6 +85,12 @@ class Buffers:
     lengths: Ref | None = None
 
 
+def element_of(e: Emit, layer: Recurrence) -> str:
+    """What a layer of constant weights multiplies; quantized ones stay as exact as they are."""
+    quantized = layer.cell == "lstm_bytes" or layer.state_grid is not None or layer.cell_grid is not None
+    return "bf16" if e.precision == "bfloat16" and has_pairs(e.tier) and not quantized else "f32"
+
+
 LARGE, PART, MOST = 1 << 20, 1 << 19, 64
 """Bytes of projected inputs from which a layer goes in parts, bytes of a part, and how many parts there are at most."""
 
@@ -91,13 +98,20 @@ LARGE, PART, MOST = 1 << 20, 1 << 19, 64
 def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> None:
     """Write the steps of a layer: the product with the inputs, then the walk; for parts of the time axis, where the
     projected inputs would exceed the cache."""
+    assert e.node is not None
     columns = width(e, layer.cell, layer.hidden)
     n = layer.directions * columns
+    if panels.element == "bf16":
+        from ..gemm.layer_bf16 import rounded_rows
+
+        x = rounded_rows(e, e.node.x, buffers.x, buffers.ldx, layer.steps * layer.batch, layer.inputs)
+        buffers = replace(buffers, x=x, ldx=layer.inputs + layer.inputs % 2)
     parts = _parts(layer, buffers, 4 * layer.batch * n)
     projected = e.scratch(4 * layer.batch * n * max(count for _, count in parts))
     common = {**_strides("y", buffers.y, "step", "direction", "row"), **panels.slots}
     common |= _numbers(e, layer, panels.slots["peepholes"] != 0)
     common |= {"projected": projected, "projected_direction": 4 * columns}
+    params = {"cell": layer.cell, "element": panels.element}
     common |= {"lengths": buffers.lengths, "error": 0 if buffers.lengths is None else ERROR}
     for start, count in parts:
         share = count / layer.steps * layer.inputs / (layer.inputs + layer.hidden)
@@ -109,7 +123,7 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
         own["projected_step"] = 4 * n * (1 if buffers.batch_first else layer.batch)
         own["projected_row"] = 4 * n * (count if buffers.batch_first else 1)
         record = {**common, **_states(buffers, start == 0, last), **own}
-        e.kernel("recurrent", {"cell": layer.cell}, record, share=count / layer.steps - share)
+        e.kernel("recurrent", params, record, share=count / layer.steps - share)
 
 
 def _parts(layer: Recurrence, buffers: Buffers, step: int) -> list[tuple[int, int]]:
@@ -129,11 +143,14 @@ def _project(
     n, ldx = layer.directions * width(e, layer.cell, layer.hidden), buffers.ldx
     matrices = layer.batch if buffers.batch_first and len(steps) < layer.steps else 1
     m, first = layer.batch * len(steps) // matrices, steps.start * (1 if buffers.batch_first else layer.batch)
+    item = ITEM[panels.element]
+    kernel, ending = ("dot_bf16", {**NO_ENDING, "addend_item": 4}) if item == 2 else ("dot", NO_ENDING)
+    sizes = {"m": m, "k": -(-layer.inputs * item // 4), "batch": matrices}
+    sizes |= {"a_stride": layer.steps * ldx, "c_stride": m * n}
     for piece in panels.pieces(m, matrices, ldx):
-        sizes = {"m": m, "k": layer.inputs, "batch": matrices, "a_stride": layer.steps * ldx, "c_stride": m * n}
-        a = buffers.x.plus(4 * first * ldx)
-        args = dot_args(piece, a=a, lda=ldx, b=panels.inputs(piece), c=out, ldc=n, **sizes, **NO_ENDING)
-        e.kernel("dot", piece.params, args, share=share * piece.columns / n)
+        a = buffers.x.plus(item * first * ldx)
+        args = dot_args(piece, a=a, lda=ldx, b=panels.inputs(piece), c=out, ldc=n, **sizes, **ending)
+        e.kernel(kernel, piece.params, args, share=share * piece.columns / n)
 
 
 def _strides(name: str, place: Strided, *axes: str) -> dict[str, Slot]:

@@ -13,7 +13,7 @@ from ....ops.recurrent import DIRECTIONS, activations
 from ....ops.registry import attr
 from ..emit import Strided
 from ..registry import Emit, lowers
-from .layer import Buffers, Recurrence, emit_layer
+from .layer import Buffers, Recurrence, element_of, emit_layer
 from .weights import Constants, Given, Panels, constant, given, stored, symmetric
 
 X, W, R, B, LENGTHS, H, C, P = range(8)
@@ -77,7 +77,7 @@ def _panels(e: Emit, node: Node, layer: Recurrence) -> Panels:
     w, r, b, p = values = tuple(_at(node, i) for i in (W, R, B, P))
     assert w is not None and r is not None
     if all(v is None or v.data is not None for v in values):
-        return constant(e, layer.cell, _constants(values, layer))
+        return constant(e, layer.cell, _constants(values, layer), element_of(e, layer))
 
     def place(value: Value, axes: int = 2) -> Strided:
         return Strided(e.address(value), e.strides(value)[:axes])

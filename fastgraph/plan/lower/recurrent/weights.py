@@ -13,7 +13,8 @@ from ....ir.quantization import to_real
 from ....ir.weights import once
 from ....kernels.core.table import row
 from ....kernels.gemm.pack import pack_weights
-from ....kernels.gemm.pick_dot import F32_COSTS, DotPiece, Product, dot_pieces, pick_dot
+from ....kernels.gemm.pack_bf16 import pairs
+from ....kernels.gemm.pick_dot import F32_COSTS, DotPiece, Product, dot_pieces, pick_dot, pick_dot_bf16
 from ....kernels.recurrent.pack_recurrent import blocks, by_block, pack_peepholes, pack_state_bytes, pack_state_weights
 from ....kernels.recurrent.rows import CELLS, GATES, PEEPHOLES, UNROLL
 from ...program import Ref
@@ -49,11 +50,12 @@ class Given(NamedTuple):
 
 class Panels(NamedTuple):
     """`pieces(m, matrices, ldx)`: how the product with m rows of inputs is divided; inputs(piece): its panels; `slots`:
-    those of the walk."""
+    those of the walk. element: what is multiplied."""
 
     pieces: Callable[[int, int, int], Sequence[DotPiece]]
     inputs: Callable[[DotPiece], Ref]
     slots: dict[str, Slot]
+    element: str = "f32"
 
 
 def reals(value: Value) -> np.ndarray:
@@ -99,40 +101,45 @@ def width(e: Emit, cell: str, hidden: int) -> int:
     return blocks(hidden, e.tier.lanes) * GATES[cell] * e.tier.lanes
 
 
-def constant(e: Emit, cell: str, c: Constants) -> Panels:
+def constant(e: Emit, cell: str, c: Constants, element: str) -> Panels:
     """Panels of constants, packed for the plan."""
     lanes, gates = e.tier.lanes, GATES[cell]
     directions, rows, inputs = c.w.shape
     hidden = rows // gates
     n = directions * width(e, cell, hidden)
 
+    def pieces(m: int, matrices: int, ldx: int) -> Sequence[DotPiece]:
+        if element == "f32":
+            return pick_dot(e.tier, Product(m, n, inputs, matrices, ldx), e.threads, level_two())
+        product = Product(m, n, inputs + inputs % 2, matrices, ldx)
+        return pick_dot_bf16(e.tier, product, element, "f32", e.threads, level_two())
+
     def of_inputs(piece: DotPiece) -> Ref:
-        return e.packed(_input_panels, c.w, c.bias, gates, piece.start, piece.columns, piece.nv, lanes)
+        return e.packed(_input_panels, c.w, c.bias, gates, piece.start, piece.columns, piece.nv, lanes, element)
 
     slots: dict[str, Slot] = {"second": 0, "peepholes": 0}
     for slot, start, end in products(cell):
         part, count = slice(start * hidden, end * hidden), end - start
         if c.scales is None:
             bias = None if c.state_bias is None else c.state_bias[:, part]
-            slots[slot] = e.packed(pack_state_weights, c.r[:, part], bias, count, lanes)
+            slots[slot] = e.packed(pack_state_weights, c.r[:, part], bias, count, lanes, element)
         else:
             slots[slot] = e.packed(pack_state_bytes, e.tier, c.r[:, part], c.scales[:, part], count)
     if c.peepholes is not None:
         slots["peepholes"] = e.packed(pack_peepholes, c.peepholes, lanes)
-    return Panels(
-        lambda m, matrices, ldx: pick_dot(e.tier, Product(m, n, inputs, matrices, ldx), e.threads, level_two()),
-        of_inputs,
-        slots,
-    )
+    return Panels(pieces, of_inputs, slots, element)
 
 
 def _input_panels(
-    w: np.ndarray, bias: np.ndarray | None, gates: int, start: int, columns: int, nv: int, lanes: int
+    w: np.ndarray, bias: np.ndarray | None, gates: int, start: int, columns: int, nv: int, lanes: int, element: str
 ) -> np.ndarray:
     """Panels of some columns of the product with the input, of w [D, gates * hidden, I]."""
     part, k = slice(start, start + columns), w.shape[-1]
     own = None if bias is None else by_block(bias, gates, lanes).reshape(-1)[part]
-    return pack_weights(by_block(w, gates, lanes).reshape(-1, k)[part], own, nv, lanes)
+    rows = by_block(w, gates, lanes).reshape(-1, k)[part]
+    if element == "bf16":
+        rows = pairs(np.pad(rows, ((0, 0), (0, k % 2))))
+    return pack_weights(rows, own, nv, lanes)
 
 
 def given(e: Emit, cell: str, directions: int, inputs: int, hidden: int, g: Given) -> Panels:
