@@ -315,7 +315,12 @@ def _ranges(images: str, rows: str) -> Record:
 
 
 RANGES = _ranges("batch", "m")
-_LATER = Record(later=flag("whether a chain is walked over blocks or bands, whose sums lie in y until then"))
+_LATER = Record(
+    later=number(
+        "whether a chain is walked over blocks or bands, whose sums lie in y until then",
+        "in (0, walks)",
+    )
+)
 _DOT_ENDING = ending("batch", "m", start="4 * n0") + _LATER
 _CONV_ENDING = ending("images", _PIXELS, columns="sets: 4 * n_set", start="4 * n0") + _LATER
 DOT_DYNAMIC = DOT + RANGES + _DOT_ENDING

@@ -60,6 +60,7 @@ KNOWN["panels"] = lambda c: partial(_panels, c)
 KNOWN["most_rows"], KNOWN["group_bytes"] = _most_rows, _group_bytes
 KNOWN["per_word"] = lambda c: per_word(c.params["bits"])
 KNOWN["chains"] = lambda c: chains(c.params["nv"])
+KNOWN["walks"] = lambda c: int(c.slots["walk"] != 0)
 KNOWN["by_row"] = lambda c: c.params.get("per_row", False)
 KNOWN["winograd_places"] = lambda c: (c.params["m"] + 2) ** (1 if c.params["tall"] else 2)
 
