@@ -6,12 +6,12 @@ Thresholds are numbers that plans go by, which tests set to reach with small net
 "planning_work" (passes/deciding.py), "waking_work" (runtime/bind.py) and "tiles_least" (lower/gemm/layer_amx.py; with 1
 tiles are taken wherever they can be).
 
-Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name; in `plan/`: "bands" (lower/),
-the candidates of choose.py by name ("winograd", "depthwise", ...) while others suit, "views" and "in_place"
-(storage.py), "reuse" (of the memory of dead values, lower/build.py), "later" (of products' chains, lower/epilogue.py),
-"reals_of_bytes" (layers of bytes that end in reals, layer.py), "narrow" (values in bfloat16, lower/narrow.py), "apart"
-(transposed convolutions without overlap, lower/gemm/conv_transpose.py), "byte_weights" (of few rows,
-lower/gemm/dynamic.py).
+Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name, and "named" (activations that
+chains spell out, passes/named.py); in `plan/`: "bands" (lower/), the candidates of choose.py by name ("winograd",
+"depthwise", ...) while others suit, "views" and "in_place" (storage.py), "reuse" (of the memory of dead values,
+lower/build.py), "later" (of products' chains, lower/epilogue.py), "reals_of_bytes" (layers of bytes that end in reals,
+layer.py), "narrow" (values in bfloat16, lower/narrow.py), "apart" (transposed convolutions without overlap,
+lower/gemm/conv_transpose.py), "byte_weights" (of few rows, lower/gemm/dynamic.py).
 Without "control", a stage, NumPy runs all control flow.
 """
 

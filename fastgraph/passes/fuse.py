@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..freedoms import free
 from ..ir import Graph, Node, Value
 from ..ir.build import constant
 from ..ir.weights import once
@@ -154,7 +155,8 @@ def as_chain(g: Sweep, node: Node) -> bool:
         g.drop(before)
         joined = _take_chain(joined, before.out, before)
     joined = _into_maker(g, joined, node) or joined
-    if node.op == "mul" and not {"erf", "tanh"}.isdisjoint(name for name, *_ in joined.attrs["chain"]):
+    formula = node.op == "mul" and not {"erf", "tanh"}.isdisjoint(name for name, *_ in joined.attrs["chain"])
+    if formula and free("named"):
         from .named import named  # few graphs have these
 
         joined = named(joined)

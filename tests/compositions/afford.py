@@ -16,6 +16,7 @@ import fastgraph as fg
 from fastgraph import compile as compiling
 from fastgraph.compile import Compiled
 from fastgraph.freedoms import without
+from fastgraph.ir.types import BFLOAT16
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.objects import store
@@ -49,8 +50,12 @@ class Purse:
         return True
 
 
+NATIVE = ("bands", "narrow")
+"""Freedoms of plans that no reference computes."""
+
+
 class Banded(Exception):
-    """The plan has bands, which no reference computes."""
+    """The plan has bands, or values in bfloat16."""
 
 
 @contextmanager
@@ -78,7 +83,8 @@ def _dry(plan: Compiled) -> bool:
 
 def _by_references(plan: Compiled, memory: Memory) -> Bound:
     storage, offsets = plan.program.storage, plan.program.offsets
-    if any(v in storage and storage[v].root not in offsets for node in plan.graph.nodes for v in node.outputs):
+    made = [v for node in plan.graph.nodes for v in node.outputs if v in storage]
+    if any(storage[v].root not in offsets or v.type.dtype == BFLOAT16 for v in made):
         raise Banded
     steps = [host_run(plan, memory, node) for node in plan.graph.nodes]
 
@@ -95,7 +101,7 @@ def load(source: bytes, **options: Any) -> fg.Model:
     try:
         return fg.load(source, **options)
     except Banded:
-        with without("bands"):
+        with without(*NATIVE):
             return fg.load(source, **options)
 
 

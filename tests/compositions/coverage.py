@@ -12,9 +12,10 @@ from unittest.mock import patch
 
 import fastgraph as fg
 from fastgraph.ir import Node
-from fastgraph.kernels.core.table import rows
+from fastgraph.kernels.core.table import row, rows
+from fastgraph.kernels.isa.tiers import has, usable
 from fastgraph.passes import layout
-from fastgraph.plan.lower import LOWERINGS
+from fastgraph.plan.lower import LOWERINGS, Emit
 from fastgraph.plan.program import HostStep
 from fastgraph.rules.catalog import CATALOG
 from fastgraph.rules.rule import Rule
@@ -25,6 +26,12 @@ SINKING: tuple[dict[Any, layout.Rule], ...] = (layout.RULES, layout.BY_LAYOUT)
 
 NATIVE = frozenset({"execute", "call", "team"})
 """Kernels that run others."""
+
+
+@cache
+def _runs(name: str) -> bool:
+    """Whether this CPU runs the kernel, with some of its parameters."""
+    return any(has(row(name).needs(dict(kernel.params))) for kernel in row(name).kernels(usable()[-1]))
 
 
 def name_of(rule: Any) -> str:
@@ -68,12 +75,12 @@ class Coverage:
             getattr(self, name).update(getattr(other, name))
 
     def missing(self) -> set[str]:
-        """Rules, lowerings and kernels that nothing reached."""
+        """Rules, lowerings and kernels of this CPU that nothing reached."""
         lowerings = {lowering_name(op, entry.emit) for op, entries in LOWERINGS.items() for entry in entries}
         return {
             *(f"rule {name}" for name in known_rules() - set(self.rules)),
             *(f"lowering {name}" for name in lowerings - set(self.lowerings)),
-            *(f"kernel {name}" for name in set(rows()) - set(self.kernels) - NATIVE),
+            *(f"kernel {name}" for name in set(filter(_runs, rows())) - set(self.kernels) - NATIVE),
         }
 
     def table(self) -> str:
@@ -101,9 +108,21 @@ def watching(coverage: Coverage) -> Iterator[None]:
              for entry in entries]
         for op, entries in LOWERINGS.items()
     }  # fmt: skip
-    with watched(count), patch.dict(SINKING[0], sunk[0]), patch.dict(SINKING[1], sunk[1]), \
+    emit = _counted_kernel(coverage.kernels)
+    with watched(count), patch.object(Emit, "kernel", emit), patch.dict(SINKING[0], sunk[0]), patch.dict(SINKING[1], sunk[1]), \
          patch.dict(LOWERINGS.found, lowered):  # fmt: skip
         yield
+
+
+def _counted_kernel(counts: Counter[str]) -> Callable[..., None]:
+    """Those of steps of all plans, whether or not they are run."""
+    really = Emit.kernel
+
+    def kernel(self: Emit, name: str, *args: Any, **options: Any) -> None:
+        counts[name] += 1
+        really(self, name, *args, **options)
+
+    return kernel
 
 
 def _counted_call(function: Callable[..., Any], name: str, counts: Counter[str]) -> Callable[..., Any]:

@@ -9,12 +9,13 @@ from fastgraph.freedoms import without
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.passes.stages import STAGES
 
-from .afford import Banded
+from .afford import NATIVE, Banded
 from .check import Differs, check, small_networks_count
 from .composition import Composition
 from .coverage import Coverage, rules
 from .draw import draw
 from .forms import FORMS, exact, says
+from .precision import WAYS, is_multiplied
 from .rare_kinds import RULES as RARE
 
 
@@ -36,7 +37,7 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
         ["threads 2", "threads 3"],
         ["steps"],
         [f"without {name}" for name in ("bands", "winograd", "views", "in_place", "reuse", "later")],
-        [f"without {name}" for name in ("reals_of_bytes", "byte_weights", "apart")],
+        [f"without {name}" for name in ("reals_of_bytes", "byte_weights", "apart", "named")],
         [f"without {name}" for name, _ in STAGES],
         [f"without {rule}" for rule in rules() if rule not in NEEDED],
         ["budget 1", "budget 4096", "budget 1000000"],
@@ -52,8 +53,13 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     form = r.choices(forms, [WEIGHTS.get(form, 1.0) for form in forms])[0]
     if form == "onnx f32" and not exact(net):
         groups.append(["late"])
-    return Job(seed, palette, form, (*open_, *(r.choice(group) for group in r.sample(groups, count - len(open_)))))
+    others = [r.choice(group) for group in r.sample(groups, count - len(open_))]
+    precise = [f"bfloat16 {r.choice(r.choice(WAYS))}"] if r.random() < BFLOAT16 and is_multiplied() else []
+    return Job(seed, palette, form, (*open_, *others, *precise))
 
+
+BFLOAT16 = 0.5
+"""How often it is tried beside other variants: a plan of its own, and often a second one."""
 
 OPEN, TIED = 0.25, 0.75
 """How often the extents of inputs are open, in place of another variant; where weights are read several times."""
@@ -82,7 +88,7 @@ def attempt(net: Composition, form: str, variants: tuple[str, ...], coverage: Co
         try:
             model = check(subject, variants)
         except Banded:  # at another shape than the first one
-            with without("bands"):
+            with without(*NATIVE):
                 model = check(subject, variants)
     if coverage is not None:
         coverage.planned(model)

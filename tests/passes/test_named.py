@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from fastgraph.freedoms import without
 from tests.nets import Net
 
 
@@ -31,6 +32,8 @@ def test_what_is_gelu_and_what_is_near_it(factor: float, one: float, half: float
     net.output(formula(net, net("MatMul", net.input("x", (40, 16)), net.weight(16, 24)), factor, one, half))
     found = steps(net)
     assert ("gelu" in found) == same and ("erf" in found) != same
+    with without("named"):
+        assert steps(net) >= {"erf"}
 
 
 def test_inner_values_with_other_readers_stay() -> None:

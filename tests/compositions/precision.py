@@ -1,0 +1,132 @@
+"""The same networks with `precision="bfloat16"`, on CPUs that multiply it.
+
+A layer multiplies operands that are rounded to 8 bits, each by up to a part of 2**-9 of it, and sums in f32. So each
+step of a plan is held against references that round the same operands: then nothing adds up, and what is left are f32
+sums in another order. The results are held against those of float32, by the largest number on the way: a network of
+some layers may be a part of BFLOAT16_TOLERANCE off. One whose results leap, or whose norms make much of little, is
+further off, and then it counts that all its steps are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import fastgraph as fg
+from fastgraph.freedoms import without
+from fastgraph.ir import Node
+from fastgraph.ir.types import BFLOAT16
+from fastgraph.kernels.amx.pack_real import widened
+from fastgraph.kernels.core.kernel import Kernel
+from fastgraph.kernels.gemm.pack_bf16 import rounded
+from fastgraph.kernels.isa.tiers import multiplies_pairs, multiplies_tiles, usable
+from fastgraph.ops.evaluate import run_node
+from fastgraph.plan.program import Step
+from fastgraph.tools.agreement import BFLOAT16_TOLERANCE
+from tests.plan.step_by_step import check_steps
+
+from .afford import is_dry, load
+from .check import CLOSE, Arrays, Differs, Subject, near, run, same_bits, shaped
+
+SAME = ("threads 2", "threads 3", "without bands", "without views", "without in_place", "without reuse")
+"""Other plans, which give the same bits."""
+NEAR = (
+    *[f"without {name}" for name in ("narrow", "winograd", "conv_bf16", "dot_bf16")],
+    *[f"isa {tier.name}" for tier in usable()[:-1] if tier.masks],
+)
+"""Other plans, which are as near to float32."""
+WAYS = (("steps",), SAME, NEAR)
+
+LAYERS = frozenset({"dot", "conv", "winograd", "attention", "attention_few", "amx_real"})
+"""Kernels in whose place there may be others."""
+MULTIPLIED = {"dense": 2, "conv": 2, "attention": 3}
+"""How many of an operator's first operands are multiplied."""
+HALF = 2.0**-8
+"""Half a unit of bf16 is at most this part of a number."""
+FUNCTIONS = 2.0**-10, 2.0**-13
+"""What functions may be off where their result is rounded: of the number, and at least."""
+
+
+def is_multiplied() -> bool:
+    """Whether the precision changes plans on this CPU."""
+    return multiplies_pairs(usable()[-1]) or multiplies_tiles(usable()[-1])
+
+
+def in_bfloat16(subject: Subject, way: str, plain: fg.Model, first: Arrays) -> None:
+    """Differs unless the network in bfloat16 is near `first`, what the `plain` model gives. `way`: one of WAYS, what
+    else is compared.
+    """
+    if not any(kernel.name in LAYERS for kernel in plain.plan.kernels()):
+        return
+    model = shaped(load(subject.source, precision="bfloat16"), subject)
+    if not any(map(_rounds, model.plan.kernels())):
+        return
+    other = model if way == "steps" else _other(subject, way)
+    if is_dry(model) or is_dry(other):
+        return
+    found = run(model, subject)
+    _agree(subject, found, first, model, "bfloat16")
+    if way == "steps":
+        _steps(subject, model, "bfloat16 steps")
+    elif way in SAME:
+        same_bits(run(other, subject), found, f"bfloat16 {way}")
+    else:
+        _agree(subject, run(other, subject), first, other, f"bfloat16 {way}")
+
+
+def _other(subject: Subject, way: str) -> fg.Model:
+    kind, what = way.split()
+    options: dict[str, Any] = {} if kind == "without" else {kind: int(what) if kind == "threads" else what}
+    with without(*[what] * (kind == "without")):
+        return shaped(load(subject.source, precision="bfloat16", **options), subject)
+
+
+def _rounds(kernel: Kernel) -> bool:
+    """Whether it multiplies operands in bf16."""
+    if kernel.name in ("conv_bf16", "dot_bf16"):
+        return dict(kernel.params)["element"] == "bf16"
+    return kernel.name in ("amx_real", "attention_pairs", "attention_tiles")
+
+
+def _agree(subject: Subject, found: Arrays, first: Arrays, model: fg.Model, where: str) -> None:
+    """Differs unless results are near, or all steps of the model are."""
+    loose = replace(subject, scale=subject.scale * BFLOAT16_TOLERANCE / CLOSE, steps=())
+    try:
+        loose.close(found, first, where)
+    except Differs:
+        _steps(subject, model, where)
+
+
+def _steps(subject: Subject, model: fg.Model, where: str) -> None:
+    """Differs unless each step gives what its reference makes of operands that are rounded as the step rounds them."""
+    steps = [step for step in model.plan.program.steps if isinstance(step, Step)]
+    rounding = {step.node for step in steps if _rounds(step.kernel)}
+    weights: dict[Node, float] = {}
+
+    def reference(node: Node, given: list[Any]) -> list[Any]:
+        if node in rounding:
+            given = [widened(rounded(x)) if i < MULTIPLIED[node.op] else x for i, x in enumerate(given)]
+            if node.op == "attention":  # its weights, the other operands, are rounded too
+                weights[node] = HALF * float(np.abs(given[2]).max())
+        return run_node(node, given)
+
+    def close(found: np.ndarray, wanted: np.ndarray, nodes: Sequence[Node]) -> None:
+        near(found, wanted, nodes, _rounding(wanted, nodes, rounding) + weights.get(nodes[-1], 0.0))
+
+    try:
+        check_steps(model.plan, subject.feeds, close, reference)
+    except AssertionError as error:
+        raise Differs(where, str(error)) from None
+
+
+def _rounding(wanted: np.ndarray, nodes: Sequence[Node], rounding: set[Node]) -> np.ndarray | float:
+    """How far off results may be as they are rounded, or made of what is rounded where no one sees it."""
+    if nodes[-1].graphs or any(node in rounding or node.out.type.dtype == BFLOAT16 for node in nodes[:-1]):
+        return BFLOAT16_TOLERANCE * max(1.0, float(np.abs(wanted).max(initial=0)))
+    if nodes[-1].out.type.dtype != BFLOAT16:
+        return 0.0
+    part, least = FUNCTIONS
+    return (HALF + part) * np.abs(wanted) + least  # type: ignore[no-any-return]
