@@ -70,14 +70,19 @@ class Geometry(NamedTuple):
 
     @property
     def direct(self) -> bool:
-        """Whether taps are read from x itself, without a band."""
-        return not self.padded and self.strides[2] * self.x_strides[3] * self.item % 4096 != 0
+        """Whether taps are read from x itself, without a band: where no output is a multiple of 4 KiB from the next,
+        which would collide in the cache.
+        """
+        _, stride_y, stride_x = self.strides
+        _, _, y, x = self.x_strides
+        return not self.padded and (stride_x * x if self.out[2] > 1 else stride_y * y) * self.item % 4096 != 0
 
     @property
     def pixel(self) -> int:
-        """Bytes of a pixel in a band; not a multiple of 4 KiB, which would collide in the cache."""
-        dense = self.c * self.item
-        return dense + 64 if dense * self.moves[1] % 4096 == 0 else dense
+        """Bytes of a pixel in a band, in which no output is a multiple of 4 KiB from the next either."""
+        dense, (move_y, move_x) = self.c * self.item, self.moves
+        columns = move_x if self.out[2] > 1 else move_y * ((self.kernel[2] - 1) * self.dilations[2] + 1)
+        return dense + 64 if dense * columns % 4096 == 0 else dense
 
     @property
     def band_y(self) -> int:

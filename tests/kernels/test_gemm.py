@@ -265,6 +265,18 @@ def test_conv_of_a_long_row(tier: Any, c: int) -> None:
     check_conv(tier, g, lambda threads: pick_conv(tier, g, threads, l2=4096))
 
 
+@each_tier
+@pytest.mark.parametrize("c, k, stride, pad", [(512, 3, 2, 0), (512, 2, 2, 0), (1024, 2, 1, 0), (256, 5, 4, 1)])
+def test_outputs_of_a_long_row_do_not_collide(tier: Any, c: int, k: int, stride: int, pad: int) -> None:
+    """As encoders of speech have them: outputs would be a multiple of 4 KiB apart in x."""
+    size, out = 301, (301 + pad - k) // stride + 1
+    strides = (size * c, size * c, size * c, c)
+    g = Geometry(1, 1, c, 9, (1, 1, size), (1, 1, k), (1, 1, out), strides, (1, 1, stride), pads=(0, 0, pad))
+    (piece,) = pick_conv(tier, g)
+    assert piece.fields["out_w"] == 1 and piece.fields["gs"] % 4096
+    check_conv(tier, g, lambda threads: pick_conv(tier, g, threads))
+
+
 # -- transposed convolutions: products, and their sums
 
 
