@@ -40,14 +40,16 @@ NEAR = (
 """Other plans, which are as near to float32."""
 WAYS = (("steps",), SAME, NEAR)
 
-LAYERS = frozenset({"dot", "conv", "winograd", "attention", "attention_few", "amx_real"})
+LAYERS = frozenset({"dot", "conv", "winograd", "attention", "attention_few", "amx_real", "recurrent"})
 """Kernels in whose place there may be others."""
 MULTIPLIED = {"dense": 2, "conv": 2, "attention": 3}
 """How many of an operator's first operands are multiplied."""
+STATEFUL = frozenset({"rnn", "gru", "lstm"})
+"""Operators that round what they themselves made."""
 HALF = 2.0**-8
 """Half a unit of bf16 is at most this part of a number."""
 FUNCTIONS = 2.0**-10, 2.0**-13
-"""What functions may be off where their result is rounded: of the number, and at least."""
+"""What functions may be off behind products of bf16: of the number, and at least."""
 
 
 def is_multiplied() -> bool:
@@ -86,7 +88,7 @@ def _other(subject: Subject, way: str) -> fg.Model:
 
 def _rounds(kernel: Kernel) -> bool:
     """Whether it multiplies operands in bf16."""
-    if kernel.name in ("conv_bf16", "dot_bf16"):
+    if kernel.name in ("conv_bf16", "dot_bf16", "recurrent"):
         return dict(kernel.params)["element"] == "bf16"
     return kernel.name in ("amx_real", "attention_pairs", "attention_tiles")
 
@@ -108,7 +110,7 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
 
     def reference(node: Node, given: list[Any]) -> list[Any]:
         if node in rounding:
-            given = [widened(rounded(x)) if i < MULTIPLIED[node.op] else x for i, x in enumerate(given)]
+            given = [widened(rounded(x)) if i < MULTIPLIED.get(node.op, 0) else x for i, x in enumerate(given)]
             if node.op == "attention":  # its weights, the other operands, are rounded too
                 weights[node] = HALF * float(np.abs(given[2]).max())
         return run_node(node, given)
@@ -124,9 +126,13 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
 
 def _rounding(wanted: np.ndarray, nodes: Sequence[Node], rounding: set[Node]) -> np.ndarray | float:
     """How far off results may be as they are rounded, or made of what is rounded where no one sees it."""
-    if nodes[-1].graphs or any(node in rounding or node.out.type.dtype == BFLOAT16 for node in nodes[:-1]):
+    if (
+        nodes[-1].graphs
+        or nodes[-1].op in STATEFUL
+        or any(node in rounding or node.out.type.dtype == BFLOAT16 for node in nodes[:-1])
+    ):
         return BFLOAT16_TOLERANCE * max(1.0, float(np.abs(wanted).max(initial=0)))
-    if nodes[-1].out.type.dtype != BFLOAT16:
+    (part, least), narrow = FUNCTIONS, nodes[-1].out.type.dtype == BFLOAT16
+    if not narrow and nodes[-1] not in rounding:
         return 0.0
-    part, least = FUNCTIONS
-    return (HALF + part) * np.abs(wanted) + least  # type: ignore[no-any-return]
+    return (HALF * narrow + part) * np.abs(wanted) + least  # type: ignore[no-any-return]

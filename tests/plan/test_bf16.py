@@ -235,21 +235,6 @@ def test_what_another_reads_stays_wide(unit: Any) -> None:
 
 
 @each_unit
-@pytest.mark.parametrize("precision", ["bfloat16", "float32-fma"])
-def test_bodies_have_the_precision_of_what_is_around(unit: Any, precision: str) -> None:
-    body = Net(prefix="b")
-    body.input("i", (), np.int64)
-    on, x = body.input("on", (), bool), body.input("v", (70, 64))
-    body.output(body("Identity", on), dtype=bool)
-    body.output(body("Tanh", body("MatMul", x, body.weight(64, 64))))
-    net = Net()
-    x = net.input("x", (70, 64))
-    net.output(net("Loop", net.const(np.int64(2)), net.const(np.array(True)), x, body=body.graph()))
-    plan, _ = results(net, precision, unit, 1, {"x": net.rng.normal(size=(70, 64)).astype(np.float32)})
-    assert ({kernel.name for kernel in plan.kernels()} & KERNELS[unit] != set()) == (precision == "bfloat16")
-
-
-@each_unit
 @pytest.mark.parametrize("worth", [1, 1 << 30])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_inverted_residuals_in_bfloat16(unit: Any, worth: int, threads: int) -> None:
