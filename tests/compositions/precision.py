@@ -44,7 +44,7 @@ LAYERS = frozenset({"dot", "conv", "winograd", "attention", "attention_few", "am
 """Kernels in whose place there may be others."""
 MULTIPLIED = {"dense": 2, "conv": 2, "attention": 3}
 """How many of an operator's first operands are multiplied."""
-STATEFUL = frozenset({"rnn", "gru", "lstm"})
+STATEFUL = frozenset({"rnn", "gru", "lstm", "lstm_sequence"})
 """Operators that round what they themselves made."""
 HALF = 2.0**-8
 """Half a unit of bf16 is at most this part of a number."""
