@@ -109,14 +109,8 @@ def watching(coverage: Coverage) -> Iterator[None]:
         for op, entries in LOWERINGS.items()
     }  # fmt: skip
     emit = _counted_kernel(coverage.kernels)
-    sinking = patch.dict(SINKING[0], sunk[0]), patch.dict(SINKING[1], sunk[1])
-    with (
-        watched(count),
-        patch.object(Emit, "kernel", emit),
-        sinking[0],
-        sinking[1],
-        patch.dict(LOWERINGS.found, lowered),
-    ):
+    with watched(count), patch.dict(SINKING[0], sunk[0]), patch.dict(SINKING[1], sunk[1]), \
+         patch.dict(LOWERINGS.found, lowered), patch.object(Emit, "kernel", emit):  # fmt: skip
         yield
 
 
