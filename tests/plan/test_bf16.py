@@ -235,6 +235,18 @@ def test_what_another_reads_stays_wide(unit: Any) -> None:
 
 
 @each_unit
+def test_what_a_layer_of_one_channel_adds(unit: Any) -> None:
+    """It multiplies f32, as there are no pairs, and adds f32 where its result is f32."""
+    net = Net()
+    y = net("MatMul", net.input("x", (16, 32)), net.weight(32, 17))
+    net.output(net("Add", net("MatMul", net.input("z", (16, 1)), net.weight(1, 17)), y))
+    feeds = {name: net.rng.normal(size=shape).astype(np.float32) for name, shape in (("x", (16, 32)), ("z", (16, 1)))}
+    _, found = results(net, "bfloat16", unit, 1, feeds)
+    _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
+
+
+@each_unit
 @pytest.mark.parametrize("worth", [1, 1 << 30])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_inverted_residuals_in_bfloat16(unit: Any, worth: int, threads: int) -> None:

@@ -30,8 +30,8 @@ def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
         return moved(e, node, layer)
     if name not in ("amx_real", "dot_bf16", "conv_bf16"):
         return Narrow()
-    reads = {0} if name == "amx_real" or _reads_bf16(e, layer) else set[int]()
-    if isinstance(at, int) and kinds[at - 1] == "full":
+    reads, adds = ({0}, True) if name == "amx_real" else _reads_bf16(e, layer)
+    if adds and isinstance(at, int) and kinds[at - 1] == "full":
         reads.add(node.inputs.index(extras[at - 1], 1))
     return Narrow(frozenset(reads), gives=True)
 
@@ -42,10 +42,11 @@ def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None
     _emit(e, node, layer, rows, _of_bf16(e) if narrow else _candidates(e))
 
 
-def _reads_bf16(e: Emit, layer: Layer[Reals]) -> bool:
-    from .layer_bf16 import reads_bf16
+def _reads_bf16(e: Emit, layer: Layer[Reals]) -> tuple[set[int], bool]:
+    """Whether x and what is added first may be in bf16: place 0 for x."""
+    from .layer_bf16 import element_of, reads_bf16
 
-    return reads_bf16(layer, e.tier)
+    return {0} if reads_bf16(layer, e.tier) else set(), element_of(layer, e.tier) == "bf16"
 
 
 def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
