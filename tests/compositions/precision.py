@@ -27,7 +27,7 @@ from fastgraph.kernels.isa.tiers import multiplies_pairs, multiplies_tiles, usab
 from fastgraph.kernels.pointwise.rows import LONG_FORMS
 from fastgraph.ops import evaluate
 from fastgraph.ops.evaluate import run_node
-from fastgraph.plan.layer import chain_of
+from fastgraph.plan.layer import extra_values
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.program import Step
 from fastgraph.tools.agreement import BFLOAT16_TOLERANCE
@@ -135,14 +135,14 @@ def _rounding(wanted: np.ndarray, nodes: Sequence[Node], rounding: set[Node]) ->
     """How far off results may be as they are rounded, or made of what is rounded where no one sees it."""
     node = nodes[-1]
     unseen = any(other in rounding or other.out.type.dtype == BFLOAT16 for other in nodes[:-1])
-    if unseen and any(step[0] in LEAPS for other in nodes for step in chain_of(other)[0]):
+    if unseen and any(step[0] in LEAPS for other in nodes for step in other.attrs.get("chain", ())):
         return np.inf
     if unseen or node.graphs or (node in rounding and node.op in STATEFUL):
         return BFLOAT16_TOLERANCE * max(1.0, float(np.abs(wanted).max(initial=0)))
     narrow = node.out.type.dtype == BFLOAT16
     if not narrow and node not in rounding:
         return 0.0
-    chain, operands = chain_of(node)
-    end = ending(chain, len(operands))
+    chain = node.attrs.get("chain", ())
+    end = ending(chain, len(extra_values(node))) if chain else None
     part, least = ROUGH if end is not None and end.form in LONG_FORMS else (0.0, 0.0)
     return (HALF * narrow + part) * np.abs(wanted) + least  # type: ignore[no-any-return]
