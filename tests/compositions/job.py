@@ -58,8 +58,8 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     return Job(seed, palette, form, (*open_, *others, *precise))
 
 
-BFLOAT16 = 0.5
-"""How often it is tried beside other variants: a plan of its own, and often a second one."""
+BFLOAT16 = 0.4
+"""How often it is tried beside another variant, as it takes a plan or two."""
 
 OPEN, TIED = 0.25, 0.75
 """How often the extents of inputs are open, in place of another variant; where weights are read several times."""

@@ -44,7 +44,8 @@ NEAR = (
     *[f"isa {tier.name}" for tier in usable()[:-1] if tier.masks],
 )
 """Other plans, which are as near to float32."""
-WAYS = (("steps",), SAME, NEAR)
+WAYS = (("steps",), ("steps",), SAME, NEAR)
+"""Steps are looked at most often: they tell most, and take no other plan."""
 
 LAYERS = frozenset("dot conv winograd grouped amx_real attention attention_few recurrent".split())
 """Kernels in whose place there may be others."""

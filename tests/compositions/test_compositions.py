@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 
 from fastgraph.freedoms import thresholds
+from fastgraph.kernels.isa.tiers import multiplies_pairs, usable
+from fastgraph.plan.lower.gemm import layer_bf16
 from tests.compositions.afford import Purse, paying
 from tests.compositions.campaign import smallest
 from tests.compositions.check import Differs, check
-from tests.compositions.composition import Composition, Input, Op
+from tests.compositions.composition import Composition, Const, Input, Op
 from tests.compositions.coverage import Coverage, watching
 from tests.compositions.draw import draw
 from tests.compositions.forms import FORMS, Declined
@@ -176,6 +178,21 @@ def test_a_wrong_plan_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
     with paying(Purse(0.0)), pytest.raises(Differs):
         attempt(net, "onnx f32", ())
+
+
+@pytest.mark.skipif(not multiplies_pairs(usable()[-1]), reason="ISA tier avx512 with avx512bf16")
+def test_weights_that_are_not_rounded_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But cut off, by another part of 2**-9."""
+
+    def cut(weights: np.ndarray) -> np.ndarray:
+        return (weights.view(np.uint32) >> 16).astype(np.uint16).view(np.float32)
+
+    weights, dense = Const((8, 16), "matrix"), Op("dense", ["x", "w"], ["y"], {"gemm": False})
+    net = Composition({"x": Input((4, 8))}, {"w": weights}, [dense], ["y"])
+    attempt(net, "onnx f32", ("bfloat16 steps", "bfloat16 threads 2", "bfloat16 without narrow"))
+    monkeypatch.setattr(layer_bf16, "pairs", cut)
+    with pytest.raises(Differs):
+        attempt(net, "onnx f32", ("bfloat16 steps",))
 
 
 def test_scripts_of_rare_operators_make_them_again() -> None:
