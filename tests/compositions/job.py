@@ -58,7 +58,7 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     return Job(seed, palette, form, (*open_, *others, *precise))
 
 
-BFLOAT16 = 0.4
+BFLOAT16 = 0.3
 """How often it is tried beside another variant, as it takes a plan or two."""
 
 OPEN, TIED = 0.25, 0.75
