@@ -15,7 +15,7 @@ from fastgraph.tools import profile
 from fastgraph.tools.limits import Limits
 
 DIGITS = str(MODEL)
-MACHINE = Limits(1e10, 4e10, ((1 << 14, 1e11), (1 << 20, 1e10)))
+MACHINE = Limits(1e10, 4e10, None, ((1 << 14, 1e11), (1 << 20, 1e10)))
 
 
 @pytest.fixture(autouse=True)
