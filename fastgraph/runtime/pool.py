@@ -311,10 +311,18 @@ def ticks() -> int:
 @cache
 def ticks_per_second() -> float:
     """The rate of the executor's clock, against the system's."""
-    found, seconds = [], []
-    for _ in range(2):
+    first = _both_clocks()
+    time.sleep(0.01)
+    last = _both_clocks()
+    return (last[0] - first[0]) / (last[1] - first[1])
+
+
+def _both_clocks() -> tuple[int, float]:
+    """The executor's clock and the system's at one moment: of several readings that which took the least time."""
+    readings = []
+    for _ in range(5):
         before = time.perf_counter()
-        found.append(ticks())
-        seconds.append((before + time.perf_counter()) / 2)
-        time.sleep(0.01)
-    return (found[1] - found[0]) / (seconds[1] - seconds[0])
+        found = ticks()
+        after = time.perf_counter()
+        readings.append((after - before, found, (before + after) / 2))
+    return min(readings)[1:]
