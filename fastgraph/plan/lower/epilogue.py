@@ -108,6 +108,14 @@ def epilogue(
     return slots
 
 
+def addend_item(node: Node) -> int:
+    """Bytes of an element of what a layer adds first."""
+    chain, kinds = chain_of(node)
+    found = ending(chain, len(kinds))
+    at = None if found is None else found.addend
+    return extra_values(node)[at - 1].type.itemsize if isinstance(at, int) else 4
+
+
 def product_ending(e: Emit, node: Node, row: int = 0, images: int | None = None, long: bool = False) -> dict[str, Slot]:
     """As `epilogue`, with the slot `later` of products: where tiles are small a chain is walked over many, unless
     an operand of it lies where the sums do until then.

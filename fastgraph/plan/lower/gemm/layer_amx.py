@@ -15,9 +15,9 @@ from ....kernels.amx.pick_real import pick_real, real_args, real_cycles
 from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.isa.tiers import Tier
 from ...choose import Candidate
-from ...layer import Layer, Reals, chain_of, extra_values
+from ...layer import Layer, Reals
 from ..emit import Rows
-from ..epilogue import ending, epilogue
+from ..epilogue import addend_item, epilogue
 from ..registry import Emit
 from .calls import part_of
 
@@ -47,17 +47,9 @@ def _emit(planes: int, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> 
     panels = e.packed(_panels, *layer.numbers, how, choice.runs, choice.run, choice.params["nt"], planes)
     ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy}
     ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
-    ends |= {"y_item": node.out.type.itemsize, "addend_item": _addend_item(node)}
+    ends |= {"y_item": node.out.type.itemsize, "addend_item": addend_item(node)}
     args = real_args(choice, **ends, **epilogue(e, node, rows.start, long=True))
     e.kernel("amx_real", choice.params, args, share=part_of(e, layer.pixels))
-
-
-def _addend_item(node: Node) -> int:
-    """Bytes of an element of what is added first."""
-    chain, kinds = chain_of(node)
-    found = ending(chain, len(kinds))
-    at = None if found is None else found.addend
-    return extra_values(node)[at - 1].type.itemsize if isinstance(at, int) else 4
 
 
 def _panels(

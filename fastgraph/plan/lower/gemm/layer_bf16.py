@@ -19,10 +19,10 @@ from ....kernels.gemm.pick_winograd import reading_times
 from ....kernels.gemm.rows import ITEM
 from ....kernels.isa.tiers import Tier
 from ...choose import Candidate
-from ...layer import Layer, Reals, chain_of, extra_values, geometry, together
+from ...layer import Layer, Reals, geometry, together
 from ...program import Ref, Scratch
 from ..emit import Rows
-from ..epilogue import ending, product_ending
+from ..epilogue import addend_item, product_ending
 from ..registry import Emit, Slot, row_count
 from .calls import Columns, conv_calls, dot_calls
 from .layer_f32 import emit_conv, emit_dot, outputs_together, packed, panels_of
@@ -89,11 +89,7 @@ def out_of(node: Node) -> str:
 
 def _ending(e: Emit, node: Node, rows: Rows) -> dict[str, Any]:
     """The slots of a layer's ending, with the bytes of what is added first."""
-    chain, kinds = chain_of(node)
-    found = ending(chain, len(kinds))
-    at = None if found is None else found.addend
-    item = extra_values(node)[at - 1].type.itemsize if isinstance(at, int) else 4
-    return {**product_ending(e, node, rows.start, long=True), "addend_item": item}
+    return {**product_ending(e, node, rows.start, long=True), "addend_item": addend_item(node)}
 
 
 def _packed(e: Emit, layer: Layer[Reals], how: Arrangement, element: str, columns: Columns) -> Ref:
