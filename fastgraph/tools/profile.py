@@ -207,8 +207,8 @@ def text(
     else:
         lines = [[row["op"], str(row["steps"]), *_figures(row, whole)] for row in shown]
         found = table([["op", "steps", *_HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8}, drop=(5, 4, 6))
-    said = wrap(shared(rows), width or 120)
-    return "\n".join([*found, *_end(whole, call), *said])
+    below = (line for said in (*_end(whole, call), shared(rows)) for line in wrap(said, width or 120))
+    return "\n".join([*found, *below])
 
 
 def shared(rows: Sequence[dict[str, Any]]) -> str:
@@ -238,7 +238,7 @@ def _figures(row: dict[str, Any], whole: dict[str, Any]) -> list[str]:
 
 
 def _end(whole: dict[str, Any], call: float | None) -> list[str]:
-    """The lines below a table."""
+    """The sentences below a table."""
     end = f"{whole['us']:.1f} us in all"
     if whole["gmacs"] is not None:
         end += f", {whole['gmacs']:.1f} GMAC/s"
@@ -246,8 +246,10 @@ def _end(whole: dict[str, Any], call: float | None) -> list[str]:
         end += f", {whole['share']:.0%} of what this machine can do at most"
     lines = [end]
     if call is not None:
-        lines.append(f"{whole['us'] / call:.0%} of the p50 above: medians of each step over {RUNS} runs of their own,")
-        lines.append("without the copies of inputs and Python's call")
+        lines.append(
+            f"{whole['us'] / call:.0%} of the p50 above: medians of each step over {RUNS} runs of their own, "
+            "without the copies of inputs and Python's call"
+        )
     if whole["share"] is not None:
         lines.append("limit: multiply-adds at the peak measured here, or bytes at the rate of a cache that holds them")
     return lines
