@@ -39,7 +39,7 @@ GROUPS = {
     "others": Group(0.75, 1.0, (
         "rapidocr-onnxruntime/ch_PP-OCRv4_det_infer", "rapidocr-onnxruntime/ch_PP-OCRv4_rec_infer",
         "rapidocr-onnxruntime/ch_ppocr_mobile_v2.0_cls_infer", "magika/model", "yolo_like", "unet_small",
-        "ghostnet_100", "tcn_audio", zoo.BASIC_PITCH,
+        "ghostnet_100", "tcn_audio", "whisper_encoder", zoo.BASIC_PITCH,
     )),
     "dynamic convolutions": Group(0.6, 0.8, tuple(
         f"{name}.dynamic.{kind}"

@@ -64,6 +64,23 @@ def bert_mini_16() -> Made:
     return encoder(16)
 
 
+@more
+def whisper_encoder() -> Made:
+    """Of the tiny model: 30 seconds of 80 mel bands."""
+    from transformers import WhisperConfig
+    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+    class First(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = WhisperEncoder(WhisperConfig(attn_implementation="eager"))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.net(x, return_dict=False)[0]
+
+    return Made(First(), (torch.randn(1, 80, 3000),))
+
+
 def of_timm(name: str) -> Made:
     import timm
 
