@@ -115,7 +115,7 @@ class Layer(NamedTuple, Generic[Numbers]):
         how = Arrangement(self.groups, merge_factor(tier, self.groups, n))
         c = self.numbers.weights.shape[-1] * how.factor
         item = 4 if isinstance(self.numbers, Reals) else 1
-        return geometry(self.window, how.merged, c, self.ldx, item), how
+        return geometry(self.window, how.merged, c, self.ldx, item)._replace(zeros=not self.zero), how
 
 
 def geometry(w: Window, groups: int, c: int, ldx: int, item: int) -> Geometry:

@@ -53,7 +53,7 @@ def pick_amx(
     assert g.item == 1
     costs = [(_cycles(g, mt, nt, l2) * (STANDARD if (mt, nt) == BLOCKS[0] else 1), mt, nt) for mt, nt in blocks]
     _, mt, nt = min(costs)
-    table, fields = layout(g, 1, g.n, 16 * nt, threads, l2)
+    table, _, fields = layout(g, 1, g.n, 16 * nt, threads, l2)
     per_run = -(-g.run // LINE)
     offsets = (table[:, None] + LINE * np.arange(per_run)).reshape(-1)
     rows, across = tiles(g, mt)

@@ -77,7 +77,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
     # Of bf16 with the band's pixels as channels; x's strides are in elements of two bytes.
     banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(g.item // 2 * s for s in g.x_strides)))  # type: ignore[arg-type]
     how = how._replace(pixel=banded.pixel)
-    _, fields = layout(banded, 1, g.n, 16 * nt, threads, l2 // planes)
+    _, _, fields = layout(banded, 1, g.n, 16 * nt, threads, l2 // planes)
     rows, across = tiles(g, MT)
     fields |= _copied(g, how, flat)
     if flat:

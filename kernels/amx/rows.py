@@ -14,7 +14,8 @@ from .pack_amx import LINE, WORK
 from .pack_amx import ROWS as TILE_ROWS
 from .pack_real import WORK as REAL_WORK
 
-_BANDS = {slot: meaning for slot, meaning in CONV.items() if slot not in ("taps", "n0", "k", "height", "length")}
+_OF_DOT = ("taps", "inside", "n0", "k", "height", "length")
+_BANDS = {slot: meaning for slot, meaning in CONV.items() if slot not in _OF_DOT}
 
 
 def _tiled(panels: str, work: int, **more: str) -> Record:

@@ -51,7 +51,6 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
 
     def conv(args: int, thread: int, threads: int) -> None:
         r = fields(args)
-        runs = divide(r.k, r.length)
         in_row, across = offsets(r.rs), offsets(0)
         turn = r.gs - r.out_w * r.rs
         scratch = r.scratch + thread * r.scratch_bytes
@@ -81,20 +80,22 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
             for p in range(p0, p1):
                 column = group * r.n_set + r.n0 + p * width
                 ahead = step
-                start, left = a, r.out_w
+                start, left, line = a, r.out_w, oz * r.out_h + y0
                 i, stop = pixel0, pixel0 + count * r.out_w
                 while i < stop:
                     height = smaller(r.height, left if r.height > near else stop - i)
-                    starts, beyond, rest = _across(in_row, across, height, left, r.rs, turn, r.out_w)
-                    rows = segmented_rows(start, starts, r.k, table=r.taps, length=r.length, runs=runs)
+                    starts, beyond, rest, ended = _across(in_row, across, height, left, r.rs, turn, r.out_w)
+                    runs = _inside(r.inside, line, line + ended - (1 if rest == r.out_w else 0))
+                    rows = segmented_rows(start, starts, r.taps, r.length, runs, word)
                     panel = r.w + (group * panels + p) * step
                     c = r.y + ((row0 + i) * r.ldy + column) * out_item
                     into = target(c, r.ldy * out_item, r.n - p * width, image=image, row=i, column=column)
                     tile(r, height, rows, panel, ahead, pace, into)
-                    ahead = ahead + r.k * pace if 0 < ahead < last else 0
+                    ahead = ahead + rows.words * pace if 0 < ahead < last else 0
                     i += height
                     start += beyond
                     left = rest
+                    line += ended
             column = group * r.n_set + r.n0 + p0 * width
             c = r.y + ((row0 + pixel0) * r.ldy + column) * out_item
             columns = smaller(r.n, p1 * width) - p0 * width
@@ -105,24 +106,32 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
 
 @traced
 def _across(in_row: Any, across: Any, height: Any, left: Any, step: Any, turn: Any, out_w: Any) -> list[Any]:
-    """(address of the offsets of `height` outputs, bytes to the one behind them, outputs left in its row).
+    """(address of the offsets of `height` outputs, bytes to the one behind them, outputs left in its row, rows that end
+    before it).
 
     left: outputs that are left in the row from the first one on. in_row: offsets within a row, `step` bytes apart;
     across: where those of outputs in several rows are put. turn: bytes more from the last one of a row to the next.
     """
     rest = left - height
-    found = registers([in_row, height * step, rest])
+    found = registers([in_row, height * step, rest, I64(0)])
     with when(rest <= 0):
         offsets = I64.at(across)
 
         def output(r: Value, state: list[Value]) -> list[Value]:
-            offset, rest = state
+            offset, rest, ended = state
             offsets[r] = offset
             rest = rest - 1
             ends = rest == 0
             following = offset + step
-            return [choose(ends, following + turn, following), choose(ends, out_w, rest)]
+            return [choose(ends, following + turn, following), choose(ends, out_w, rest), ended + ends.to(I64)]
 
         found[0] = across
-        found[1], found[2] = repeat(height, [I64(0), left], output)
+        found[1], found[2], found[3] = repeat(height, [I64(0), left, I64(0)], output)
     return found.values()
+
+
+@traced
+def _inside(table: Any, first: Any, last: Any) -> list[Any]:
+    """(first, end) of the runs of taps of which some lie in x for rows `first` to `last` of the result."""
+    inside = I64.at(table)
+    return [inside[last * 2], inside[first * 2 + 1]]

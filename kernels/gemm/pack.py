@@ -14,8 +14,8 @@ def pack_weights(
     """f32 [batch, panels, 1 + K, nv * lanes] from weights [batch, N, K] (or [N, K]) and bias [batch, N]
     (or [N]).
 
-    A panel holds nv * lanes columns: their bias (0 without one) and then one line per k; columns past N
-    are 0. empty(shape, dtype): where they go.
+    A panel holds nv * lanes columns: their bias (0 without one, and 0 for -0, as a sum is that leaves out products that
+    are 0) and then one line per k; columns past N are 0. empty(shape, dtype): where they go.
     """
     w = weights.astype(np.float32, copy=False)
     w = w[None] if w.ndim == 2 else w
@@ -29,7 +29,7 @@ def pack_weights(
         packed[:, whole, :, rest:] = 0
     first = np.zeros((batch, packed.shape[1] * width), np.float32)
     if bias is not None:
-        first[:, :n] = bias.reshape(batch, n)
+        first[:, :n] += bias.reshape(batch, n)
     packed[:, :, 0] = first.reshape(batch, -1, width)
     return packed
 

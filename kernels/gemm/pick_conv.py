@@ -30,7 +30,8 @@ class Geometry(NamedTuple):
     """A convolution over x [images, d, h, w, groups * c] with n output channels for each group.
 
     All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: before the first
-    element. x_strides: elements from image to image, slice, row and pixel; item: bytes of an element.
+    element. x_strides: elements from image to image, slice, row and pixel; item: bytes of an element; zeros: whether
+    padding is 0, which sums may leave out.
     """
 
     images: int
@@ -45,6 +46,7 @@ class Geometry(NamedTuple):
     dilations: Triple = (1, 1, 1)
     pads: Triple = (0, 0, 0)
     item: int = 4
+    zeros: bool = True
 
     @property
     def k(self) -> int:
@@ -108,18 +110,38 @@ class Geometry(NamedTuple):
         """Words of 4 bytes per output: each run is rounded up to whole ones."""
         return self.k // self.run * -(-self.run * self.item // 4)
 
+    @property
+    def inside(self) -> np.ndarray:
+        """`inside` of `rows.CONV`: by the slices of the kernel where it has several, else by its rows."""
+        (_, k_h, k_w), (run_y, run_x) = self.kernel, self.runs
+        axis, runs = (0, k_h // run_y * k_w // run_x) if self.kernel[0] > 1 else (1, k_w // run_x)
+        taps, found = self.kernel[axis], []
+        cut = self.zeros and (axis == 0 or run_y == 1)
+        for o in range(self.out[axis]):
+            start = o * self.strides[axis] - self.pads[axis]
+            before, count = cover(start, self.dilations[axis], self.size[axis], taps)
+            found.append((before * runs, (before + count) * runs) if cut and count else (0, self.k // self.run))
+        each = np.array(found, np.int64)
+        return np.repeat(each, self.out[1], 0) if axis == 0 else np.tile(each, (self.out[0], 1))
+
+    @property
+    def summed(self) -> int:
+        """Words that are summed for an output where a tile lies in one row, on average."""
+        return round(self.words * float(np.diff(self.inside).mean()) * self.run / self.k)
+
 
 class ConvPiece(NamedTuple):
     """One conv call: `columns` channels of each group from `start` on, packed with `nv`; `params` makes the kernel.
 
-    table: int64 byte offsets for its record; fields: its slots that depend on the geometry.
+    taps, inside, fields: the slots of its record that depend on the geometry, two tables and numbers.
     """
 
     start: int
     columns: int
     nv: int
     params: dict[str, Any]
-    table: np.ndarray
+    taps: np.ndarray
+    inside: np.ndarray
     fields: dict[str, int]
 
     @property
@@ -163,12 +185,13 @@ def conv_pieces(
     """As `pick_conv`, for operands of any type; params: the kernel's parameters beside nv."""
     _, out_h, out_w = g.out
     rows = idle(g.images * g.groups * g.out[0] * out_h, threads)
+    summed = g.summed
 
     def best(nv: int) -> tuple[float, int]:
         share = min(rows, idle(-(-g.n // (nv * tier.lanes)), threads))
         most, pixels = costs.most_rows(tier, nv), out_h * out_w
         near = crossing(most, nv)
-        within = costs.choices(tier, out_w, nv, g.words, most).items()
+        within = costs.choices(tier, out_w, nv, summed, most).items()
         across = costs.choices(tier, pixels, nv, g.words, near).items()
         found = {h: c + pixels * CROSSING for h, c in across}
         found |= {h: c * out_h for h, c in within if h > near or out_w % h == 0}
@@ -176,17 +199,18 @@ def conv_pieces(
 
     pieces = []
     for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
-        table, fields = layout(g, -best(nv)[1], columns, nv * tier.lanes, threads, l2)
-        pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **params}, table, fields))
+        laid = layout(g, -best(nv)[1], columns, nv * tier.lanes, threads, l2)
+        pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **params}, *laid))
     return tuple(pieces)
 
 
 def plain_cycles(tier: Tier, g: Geometry) -> float:
     """Cycles of the conv kernel in full tiles."""
+    words = g.summed
 
     def cost(nv: int) -> float:
         mr = max_rows(tier, nv)
-        return tile_cost(tier, mr, nv, g.words) / mr * -(-g.n // (nv * tier.lanes))
+        return tile_cost(tier, mr, nv, words) / mr * -(-g.n // (nv * tier.lanes))
 
     pixels = g.images * g.out[0] * g.out[1] * g.out[2]
     return g.groups * pixels * min(cost(nv) for nv in range(1, 9 if tier.registers >= 32 else 5))
@@ -230,16 +254,17 @@ def split_row(g: Geometry, together: int) -> tuple[Geometry, Geometry, int]:
 
 
 def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:
-    """The slots of `rows.CONV`: the piece's, and `operands`: x, w (this piece's channels packed), y (whole), ldy, taps,
+    """The slots of `rows.CONV`: the piece's, and `operands`: x, w (this piece's channels packed), y (whole), ldy,
     scratch, and fill unless it is 0.
     """
-    return {"fill": 0, **piece.fields, "n0": piece.start, **operands}
+    tables = {"taps": piece.taps, "inside": piece.inside}
+    return {"fill": 0, **piece.fields, **tables, "n0": piece.start, **operands}
 
 
 def layout(
     g: Geometry, height: int, columns: int, width: int, threads: int, l2: int
-) -> tuple[np.ndarray, dict[str, int]]:
-    """Byte offsets of the taps, and the slots of `rows.CONV` that depend on the geometry and the tiles' height."""
+) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
+    """The slots of `rows.CONV` that depend on the geometry and the tiles' height: taps, inside, and the numbers."""
     (k_d, k_h, k_w), (stride_z, stride_y, stride_x) = g.kernel, g.strides
     dil_z, dil_y, dil_x = g.dilations
     out_d, out_h, out_w = g.out
@@ -283,7 +308,7 @@ def layout(
         "gs": stride_y * x_y if direct else move_y * band_y, "length": length,
         "direct": int(direct), "by_columns": int(by_columns),
     }  # fmt: skip
-    return np.array(taps, np.int64), fields
+    return np.array(taps, np.int64), g.inside, fields
 
 
 def row_of_band(g: Geometry, width: int, pixel: int, step: int) -> dict[str, int]:

@@ -83,6 +83,11 @@ CONV = Record(
         start="stored * n0",
     ),
     taps=reads("[k / length] int64: bytes from a pixel to where each run begins", "8 * (k // length)"),
+    inside=reads(
+        "[out_d * out_h, 2] int64: for each row of the result the first run that is not padding alone, and the one "
+        "behind the last",
+        "16 * out_d * out_h",
+    ),
     scratch="address of scratch_bytes for each thread, 64-byte aligned",
     scratch_bytes="bytes",
     images="how many",

@@ -51,7 +51,8 @@ class RowAddresses(NamedTuple):
     """The rows of A that a tile multiplies. The first starts at an address, row r `offsets` * r bytes further.
 
     In segmented tiles it starts offsets[r] bytes further (int64, the first 0; offsets[1] * r in tiles of more than
-    `crossing` rows), and a row is `runs` runs of `length` words, which start table[s] bytes further.
+    `crossing` rows), and a row is `runs` runs of `length` words, which start table[s] bytes further. Their weights are
+    behind `skipped` bytes of the panel's.
     """
 
     start: Value
@@ -60,18 +61,25 @@ class RowAddresses(NamedTuple):
     table: Value
     length: Value
     runs: Value
+    skipped: Value
 
 
 @traced
 def even_rows(start: Any, step: Any, words: Any) -> RowAddresses:
     """Rows of so many words with a stride of `step` bytes."""
-    return RowAddresses(*map(number, (start, step, words, 0, 0, 0)))
+    return RowAddresses(*map(number, (start, step, words, 0, 0, 0, 0)))
 
 
 @traced
-def segmented_rows(start: Any, offsets: Any, words: Any, table: Any, length: Any, runs: Any) -> RowAddresses:
-    """Rows of a segmented tile; offsets and table are addresses."""
-    return RowAddresses(*map(number, (start, offsets, words, table, length, runs)))
+def segmented_rows(start: Any, offsets: Any, table: Any, length: Any, runs: Any, line: int) -> RowAddresses:
+    """Rows of a segmented tile, of a table's runs from runs[0] up to runs[1]; offsets and table are addresses. line:
+    bytes of the weights of a word.
+    """
+    first, end = map(number, runs)
+    words = (end - first) * length
+    return RowAddresses(
+        *map(number, (start, offsets, words, table + 8 * first, length, end - first, first * length * line))
+    )
 
 
 @traced
@@ -108,8 +116,9 @@ def make_tile(
         # order, which the CPU notices by itself: more would be in its way.
         more = choose(pace < line, LINE, 0) if fetch and arithmetic.vectors > 1 and tier.registers >= 32 else None
         step = partial(_step, arithmetic, line, steps(rows.offsets, height), pace if fetch else None, more)
-        first, begun = panel + arithmetic.head, arithmetic.start(panel) * height
-        state = [first, first + ahead, *begun] if fetch else [first, *begun]
+        line0, begun = panel + arithmetic.head, arithmetic.start(panel) * height
+        first = line0 + rows.skipped if segmented else line0
+        state = [first, line0 + ahead, *begun] if fetch else [first, *begun]
         short = height == 1 or (tier.registers < 32 and nv > 1 and len(begun) <= 10)
         if segmented and nv == 1:
             found = _run_by_run(rows, line, state, step, short)

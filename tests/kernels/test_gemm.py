@@ -227,7 +227,7 @@ def check_conv(tier: Any, g: Geometry, pieces: Any, end: str = "plain") -> None:
             packed = pack_weights(grouped[:, part], biases[:, part], piece.nv, tier.lanes)
             scratch = np.full(max(piece.scratch * threads // 4, 1), np.nan, np.float32)
             memory = {"x": x, "w": packed, "y": y, "ldy": outputs + SLACK, "scratch": scratch}
-            args = conv_args(piece, taps=piece.table, **memory, **slots)
+            args = conv_args(piece, **memory, **slots)
             y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
         results.append(y)
     sums = reference(x[..., : g.groups * g.c], w, g) + bias

@@ -177,7 +177,7 @@ def check_conv(tier: Any, g: Geometry, pieces: Any, layer: Layer, zero: int) -> 
         for piece in pieces(threads):
             scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
             memory = {"x": x, "w": layer.packed(tier, piece, g.run), "y": y, "ldy": outputs + SLACK}
-            args = conv_args(piece, taps=piece.table, scratch=scratch, fill=word_of(zero), **memory, **layer.stored)
+            args = conv_args(piece, scratch=scratch, fill=word_of(zero), **memory, **layer.stored)
             y = run(CONV, piece.params, CONV.args.filled(**args), tier, threads)[2]
         results.append(y)
     same(results, layer.convolved(x, zero, g))
@@ -194,14 +194,15 @@ def test_conv(tier: Any, kind: tuple[int, str, bool], pick: Random) -> None:
     def pieces(threads: int) -> list[ConvPiece]:
         return [ConvPiece(0, g.n, nv, params, *layout(g, height, g.n, nv * tier.lanes, threads, l2))]
 
-    layer = draw_layer(pick.randint(0, 99), g.groups, g.n, g.k, out, rowsum)
-    check_conv(tier, g, pieces, layer, pick.randint(0, 255))
+    layer, zero = draw_layer(pick.randint(0, 99), g.groups, g.n, g.k, out, rowsum), pick.choice((0, 1, 128, 255))
+    g = g._replace(zeros=zero == 0)
+    check_conv(tier, g, pieces, layer, zero)
 
 
 @each_integer_tier
 @pytest.mark.parametrize("name", PICKED)
 def test_conv_as_it_is_picked(tier: Any, name: str) -> None:
-    g, pieces = pick_conv_int8(tier, PICKED[name]._replace(item=1), "bytes", threads=3)
+    g, pieces = pick_conv_int8(tier, PICKED[name]._replace(item=1, zeros=False), "bytes", threads=3)
     check_conv(tier, g, lambda threads: pieces, draw_layer(1, g.groups, g.n, g.k, "u8", False), 117)
 
 

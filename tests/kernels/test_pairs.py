@@ -134,7 +134,7 @@ def test_convolutions(element: str, pick: Random) -> None:
             y = np.full((g.images, *g.out, outputs + SLACK), 7, TYPES[out])
             scratch = np.full(max(piece.scratch * threads // 4, 1), np.nan, np.float32)
             memory = {"x": stored(x, element), "w": packed, "y": y, "ldy": outputs + SLACK, "scratch": scratch}
-            args = conv_args(piece, taps=piece.table, **memory, **ends.slots)
+            args = conv_args(piece, **memory, **ends.slots)
             params = {"nv": nv, "element": element, "out": out}
             found.setdefault(out, []).append(run(CONV, params, CONV.args.filled(**args), TIER, threads)[2])
     sums = reference(x[..., : g.groups * g.c], w, g) + bias

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
+
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word
 from ...kernels.gemm.pick_dot import F32_COSTS, max_rows
@@ -75,7 +77,11 @@ def conv(c: Call) -> Iterator[Reach]:
         yield work("scratch", 0)
         step = r.stride_y * r.x_y
         need(step == r.gs or r.band >= r.out_h, f"gs is {r.gs}, but bands begin {step} bytes a row apart")
-    yield from taps(c, c.table("taps", r.k // r.length), 4 * r.length, _beyond(c), r.band, r.out_w)
+    runs = r.k // r.length
+    first, end = c.table("inside", 2 * r.out_d * r.out_h).reshape(r.out_d, r.out_h, 2).transpose(2, 0, 1)
+    fits = (first >= 0) & (end <= runs) & (first < np.minimum.accumulate(end, axis=1))
+    need(bool(fits.all()), f"inside has runs that are none of the {runs}, or none for rows of one tile")
+    yield from taps(c, c.table("taps", runs), 4 * r.length, _beyond(c), r.band, r.out_w)
 
 
 @reaches("winograd")

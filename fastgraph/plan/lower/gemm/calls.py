@@ -72,7 +72,7 @@ def conv_calls(
     own = {"x": x, "y": y, "ldy": layer.ldy * part.how.together, **slots}
     for piece in pieces:
         scratch = e.scratch(piece.scratch * e.threads)
-        args = conv_args(piece, w=pack(columns_of(piece)), taps=piece.table, scratch=scratch, **own)
+        args = conv_args(piece, w=pack(columns_of(piece)), scratch=scratch, **own)
         e.kernel(kernel, piece.params, args, share=part_of(e, part.outputs) * piece.columns / part.g.n)
 
 
