@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, number, reads, works, writes
-from ..core.table import Row
-from ..isa.tiers import BF16, PAIRS, Tier
+from ..core.table import Row, has_rounds, rounds
+from ..isa.tiers import BF16, Tier
 
 MASKS = ("none", "f32", "bool")
 """Nothing, what is added to scores, or which keys a query sees."""
@@ -117,21 +117,13 @@ def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles
 
 
-def _has_masks(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return tier.masks
-
-
 def _bf16(params: Mapping[str, Any]) -> tuple[str, ...]:
     return BF16
-
-
-def _pairs(params: Mapping[str, Any]) -> tuple[str, ...]:
-    return PAIRS
 
 
 ROWS: tuple[Row, ...] = (
     Row("attention", "attention.attention_many", "make", ATTENTION, product=True),
     Row("attention_few", "attention.attention_few", "make", ATTENTION, product=True),
     Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, {}, _has_tiles, True, _bf16),
-    Row("attention_pairs", "attention.attention_pairs", "make", ATTENTION_PAIRS, {}, _has_masks, True, _pairs),
+    Row("attention_pairs", "attention.attention_pairs", "make", ATTENTION_PAIRS, {}, has_rounds, True, rounds),
 )

@@ -12,7 +12,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..isa.tiers import Tier
+from ..isa.tiers import PAIRS, Tier
 from .kernel import Kernel
 from .record import Record
 
@@ -28,6 +28,17 @@ def everywhere(tier: Tier, params: Mapping[str, Any]) -> bool:
 def nothing_more(params: Mapping[str, Any]) -> tuple[str, ...]:
     """For kernels that need no CPU flags beyond their tier's."""
     return ()
+
+
+def rounds(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """For kernels of bf16 in vectors; where they have parameters, those that name it or are `narrow`."""
+    said = params.get("narrow") or any(str(value).endswith("bf16") for value in params.values())
+    return PAIRS if said or not params else ()
+
+
+def has_rounds(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Whether a tier may have such kernels: bf16 is for CPUs that multiply it."""
+    return tier.masks or not rounds(params)
 
 
 class Row(NamedTuple):

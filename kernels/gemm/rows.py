@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, flag, number, reads, works, writes
-from ..core.table import Row
-from ..isa.tiers import PAIRS, Tier
+from ..core.table import Row, has_rounds, rounds
+from ..isa.tiers import Tier
 from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
 
@@ -384,15 +384,7 @@ _REALS = {**_F32, "element": tuple(ITEM), "out": tuple(ITEM)}
 
 def _in_pairs(tier: Tier, params: Mapping[str, Any]) -> bool:
     """bf16 on one side at least: what else there is are the kernels of f32."""
-    return tier.masks and "bf16" in (params["element"], params["out"])
-
-
-def _has_masks(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return tier.masks
-
-
-def _pairs(params: Mapping[str, Any]) -> tuple[str, ...]:
-    return PAIRS
+    return tier.masks and bool(rounds(params))
 
 
 def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -414,9 +406,9 @@ ROWS = (
     Row("dot_few", "gemm.dot_few", "make_dot_few", DOT_FEW),
     Row("dot_blocks", "gemm.dot_blocks", "make_dot_blocks", DOT_BLOCKS, {"bits": BITS}, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
-    Row("dot_bf16", "gemm.dot", "make_dot_bf16", DOT_BF16, _REALS, _in_pairs, product=True, needs=_pairs),
-    Row("conv_bf16", "gemm.conv", "make_conv_bf16", CONV_BF16, _REALS | _WIDTHS, _in_pairs, product=True, needs=_pairs),
-    Row("round_bf16", "gemm.round_bf16", "make_round", ROUND_BF16, {}, _has_masks, needs=_pairs),
+    Row("dot_bf16", "gemm.dot", "make_dot_bf16", DOT_BF16, _REALS, _in_pairs, product=True, needs=rounds),
+    Row("conv_bf16", "gemm.conv", "make_conv_bf16", CONV_BF16, _REALS | _WIDTHS, _in_pairs, product=True, needs=rounds),
+    Row("round_bf16", "gemm.round_bf16", "make_round", ROUND_BF16, {}, has_rounds, needs=rounds),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD, _WINOGRAD, _tall_by_four, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_b", "make_pack", PACK, _F32, _wide),

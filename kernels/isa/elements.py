@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..lang import (
+    BF16,
     F32,
     I8,
     I16,
@@ -30,7 +31,7 @@ from ..lang import (
 )
 from .integer import in_order, to_bytes
 
-ELEMENTS = {"f32": F32, "i32": I32, "i16": I16, "u16": U16, "u8": U8, "s8": I8, "bool": U8}
+ELEMENTS = {"f32": F32, "bf16": BF16, "i32": I32, "i16": I16, "u16": U16, "u8": U8, "s8": I8, "bool": U8}
 """What each element type is in memory; a bool is a byte that is 0 or 1."""
 LIMITS = {"u8": (0, 255), "s8": (-128, 127), "i16": (-32768, 32767)}
 """The least and the greatest number of the types that results are rounded to."""
@@ -41,12 +42,13 @@ BYTES = frozenset({"u8", "s8", "bool"})
 
 
 def load(f32: Type, kind: str, place: Value, mask: Value | None = None) -> Value:
-    """The elements at `place` as f32, in natural order. Narrow types are loaded as whole words, maybe beyond the
+    """The elements at `place` as f32, in natural order. Narrow integers are loaded as whole words, maybe beyond the
     end.
     """
-    if kind == "f32":
-        return f32[place, mask]
-    return ELEMENTS[kind].like(f32)[place].to(I32).to(F32)
+    element = ELEMENTS[kind]
+    if element.real:
+        return element.like(f32)[place, mask].to(F32)
+    return element.like(f32)[place].to(I32).to(F32)
 
 
 def load_one(kind: str, place: Value) -> Value:

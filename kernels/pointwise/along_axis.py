@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..core.record import Record, fields, reader
 from ..isa import functions as f
 from ..isa.tiers import Tier
-from ..lang import Type, Value, along, larger, named, over, smaller, thread_block, total, traced
+from ..lang import BF16, F32, Type, Value, along, larger, named, over, smaller, thread_block, total, traced
 from ..lang.lines import UNROLL, Combine
 
 Before = Callable[[Value], Value]
@@ -54,13 +54,15 @@ def columns(kind: Type, share: Share) -> Iterator[tuple[Type, Value, Value | Non
 
 
 def vector(tier: Tier, element: str) -> Type:
-    """A register of an element type: "i8", "i32", "i64", "f32", "f64"."""
-    number = named(element)
+    """A register of an element type: "i8", "i32", "i64", "f32", "f64"; of f32 for bf16."""
+    number = F32 if element == "bf16" else named(element)
     return number.vector(4 * tier.lanes // number.size)
 
 
 def load(kind: Type, place: Value, mask: Value | None) -> Value:
-    """A vector, or its lanes that a mask has; of bytes, for which not all tiers have masks, all."""
+    """A vector, or its lanes that a mask has; of bytes, for which not all tiers have masks, all; of bf16 as f32."""
+    if place.type.target is BF16:
+        return BF16.like(kind)[place, mask].to(F32)
     return kind[place, None if kind.bits == 8 else mask]
 
 

@@ -9,7 +9,7 @@ its shapes, `walk_from` applies the chain.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from ..core.primitives import call
@@ -50,8 +50,8 @@ def simple(slots: Any, values: Sequence[Value], addends: Callable[[int], Value])
     return results.values()
 
 
-def shaped(slots: Any, values: Sequence[Value], long: bool = False) -> list[Value]:
-    """The record's form applied to these vectors; long: it may be one of LONG_FORMS."""
+def shaped(slots: Any, values: Sequence[Value], long: bool = False, rough: bool = False) -> list[Value]:
+    """The record's form applied to these vectors; long: it may be one of LONG_FORMS; rough: as of `formed`."""
     low, high = bounds(slots)
     results = registers(values)
     with either(slots.form == 0, likely=True) as (clipped, others):
@@ -69,11 +69,11 @@ def shaped(slots: Any, values: Sequence[Value], long: bool = False) -> list[Valu
                         result.value = formed(form, result.value, low, high)
             if long:
                 with when(slots.form >= len(FORMS)):
-                    _one_by_one(slots, results)
+                    _one_by_one(slots, results, rough)
     return results.values()
 
 
-def _one_by_one(slots: Any, results: Registers) -> None:
+def _one_by_one(slots: Any, results: Registers, rough: bool) -> None:
     """Apply one of LONG_FORMS to some variables, by a function of its own: a tile has many vectors."""
     kind = results[0].type
     memory = room(kind, len(results))
@@ -81,12 +81,12 @@ def _one_by_one(slots: Any, results: Registers) -> None:
     for place, result in zip(places, results.all, strict=True):
         place[0] = result.value
     count = I64(len(results))
-    outlined("long_form", None, _long_form, memory.address, count, slots.form, slots.low)
+    outlined("long_form", None, partial(_long_form, rough), memory.address, count, slots.form, slots.low)
     for place, result in zip(places, results.all, strict=True):
         result.value = place[0]
 
 
-def _long_form(address: Value, count: Value, form: Value, alpha: Value) -> None:
+def _long_form(rough: bool, address: Value, count: Value, form: Value, alpha: Value) -> None:
     """Apply one of LONG_FORMS to vectors at an address, in place."""
     f32 = F32.vector(tier().lanes)
     low = f32(alpha.to(I32).bits(F32))
@@ -94,7 +94,7 @@ def _long_form(address: Value, count: Value, form: Value, alpha: Value) -> None:
         with when(form == long):
             for i in over(count):
                 place = f32.at(address) + i
-                place[0] = formed(long, place[0], low, low)
+                place[0] = formed(long, place[0], low, low, rough=rough)
 
 
 def formed(form: int, x: Value, low: Value, high: Value, *, rough: bool = False) -> Value:

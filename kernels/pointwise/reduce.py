@@ -11,10 +11,11 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..core.table import rounds
 from ..isa import functions as f
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import F32, I32, Type, Value, choose, either, integer, over, register, whole
+from ..lang import BF16, F32, I32, Type, Value, choose, either, integer, over, register, whole
 from ..lang.lines import Combine
 from .along_axis import Before, Share, along_axis, columns, greater, less, limits, load, planes, row_total, vector
 from .epilogue import Area, Lines, walk_from
@@ -50,7 +51,7 @@ def _rule(op: str, kind: Type) -> Rule:
 
 def make(tier: Tier, element: str, op: str) -> Callable[..., None]:
     """The kernel for one of `rows.REDUCTIONS`; its record is REDUCE. Its chain is walked over results of f32."""
-    kind = vector(tier, element)
+    kind, stored = vector(tier, element), BF16 if element == "bf16" else None
     unsigned = integer(kind.bits, signed=False).like(kind)
 
     def part(r: Any, share: Share) -> None:
@@ -61,22 +62,25 @@ def make(tier: Tier, element: str, op: str) -> Callable[..., None]:
                 with signed:
                     _reduce(kind, op, r, share)
         else:
-            _reduce(kind, op, r, share)
+            _reduce(kind, op, r, share, stored)
         if kind.number is F32:
             _walked(r, share)
 
-    return along_axis(REDUCE, part)
+    kernel = along_axis(REDUCE, part)
+    kernel.needs = rounds({"element": element})  # type: ignore[attr-defined]
+    return kernel
 
 
-def _reduce(kind: Type, op: str, r: Any, share: Share) -> None:
-    """Rows of neighbors, or columns."""
+def _reduce(kind: Type, op: str, r: Any, share: Share, stored: Type | None = None) -> None:
+    """Rows of neighbors, or columns; stored: the type of x in memory where that is not `kind`'s."""
     number, one = kind.number, kind.vector(1)
+    source = stored or number
     with either(r.inner == 1) as (rows, several):
         with rows:
-            for xs, ys in planes(r, share, number, number):
+            for xs, ys in planes(r, share, source, number):
                 one[ys] = _reduced(one, op, r, _row(kind, xs, r.n))
         with several:
-            for xs, ys in planes(r, share, number, number):
+            for xs, ys in planes(r, share, source, number):
                 for v, i, rest in columns(kind, share):
                     store_first(_reduced(v, op, r, _column(v, xs + i, r, rest)), ys + i, rest)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, chain, flag, number, reads, writes
-from ..core.table import Row
+from ..core.table import Row, has_rounds, rounds
 from ..isa.tiers import Tier
 from .steps import STEPS
 
@@ -251,8 +251,9 @@ RANDOM = Record(
 )
 
 _FLAG = (False, True)
+_SUMS = "(4 if element == 'bf16' else bytes_of(element))"
 REDUCE = (
-    _axis("bytes_of(element)", "bytes_of(element) * outer * inner", over=_BYTES_OVER.format("vector"))
+    _axis("bytes_of(element)", f"{_SUMS} * outer * inner", over=_BYTES_OVER.format("vector"))
     + _SIGNED
     + Record(
         divisor="f32 bits: what sums of f32 are divided by: n for a mean, else 1",
@@ -260,7 +261,7 @@ REDUCE = (
         table=chain(_TABLE, "1, 1, 1, outer", "4 * inner"),
     )
 )
-"""The chain is walked over results, which are f32."""
+"""The chain is walked over results, which are f32; so are those of bf16."""
 NORM = Record(
     y=writes("the result, rows of n f32", "4 * n", "rows: y_row"),
     x=reads("the input, alike", "4 * n", "rows: x_row", here="1"),
@@ -276,21 +277,22 @@ NORM = Record(
 )
 _PLAIN = ("max", "min", "sum", "prod")
 REDUCTIONS = {
-    "i8": _PLAIN[:2], "i32": _PLAIN, "i64": _PLAIN, "f64": _PLAIN,
+    "i8": _PLAIN[:2], "bf16": ("sum",), "i32": _PLAIN, "i64": _PLAIN, "f64": _PLAIN,
     "f32": (*_PLAIN, "sum_square", "sum_abs", "log_sum_exp"),
 }  # fmt: skip
 """Reductions by element type."""
 
 
 def _reduces(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return params["op"] in REDUCTIONS[params["element"]]
+    return params["op"] in REDUCTIONS[params["element"]] and has_rounds(tier, params)
 
 
+_REDUCTIONS = {"element": tuple(REDUCTIONS), "op": REDUCTIONS["f32"]}
 _TABLES = {"index": (1, 2), "value": (1, 2, 4), "vbmi": _FLAG}
 
 ROWS: tuple[Row, ...] = (
     Row("chain", "pointwise.walk", "make", CALL),
-    Row("vector_op", "pointwise.vector_op", "make", Record(), {"op": tuple(STEPS)}),
+    Row("vector_op", "pointwise.vector_op", "make", Record(), {"op": tuple(STEPS)}, has_rounds, needs=rounds),
     Row("elementwise", "pointwise.elementwise", "make", ELEMENTWISE),
     Row("table", "pointwise.lookup", "make", LOOKUP, _TABLES, _looks_up, needs=permutes),
     Row("flip", "pointwise.convert", "flip", FLIP),
@@ -300,7 +302,7 @@ ROWS: tuple[Row, ...] = (
     Row("random", "pointwise.random", "make", RANDOM),
     Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG}),
     Row("norm", "pointwise.norm", "make", NORM),
-    Row("reduce", "pointwise.reduce", "make", REDUCE, {"element": ("i8", *WIDE), "op": REDUCTIONS["f32"]}, _reduces),
+    Row("reduce", "pointwise.reduce", "make", REDUCE, _REDUCTIONS, _reduces, needs=rounds),
     Row("arg_extreme", "pointwise.arg_extreme", "make", ARG, {"element": ("i8", *WIDE)}),
     Row("running", "pointwise.running", "make", RUNNING, {"element": WIDE}),
 )

@@ -21,7 +21,7 @@ OTHERS = frozenset({"selu", "square", "rsqrt", "ceil", "softsign", "thresholded_
 class Step(NamedTuple):
     """y = chain(operands) on f32. elements: the element type of each operand; out: that of y. Types other than f32 and
     NUMBER are converted as they are loaded, and stored as `isa.elements.Rounding` says; bool: whether the result is not
-    0. bounded: no result is 2**31 or more, nor NaN."""
+    0; bf16: the nearest. bounded: no result is 2**31 or more, nor NaN."""
 
     chain: Chain
     elements: tuple[str, ...]
@@ -63,6 +63,8 @@ COMPOSED: dict[str, Step] = {
     **{f"add_{t}": Step(_ADDED, (t, t, NUMBER, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
     **{f"mul_{t}": Step(_PRODUCT, (t, t, NUMBER, NUMBER, NUMBER), t, True) for t in ("u8", "s8")},
     **{f"scale_{t}": Step((("add", 0, 2), ("mul", 3, 1)), (t, "f32", NUMBER), t, True) for t in ("u8", "s8")},
+    "add_bf16": Step((("add", 0, 1),), ("bf16", "bf16"), "bf16"),
+    "mul_bf16": Step((("mul", 0, 1),), ("bf16", "f32"), "bf16"),
     "greater_bool": Step((("greater", 0, 1),), _f32(2), "bool"),
     "not_bools": Step((("equal", 0, 0.0),), ("u8",), "bool"),
     "where_bool": Step((("where", 0, 1, 2),), ("u8", "f32", "f32")),
@@ -71,8 +73,8 @@ COMPOSED: dict[str, Step] = {
 
 STEPS: dict[str, Step] = {
     **{name: Step(((name, *range(op.arity)),), _operands(name)) for name, op in OPS.items() if name not in OTHERS},
-    **{f"load_{t}": Step((), (t,)) for t in ("u8", "s8", "i16", "u16", "i32")},
-    **{f"store_{t}": Step((), ("f32",), t) for t in (*ROUNDED, "bool")},
+    **{f"load_{t}": Step((), (t,)) for t in ("u8", "s8", "i16", "u16", "i32", "bf16")},
+    **{f"store_{t}": Step((), ("f32",), t) for t in (*ROUNDED, "bool", "bf16")},
     **COMPOSED,
 }
 """Every step by its name."""

@@ -9,6 +9,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from ..core.record import fields
+from ..core.table import rounds
 from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
@@ -48,6 +49,7 @@ def make(tier: Tier, op: str) -> Callable[..., None]:
     def vector_op(step: int, values: int, _: int) -> None:
         block(step, values)
 
+    vector_op.needs = rounds({"op": op})  # type: ignore[attr-defined]
     return vector_op
 
 
@@ -72,8 +74,8 @@ def _block(tier: Tier, step: Step) -> Any:
             for r in over(rows):
                 at, *xs = (U8.at(p.address) + r * p.row for p in (y, *tensors))
                 sources = [_source(*each, head.bits(U8)) for each in zip(tensors, xs, one.kinds, strict=True)]
-                if _is_f32(step):
-                    _row_of_f32(one, at, sources, varied)
+                if _is_real(step):
+                    _row_of_reals(one, at, sources, varied)
                 else:
                     _row(one, at, sources, varied, limits)
 
@@ -118,8 +120,8 @@ class Rows:
         return emit_chain(f32, self.step.chain, operands)
 
 
-def _is_f32(step: Step) -> bool:
-    return {step.out, *step.elements} <= {"f32", NUMBER}
+def _is_real(step: Step) -> bool:
+    return {step.out, *step.elements} <= {"f32", "bf16", NUMBER}
 
 
 def _unlimited(out: str, low: Value, high: Value) -> Value:
@@ -172,10 +174,13 @@ def _source(place: Operand, x: Value, kind: str, elsewhere: Value) -> Source:
     return Source(choose(place.single, elsewhere, x), place.column, place.single, one)
 
 
-def _row_of_f32(rows: Rows, y: Value, sources: Sequence[Source], varied: bool) -> None:
+def _row_of_reals(rows: Rows, y: Value, sources: Sequence[Source], varied: bool) -> None:
+    out = ELEMENTS[rows.step.out]
     for f32, i, mask in along(rows.f32, 0, rows.columns, 1 if varied else UNROLL):
-        values = [source.load(f32, "f32", i, mask, False, varied) for source in sources]
-        f32[y.bits(F32) + i, mask] = rows.result(f32, values)
+        values = [
+            source.load(f32, kind, i, mask, False, varied) for source, kind in zip(sources, rows.kinds, strict=True)
+        ]
+        out.like(f32)[y.bits(out) + i, mask] = rows.result(f32, values).to(out)
 
 
 def _row(rows: Rows, y: Value, sources: Sequence[Source], varied: bool, limits: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.record import Record, Slot, number, reads, works, writes
-from ..core.table import Row
-from ..isa.tiers import PAIRS, Tier
+from ..core.table import Row, has_rounds, rounds
+from ..isa.tiers import Tier
 
 CELLS = {"rnn": (1,), "gru": (2, 1), "gru_after": (3,), "lstm": (4,), "lstm_bytes": (4,)}
 """By cell, the gates of each product with the state. `gru` multiplies by what its reset gate leaves of the state in the
@@ -138,14 +138,10 @@ _WALKS = {"cell": tuple(CELLS), "element": tuple(WORD)}
 
 
 def _multiplies(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return params["element"] == "f32" or (tier.masks and params["cell"] != "lstm_bytes")
-
-
-def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
-    return PAIRS if params["element"] == "bf16" else ()
+    return has_rounds(tier, params) and not (rounds(params) and params["cell"] == "lstm_bytes")
 
 
 ROWS = (
-    Row("recurrent", "recurrent.time_steps", "make", WALK, _WALKS, _multiplies, product=True, needs=_needs),
+    Row("recurrent", "recurrent.time_steps", "make", WALK, _WALKS, _multiplies, product=True, needs=rounds),
     Row("pack_gates", "recurrent.pack_gates", "make", PACK),
 )

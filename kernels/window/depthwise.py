@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.table import rounds
 from ..isa.tiers import Tier
 from ..lang import BF16, F32, I64, Type, Value, over, registers, shuffle
 from .pick import ROWS
-from .rows import DEPTHWISE, GROUPED, rounds
+from .rows import DEPTHWISE, GROUPED
 from .tiles import Shape, Tile, tiles
 from .window import add_column, constants, existing, nest, spread
 

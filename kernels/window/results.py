@@ -10,7 +10,7 @@ from ..core.record import Record
 from ..gemm.requantize import byte_rounder, word
 from ..isa.integer import in_order
 from ..isa.stores import store_some
-from ..lang import F32, I64, U8, Type, Value, either, intrinsic, opaque, over, room, smaller, tier, when
+from ..lang import BF16, F32, I64, U8, Type, Value, either, intrinsic, opaque, over, room, smaller, tier, when
 from ..pointwise.epilogue import Area, Lines, added, addend_at, shaped, walk_from
 from ..pointwise.rows import EPILOGUE
 from .window import Place, slots
@@ -66,7 +66,7 @@ def finish(
         first = addend_at(e, place.image, out.pixel, place.channel)
         return f32[first + t * apart * e.addend_row + k % vectors * f32.lanes]
 
-    results = shaped(e, added(e, values, addend), long="weights" in record)
+    results = shaped(e, added(e, values, addend), long="weights" in record, rough=number is BF16)
 
     def store(masks: Sequence[Value | None]) -> None:
         for t in range(tile):

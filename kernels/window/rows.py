@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, Slot, number, reads, works, writes
-from ..core.table import Row
+from ..core.table import Row, has_rounds, rounds
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.lanes import PARTS
-from ..isa.tiers import PAIRS, Tier
+from ..isa.tiers import Tier
 from ..pointwise.rows import ALL_FORMS, ending
 
 
@@ -133,16 +133,11 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
 
-def rounds(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """The flags of rounding to bf16."""
-    return PAIRS if params["narrow"] else ()
-
-
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Wide tiles are for the most common window; sums of two vectors want many registers. Windows of one column have no
-    other tap that outputs could be apart by. bf16 is for CPUs that multiply it.
+    other tap that outputs could be apart by.
     """
-    if params["size"] == 1 and params["stride"] > 1 or params["narrow"] and not tier.masks:
+    if params["size"] == 1 and params["stride"] > 1 or not has_rounds(tier, params):
         return False
     return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers >= 32)
 
@@ -156,11 +151,6 @@ def _has_grouped(tier: Tier, params: Mapping[str, Any]) -> bool:
 def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Channels that are repeated come one vector at a time."""
     return params["vectors"] == 1 or not params["repeated"]
-
-
-def _has_bf16(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """bf16 is for CPUs that multiply it."""
-    return tier.masks
 
 
 def _has_pool(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -191,7 +181,7 @@ ROWS = (
     Row("pool", "window.pool", "make_pool", POOL,
         {"op": ("max", "average"), "size": (1, 2, 3, 5), "stride": (1, 2, 3)}, _has_pool),
     Row("pool_any", "window.pool_any", "make_pool_any", POOL_ANY, {"op": ("max", "average", "lp1", "lp2")}),
-    Row("pool_bf16", "window.pool_bf16", "make_pool", POOL_BF16, exists=_has_bf16),
+    Row("pool_bf16", "window.pool_bf16", "make_pool", POOL_BF16, exists=has_rounds),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
         {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.ir.types import BFLOAT16
+from fastgraph.kernels.amx.pack_real import widened
 from fastgraph.kernels.core.table import row
+from fastgraph.kernels.gemm.pack_bf16 import rounded
+from fastgraph.kernels.isa.tiers import BY_NAME, has_pairs
 from tests.kernels.harness import drawn, each_tier, f32_bits, noise, run
 from tests.kernels.walking import walk_of
 
@@ -51,9 +55,11 @@ def extremes() -> np.ndarray:
 def reduced(x: np.ndarray, op: str, tier: Any, threads: int = 1, chain: tuple = ()) -> np.ndarray:
     """The kernel over the middle axis of [outer, n, inner]."""
     (outer, n, inner), kind = x.shape, x.dtype.kind
-    y, divisor = np.full((outer, inner), 7, x.dtype), f32_bits(n if op == "mean" else 1)
+    narrow = x.dtype == BFLOAT16
+    y, divisor = np.full((outer, inner), 7, np.float32 if narrow else x.dtype), f32_bits(n if op == "mean" else 1)
     sizes = {"outer": outer, "n": n, "inner": inner, "signed": kind == "i", "divisor": divisor}
-    params = {"element": f"{'f' if kind == 'f' else 'i'}{8 * x.itemsize}", "op": op.replace("mean", "sum")}
+    element = "bf16" if narrow else f"{'f' if kind == 'f' else 'i'}{8 * x.itemsize}"
+    params = {"element": element, "op": op.replace("mean", "sum")}
     return run(REDUCE, params, REDUCE.args.filled(y=y, x=x, **sizes, **walk_of(chain, tier)), tier, threads)[0]
 
 
@@ -86,6 +92,15 @@ def test_reductions_of_nothing(tier: Any) -> None:
     assert np.isnan(empty.pop("mean"))
     assert [empty[op] for op in ("sum", "sum_square", "sum_abs", "prod")] == [0, 0, 0, 1]
     assert [empty[op] for op in ("max", "min", "log_sum_exp")] == [-np.inf, np.inf, -np.inf]
+
+
+@pytest.mark.skipif(not has_pairs(BY_NAME["avx512"]), reason="no avx512bf16")
+@drawn(30)
+def test_sums_of_bf16(pick: Random) -> None:
+    """The same as of f32."""
+    tier, op, bits = BY_NAME["avx512"], pick.choice(("sum", "mean")), rounded(noise(*shape_of(pick)))
+    got = same(lambda threads: reduced(bits.view(BFLOAT16), op, tier, threads))
+    np.testing.assert_array_equal(got, reduced(widened(bits), op, tier))
 
 
 @each_tier

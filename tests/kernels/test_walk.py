@@ -10,19 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastgraph.ir.types import BFLOAT16
+from fastgraph.kernels.amx.pack_real import widened
 from fastgraph.kernels.core.table import row
+from fastgraph.kernels.gemm.pack_bf16 import rounded
 from fastgraph.kernels.isa.math import OPS
-from fastgraph.kernels.isa.tiers import TIERS
+from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, has_pairs
 from fastgraph.kernels.lang import F32, I64, Value, along, traced
 from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
-from fastgraph.kernels.pointwise.steps import COMPOSED, NUMBERS, pattern
+from fastgraph.kernels.pointwise.steps import COMPOSED, NUMBERS, ROUNDED, pattern
 from fastgraph.plan.lower.emit import _kernel
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.steps import steps_of
 from fastgraph.plan.lower.walk import Out, _form, _hashable, f32_bits
 from tests.kernels.harness import calling, each_tier, run
 from tests.kernels.walking import elementwise
+
+PAIRED = BY_NAME["avx512"]
+needs_pairs = pytest.mark.skipif(not has_pairs(PAIRED), reason="no avx512bf16")
 
 EXACT = {"add", "sub", "mul", "div", "min", "max", "abs", "neg", "relu", "clip", "where", "square", "sqrt", "sign",
          "equal", "less", "less_or_equal", "greater", "greater_or_equal", "not_equal", "is_nan", "is_inf", "not", "and",
@@ -102,6 +108,36 @@ def test_random_chains(tier, data):
         assert np.array_equal(got, np.broadcast_to(eval_chain(chain, xs), dims), equal_nan=True)
 
 
+@needs_pairs
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_elements_of_bf16(data):
+    """They are read as f32, and a result is the nearest to what the chain gives of these."""
+    draw = data.draw
+    dims = draw(st.integers(1, 3)), draw(st.integers(1, 9)), draw(st.integers(1, 300))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    xs, wide = [], []
+    for kind in ["full", *draw(st.lists(st.sampled_from(sorted(SHAPES)), max_size=2))]:
+        shape = tuple(d if keep else 1 for d, keep in zip(dims, SHAPES[kind], strict=True))
+        x = np.asarray(rng.standard_normal(shape) * 3, np.float32)
+        narrow = draw(st.booleans())
+        wide.append(widened(rounded(x)) if narrow else x)
+        xs.append(rounded(x).view(BFLOAT16) if narrow else x)
+    chain = draw(st.one_of(st.sampled_from([(("mul", 0, len(xs) - 1),), (("add", len(xs) - 1, 0),)]), chains(len(xs))))
+    plan = loops(dims, strides_of(dims), [broadcast(x.shape, strides_of(x.shape), dims) for x in xs])
+    assert plan is not None
+    threads, offset = draw(st.integers(1, 3)), draw(st.sampled_from([0, 4, 20]))
+    exact = elementwise(chain, plan, np.zeros(dims, np.float32), wide, PAIRED, threads, offset).reshape(dims)
+    if draw(st.booleans()):
+        same = elementwise(chain, plan, np.zeros(dims, np.float32), xs, PAIRED, threads, offset).reshape(dims)
+        assert same_bits(same, exact)
+        return
+    y = np.full(dims, 7, np.uint16).view(BFLOAT16)
+    got = elementwise(chain, plan, y, xs, PAIRED, threads, offset, Out("bf16")).view(np.uint16).reshape(dims)
+    exact[np.abs(exact) < np.finfo(np.float32).tiny] *= 0  # as the CPU rounds
+    assert np.array_equal(widened(got), widened(rounded(exact)), equal_nan=True)
+
+
 def numbered(step: str) -> tuple[tuple, list[str]]:
     """What a composed step is made of, with numbers for those of its operands that are to be numbers; its types."""
     found, kinds = pattern(COMPOSED[step]), [*COMPOSED[step].elements, *["number"] * 3]
@@ -120,7 +156,7 @@ def test_steps_that_follow_one_another_become_one(step):
     moved = [(n, *(loads.get(o, o - len(loads) if o >= len(elements) else o) if isinstance(o, int) else o for o in r))
              for n, *r in inner]  # fmt: skip
     out, bounded = COMPOSED[step].out, COMPOSED[step].bounded
-    rounding = () if out in ("f32", "bool") else (1.0, -2.0, 3.0)
+    rounding = (1.0, -2.0, 3.0) if out in ROUNDED else ()
     found = steps_of(tuple(moved), elements, out, rounding, bounded)
     assert [name for name, *_ in found] == [step]
 

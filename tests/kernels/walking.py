@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from fastgraph.ir.types import BFLOAT16
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.pointwise.chain import eval_chain
@@ -20,8 +21,8 @@ from fastgraph.plan.program import Ref
 from tests.kernels.harness import compiled, noise, run
 
 ROW = row("elementwise")
-TYPES = {"f32": np.float32, "u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16, "i32": np.int32,
-         "bool": np.bool_}  # fmt: skip
+TYPES = {"f32": np.float32, "bf16": BFLOAT16, "u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16,
+         "i32": np.int32, "bool": np.bool_}  # fmt: skip
 AS_IT_IS = Out()
 
 

@@ -122,6 +122,13 @@ def _banded(net: Net) -> None:
     net.output(conv(net, conv(net, x, 32, 32, group=32), 32, 16, 1))
 
 
+def _gated(net: Net) -> None:
+    x = net("Relu", conv(net, net.input("x", (2, 16, 11, 9)), 16, 24, 1))
+    y = conv(net, x, 24, 24, group=24)
+    gate = net("Sigmoid", conv(net, net("GlobalAveragePool", y), 24, 24, 1))
+    net.output(conv(net, net("Add", net("Mul", y, gate), x), 24, 16, 1))
+
+
 def _u8(*shape: int) -> TensorType:
     return typed("u8", shape, 0.05, 12)
 
@@ -233,6 +240,7 @@ GRAPHS |= {
     "amx bfloat16": lambda: _on_tiles("bfloat16"),
     "odd pixels": _odd_pixels,
     "recurrent bfloat16": _in_bfloat16(_recurrent),
+    "gates in bfloat16": _in_bfloat16(_gated),
     "amx attention": _attention_on_tiles,
     "u8 row": lambda: layer("dense", (1, 70), (33, 70), {}),
     "u8 add": lambda: one("add", [_u8(2, 5, 7, 24), _u8(1, 1, 1, 24)], typed("s8", (), 0.1, 3)),

@@ -269,6 +269,45 @@ def test_inverted_residuals_in_bfloat16(unit: Any, worth: int, threads: int) -> 
     assert bands == (worth == 1 and threads == 1)
 
 
+def gated(net: Net, x: str, channels: int) -> str:
+    """Squeeze and excite: channels times what two layers make of their means."""
+    y = net("Relu", net("Conv", net("GlobalAveragePool", x), net.weight(8, channels, 1, 1), net.weight(8)))
+    return net("Mul", x, net("Sigmoid", net("Conv", y, net.weight(channels, 8, 1, 1), net.weight(channels))))
+
+
+@each_unit
+@pytest.mark.parametrize("channels", [24, 96])
+def test_gates_in_bfloat16(unit: Any, channels: int) -> None:
+    """Maps with all that reads them, and sums of them; means and gates are f32."""
+    net = Net()
+    x = net("Relu", net("Conv", net.input("x", (2, 16, 14, 14)), net.weight(channels, 16, 1, 1), net.weight(channels)))
+    y = net("Conv", x, net.weight(channels, 1, 3, 3), net.weight(channels), pads=[1] * 4, group=channels)
+    y = gated(net, net("Mul", y, net("Sigmoid", y)), channels)
+    net.output(net("Conv", net("Relu", net("Add", net("Abs", y), x)), net.weight(5, channels, 1, 1)))
+    feeds = {"x": net.rng.normal(size=(2, 16, 14, 14)).astype(np.float32)}
+    plan, found = results(net, "bfloat16", unit, 1, feeds)
+    _, other = results(net, "bfloat16", unit, 2, feeds)
+    np.testing.assert_array_equal(found, other)
+    maps = [v for node in plan.graph.nodes for v in node.outputs if v.type.size == 2 * channels * 14 * 14]
+    assert [v.type.dtype for v in maps] == [BFLOAT16] * 3
+    _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
+
+
+@each_unit
+def test_what_no_layer_made_and_results_stay_wide(unit: Any) -> None:
+    """Phases, whose sines layers multiply, and coordinates that layers made, which none does."""
+    net = Net()
+    phase = net("Mul", net.input("t", (1, 64)), net.const(np.float32(500)))
+    waves = net("Concat", net("Sin", phase), net("Cos", phase), axis=1)
+    y = net("MatMul", net("Relu", net("MatMul", waves, net.weight(128, 64))), net.weight(64, 32))
+    net.output(net("Sqrt", net("ReduceMax", net("Mul", net("Sigmoid", y), net.const(np.float32(640))), axes=[1])))
+    feeds = {"t": net.rng.uniform(size=(1, 64)).astype(np.float32)}
+    plan, _ = results(net, "bfloat16", unit, 1, feeds)
+    kept = [node.op for node in plan.graph.nodes for v in node.outputs if v.type.dtype == BFLOAT16]
+    assert kept == ["dense"]
+
+
 @each_unit
 @drawn(40)
 def test_recurrent_layers(unit: Any, pick: Random) -> None:

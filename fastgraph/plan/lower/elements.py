@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import TensorType, Value
+from ...ir.types import BFLOAT16
 
 _NAMES = {
     "float32": "f32",
@@ -15,10 +16,10 @@ _NAMES = {
     "uint8": "u8",
     "bool": "bool",
 }
-ELEMENTS = {np.dtype(name): element for name, element in _NAMES.items()}
+ELEMENTS = {BFLOAT16: "bf16"} | {np.dtype(name): element for name, element in _NAMES.items()}
 """Element type -> its name in kernels."""
 
-FLOATS = {np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+FLOATS = {BFLOAT16: "bf16", np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 Operand = Value | np.ndarray
 """A tensor that a kernel reads: a value, or an array that the lowering makes."""

@@ -1,4 +1,8 @@
-"""Which values a program keeps in bfloat16: what tiles multiply, on all ways from the layer that makes it."""
+"""Which values a program keeps in bfloat16: those between layers that multiply it, on all ways from one to the next.
+
+What elementwise work makes of sums of rounded numbers is as rough as these are. What no layer made, such as phases,
+and what leads to results of the program only, such as coordinates, stays f32.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,9 @@ def narrow(e: Emit, graph: Graph) -> bool:
         for value in {v for v in read_by(node) if v is not None}:
             readers.setdefault(value, []).append(node)
     kept = {*graph.outputs, *graph.inputs}
-    found = {v for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v) and v not in kept}
-    found &= readers.keys()
+    rough = _rough(graph, able)
+    found = {v for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v) and v in rough}
+    found = (found & readers.keys()) - kept
     found = {value for value in found if all(_reads(node, able[node], value) for node in readers[value])}
     found -= _lost(graph, able, found)
     for value in found:
@@ -33,20 +38,30 @@ def narrow(e: Emit, graph: Graph) -> bool:
     return bool(found)
 
 
-def _lost(graph: Graph, able: Mapping[Node, Narrow], found: Set[Value]) -> set[Value]:
-    """Values of these that are moved together with others, directly or by way of further ones."""
-    moving: dict[Value, list[Node]] = {}
+def _rough(graph: Graph, able: Mapping[Node, Narrow]) -> set[Value]:
+    """The values that follow from results of layers of bfloat16."""
+    found = set[Value]()
     for node in graph.nodes:
-        for value in _moved(node) if able[node].alike else ():
-            moving.setdefault(value, []).append(node)
-    waiting = [value for value in moving if value not in found]
+        if able[node].begins or not found.isdisjoint(v for v in read_by(node) if v is not None):
+            found.update(node.outputs)
+    return found
+
+
+def _lost(graph: Graph, able: Mapping[Node, Narrow], found: Set[Value]) -> set[Value]:
+    """Values that are f32 as others are, of these or not, directly or by way of further ones."""
+    tied: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for value in _moved(node) if able[node].alike else node.outputs if able[node].follows else ():
+            tied.setdefault(value, []).append(node)
+    waiting = [value for value in tied if value not in found]
     lost, seen = set(waiting), set[Node]()
     while waiting:
-        for node in moving.pop(waiting.pop(), ()):
+        for node in tied.pop(waiting.pop(), ()):
             if node not in seen:  # a join of many values is looked at once
                 seen.add(node)
-                lost |= _moved(node)
-                waiting += _moved(node)
+                more = _moved(node) if able[node].alike else {v for v in node.inputs if v is not None}
+                lost |= more
+                waiting += more
     return lost
 
 

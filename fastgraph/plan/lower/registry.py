@@ -24,12 +24,19 @@ kernels can't compute the node."""
 
 class Narrow(NamedTuple):
     """What of a node's f32 may be bfloat16: operands at the places `reads`, each by itself, and results where it
-    `gives` them; what it moves all together or not at all, where these are `alike`.
+    `gives` them; what it moves all together or not at all, where these are `alike`; operands only if the results are,
+    where it `follows` others.
     """
 
     reads: frozenset[int] = frozenset()
     gives: bool = False
     alike: bool = False
+    follows: bool = False
+
+    @property
+    def begins(self) -> bool:
+        """Whether results are rounded sums of rounded numbers, whatever is read."""
+        return self.gives and not self.alike and not self.follows
 
 
 def fixed(e: Emit, node: Node, plan: Any) -> Narrow:

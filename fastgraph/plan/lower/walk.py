@@ -24,7 +24,7 @@ BLOCK = 31
 """
 X, Y, FIRST = 0, 1, 2
 """Numbers of a walk's values: x, the result, the first operand."""
-SIZES = {"f32": 4, "i32": 4, "i16": 2, "u16": 2, "u8": 1, "s8": 1, "bool": 1}
+SIZES = {"f32": 4, "i32": 4, "i16": 2, "u16": 2, "bf16": 2, "u8": 1, "s8": 1, "bool": 1}
 """Bytes of an element."""
 _F64, _F32, _I32 = Struct("<d"), Struct("<f"), Struct("<i")
 
@@ -96,7 +96,7 @@ def _form(
 ) -> _Form:
     """The form of a chain over operands of these element types; None: the `x` of the walk."""
     chain = tuple(tuple(_F64.unpack(o)[0] if isinstance(o, bytes) else o for o in step) for step in spelled)
-    rounding = () if out.element in ("f32", "bool") else (float(out.zero), float(out.low), float(out.high))
+    rounding = () if out.element in ("f32", "bf16", "bool") else (float(out.zero), float(out.low), float(out.high))
     steps = steps_of(chain, [each or "f32" for each in elements], out.element, rounding, out.bounded)
     numbers = list(dict.fromkeys(f32_bits(o) for _, *taken in steps for o in taken if isinstance(o, float)))
     places, first_number = dict[int, int](), FIRST

@@ -18,7 +18,7 @@ FUNCTIONS: dict[str, Any] = {
     "ceil_div": parts,
     "short": short,
     "prod": prod,
-    "bytes_of": lambda kind: int(kind[1:]) // 8,
+    "bytes_of": lambda kind: int(kind.lstrip("bfiu")) // 8,
 }
 """Functions that expressions may call; `bytes_of`: the size of an element type, as "f32" or "i8"."""
 

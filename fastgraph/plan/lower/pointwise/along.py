@@ -14,7 +14,7 @@ from ....ops.reduce import reduced_axes
 from ....ops.registry import attr
 from ...quantized import f32_bits, per_tensor
 from ..elements import number
-from ..registry import Emit, Slot, is_f32, last, lowers
+from ..registry import Emit, Narrow, Slot, is_f32, last, lowers
 from ..walk import table, walker
 
 Axis = tuple[int, int, int]
@@ -81,7 +81,12 @@ def _reduces(node: Node) -> Axis | None:
     return reduced(node) if plain and len(node.inputs) <= 2 else None
 
 
-@lowers(*REDUCTIONS, match=_reduces)
+def _narrow(e: Emit, node: Node, along: Axis) -> Narrow:
+    """Sums are f32."""
+    return Narrow(frozenset({0})) if REDUCTIONS[node.op][0] == "sum" else Narrow()
+
+
+@lowers(*REDUCTIONS, match=_reduces, narrow=_narrow)
 def reduce(e: Emit, node: Node, along: Axis) -> None:
     op, chain = REDUCTIONS[node.op]
     joined = join(chain, node.attrs.get("chain", ()))

@@ -9,7 +9,7 @@ import numpy as np
 from ....ir import Node, Value
 from ....kernels.pointwise.elementwise_shape import Loops
 from ..elements import element
-from ..registry import Emit, is_f32, lowers
+from ..registry import Emit, Narrow, is_f32, lowers
 from ..walk import Out
 from .calls import call_walk, fits, joined_loops, joined_rows, loops_of, row_steps, together
 from .chains import Chain, as_read, call_stored, chain_of, f32, held, readable, real, writable
@@ -19,10 +19,17 @@ def _match(node: Node) -> bool:
     return is_f32(node) and node.out.type.size > 0 and fits(node)
 
 
-@lowers("fused", match=_match, strided_in=True, strided_out=True, in_place=True)
+def _narrow(e: Emit, node: Node, _: Any) -> Narrow:
+    """bfloat16 of as many elements as the result has: the rest is not much."""
+    whole = (i for i, v in enumerate(node.inputs) if v is not None and v.type.size == node.out.type.size)
+    return Narrow(frozenset(whole), gives=True, follows=True)
+
+
+@lowers("fused", match=_match, strided_in=True, strided_out=True, in_place=True, narrow=_narrow)
 def fused(e: Emit, node: Node, _: Any) -> None:
     loops, xs = joined_loops(e, node, node.operands, longest=4 * e.tier.lanes)
-    call_walk(e, node.attrs["chain"], loops, e.address(node.out), [("f32", x) for x in xs])
+    sources = [(element(value), x) for value, x in zip(node.operands, xs, strict=True)]
+    call_walk(e, node.attrs["chain"], loops, e.address(node.out), sources, Out(element(node.out)))
 
 
 def _match_stored(node: Node) -> bool:
