@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir import Node
+from ..kernels.core.kernel import Kernel
 from ..kernels.core.table import row
 from ..ops.registry import attr
 from ..text import bytes_text, counted, shorten, table
@@ -66,6 +67,11 @@ def macs(step: Step) -> int:
         return round(_scores(node) * step.share)
     rows = row_count(node.x if node.op == "conv_transpose" else node.out)
     return round(rows * weights.type.size * step.share)
+
+
+def of_pairs(kernel: Kernel | UserKernel) -> bool:
+    """Whether a kernel multiplies pairs of bf16 in vectors."""
+    return not isinstance(kernel, UserKernel) and row(kernel.name).pairs(dict(kernel.params))
 
 
 def _scores(node: Node) -> int:

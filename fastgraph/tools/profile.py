@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..disturbance import SHARED
-from ..plan.describe import RECURRENT, macs
+from ..plan.describe import RECURRENT, macs, of_pairs
 from ..plan.program import HostStep, Jump, Ref, Scratch, Step
 from ..runtime.executable import Executable
 from ..text import bytes_text, counted, table
@@ -107,7 +107,7 @@ def _row(plan: Executable, step: Step, number: int, seconds: float, can: Limits 
     if count and seconds > 0:
         row["gmacs"] = 1e-9 * count / seconds
     if can is not None and moved and seconds > 0:
-        peak = can.byte_macs if of_bytes(step) else can.bf16_macs if of_bf16(step) else can.macs
+        peak = can.byte_macs if of_bytes(step) else can.bf16_macs if of_pairs(step.kernel) else can.macs
         if peak is not None:
             computing, moving = count / peak, moved / can.rate(moved)
             row["bound"] = "compute" if computing > moving else "memory"
@@ -120,11 +120,6 @@ def of_bytes(step: Step) -> bool:
     """Whether a step multiplies 8-bit integers."""
     operands = [v.type.dtype for v in step.node.inputs[:2] if v is not None and v.type.dtype is not None]
     return len(operands) == 2 and all(dtype.itemsize == 1 and dtype.kind in "iu" for dtype in operands)
-
-
-def of_bf16(step: Step) -> bool:
-    """Whether a step multiplies pairs of bf16 in vectors."""
-    return ("element", "bf16") in step.kernel.params or step.kernel.name == "attention_pairs"
 
 
 def bytes_moved(plan: Executable, step: Step) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, number, reads, works, writes
-from ..core.table import Row, has_rounds, rounds
+from ..core.table import Row, has_rounds, of_pairs, rounds
 from ..isa.tiers import BF16, Tier
 
 MASKS = ("none", "f32", "bool")
@@ -125,5 +125,6 @@ ROWS: tuple[Row, ...] = (
     Row("attention", "attention.attention_many", "make", ATTENTION, product=True),
     Row("attention_few", "attention.attention_few", "make", ATTENTION, product=True),
     Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, {}, _has_tiles, True, _bf16),
-    Row("attention_pairs", "attention.attention_pairs", "make", ATTENTION_PAIRS, {}, has_rounds, True, rounds),
-)
+    Row("attention_pairs", "attention.attention_pairs", "make", ATTENTION_PAIRS, {}, has_rounds, product=True,
+        needs=rounds, pairs=of_pairs),
+)  # fmt: skip

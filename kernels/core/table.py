@@ -41,13 +41,23 @@ def has_rounds(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.masks or not rounds(params)
 
 
+def never(params: Mapping[str, Any]) -> bool:
+    """For kernels that multiply no pairs of bf16."""
+    return False
+
+
+def of_pairs(params: Mapping[str, Any]) -> bool:
+    """For kernels that multiply pairs of bf16 in vectors; where a parameter says of what, those of it."""
+    return bool(params.get("element", "bf16") == "bf16")
+
+
 class Row(NamedTuple):
     """A kernel: `module:function` (a module of a family, as "gemm.conv") generates it for a tier and compile-time
     parameters.
 
     `args`: its record; `params`: the values of each compile-time parameter; `exists`: whether a tier has the kernel
     with these parameters; `product`: whether it does the multiply-adds of its step's operator; `needs`: CPU flags that
-    it uses beyond the tier's.
+    it uses beyond the tier's; `pairs`: whether it multiplies pairs of bf16 in vectors.
     """
 
     name: str
@@ -58,6 +68,7 @@ class Row(NamedTuple):
     exists: Callable[[Tier, Mapping[str, Any]], bool] = everywhere
     product: bool = False
     needs: Callable[[Mapping[str, Any]], tuple[str, ...]] = nothing_more
+    pairs: Callable[[Mapping[str, Any]], bool] = never
 
     @property
     def family(self) -> str:

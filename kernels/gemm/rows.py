@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, flag, number, reads, works, writes
-from ..core.table import Row, has_rounds, rounds
+from ..core.table import Row, has_rounds, of_pairs, rounds
 from ..isa.tiers import Tier
 from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
@@ -383,8 +383,15 @@ _REALS = {**_F32, "element": tuple(ITEM), "out": tuple(ITEM)}
 
 
 def _in_pairs(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """bf16 on one side at least: what else there is are the kernels of f32."""
-    return tier.masks and bool(rounds(params))
+    """bf16 on one side at least: what else there is are the kernels of f32. Where there are tiles, these are for
+    layers, and pairs for what recurrent layers read.
+    """
+    found = tier.masks and bool(rounds(params))
+    return found and (not tier.tiles or (params["element"], params["out"]) == ("bf16", "f32"))
+
+
+def _of_layers(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return not tier.tiles and _in_pairs(tier, params)
 
 
 def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -406,8 +413,8 @@ ROWS = (
     Row("dot_few", "gemm.dot_few", "make_dot_few", DOT_FEW),
     Row("dot_blocks", "gemm.dot_blocks", "make_dot_blocks", DOT_BLOCKS, {"bits": BITS}, product=True),
     Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
-    Row("dot_bf16", "gemm.dot", "make_dot_bf16", DOT_BF16, _REALS, _in_pairs, product=True, needs=rounds),
-    Row("conv_bf16", "gemm.conv", "make_conv_bf16", CONV_BF16, _REALS | _WIDTHS, _in_pairs, product=True, needs=rounds),
+    Row("dot_bf16", "gemm.dot", "make_dot_bf16", DOT_BF16, _REALS, _in_pairs, True, rounds, of_pairs),
+    Row("conv_bf16", "gemm.conv", "make_conv_bf16", CONV_BF16, _REALS | _WIDTHS, _of_layers, True, rounds, of_pairs),
     Row("round_bf16", "gemm.round_bf16", "make_round", ROUND_BF16, {}, has_rounds, needs=rounds),
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD, _WINOGRAD, _tall_by_four, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),

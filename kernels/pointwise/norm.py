@@ -8,19 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
+from ..core.table import rounds
+from ..isa.elements import ELEMENTS
 from ..isa.tiers import Tier
 from ..lang import F32, I32, Type, Value, along, either, intrinsic, register, share, total, traced, when
 from .rows import NORM
 
 
-def make(tier: Tier) -> Callable[..., None]:
-    """The kernel."""
-    read, f32 = reader(NORM), F32.vector(tier.lanes)
+def make(tier: Tier, out: str) -> Callable[..., None]:
+    """The kernel; out: the elements of y, f32 or bf16."""
+    read, f32, made = reader(NORM), F32.vector(tier.lanes), ELEMENTS[out]
 
     @traced
     def row(r: Any, y: Value, x: Value) -> None:
         """Normalize one row."""
-        ys, xs, scale, bias = (F32.at(address) for address in (y, x, r.scale, r.bias))
+        xs, scale, bias = (F32.at(address) for address in (x, r.scale, r.bias))
+        ys = made.at(y)
         inverse, epsilon = (bits.to(I32).bits(F32) for bits in (r.inverse, r.epsilon))
 
         def mean_of(term: Callable[[Value], Value]) -> Value:
@@ -44,10 +47,10 @@ def make(tier: Tier) -> Callable[..., None]:
         with either(r.bias != 0) as (biased, bare):
             with biased:
                 for v, i, mask in along(f32, 0, r.n):
-                    v[ys + i, mask] = unit(v, i, mask) + v[bias + i, mask]
+                    made.like(v)[ys + i, mask] = (unit(v, i, mask) + v[bias + i, mask]).to(made)
             with bare:
                 for v, i, mask in along(f32, 0, r.n):
-                    v[ys + i, mask] = unit(v, i, mask)
+                    made.like(v)[ys + i, mask] = unit(v, i, mask).to(made)
 
     def norm(args, thread, threads):
         r = read(args)
@@ -55,4 +58,5 @@ def make(tier: Tier) -> Callable[..., None]:
         for i in range(first, end):
             row(r, r.y + i * r.y_row, r.x + i * r.x_row)
 
+    norm.needs = rounds({"out": out})  # type: ignore[attr-defined]
     return norm

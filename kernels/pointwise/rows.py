@@ -263,8 +263,8 @@ REDUCE = (
 )
 """The chain is walked over results, which are f32; so are those of bf16."""
 NORM = Record(
-    y=writes("the result, rows of n f32", "4 * n", "rows: y_row"),
-    x=reads("the input, alike", "4 * n", "rows: x_row", here="1"),
+    y=writes("the result, rows of n elements", "bytes_of(out) * n", "rows: y_row"),
+    x=reads("the input, rows of n f32", "4 * n", "rows: x_row", here="out == 'f32'"),
     scale=reads("n f32", "4 * n"),
     bias=reads("n f32, or 0", "4 * n", optional=True),
     rows="how many",
@@ -301,7 +301,7 @@ ROWS: tuple[Row, ...] = (
     Row("product", "pointwise.product", "make", PRODUCT, {"element": WIDE}, product=True),
     Row("random", "pointwise.random", "make", RANDOM),
     Row("softmax", "pointwise.softmax", "make", AXIS, {"log": _FLAG}),
-    Row("norm", "pointwise.norm", "make", NORM),
+    Row("norm", "pointwise.norm", "make", NORM, {"out": ("f32", "bf16")}, has_rounds, needs=rounds),
     Row("reduce", "pointwise.reduce", "make", REDUCE, _REDUCTIONS, _reduces, needs=rounds),
     Row("arg_extreme", "pointwise.arg_extreme", "make", ARG, {"element": ("i8", *WIDE)}),
     Row("running", "pointwise.running", "make", RUNNING, {"element": WIDE}),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.record import Record, Slot, number, reads, works, writes
-from ..core.table import Row, has_rounds, rounds
+from ..core.table import Row, has_rounds, of_pairs, rounds
 from ..isa.tiers import Tier
 
 CELLS = {"rnn": (1,), "gru": (2, 1), "gru_after": (3,), "lstm": (4,), "lstm_bytes": (4,)}
@@ -142,6 +142,16 @@ def _multiplies(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 
 ROWS = (
-    Row("recurrent", "recurrent.time_steps", "make", WALK, _WALKS, _multiplies, product=True, needs=rounds),
+    Row(
+        "recurrent",
+        "recurrent.time_steps",
+        "make",
+        WALK,
+        _WALKS,
+        _multiplies,
+        product=True,
+        needs=rounds,
+        pairs=of_pairs,
+    ),
     Row("pack_gates", "recurrent.pack_gates", "make", PACK),
 )

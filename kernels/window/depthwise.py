@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.table import rounds
+from ..isa.elements import ELEMENTS
 from ..isa.tiers import Tier
-from ..lang import BF16, F32, I64, Type, Value, over, registers, shuffle
+from ..lang import BF16, F32, I32, I64, Type, Value, over, registers, shuffle, tier
 from .pick import ROWS
 from .rows import DEPTHWISE, GROUPED
 from .tiles import Shape, Tile, tiles
@@ -31,21 +32,28 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int, 
     return outputs
 
 
-def make_grouped(tier: Tier, size: int, stride: int, tile: int, group: int) -> Callable:
+def make_grouped(tier: Tier, size: int, stride: int, tile: int, group: int, element: str) -> Callable:
     """As make_depthwise, where each of `group` neighboring output channels reads all of these channels of x, by
-    weights[p, q, i, c] of the group's channel i; the sum runs over i within q.
+    weights[p, q, i, c] of the group's channel i; the sum runs over i within q. element: of x and y, f32, or bf16, of
+    which two channels are multiplied at once, by weights in words of two.
     """
     f32 = F32.vector(tier.lanes)
-    return nest(GROUPED, tiles(GROUPED, f32, *_sums(f32, f32, Shape(size, stride, tile), group)))
+    kind = ELEMENTS[element].like(f32)
+    outputs = nest(GROUPED, tiles(GROUPED, kind, *_sums(f32, kind, Shape(size, stride, tile), group)))
+    outputs.needs = rounds({"element": element})  # type: ignore[attr-defined]
+    return outputs
 
 
 def _sums(f32: Type, kind: Type, shape: Shape, group: int) -> tuple[Shape, Callable[[Any, Tile], list[Value]]]:
     """The shape of tiles of `kind` in memory, and what sums them."""
     size, stride, tile, vectors = shape
+    paired = group > 1 and kind is not f32
+    word = I32.like(f32) if paired else f32
+    parts = group // 2 if paired else group
     users = [[(t, q) for q in range(size) for t in range(tile) if t * stride + q == j] for j in range(shape.span)]
 
     def sums_of(r: Any, where: Tile) -> list[Value]:
-        weights, bias = (F32.at(address) + where.place.channel for address in (r.weights, r.bias))
+        weights, bias = word.number.at(r.weights) + where.place.channel, F32.at(r.bias) + where.place.channel
         sums = registers(constants(f32, bias, vectors) * tile)
         line, step = r.w * r.ldx * r.dilation_y, r.ldx * r.dilation_x
 
@@ -54,12 +62,13 @@ def _sums(f32: Type, kind: Type, shape: Shape, group: int) -> tuple[Shape, Calla
             taps: list[list[list[Value]]] = []
             for j, pixel in enumerate(spread(where.x + line * p, step, shape.span)):
                 if j < size:
-                    first = (p * size + j) * group
-                    taps.append([constants(f32, weights + r.c * (first + i), vectors) for i in range(group)])
+                    first = (p * size + j) * parts
+                    taps.append([constants(word, weights + r.c * (first + i), vectors) for i in range(parts)])
                 with existing(where.columns, j):
-                    values = [kind[pixel + i * f32.lanes].to(F32) for i in range(vectors)]
-                    for i in range(group):
-                        alike = [_of_group(value, group, i) for value in values]
+                    found = [kind[pixel + i * f32.lanes] for i in range(vectors)]
+                    values = [x.bits(I32) if paired else x.to(F32) for x in found]
+                    for i in range(parts):
+                        alike = [_of_group(value, f32.lanes // group, i) for value in values]
                         add_column(sums, users[j], alike, [tap[i] for tap in taps])
 
         if size == ROWS:
@@ -76,6 +85,7 @@ def _sums(f32: Type, kind: Type, shape: Shape, group: int) -> tuple[Shape, Calla
     return shape, sums_of
 
 
-def _of_group(x: Value, group: int, i: int) -> Value:
-    """In each lane what channel i of the lane's group has."""
-    return x if group == 1 else shuffle(x, [lane - lane % group + i for lane in range(x.lanes)])
+def _of_group(x: Value, groups: int, i: int) -> Value:
+    """In each lane of f32 element i of those that the lane's group has, of so many groups of a vector."""
+    lanes, own = tier().lanes, x.lanes // groups
+    return x if groups == lanes else shuffle(x, [lane * groups // lanes * own + i for lane in range(lanes)])

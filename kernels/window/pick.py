@@ -92,11 +92,14 @@ def depthwise_tiles(tier: Tier, g: Window, narrow: bool = False) -> dict[str, An
 
 
 @lru_cache(1024)
-def grouped_tiles(tier: Tier, g: Window, group: int) -> dict[str, Any] | None:
+def grouped_tiles(tier: Tier, g: Window, group: int, narrow: bool = False) -> dict[str, Any] | None:
     """As `depthwise_tiles`, for `group` channels in and out of each group: None unless a vector has several groups."""
     fits = group < tier.lanes and group in row("grouped").params["group"]
     shape = _tiled("grouped", g, group) if fits else None
-    return None if shape is None else {**shape, "group": group}
+    if shape is None or (narrow and g.kernel[2] != ROWS):
+        return None
+    more = {"element": "bf16", "tile": TILES[0]} if narrow else {"element": "f32"}
+    return {**shape, "group": group, **more}
 
 
 def _tiled(name: str, g: Window, products: int) -> dict[str, int] | None:

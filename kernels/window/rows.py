@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, Slot, number, reads, works, writes
-from ..core.table import Row, has_rounds, rounds
+from ..core.table import Row, has_rounds, of_pairs, rounds
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.lanes import PARTS
 from ..isa.tiers import Tier
@@ -82,9 +82,10 @@ _FIXED = "== size and stride * dilation_x % stride_x == 0"
 """Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
 _ITEM = "(2 if narrow else 4)"
 DEPTHWISE = _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=ALL_FORMS)
+_OF_ELEMENT = "(2 if element == 'bf16' else 4)"
 GROUPED = (
-    _windows(_F32, "== 1", _FIXED)
-    + _parameters("k_h * k_w * group", "window..., group")
+    _windows(_maps(_OF_ELEMENT, _OF_ELEMENT, _LAST), "== 1", _FIXED)
+    + _parameters(f"k_h * k_w * (group * {_OF_ELEMENT} // 4)", "window..., group, or half of it in words of two bf16")
     + ending(**_ENDING, forms=ALL_FORMS)
 )
 DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=ALL_FORMS)
@@ -143,9 +144,12 @@ def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 
 def _has_grouped(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Several groups fill a vector. As for windows of each channel, wide tiles and windows of one column are few."""
-    usual = {"vectors": 1, "narrow": False, **params}
-    return params["group"] < tier.lanes and _has_depthwise(tier, usual)
+    """Several groups fill a vector. As for windows of each channel, wide tiles and windows of one column are few; those
+    of bf16 are for the most common windows.
+    """
+    usual = {"vectors": 1, **params}
+    common = params["element"] == "f32" or params["size"] == 3 and params["tile"] == 7
+    return params["group"] < tier.lanes and common and _has_depthwise(tier, usual)
 
 
 def _has_any(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -175,7 +179,8 @@ ROWS = (
         {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2), "narrow": (False, True)},
         _has_depthwise, product=True, needs=rounds),
     Row("grouped", "window.depthwise", "make_grouped", GROUPED,
-        {"size": (1, 3, 5), "stride": (1, 2), "tile": (7, 8), "group": (2, 4, 8)}, _has_grouped, product=True),
+        {"size": (1, 3, 5), "stride": (1, 2), "tile": (7, 8), "group": (2, 4, 8), "element": ("f32", "bf16")},
+        _has_grouped, product=True, needs=rounds, pairs=of_pairs),
     Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
         {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
     Row("pool", "window.pool", "make_pool", POOL,

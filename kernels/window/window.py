@@ -114,13 +114,17 @@ def add_column(
     sums: Registers, users: Sequence[tuple[int, int]], x: Sequence[Value], weights: Any, settled: bool = True
 ) -> None:
     """Add what the vectors x of a column give to sums[t * len(x) + i], of output t and vector i, for (output, tap) of
-    the column's users; weights[tap][i], integers of 16 bits in lanes of 32. settled: of several vectors, before the
-    next is loaded.
+    the column's users; weights[tap][i]: f32, words of two bf16 where sums are f32, or integers of 16 bits in lanes of
+    32. settled: of several vectors, before the next is loaded.
     """
     for t, tap in users:
         for i, value in enumerate(x):
             total, w = sums[t * len(x) + i], weights[tap][i]
-            sums[t * len(x) + i] = fma(value, w, total) if w.type.real else total + dot_halves(value, w)
+            if w.type.real:
+                sums[t * len(x) + i] = fma(value, w, total)
+            else:
+                pairs = total.type.real
+                sums[t * len(x) + i] = tier().isa.dot_pairs(total, value, w) if pairs else total + dot_halves(value, w)
     if settled and len(x) > 1 and tier().registers >= 32:
         settle(sums, [t * len(x) + i for t, _ in users for i in range(len(x))])
 

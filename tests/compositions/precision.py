@@ -27,6 +27,7 @@ from fastgraph.kernels.isa.tiers import multiplies_pairs, multiplies_tiles, usab
 from fastgraph.kernels.pointwise.rows import LONG_FORMS
 from fastgraph.ops import evaluate
 from fastgraph.ops.evaluate import run_node
+from fastgraph.plan.describe import of_pairs
 from fastgraph.plan.layer import extra_values
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.program import Step
@@ -40,7 +41,7 @@ from .check import CLOSE, Arrays, Differs, Subject, near, run, same_bits, shaped
 SAME = ("threads 2", "threads 3", "without bands", "without views", "without in_place", "without reuse")
 """Other plans, which give the same bits."""
 NEAR = (
-    *[f"without {name}" for name in ("narrow", "winograd", "conv_bf16", "dot_bf16")],
+    *[f"without {name}" for name in ("narrow", "winograd", "grouped", "conv_bf16", "dot_bf16")],
     *[f"isa {tier.name}" for tier in usable()[:-1] if tier.masks],
 )
 """Other plans, which are as near to float32."""
@@ -95,9 +96,7 @@ def _other(subject: Subject, way: str) -> fg.Model:
 
 def _rounds(kernel: Kernel) -> bool:
     """Whether it multiplies operands in bf16."""
-    if kernel.name in ("conv_bf16", "dot_bf16", "recurrent"):
-        return dict(kernel.params)["element"] == "bf16"
-    return kernel.name in ("amx_real", "attention_pairs", "attention_tiles")
+    return of_pairs(kernel) or kernel.name in ("amx_real", "attention_tiles")
 
 
 def _agree(subject: Subject, found: Arrays, first: Arrays, model: fg.Model, where: str) -> None:

@@ -18,6 +18,7 @@ from tests.kernels.harness import drawn, each_tier, f32_bits, noise, run
 from tests.kernels.walking import walk_of
 
 REDUCE, SOFTMAX, NORM, EXTREME = map(row, ("reduce", "softmax", "norm", "arg_extreme"))
+needs_pairs = pytest.mark.skipif(not has_pairs(BY_NAME["avx512"]), reason="no avx512bf16")
 Meaning = Callable[..., np.ndarray]
 REDUCTIONS: dict[str, Meaning] = {
     "sum": np.sum,
@@ -94,7 +95,7 @@ def test_reductions_of_nothing(tier: Any) -> None:
     assert [empty[op] for op in ("max", "min", "log_sum_exp")] == [-np.inf, np.inf, -np.inf]
 
 
-@pytest.mark.skipif(not has_pairs(BY_NAME["avx512"]), reason="no avx512bf16")
+@needs_pairs
 @drawn(30)
 def test_sums_of_bf16(pick: Random) -> None:
     """The same as of f32."""
@@ -195,14 +196,19 @@ def test_softmax_in_place(tier: Any, inner: int) -> None:
 
 # -- normalizations
 
+OUTS = {"f32": np.float32, "bf16": np.uint16}
 
-def normalized(x: np.ndarray, bias: Any, centered: bool, tier: Any, threads: int = 1, gap: int = 2) -> np.ndarray:
+
+def normalized(
+    x: np.ndarray, bias: Any, centered: bool, tier: Any, threads: int = 1, gap: int = 2, out: str = "f32"
+) -> np.ndarray:
     """Of rows that lie `gap` apart, by a scale that is their first one."""
     rows, n = x.shape
-    wide, stride = np.pad(x, [(0, 0), (0, gap)], constant_values=7), 4 * (n + gap)
-    sizes = {"rows": rows, "n": n, "y_row": stride, "x_row": stride, "inverse": f32_bits(1 / n), "centered": centered}
-    memory = {"y": np.full_like(wide, 5), "x": wide, "scale": noise(n), "bias": 0 if bias is None else bias}
-    y = run(NORM, {}, NORM.args.filled(**memory, **sizes, epsilon=f32_bits(1e-3)), tier, threads)[0]
+    wide, y = np.pad(x, [(0, 0), (0, gap)], constant_values=7), np.full((rows, n + gap), 5, OUTS[out])
+    sizes = {"rows": rows, "n": n, "y_row": y.strides[0], "x_row": wide.strides[0], "inverse": f32_bits(1 / n)}
+    memory = {"y": y, "x": wide, "scale": noise(n), "bias": 0 if bias is None else bias, "centered": centered}
+    record = NORM.args.filled(**memory, **sizes, epsilon=f32_bits(1e-3))
+    y = run(NORM, {"out": out}, record, tier, threads)[0]
     assert (y[:, n:] == 5).all()
     return y[:, :n]
 
@@ -217,6 +223,16 @@ def test_normalizations(tier: Any, centered: bool, pick: Random) -> None:
     wide = wide - wide.mean(1, keepdims=True) if centered else wide
     want = wide / np.sqrt((wide * wide).mean(1, keepdims=True) + 1e-3) * noise(n) + (0 if bias is None else bias)
     assert np.allclose(got, want, atol=2e-5)
+
+
+@needs_pairs
+@drawn(20)
+def test_normalizations_to_bf16(pick: Random) -> None:
+    """The same, rounded."""
+    tier, rows, n, gap = BY_NAME["avx512"], pick.randint(1, 9), pick.randint(1, 150), pick.randint(0, 3)
+    x, bias = noise(rows, n) * np.float32(3), pick.choice((None, noise(n)[::-1].copy()))
+    got = same(lambda threads: normalized(x, bias, True, tier, threads, gap, out="bf16"))
+    np.testing.assert_array_equal(got, rounded(normalized(x, bias, True, tier, gap=gap)))
 
 
 @each_tier

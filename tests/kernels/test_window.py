@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.kernels.amx.pack_real import widened
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.gemm.pack_bf16 import rounded
+from fastgraph.kernels.gemm.pack_bf16 import pairs, rounded
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
 from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, grouped_tiles, plan_pool, window_args
@@ -28,12 +29,14 @@ class Layer:
     """A window of one of OPS over random numbers. group: channels of x that a channel of the result reads, beside one
     another."""
 
-    def __init__(self, case: Case, op: str, multiplier: int = 1, group: int = 1) -> None:
+    def __init__(self, case: Case, op: str, multiplier: int = 1, group: int = 1, narrow: bool = False) -> None:
         self.case, self.op, self.multiplier, self.group, g = case, op, multiplier, group, case.window
         rng = np.random.default_rng(case.seed)
         self.x = rng.standard_normal((g.images, *g.size, g.channels // multiplier)).astype(np.float32)
         self.weights = rng.standard_normal((*g.kernel, group, g.channels)).astype(np.float32)
-        self.bias = rng.standard_normal(g.channels).astype(np.float32)
+        self.bias, self.narrow = rng.standard_normal(g.channels).astype(np.float32), narrow
+        if narrow:
+            self.x, self.weights = (widened(rounded(each)) for each in (self.x, self.weights))
 
     def expected(self) -> np.ndarray:
         g, op = self.case.window, self.op
@@ -59,7 +62,7 @@ class Layer:
     def kernel(self, tier: Any) -> tuple[str, dict[str, Any]]:
         g, case = self.case.window, self.case
         if self.group > 1:
-            params = grouped_tiles(tier, g, self.group)
+            params = grouped_tiles(tier, g, self.group, self.narrow)
             assert params
             return "grouped", params
         if self.op == "depthwise":
@@ -73,10 +76,13 @@ class Layer:
     def compute(self, tier: Any, slots: dict[str, Any], threads: int = 1) -> np.ndarray:
         g, gap = self.case.window, self.case.gap
         name, params = self.kernel(tier)
-        y = np.full((g.images, *g.out, g.channels + gap), 7, np.float32)
-        memory = {"x": pixels(self.x, gap, np.nan), "y": y, "ldx": self.x.shape[-1] + gap, "ldy": y.shape[-1]}
+        y = np.full((g.images, *g.out, g.channels + gap), 7, np.uint16 if self.narrow else np.float32)
+        x, weights = pixels(self.x, gap, np.nan), self.weights
+        if self.narrow:
+            x, weights = rounded(x), np.ascontiguousarray(np.moveaxis(pairs(np.moveaxis(weights, -2, -1)), -1, -2))
+        memory = {"x": x, "y": y, "ldx": self.x.shape[-1] + gap, "ldy": y.shape[-1]}
         if self.op == "depthwise":
-            memory |= {"weights": self.weights, "bias": self.bias}
+            memory |= {"weights": weights, "bias": self.bias}
         else:
             memory["include_pad"] = int(self.op == PADDED)
         if name == "depthwise_any":
@@ -84,15 +90,19 @@ class Layer:
         record = row(name).args.filled(**window_args(tier, name, params, g, threads), **memory, **slots)
         written = run(row(name), params, record, tier, threads)[1]
         assert (written[..., g.channels :] == 7).all()
-        return written[..., : g.channels]
+        found = written[..., : g.channels]
+        return widened(found) if self.narrow else found
 
 
-def check(tier: Any, case: Case, op: str, multiplier: int = 1, end: str = "plain", group: int = 1) -> None:
-    layer, g = Layer(case, op, multiplier, group), case.window
+def check(
+    tier: Any, case: Case, op: str, multiplier: int = 1, end: str = "plain", group: int = 1, narrow: bool = False
+) -> None:
+    layer, g = Layer(case, op, multiplier, group, narrow), case.window
     forms = (*FORMS, *LONG_FORMS) if op == "depthwise" else FORMS
     ending = Ending(tier, end, (g.images, int(np.prod(g.out)), g.channels), forms)
     results = [layer.compute(tier, ending.slots, threads) for threads in (1, 3)]
-    np.testing.assert_allclose(results[0], ending.of(layer.expected()), rtol=1e-5, atol=3e-5)
+    near = (2.0**-8 + 2.0**-10, 2.0**-13) if narrow else (1e-5, 3e-5)
+    np.testing.assert_allclose(results[0], ending.of(layer.expected()), *near)
     assert results[0].tobytes() == results[1].tobytes()
 
 
@@ -141,6 +151,18 @@ def test_groups_of_few_channels(tier: Any, window: str, pick: Random) -> None:
     case = replace(case, window=case.window._replace(channels=channels))
     if grouped_tiles(tier, case.window, group):
         check(tier, case, "depthwise", end=pick.choice(("plain", "swish")), group=group)
+
+
+@pytest.mark.skipif(not tiers.has_pairs(tiers.BY_NAME["avx512"]), reason="no avx512bf16")
+@pytest.mark.parametrize("window", ["3x3/1x1", "3x3/2x2", "3x3/1x1*2"])
+@drawn(20)
+def test_groups_of_bf16(window: str, pick: Random) -> None:
+    tier = tiers.BY_NAME["avx512"]
+    case, group = random_case(pick, tier.lanes, *parsed(window)), pick.choice((2, 4, 8))
+    channels = group * pick.randint(1, 3 * tier.lanes // group)
+    case = replace(case, window=case.window._replace(channels=channels))
+    if grouped_tiles(tier, case.window, group, narrow=True):
+        check(tier, case, "depthwise", end=pick.choice(("plain", "bounds", "swish")), group=group, narrow=True)
 
 
 @each_tier

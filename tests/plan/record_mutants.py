@@ -126,7 +126,8 @@ def _gated(net: Net) -> None:
     x = net("Relu", conv(net, net.input("x", (2, 16, 11, 9)), 16, 24, 1))
     y = conv(net, x, 24, 24, group=24)
     gate = net("Sigmoid", conv(net, net("GlobalAveragePool", y), 24, 24, 1))
-    net.output(conv(net, net("Add", net("Mul", y, gate), x), 24, 16, 1))
+    y = net("LayerNormalization", net("Add", net("Mul", y, gate), x), net.weight(9), net.weight(9), axis=-1)
+    net.output(conv(net, conv(net, conv(net, y, 24, 24, 1), 24, 24, group=6), 24, 16, 1))
 
 
 def _u8(*shape: int) -> TensorType:

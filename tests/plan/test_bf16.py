@@ -295,6 +295,44 @@ def test_gates_in_bfloat16(unit: Any, channels: int) -> None:
 
 
 @each_unit
+@pytest.mark.parametrize("each", [2, 4, 8])
+def test_groups_of_few_channels_in_bfloat16(unit: Any, each: int) -> None:
+    """Between layers they multiply pairs; with a chain behind them they are f32."""
+    net, count = Net(), 40 // each
+    x = net("Relu", net("Conv", net.input("x", (2, 16, 14, 14)), net.weight(40, 16, 1, 1), net.weight(40)))
+    for end, stride in (("Relu", 1), ("Tanh", 1), ("", 2)):
+        x = net("Conv", x, net.weight(40, each, 3, 3), pads=[1] * 4, strides=[stride] * 2, group=count)
+        x = net("Conv", net(end, x) if end else x, net.weight(40, 40, 1, 1), net.weight(40))
+    net.output(x)
+    feeds = {"x": net.rng.normal(size=(2, 16, 14, 14)).astype(np.float32)}
+    plan, found = results(net, "bfloat16", unit, 1, feeds)
+    _, other = results(net, "bfloat16", unit, 2, feeds)
+    np.testing.assert_array_equal(found, other)
+    steps = [dict(step.kernel.params) for step in plan.program.steps if step.kernel.name == "grouped"]
+    assert [params["element"] for params in steps] == ([] if unit is AMX else ["bf16", "f32", "bf16"])
+    _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
+    assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
+
+
+@each_unit
+def test_norms_in_bfloat16(unit: Any) -> None:
+    """Residuals that are normalized are f32, what layers multiply of them is bf16: the same numbers."""
+    net = Net()
+    x = net("MatMul", net.input("x", (70, 64)), net.weight(64, 48))
+    for end in ("Relu", "Sigmoid"):
+        y = net("LayerNormalization", x, net.weight(48), net.weight(48), axis=-1)
+        x = net("Add", x, net("MatMul", net(end, net("MatMul", y, net.weight(48, 90))), net.weight(90, 48)))
+    net.output(x)
+    feeds = {"x": net.rng.normal(size=(70, 64)).astype(np.float32)}
+    plan, found = results(net, "bfloat16", unit, 2, feeds)
+    with without("narrow"):
+        _, expected = results(net, "bfloat16", unit, 1, feeds)
+    np.testing.assert_array_equal(found, expected)
+    kept = [node.op for node in plan.graph.nodes for v in node.outputs if v.type.dtype == BFLOAT16]
+    assert kept == 2 * ["layer_normalization", "dense"]
+
+
+@each_unit
 def test_what_no_layer_made_and_results_stay_wide(unit: Any) -> None:
     """Phases, whose sines layers multiply, and coordinates that layers made, which none does."""
     net = Net()
@@ -333,16 +371,19 @@ def test_recurrent_layers(unit: Any, pick: Random) -> None:
 
 @each_unit
 def test_layers_of_bodies(unit: Any) -> None:
-    """A loop's layers are computed as all others are."""
+    """A loop's layers are computed as all others are, and values between them kept."""
     net, body = Net(), Net()
     body.input("i", (), np.int64), body.input("go", (), np.bool_)
-    x = body("Tanh", body("MatMul", body.input("state", (6, 64)), body.weight(64, 64)))
+    x = body("Relu", body("MatMul", body.input("state", (6, 64)), body.weight(64, 64)))
+    x = body("Tanh", body("MatMul", x, body.weight(64, 64, scale=0.1)))
     body.output(body("Identity", "go"), x)
     x, most = net.input("x", (6, 64)), net.input("most", (), np.int64)
     net.output(net("Loop", most, net.const(np.bool_(True)), x, body=body.graph()))
     feeds = {"x": net.rng.normal(size=(6, 64)).astype(np.float32), "most": np.int64(3)}
     plan, found = results(net, "bfloat16", unit, 1, feeds)
     assert KERNELS[unit] & {kernel.name for kernel in plan.kernels()}
+    inner = [node for loop in plan.graph.nodes for graph in loop.graphs for node in graph.nodes]
+    assert [v.type.dtype for node in inner for v in node.outputs].count(BFLOAT16) == 1
     _, other = results(net, "bfloat16", unit, 2, feeds)
     np.testing.assert_array_equal(found, other)
     _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)

@@ -14,6 +14,7 @@ from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes
 from ..storage import Views, has_memory
 from ..verify import verify
 from . import Emit, Matches, emit_copies, emit_graph
+from .narrow import narrowed
 
 ALIGN = 64
 KEEP = "keep"
@@ -40,11 +41,8 @@ def build(
     match = match or Matches()
     emit = Emit(program, Views(graph, match.abilities), match, tier, threads)
     emit.precision = graph.precision
-    if graph.precision == "bfloat16":
-        from .narrow import narrow
-
-        if narrow(emit, graph):
-            emit.views = Views(graph, match.abilities)
+    if narrowed(emit, graph):
+        emit.views = Views(graph, match.abilities)
     emit_graph(emit, graph)
     for jump in [(step, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.fails]:
         emit.land(jump)

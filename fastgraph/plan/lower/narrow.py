@@ -15,12 +15,12 @@ from ..layer import F32
 from .registry import Emit, Narrow
 
 
-def narrow(e: Emit, graph: Graph) -> bool:
-    """Give such values of a graph their type; whether there are any. Views of it are to be found anew then.
+def narrowed(e: Emit, graph: Graph) -> bool:
+    """Give such values of a graph, or of a body, their type; whether there are any. Views are to be found anew then.
 
     They are the most of which each is made in bfloat16, and read so by all.
     """
-    if not free("narrow"):
+    if e.precision != "bfloat16" or not free("narrow"):
         return False
     able = {node: _able(e, node) for node in graph.nodes}
     readers: dict[Value, list[Node]] = {}

@@ -11,6 +11,7 @@ from ....cpus import level_two
 from ....ir import Node
 from ....ir.types import BFLOAT16
 from ....kernels.gemm.pack import Arrangement, arranged, pack_weights
+from ....kernels.gemm.pack_bf16 import pairs
 from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, pick_conv, pixels_together, plain_cycles, widened
 from ....kernels.gemm.pick_dot import Product, pick_dot
@@ -122,11 +123,11 @@ def _depthwise_any(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None
     _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=multiplier)
 
 
-def _groups(layer: Layer[Reals], tier: Tier) -> dict[str, Any] | None:
-    """The parameters of the kernel of groups of few channels, as many out as in."""
+def groups(layer: Layer[Reals], tier: Tier, narrow: bool = False) -> dict[str, Any] | None:
+    """The parameters of the kernel of groups of few channels, as many out as in; narrow: x and y are bf16."""
     each = layer.numbers.weights.shape[-1]
     square = layer.form == "conv" and layer.groups > 1 and layer.n == layer.groups * each
-    return grouped_tiles(tier, layer.window, each) if square else None
+    return grouped_tiles(tier, layer.window, each, narrow) if square else None
 
 
 def _grouped_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
@@ -135,7 +136,7 @@ def _grouped_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
 
 
 def _grouped(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
-    params = _groups(layer, e.tier)
+    params = groups(layer, e.tier, node.x.type.dtype == BFLOAT16)
     assert params is not None
     _call_depthwise(e, node, layer, rows, "grouped", params)
 
@@ -146,9 +147,15 @@ def _call_depthwise(
     weights, bias = layer.numbers
     ending = epilogue(e, node, rows.start, apart=True, long=e.tier.registers >= 32)
     shape = window_args(e.tier, kernel, params, layer.window, e.threads, walked=ending["walk"] != 0)
-    own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy, "weights": e.packed(by_tap, weights)}
+    pack = _pairs_by_tap if params.get("element") == "bf16" else by_tap
+    own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy, "weights": e.packed(pack, weights)}
     own["bias"] = e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias)
     e.kernel(kernel, params, {**shape, **ending, **own}, share=part_of(e, layer.pixels))
+
+
+def _pairs_by_tap(weights: np.ndarray) -> np.ndarray:
+    """As `by_tap`, two channels a word."""
+    return by_tap(pairs(weights))
 
 
 def _zeros(count: int) -> np.ndarray:
@@ -163,5 +170,5 @@ CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
               lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=False)], _depthwise_any),
     Candidate("depthwise", lambda layer, tier: _tiles(layer, tier) is not None,
               lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=True)], _depthwise),
-    Candidate("grouped", lambda layer, tier: _groups(layer, tier) is not None, _grouped_cycles, _grouped),
+    Candidate("grouped", lambda layer, tier: groups(layer, tier) is not None, _grouped_cycles, _grouped),
 )  # fmt: skip

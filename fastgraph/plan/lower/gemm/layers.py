@@ -16,37 +16,41 @@ from ..registry import Emit, Narrow, last, lowers, moved
 
 def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
     """Layers of products of bf16 read what they multiply in bfloat16, unless its channels are odd, and what they add
-    first. Depthwise ones pass it on, where they end without operands."""
+    first. Windows of one channel or few pass it on, where they end without operands."""
     if e.precision != "bfloat16" or not _of_bf16(e):
         return Narrow()
     from ..epilogue import ending
+    from .layer_bf16 import element_of, reads_bf16
+    from .layer_f32 import groups
 
-    layer = layer._replace(ldx=last(node.x), ldy=last(node.out))
-    name = choose(_candidates(e), layer, e.tier).name
+    name = _chosen(e, node).name
     (chain, kinds), extras = chain_of(node), extra_values(node)
     found = ending(chain, len(kinds))
     at = found.addend if found is not None else None
-    if name == "depthwise" and found is not None and not isinstance(at, int):
-        return moved(e, node, layer)
+    if name in ("depthwise", "grouped"):
+        kept = found is not None and not isinstance(at, int)
+        kept = kept and (name == "depthwise" or groups(layer, e.tier, narrow=True) is not None)
+        return moved(e, node, layer) if kept else Narrow()
     if name not in ("amx_real", "dot_bf16", "conv_bf16"):
         return Narrow()
-    reads, adds = ({0}, True) if name == "amx_real" else _reads_bf16(e, layer)
-    if adds and isinstance(at, int) and kinds[at - 1] == "full":
+    tiles, reads = name == "amx_real", set[int]()
+    if tiles or reads_bf16(layer, e.tier):
+        reads.add(0)
+    if (tiles or element_of(layer, e.tier) == "bf16") and isinstance(at, int) and kinds[at - 1] == "full":
         reads.add(node.inputs.index(extras[at - 1], 1))
     return Narrow(frozenset(reads), gives=True)
 
 
+def _chosen(e: Emit, node: Node) -> Candidate[Layer[Reals]]:
+    """The cheapest candidate for a node, as it is before values share memory."""
+    layer = e.match(node)[1]._replace(ldx=last(node.x), ldy=last(node.out))
+    return choose(_candidates(e), layer, e.tier)
+
+
 @lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True, narrow=_narrow)
 def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
-    narrow = BFLOAT16 in (node.x.type.dtype, node.out.type.dtype) and layer.form != "depthwise"
-    _emit(e, node, layer, rows, _of_bf16(e) if narrow else _candidates(e))
-
-
-def _reads_bf16(e: Emit, layer: Layer[Reals]) -> tuple[set[int], bool]:
-    """Whether x and what is added first may be in bf16: place 0 for x."""
-    from .layer_bf16 import element_of, reads_bf16
-
-    return {0} if reads_bf16(layer, e.tier) else set(), element_of(layer, e.tier) == "bf16"
+    narrow = BFLOAT16 in (node.x.type.dtype, node.out.type.dtype)
+    _emit(e, node, layer, rows, [_chosen(e, node)] if narrow else _candidates(e))
 
 
 def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:

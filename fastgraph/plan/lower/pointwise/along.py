@@ -182,12 +182,24 @@ def _spread(value: Value, row: tuple[int, ...]) -> bool:
     return ahead >= 0 and dims[ahead:] == row and set(dims[:ahead]) <= {1}
 
 
-@lowers("layer_normalization", "rms_normalization", match=_row, strided_in=True, strided_out=True)
+def _narrow_norm(e: Emit, node: Node, n: int) -> Narrow:
+    """Means of f32, which residuals add up to, and results that layers multiply."""
+    return Narrow(gives=True, follows=True)
+
+
+@lowers("layer_normalization", "rms_normalization", match=_row, strided_in=True, strided_out=True, narrow=_narrow_norm)
 def norm(e: Emit, node: Node, n: int) -> None:
     x, scale, bias = node.x, node.inputs[1], node.inputs[2] if node.has(2) else None
     assert scale is not None
     whole = n == last(x)
-    strides = {"y_row": 4 * (e.stride(node.out) if whole else n), "x_row": 4 * (e.stride(x) if whole else n)}
+    y_row, x_row = (v.type.itemsize * (e.stride(v) if whole else n) for v in (node.out, x))
     numbers = {"inverse": f32_bits(float(np.float32(1 / n))), "epsilon": f32_bits(attr(node, "epsilon"))}
-    how = {**strides, **numbers, "rows": x.type.size // n, "n": n, "centered": node.op == "layer_normalization"}
-    e.kernel("norm", {}, {"y": node.out, "x": x, "scale": scale, "bias": bias, **how})
+    how = {
+        "y_row": y_row,
+        "x_row": x_row,
+        **numbers,
+        "rows": x.type.size // n,
+        "n": n,
+        "centered": node.op == "layer_normalization",
+    }
+    e.kernel("norm", {"out": element(node.out)}, {"y": node.out, "x": x, "scale": scale, "bias": bias, **how})
