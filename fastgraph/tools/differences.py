@@ -44,7 +44,7 @@ def magnitude(node: Node, given: Sequence[Any]) -> float:
 
 def flip(node: Node, given: Sequence[Any], made: Any, rounded: float = 0.0) -> float:
     """How much a result may differ because its kernel rounds an activation to the other neighbor, a float bias to a
-    whole number of units of the sums, or a state as `rounded` of ROUNDED says; 0 where nothing is rounded.
+    whole number of units of the sums, or a state or bodies as `rounded` of ROUNDED says; 0 where nothing is rounded.
 
     A state that is rounded at each step carries such differences on to the next steps.
     """
@@ -52,7 +52,7 @@ def flip(node: Node, given: Sequence[Any], made: Any, rounded: float = 0.0) -> f
         scales = [max(v.type.quant.scale) for v in node.inputs if v is not None and v.type.quant is not None]
         return STEPS * largest(made) * max(scales, default=1.0)
     if node.op not in ROUNDS:
-        state = STEPS * rounded * largest(made) if node.op in STATEFUL else 0.0
+        state = STEPS * rounded * largest(made) if node.op in STATEFUL or node.graphs else 0.0
         types = (node.attrs.get(name) for name in ("state_type", "cell_type"))
         return state + half_unit(node) + sum(2 * t.quant.scale[0] for t in types if t is not None)
     if len(node.outputs) > 1:
