@@ -236,8 +236,8 @@ def test_max_passes_over_nan_wherever_it_is(tier: Any, size: int, stride: int, d
 @pytest.mark.parametrize("window", [*SQUARES, *OTHERS])
 @drawn(10)
 def test_depthwise_of_bf16(window: str, pick: Random) -> None:
-    """The result of f32, rounded."""
-    tier = tiers.BY_NAME["avx512"]
+    """The result of f32, rounded; SiLU as rough as that."""
+    tier, end = tiers.BY_NAME["avx512"], pick.choice(("plain", "swish"))
     case = random_case(pick, tier.lanes, *parsed(window))
     layer, g = Layer(case, "depthwise"), case.window
     params = depthwise_tiles(tier, g, narrow=True)
@@ -246,15 +246,18 @@ def test_depthwise_of_bf16(window: str, pick: Random) -> None:
     x = rounded(layer.x)
     layer.x = (x.astype(np.uint32) << 16).view(np.float32)
     shape = g.images, int(np.prod(g.out)), g.channels
-    slots = Ending(tier, pick.choice(("plain", "swish")), shape, (*FORMS, *LONG_FORMS)).slots
-    want = rounded(layer.compute(tier, slots))
+    slots = Ending(tier, end, shape, (*FORMS, *LONG_FORMS)).slots
+    want = layer.compute(tier, slots)
     for threads in (1, 3):
         y = np.full((*want.shape[:-1], g.channels + case.gap), 7, np.uint16)
         memory = {"x": pixels(x, case.gap, 0x7FC0), "y": y, "ldx": y.shape[-1], "ldy": y.shape[-1]}
         memory |= {"weights": layer.weights, "bias": layer.bias}
         record = row("depthwise").args.filled(**window_args(tier, "depthwise", params, g, threads), **memory, **slots)
         written = run(row("depthwise"), params, record, tier, threads, offset=2)[1]
-        np.testing.assert_array_equal(written[..., : g.channels], want)
+        found = written[..., : g.channels]
+        if end == "plain":
+            np.testing.assert_array_equal(found, rounded(want))
+        np.testing.assert_allclose(widened(found), want, 2.0**-8 + 2.0**-10, 2.0**-13)
         assert (written[..., g.channels :] == 7).all()
 
 
