@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Any
@@ -26,6 +27,8 @@ from ..epilogue import addend_item, product_ending
 from ..registry import Emit, Slot, row_count
 from .calls import Columns, conv_calls, dot_calls
 from .layer_f32 import emit_conv, emit_dot, outputs_together, packed, panels_of
+
+Write = Callable[..., None]
 
 
 def element_of(layer: Layer[Reals], tier: Tier) -> str:
@@ -55,12 +58,16 @@ def _times(layer: Layer[Reals], tier: Tier) -> list[float]:
     return reading_times(cycles, g.groups * g.k * g.n * g.item // 4)
 
 
-def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+def _emit(plain: Write, own: Write, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    """Write the steps by a kernel of its own, of an element and of results; by the plain one where both are f32."""
     element, out = element_of(layer, e.tier), out_of(node)
     if element == out == "f32":
-        emit_dot(e, node, layer, rows)
-        return
-    layer, rows = _in_element(e, node, layer, rows, element)
+        plain(e, node, layer, rows)
+    else:
+        own(e, node, *_in_element(e, node, layer, rows, element), element, out)
+
+
+def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, element: str, out: str) -> None:
     images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, _geometry(layer, e.tier)[0].k
     m = layer.pixels // images
     pieces = pick_dot_bf16(e.tier, Product(m, layer.n, k, images, ldx), element, out, e.threads, level_two())
@@ -69,12 +76,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     dot_calls(e, layer, rows, "dot_bf16", pieces, pack, **slots, **_ending(e, node, rows))
 
 
-def _conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
-    element, out = element_of(layer, e.tier), out_of(node)
-    if element == out == "f32":
-        emit_conv(e, node, layer, rows)
-        return
-    layer, rows = _in_element(e, node, layer, rows, element)
+def _conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, element: str, out: str) -> None:
     g, how = _geometry(layer, e.tier)
     for part in together(g, how, outputs_together(layer, g, e.tier)):
         pieces = pick_conv_bf16(e.tier, part.g, element, out, e.threads, level_two())
@@ -133,6 +135,6 @@ def rounded_rows(e: Emit, value: Value, x: Ref, ldx: int, count: int, c: int) ->
 
 
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
-    Candidate("dot_bf16", lambda layer, tier: layer.form == "dense", _times, _dot),
-    Candidate("conv_bf16", lambda layer, tier: layer.form == "conv", _times, _conv),
+    Candidate("dot_bf16", lambda layer, tier: layer.form == "dense", _times, partial(_emit, emit_dot, _dot)),
+    Candidate("conv_bf16", lambda layer, tier: layer.form == "conv", _times, partial(_emit, emit_conv, _conv)),
 )
