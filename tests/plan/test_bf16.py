@@ -316,13 +316,14 @@ def test_groups_of_few_channels_in_bfloat16(unit: Any, each: int) -> None:
 
 @each_unit
 def test_norms_in_bfloat16(unit: Any) -> None:
-    """Residuals that are normalized are f32, what layers multiply of them is bf16: the same numbers."""
+    """Residuals are f32 where they are normalized, or are norms; what layers multiply is bf16: the same numbers."""
     net = Net()
     x = net("MatMul", net.input("x", (70, 64)), net.weight(64, 48))
     for end in ("Relu", "Sigmoid"):
         y = net("LayerNormalization", x, net.weight(48), net.weight(48), axis=-1)
         x = net("Add", x, net("MatMul", net(end, net("MatMul", y, net.weight(48, 90))), net.weight(90, 48)))
-    net.output(x)
+    x = net("LayerNormalization", x, net.weight(48), axis=-1)
+    net.output(net("Add", net("MatMul", x, net.weight(48, 48)), x))
     feeds = {"x": net.rng.normal(size=(70, 64)).astype(np.float32)}
     plan, found = results(net, "bfloat16", unit, 2, feeds)
     with without("narrow"):

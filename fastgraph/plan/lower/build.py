@@ -14,7 +14,6 @@ from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes
 from ..storage import Views, has_memory
 from ..verify import verify
 from . import Emit, Matches, emit_copies, emit_graph
-from .narrow import narrowed
 
 ALIGN = 64
 KEEP = "keep"
@@ -41,8 +40,10 @@ def build(
     match = match or Matches()
     emit = Emit(program, Views(graph, match.abilities), match, tier, threads)
     emit.precision = graph.precision
-    if narrowed(emit, graph):
-        emit.views = Views(graph, match.abilities)
+    if graph.precision == "bfloat16":
+        from .narrow import narrow
+
+        narrow(emit, graph)
     emit_graph(emit, graph)
     for jump in [(step, i) for i, step in enumerate(program.steps) if isinstance(step, Jump) and step.fails]:
         emit.land(jump)

@@ -168,13 +168,9 @@ class Emit:
 
     def within(self, body: Graph, match: Matched, placed: Mapping[Value, Storage]) -> Emit:
         """An Emit for the steps of a body, in the same program. `placed`: as of Views."""
-        from .narrow import narrowed
-
         views = Views(body, match.abilities, placed)
         inner = Emit(self.program, views, match, self.tier, self.threads)
         inner.precision = self.precision
-        if narrowed(inner, body):
-            inner.views = Views(body, match.abilities, placed)
         inner._constants, inner._named = self._constants, self._named
         return inner
 

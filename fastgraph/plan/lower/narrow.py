@@ -12,30 +12,35 @@ from ...freedoms import free
 from ...ir import Graph, Node, TensorType, Value, read_by
 from ...ir.types import BFLOAT16
 from ..layer import F32
+from ..storage import Storage, Views
 from .registry import Emit, Narrow
 
 
-def narrowed(e: Emit, graph: Graph) -> bool:
-    """Give such values of a graph, or of a body, their type; whether there are any. Views are to be found anew then.
+def narrow(e: Emit, graph: Graph, placed: Mapping[Value, Storage] | None = None) -> None:
+    """Give such values of a graph, or of a body, their type, and find views anew. `placed`: as of Views.
 
     They are the most of which each is made in bfloat16, and read so by all.
     """
-    if e.precision != "bfloat16" or not free("narrow"):
-        return False
+    if not free("narrow"):
+        return
     able = {node: _able(e, node) for node in graph.nodes}
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in {v for v in read_by(node) if v is not None}:
             readers.setdefault(value, []).append(node)
-    kept = {*graph.outputs, *graph.inputs}
+    kept = {*graph.outputs, *graph.inputs, *(placed or ())}
     rough = _rough(graph, able)
-    found = {v for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v) and v in rough}
-    found = (found & readers.keys()) - kept
-    found = {value for value in found if all(_reads(node, able[node], value) for node in readers[value])}
+    made = {v: able[node] for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v)}
+    found = {
+        value
+        for value in (made.keys() & readers.keys() & rough) - kept
+        if all(_reads(node, able[node], value, made[value].late) for node in readers[value])
+    }
     found -= _lost(graph, able, found)
     for value in found:
         value.type = TensorType(BFLOAT16, value.type.shape)
-    return bool(found)
+    if found:
+        e.views = Views(graph, e.match.abilities, placed)
 
 
 def _rough(graph: Graph, able: Mapping[Node, Narrow]) -> set[Value]:
@@ -79,7 +84,7 @@ def _moved(node: Node) -> set[Value]:
     return {v for v in (*(node.inputs if node.op == "concat" else node.inputs[:1]), *node.outputs) if v is not None}
 
 
-def _reads(node: Node, able: Narrow, value: Value) -> bool:
-    """Whether a node takes the value in bfloat16, wherever it is an operand."""
+def _reads(node: Node, able: Narrow, value: Value, late: bool) -> bool:
+    """Whether a node takes the value in bfloat16, wherever it is an operand; late: rounds it anyway."""
     places = {i for i, v in enumerate(node.inputs) if v is value}
-    return bool(places) and places <= able.reads
+    return bool(places) and places <= (able.reads & able.rounds if late else able.reads)

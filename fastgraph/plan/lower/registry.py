@@ -25,13 +25,16 @@ kernels can't compute the node."""
 class Narrow(NamedTuple):
     """What of a node's f32 may be bfloat16: operands at the places `reads`, each by itself, and results where it
     `gives` them; what it moves all together or not at all, where these are `alike`; operands only if the results are,
-    where it `follows` others.
+    where it `follows` others. rounds: places of operands that are rounded to it anyway; late: results only where all
+    that read them do that.
     """
 
     reads: frozenset[int] = frozenset()
     gives: bool = False
     alike: bool = False
     follows: bool = False
+    rounds: frozenset[int] = frozenset()
+    late: bool = False
 
     @property
     def begins(self) -> bool:

@@ -97,7 +97,8 @@ def _of_bf16(e: Emit, plan: Operands) -> str:
 
 def _narrow(e: Emit, node: Node, plan: Operands) -> Narrow:
     """Products of bf16 take queries, keys and values in bfloat16, and give the result in it."""
-    return Narrow(frozenset({0, 1, 2}), gives=True) if _of_bf16(e, plan) else Narrow()
+    places = frozenset({0, 1, 2})
+    return Narrow(places, gives=True, rounds=places) if _of_bf16(e, plan) else Narrow()
 
 
 @lowers("attention", match=_match, strided_in=True, strided_out=True, narrow=_narrow)

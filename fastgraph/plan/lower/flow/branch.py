@@ -11,7 +11,7 @@ from ...program import ERROR, Jump
 from ..graph import emit_copies, emit_graph
 from ..moves import emit_copy
 from ..registry import Emit, Matches, lowers
-from .common import BOOL, CARRY, captured_storage, finish, is_one, native, same_types
+from .common import BOOL, CARRY, finish, is_one, native, same_types, within
 
 Branches = dict[str, Matches | None]
 
@@ -52,7 +52,7 @@ def _branch(e: Emit, node: Node, matches: Branches, name: str) -> None:
     made = {v for inner in branch.nodes for v in inner.outputs}
     pairs = list(zip(branch.outputs, node.outputs, strict=True))
     direct = {v: e.storage(out) for v, out in pairs if v in made and branch.outputs.count(v) == 1}
-    inner = e.within(branch, match, captured_storage(e, branch) | direct)
+    inner = within(e, branch, match, direct)
     emit_graph(inner, branch)
     emit_copies(inner, {out: v for v, out in pairs}, CARRY)
 

@@ -6,7 +6,7 @@ in a body is done between native calls, and so are then the jumps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -51,9 +51,15 @@ def is_one(value: Value | None, dtype: np.dtype) -> bool:
     return value is None or value.type.dtype == dtype and value.type.concrete and value.type.size == 1
 
 
-def captured_storage(e: Emit, body: Graph) -> dict[Value, Storage]:
-    """The storage of the values that a body captures."""
-    return {v: e.storage(v) for v in captured(body)}
+def within(e: Emit, body: Graph, match: Matches, placed: Mapping[Value, Storage]) -> Emit:
+    """An Emit for the steps of a body, which captures storage. `placed`: as of Views, of the body's own values."""
+    known = {v: e.storage(v) for v in captured(body)} | dict(placed)
+    inner = e.within(body, match, known)
+    if e.precision == "bfloat16":
+        from ..narrow import narrow
+
+        narrow(inner, body, known)
+    return inner
 
 
 def finish(e: Emit, node: Node, start: int) -> None:

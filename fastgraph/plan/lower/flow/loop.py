@@ -18,7 +18,7 @@ from ....ops.control import known_rounds, scan_axes
 from ...program import Jump
 from ..graph import emit_copies, emit_graph
 from ..registry import Emit, Matches, Slot, lowers
-from .common import BOOL, CARRY, INT64, captured_storage, finish, is_one, native, same_types
+from .common import BOOL, CARRY, INT64, finish, is_one, native, same_types, within
 from .in_place import in_place
 
 COUNT, PART = "count", "part"
@@ -140,7 +140,7 @@ def loop(e: Emit, node: Node, plan: tuple[Matches, Rounds]) -> None:
         pairs = [(v, after) for v, first, after, _ in r.carried if after is not first]
         places |= {new: places[old] for new, old in in_place(r.body, match, pairs).items()}
     places |= {each.whole: e.storage(each.whole) for each in (*r.reads, *r.writes) if each.whole.data is None}
-    inner = e.within(r.body, match, captured_storage(e, r.body) | places)
+    inner = within(e, r.body, match, places)
     if r.count != 0:
         _loop(inner, node, r)
     finish(e, node, start)

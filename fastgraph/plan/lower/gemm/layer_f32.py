@@ -11,7 +11,6 @@ from ....cpus import level_two
 from ....ir import Node
 from ....ir.types import BFLOAT16
 from ....kernels.gemm.pack import Arrangement, arranged, pack_weights
-from ....kernels.gemm.pack_bf16 import pairs
 from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, pick_conv, pixels_together, plain_cycles, widened
 from ....kernels.gemm.pick_dot import Product, pick_dot
@@ -155,6 +154,8 @@ def _call_depthwise(
 
 def _pairs_by_tap(weights: np.ndarray) -> np.ndarray:
     """As `by_tap`, two channels a word."""
+    from ....kernels.gemm.pack_bf16 import pairs
+
     return by_tap(pairs(weights))
 
 

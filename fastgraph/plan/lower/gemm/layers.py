@@ -38,7 +38,7 @@ def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
         reads.add(0)
     if (tiles or element_of(layer, e.tier) == "bf16") and isinstance(at, int) and kinds[at - 1] == "full":
         reads.add(node.inputs.index(extras[at - 1], 1))
-    return Narrow(frozenset(reads), gives=True)
+    return Narrow(frozenset(reads), gives=True, rounds=frozenset({0}))
 
 
 def _chosen(e: Emit, node: Node) -> Candidate[Layer[Reals]]:

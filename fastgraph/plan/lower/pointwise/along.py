@@ -183,8 +183,8 @@ def _spread(value: Value, row: tuple[int, ...]) -> bool:
 
 
 def _narrow_norm(e: Emit, node: Node, n: int) -> Narrow:
-    """Means of f32, which residuals add up to, and results that layers multiply."""
-    return Narrow(gives=True, follows=True)
+    """Means of f32, which residuals add up to; and results that layers multiply and no one adds."""
+    return Narrow(gives=True, follows=True, late=True)
 
 
 @lowers("layer_normalization", "rms_normalization", match=_row, strided_in=True, strided_out=True, narrow=_narrow_norm)
