@@ -26,7 +26,16 @@ from ..emit import Rows
 from ..epilogue import addend_item, product_ending
 from ..registry import Emit, Slot, row_count
 from .calls import Columns, conv_calls, dot_calls
-from .layer_f32 import emit_conv, emit_dot, outputs_together, packed, panels_of
+from .layer_f32 import (
+    emit_conv,
+    emit_dot,
+    emit_grouped,
+    grouped_cycles,
+    groups,
+    outputs_together,
+    packed,
+    panels_of,
+)
 
 Write = Callable[..., None]
 
@@ -137,4 +146,6 @@ def rounded_rows(e: Emit, value: Value, x: Ref, ldx: int, count: int, c: int) ->
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
     Candidate("dot_bf16", lambda layer, tier: layer.form == "dense", _times, partial(_emit, emit_dot, _dot)),
     Candidate("conv_bf16", lambda layer, tier: layer.form == "conv", _times, partial(_emit, emit_conv, _conv)),
-)
+    Candidate("grouped", lambda layer, tier: groups(layer, tier, narrow=True) is not None,
+              lambda layer, tier: [t / 2 for t in grouped_cycles(layer, tier)], emit_grouped),
+)  # fmt: skip

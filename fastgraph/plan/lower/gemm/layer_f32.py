@@ -129,12 +129,12 @@ def groups(layer: Layer[Reals], tier: Tier, narrow: bool = False) -> dict[str, A
     return grouped_tiles(tier, layer.window, each, narrow) if square else None
 
 
-def _grouped_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
+def grouped_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     one = layer.numbers.weights.shape[-1] * depthwise_cycles(tier, layer.window, tiles=True)
     return reading_times(one, layer.numbers.weights.size)
 
 
-def _grouped(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+def emit_grouped(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     params = groups(layer, e.tier, node.x.type.dtype == BFLOAT16)
     assert params is not None
     _call_depthwise(e, node, layer, rows, "grouped", params)
@@ -171,5 +171,5 @@ CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
               lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=False)], _depthwise_any),
     Candidate("depthwise", lambda layer, tier: _tiles(layer, tier) is not None,
               lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=True)], _depthwise),
-    Candidate("grouped", lambda layer, tier: groups(layer, tier) is not None, _grouped_cycles, _grouped),
+    Candidate("grouped", lambda layer, tier: groups(layer, tier) is not None, grouped_cycles, emit_grouped),
 )  # fmt: skip
