@@ -1,9 +1,9 @@
 """Run a table of kernels on one thread, or on this process's pool of them, in one native call.
 
 Pool threads are daemon threads that enter native code once and stay there: blocked on a semaphore between
-runs, so that they use no CPU, and spinning only within a run and for some microseconds after it. A run doesn't
-wait for threads that come late: the caller returns when the work is done, whoever did it. One run at a time
-has the pool; runs on one thread don't need it.
+runs, so that they use no CPU, and spinning only within a run and for some 200 us after it, as waking them takes a
+part of that. A run doesn't wait for threads that come late: the caller returns when the work is done, whoever did it.
+One run at a time has the pool; runs on one thread don't need it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ from .primitives import (
 from .slots import COMMITTED, JUMPS, LOOK, MEMBER, PROGRAM, RUNNING, STEP, STOPPED, TEAM, TEAM_WORTH
 
 _SPINS = 2000
-_LINGER = 400
+_LINGER = 9
+"""A thread spins for a tenth of a second over 2**_LINGER, 200 us, before it sleeps: to wake it takes some 50 us."""
 Job = tuple[int, ...]
 _JOB = ("table", "steps", "threads", "before", "ticks", "commit", "run")
 """Slots of the TEAM record that say what to run, as a tuple of numbers."""
@@ -170,7 +171,7 @@ def _go_on() -> Any:
 def _listen() -> Any:
     """listen(pool, thread, run): wait for a later run; its number.
 
-    The next run may follow at once, so the thread spins for some microseconds before it sleeps. A thread that has
+    The next run may follow at once, so the thread spins for a while before it sleeps. A thread that has
     parked looks once more, and a caller that has told wakes the parked ones: one of the two sees the other.
     """
     WAIT, MEMBERS, SEMAPHORE = TEAM.at("wait"), TEAM.at("members"), MEMBER.at("semaphore")
@@ -179,11 +180,10 @@ def _listen() -> Any:
 
     def listen(pool: int, thread: int, run: int) -> int:
         later: int = peek(pool + RUN)
-        looked = 0
-        while looked < linger and later <= run:
+        until = clock() + (tenth() >> linger)
+        while later <= run and clock() < until:
             pause()
             later = peek(pool + RUN)
-            looked += 1
         member = arg(pool, MEMBERS) + SIZE * thread
         while later <= run:
             exchange(member + PARKED, 1)
