@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..core.table import row
 from ..gemm.pick_conv import Triple
-from ..gemm.pick_dot import L2
+from ..gemm.pick_dot import L2, idle
 from ..isa.tiers import Tier
 
 TILES = (7, 8)
@@ -21,6 +21,10 @@ OVERHEAD = 6
 """Cycles that a tile takes beyond its arithmetic."""
 LEAST_SPACED = 3
 """Where the outputs of a tile are n columns apart, tiles are used for rows of at least LEAST_SPACED * n outputs."""
+LEAST_ROWS = 3
+"""Rows of y for each thread, at least, where threads share them and not the channels."""
+UNEVEN = 1.1
+"""So much more work than the mean has no thread then."""
 POOL_BLOCK = 64
 """Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
 
@@ -186,11 +190,15 @@ def _block(tier: Tier, name: str, params: dict[str, Any], channels: int, walked:
 def band_rows(g: Window, block: int, threads: int = 1) -> int:
     """Rows of y to compute for `block` channels before the next: their input takes half of the cache.
 
-    Where blocks don't divide among the threads, there are enough bands for that.
+    Threads share the rows where these are enough, as in the layers before and after: what a core has written is near
+    it. Else there are enough bands if blocks don't divide among the threads.
     """
     row = 4 * g.size[2] * g.channels
     fits = max(4, (L2 // 2 // row - g.kernel[1]) // g.strides[1] + 1)
     rows = g.out[0] * g.out[1]
+    own = -(-rows // threads)
+    if g.images % threads and own >= LEAST_ROWS and idle(rows, threads) < UNEVEN:
+        return max(band for band in range(1, min(own, fits) + 1) if own % band == 0 or 2 * band <= fits)
     bands = max(1, -(-rows // fits))
     units = g.images * -(-g.channels // block)
     if units % threads and units * bands < 8 * threads:
