@@ -253,6 +253,7 @@ GRAPHS |= {
         "where", [_plain("bool", 3, 1, 17), _plain("int64", 3, 5, 17), _plain("int64", 17)], _plain("int64")
     ),
     "mod of u8": lambda: one("mod", [_plain("uint8", 3, 150), _plain("uint8", 3, 1)], _plain("uint8"), fmod=0),
+    "mean of rows": lambda: one("reduce_mean", [typed("f32", (256, 64)), _constant(np.int64, 0)], typed("f32", ())),
     "max of i32": lambda: one("reduce_max", [_plain("int32", 3, 9, 37), _constant(np.int64, 1)], _plain("int32")),
     "arg_min of f64": lambda: one("arg_min", [_plain("float64", 3, 5, 17)], _plain("int64"), axis=1, keepdims=0),
     "cum_sum": lambda: one("cum_sum", [_plain("int64", 3, 5, 17), _constant(np.int64, 1)], _plain("int64")),

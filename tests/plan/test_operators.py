@@ -162,6 +162,17 @@ def test_reductions_along_any_axes(op: str, perm: Any) -> None:
         assert not numpy_steps(net.agrees(feeds={"x": x})), (axes, keepdims, noop)
 
 
+@pytest.mark.parametrize("shape", [(1, 784, 72), (3, 196, 48), (2, 40000, 1)], ids=str)
+@pytest.mark.parametrize("op", ["L1", "L2", "SumSquare", "Mean", "Sum", "Max", "Min"])
+def test_reductions_of_large_tensors_by_parts(op: str, shape: tuple[int, ...]) -> None:
+    """Threads share the parts, which shapes alone decide."""
+    net = Net(opset=18)
+    y = net(f"Reduce{op}", net.input("x", shape), net.const(np.array([1], np.int64)), keepdims=0)
+    net.output(net("Add", y, net.const(np.float32(1))))
+    model = net.agrees_on_threads(1e-4)
+    assert [step.kernel.name for step in model.plan.program.steps].count("reduce") == 2
+
+
 POINTS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "one dimension": ((4,), {}),
     "far dilation of one tap": ((4, 5), {"dilations": [40000, 1]}),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....freedoms import threshold
 from ....ir import Node, TensorType, Value
 from ....kernels.pointwise.rows import RUNS
 from ....ops.reduce import reduced_axes
@@ -48,6 +49,11 @@ def call_along(e: Emit, node: Node, kernel: str, params: Mapping[str, Any], alon
     args: dict[str, Slot] = {"y": node.out, "x": node.x, "outer": outer, "n": n, "inner": inner}
     e.kernel(kernel, params, args | more)
 
+
+CHUNKS = range(8, 65)
+"""How many parts of an axis may be reduced apart; shapes alone decide it, so that threads change no bits."""
+CHUNKED = 1 << 16
+"""Least bytes of x for which that pays."""
 
 Chain = tuple[tuple[Any, ...], ...]
 NO_WALK: dict[str, Slot] = {"walk": 0, "table": 0}
@@ -91,7 +97,24 @@ def reduce(e: Emit, node: Node, along: Axis) -> None:
     op, chain = REDUCTIONS[node.op]
     joined = join(chain, node.attrs.get("chain", ()))
     walk: dict[str, Slot] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else NO_WALK
-    _call(e, node, along, op, divisor=f32_bits(along[1] if node.op == "reduce_mean" else 1), **walk)
+    divisor = f32_bits(along[1] if node.op == "reduce_mean" else 1)
+    outer, n, inner = along
+    x: Slot = node.x
+    if (count := _chunks(op, along)) > 1:
+        x = e.scratch(4 * outer * count * inner)
+        _call(e, node, (outer * count, n // count, inner), op, y=x, divisor=f32_bits(1), **NO_WALK)
+        along, op = (outer, count, inner), "sum" if op.startswith("sum") else op
+    _call(e, node, along, op, x=x, divisor=divisor, **walk)
+
+
+def _chunks(op: str, along: Axis) -> int:
+    """How many parts of the axis are reduced apart, before their results are: threads share neighboring elements then,
+    as they do in the steps before and after, and not the columns of all.
+    """
+    outer, n, inner = along
+    if op == "log_sum_exp" or outer >= CHUNKS.start or 4 * outer * n * inner < threshold("reduced_large", CHUNKED):
+        return 1
+    return max((count for count in CHUNKS if n % count == 0 and n // count >= CHUNKS.start), default=1)
 
 
 def _call(e: Emit, node: Node, along: Axis, op: str, **more: Slot) -> None:
