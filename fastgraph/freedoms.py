@@ -1,8 +1,8 @@
 """What passes and plans may do but need not: tests take these freedoms away and compare the results.
 
 Thresholds are numbers that plans go by, which tests set to reach with small networks what large ones reach:
-"bands_worth", "bands_budget" and "bands_threads" (lower/depth_first.py), "reduced_large" (lower/pointwise/along.py),
-"steps_large" and "steps_part" (lower/recurrent), "arena_pairs" and "arena_many" (arena.py), "coded_large"
+"bands_worth" and "bands_budget" (lower/depth_first.py), "reduced_large" (lower/pointwise/along.py), "steps_large" and
+"steps_part" (lower/recurrent), "arena_pairs" and "arena_many" (arena.py), "coded_large"
 (passes/quantized/coded_layer.py), "planning_work" (passes/deciding.py), "waking_work" (runtime/bind.py) and
 "tiles_least" (lower/gemm/layer_amx.py; with 1 tiles are taken wherever they can be).
 

@@ -121,7 +121,7 @@ def check_bands(case: Case, budget: int, atol: float = 1e-5) -> None:
     expected = by_onnxruntime(case.source, case.feeds)
     with thresholds(bands_worth=1 << 40):
         whole = list(fg.load(case.source, threads=1).run(case.feeds).values())
-    with thresholds(bands_worth=1, bands_budget=budget, bands_threads=8):
+    with thresholds(bands_worth=1, bands_budget=budget):
         for threads in (1, 2, 3):
             model = fg.load(case.source, threads=threads)
             poison(model.plan)

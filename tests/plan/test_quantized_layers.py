@@ -329,7 +329,7 @@ def test_blocks_in_bands(budget: int, kernel: int, stride: int) -> None:
     graph = inferred(Graph("block", [x], [nodes[-1].out], nodes))
     feeds, found, steps = fed(graph), [], []
     for worth, threads in ((1 << 40, 1), (1, 1), (1, 2)):
-        with thresholds(bands_worth=worth, bands_budget=budget, bands_threads=8):
+        with thresholds(bands_worth=worth, bands_budget=budget):
             plan = compiled(graph, ENDS[-1], threads)
         found.append(results(plan, feeds)[0])
         steps.append(len(plan.program.steps))

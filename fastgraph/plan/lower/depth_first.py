@@ -23,20 +23,21 @@ from .moves import emit_copy
 from .registry import Emit, last
 
 WORTH = L2 // 2
-"""Least bytes of the middle maps for which bands pay: smaller maps stay in the cache."""
+"""Least bytes of the middle maps for which bands pay, for each thread: smaller maps stay in the caches."""
 BUDGET = L2 * 5 // 8
-"""Bytes of scratch for a band of f32; a band of bytes takes a quarter, so that it saves memory too."""
+"""Bytes of scratch for a band of f32, for each thread; a band of bytes takes a quarter, so that it saves memory too."""
 MOST = 256
 """The most bands of a block: each has its own steps, which take time to write."""
 
 
 class Block(NamedTuple):
-    """Two or three nodes in a row; `layer`: that of the depthwise one."""
+    """Two or three nodes in a row; `layer`: that of the depthwise one. Threads share the rows of each band."""
 
     expand: Node | None
     middle: Node
     project: Node | None
     layer: Layer[Any]
+    threads: int
 
     def nodes(self) -> list[Node]:
         return [node for node in (self.expand, self.middle, self.project) if node is not None]
@@ -56,7 +57,7 @@ class Block(NamedTuple):
 
     def budget(self) -> int:
         """Bytes of scratch for a band."""
-        return threshold("bands_budget", BUDGET) * self.middle.x.type.itemsize // 4
+        return threshold("bands_budget", BUDGET * self.threads) * self.middle.x.type.itemsize // 4
 
     def height(self) -> int:
         """Rows of the depthwise layer's result in a band."""
@@ -78,17 +79,7 @@ class Block(NamedTuple):
         return any("image" in chain_of(node)[1] for node in self.nodes())
 
 
-def shared_by_threads(e: Emit) -> bool:
-    """Whether threads share the rows of bands at a loss.
-
-    Neighboring steps of a band cut its rows and channels differently, so that cores wait for lines which others have
-    just written: with AVX-512 and two threads mobilenet_v2 takes 3.04 ms with bands and 2.45 without; with AVX2, where
-    products take longer, 5.90 and 5.81, so that bands stay there for the memory that they save.
-    """
-    return e.tier.registers >= 32 and e.threads > threshold("bands_threads", 1)
-
-
-def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
+def blocks(graph: Graph, views: Views, match: Matched, threads: int) -> Iterator[Block]:
     """The blocks of a graph that are worth doing depth first."""
     uses, outputs = views.uses, set(graph.outputs)
     taken: set[Node] = set()
@@ -108,7 +99,7 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
         if after is not None and _dense(after, match) and after.x is node.out and private(node.out, after):
             project = after
         ends = ((expand, project), (expand, None), (None, project))
-        found = (Block(first, node, final, plan) for first, final in ends)
+        found = (Block(first, node, final, plan, threads) for first, final in ends)
         block = next((b for b in found if _pays(b) and _independent(b, views)), None)
         if block is not None and free("bands"):
             taken.update(block.nodes())
@@ -116,7 +107,7 @@ def blocks(graph: Graph, views: Views, match: Matched) -> Iterator[Block]:
 
 
 def _pays(block: Block) -> bool:
-    worth = block.saves() >= threshold("bands_worth", WORTH) and block.bands() <= MOST
+    worth = block.saves() >= threshold("bands_worth", WORTH * block.threads) and block.bands() <= MOST
     return worth and (block.layer.window.images == 1 or not block.by_image())
 
 

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from ...ir import Graph, Node, Value, read_by
 from ...kernels.isa.tiers import NUMPY
 from ..storage import has_memory
-from .depth_first import blocks, emit_block, shared_by_threads
+from .depth_first import blocks, emit_block
 from .emit import Emit
 from .moves import emit_copy
 
 
 def emit_graph(e: Emit, graph: Graph) -> None:
     """Write the steps of all nodes, in order, and give all values their places."""
-    banded = [] if shared_by_threads(e) else list(blocks(graph, e.views, e.match))
-    within = {node: block for block in banded for node in block.nodes()}
+    within = {node: block for block in blocks(graph, e.views, e.match, e.threads) for node in block.nodes()}
     for node in graph.nodes:
         e.node = node
         found = e.match(node)
