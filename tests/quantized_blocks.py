@@ -289,11 +289,12 @@ def qdq_weights(net: Net) -> None:
 
 @qdq
 def qdq_functions(net: Net) -> None:
-    """A function of one byte, a sum with a clamp, and elementwise work of two values."""
+    """A function of one byte, a sum with a clamp, a test for NaN, and elementwise work of two values."""
     x = pair(net, net.input("x", (2, 12)), 0.0291, 128)
     gate = pair(net, net("Sigmoid", x), 1 / 256, 0)
     y = pair(net, net("Mul", x, gate), 0.0203, 14)
     other = pair(net, net.input("y", (2, 12)), 0.0113, 7)
+    other = pair(net, net("Where", net("IsNaN", other), net.const(F32.type(0)), other), 0.0113, 7)
     total = pair(net, net("Relu", pair(net, net("Add", y, other), 0.0389, 90)), 0.0389, 90)
     net.output(pair(net, net("Sub", total, other), 0.0497, 128))
 

@@ -72,6 +72,16 @@ def moves_integers(g: Sweep, node: Node) -> bool:
     return g.becomes(g("requantize", g(node.op, x, *node.inputs[1:], type=stored, **node.attrs), type=node.out.type))
 
 
+@rule("integers", "where")
+def never_nan(g: Sweep, node: Node) -> bool:
+    """Given ``y = where(is_nan(requantize(x)), a, b)``, x stored in integers; result ``y = b``."""
+    condition, _, other = node.operands
+    test = g.made_by(condition, "is_nan")
+    if test is None or other.type.shape != node.out.type.shape:
+        return False
+    return _integers(g, test.x) is not None and g.becomes(other)
+
+
 @rule("integers", lambda op: op.weights is not None, quantized=True)
 def on_integers(g: Sweep, node: Node) -> bool:
     """A layer reads the stored numbers of quantized operands.

@@ -201,6 +201,7 @@ CATALOG = {
     },
     "integers": {
         "passes.to_integers.moves_integers": "*",
+        "passes.to_integers.never_nan": "where",
         "passes.to_integers.on_integers": "*",
         "passes.to_integers.absorb": "requantize",
     },

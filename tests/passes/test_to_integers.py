@@ -150,6 +150,43 @@ def test_a_function_of_one_byte_is_one_table(function: Callable[[Build, Value], 
     assert ops(after) == ["table"]
 
 
+def through_floats(b: Build, x: Value) -> Value:
+    """GELU of a byte with erf in f32, as quantize_static leaves it."""
+    half = b.add("div", [b.add("requantize", [x]), Value.constant("root", np.float32(2**0.5))])
+    y = b.add("requantize", [b.add("erf", [half])], U8, q(2 / 255, 128))
+    y = b.add("add", [y, Value.constant("one", np.float32(1))], U8, q(2 / 255, 0))
+    return b.add("mul", [x, y], U8, q(0.02, 14))
+
+
+def test_a_function_of_one_byte_by_way_of_floats_is_one_table() -> None:
+    b = Build()
+    x = b.input((3, 100), U8, q(0.03, 128))
+    assert ops(same_after(b.done(through_floats(b, x)))) == ["table"]
+
+
+def test_a_function_of_two_bytes_is_no_table() -> None:
+    b = Build()
+    x, y = (b.add("requantize", [b.input((3, 100), U8, q(0.03, 128))]) for _ in range(2))
+    after = same_after(b.done(b.add("requantize", [b.add("exp", [b.add("mul", [x, y])])], U8, q(0.1))))
+    assert "table" not in ops(after)
+
+
+def test_what_is_stored_in_integers_is_never_nan() -> None:
+    b = Build()
+    x = b.add("requantize", [b.input((3, 100), U8, q(0.03, 128))])
+    zero = Value.constant("zero", np.float32(0))
+    y = b.add("where", [b.add("is_nan", [x], np.dtype(bool)), zero, x])
+    assert ops(same_after(b.done(b.add("requantize", [y], U8, q(0.05, 100))))) == ["requantize"]
+
+
+def test_a_product_of_two_activations_reads_unsigned_bytes() -> None:
+    b = Build()
+    x, y = (b.add("softmax", [b.input((4, 4), I8, q(0.03, 12))], I8, q(0.01, -20), axis=-1) for _ in range(2))
+    after = same_after(b.done(b.add("matmul", [x, y], I8, q(0.05, 3))))
+    product = next(node for node in after.nodes if node.op == "matmul")
+    assert [v.type.dtype for v in (*product.operands, product.out)] == [U8] * 3
+
+
 def test_a_table_of_signed_bytes() -> None:
     b = Build()
     x = b.input((3, 100), I8, q(0.03, 12))

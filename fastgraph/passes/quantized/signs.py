@@ -37,7 +37,8 @@ def unsigned(graph: Graph) -> None:
         inputs: list[Value | None] = []
         weights = OPS[node.op].weights if OPS[node.op].quant is Quant.INTEGERS else None
         for i, value in enumerate(node.inputs):
-            inputs.append(_weights(value) if i == weights else read(value))
+            fixed = i == weights and value is not None and value.data is not None
+            inputs.append(_weights(value) if fixed else read(value))
         outputs = [Value(v.name, _shifted(v.type, 128, np.uint8)) if _signed_activation(v) else v for v in node.outputs]
         g.write(node.with_(inputs, outputs))
         for old, new in zip(node.outputs, outputs, strict=True):

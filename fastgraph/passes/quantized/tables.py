@@ -2,70 +2,95 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...ir import Node, Value
 from ...ops.evaluate import run_node
+from ...ops.registry import OPS
 from ...rules.operands import BYTES
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
+
+DEEPEST = 8
+"""How many nodes in a row are looked through for the byte that a value is a function of."""
+
+
+class _Function(NamedTuple):
+    """A value as a function of one value of 8 bits: its numbers [256] by the byte that x stores."""
+
+    x: Value
+    numbers: np.ndarray
 
 
 @rule("tables", lambda op: op.step is not None, "requantize", quantized=True)
 def tabulate(g: Sweep, node: Node) -> bool:
     """An elementwise function of one value of 8 bits is a table of 256 results.
 
-    Given ``y = mul(x, sigmoid(x))``, all uint8; result ``y = table(x)``. A table is indexed by the byte that is stored.
+    Given ``y = mul(x, sigmoid(x))``, x and y uint8, and what lies between them f32; result ``y = table(x)``. A table is
+    indexed by the byte that is stored.
     """
-    if node.op == "requantize" and not g.made_by(node.x, "table"):
+    if node.op == "requantize" and not _follows_function(g, node.x):
         return False
-    if len(node.outputs) != 1 or node.out.type.dtype not in BYTES:
+    if len(node.outputs) != 1 or not _is_byte(node.out):
         return False
-    if node.out.type.quant is None or node.out.type.quant.axis is not None:
+    found = _applied(g, node, {}, DEEPEST)
+    if found is None or found.x.type.shape != node.out.type.shape:
         return False
-    roots = [_function(g, v) for v in node.inputs if v is not None and v.data is None]
-    numbers = all(v.data.size == 1 for v in node.inputs if v is not None and v.data is not None)
-    if not roots or not numbers or any(r is None or r[0] is not roots[0][0] for r in roots):  # type: ignore[index]
-        return False
-    x = roots[0][0]  # type: ignore[index]
-    if x.type.shape != node.out.type.shape:
-        return False
-    return g.becomes(g("table", x, type=node.out.type, values=_results(g, node)))
+    return g.becomes(g("table", found.x, type=node.out.type, values=found.numbers))
 
 
-def _function(g: Sweep, value: Value, further: bool = True) -> tuple[Value, np.ndarray] | None:
-    """(x, the 256 stored numbers of `value` by those of x) where `value` is a function of one value of 8 bits.
-    `further`: look through a change of quantization, but not through a second one, as there may be very many."""
-    if (table := g.made_by(value, "table")) is not None:
-        return table.x, table.attrs["values"]
+def _follows_function(g: Sweep, x: Value) -> bool:
+    maker = g.maker.get(x)
+    return maker is not None and (maker.op == "table" or x.type.dtype == np.float32 and OPS[maker.op].step is not None)
+
+
+def _is_byte(value: Value) -> bool:
     quant = value.type.quant
-    if value.type.dtype not in BYTES or quant is None or quant.axis is not None:
+    return value.type.dtype in BYTES and quant is not None and quant.axis is None
+
+
+def _applied(g: Sweep, node: Node, known: dict[Value, _Function | None], deep: int) -> _Function | None:
+    """The result of an elementwise node, where its operands are functions of the same value and single numbers."""
+    found = [None if v is None or v.data is not None else _function(g, v, known, deep) for v in node.inputs]
+    of = [f for f in found if f is not None]
+    if not of or any(f.x is not of[0].x for f in of):
         return None
-    maker = g.made_by(value, "requantize") if further else None
-    if maker is not None and maker.x.type.dtype in BYTES:
-        before = _function(g, maker.x, False)
-        if before is not None:
-            return before[0], run_node(maker.with_([_line(maker.x)], [_line(value)]), [before[1]])[0]
+    arrays = list[np.ndarray | None]()
+    for value, function in zip(node.inputs, found, strict=True):
+        if value is not None and (value.data.size != 1 if value.data is not None else function is None):
+            return None
+        arrays.append(function.numbers if function is not None else None if value is None else value.data)
+    inputs = [v if f is None or v is None else _line(v) for v, f in zip(node.inputs, found, strict=True)]
+    numbers: np.ndarray = run_node(node.with_(inputs, [_line(node.out)]), arrays)[0]
+    return _Function(of[0].x, numbers.reshape(256))
+
+
+def _function(g: Sweep, value: Value, known: dict[Value, _Function | None], deep: int) -> _Function | None:
+    """`value` as a function of a byte, seen through tables, changes of quantization and f32 steps."""
+    if (table := g.made_by(value, "table")) is not None:
+        return _Function(table.x, table.attrs["values"])
+    if value not in known:
+        known[value] = _seen_through(g, value, known, deep - 1) or _itself(value)
+    return known[value]
+
+
+def _seen_through(g: Sweep, value: Value, known: dict[Value, _Function | None], deep: int) -> _Function | None:
+    maker = g.maker.get(value)
+    if maker is None or not deep or len(maker.outputs) != 1:
+        return None
+    real = value.type.dtype == np.float32 and value.type.quant is None
+    if maker.op == "requantize":
+        return _applied(g, maker, known, deep) if real or _is_byte(maker.x) and _is_byte(value) else None
+    return _applied(g, maker, known, deep) if real and OPS[maker.op].step is not None else None
+
+
+def _itself(value: Value) -> _Function | None:
     assert value.type.dtype is not None
-    return value, np.arange(256).astype(np.uint8).view(value.type.dtype)
+    return _Function(value, np.arange(256).astype(np.uint8).view(value.type.dtype)) if _is_byte(value) else None
 
 
 def _line(value: Value) -> Value:
     """A new value of 256 elements with the given value's element type and quantization."""
     return Value(value.name, value.type.with_shape((256,)))
-
-
-def _results(g: Sweep, node: Node) -> np.ndarray:
-    """The stored results of an elementwise node for all 256 numbers of its argument."""
-    arrays, inputs = [], []
-    for value in node.inputs:
-        if value is None or value.data is not None:
-            inputs.append(value)
-            arrays.append(None if value is None else value.data)
-            continue
-        function = _function(g, value)
-        assert function is not None
-        inputs.append(_line(value))
-        arrays.append(function[1])
-    result: np.ndarray = run_node(node.with_(inputs, [_line(node.out)]), arrays)[0]
-    return result.reshape(256)
