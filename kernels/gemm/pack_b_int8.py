@@ -1,7 +1,8 @@
 """pack_b_int8: packs a u8 matrix that isn't constant into the panels that dot_int8 reads.
 
-As pack_int8.py does for nv = 4 with `rowsum`: bytes become s8 (less 128), and sums of columns become the line that dot
-begins with. Interleaving four rows orders columns as packing results to bytes needs.
+As pack_int8.py does with `rowsum`: bytes become s8 (less 128), and sums of columns become the line that dot begins
+with. Interleaving four rows orders columns as packing results to bytes needs, where each 128 bits of a row begin with
+the columns of its results.
 """
 
 from __future__ import annotations
@@ -12,18 +13,17 @@ from typing import Any
 from ..core import record
 from ..isa.integer import dot_bytes, dot_halves
 from ..isa.interleave import interleave
-from ..isa.lanes import PARTS
 from ..isa.tiers import Tier
-from ..lang import I8, I16, I32, U32, Value, choose, repeat, smaller, tier, traced
+from ..lang import I8, I16, I32, U32, Value, choose, repeat, shuffle, smaller, tier, traced
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .rows import PACK_INT8
 
 
-def make_pack_int8(tier: Tier) -> Callable[..., None]:
-    """The kernel; its record is `rows.PACK_INT8`."""
-    fields, lines = record.reader(PACK_INT8), _lines(tier)
-    width, line = PARTS * tier.lanes, tier.lanes * 4
-    head, word = HEAD_LINES[True] * PARTS * line, vectors_per_word(tier, PARTS, True) * line
+def make_pack_int8(tier: Tier, nv: int) -> Callable[..., None]:
+    """The kernel for panels of nv vectors; its record is `rows.PACK_INT8`."""
+    fields, lines = record.reader(PACK_INT8), _lines(tier, nv)
+    width, line = nv * tier.lanes, tier.lanes * 4
+    head, word = HEAD_LINES[True] * nv * line, vectors_per_word(tier, nv, True) * line
 
     def pack(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -37,11 +37,12 @@ def make_pack_int8(tier: Tier) -> Callable[..., None]:
     return pack
 
 
-def _lines(tier: Tier) -> Any:
-    """lines(args, panel, start, stride, k) from k rows of B, each read a vector of bytes wide."""
-    i32, i8 = I32.vector(tier.lanes), I8.vector(4 * tier.lanes)
-    count, vectors = sums_per_row(PARTS, True), vectors_per_word(tier, PARTS, True)
-    head = HEAD_LINES[True] * PARTS * i32.size
+def _lines(tier: Tier, nv: int) -> Any:
+    """lines(args, panel, start, stride, k) from k rows of B, each read as many bytes wide as a panel has columns."""
+    i32, i8 = I32.vector(tier.lanes), I8.vector(nv * tier.lanes)
+    count, vectors = sums_per_row(nv, True), vectors_per_word(tier, nv, True)
+    head = HEAD_LINES[True] * nv * i32.size
+    places = [nv * (i // 4) + i % 4 if i % 4 < nv else 0 for i in range(tier.lanes)]
 
     def put(address: Value, index: int, value: Value) -> None:
         i32[address + index * i32.size] = value.bits(I32)
@@ -52,12 +53,13 @@ def _lines(tier: Tier) -> Any:
 
         def row(index: Value) -> Value:
             inside = index <= last
-            return choose(inside, i8[start + choose(inside, index, last) * stride] ^ -128, 0)
+            found = choose(inside, i8[start + choose(inside, index, last) * stride] ^ -128, 0)
+            return found if nv == 4 else shuffle(found.bits(I32), places).bits(I8)
 
         def words(w: Value, state: list[Value]) -> list[Value]:
             to, *sums = state
             first = w * 4
-            parts = interleave([row(first + i) for i in range(4)])
+            parts = interleave([row(first + i) for i in range(4)])[:nv]
             # As many ones as there are rows left: what lies behind a run of A isn't part of its sum.
             lacking = 4 - smaller(k - first, 4)
             stored = [*parts, i32((U32(0x01010101) >> (lacking * 8).to(U32)).signed)]
@@ -68,14 +70,14 @@ def _lines(tier: Tier) -> Any:
             totals = [_column_sums(s, stored, i, count) for i, s in enumerate(sums)]
             return [to + vectors * i32.size, *totals]
 
-        sums = repeat((k + 3) >> 2, [panel + head, *[i32(0)] * PARTS], words)[1:]
+        sums = repeat((k + 3) >> 2, [panel + head, *[i32(0)] * nv], words)[1:]
         r = record.fields(args, PACK_INT8)
         slots = r.minus_zero_a, r.start, r.multiplier, r.minus_zero_b
         minus_a, begin, factor, minus_b = (i32(slot.to(I32)) for slot in slots)
         for i, total in enumerate(sums):
             put(panel, i, begin + total * minus_a)
-            put(panel, PARTS + i, factor)
-            put(panel, 2 * PARTS + i, minus_b)
+            put(panel, nv + i, factor)
+            put(panel, 2 * nv + i, minus_b)
 
     return lines
 

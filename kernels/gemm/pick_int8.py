@@ -58,14 +58,20 @@ INT8_COSTS = {
 
 @lru_cache(1024)
 def pick_dot_int8(
-    tier: Tier, product: Product, out: str, rowsum: bool = False, threads: int = 1, nv: int = 0, row: bool = False
+    tier: Tier,
+    product: Product,
+    out: str,
+    rowsum: bool = False,
+    threads: int = 1,
+    widths: tuple[int, ...] = (),
+    row: bool = False,
 ) -> tuple[DotPiece, ...]:
-    """The dot calls of a product of bytes. nv: the width of panels, or 0 to choose it. row: whether "row_int8" computes
+    """The dot calls of a product of bytes. widths: those that panels may have, if not all. row: whether "row_int8" computes
     the only row; then panels may have eight vectors.
     """
     costs = INT8_COSTS[rowsum]
-    if nv:
-        costs = costs._replace(widths=lambda tier: (nv,))
+    if widths:
+        costs = costs._replace(widths=lambda tier: widths)
     elif row and tier.registers >= 32:
         costs = costs._replace(widths=lambda tier: (*_widths(tier), 8))
     return dot_pieces(tier, product, threads, costs, {"out": out, "rowsum": rowsum})

@@ -260,7 +260,7 @@ ROW_INT8 = (
 )
 
 PACK_INT8 = Record(
-    b=reads("B [batch, k, n] u8", "n", "batch: b_stride, k: ldb", over="short(n, vector)"),
+    b=reads("B [batch, k, n] u8", "n", "batch: b_stride, k: ldb", over="short(n, nv * lanes)"),
     ldb="bytes from row to row of B",
     packed=writes("what pack_int8 makes of B - 128 with `rowsum`", "batch * panels(n, ceil_div(k, 4))"),
     n="columns",
@@ -272,6 +272,9 @@ PACK_INT8 = Record(
     multiplier="of all columns, f32 bits",
     minus_zero_b="minus the zero point of B - 128",
 )
+
+PACKED_WIDTHS = (2, 4)
+"""Vectors of a panel of these."""
 
 RANGE_BYTES = 16
 """Bytes of a range: scale (f32), minus the u8 for 0.0 (i32), steps per unit and the s8 for 0.0 (f32 both)."""
@@ -423,7 +426,7 @@ ROWS = (
     Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8, _F32 | _STORED, _wide, product=True),
     Row("conv_int8", "gemm.dot_conv_int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True),
     Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
-    Row("pack_b_int8", "gemm.pack_b_int8", "make_pack_int8", PACK_INT8),
+    Row("pack_b_int8", "gemm.pack_b_int8", "make_pack_int8", PACK_INT8, {"nv": PACKED_WIDTHS}),
     Row("extremes", "gemm.dynamic_round", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic_round", "make_round", ROUND, {"out": ("u8", "f32")}),
     Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _BY_ROW, _one_range, product=True),

@@ -25,7 +25,7 @@ from fastgraph.kernels.gemm.pick_int8 import (
     row_params,
     word_of,
 )
-from fastgraph.kernels.gemm.rows import GRIDS, RANGE_BYTES
+from fastgraph.kernels.gemm.rows import GRIDS, PACKED_WIDTHS, RANGE_BYTES
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops import dynamic
 from fastgraph.ops.dynamic import dynamic_rounded
@@ -147,17 +147,18 @@ def test_one_row_of_signed_or_unsigned_bytes(tier: Any, nv: int, pick: Random) -
 def test_matrix_packed_at_run_time(tier: Any, pick: Random) -> None:
     """The same panels as those of constants, but for the columns that aren't there."""
     batch, n, k, slack = pick.randint(1, 3), pick.randint(1, 9 * tier.lanes), pick.randint(1, 21), pick.randint(0, 3)
+    nv = pick.choice(PACKED_WIDTHS)
     b = draw_bytes(n + k, batch, k, n + slack)
     weights = (b[:, :, :n].astype(np.int16) - 128).astype(np.int8).transpose(0, 2, 1)
     start, ones = 1000 - 77 * weights.astype(np.int64).sum(axis=2), np.ones((batch, n))
-    expected = pack_int8(tier, weights, Head(start, 0.5 * ones, 33 * ones), 4, k, "bytes")
-    assert expected.shape[2] == panel_bytes(tier, 4, True, -(-k // 4))
+    expected = pack_int8(tier, weights, Head(start, 0.5 * ones, 33 * ones), nv, k, "bytes")
+    assert expected.shape[2] == panel_bytes(tier, nv, True, -(-k // 4))
     sizes = {"ldb": n + slack, "n": n, "k": k, "batch": batch, "b_stride": k * (n + slack)}
     numbers = {"minus_zero_a": -77, "start": 1000, "multiplier": f32_bits(0.5), "minus_zero_b": 33}
     record = PACK.args.filled(b=b, packed=np.full_like(expected, 7), **sizes, **numbers)
-    packed = run(PACK, {}, record, tier, pick.randint(1, 3))[1]
+    packed = run(PACK, {"nv": nv}, record, tier, pick.randint(1, 3))[1]
     # Columns past n are whatever follows in memory.
-    order, panels, head = column_order(4, tier.lanes, "bytes"), packed.shape[1], 3 * 16 * tier.lanes
+    order, panels, head = column_order(nv, tier.lanes, "bytes"), packed.shape[1], 3 * 4 * nv * tier.lanes
     real = (np.arange(panels)[:, None] * len(order) + order < n).reshape(1, panels, 1, -1, 1)
     for part, lanes in ((slice(0, head), len(order)), (slice(head, None), len(order) + tier.lanes)):
         lines = [p[:, :, part].reshape(batch, panels, -1, lanes, 4) for p in (packed, expected)]

@@ -13,6 +13,7 @@ from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
 from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_dot
 from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ....kernels.gemm.rows import PACKED_WIDTHS
 from ...layer import chain_of, extra_values, out_kind, stored_as
 from ...quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from ..elements import number
@@ -65,10 +66,6 @@ def _panels(weights: np.ndarray, nv: int, lanes: int) -> np.ndarray:
     return pack_weights(weights, None, nv, lanes)
 
 
-_NV = 4
-"""Vectors in a panel of pack_b_int8."""
-
-
 def _bytes(node: Node) -> bool:
     x, y = node.inputs[:2]
     if y is None or y.data is not None or not per_tensor(x, np.uint8) or not per_tensor(y, np.uint8):
@@ -86,18 +83,19 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     k, n = y.type.dims[-2:]
     batch = y.type.size // (k * n)
     m = row_count(x) // batch
-    (piece,) = pick_dot_int8(e.tier, Product(m, n, k, batch), "bytes", True, e.threads, nv=_NV)
-    panels = -(-n // (_NV * e.tier.lanes)) * panel_bytes(e.tier, _NV, True, -(-k // 4))
-    packed = e.scratch(batch * panels)
     # Packing takes 128 from the bytes of y, and so from its zero point.
     zx, zy = zero_point(x), zero_point(y) - 128
     head = {"start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0])}
     head |= {"minus_zero_a": -zx, "minus_zero_b": -zy}
-    source: dict[str, Slot] = {"b": y, "ldb": n, "b_stride": k * n, "n": n, "k": k, "batch": batch}
-    e.kernel("pack_b_int8", {}, {**source, **head, "packed": packed})
-    strides = {"lda": k, "ldc": n, "a_stride": m * k, "b_stride": panels // 4, "c_stride": m * n}
-    args = dot_args(piece, a=x, b=packed, c=out, m=m, k=-(-k // 4), batch=batch, **strides, **stored_as(node))
-    e.kernel("dot_int8", piece.params, args)
+    for piece in pick_dot_int8(e.tier, Product(m, n, k, batch), "bytes", True, e.threads, PACKED_WIDTHS):
+        panels = -(-piece.columns // (piece.nv * e.tier.lanes)) * panel_bytes(e.tier, piece.nv, True, -(-k // 4))
+        packed = e.scratch(batch * panels)
+        source: dict[str, Slot] = {"b": e.address(y, piece.start), "ldb": n, "b_stride": k * n}
+        sizes = {"n": piece.columns, "k": k, "batch": batch}
+        e.kernel("pack_b_int8", {"nv": piece.nv}, {**source, **sizes, **head, "packed": packed})
+        strides = {"lda": k, "ldc": n, "a_stride": m * k, "b_stride": panels // 4, "c_stride": m * n}
+        args = dot_args(piece, a=x, b=packed, c=out, m=m, k=-(-k // 4), batch=batch, **strides, **stored_as(node))
+        e.kernel("dot_int8", piece.params, args, share=piece.columns / n)
 
 
 TYPES = ("int32", "uint32", "int64", "uint64", "float32", "float64")
