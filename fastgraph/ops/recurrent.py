@@ -16,6 +16,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .activation import FUNCTIONS, sigmoid
+from .dynamic import dynamic_rounded
 from .inference import Types
 from .registry import attr, define, fail
 from .work import squares
@@ -23,6 +24,8 @@ from .work import squares
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 DEFAULT = {"rnn": ("Tanh",), "gru": ("Sigmoid", "Tanh"), "lstm": ("Sigmoid", "Tanh", "Tanh")}
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+
+ROUNDS_INPUT = 2
 
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
     "tanh": (np.tanh, ()),
@@ -102,6 +105,8 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
 def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
     x, w, r, b, lengths, *initial = inputs
     first, op = attr(node, "layout"), node.op
+    if op == "lstm" and attr(node, "dynamic") == ROUNDS_INPUT:
+        x = dynamic_rounded(x, "tensor", "onnx")
     wide = np.promote_types(x.dtype, np.float32)
     x = (x.swapaxes(0, 1) if first else x).astype(wide, copy=False)
     steps, batch = x.shape[:2]
@@ -184,7 +189,7 @@ def _lstm_step(node: Node, r: np.ndarray, bias: np.ndarray, functions: Any, peep
     """Gates in the order input, output, forget, cell; peepholes in the order input, output, forget.
 
     `clip` bounds what goes into the gates, `cell_clip` the cell's state. `dynamic`: the state is rounded to 8 bits, row
-    by row, before it is multiplied.
+    by row, before it is multiplied, and where it is ROUNDS_INPUT so is all of x, as DynamicQuantizeLinear does.
     """
     f, g, last = functions
     clip, total, n = _clipped(node), bias[: len(r)] + bias[len(r) :], r.shape[1]

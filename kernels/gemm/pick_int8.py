@@ -66,8 +66,8 @@ def pick_dot_int8(
     widths: tuple[int, ...] = (),
     row: bool = False,
 ) -> tuple[DotPiece, ...]:
-    """The dot calls of a product of bytes. widths: those that panels may have, if not all. row: whether "row_int8" computes
-    the only row; then panels may have eight vectors.
+    """The dot calls of a product of bytes. widths: those that panels may have, if not all. row: whether "row_int8"
+    computes the only row; then panels may have eight vectors.
     """
     costs = INT8_COSTS[rowsum]
     if widths:

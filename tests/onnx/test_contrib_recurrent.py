@@ -36,7 +36,7 @@ def test_dynamic_quantize_lstm(stored: Any, zero: int, columns: bool, ways: int)
 
 
 def test_what_quantize_dynamic_writes(tmp_path: Path) -> None:
-    """Nearer to the layer that was quantized than what onnxruntime makes of it."""
+    """As near to the layer that was quantized as what onnxruntime makes of it."""
     net = Net()
     weights = net.weight(1, 4 * HIDDEN, INPUTS), net.weight(1, 4 * HIDDEN, HIDDEN), net.weight(1, 8 * HIDDEN)
     net.output(*net("LSTM", net.input("x", (STEPS, BATCH, INPUTS)), *weights, outputs=3, hidden_size=HIDDEN))
@@ -46,5 +46,5 @@ def test_what_quantize_dynamic_writes(tmp_path: Path) -> None:
     assert not hosts(model)
     exact, theirs = (by_onnxruntime(each, feeds) for each in (net.bytes(), data))
     for right, want, have in zip(exact, theirs, model.run(feeds).values(), strict=True):
-        compare(have, want, 0, 0.02)
-        assert np.abs(have - right).mean() <= np.abs(want - right).mean()
+        compare(have, want, 0, 0.002)
+        assert np.abs(have - right).mean() <= 1.1 * np.abs(want - right).mean()

@@ -262,6 +262,7 @@ GRAPHS |= {
     "arg_min of bytes": lambda: one("arg_min", [_u8(3, 37)], typed("i64", ()), axis=1, keepdims=0),
     "max of bytes": lambda: one("reduce_max", [_u8(3, 9, 37), _constant(np.int64, 1)], _u8(), keepdims=0),
     "lstm of bytes": lambda: test_recurrent.of_bytes(3, 2, 3, 19),
+    "lstm of bytes and of bytes": lambda: test_recurrent.of_bytes(3, 2, 3, 19, dynamic=2),
     "matrices": lambda: one("matmul", [_u8(2, 9, 14), Value("b", _u8(2, 14, 21))], typed("u8", (), 0.5, 3)),
     "resize of bytes": lambda: one("resize", _resized(8), _u8(), mode="linear"),
     "resize of bytes of many channels": lambda: one("resize", _resized(40), _u8(), mode="linear"),

@@ -14,7 +14,7 @@ from fastgraph.freedoms import thresholds
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa.tiers import Tier, usable
 from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.ops.recurrent import ACTIVATIONS, DIRECTIONS
+from fastgraph.ops.recurrent import ACTIVATIONS, DIRECTIONS, ROUNDS_INPUT
 from fastgraph.plan import describe
 from tests.kernels.harness import drawn, each_integer_tier
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of, numpy_steps
@@ -204,8 +204,8 @@ def test_work_is_told() -> None:
     assert sum(row["macs"] for row in describe.steps(model.plan.program)) == 5 * 3 * 2 * 27 * (7 + 9)
 
 
-def of_bytes(steps: int, ways: int, batch: int, hidden: int, scales: int = 1, **attrs: Any) -> Graph:
-    """An lstm with recurrent weights of 8 bits, which rounds its state."""
+def of_bytes(steps: int, ways: int, batch: int, hidden: int, scales: int = 1, dynamic: int = 1, **attrs: Any) -> Graph:
+    """An lstm with recurrent weights of 8 bits, which rounds its state; dynamic: its attribute."""
     rng = np.random.default_rng(hidden)
 
     def reals(name: str, *shape: int) -> Value:
@@ -213,12 +213,16 @@ def of_bytes(steps: int, ways: int, batch: int, hidden: int, scales: int = 1, **
 
     quant = Quantization(tuple(rng.uniform(0.001, 0.004, scales).tolist()), (0,) * scales, 1 if scales > 1 else None)
     r = Value.constant("r", rng.integers(-127, 128, (ways, 4 * hidden, hidden)).astype(np.int8), quant)
+    w = reals("w", ways, 4 * hidden, 3)
+    if dynamic == ROUNDS_INPUT:
+        w = Value.constant("w", rng.integers(-127, 128, (ways, 4 * hidden, 3)).astype(np.int8), quant)
     x = Value("x", TensorType(np.dtype(F32), (steps, batch, 3)))
     outputs = [Value(name, TensorType(np.dtype(F32))) for name in ("y", "h", "c")]
-    inputs = [x, reals("w", ways, 4 * hidden, 3), r, reals("b", ways, 8 * hidden), None,
+    inputs = [x, w, r, reals("b", ways, 8 * hidden), None,
               reals("h0", ways, batch, hidden), reals("c0", ways, batch, hidden)]  # fmt: skip
     direction = "bidirectional" if ways == 2 else "reverse"
-    graph = Graph("g", [x], outputs, [Node("lstm", inputs, outputs, {"direction": direction, "dynamic": 1, **attrs})])
+    attrs = {"direction": direction, "dynamic": dynamic, **attrs}
+    graph = Graph("g", [x], outputs, [Node("lstm", inputs, outputs, attrs)])
     infer_graph(graph)
     return graph
 
@@ -226,7 +230,9 @@ def of_bytes(steps: int, ways: int, batch: int, hidden: int, scales: int = 1, **
 @each_integer_tier
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 2, 1, 16), (4, 1, 5, 17), (2, 2, 4, 33), (3, 1, 2, 64)], ids=str)
 def test_weights_of_bytes(tier: Tier, sizes: tuple[int, int, int, int]) -> None:
-    for scales, attrs in ((1, {}), (4 * sizes[3] if sizes[1] == 1 else 1, {"clip": 0.7, "cell_clip": 0.9})):
+    each = 4 * sizes[3] if sizes[1] == 1 else 1
+    clips: dict[str, Any] = {"clip": 0.7, "cell_clip": 0.9}
+    for scales, attrs in ((1, {}), (each, clips), (each, {"dynamic": ROUNDS_INPUT})):
         graph = of_bytes(*sizes, scales=scales, **attrs)
         x = np.random.default_rng(1).standard_normal(graph.inputs[0].type.dims).astype(F32)
         wanted = evaluate(graph, {"x": x})

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import Quantization, Value
+from ...ops.recurrent import ROUNDS_INPUT
 from .call import Call
 from .contrib import contrib
 from .rewrites import REWRITES
@@ -20,30 +21,32 @@ _lstm: Any = REWRITES["LSTM"]
     " direction=forward hidden_size:int? input_forget=0"
 )
 def lstm(c: Call, x: Value, w: Value, r: Value, *inputs: Any, **attrs: Any) -> list[Value]:
-    """An lstm that rounds its state, where its recurrent weights are bytes around 0.0; else one of the reals that they
-    stand for. onnxruntime rounds the input as well.
+    """An lstm that rounds its input and its state, where its weights are bytes around 0.0; else one of the reals that
+    they stand for.
     """
     *others, w_scale, w_zero, r_scale, r_zero = inputs
-    reals, found = _reals(c, w, w_scale, w_zero), _bytes(c, r, r_scale, r_zero)
-    if found is None or len(found) > 1 and (attrs["activation_alpha"] or attrs["activation_beta"]):
-        return _lstm(c, x, reals, _reals(c, r, r_scale, r_zero), *others, layout=0, **attrs)
-    attrs |= {"layout": 0, "dynamic": 1}
+    stored, found = _bytes(c, w, w_scale, w_zero), _bytes(c, r, r_scale, r_zero)
+    told = attrs["activation_alpha"] or attrs["activation_beta"]
+    if stored is None or found is None or len(found) > 1 and told:
+        reals = (_reals(c, w, w_scale, w_zero), _reals(c, r, r_scale, r_zero))
+        return _lstm(c, x, *reals, *others, layout=0, **attrs)
+    attrs |= {"layout": 0, "dynamic": ROUNDS_INPUT}
     if len(found) == 1:
-        return _lstm(c, x, reals, found[0], *others, **attrs)
-    return _each_way(c, attrs, x, reals, found, others)
+        return _lstm(c, x, stored[0], found[0], *others, **attrs)
+    return _each_way(c, attrs, x, stored, found, others)
 
 
 def _each_way(
-    c: Call, attrs: dict[str, Any], x: Value, w: Value, r: list[Value], others: list[Value | None]
+    c: Call, attrs: dict[str, Any], x: Value, w: list[Value], r: list[Value], others: list[Value | None]
 ) -> list[Value]:
-    """A layer for each direction, as recurrent weights have scales of their own; the results beside one another."""
+    """A layer for each direction, as weights have scales of their own; the results beside one another."""
 
     def halves(value: Value | None) -> list[Any]:
         return [None] * 2 if value is None else c.several("split", 2, value, [1, 1], axis=0)
 
     bias, lengths, h, cell, peephole = others
     lengths_twice, names, ways = [lengths, lengths], attrs["activations"] or [], []
-    operands = zip(halves(w), r, halves(bias), lengths_twice, *map(halves, (h, cell, peephole)), strict=True)
+    operands = zip(w, r, halves(bias), lengths_twice, *map(halves, (h, cell, peephole)), strict=True)
     for d, (direction, own) in enumerate(zip(("forward", "reverse"), operands, strict=True)):
         named = {"direction": direction, "activations": names[3 * d : 3 * d + 3] or None}
         ways.append(_lstm(c, x, *own, **attrs | named))
@@ -51,7 +54,7 @@ def _each_way(
 
 
 def _bytes(c: Call, r: Value, r_scale: Value, r_zero: Value | None) -> list[Value] | None:
-    """Recurrent weights of each direction as int8 [1, gates * hidden, hidden], quantized; None: they are none."""
+    """Weights of each direction as int8 [1, gates * hidden, k], quantized; None: they are none."""
     stored, scale, zero = r.data, r_scale.data, None if r_zero is None else r_zero.data
     if stored is None or scale is None or stored.ndim != 3 or (r_zero is not None and zero is None):
         return None

@@ -51,7 +51,7 @@ def images_of(node: Node) -> Images:
     return Images(own, rows, node.x.type.size // (own * rows))
 
 
-def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) -> Ref:
+def round_to(e: Emit, node: Node, of: Images, grid: str, out: str, y: Ref, share: float) -> Ref:
     """Write the steps that round a node's x to y (u8 or f32); returns the address of the ranges."""
     own = 1 if of.together else of.images
     count = node.x.type.size // own
@@ -60,7 +60,7 @@ def round_to(e: Emit, node: Node, of: Images, out: str, y: Ref, share: float) ->
     both: dict[str, Slot] = {"x": node.x, "parts": parts, "extremes": extremes}
     e.kernel("extremes", {}, {**both, "images": own, "count": count}, share=share)
     pads = dict(zip(("top", "left", "bottom", "right"), of.pads, strict=True))
-    numbers = {"grid": GRIDS.index(node.attrs["grid"]), "rows": of.rows, "run": of.run, "images": of.images, **pads}
+    numbers = {"grid": GRIDS.index(grid), "rows": of.rows, "run": of.run, "images": of.images, **pads}
     how = {"per_image": int(not of.together), "whole": int(node.op == "dynamic_round" and len(node.outputs) > 1)}
     e.kernel("dynamic_round", {"out": out}, {**both, **numbers, **how, "ranges": ranges, "y": y}, share=share)
     return ranges
@@ -72,7 +72,7 @@ def _rounds(node: Node) -> Images | None:
 
 @lowers("dynamic_round", match=_rounds, in_place=True)
 def dynamic_round(e: Emit, node: Node, of: Images) -> None:
-    ranges = round_to(e, node, of, "f32", e.address(node.outputs[0]), 0.5)
+    ranges = round_to(e, node, of, node.attrs["grid"], "f32", e.address(node.outputs[0]), 0.5)
     for step in node.outputs[1:]:
         emit_copy(e, (1,), 4, (ranges, (4,)), (e.address(step), (4,)))
 
@@ -103,7 +103,7 @@ def conv(e: Emit, node: Node, layer: Layer[Integers]) -> None:
 def _multiply(e: Emit, node: Node, layer: Layer[Integers], of: Images) -> None:
     """Write the steps of the layer on rounded bytes."""
     stored = e.scratch(of.count)
-    ranges = round_to(e, node, of, "u8", stored, 0.0)
+    ranges = round_to(e, node, of, node.attrs["grid"], "u8", stored, 0.0)
     layer = layer._replace(ldx=layer.inputs, ldy=e.stride(node.out))
     choose(CANDIDATES, layer, e.tier).emit(e, node, layer, Rows(stored, e.address(node.out)), ranges)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from ....freedoms import threshold
 from ....ir import TensorType
 from ....kernels.gemm.pick_dot import dot_args
-from ....kernels.gemm.rows import ITEM, NO_ENDING
+from ....kernels.gemm.rows import NO_ENDING
 from ....kernels.isa.tiers import has_pairs
 from ....kernels.recurrent.pack_recurrent import blocks
 from ....kernels.recurrent.rows import ACTIVATIONS, INFO, PLACES, STATES, USUAL
@@ -91,6 +92,14 @@ def element_of(e: Emit, layer: Recurrence) -> str:
     return "bf16" if e.precision == "bfloat16" and has_pairs(e.tier) and not quantized else "f32"
 
 
+class Multiplied(NamedTuple):
+    """The kernel of the product with the inputs, the bytes of an input, and slots beside operands and sizes."""
+
+    kernel: str
+    item: int
+    ending: Mapping[str, Slot]
+
+
 LARGE, PART, MOST = 1 << 20, 1 << 19, 64
 """Bytes of projected inputs from which a layer goes in parts, bytes of a part, and how many parts there are at most."""
 
@@ -101,11 +110,19 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
     assert e.node is not None
     columns = width(e, layer.cell, layer.hidden)
     n = layer.directions * columns
+    product, rows = Multiplied("dot", 4, NO_ENDING), layer.steps * layer.batch
     if panels.element == "bf16":
         from ..gemm.layer_bf16 import rounded_rows
 
-        x = rounded_rows(e, e.node.x, buffers.x, buffers.ldx, layer.steps * layer.batch, layer.inputs)
+        product = Multiplied("dot_bf16", 2, {**NO_ENDING, "addend_item": 4})
+        x = rounded_rows(e, e.node.x, buffers.x, buffers.ldx, rows, layer.inputs)
         buffers = replace(buffers, x=x, ldx=layer.inputs + layer.inputs % 2)
+    elif panels.rounds:
+        from .rounded_inputs import rounded
+
+        x, ranges = rounded(e, e.node, rows, layer.inputs)
+        product = Multiplied("dot_dynamic", 1, {**NO_ENDING, "ranges": ranges, "per_image": 0, "per_row": 0})
+        buffers = replace(buffers, x=x, ldx=layer.inputs)
     parts = _parts(layer, buffers, 4 * layer.batch * n)
     projected = e.scratch(4 * layer.batch * n * max(count for _, count in parts))
     common = {**_strides("y", buffers.y, "step", "direction", "row"), **panels.slots}
@@ -116,7 +133,7 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
     for start, count in parts:
         share = count / layer.steps * layer.inputs / (layer.inputs + layer.hidden)
         time = layer.steps - start - count if layer.reverse[0] and layer.directions == 1 else start
-        _project(e, layer, panels, buffers, projected, range(time, time + count), share)
+        _project(e, layer, panels, buffers, product, projected, range(time, time + count), share)
         last = start + count == layer.steps
         own: dict[str, Slot] = {"start": start, "steps": count}
         own["y"] = buffers.y.address.plus(time * buffers.y.strides[0])
@@ -137,14 +154,20 @@ def _parts(layer: Recurrence, buffers: Buffers, step: int) -> list[tuple[int, in
 
 
 def _project(
-    e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers, out: Ref, steps: range, share: float
+    e: Emit,
+    layer: Recurrence,
+    panels: Panels,
+    buffers: Buffers,
+    product: Multiplied,
+    out: Ref,
+    steps: range,
+    share: float,
 ) -> None:
     """Write the product of these steps' inputs with the weights of all directions, plus biases."""
     n, ldx = layer.directions * width(e, layer.cell, layer.hidden), buffers.ldx
     matrices = layer.batch if buffers.batch_first and len(steps) < layer.steps else 1
     m, first = layer.batch * len(steps) // matrices, steps.start * (1 if buffers.batch_first else layer.batch)
-    item = ITEM[panels.element]
-    kernel, ending = ("dot_bf16", {**NO_ENDING, "addend_item": 4}) if item == 2 else ("dot", NO_ENDING)
+    kernel, item, ending = product
     sizes = {"m": m, "k": -(-layer.inputs * item // 4), "batch": matrices}
     sizes |= {"a_stride": layer.steps * ldx, "c_stride": m * n}
     for piece in panels.pieces(m, matrices, ldx):

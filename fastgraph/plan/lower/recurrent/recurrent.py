@@ -8,8 +8,8 @@ from math import inf
 import numpy as np
 
 from ....ir import Node, Value
-from ....kernels.recurrent.rows import USUAL
-from ....ops.recurrent import DIRECTIONS, activations
+from ....kernels.recurrent.rows import GATES, USUAL
+from ....ops.recurrent import DIRECTIONS, ROUNDS_INPUT, activations
 from ....ops.registry import attr
 from ..emit import Strided
 from ..registry import Emit, lowers
@@ -23,15 +23,29 @@ def _at(node: Node, index: int) -> Value | None:
     return node.inputs[index] if index < len(node.inputs) else None
 
 
+def _rounds_input(node: Node) -> bool:
+    return node.op == "lstm" and attr(node, "dynamic") == ROUNDS_INPUT
+
+
 def _layer(node: Node) -> Recurrence | None:
-    """The layer, where all operands but the lengths are f32, and nothing is empty."""
+    return None if _rounds_input(node) else _described(node)
+
+
+def _layer_of_bytes(node: Node) -> Recurrence | None:
+    """A layer that rounds its input, whose rows lie in order."""
+    return _described(node) if _rounds_input(node) and not attr(node, "layout") else None
+
+
+def _described(node: Node) -> Recurrence | None:
+    """The layer, where all operands are f32 but lengths and weights of bytes, and nothing is empty."""
     lengths, r = _at(node, LENGTHS), node.inputs[R]
     rounded = node.op == "lstm" and attr(node, "dynamic")
-    if rounded and (
-        r is None or not symmetric(r) or any(v and v.data is None for v in (_at(node, i) for i in (W, B, P)))
-    ):
+    stored = [v for v in (r, node.inputs[W] if _rounds_input(node) else None) if rounded and v is not None]
+    if rounded and any(v and v.data is None for v in (_at(node, i) for i in (W, B, P))):
         return None
-    values = [v for i, v in enumerate(node.inputs) if v is not None and i != LENGTHS and not (rounded and v is r)]
+    if not all(map(symmetric, stored)):
+        return None
+    values = [v for i, v in enumerate(node.inputs) if v is not None and i != LENGTHS and v not in stored]
     full = all(
         v.type.quant is None and v.type.concrete and v.type.dtype == np.float32 and v.type.size
         for v in (*values, *node.outputs)
@@ -73,11 +87,22 @@ def recurrent(e: Emit, node: Node, layer: Recurrence) -> None:
     emit_layer(e, layer, _panels(e, node, layer), buffers)
 
 
+@lowers("lstm", match=_layer_of_bytes, strided_out=True)
+def of_bytes(e: Emit, node: Node, layer: Recurrence) -> None:
+    recurrent(e, node, layer)
+
+
 def _panels(e: Emit, node: Node, layer: Recurrence) -> Panels:
     w, r, b, p = values = tuple(_at(node, i) for i in (W, R, B, P))
     assert w is not None and r is not None
     if all(v is None or v.data is not None for v in values):
-        return constant(e, layer.cell, _constants(values, layer), element_of(e, layer))
+        constants = _constants(values, layer)
+        found = constant(e, layer.cell, constants, element_of(e, layer))
+        if constants.input_scales is None:
+            return found
+        from .rounded_inputs import for_bytes  # what few layers need
+
+        return for_bytes(e, GATES[layer.cell], constants, found)
 
     def place(value: Value, axes: int = 2) -> Strided:
         return Strided(e.address(value), e.strides(value)[:axes])
@@ -88,14 +113,21 @@ def _panels(e: Emit, node: Node, layer: Recurrence) -> Panels:
 
 def _constants(values: tuple[Value | None, ...], layer: Recurrence) -> Constants:
     w, r, b, peepholes = (None if v is None else v.data for v in values)
-    scales = None
+    scales = input_scales = None
     if layer.cell == "lstm_bytes" and values[1] is not None:
-        r, scales = stored(values[1])
-        scales = np.broadcast_to(scales, r.shape[:2]).astype(np.float32)
+        r, scales = _signed(values[1])
+    if values[0] is not None and values[0].type.quant is not None:
+        w, input_scales = _signed(values[0])
     assert w is not None and r is not None
     bias = state = None
     if b is not None:
         own = 2 * layer.hidden if layer.cell == "gru_after" else b.shape[1] // 2
         bias, state = (half.copy() for half in np.split(b, 2, axis=1))
         bias[:, :own] += state[:, :own]
-    return Constants(w, r, bias, state if layer.cell == "gru_after" else None, peepholes, scales)
+    return Constants(w, r, bias, state if layer.cell == "gru_after" else None, peepholes, scales, input_scales)
+
+
+def _signed(value: Value) -> tuple[np.ndarray, np.ndarray]:
+    """Weights as s8, and their scales in f32 by direction and row."""
+    numbers, scales = stored(value)
+    return numbers, np.broadcast_to(scales, numbers.shape[:2]).astype(np.float32)

@@ -27,7 +27,7 @@ class Constants(NamedTuple):
     the input and with the state [D, gates * hidden], peepholes [D, 3 * hidden]; gates in the canonical order.
 
     The bias of the state is only that of the gates that see its product apart. `scales` [D, gates * hidden]: those of
-    r, which is int8 then.
+    r, which is int8 then; `input_scales`: likewise those of w.
     """
 
     w: np.ndarray
@@ -36,6 +36,7 @@ class Constants(NamedTuple):
     state_bias: np.ndarray | None
     peepholes: np.ndarray | None
     scales: np.ndarray | None = None
+    input_scales: np.ndarray | None = None
 
 
 class Given(NamedTuple):
@@ -50,12 +51,13 @@ class Given(NamedTuple):
 
 class Panels(NamedTuple):
     """`pieces(m, matrices, ldx)`: how the product with m rows of inputs is divided; inputs(piece): its panels; `slots`:
-    those of the walk. element: what is multiplied."""
+    those of the walk. element: what is multiplied. rounds: whether inputs are multiplied as bytes."""
 
     pieces: Callable[[int, int, int], Sequence[DotPiece]]
     inputs: Callable[[DotPiece], Ref]
     slots: dict[str, Slot]
     element: str = "f32"
+    rounds: bool = False
 
 
 def reals(value: Value) -> np.ndarray:
