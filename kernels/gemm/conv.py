@@ -14,25 +14,25 @@ from ..isa.tiers import PAIRS, Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import deal, make_band
 from .dot import arithmetic_of
-from .pick_dot import BF16_COSTS, F32_COSTS, crossing
+from .pick_dot import F32_COSTS, crossing
 from .results import make_walk, target
 from .rows import CONV_BF16, CONV_F32
 from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, pace_of, segmented_rows
 
 
-def make_conv(tier: Tier, nv: int) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; its record is `rows.CONV_F32`.
+def make_conv(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
+    """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.CONV_F32`.
 
     The columns of an epilogue's operands run over all channels of the output, their rows over the pixels of an image.
     """
-    return conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv), CONV_F32)
+    return conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, half=half), CONV_F32)
 
 
 def make_conv_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[..., None]:
     """The kernel for panels of nv vectors; element, out: of the map and the result, f32 or bf16. Its record is
     `rows.CONV_BF16`.
     """
-    conv = conv_kernel(tier, nv, BF16_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), CONV_BF16)
+    conv = conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), CONV_BF16)
     conv.needs = PAIRS  # type: ignore[attr-defined]
     return conv
 

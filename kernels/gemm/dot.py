@@ -7,20 +7,20 @@ from collections.abc import Callable
 from ..core.record import Record, reader
 from ..isa.tiers import PAIRS, Tier
 from ..lang import divide, smaller
-from .pick_dot import BF16_COSTS, F32_COSTS
+from .pick_dot import F32_COSTS
 from .results import make_walk, target
 from .rows import DOT_BF16, DOT_F32, ITEM
 from .tile import Arithmetic, bf16_arithmetic, even_rows, f32_arithmetic, make_tile, pace_of
 
 
-def make_dot(tier: Tier, nv: int) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; its record is `rows.DOT_F32`."""
-    return dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv), DOT_F32)
+def make_dot(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
+    """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.DOT_F32`."""
+    return dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, half=half), DOT_F32)
 
 
 def make_dot_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[..., None]:
     """The kernel for panels of nv vectors; element, out: of A and C, f32 or bf16. Its record is `rows.DOT_BF16`."""
-    dot = dot_kernel(tier, nv, BF16_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), DOT_BF16)
+    dot = dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), DOT_BF16)
     dot.needs = PAIRS  # type: ignore[attr-defined]
     return dot
 

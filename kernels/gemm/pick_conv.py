@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..isa.tiers import Tier
 from .pick_dot import (
-    BF16_COSTS,
     F32_COSTS,
     L2,
     Costs,
@@ -17,6 +17,7 @@ from .pick_dot import (
     crossing,
     idle,
     max_rows,
+    real_costs,
     split_columns,
     tile_cost,
 )
@@ -175,8 +176,8 @@ def pick_conv_bf16(
     tier: Tier, g: Geometry, element: str, out: str, threads: int = 1, l2: int = L2
 ) -> tuple[ConvPiece, ...]:
     """As `pick_conv`, of elements of the map and of the result, f32 or bf16."""
-    costs, params = BF16_COSTS if element == "bf16" else F32_COSTS, {"element": element, "out": out}
-    return conv_pieces(tier, upright(g, min(l2, L2)), threads, costs, params, l2)
+    params = {"element": element, "out": out}
+    return conv_pieces(tier, upright(g, min(l2, L2)), threads, real_costs(element), params, l2)
 
 
 def conv_pieces(
@@ -187,10 +188,10 @@ def conv_pieces(
     rows = idle(g.images * g.groups * g.out[0] * out_h, threads)
     summed = g.summed
 
-    def best(nv: int) -> tuple[float, int]:
-        share = min(rows, idle(-(-g.n // (nv * tier.lanes)), threads))
-        most, pixels = costs.most_rows(tier, nv), out_h * out_w
-        near = crossing(most, nv)
+    def best(nv: float) -> tuple[float, int]:
+        share = min(rows, idle(-(-g.n // (ceil(nv) * tier.lanes)), threads))
+        most, pixels = costs.most_rows(tier, ceil(nv)), out_h * out_w
+        near = crossing(most, ceil(nv))
         within = costs.choices(tier, out_w, nv, summed, most).items()
         across = costs.choices(tier, pixels, nv, g.words, near).items()
         found = {h: c + pixels * CROSSING for h, c in across}
@@ -199,8 +200,9 @@ def conv_pieces(
 
     pieces = []
     for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
-        laid = layout(g, -best(nv)[1], columns, nv * tier.lanes, threads, l2)
-        pieces.append(ConvPiece(start, columns, nv, {"nv": nv, **params}, *laid))
+        wide = ceil(nv)
+        laid = layout(g, -best(nv)[1], columns, wide * tier.lanes, threads, l2)
+        pieces.append(ConvPiece(start, columns, wide, {**costs.params(nv), **params}, *laid))
     return tuple(pieces)
 
 

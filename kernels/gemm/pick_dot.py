@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import permutations
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
@@ -15,6 +16,8 @@ STANDARD = 0.98
 """Factor on the cost of a tile that most layers use, so that fewer kernels are compiled."""
 SPLIT_GAIN = 0.93
 """Two calls split a layer's columns only when they cost less than this fraction of one call."""
+WHOLE = (1, 2, 3, 4)
+"""Widths of panels in whole vectors."""
 LATER_TILES = 8
 """Tiles of rows, at least, over which a chain is walked at once."""
 FEW = 8
@@ -50,23 +53,30 @@ class DotPiece(NamedTuple):
 
 class Costs(NamedTuple):
     """The cost model of tiles over operands of one type: widths(tier), of panels in vectors; most_rows(tier, nv) of a
-    tile; tile_cost(tier, rows, nv, words), its cycles; item, bytes of an element of A.
+    tile; tile_cost(tier, rows, nv, words), its cycles; item, bytes of an element of A; halves: whether a panel's last
+    vector may be half, which is a parameter of kernels then.
     """
 
-    widths: Callable[[Tier], Sequence[int]]
+    widths: Callable[[Tier], Sequence[float]]
     most_rows: Callable[[Tier, int], int]
-    tile_cost: Callable[[Tier, int, int, int], float]
+    tile_cost: Callable[[Tier, int, float, int], float]
     item: int
+    halves: bool = False
 
-    def rows_cost(self, tier: Tier, m: int, height: int, nv: int, words: int) -> float:
+    def params(self, nv: float) -> dict[str, Any]:
+        """Those of a kernel that depend on the width of its panels."""
+        return {"nv": ceil(nv), **({"half": nv % 1 > 0} if self.halves else {})}
+
+    def rows_cost(self, tier: Tier, m: int, height: int, nv: float, words: int) -> float:
         """Cycles of m rows of one panel in tiles of `height` rows and one of the remaining rows."""
         whole, rest = divmod(m, height)
         tiles = ((height, whole), (rest, 1))
         return sum(count * self.tile_cost(tier, rows, nv, words) for rows, count in tiles if rows and count)
 
-    def choices(self, tier: Tier, m: int, nv: int, words: int, most: int) -> dict[int, float]:
+    def choices(self, tier: Tier, m: int, nv: float, words: int, most: int) -> dict[int, float]:
         """Candidate heights of the main tiles, at most `most` rows, each with its `rows_cost`."""
-        return {height: self.rows_cost(tier, m, height, nv, words) for height in mains(tier, m, most, nv, words)}
+        heights = mains(tier, m, most, ceil(nv), words)
+        return {height: self.rows_cost(tier, m, height, nv, words) for height in heights}
 
 
 @lru_cache(1024)
@@ -80,7 +90,7 @@ def pick_dot_bf16(
     tier: Tier, product: Product, element: str, out: str, threads: int = 1, l2: int = L2
 ) -> tuple[DotPiece, ...]:
     """As `pick_dot`, of elements of A and of C, f32 or bf16."""
-    costs = _of_rows(BF16_COSTS if element == "bf16" else F32_COSTS, product)
+    costs = _of_rows(real_costs(element), product)
     return dot_pieces(tier, product, threads, costs, {"element": element, "out": out}, l2)
 
 
@@ -103,26 +113,26 @@ def dot_pieces(
     words = -(-k * costs.item // 4)
     colliding = (lda or k) * costs.item % 4096 == 0  # rows 4 KiB apart fall into one set of the cache
 
-    def cost(height: int, nv: int, cycles: float) -> float:
+    def cost(height: int, nv: float, cycles: float) -> float:
         tiles = -(-m // height)
         by_rows = idle(batch * tiles, threads) * tiles * height / m
-        by_columns = idle(batch * -(-n // (nv * tier.lanes)), threads)
+        by_columns = idle(batch * -(-n // (ceil(nv) * tier.lanes)), threads)
         slower = 1.05 if colliding and height > 12 else 1.0
         return cycles * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
 
-    def best(nv: int) -> tuple[float, int]:
-        heights = costs.choices(tier, m, nv, words, costs.most_rows(tier, nv))
+    def best(nv: float) -> tuple[float, int]:
+        heights = costs.choices(tier, m, nv, words, costs.most_rows(tier, ceil(nv)))
         return min((cost(h, nv, cycles), -h) for h, cycles in heights.items())
 
     pieces = []
     for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
-        height = -best(nv)[1]
-        units, panels = -(-m // height), -(-columns // (nv * tier.lanes))
+        height, wide = -best(nv)[1], ceil(nv)
+        units, panels = -(-m // height), -(-columns // (wide * tier.lanes))
         by_columns = columns_first(batch * units, batch * panels, m, columns, threads)
         block = max(1, l2 * 3 // 8 // (4 * words * height))
         if later:  # its sums are read again: they stay in the cache, but weights are not read for few rows
             block = min(block, max(LATER_TILES, l2 // 4 // (4 * columns * height)))
-        pieces.append(DotPiece(start, columns, nv, {"nv": nv, **params}, height, block, by_columns))
+        pieces.append(DotPiece(start, columns, wide, {**costs.params(nv), **params}, height, block, by_columns))
     return tuple(pieces)
 
 
@@ -143,9 +153,11 @@ def dot_args(piece: DotPiece, **operands: Any) -> dict[str, Any]:
     return {**alone, "n": piece.columns, "n0": piece.start, **tiles, **operands}
 
 
-def widths(tier: Tier) -> range:
-    """The panel widths in vectors that a tile can have."""
-    return range(1, 5)
+def widths(tier: Tier) -> tuple[float, ...]:
+    """The panel widths in vectors of a tile. Half of 64 bytes, as 24 and 40 columns have, takes half the time
+    where CPUs multiply 32 at a time, and never longer.
+    """
+    return (*WHOLE, 1.5, 2.5) if tier.lanes == 16 else WHOLE
 
 
 def max_rows(tier: Tier, nv: int) -> int:
@@ -154,7 +166,7 @@ def max_rows(tier: Tier, nv: int) -> int:
     return max(1, min(14, (tier.registers - nv - spare) // nv))
 
 
-def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
+def tile_cost(tier: Tier, rows: int, nv: float, k: int) -> float:
     """Cycles of one tile: two FMAs and two loads a cycle, latency of four cycles, weights in L2.
 
     With 16 registers a broadcast is no operand of an FMA: then the prefetch counts among the loads, and they come at
@@ -163,16 +175,21 @@ def tile_cost(tier: Tier, rows: int, nv: int, k: int) -> float:
     """
     weights = nv * tier.lanes * 4
     if tier.fma:
-        loads = (rows + nv) / 2 if tier.registers >= 32 else (rows + nv + 1) / 1.8
+        loads = (rows + ceil(nv)) / 2 if tier.registers >= 32 else (rows + nv + 1) / 1.8
         step = max(rows * nv / 2, loads, 4, weights / 40)
     else:
         step = max((nv + 2 * rows + 3 * rows * nv) / 6, 7)
     return (step + weights / 400 + 0.2) * k + rows * nv + 20
 
 
-F32_COSTS = Costs(widths, max_rows, tile_cost, item=4)
-BF16_COSTS = F32_COSTS._replace(item=2)
-"""Of products of pairs, as many a cycle as of f32."""
+F32_COSTS = Costs(widths, max_rows, tile_cost, item=4, halves=True)
+
+
+def real_costs(element: str) -> Costs:
+    """Of kernels whose elements are bf16 on one side at least; element: of A, f32 or bf16, of which pairs are
+    multiplied, as many a cycle as of f32.
+    """
+    return Costs(lambda tier: WHOLE, max_rows, tile_cost, item=2 if element == "bf16" else 4)
 
 
 def crossing(most: int, nv: int) -> int:
@@ -195,24 +212,27 @@ def mains(tier: Tier, m: int, most: int, nv: int, words: int) -> set[int]:
     return {most, -(-m // -(-max(m, 1) // most)) or 1, *few, *lower}
 
 
-def split_columns(tier: Tier, n: int, cost: dict[int, float]) -> list[tuple[int, int, int]]:
+def split_columns(tier: Tier, n: int, cost: dict[float, float]) -> list[tuple[int, int, float]]:
     """(start, columns, nv) of the one or two ranges of columns that cost least; cost[nv]: cycles of one panel."""
-    vectors = -(-n // tier.lanes)
-    single = min((-(-vectors // nv) * each, -nv) for nv, each in cost.items())
-    pair = min(_pairs(vectors, cost), default=(float("inf"), 0, 0, 0))
+    vectors, used = -(-n // tier.lanes), -(-2 * n // tier.lanes) / 2
+    single = min((ceil(used / nv) * each, -nv) for nv, each in cost.items() if nv % 1 == 0 or nv == used)
+    pair = min((*_pairs(vectors, cost), *_pairs(used, cost)), default=(inf, 0, 0, 0))
     if pair[0] >= single[0] * SPLIT_GAIN:
         return [(0, n, -single[1])]
-    first = pair[1] * pair[2] * tier.lanes
+    first = int(pair[1] * pair[2] * tier.lanes)
     return [(0, first, pair[1]), (first, n - first, pair[3])]
 
 
-def _pairs(vectors: int, cost: dict[int, float]) -> Iterator[tuple[float, int, int, int]]:
-    """(cost, nv, its panels, other nv) of each exact cover by panels of two widths; a second call costs 300 cycles."""
-    for wide, narrow in combinations(sorted(cost, reverse=True), 2):
-        for panels in range(1, vectors // wide + 1):
+def _pairs(vectors: float, cost: dict[float, float]) -> Iterator[tuple[float, float, int, float]]:
+    """(cost, nv, its panels, other nv) of each exact cover by panels of two widths; a second call costs 300 cycles.
+    A half is in the last panel.
+    """
+    for wide, other in permutations(cost, 2):
+        for panels in range(1, int(vectors / wide) + 1) if wide % 1 == 0 else ():
             rest = vectors - panels * wide
-            if 0 < rest <= 2 * wide and rest % narrow == 0:
-                yield panels * cost[wide] + rest // narrow * cost[narrow] + 300, wide, panels, narrow
+            alike = other < wide and other % 1 == 0 and 0 < rest <= 2 * wide and rest % other == 0
+            if alike or (rest == other and other % 1):
+                yield panels * cost[wide] + rest // other * cost[other] + 300, wide, panels, other
 
 
 def beats(times: Sequence[float], others: Sequence[float], factor: float) -> bool:

@@ -10,6 +10,7 @@ from ..core.table import Row, has_rounds, of_pairs, rounds
 from ..isa.tiers import Tier
 from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
+from .pick_dot import F32_COSTS
 
 _PANELS = "panels(n, k)"
 _PIXELS = "out_d * out_h * out_w"
@@ -26,7 +27,7 @@ DOT = Record(
     ),
     ldc="elements from row to row of C",
     m="rows of A and C",
-    n="columns computed here",
+    n=number("columns computed here", "<= most_columns"),
     n0=number("the first of them", ">= 0"),
     k=number("words of 4 bytes in a sum", "> 0"),
     batch="matrices",
@@ -95,7 +96,7 @@ CONV = Record(
     out_d="slices of the result",
     out_h="rows of it",
     out_w="pixels of a row",
-    n=number("channels of each group computed here", "> 0"),
+    n=number("channels of each group computed here", "> 0 and n <= most_columns"),
     n0=number("the first of them", ">= 0"),
     n_set=number("channels of a group", ">= 0"),
     k=number("words of 4 bytes in a sum", "% length == 0"),
@@ -382,6 +383,7 @@ _DYNAMIC = {**_WIDTHS, "rowsum": (False, True)}
 _BY_ROW = {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True), "narrow": (False, True)}
 
 
+_HALVES = {"half": (False, True)}
 _REALS = {**_F32, "element": tuple(ITEM), "out": tuple(ITEM)}
 
 
@@ -402,6 +404,11 @@ def _wide(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["nv"] <= 4 or tier.registers >= 32
 
 
+def _whole_or_half(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Half vectors are for those of 64 bytes, half of which CPUs multiply in half the time or in the same."""
+    return params["nv"] - 0.5 in F32_COSTS.widths(tier) if params["half"] else _wide(tier, params)
+
+
 def _tall_by_four(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["m"] == 4 or not params["tall"]
 
@@ -412,10 +419,10 @@ def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 
 ROWS = (
-    Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32, _wide, product=True),
+    Row("dot", "gemm.dot", "make_dot", DOT_F32, _F32 | _HALVES, _whole_or_half, product=True),
     Row("dot_few", "gemm.dot_few", "make_dot_few", DOT_FEW),
     Row("dot_blocks", "gemm.dot_blocks", "make_dot_blocks", DOT_BLOCKS, {"bits": BITS}, product=True),
-    Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS, product=True),
+    Row("conv", "gemm.conv", "make_conv", CONV_F32, _WIDTHS | _HALVES, _whole_or_half, product=True),
     Row("dot_bf16", "gemm.dot", "make_dot_bf16", DOT_BF16, _REALS, _in_pairs, True, rounds, of_pairs),
     Row("conv_bf16", "gemm.conv", "make_conv_bf16", CONV_BF16, _REALS | _WIDTHS, _of_layers, True, rounds, of_pairs),
     Row("round_bf16", "gemm.round_bf16", "make_round", ROUND_BF16, {}, has_rounds, needs=rounds),

@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from ..lang import F32, I8, I32, I64, Value, choose, divide, fma, number, prefetch, repeat, room, traced
+from ..lang import F32, I8, I32, I64, Value, choose, divide, fma, number, prefetch, repeat, room, shuffle, traced
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
+from ..lang.hints import kept
 from .by_height import by_height
 from .pick_dot import crossing
 from .results import Destination, Target, finish_tile, open_sink, store_rows
@@ -253,20 +254,28 @@ def _step(
     return [*moved, *out]
 
 
-def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True, out_item: int = 4) -> Arithmetic:
+def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True, out_item: int = 4, half: bool = False) -> Arithmetic:
     """Sums of f32 products; panels of nv vectors as pack.py packs them, bias first. epilogue and out_item are those of
-    Arithmetic.
+    Arithmetic. half: only the lower half of the last vector counts.
     """
     f32 = F32.vector(tier.lanes)
+    kinds = [f32] * (nv - half) + [F32.vector(tier.lanes // 2)] * half
 
     def line(start: Value) -> list[Value]:
-        return [f32[start + n * f32.size] for n in range(nv)]
+        return [kind[start + n * f32.size] for n, kind in enumerate(kinds)]
 
     def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
         x = f32(F32[word])
-        return [fma(x, w, s) for w, s in zip(weights, sums, strict=True)]
+        parts = [x] * nv
+        if half:  # LLVM would widen the half with an instruction more.
+            parts = [x := kept(x)] * (nv - 1) + [shuffle(x, range(tier.lanes // 2))]
+        return [fma(part, w, s) for part, w, s in zip(parts, weights, sums, strict=True)]
 
-    return Arithmetic(nv * f32.size, nv, nv, 4, out_item, line, line, multiply, _as_they_are, epilogue)
+    def whole(_: Destination, sums: list[Value]) -> list[Value]:
+        return [shuffle(s, range(tier.lanes), s) if s.lanes < tier.lanes else s for s in sums]
+
+    finish = whole if half else _as_they_are
+    return Arithmetic(nv * f32.size, nv, nv, 4, out_item, line, line, multiply, finish, epilogue)
 
 
 def bf16_arithmetic(tier: Tier, nv: int, out_item: int) -> Arithmetic:

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import llvm
 from .memory import Registers
-from .types import I8, I32, I64
+from .types import BIT, I8, I32, I64
 from .values import Value, builder, called, tier
 
 
@@ -26,10 +26,10 @@ def opaque(x: Value) -> Value:
     return Value(builder().asm(kind, "", "=r,0", [x.x], True), I64)
 
 
-def kept(mask: Value) -> Value:
-    """A mask that stays in its register: LLVM would rather compute it again."""
-    kind = llvm.FunctionType(mask.type.llvm, [mask.type.llvm])
-    return Value(builder().asm(kind, "", "=k,0", [mask.x], False), mask.type)
+def kept(x: Value) -> Value:
+    """A mask or vector of AVX-512 that stays in its register: LLVM would rather compute it again."""
+    kind, place = llvm.FunctionType(x.type.llvm, [x.type.llvm]), "k" if x.type.number is BIT else "v"
+    return Value(builder().asm(kind, "", f"={place},0", [x.x], False), x.type)
 
 
 def settle(registers: Registers, numbers: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -66,8 +67,8 @@ def same(results: list[np.ndarray], expected: np.ndarray, rtol: float, atol: flo
 # -- products by packed weights
 
 
-def pieces_of(n: int, nv: int, height: int, block: int, by_columns: bool = False) -> list[DotPiece]:
-    return [DotPiece(0, n, nv, {"nv": nv}, height, block, by_columns)]
+def pieces_of(n: int, nv: float, height: int, block: int, by_columns: bool = False) -> list[DotPiece]:
+    return [DotPiece(0, n, ceil(nv), F32_COSTS.params(nv), height, block, by_columns)]
 
 
 def check_dot(tier: Any, pieces: list[DotPiece], sizes: tuple[int, int, int, int], biased: bool, end: str) -> None:
@@ -90,10 +91,11 @@ def check_dot(tier: Any, pieces: list[DotPiece], sizes: tuple[int, int, int, int
 @each_tier
 @drawn(40)
 def test_dot(tier: Any, pick: Random) -> None:
-    nv = pick.randint(1, 4)
+    nv = pick.choice(F32_COSTS.widths(tier))
     end = pick.choice(SHORT) if nv == 2 else "plain"
-    width, height = nv * tier.lanes, pick.randint(1, F32_COSTS.most_rows(tier, nv))
-    m, n, k = pick.randint(1, 3 * height + 1), pick.randint(1, 2 * width + 1), pick.randint(1, 40)
+    width, height = int(nv * tier.lanes), pick.randint(1, F32_COSTS.most_rows(tier, ceil(nv)))
+    most = 2 * width + 1 if nv % 1 == 0 else width
+    m, n, k = pick.randint(1, 3 * height + 1), pick.randint(1, most), pick.randint(1, 40)
     pieces = pieces_of(n, nv, height, pick.randint(1, 3), pick.choice((False, True)))
     check_dot(tier, pieces, (pick.randint(1, 3), m, n, k), pick.choice((False, True)), end)
 
@@ -244,7 +246,7 @@ def test_conv(tier: Any, pick: Random) -> None:
     l2 = pick.choice((1, 4000, 1 << 20))
 
     def pieces(threads: int) -> list[ConvPiece]:
-        return [ConvPiece(0, g.n, nv, {"nv": nv}, *layout(g, height, g.n, nv * tier.lanes, threads, l2))]
+        return [ConvPiece(0, g.n, nv, F32_COSTS.params(nv), *layout(g, height, g.n, nv * tier.lanes, threads, l2))]
 
     check_conv(tier, g, pieces, end)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from math import inf
 
 import numpy as np
 
@@ -49,6 +50,11 @@ def _most_rows(c: Call) -> int:
     return costs.most_rows(c.tier, c.params["nv"])
 
 
+def _most_columns(c: Call) -> float:
+    """The most columns of a call: one panel, where its last vector is half."""
+    return (c.params["nv"] - 0.5) * c.lanes if c.params.get("half") else inf
+
+
 def _group_bytes(c: Call) -> int:
     """Bytes of a group of columns in codes of a few bits."""
     r, bits = c.record(), c.params["bits"]
@@ -59,7 +65,7 @@ def _group_bytes(c: Call) -> int:
 KNOWN["item"], KNOWN["beyond"] = _item, _beyond
 KNOWN["stored"] = lambda c: (STORES | ITEM)[c.params.get("out", "words")]
 KNOWN["panels"] = lambda c: partial(_panels, c)
-KNOWN["most_rows"], KNOWN["group_bytes"] = _most_rows, _group_bytes
+KNOWN["most_rows"], KNOWN["most_columns"], KNOWN["group_bytes"] = _most_rows, _most_columns, _group_bytes
 KNOWN["per_word"] = lambda c: per_word(c.params["bits"])
 KNOWN["chains"] = lambda c: chains(c.params["nv"])
 KNOWN["walks"] = lambda c: int(c.slots["walk"] != 0)
