@@ -25,7 +25,7 @@ LEAST_ROWS = 3
 """Rows of y for each thread, at least, where threads share them and not the channels."""
 UNEVEN = 1.1
 """So much more work than the mean has no thread then."""
-POOL_BLOCK = 64
+POOL_BLOCK = 128
 """Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
 
 
