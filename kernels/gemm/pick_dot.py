@@ -20,6 +20,11 @@ WHOLE = (1, 2, 3, 4)
 """Widths of panels in whole vectors."""
 LATER_TILES = 8
 """Tiles of rows, at least, over which a chain is walked at once."""
+AHEAD, ALONE = 9.0, 2.5
+"""Bytes a cycle of a panel that comes from memory: of several tiles, which have it fetched while they read the one
+before; and for each of its vectors where there is one tile, the wider the more lines are waited for at once. Measured
+on Zen 4, of 2 to 16 rows of f32 in 32 registers.
+"""
 FEW = 8
 """Rows of A up to which a B that isn't constant is read without packing."""
 BLOCK = 512
@@ -118,6 +123,9 @@ def dot_pieces(
         by_rows = idle(batch * tiles, threads) * tiles * height / m
         by_columns = idle(batch * -(-n // (ceil(nv) * tier.lanes)), threads)
         slower = 1.05 if colliding and height > 12 else 1.0
+        if tier.registers >= 32 and m > 1 and costs.item == 4:
+            waiting = 4 * tier.lanes * words * (ceil(nv) / AHEAD if tiles > 1 else 1 / ALONE)
+            cycles = max(cycles, waiting) + min(cycles, waiting) / 8
         return cycles * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
 
     def best(nv: float) -> tuple[float, int]:
