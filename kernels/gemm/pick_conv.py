@@ -207,12 +207,11 @@ def conv_pieces(
 
 
 def plain_cycles(tier: Tier, g: Geometry) -> float:
-    """Cycles of the conv kernel in full tiles."""
-    words = g.summed
+    """Cycles of the conv kernel in full tiles, rows of padding among them: as many as Winograd's model goes by."""
 
     def cost(nv: int) -> float:
         mr = max_rows(tier, nv)
-        return tile_cost(tier, mr, nv, words) / mr * -(-g.n // (nv * tier.lanes))
+        return tile_cost(tier, mr, nv, g.words) / mr * -(-g.n // (nv * tier.lanes))
 
     pixels = g.images * g.out[0] * g.out[1] * g.out[2]
     return g.groups * pixels * min(cost(nv) for nv in range(1, 9 if tier.registers >= 32 else 5))

@@ -13,7 +13,7 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack import pack_weights
 from fastgraph.kernels.gemm.pack_bf16 import pairs, rounded
 from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
-from fastgraph.kernels.gemm.pick_dot import BF16_COSTS, DotPiece, dot_args
+from fastgraph.kernels.gemm.pick_dot import DotPiece, dot_args, max_rows
 from fastgraph.kernels.gemm.rows import ITEM
 from fastgraph.kernels.isa import tiers
 from tests.kernels.geometries import random_geometry, reference, strided
@@ -90,7 +90,7 @@ def check(found: dict[str, list[np.ndarray]], expected: np.ndarray, k: int) -> N
 @drawn(40)
 def test_products(element: str, pick: Random) -> None:
     nv, batch, m = pick.choice((1, 2, 3, 4, 8)), pick.randint(1, 2), pick.randint(1, 30)
-    height, n, k = pick.randint(1, BF16_COSTS.most_rows(TIER, nv)), pick.randint(1, 70), 2 * pick.randint(1, 20)
+    height, n, k = pick.randint(1, max_rows(TIER, nv)), pick.randint(1, 70), 2 * pick.randint(1, 20)
     a, weights, bias = near(noise(batch, m, k), element), near(noise(batch, n, k), element), noise(batch, n)
     ends, found = Ends(pick.choice(SHORT), (batch, m, n), pick.choice(tuple(ITEM))), dict[str, list[np.ndarray]]()
     lda, ldc, item = k + pick.randint(0, 3), n + SLACK, ITEM[element]
@@ -121,7 +121,7 @@ def geometry(pick: Random, element: str) -> Geometry:
 @drawn(40)
 def test_convolutions(element: str, pick: Random) -> None:
     nv, g, l2 = pick.randint(1, 3), geometry(pick, element), pick.choice((1, 4000, 1 << 20))
-    outputs, pixels, height = g.groups * g.n, int(np.prod(g.out)), pick.randint(1, BF16_COSTS.most_rows(TIER, nv))
+    outputs, pixels, height = g.groups * g.n, int(np.prod(g.out)), pick.randint(1, max_rows(TIER, nv))
     x = near(noise(g.images, *g.size, g.x_strides[3]), element)
     w, bias = near(noise(outputs, *g.kernel, g.c), element), noise(outputs)
     ends, found = Ends(pick.choice(SHORT), (g.images, pixels, outputs), pick.choice(tuple(ITEM))), {}

@@ -149,18 +149,18 @@ def test_without_a_compiler(tmp_path: Path) -> None:
     """Other shapes are planned where the kernels that they want are in the file, else refused."""
     model = open_net().load()
     model.save(tmp_path / "net.fgm", shapes=[{"x": (3, 16)}])
-    model.prepare([{"x": (n, 16)} for n in (3, 6)])
+    model.prepare([{"x": (n, 16)} for n in (3, 4)])
 
     def missing(*_: Any) -> Any:
         raise fg.CompilerError("no compiler")
 
     none = patch.object(store, "find", lambda kernels, tier: [None] * len(kernels))
     with none, patch.object(store, "compiled", missing):
-        same(model, fg.load(tmp_path / "net.fgm", threads=1), [rows(3), rows(6), rows(3)])
+        same(model, fg.load(tmp_path / "net.fgm", threads=1), [rows(3), rows(4), rows(3)])
         with patch.object(Saved, "kernels", lambda self: {}):
             found = fg.load(tmp_path / "net.fgm", threads=1)
             with pytest.raises(fg.InputError, match=r"runs \{'x': \(3, 16\)\}; other shapes need a compiler"):
-                found.run(rows(6))
+                found.run(rows(4))
             same(model, found, [rows(3)])
 
 

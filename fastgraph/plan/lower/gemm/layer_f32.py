@@ -146,17 +146,17 @@ def _call_depthwise(
     weights, bias = layer.numbers
     ending = epilogue(e, node, rows.start, apart=True, long=e.tier.registers >= 32)
     shape = window_args(e.tier, kernel, params, layer.window, e.threads, walked=ending["walk"] != 0)
-    pack = _pairs_by_tap if params.get("element") == "bf16" else by_tap
-    own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy, "weights": e.packed(pack, weights)}
+    own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy}
+    own["weights"] = e.packed(_in_taps, weights, params.get("element") == "bf16")
     own["bias"] = e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias)
     e.kernel(kernel, params, {**shape, **ending, **own}, share=part_of(e, layer.pixels))
 
 
-def _pairs_by_tap(weights: np.ndarray) -> np.ndarray:
-    """As `by_tap`, two channels a word."""
+def _in_taps(weights: np.ndarray, paired: bool) -> np.ndarray:
+    """As `by_tap`; paired: two channels a word."""
     from ....kernels.gemm.pack_bf16 import pairs
 
-    return by_tap(pairs(weights))
+    return by_tap(pairs(weights) if paired else weights)
 
 
 def _zeros(count: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -99,12 +99,12 @@ def reduce(e: Emit, node: Node, along: Axis) -> None:
     walk: dict[str, Slot] = {"walk": walker(e), "table": table(e, joined, [None])} if joined else NO_WALK
     divisor = f32_bits(along[1] if node.op == "reduce_mean" else 1)
     outer, n, inner = along
-    x: Slot = node.x
+    kind, x = element(node.x), cast(Slot, node.x)
     if (count := _chunks(op, along)) > 1:
         x = e.scratch(4 * outer * count * inner)
-        _call(e, node, (outer * count, n // count, inner), op, y=x, divisor=f32_bits(1), **NO_WALK)
-        along, op = (outer, count, inner), "sum" if op.startswith("sum") else op
-    _call(e, node, along, op, x=x, divisor=divisor, **walk)
+        _call(e, node, (outer * count, n // count, inner), (kind, op), y=x, divisor=f32_bits(1), **NO_WALK)
+        along, kind, op = (outer, count, inner), "f32", "sum" if op.startswith("sum") else op
+    _call(e, node, along, (kind, op), x=x, divisor=divisor, **walk)
 
 
 def _chunks(op: str, along: Axis) -> int:
@@ -117,8 +117,9 @@ def _chunks(op: str, along: Axis) -> int:
     return max((count for count in CHUNKS if n % count == 0 and n // count >= CHUNKS.start), default=1)
 
 
-def _call(e: Emit, node: Node, along: Axis, op: str, **more: Slot) -> None:
-    call_along(e, node, "reduce", {"element": element(node.x), "op": op}, along, signed=signed(node.x), **more)
+def _call(e: Emit, node: Node, along: Axis, of: tuple[str, str], **more: Slot) -> None:
+    """Call the kernel; of: its element and operation."""
+    call_along(e, node, "reduce", dict(zip(("element", "op"), of, strict=True)), along, signed=signed(node.x), **more)
 
 
 def join(first: Chain, then: Chain) -> Chain:
@@ -141,7 +142,7 @@ def _match_others(node: Node) -> Axis | None:
 @lowers("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", match=_match_others)
 def reduce_others(e: Emit, node: Node, along: Axis) -> None:
     """Reductions of other types: bytes are compared as stored numbers; bools give any and all."""
-    _call(e, node, along, REDUCTIONS[node.op][0], divisor=0, **NO_WALK)
+    _call(e, node, along, (element(node.x), REDUCTIONS[node.op][0]), divisor=0, **NO_WALK)
 
 
 def _has_extremes(node: Node) -> Axis | None:
