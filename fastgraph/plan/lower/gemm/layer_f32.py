@@ -154,9 +154,11 @@ def _call_depthwise(
 
 def _in_taps(weights: np.ndarray, paired: bool) -> np.ndarray:
     """As `by_tap`; paired: two channels a word."""
-    from ....kernels.gemm.pack_bf16 import pairs
+    if paired:
+        from ....kernels.gemm.pack_bf16 import pairs
 
-    return by_tap(pairs(weights) if paired else weights)
+        weights = pairs(weights)
+    return by_tap(weights)
 
 
 def _zeros(count: int) -> np.ndarray:
