@@ -26,6 +26,7 @@ DEFAULT = {"rnn": ("Tanh",), "gru": ("Sigmoid", "Tanh"), "lstm": ("Sigmoid", "Ta
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 ROUNDS_INPUT = 2
+"""The `dynamic` of an lstm that rounds its input as well as its state."""
 
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
     "tanh": (np.tanh, ()),

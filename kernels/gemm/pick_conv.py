@@ -116,13 +116,11 @@ class Geometry(NamedTuple):
         """`inside` of `rows.CONV`: by the slices of the kernel where it has several, else by its rows."""
         (_, k_h, k_w), (run_y, run_x) = self.kernel, self.runs
         axis, runs = (0, k_h // run_y * k_w // run_x) if self.kernel[0] > 1 else (1, k_w // run_x)
-        taps, found = self.kernel[axis], []
+        start = np.arange(self.out[axis]) * self.strides[axis] - self.pads[axis]
+        edges = np.stack([start, start - self.size[axis]], -1)
+        each = runs * np.clip(-(edges // self.dilations[axis]), 0, self.kernel[axis])
         cut = self.zeros and (axis == 0 or run_y == 1)
-        for o in range(self.out[axis]):
-            start = o * self.strides[axis] - self.pads[axis]
-            before, count = cover(start, self.dilations[axis], self.size[axis], taps)
-            found.append((before * runs, (before + count) * runs) if cut and count else (0, self.k // self.run))
-        each = np.array(found, np.int64)
+        each[(each[:, 0] == each[:, 1]) | (not cut)] = 0, self.k // self.run
         return np.repeat(each, self.out[1], 0) if axis == 0 else np.tile(each, (self.out[0], 1))
 
     @property
