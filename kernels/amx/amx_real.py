@@ -25,7 +25,8 @@ BEGUN = 2
 
 
 def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
-    """The kernel for blocks of 2 x nt tiles; planes: 1, numbers are rounded to bf16, or 3, each is a sum of three."""
+    """The kernel for blocks of 2 x nt tiles; planes: numbers are sums of so many bf16, to which they
+    are rounded."""
     fields, (fill_band, copy_pixels) = reader(AMX_REAL), make_split(tier, planes)
     fill_exactly, copy_exactly = make_split(tier, planes, exact=True)
     configure, release = make_registers(tier)

@@ -15,7 +15,7 @@ NUMBERS = LINE // 2
 BUFFER = MT * ROWS * 2 * ROWS * 4
 """Bytes of a block's sums row by row, to which a chain is applied."""
 LEAST, LEAST_WEIGHT, MOST = 2.0**-60, 2.0**-40, 2.0**40
-"""Sizes within which six products of parts are as exact as f32's: numbers of A from LEAST, weights from LEAST_WEIGHT,
+"""Sizes within which products of three parts are as exact as f32's: numbers of A from LEAST, weights from LEAST_WEIGHT,
 both up to MOST, or 0. Then parts are no denormals, and a product of at least 2**-100 loses at most 6 * 2**-126, by
 those of its parts that are below 2**-126."""
 WORK = BYTES_WORK + BUFFER
@@ -23,13 +23,13 @@ WORK = BYTES_WORK + BUFFER
 
 
 def held_planes(planes: int) -> int:
-    """Planes of a band in scratch: behind three are two for the halves of the bits, where parts lose something."""
+    """Planes of a band in scratch: behind several are two for the halves of the bits, where parts lose something."""
     return planes if planes == 1 else planes + 2
 
 
 def products(nt: int, planes: int) -> int:
     """Products of tiles for a line of A in a block of MT x nt tiles."""
-    return MT * nt * (1 if planes == 1 else 6)
+    return MT * nt * planes * (planes + 1) // 2
 
 
 def splits(weights: np.ndarray) -> bool:
@@ -49,16 +49,16 @@ def widened(bits: np.ndarray) -> np.ndarray:
 
 
 def planes_of(x: np.ndarray, planes: int) -> list[np.ndarray]:
-    """f32 as so many bf16 (uint16): rounded to one, or as three whose sum is x: the first is cut off, the others round
-    what is left.
+    """f32 as so many bf16 (uint16), each of which rounds what those before it leave. Of three the first is cut off, so
+    that their sum is x.
     """
-    if planes == 1:
-        return [rounded(x)]
-    first = (np.ascontiguousarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    with np.errstate(invalid="ignore"):
-        left = x - widened(first)
-        second = rounded(left)
-        return [first, second, rounded(left - widened(second))]
+    parts, left = [], np.ascontiguousarray(x, np.float32)
+    for place in range(planes):
+        cut = place == 0 and planes == 3
+        parts.append((left.view(np.uint32) >> 16).astype(np.uint16) if cut else rounded(left))
+        with np.errstate(invalid="ignore"):
+            left = left - widened(parts[-1])
+    return parts
 
 
 def panel_bytes_real(nt: int, lines: int, planes: int) -> int:

@@ -17,14 +17,14 @@ from .pack_amx import LINE, ROWS, configuration
 from .pack_real import MT, NUMBERS, WORK, held_planes, panel_bytes_real, products
 from .pick_amx import direct_band, tiles
 
-STEP = {1: 75.0, 3: 590.0}
+STEP = {1: 75.0, 2: 330.0, 3: 590.0}
 """Cycles of a line's products in a block of 2 x 2 tiles, by planes: 0.78 of what was measured in networks, as the
 cycles of f32's kernels in their model are."""
 NEAR = 0.8
 """Of STEP, where taps of stride 1 read a line again that the first-level cache still has."""
 FINISH = 11.0
 """Cycles to finish 64 sums."""
-SPLIT = {1: 3.0, 3: 24.0}
+SPLIT = {1: 3.0, 2: 14.0, 3: 24.0}
 """Cycles to copy 32 numbers."""
 OVERHEAD = 45.0
 """Cycles to begin a block."""

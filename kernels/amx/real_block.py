@@ -44,8 +44,9 @@ BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of i
                     image="where the epilogue reads", column="likewise")  # fmt: skip
 TILE_NOTE = Record(a="where row 0 is read", y="where it is written", skip="rows at the start that are not written",
                    pixel="row 0's number in the image")  # fmt: skip
-ORDER = {1: ((0,),), 3: ((0,), (0, 1), (1, 2, 0))}
-"""Of each plane of the weights, the last one first, the planes of A that it meets: small products before large ones."""
+ORDER = {1: ((0,),), 2: ((0,), (0, 1)), 3: ((0,), (0, 1), (1, 2, 0))}
+"""Of each plane of the weights, the last one first, the planes of A that it meets, without products of parts that are
+smaller than what the planes lack."""
 
 
 class RealBlock(NamedTuple):
@@ -134,7 +135,7 @@ def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
 
 
 def _make_again(tier: Tier, nt: int, planes: int) -> Any:
-    """RealBlock.again; two planes of A are the halves of its bits, and the sum of a weight's parts is exact."""
+    """RealBlock.again; two planes of A are the halves of its bits, and the sum of a weight's parts is f32."""
     f32, words, places = F32.vector(tier.lanes), U32.vector(tier.lanes), range(planes, planes + 2)
 
     def numbers(found: list[Value]) -> list[Value]:

@@ -85,7 +85,7 @@ def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
     return BF16
 
 
-_REAL_PARAMS = {"nt": (1, 2), "planes": (1, 3)}
+_REAL_PARAMS = {"nt": (1, 2), "planes": (1, 2, 3)}
 _PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
 
 ROWS = (

@@ -42,7 +42,7 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
     """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
     that lie x_step bytes apart. Planes are r.plane bytes apart.
 
-    Both give whether three planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that products
+    Both give whether several planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that products
     of its parts may be lost (pack_real). exact: only the two planes behind these are written, the
     halves of each number's bits.
     """
@@ -138,7 +138,7 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
         if planes > 1:
             odd.value |= is_odd(left[0]) | is_odd(left[1])
         for p in range(planes):
-            bits = tier.isa.to_bf16(*([_cut(x) for x in left] if p == 0 and planes > 1 else left))
+            bits = tier.isa.to_bf16(*([_cut(x) for x in left] if p == 0 and planes > 2 else left))
             u16[to + p * r.plane] = bits
             left = [x - (half.to(U32) << 16).bits(F32) for x, half in zip(left, halves(bits), strict=True)]
 

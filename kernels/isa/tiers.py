@@ -73,9 +73,9 @@ BY_NAME = {tier.name: tier for tier in TIERS}
 NUMPY = Tier("numpy", lanes=0, registers=0, needs=(), cpu="", fma=False, instructions="")
 """No tier of kernels: NumPy computes every node, so nothing is compiled."""
 
-PRECISIONS = ("float32", "float32-fma", "bfloat16")
-"""What float32 is computed in: sums as exact as chains of fused multiply-adds, such chains and Winograd's alone, or
-products of bfloat16 where the CPU has them, in tiles or in vectors.
+PRECISIONS = ("float32", "float32-fma", "float16", "bfloat16")
+"""What float32 is computed in: sums as exact as chains of fused multiply-adds, such chains and Winograd's alone,
+products of numbers of at least float16's bits, or of bfloat16, where the CPU is faster at these.
 """
 
 

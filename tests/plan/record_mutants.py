@@ -238,6 +238,7 @@ GRAPHS |= {name: UNCOMMON[name] for name in ("randoms", "regions")}
 GRAPHS |= {
     "amx": test_amx_networks.network,
     "amx float32": lambda: _on_tiles("float32"),
+    "amx float16": lambda: _on_tiles("float16"),
     "amx bfloat16": lambda: _on_tiles("bfloat16"),
     "odd pixels": _odd_pixels,
     "recurrent bfloat16": _in_bfloat16(_recurrent),

@@ -21,10 +21,10 @@ from ..epilogue import addend_item, epilogue
 from ..registry import Emit
 from .calls import part_of
 
-PLANES = {"bfloat16": 1, "float32": 3}
-"""By precision, the bf16 that a number becomes: three hold all bits of f32."""
+PLANES = {"bfloat16": 1, "float16": 2, "float32": 3}
+"""By precision, the bf16 that a number becomes: two hold the bits of float16 and more, three all bits of f32."""
 LEAST = 64
-"""Rows, columns and products of a sum from which on six products of bf16 are faster than one of f32."""
+"""Rows, columns and products of a sum from which on several products of bf16 are faster than one of f32."""
 
 
 def _suits(planes: int, layer: Layer[Reals], tier: Tier) -> bool:
