@@ -1,6 +1,6 @@
 """fastgraph and its peers behind one interface: load a file, run on given inputs, return the results.
 
-Each is set to float32 (or float16 or bfloat16, where that is asked for), to the same number of threads, and to its fastest
+Each is set to float32 (or 16 bits, where those are asked for), to the same number of threads, and to its fastest
 documented way of calling, without copies where possible. Peers are imported only when they are asked for.
 """
 
@@ -220,8 +220,8 @@ STREAMS: dict[str, Callable[..., list[Engine]]] = {
 
 
 def of_precision(makers: Mapping[str, Callable[..., Any]], precision: str | None) -> Mapping[str, Callable[..., Any]]:
-    """Of PEERS or STREAMS, those for a precision of `load`: OpenVINO has float16 and bfloat16, on CPUs with instructions
-    for them, and bfloat16 for float16 where that alone has them.
+    """Of PEERS or STREAMS, those for a precision of `load`: OpenVINO has float16 and bfloat16 on CPUs that multiply
+    them, and takes bfloat16 for float16 where the CPU has that alone.
     """
     hint = {"float16": "f16", "bfloat16": "bf16"}.get(precision or "")
     return makers if hint is None else {**makers, "openvino": partial(makers["openvino"], precision=hint)}

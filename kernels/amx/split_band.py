@@ -42,9 +42,9 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
     """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
     that lie x_step bytes apart. Planes are r.plane bytes apart.
 
-    Both give whether several planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that products
-    of its parts may be lost (pack_real). exact: only the two planes behind these are written, the
-    halves of each number's bits.
+    Both give whether several planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that
+    products of its parts may be lost (pack_real). exact: only the two planes behind these are written, the halves of
+    each number's bits.
     """
 
     places = range(planes, planes + 2) if exact else range(planes)

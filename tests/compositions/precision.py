@@ -43,6 +43,7 @@ SAME = ("threads 2", "threads 3", "without bands", "without views", "without in_
 NEAR = (
     *[f"without {name}" for name in ("narrow", "winograd", "grouped", "conv_bf16", "dot_bf16")],
     *[f"isa {tier.name}" for tier in usable()[:-1] if tier.masks],
+    "precision float16",
 )
 """Other plans, which are as near to float32."""
 WAYS = (("steps",), ("steps",), SAME, NEAR)
@@ -89,9 +90,11 @@ def in_bfloat16(subject: Subject, way: str, plain: fg.Model, first: Arrays) -> N
 
 def _other(subject: Subject, way: str) -> fg.Model:
     kind, what = way.split()
-    options: dict[str, Any] = {} if kind == "without" else {kind: int(what) if kind == "threads" else what}
+    options: dict[str, Any] = {"precision": "bfloat16"}
+    if kind != "without":
+        options[kind] = int(what) if kind == "threads" else what
     with without(*[what] * (kind == "without")):
-        return shaped(load(subject.source, precision="bfloat16", **options), subject)
+        return shaped(load(subject.source, **options), subject)
 
 
 def _rounds(kernel: Kernel) -> bool:

@@ -27,7 +27,7 @@ needs_bf16 = pytest.mark.skipif(not tiers.has(["avx512bf16"]), reason="ISA tier 
 
 
 ERRORS = {1: 2.0**-21, 2: 3 * 2.0**-17, 3: 2.0**-21}
-"""By planes, of the sums' magnitudes: each of two parts lacks 2**-17 of its number, and the product of the smaller parts,
+"""By planes, of the sums' magnitudes: two parts lack 2**-17 of their number, and the product of the smaller parts,
 2**-16, is left out.
 """
 

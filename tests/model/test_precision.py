@@ -45,7 +45,7 @@ def test_a_saved_program_has_its_own(path: Path, tmp_path: Path) -> None:
 
 
 def test_others_are_refused(path: Path) -> None:
-    with pytest.raises(fg.InputError, match="precision='float8': expected one of float32, float32-fma, float16, bfloat16"):
+    with pytest.raises(fg.InputError, match="precision='float8': expected one of float32, .*, bfloat16"):
         fg.load(path, precision="float8")
 
 
