@@ -6,21 +6,16 @@ python bench/roofline.py [TIER]         prints them, on one core; default: the w
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from fastgraph import disturbance
-from fastgraph.kernels.isa.tiers import Tier, choose, multiplies_pairs, usable
+from fastgraph.kernels.isa.tiers import Tier, choose, usable
 from fastgraph.text import bytes_text, table
 from fastgraph.tools.bench import pinned
-from fastgraph.tools.limits import SIZES, bandwidth, peak_macs, peak_macs_bf16, peak_macs_int8
+from fastgraph.tools.limits import SIZES, bandwidth, measures
 
 
 def main(tier: Tier) -> None:
-    figures: list[tuple[str, Callable[[], float], str]] = [("f32", lambda: peak_macs(tier), "GMAC/s")]
-    if tier.byte_dot:
-        figures.append(("u8 by s8", lambda: peak_macs_int8(tier), "GMAC/s"))
-    if multiplies_pairs(tier):
-        figures.append(("bf16", lambda: peak_macs_bf16(tier), "GMAC/s"))
+    figures = [(name, peak, "GMAC/s") for name, peak in measures(tier).items()]
     figures += [(f"memory, {bytes_text(size)}", lambda size=size: bandwidth(size, tier), "GB/s") for size in SIZES]
     rows, usage = [], []
     with pinned(1):

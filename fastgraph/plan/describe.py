@@ -69,9 +69,9 @@ def macs(step: Step) -> int:
     return round(rows * weights.type.size * step.share)
 
 
-def of_pairs(kernel: Kernel | UserKernel) -> bool:
-    """Whether a kernel multiplies pairs of bf16 in vectors."""
-    return not isinstance(kernel, UserKernel) and row(kernel.name).pairs(dict(kernel.params))
+def unit(kernel: Kernel | UserKernel) -> str:
+    """What multiplies in a kernel, of tools.limits.Limits.peaks."""
+    return "f32" if isinstance(kernel, UserKernel) else row(kernel.name).unit(dict(kernel.params))
 
 
 def _scores(node: Node) -> int:

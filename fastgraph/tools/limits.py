@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CompilerError
-from ..kernels.isa.tiers import NUMPY, PAIRS, Tier, multiplies_pairs
+from ..kernels.isa.tiers import BF16, NUMPY, PAIRS, Tier, has_pairs, multiplies_tiles
 from ..objects.link import link
 
 CHAINS = 12
@@ -59,6 +59,18 @@ def peak_macs_bf16(tier: Tier) -> float:
     sums = np.zeros(CHAINS * tier.lanes, np.float32)
     record = np.array([rounds, sums.ctypes.data], np.int64)
     return rounds * CHAINS * tier.lanes * 2 / _best(lambda: call(record.ctypes.data, 0, 1))
+
+
+@cache
+def peak_macs_tiles(tier: Tier, reals: bool = False) -> float:
+    """Multiply-adds of tiles of bytes, or `reals` of bf16, per second on one core, the best of several tries."""
+    rows, line, rounds = 16, 64, 1000
+    call = _native(_tile_loop(tier, reals), "tile_loop", tier)
+    operands = np.random.default_rng(0).uniform(0.5, 2, rows * line // 4).astype(np.float32)  # zeros are faster
+    config = np.zeros(64, np.uint8)  # eight whole tiles
+    config[0], config[16:32:2], config[48:56] = 1, line, rows
+    record = np.array([rounds, config.ctypes.data, operands.ctypes.data], np.int64)
+    return rounds * 4 * rows * rows * (line // (2 if reals else 1)) / _best(lambda: call(record.ctypes.data, 0, 1))
 
 
 @cache
@@ -160,6 +172,31 @@ def _sum_loop(tier: Tier, step: Any) -> Any:
     return kernel
 
 
+def _tile_loop(tier: Tier, reals: bool) -> Any:
+    """A kernel of `rounds` times four products of tiles in registers."""
+    from ..kernels.lang import I64, over, traced
+
+    a_tiles, b_tiles = (4, 5), (6, 7)
+    multiply = tier.isa.multiply_reals if reals else tier.isa.multiply
+
+    @traced
+    def loop(rounds: Any, config: Any, operands: Any) -> None:
+        tier.isa.configure(config)
+        for tile in (*a_tiles, *b_tiles):
+            tier.isa.load(tile, operands, 64)
+        for _ in over(rounds):
+            for n in range(4):
+                multiply(n, a_tiles[n // 2], b_tiles[n % 2])
+        tier.isa.release()
+
+    def kernel(args, thread, threads):  # type: ignore[no-untyped-def]
+        loop(I64[args], I64[args + 8], I64[args + 16])
+
+    if reals:
+        kernel.needs = BF16  # type: ignore[attr-defined]
+    return kernel
+
+
 def _stream(tier: Tier, copies: bool) -> Any:
     """A kernel that reads, or copies, `count` blocks of WIDE vectors, `times` times over."""
     from ..kernels.lang import F32, I64, repeat, traced
@@ -193,13 +230,12 @@ def _stream(tier: Tier, copies: bool) -> Any:
 
 
 class Limits(NamedTuple):
-    """Of one core, times `threads`: multiply-adds per second of floats, of bytes and of bf16 (None: not known), and
-    pairs of (bytes of a working set, bytes per second within it), the smallest first.
+    """Of one core, times `threads`: multiply-adds per second by what multiplies ("f32", "bytes", and where the CPU has
+    them "pairs" of bf16, "tiles" of bf16, "byte tiles"), and pairs of (bytes of a working set, bytes per second within
+    it), the smallest first. Tiles of several parts make as many products of bf16 of each multiply-add.
     """
 
-    macs: float
-    byte_macs: float | None
-    bf16_macs: float | None
+    peaks: dict[str, float]
     rates: tuple[tuple[int, float], ...]
 
     @property
@@ -224,8 +260,7 @@ def limits(tier: Tier, threads: int = 1) -> Limits | None:
         return own
     many = [rate * (threads if size < SIZES[-1] else 1) for size, rate in own.rates]
     rates = tuple((size, rate) for (size, _), rate in zip(own.rates, many, strict=True))
-    bytes_, bf16 = (None if rate is None else rate * threads for rate in (own.byte_macs, own.bf16_macs))
-    return Limits(own.macs * threads, bytes_, bf16, rates)
+    return Limits({unit: peak * threads for unit, peak in own.peaks.items()}, rates)
 
 
 @cache
@@ -233,7 +268,19 @@ def _limits(tier: Tier) -> Limits | None:
     if tier is NUMPY:
         return None
     rates = tuple((size, bandwidth(size, tier)) for size in SIZES)
+    peaks = {unit: peak() for unit, peak in measures(tier).items()}
+    if "tiles" in peaks:
+        peaks |= {"tiles of two parts": peaks["tiles"] / 3, "tiles of three parts": peaks["tiles"] / 6}
+    return Limits(peaks, rates)
+
+
+def measures(tier: Tier) -> dict[str, Callable[[], float]]:
+    """Of each unit of Limits.peaks that is not made of others, what measures it."""
+    found = {"f32": lambda: peak_macs(tier), "bytes": lambda: peak_macs_int8(tier)}
+    if has_pairs(tier):
+        found["pairs"] = lambda: peak_macs_bf16(tier)
     if tier.tiles:
-        return Limits(peak_macs(tier), None, None, rates)
-    bf16 = peak_macs_bf16(tier) if multiplies_pairs(tier) else None
-    return Limits(peak_macs(tier), peak_macs_int8(tier), bf16, rates)
+        found["byte tiles"] = lambda: peak_macs_tiles(tier)
+    if multiplies_tiles(tier):
+        found["tiles"] = lambda: peak_macs_tiles(tier, reals=True)
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..disturbance import SHARED
-from ..plan.describe import RECURRENT, macs, of_pairs
+from ..plan.describe import RECURRENT, macs, unit
 from ..plan.program import HostStep, Jump, Ref, Scratch, Step
 from ..runtime.executable import Executable
 from ..text import bytes_text, counted, table
@@ -33,8 +33,9 @@ TAIL_RUNS = 3
 
 def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | None] = limits) -> list[dict[str, Any]]:
     """A row per native step, in order, one for all NumPy steps and one for the tail, where there are any: `step`, its
-    number (None for these), `node`, `op`, `result`, `type`, `kernel`; `us`, microseconds; `macs`, multiply-adds, and
-    `gmacs`, thousand millions of them per second (None: it is no product); `bytes` that it reads and writes at least;
+    number (None for these), `node`, `op`, `result`, `type`, `kernel`; `us`, microseconds; `macs`, multiply-adds, of
+    which `unit` of Limits.peaks, and `gmacs`, thousand millions of them per second (None: it is no product); `bytes`
+    that it reads and writes at least;
     `least_us`, in which the machine could do these, `bound` ("compute" or "memory") and `share`, least_us / us (None:
     not known).
 
@@ -96,7 +97,7 @@ def medians(run: Callable[[], Any], runs: int) -> tuple[Any, dict[str, int]]:
 def _known(number: int | None, node: str, kernel: str, us: float) -> dict[str, Any]:
     return {
         "step": number, "node": node, "op": "", "result": "", "type": "", "kernel": kernel, "us": us, "macs": 0,
-        "gmacs": None, "bytes": 0, "least_us": None, "bound": None, "share": None,
+        "unit": "", "gmacs": None, "bytes": 0, "least_us": None, "bound": None, "share": None,
     }  # fmt: skip
 
 
@@ -104,22 +105,17 @@ def _row(plan: Executable, step: Step, number: int, seconds: float, can: Limits 
     node, count, moved = step.node, macs(step), bytes_moved(plan, step)
     row = _known(number, node.name or node.out.name, str(step.kernel), 1e6 * seconds)
     row |= {"op": node.op, "result": node.out.name, "type": str(node.out.type), "macs": count, "bytes": moved}
+    row["unit"] = unit(step.kernel) if count else ""
     if count and seconds > 0:
         row["gmacs"] = 1e-9 * count / seconds
     if can is not None and moved and seconds > 0:
-        peak = can.byte_macs if of_bytes(step) else can.bf16_macs if of_pairs(step.kernel) else can.macs
+        peak = can.peaks.get(row["unit"] or "f32")
         if peak is not None:
             computing, moving = count / peak, moved / can.rate(moved)
             row["bound"] = "compute" if computing > moving else "memory"
             row["least_us"] = 1e6 * max(computing, moving)
             row["share"] = max(computing, moving) / seconds
     return row
-
-
-def of_bytes(step: Step) -> bool:
-    """Whether a step multiplies 8-bit integers."""
-    operands = [v.type.dtype for v in step.node.inputs[:2] if v is not None and v.type.dtype is not None]
-    return len(operands) == 2 and all(dtype.itemsize == 1 and dtype.kind in "iu" for dtype in operands)
 
 
 def bytes_moved(plan: Executable, step: Step) -> int:

@@ -211,11 +211,8 @@ def _roof(rows: Sequence[dict[str, Any]], can: Limits, shades: Mapping[str, str]
     ]
     rates = [(f"memory, {can.memory * 1e-9:.0f} GB/s", can.memory * 1e-9)]
     rates += [(f"{bytes_text(size)}, {rate * 1e-9:.0f} GB/s", rate * 1e-9) for size, rate in can.rates[:-1:2]]
-    peaks = [("float32", can.macs * 1e-9)]
-    if can.byte_macs is not None and any(row["macs"] and "int8" in row["type"] for row in rows):
-        peaks.append(("8 bits", can.byte_macs * 1e-9))
-    if can.bf16_macs is not None and any("bf16" in row["kernel"] for row in rows):
-        peaks.append(("bfloat16", can.bf16_macs * 1e-9))
+    used = {row["unit"] for row in rows if row["macs"]} | {"f32"}
+    peaks = [(unit, peak * 1e-9) for unit, peak in can.peaks.items() if unit in used]
     if not dots:
         return []
     said = "A dot for each step that multiplies, as large as its time; lines: this machine's peak, and what it moves "

@@ -85,10 +85,18 @@ def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
     return BF16
 
 
+def _byte_tiles(params: Mapping[str, Any]) -> str:
+    return "byte tiles"
+
+
+def _real_tiles(params: Mapping[str, Any]) -> str:
+    return {1: "tiles", 2: "tiles of two parts", 3: "tiles of three parts"}[params["planes"]]
+
+
 _REAL_PARAMS = {"nt": (1, 2), "planes": (1, 2, 3)}
 _PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
 
 ROWS = (
-    Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True),
-    Row("amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_tiles, product=True, needs=_needs),
+    Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True, unit=_byte_tiles),
+    Row("amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_tiles, True, _needs, _real_tiles),
 )

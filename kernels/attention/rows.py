@@ -121,10 +121,14 @@ def _bf16(params: Mapping[str, Any]) -> tuple[str, ...]:
     return BF16
 
 
+def _tiles(params: Mapping[str, Any]) -> str:
+    return "tiles"
+
+
 ROWS: tuple[Row, ...] = (
     Row("attention", "attention.attention_many", "make", ATTENTION, product=True),
     Row("attention_few", "attention.attention_few", "make", ATTENTION, product=True),
-    Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, {}, _has_tiles, True, _bf16),
+    Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, {}, _has_tiles, True, _bf16, _tiles),
     Row("attention_pairs", "attention.attention_pairs", "make", ATTENTION_PAIRS, {}, has_rounds, product=True,
-        needs=rounds, pairs=of_pairs),
+        needs=rounds, unit=of_pairs),
 )  # fmt: skip

@@ -41,14 +41,19 @@ def has_rounds(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.masks or not rounds(params)
 
 
-def never(params: Mapping[str, Any]) -> bool:
-    """For kernels that multiply no pairs of bf16."""
-    return False
+def of_reals(params: Mapping[str, Any]) -> str:
+    """The unit of kernels that multiply f32."""
+    return "f32"
 
 
-def of_pairs(params: Mapping[str, Any]) -> bool:
-    """For kernels that multiply pairs of bf16 in vectors; where a parameter says of what, those of it."""
-    return bool(params.get("element", "bf16") == "bf16")
+def of_pairs(params: Mapping[str, Any]) -> str:
+    """That of kernels that multiply pairs of bf16; where a parameter says of what, of those of it."""
+    return "pairs" if params.get("element", "bf16") == "bf16" else "f32"
+
+
+def of_bytes(params: Mapping[str, Any]) -> str:
+    """That of kernels that multiply 8-bit integers."""
+    return "bytes"
 
 
 class Row(NamedTuple):
@@ -57,7 +62,7 @@ class Row(NamedTuple):
 
     `args`: its record; `params`: the values of each compile-time parameter; `exists`: whether a tier has the kernel
     with these parameters; `product`: whether it does the multiply-adds of its step's operator; `needs`: CPU flags that
-    it uses beyond the tier's; `pairs`: whether it multiplies pairs of bf16 in vectors.
+    it uses beyond the tier's; `unit`: what multiplies, one of tools.limits.Limits.peaks.
     """
 
     name: str
@@ -68,7 +73,7 @@ class Row(NamedTuple):
     exists: Callable[[Tier, Mapping[str, Any]], bool] = everywhere
     product: bool = False
     needs: Callable[[Mapping[str, Any]], tuple[str, ...]] = nothing_more
-    pairs: Callable[[Mapping[str, Any]], bool] = never
+    unit: Callable[[Mapping[str, Any]], str] = of_reals
 
     @property
     def family(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, flag, number, reads, works, writes
-from ..core.table import Row, has_rounds, of_pairs, rounds
+from ..core.table import Row, has_rounds, of_bytes, of_pairs, rounds
 from ..isa.tiers import Tier
 from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
@@ -429,13 +429,13 @@ ROWS = (
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD, _WINOGRAD, _tall_by_four, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_b", "make_pack", PACK, _F32, _wide),
-    Row("dot_int8", "gemm.dot_conv_int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True),
-    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8, _F32 | _STORED, _wide, product=True),
-    Row("conv_int8", "gemm.dot_conv_int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True),
+    Row("dot_int8", "gemm.dot_conv_int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True, unit=of_bytes),
+    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8, _F32 | _STORED, _wide, product=True, unit=of_bytes),
+    Row("conv_int8", "gemm.dot_conv_int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True, unit=of_bytes),
     Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
     Row("pack_b_int8", "gemm.pack_b_int8", "make_pack_int8", PACK_INT8, {"nv": PACKED_WIDTHS}),
     Row("extremes", "gemm.dynamic_round", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic_round", "make_round", ROUND, {"out": ("u8", "f32")}),
-    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _BY_ROW, _one_range, product=True),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _DYNAMIC, product=True),
+    Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _BY_ROW, _one_range, product=True, unit=of_bytes),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _DYNAMIC, product=True, unit=of_bytes),
 )

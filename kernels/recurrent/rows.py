@@ -141,6 +141,10 @@ def _multiplies(tier: Tier, params: Mapping[str, Any]) -> bool:
     return has_rounds(tier, params) and not (rounds(params) and params["cell"] == "lstm_bytes")
 
 
+def _unit(params: Mapping[str, Any]) -> str:
+    return "bytes" if params["cell"] == "lstm_bytes" else of_pairs(params)
+
+
 ROWS = (
     Row(
         "recurrent",
@@ -151,7 +155,7 @@ ROWS = (
         _multiplies,
         product=True,
         needs=rounds,
-        pairs=of_pairs,
+        unit=_unit,
     ),
     Row("pack_gates", "recurrent.pack_gates", "make", PACK),
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.record import Record, Slot, number, reads, works, writes
-from ..core.table import Row, has_rounds, of_pairs, rounds
+from ..core.table import Row, has_rounds, of_bytes, of_pairs, rounds
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.lanes import PARTS
 from ..isa.tiers import Tier
@@ -180,7 +180,7 @@ ROWS = (
         _has_depthwise, product=True, needs=rounds),
     Row("grouped", "window.depthwise", "make_grouped", GROUPED,
         {"size": (1, 3, 5), "stride": (1, 2), "tile": (7, 8), "group": (2, 4, 8), "element": ("f32", "bf16")},
-        _has_grouped, product=True, needs=rounds, pairs=of_pairs),
+        _has_grouped, product=True, needs=rounds, unit=of_pairs),
     Row("depthwise_any", "window.depthwise_any", "make_depthwise_any", DEPTHWISE_ANY,
         {"vectors": (1, 2), "repeated": (False, True)}, _has_any, product=True),
     Row("pool", "window.pool", "make_pool", POOL,
@@ -188,13 +188,13 @@ ROWS = (
     Row("pool_any", "window.pool_any", "make_pool_any", POOL_ANY, {"op": ("max", "average", "lp1", "lp2")}),
     Row("pool_bf16", "window.pool_bf16", "make_pool", POOL_BF16, exists=has_rounds),
     Row("depthwise_int8", "window.depthwise_int8", "make_depthwise", DEPTHWISE_INT8,
-        {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True),
+        {**_UNROLLED, "pieces": (1, 2, 4)}, _bytes_fit, product=True, unit=of_bytes),
     Row("depthwise_int8_across", "window.depthwise_int8_across", "make_depthwise_across", DEPTHWISE_INT8_ACROSS,
-        _UNROLLED, _bytes_fit, product=True),
+        _UNROLLED, _bytes_fit, product=True, unit=of_bytes),
     Row("depthwise_int8_window", "window.depthwise_int8_window", "make_depthwise_window", DEPTHWISE_INT8,
-        {"wide": (False, True)}, _bytes_fit, product=True),
+        {"wide": (False, True)}, _bytes_fit, product=True, unit=of_bytes),
     Row("depthwise_int8_any", "window.depthwise_any", "make_depthwise_any_int8", DEPTHWISE_INT8_ANY,
-        {"out": tuple(STORES)}, product=True),
+        {"out": tuple(STORES)}, product=True, unit=of_bytes),
     Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,
         {"op": ("max", "sum")}),
 )  # fmt: skip

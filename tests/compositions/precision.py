@@ -27,7 +27,7 @@ from fastgraph.kernels.isa.tiers import multiplies_pairs, multiplies_tiles, usab
 from fastgraph.kernels.pointwise.rows import LONG_FORMS
 from fastgraph.ops import evaluate
 from fastgraph.ops.evaluate import run_node
-from fastgraph.plan.describe import of_pairs
+from fastgraph.plan.describe import unit
 from fastgraph.plan.layer import extra_values
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.program import Step
@@ -99,7 +99,7 @@ def _other(subject: Subject, way: str) -> fg.Model:
 
 def _rounds(kernel: Kernel) -> bool:
     """Whether it multiplies operands in bf16."""
-    return of_pairs(kernel) or kernel.name in ("amx_real", "attention_tiles")
+    return unit(kernel) in ("pairs", "tiles")
 
 
 def _agree(subject: Subject, found: Arrays, first: Arrays, model: fg.Model, where: str) -> None:

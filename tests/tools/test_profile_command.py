@@ -15,7 +15,7 @@ from fastgraph.tools import profile
 from fastgraph.tools.limits import Limits
 
 DIGITS = str(MODEL)
-MACHINE = Limits(1e10, 4e10, None, ((1 << 14, 1e11), (1 << 20, 1e10)))
+MACHINE = Limits({"f32": 1e10, "bytes": 4e10}, ((1 << 14, 1e11), (1 << 20, 1e10)))
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def rows() -> list[dict[str, Any]]:
 def test_shares_are_of_what_binds(rows: list[dict[str, Any]]) -> None:
     assert {row["bound"] for row in rows} == {"compute", "memory"}
     for row in rows:
-        computing, moving = row["macs"] / MACHINE.macs, row["bytes"] / MACHINE.rate(row["bytes"])
+        computing, moving = row["macs"] / MACHINE.peaks["f32"], row["bytes"] / MACHINE.rate(row["bytes"])
         assert row["least_us"] == pytest.approx(1e6 * max(computing, moving))
         assert row["bound"] == ("compute" if computing > moving else "memory")
         assert row["share"] == pytest.approx(row["least_us"] / row["us"])
@@ -70,7 +70,7 @@ def test_order(rows: list[dict[str, Any]]) -> None:
 def test_json(capsys: Any) -> None:
     assert main(["profile", DIGITS, "--runs", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["total"]["steps"] == len(found["rows"]) and found["limits"]["macs"] == MACHINE.macs
+    assert found["total"]["steps"] == len(found["rows"]) and found["limits"]["peaks"] == MACHINE.peaks
     assert found["total"]["us"] == pytest.approx(sum(row["us"] for row in found["rows"]))
 
 

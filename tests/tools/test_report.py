@@ -21,7 +21,7 @@ from fastgraph.tools.profile import profile
 from fastgraph.tools.report import Measured, report
 from tests.nets import Net
 
-MACHINE = Limits(1e10, 4e10, None, ((1 << 14, 1e11), (1 << 17, 5e10), (1 << 20, 1e10)))
+MACHINE = Limits({"f32": 1e10, "bytes": 4e10}, ((1 << 14, 1e11), (1 << 17, 5e10), (1 << 20, 1e10)))
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="a()">&\x1b'
 VOID = {"meta"}
 
