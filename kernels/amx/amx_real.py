@@ -8,6 +8,7 @@ what the one before it has stored.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..core.record import reader
 from ..gemm.band import deal
@@ -25,10 +26,8 @@ BEGUN = 2
 
 
 def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
-    """The kernel for blocks of 2 x nt tiles; planes: numbers are sums of so many bf16, to which they
-    are rounded."""
-    fields, (fill_band, copy_pixels) = reader(AMX_REAL), make_split(tier, planes)
-    fill_exactly, copy_exactly = make_split(tier, planes, exact=True)
+    """The kernel for blocks of 2 x nt tiles; planes: numbers are sums of so many bf16, to which they are rounded."""
+    fields, read = reader(AMX_REAL), _make_read(tier, planes)
     configure, release = make_registers(tier)
     note, place, steps, clear, keep, finish, again, close = make_block(tier, nt, planes)
     width, head = 16 * nt, panel_bytes_real(nt, 0, planes)
@@ -41,39 +40,14 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
         notes, buffer = work + 2 * SUMS, work + 2 * SUMS + 2 * NOTE
         panels = divide(r.n + width - 1, width)
         panel_size = head + r.lines * line
-        tiles = r.out_h * r.across
-        bands = divide(tiles + r.band - 1, r.band)
-        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
+        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * _bands(r), thread, threads)
         turn, busy = 0, 0
         configure(r.config)
         while unit < end:
-            above = divide(unit, bands)
-            t0 = (unit - above * bands) * r.band
-            t1 = smaller(t0 + r.band, tiles)
-            upper = divide(above, r.out_d)
-            oz = above - upper * r.out_d
-            image = divide(upper, r.sets)
-            group = upper - image * r.sets
+            image, group, oz, t0, t1 = _band_at(r, unit)
             y0 = divide(t0, r.across)
             column0 = (t0 - y0 * r.across) * r.rows
-            source = r.x + image * r.x_image + group * r.x_set
-            odd = 0
-            if r.in_place:
-                a = source
-            elif r.direct:
-                first = smaller(column0, r.out_w - r.rows)
-                count, start = smaller(t1 * r.rows, r.out_w) - first, source + first * r.x_step
-                odd = copy_pixels(r, scratch, start, count)
-                if odd != 0:
-                    copy_exactly(r, scratch, start, count)
-                a = scratch - first * r.rs
-            else:
-                z0, row0 = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-                rows = (divide(t1 - t0, r.across) - 1) * r.move_y + r.reach
-                odd = fill_band(r, scratch, source, z0, row0, rows)
-                if odd != 0:
-                    fill_exactly(r, scratch, source, z0, row0, rows)
-                a = scratch
+            a, odd = read(r, scratch, r.x + image * r.x_image + group * r.x_set, oz, t0, t1)
             pixels = oz * r.out_h * r.out_w
             pixel0 = image * r.out_d * r.out_h * r.out_w
             for p in range(p0, p1):
@@ -117,3 +91,47 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
 
     amx_real.needs = BF16  # type: ignore[attr-defined]
     return amx_real
+
+
+def _bands(r: Any) -> Any:
+    """Bands of one slice of the result."""
+    return divide(r.out_h * r.across + r.band - 1, r.band)
+
+
+def _band_at(r: Any, unit: Any) -> tuple[Any, ...]:
+    """Of a band by its number: image, group, slice of the result, its first tile of that slice, and the end."""
+    above = divide(unit, _bands(r))
+    t0 = (unit - above * _bands(r)) * r.band
+    upper = divide(above, r.out_d)
+    image = divide(upper, r.sets)
+    return image, upper - image * r.sets, above - upper * r.out_d, t0, smaller(t0 + r.band, r.out_h * r.across)
+
+
+def _make_read(tier: Tier, planes: int) -> Callable[..., tuple[Any, ...]]:
+    """read(r, scratch, source, oz, t0, t1): copy what the tiles t0 .. t1 of a slice read, unless they read it in place;
+    the address of its first pixel, and whether parts of a number may lose something.
+    """
+    fill_band, copy_pixels = make_split(tier, planes)
+    fill_exactly, copy_exactly = make_split(tier, planes, exact=True)
+
+    def read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
+        y0, odd = divide(t0, r.across), 0
+        if r.in_place:
+            a = source
+        elif r.direct:
+            first = smaller((t0 - y0 * r.across) * r.rows, r.out_w - r.rows)
+            count, start = smaller(t1 * r.rows, r.out_w) - first, source + first * r.x_step
+            odd = copy_pixels(r, scratch, start, count)
+            if odd != 0:
+                copy_exactly(r, scratch, start, count)
+            a = scratch - first * r.rs
+        else:
+            z0, row0 = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+            rows = (divide(t1 - t0, r.across) - 1) * r.move_y + r.reach
+            odd = fill_band(r, scratch, source, z0, row0, rows)
+            if odd != 0:
+                fill_exactly(r, scratch, source, z0, row0, rows)
+            a = scratch
+        return a, odd
+
+    return read

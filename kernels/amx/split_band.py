@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,20 +38,33 @@ FEW = (1, 3)
 """Channels of grey or coloured pixels, which are copied by whole vectors."""
 
 
-def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
-    """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
-    that lie x_step bytes apart. Planes are r.plane bytes apart.
-
-    Both give whether several planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that
-    products of its parts may be lost (pack_real). exact: only the two planes behind these are written, the halves of
-    each number's bits.
+class Parts(NamedTuple):
+    """What is written of numbers: `planes` bf16 that they are rounded to, or, `exact`, the halves of their bits, in two
+    planes behind these.
     """
 
-    places = range(planes, planes + 2) if exact else range(planes)
+    tier: Tier
+    planes: int
+    exact: bool
+
+    @property
+    def places(self) -> range:
+        """The planes that are written."""
+        return range(self.planes, self.planes + 2) if self.exact else range(self.planes)
+
+
+def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
+    """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
+    that lie x_step bytes apart, as Parts says. Planes are r.plane bytes apart.
+
+    Both give whether several planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that
+    products of its parts may be lost (pack_real).
+    """
+    parts = Parts(tier, planes, exact)
 
     @traced
     def band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Value:
-        zero, odd = I32.vector(tier.lanes)(0), register(I64(0))
+        odd = register(I64(0))
         for k in over(r.k_d):
             iz = z + k * r.dilation_z
             plane = source + iz * r.x_z
@@ -62,12 +75,12 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
                 line = into + i * r.band_y
                 with either(inside & below(iy, r.h)) as (there, padding):
                     with there:
-                        _fill(r, line, zero, 2 * r.left)
+                        _fill(parts, r, line, 2 * r.left)
                         first = line + 2 * r.left
                         odd.value |= pixels(r, first, plane + iy * r.x_y + r.x_first, r.pixels)
-                        _fill(r, first + r.pixels * r.pixel_step, zero, 2 * r.right)
+                        _fill(parts, r, first + r.pixels * r.pixel_step, 2 * r.right)
                     with padding:
-                        _fill(r, line, zero, r.band_y)
+                        _fill(parts, r, line, r.band_y)
         return odd.value
 
     @traced
@@ -76,73 +89,80 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
         with either(r.x_item == 2, likely=False) as (narrow, wide):
             with narrow:
                 for j in over(count):
-                    _copy(r, to + j * r.pixel_step, source + j * r.x_step)
+                    _copy(tier, r, to + j * r.pixel_step, source + j * r.x_step)
             with wide:
-                bodies = {k: partial(_few, r, k, to, source, count, odd) for k in FEW}
+                bodies = {k: partial(_few, parts, r, k, to, source, count, odd) for k in FEW}
                 adjacent = (r.x_step == 4 * r.run) & (r.pixel_step == 2 * r.run + 2)
-                cases(choose(adjacent, r.run, 0), bodies, partial(_runs, r, to, source, count, odd))
+                cases(choose(adjacent, r.run, 0), bodies, partial(_runs, parts, r, to, source, count, odd))
         return any_lane(odd.value != 0).to(I64)
 
-    def _copy(r: Any, to: Value, source: Value) -> None:
-        """r.run numbers that are bf16, and zeros up to a whole line."""
-        u16 = U16.vector(2 * tier.lanes)
-        whole, rest = r.run >> 5, r.run & 31
-        for i in over(whole):
-            u16[to + i * 64] = u16[source + i * 64]
-        with when(rest > 0):
-            u16[to + whole * 64] = u16[source + whole * 64, u16.below(rest)]
-
-    def _fill(r: Any, to: Value, zero: Value, nbytes: Value) -> None:
-        for p in places:
-            fill_words(to + p * r.plane, zero, nbytes)
-
-    def _few(r: Any, k: int, to: Value, source: Value, count: Value, odd: Register) -> None:
-        """`count` pixels of k numbers that follow one another, each with a zero behind it."""
-        f32 = F32.vector(tier.lanes)
-        held = tier.lanes // (k + 1)
-        order = [k * (i // (k + 1)) + i % (k + 1) if i % (k + 1) < k else tier.lanes for i in range(tier.lanes)]
-
-        def group(j: Value, rest: Value) -> None:
-            """2 * held pixels from the j-th on, of which there are `rest`."""
-            at = source + j * (4 * k)
-            found = [f32[at + 4 * k * held * i, f32.below(k * smaller(rest - held * i, held))] for i in range(2)]
-            _store(r, to + j * (2 * k + 2), [shuffle(x, order, f32(0.0)) for x in found], odd)
-
-        whole = count & -(2 * held)
-        for j in over(0, whole, 2 * held):
-            group(j, I64(2 * held))
-        with when(whole < count):
-            group(whole, count - whole)
-
-    def _runs(r: Any, to: Value, source: Value, count: Value, odd: Register) -> None:
-        for j in over(count):
-            _run(r, to + j * r.pixel_step, source + j * r.x_step, odd)
-
-    def _run(r: Any, to: Value, source: Value, odd: Register) -> None:
-        """r.run numbers, and zeros up to a whole line."""
-        f32 = F32.vector(tier.lanes)
-        whole, rest = r.run >> 5, r.run & 31
-        for i in over(whole):
-            at = source + i * 128
-            _store(r, to + i * 64, [f32[at], f32[at + 64]], odd)
-        with when(rest > 0):
-            at = source + whole * 128
-            _store(r, to + whole * 64, [f32[at, f32.below(rest)], f32[at + 64, f32.below(rest - 16)]], odd)
-
-    def _store(r: Any, to: Value, left: list[Value], odd: Register) -> None:
-        u16 = U16.vector(2 * tier.lanes)
-        if exact:
-            for p, shift in zip(places, (16, 0), strict=True):
-                u16[to + p * r.plane] = joined(*((x.bits(U32) >> shift).to(U16) for x in left))
-            return
-        if planes > 1:
-            odd.value |= is_odd(left[0]) | is_odd(left[1])
-        for p in range(planes):
-            bits = tier.isa.to_bf16(*([_cut(x) for x in left] if p == 0 and planes > 2 else left))
-            u16[to + p * r.plane] = bits
-            left = [x - (half.to(U32) << 16).bits(F32) for x, half in zip(left, halves(bits), strict=True)]
-
     return band, pixels
+
+
+def _fill(parts: Parts, r: Any, to: Value, nbytes: Value) -> None:
+    """Zeros in each plane."""
+    for p in parts.places:
+        fill_words(to + p * r.plane, I32.vector(parts.tier.lanes)(0), nbytes)
+
+
+def _copy(tier: Tier, r: Any, to: Value, source: Value) -> None:
+    """r.run numbers that are bf16, and zeros up to a whole line."""
+    u16 = U16.vector(2 * tier.lanes)
+    whole, rest = r.run >> 5, r.run & 31
+    for i in over(whole):
+        u16[to + i * 64] = u16[source + i * 64]
+    with when(rest > 0):
+        u16[to + whole * 64] = u16[source + whole * 64, u16.below(rest)]
+
+
+def _few(parts: Parts, r: Any, k: int, to: Value, source: Value, count: Value, odd: Register) -> None:
+    """`count` pixels of k numbers that follow one another, each with a zero behind it."""
+    lanes = parts.tier.lanes
+    f32, held = F32.vector(lanes), lanes // (k + 1)
+    order = [k * (i // (k + 1)) + i % (k + 1) if i % (k + 1) < k else lanes for i in range(lanes)]
+
+    def group(j: Value, rest: Value) -> None:
+        """2 * held pixels from the j-th on, of which there are `rest`."""
+        at = source + j * (4 * k)
+        found = [f32[at + 4 * k * held * i, f32.below(k * smaller(rest - held * i, held))] for i in range(2)]
+        _store(parts, r, to + j * (2 * k + 2), [shuffle(x, order, f32(0.0)) for x in found], odd)
+
+    whole = count & -(2 * held)
+    for j in over(0, whole, 2 * held):
+        group(j, I64(2 * held))
+    with when(whole < count):
+        group(whole, count - whole)
+
+
+def _runs(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: Register) -> None:
+    """`count` pixels, each r.run numbers, and zeros up to a whole line."""
+    f32 = F32.vector(parts.tier.lanes)
+    for j in over(count):
+        first, line = source + j * r.x_step, to + j * r.pixel_step
+        whole, rest = r.run >> 5, r.run & 31
+        for i in over(whole):
+            at = first + i * 128
+            _store(parts, r, line + i * 64, [f32[at], f32[at + 64]], odd)
+        with when(rest > 0):
+            at = first + whole * 128
+            left = [f32[at, f32.below(rest)], f32[at + 64, f32.below(rest - 16)]]
+            _store(parts, r, line + whole * 64, left, odd)
+
+
+def _store(parts: Parts, r: Any, to: Value, left: list[Value], odd: Register) -> None:
+    """32 numbers, a line of each plane."""
+    u16 = U16.vector(2 * parts.tier.lanes)
+    if parts.exact:
+        for p, shift in zip(parts.places, (16, 0), strict=True):
+            u16[to + p * r.plane] = joined(*((x.bits(U32) >> shift).to(U16) for x in left))
+        return
+    if parts.planes > 1:
+        odd.value |= is_odd(left[0]) | is_odd(left[1])
+    for p in parts.places:
+        cut = p == 0 and parts.planes > 2
+        bits = parts.tier.isa.to_bf16(*([_cut(x) for x in left] if cut else left))
+        u16[to + p * r.plane] = bits
+        left = [x - (half.to(U32) << 16).bits(F32) for x, half in zip(left, halves(bits), strict=True)]
 
 
 def _cut(x: Value) -> Value:
