@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
-from ..gemm.band import deal, make_band
+from ..gemm.band import band_at, deal, make_band
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..lang import divide, smaller
@@ -42,13 +42,9 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]
         turn, busy = 0, 0
         configure(r.config)
         while unit < end:
-            above = divide(unit, bands)
-            t0 = (unit - above * bands) * r.band
+            image, group, oz, band = band_at(r, unit, bands)
+            t0 = band * r.band
             t1 = smaller(t0 + r.band, tiles)
-            upper = divide(above, r.out_d)
-            oz = above - upper * r.out_d
-            image = divide(upper, r.sets)
-            group = upper - image * r.sets
             row = divide(t0, r.across)
             y0, column0 = row, (t0 - row * r.across) * r.rows
             a = r.x + image * r.x_image + group * r.x_set

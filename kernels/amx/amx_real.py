@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..gemm.band import deal
+from ..gemm.band import band_at, deal
 from ..isa.tiers import BF16, Tier
 from ..lang import divide, smaller
 from .pack_amx import LINE, NOTE, SUMS
@@ -40,11 +40,15 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
         notes, buffer = work + 2 * SUMS, work + 2 * SUMS + 2 * NOTE
         panels = divide(r.n + width - 1, width)
         panel_size = head + r.lines * line
-        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * _bands(r), thread, threads)
+        tiles = r.out_h * r.across
+        bands = divide(tiles + r.band - 1, r.band)
+        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
         turn, busy = 0, 0
         configure(r.config)
         while unit < end:
-            image, group, oz, t0, t1 = _band_at(r, unit)
+            image, group, oz, band = band_at(r, unit, bands)
+            t0 = band * r.band
+            t1 = smaller(t0 + r.band, tiles)
             y0 = divide(t0, r.across)
             column0 = (t0 - y0 * r.across) * r.rows
             a, odd = read(r, scratch, r.x + image * r.x_image + group * r.x_set, oz, t0, t1)
@@ -91,20 +95,6 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
 
     amx_real.needs = BF16  # type: ignore[attr-defined]
     return amx_real
-
-
-def _bands(r: Any) -> Any:
-    """Bands of one slice of the result."""
-    return divide(r.out_h * r.across + r.band - 1, r.band)
-
-
-def _band_at(r: Any, unit: Any) -> tuple[Any, ...]:
-    """Of a band by its number: image, group, slice of the result, its first tile of that slice, and the end."""
-    above = divide(unit, _bands(r))
-    t0 = (unit - above * _bands(r)) * r.band
-    upper = divide(above, r.out_d)
-    image = divide(upper, r.sets)
-    return image, upper - image * r.sets, above - upper * r.out_d, t0, smaller(t0 + r.band, r.out_h * r.across)
 
 
 def _make_read(tier: Tier, planes: int) -> Callable[..., tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..lang import I32, I64, Type, Value, below, choose, either, over, repeat, share, traced, when
+from ..lang import I32, I64, Type, Value, below, choose, divide, either, over, repeat, share, traced, when
 
 
 def make_band(tier: Tier, item: int, every: bool = False) -> Any:
@@ -93,3 +93,11 @@ def deal(r: Any, panels: Any, units: Any, thread: Any, threads: Any) -> tuple[An
     p0, p1 = choose(columns, first, 0), choose(columns, end, panels)
     u0, u1 = choose(columns, 0, first), choose(columns, units, end)
     return p0, p1, u0, choose(p0 < p1, u1, u0)
+
+
+def band_at(r: Any, unit: Any, bands: Any) -> tuple[Any, ...]:
+    """Image, group and slice of the result of a band by its number, and its number in the slice, which has `bands`."""
+    above = divide(unit, bands)
+    upper = divide(above, r.out_d)
+    image = divide(upper, r.sets)
+    return image, upper - image * r.sets, above - upper * r.out_d, unit - above * bands

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.record import Record, reader
 from ..isa.tiers import PAIRS, Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
-from .band import deal, make_band
+from .band import band_at, deal, make_band
 from .dot import arithmetic_of
 from .pick_dot import F32_COSTS, crossing
 from .results import make_walk, target
@@ -60,13 +60,9 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
         last = step + r.k * word
         p0, p1, first, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
         for unit in range(first, end):
-            above = unit // bands
-            y0 = (unit - above * bands) * r.band
-            count = r.band if y0 + r.band < r.out_h else r.out_h - y0
-            upper = above // r.out_d
-            oz = above - upper * r.out_d
-            image = upper // r.sets
-            group = upper - image * r.sets
+            image, group, oz, band = band_at(r, unit, bands)
+            y0 = band * r.band
+            count = smaller(r.band, r.out_h - y0)
             a = r.x + image * r.x_image + group * r.x_set
             if r.direct:
                 a += oz * r.stride_z * r.x_z + y0 * r.stride_y * r.x_y
