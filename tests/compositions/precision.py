@@ -22,7 +22,7 @@ from fastgraph.ir import Node
 from fastgraph.ir.types import BFLOAT16
 from fastgraph.kernels.amx.pack_real import widened
 from fastgraph.kernels.core.kernel import Kernel
-from fastgraph.kernels.gemm.pack_bf16 import rounded
+from fastgraph.kernels.gemm.pack_bf16 import balanced, rounded
 from fastgraph.kernels.isa.tiers import multiplies_pairs, multiplies_tiles, usable
 from fastgraph.kernels.pointwise.rows import LONG_FORMS
 from fastgraph.ops import evaluate
@@ -119,6 +119,8 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
 
     def reference(node: Node, given: list[Any]) -> list[Any]:
         if node in rounding:
+            if node.op in ("conv", "dense"):
+                given = [given[0], balanced(given[1]), *given[2:]]
             given = [widened(rounded(x)) if i < MULTIPLIED[node.op] else x for i, x in enumerate(given)]
             if node.op == "attention":  # its weights, the other operands, are rounded too
                 weights[node] = HALF * float(np.abs(given[2]).max())

@@ -13,6 +13,7 @@ from ....ir import Node
 from ....kernels.amx.pack_real import pack_real, splits
 from ....kernels.amx.pick_real import pick_real, real_args, real_cycles
 from ....kernels.gemm.pack import Arrangement, arranged
+from ....kernels.gemm.pack_bf16 import balanced
 from ....kernels.isa.tiers import Tier
 from ...choose import Candidate
 from ...layer import Layer, Reals
@@ -55,7 +56,7 @@ def _emit(planes: int, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> 
 def _panels(
     weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, runs: int, run: int, nt: int, planes: int
 ) -> np.ndarray:
-    own = arranged(weights, how)
+    own = arranged(balanced(weights) if planes == 1 else weights, how)
     lines = own.reshape(how.merged, len(weights) // how.merged, runs, run, own.shape[-1])
     return pack_real(lines, None if bias is None else bias.reshape(how.merged, -1), nt, planes)
 

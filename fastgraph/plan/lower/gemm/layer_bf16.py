@@ -13,7 +13,7 @@ from ....cpus import level_two
 from ....ir import Node, Value
 from ....ir.types import BFLOAT16
 from ....kernels.gemm.pack import Arrangement
-from ....kernels.gemm.pack_bf16 import pairs
+from ....kernels.gemm.pack_bf16 import balanced, pairs
 from ....kernels.gemm.pick_conv import Geometry, pick_conv_bf16, plain_cycles, widened
 from ....kernels.gemm.pick_dot import Product, pick_dot_bf16
 from ....kernels.gemm.pick_winograd import reading_times
@@ -113,8 +113,9 @@ def _panels(
     weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, columns: Columns, lanes: int, *, empty: Any
 ) -> np.ndarray:
     """The panels of some columns of each group."""
-    odd = weights.shape[-1] * how.factor % 2
-    even = np.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, 1)]) if odd else weights
+    odd, even = weights.shape[-1] * how.factor % 2, balanced(weights)
+    if odd:
+        even = np.pad(even, [(0, 0)] * (weights.ndim - 1) + [(0, 1)])
     return panels_of(pairs, even, bias, how, columns, lanes, empty)
 
 

@@ -155,9 +155,9 @@ def _call_depthwise(
 def _in_taps(weights: np.ndarray, paired: bool) -> np.ndarray:
     """As `by_tap`; paired: two channels a word."""
     if paired:
-        from ....kernels.gemm.pack_bf16 import pairs
+        from ....kernels.gemm.pack_bf16 import balanced, pairs
 
-        weights = pairs(weights)
+        weights = pairs(balanced(weights))
     return by_tap(weights)
 
 
