@@ -31,9 +31,9 @@ def balanced(weights: np.ndarray) -> np.ndarray:
     What is multiplied mostly has a mean other than 0, and is alike from tap to tap, so that most of what rounding to
     the nearest ones loses is what these sums lose.
     """
-    found = np.ascontiguousarray(weights, np.float32).reshape(len(weights), -1, weights.shape[-1])
-    if not found.size or not max(float(found.max()), -float(found.min())) < 2.0**126:
+    if not weights.size or not max(float(weights.max()), -float(weights.min())) < 2.0**126:
         return weights
+    found = np.ascontiguousarray(weights, np.float32).reshape(len(weights), -1, weights.shape[-1])
     made, step = np.empty_like(found), max(PART * len(found) // found.size, 1)
     for i in range(0, len(found), step):
         some = found[i : i + step]
