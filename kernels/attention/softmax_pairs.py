@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..isa.functions import polynomial, tanh
+from ..isa.functions import exp2_roughly, tanh
 from ..isa.tiers import Tier
 from ..lang import (
     BIT,
@@ -32,15 +32,6 @@ from ..lang import (
 from .pick_attention import LINE, PANEL
 from .rows import MASKS, STATE
 from .softmax import blind, combined
-
-POWER = (0.999925196, 0.695833564, 0.226067156, 0.0780245215)
-"""2**f for 0 <= f < 1, to 2**-13.7: our own minimax fit."""
-
-
-def power(tier: Tier, x: Value) -> Value:
-    """2**x, 0 at -inf."""
-    found: Value = tier.isa.power_of_two(x, lambda f: polynomial(f, POWER))
-    return found
 
 
 def _whole_then_some(left: Value, right: Value, step: int, lanes: int) -> Iterator[tuple[Value, list[Value] | None]]:
@@ -133,7 +124,7 @@ def make_rebase(tier: Tier) -> Any:
             base = choose(top == -math.inf, 0.0, top)
             f32[at["top"]] = top
             f32[at["base"]] = base
-            f32[at["factor"]] = choose(before == -math.inf, 0.0, power(tier, (before - base) * _left(r)))
+            f32[at["factor"]] = choose(before == -math.inf, 0.0, exp2_roughly((before - base) * _left(r)))
 
     return rebase
 
@@ -151,7 +142,7 @@ def make_weigh(tier: Tier) -> Any:
         for i in over(0, whole(left, PANEL), PANEL):
             u16[scores + 2 * i] = 0
         for i, masks in _whole_then_some(left, right, PANEL, tier.lanes):
-            both = [power(tier, (f32[F32.at(scores) + (i + at)] - least) * factor) for at in (0, tier.lanes)]
+            both = [exp2_roughly((f32[F32.at(scores) + (i + at)] - least) * factor) for at in (0, tier.lanes)]
             if masks:
                 both = [choose(m, x, 0.0) for m, x in zip(masks, both, strict=True)]
             total.value = total.value + (both[0] + both[1])

@@ -213,11 +213,15 @@ def erf(x: Value) -> Value:
     return intrinsic("copysign", expm1_negative(_log_erfc(abs(x))), x)
 
 
-_EXP2_NEAR = {
-    False: (1.0, 0.693147004, 0.240222424, 0.0555073358, 0.00967151299, 0.00132647273),
-    True: (1.0, 0.693282902, 0.242210954, 0.0550089292),
-}
-"""2**r for |r| <= 1/2; True: within 2**-13."""
+_EXP2_NEAR = (1.0, 0.693147004, 0.240222424, 0.0555073358, 0.00967151299, 0.00132647273)
+"""2**r for |r| <= 1/2."""
+_EXP2_ROUGH = (0.999925196, 0.695833564, 0.226067156, 0.0780245215)
+"""2**f for 0 <= f < 1, to 2**-13.7: our own minimax fit."""
+
+
+def exp2_roughly(x: Value) -> Value:
+    """2**x to 2**-13.7, 0 at -inf; on tiers with masks."""
+    return tier().isa.power_of_two(x, lambda f: _horner(f, _EXP2_ROUGH))  # type: ignore[no-any-return]
 
 
 class Tail(NamedTuple):
@@ -239,23 +243,26 @@ _GELU_TANH = Tail((-1.0, -1.14715064, -0.473242104, -0.0366770737, 0.003453732, 
 
 def gelu(x: Value, rough: bool = False) -> Value:
     """x * (1 + erf(x / sqrt(2))) / 2; rough: within 2**-12 of it or 2**-15, whichever is more."""
-    return _without_tail(x, _GELU[rough], _EXP2_NEAR[rough])
+    return _without_tail(x, _GELU[rough], rough)
 
 
 def gelu_tanh_roughly(x: Value) -> Value:
     """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2, as rough as `gelu`."""
-    return _without_tail(x, _GELU_TANH, _EXP2_NEAR[True])
+    return _without_tail(x, _GELU_TANH, True)
 
 
-def _without_tail(x: Value, tail: Tail, exp2: Sequence[float]) -> Value:
+def _without_tail(x: Value, tail: Tail, rough: bool) -> Value:
     """x * (1 - T(x)), with 1 - T(x) = T(-x): max(x, 0) - |x| * T(|x|); NaN at -inf."""
     a = abs(x)
     a = choose(tail.end < a, tail.end, a)
     slope = polynomial(a, tail.powers[1:])
-    # The power is rounded to a whole number, and only its rest is computed, in one step each.
-    shifted = fma(slope, a, tail.powers[0] + _SHIFT + 127)
-    r = fma(slope, a, (tail.powers[0] + _SHIFT + 127) - shifted)
-    t = _horner(r, exp2) * (shifted.bits(I32) << 23).bits(F32)
+    if rough:
+        t = exp2_roughly(fma(slope, a, tail.powers[0]))
+    else:
+        # The power is rounded to a whole number, and only its rest is computed, in one step each.
+        shifted = fma(slope, a, tail.powers[0] + _SHIFT + 127)
+        r = fma(slope, a, (tail.powers[0] + _SHIFT + 127) - shifted)
+        t = _horner(r, _EXP2_NEAR) * (shifted.bits(I32) << 23).bits(F32)
     return fma(-a, t, x - choose(x < 0, x, 0.0))
 
 
@@ -266,10 +273,7 @@ def sigmoid(x: Value) -> Value:
 
 def share_roughly(u: Value, x: Value) -> Value:
     """x / (1 + e**-u) as rough as `gelu`; NaN where e**-u is 0 or infinite, and x too."""
-    u = clip(u, u.type(-128.4 * math.log(2)), u.type(127.4 * math.log(2)))
-    shifted = fma(u, -1 / math.log(2), _SHIFT + 127)
-    r = fma(u, -1 / math.log(2), (_SHIFT + 127) - shifted)
-    e = _horner(r, _EXP2_NEAR[True]) * (shifted.bits(I32) << 23).bits(F32)
+    e = exp2_roughly(u * (-1 / math.log(2)))
     return x * tier().isa.reciprocal_roughly(1.0 + e)  # type: ignore[no-any-return]
 
 
