@@ -52,6 +52,13 @@ def conv_bn_relu(net: Net) -> None:
 
 
 @block
+def scaled_relu(net: Net) -> None:
+    """As PaddlePaddle's mobile networks end layers: two learned numbers behind a ReLU."""
+    y = net("Mul", net("Relu", conv(net, image(net), 16, 32)), net.const(np.float32(1.25)))
+    net.output(net("Add", y, net.const(np.float32(0.5))))
+
+
+@block
 def residual(net: Net) -> None:
     x = image(net)
     a = net("Relu", norm(net, conv(net, x, 16, 16), 16))

@@ -73,23 +73,57 @@ def _zero(pad: Node) -> int:
 @rule("factors", "mul add sub div")
 def fold_affine(g: Sweep, node: Node) -> bool:
     """A constant factor or addend per channel becomes part of the weights or the bias of the layer before it."""
-    if len(node.inputs) != 2:
+    x, c = _and_constant(node)
+    layer = g.sole_maker(x)
+    operands = _with_affine(g, node, layer, c)
+    if layer is None or operands is None:
         return False
-    x, c = node.inputs
+    g.drop(layer)
+    return g.again(layer, operands)
+
+
+@rule("factors", "mul add sub div")
+def fold_past_relu(g: Sweep, node: Node) -> bool:
+    """A constant number behind a ReLU does so too: relu(x) * s = relu(x * s) of s > 0, relu(x) + t = max(x + t, t)."""
+    x, c = _and_constant(node)
+    relu = g.sole_maker(x)
+    if relu is None or relu.op != "relu" or c is None or c.data is None or c.data.size != 1 or not _is_f32(node):
+        return False
+    scales, number = node.op in ("mul", "div"), float(c.data.item())
+    layer = g.sole_maker(relu.x) if (0 if scales else -np.inf) < number < np.inf else None
+    operands = _with_affine(g, node, layer, c)
+    if layer is None or operands is None:
+        return False
+    g.drop(relu)
+    g.drop(layer)
+    y = g(layer.op, *operands, type=layer.out.type, **layer.attrs)
+    least = g.held(np.array(-number if node.op == "sub" else number, F32))
+    return g.becomes(g("relu", y) if scales else g("max", y, least))
+
+
+def _and_constant(node: Node) -> tuple[Value | None, Value | None]:
+    """The operands of a node, the second one the constant where there is one that may be it."""
+    x, c, *more = [*node.inputs, None]
     if x is not None and x.data is not None and node.op in ("mul", "add"):
         x, c = c, x
-    layer = g.sole_maker(x)
+    return (x, c) if len(more) == 1 else (None, None)
+
+
+def _with_affine(g: Sweep, node: Node, layer: Node | None, c: Value | None) -> list[Value | None] | None:
+    """The operands of the layer whose result is that of the node, an affine step behind it with a constant; None where
+    there is none.
+    """
     if c is None or c.data is None or layer is None or not _adds_bias(layer):
-        return False
+        return None
     per_channel = _per_channel(c.data, layer.out)
     w, b = layer.inputs[1], (layer.inputs[2] if len(layer.inputs) > 2 else None)
     if per_channel is None or w is None or w.data is None or (b is not None and b.data is None):
-        return False
+        return None
     if node.out.type != layer.out.type or "chain" in layer.attrs:
-        return False
+        return None
     scales = node.op in ("mul", "div")
     if (scales and w.type.quant is not None) or (b is not None and b.type.quant is not None):
-        return False
+        return None
     bias = np.zeros(w.data.shape[0], node.out.type.dtype) if b is None or b.data is None else b.data
     if scales:
         factor = per_channel if node.op == "mul" else 1 / per_channel.astype(np.float64)
@@ -97,8 +131,7 @@ def fold_affine(g: Sweep, node: Node) -> bool:
         bias = (bias * factor).astype(bias.dtype)
     else:
         bias = bias + per_channel if node.op == "add" else bias - per_channel
-    g.drop(layer)
-    return g.again(layer, [layer.x, w, g.held(bias)])
+    return [layer.x, w, g.held(bias)]
 
 
 def _scaled(weights: np.ndarray, factor: np.ndarray) -> np.ndarray:

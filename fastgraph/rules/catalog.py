@@ -166,6 +166,7 @@ CATALOG = {
     },
     "factors": {
         "passes.fuse.fold_affine": "add div mul sub",
+        "passes.fuse.fold_past_relu": "add div mul sub",
         "passes.fuse.squares": "reduce_mean reduce_sum",
     },
     "chains": {
