@@ -217,13 +217,18 @@ def plain_cycles(tier: Tier, g: Geometry) -> float:
 
 def pixels_together(tier: Tier, g: Geometry) -> int:
     """How many adjacent outputs of a row to compute as one with as many times the channels (`widened`), where channels
-    fill less than a vector: a divisor of the row's outputs, or any number for a single row (`split_row`).
+    fill less than a vector: a divisor of the row's outputs, or for a single row any number, if those that are left over
+    begin in x (`split_row`).
     """
     if g.groups > 1 or g.dilations[2] != 1 or g.n * 2 > tier.lanes:
         return 1
     single = g.images * g.out[0] * g.out[1] == 1
     most = min(2 * tier.lanes // g.n, g.out[2] // 8 if single else g.out[2])
-    fits = [f for f in range(1, most + 1) if g.out[2] % f == 0 or (single and f * g.strides[2] >= g.pads[2])] or [1]
+
+    def parts(factor: int) -> bool:
+        return g.out[2] % factor == 0 or (single and 0 <= split_row(g, factor)[2] < g.size[2])
+
+    fits = [f for f in range(1, most + 1) if parts(f)] or [1]
     costs = {f: plain_cycles(tier, widened(g, f)) for f in fits}
     best = min(fits, key=lambda f: costs[f])
     return best if costs[best] < 0.9 * costs[1] else 1
@@ -249,7 +254,7 @@ def split_row(g: Geometry, together: int) -> tuple[Geometry, Geometry, int]:
     further = first * g.strides[2] - g.pads[2]
     (d, h, w), (out_d, out_h, _) = g.size, g.out
     left = g._replace(out=(out_d, out_h, first))
-    return left, g._replace(size=(d, h, max(w - further, 1)), out=(out_d, out_h, rest), pads=(*g.pads[:2], 0)), further
+    return left, g._replace(size=(d, h, w - further), out=(out_d, out_h, rest), pads=(*g.pads[:2], 0)), further
 
 
 def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:

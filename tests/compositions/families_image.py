@@ -7,7 +7,8 @@ from .grow import Grow
 
 def plain(g: Grow, x: str) -> str:
     kernel, (stride, dilation) = g.pick(1, *g.palette.kernels), g.pick((1, 1), (2, 1), (1, 2), (1, 2))
-    return g.layer(x, g.channels(), kernel, stride=stride, dilation=dilation)
+    pads = (g.pick(0, 4), g.pick(0, 1), g.pick(0, 1), g.pick(0, 4)) if g.chance(0.1) else None
+    return g.layer(x, g.channels(), kernel, stride=stride, dilation=dilation, pads=pads)
 
 
 def transposed(g: Grow, x: str) -> str:

@@ -22,7 +22,8 @@ def test_any(pick: Random) -> None:
     rank, net, c, n = pick.randint(1, 3), Net(seed=pick.randint(0, 99)), pick.randint(1, 9), pick.randint(1, 8)
     kernel, pads, shape = [pick.randint(1, 7) for _ in range(rank)], [], [pick.randint(1, 2), c]
     for k in kernel:
-        before, after = pick.randint(0, k - 1), pick.randint(0, k - 1)
+        most = k - 1 + pick.choice((0, 4))
+        before, after = pick.randint(0, most), pick.randint(0, most)
         shape.append(pick.randint(max(k - before - after, 1), 90 if rank == 1 else 19))
         pads.append((before, after))
     bias = [net.weight(n)] if pick.choice((False, True)) else []
@@ -48,6 +49,13 @@ def test_a_row_of_any_width(width: int, stride: int) -> None:
     convs = [step for step in net.agrees().plan.program.steps if isinstance(step, Step) and step.kernel.name == "conv"]
     widths = {step.args[list(ROW).index("n")] for step in convs}
     assert max(widths) > 1
+
+
+def test_a_row_that_ends_in_padding() -> None:
+    """Of more outputs than are computed together none reads the input."""
+    net = Net()
+    net.output(net("Conv", net.input("x", (1, 8, 50)), net.weight(3, 8, 1), net.weight(3), pads=[4, 4]))
+    net.agrees()
 
 
 def test_how_many_pixels() -> None:
