@@ -17,8 +17,9 @@ def in_place(g: Grow, x: str) -> str:
             y = g.gate(y)
         elif kind == "constant":
             shape = g.shapes[y]
-            part = g.pick((1,), shape[-1:], (shape[1], *[1] * (len(shape) - 2)), shape)
-            y = g.op(g.pick(*g.palette.binaries, "div"), y, g.const(*part, kind="half" if part == (1,) else "positive"))
+            part = g.pick((1,), (1,) * len(shape), shape[-1:], (shape[1], *[1] * (len(shape) - 2)), shape)
+            c = g.const(*part, kind="half" if max(part) == 1 else "positive")
+            y = g.op(g.pick(*g.palette.binaries, "div", "prelu"), y, c)
         elif kind == "binary":
             y = g.combine(y, g.pick(*kept))
         else:

@@ -141,6 +141,7 @@ def unary(op: str, **attrs: Any) -> Callable[[Build, Value], Value]:
         lambda b, x: b.add("mul", [x, b.add("sigmoid", [x], U8, q(1 / 256))], U8, q(0.02, 14)),
         lambda b, x: b.add("tanh", [b.add("sigmoid", [x], U8, q(1 / 256))], U8, q(1 / 128, 128)),
         lambda b, x: b.add("mul", [x, Value.constant("c", np.uint8([7]), q(0.1, 3))], U8, q(0.02, 14)),
+        lambda b, x: b.add("prelu", [x, Value.constant("c", np.float32([[0.3]]))], U8, q(0.02, 14)),
     ],
 )
 def test_a_function_of_one_byte_is_one_table(function: Callable[[Build, Value], Value]) -> None:

@@ -57,14 +57,23 @@ def _applied(g: Sweep, node: Node, known: dict[Value, _Function | None], deep: i
     of = [f for f in found if f is not None]
     if not of or any(f.x is not of[0].x for f in of):
         return None
-    arrays = list[np.ndarray | None]()
-    for value, function in zip(node.inputs, found, strict=True):
-        if value is not None and (value.data.size != 1 if value.data is not None else function is None):
-            return None
-        arrays.append(function.numbers if function is not None else None if value is None else value.data)
-    inputs = [v if f is None or v is None else _line(v) for v, f in zip(node.inputs, found, strict=True)]
-    numbers: np.ndarray = run_node(node.with_(inputs, [_line(node.out)]), arrays)[0]
+    operands = [_operand(v, f) for v, f in zip(node.inputs, found, strict=True)]
+    if None in operands:
+        return None
+    inputs, arrays = zip(*filter(None, operands), strict=True)
+    numbers: np.ndarray = run_node(node.with_(inputs, [_line(node.out)]), list(arrays))[0]
     return _Function(of[0].x, numbers.reshape(256))
+
+
+def _operand(value: Value | None, function: _Function | None) -> tuple[Value | None, np.ndarray | None] | None:
+    """An operand and its elements: those of a function, or a single number without axes, which goes with any."""
+    if value is None or function is not None:
+        return value and _line(value), function and function.numbers
+    quant = value.type.quant
+    if value.data is None or value.data.size != 1 or (quant is not None and quant.axis is not None):
+        return None
+    number = Value.constant(value.name, value.data.reshape(()), quant)
+    return number, number.data
 
 
 def _function(g: Sweep, value: Value, known: dict[Value, _Function | None], deep: int) -> _Function | None:
