@@ -47,10 +47,10 @@ def _windows(c: Call, attrs: Attrs, rank: int | None) -> tuple[Attrs, int | None
     }
     for name, low in (("strides", 1), ("dilations", 1), ("pads", 0)):
         if not all(low <= value < _MOST for value in window[name]):
-            c.fail(f"expected {name} from {low} on, found {window[name]}")
+            c.fail(f"expected {name} from {low} on and below {_MOST}, found {window[name]}")
     if "group" in attrs:
         if not 1 <= attrs["group"] < _MOST:
-            c.fail(f"expected a group count from 1 on, found {attrs['group']}")
+            c.fail(f"expected a group count from 1 on and below {_MOST}, found {attrs['group']}")
         window["groups"] = attrs["group"]
     return window, int(n) if n is not None else None
 
@@ -127,7 +127,7 @@ def pool(c: Call, attrs: Attrs, op: str, x: Value, outputs: int, *extra: str) ->
     window, _ = _windows(c, attrs, _spatial(c, x))
     kernel = attrs["kernel_shape"]
     if not kernel or not all(1 <= k < _MOST for k in kernel):
-        c.fail(f"expected kernel_shape from 1 on, found {kernel}")
+        c.fail(f"expected kernel_shape from 1 on and below {_MOST}, found {kernel}")
     window |= {name: attrs[name] for name in ("kernel_shape", "ceil_mode", *extra)}
     last = attrs.get("channels_last")
     found = c.several(op, outputs, x if last else c.to_last(x), **window)
