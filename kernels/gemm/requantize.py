@@ -6,12 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from ..isa.functions import maximum, minimum
-from ..isa.integer import round_to_int, to_bytes
-from ..lang import BIT, F32, I32, I64, U8, Value, choose, copy_bytes, either, integer, repeat, room, shuffle, tier
+from ..isa.integer import pack_bytes, round_to_int
+from ..lang import (
+    BIT,
+    F32,
+    I16,
+    I32,
+    I64,
+    U8,
+    Value,
+    choose,
+    copy_bytes,
+    either,
+    integer,
+    intrinsic,
+    repeat,
+    room,
+    shuffle,
+    tier,
+)
 from .pack_int8 import parts
 from .results import Destination
 
@@ -34,13 +50,27 @@ def word(total: Value, real: Value, stored: Any) -> Value:
     return choose(stored.form != 0, total.bits(F32), clamped(real, stored))
 
 
-def byte_rounder(stored: Any, within: bool = False) -> Callable[[Sequence[Value]], Value]:
+def byte_rounder(stored: Any, within: bool = False, bare: bool = False) -> Callable[[Sequence[Value]], Value]:
     """A function from up to four f32 vectors to stored bytes, in the order of `isa.integer.pack_bytes`; within: as of
-    `isa.integer.round_to_int`.
+    `isa.integer.round_to_int`; bare: for slots that are `is_bare`.
     """
-    rounded = to_bytes(stored.zero_point, stored.low, stored.high, whole=partial(round_to_int, within=within))
-    signs = U8.vector(4 * tier().lanes)(stored.form.to(U8))
-    return lambda vectors: rounded(vectors) ^ signs
+    # What is high or more becomes 255 and is moved down, which changes signs too.
+    lanes, up = tier().lanes, 255 - stored.high
+    zeros = I16.vector(2 * lanes)((stored.zero_point + up).to(I16))
+    low, down = (U8.vector(4 * lanes)((number + up).to(U8)) for number in (stored.low, stored.form))
+
+    def rounded(vectors: Sequence[Value]) -> Value:
+        words = [round_to_int(x, within) for x in vectors]
+        if bare:
+            return pack_bytes(words)
+        return intrinsic("umax", pack_bytes(words, zeros), low) - down  # type: ignore[no-any-return]
+
+    return rounded
+
+
+def is_bare(stored: Any) -> Value:
+    """Whether stored numbers are u8 with a zero point of 0 and no other limits."""
+    return ((stored.zero_point | stored.low | stored.form) == 0) & (stored.high == 255)
 
 
 class _Piece(NamedTuple):

@@ -46,12 +46,13 @@ def pack(x: Value, y: Value, signed: bool = True) -> Value:
     return tier().isa.pack(x, y, signed)  # type: ignore[no-any-return]
 
 
-def pack_bytes(words: Sequence[Value], zero: Value, signed: bool = False) -> Value:
-    """Up to four i32 vectors, each plus the i16 vector `zero`, saturated to u8 or s8, as one i8 vector."""
+def pack_bytes(words: Sequence[Value], zero: Value | None = None, signed: bool = False) -> Value:
+    """Up to four i32 vectors, each plus the i16 vector `zero` if there is one, saturated to u8 or s8, as one of i8."""
     four = [*words, *[words[-1]] * (4 - len(words))] if len(words) != 2 else [*words, *words]
     pairs = [pack(four[0], four[1])]
     pairs += pairs if len(words) <= 2 else [pack(four[2], four[3])]
-    pairs = [intrinsic("sadd.sat", pair, zero) for pair in pairs]
+    if zero is not None:
+        pairs = [intrinsic("sadd.sat", pair, zero) for pair in pairs]
     return pack(pairs[0], pairs[1], signed)
 
 
