@@ -17,6 +17,8 @@ from ..ir import Node, Value
 Chain = tuple[tuple[Any, ...], ...]
 Step = Callable[[Node], tuple[Any, ...] | None]
 
+SUM = "sum"
+"""The attribute of layers of bytes that end in a sum (residual.py): the step of the chain behind their own."""
 MEANING: dict[str, Callable[..., Any]] = {}
 """Step -> NumPy function of its operands."""
 

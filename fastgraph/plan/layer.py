@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Reals(NamedTuple):
 class Integers(NamedTuple):
     """Constants of a quantized layer: s8 weights [n, k..., c], zero points of weights int64 [n], bias in units of the
     sums int64 [n], f32 multipliers [n]; `out` and `stored`: the form of the results (one of rows.STORES) and its slots
-    (rows.STORED).
+    (rows.STORED), where a sum follows also those of that (amx/rows.py, SUMMED).
 
     ranged: x is rounded by its range at run time; the bias is f32, multipliers are the weights' scales.
     """
@@ -59,7 +59,7 @@ class Integers(NamedTuple):
     bias: np.ndarray
     multipliers: np.ndarray
     out: str = "words"
-    stored: Mapping[str, int] = {}
+    stored: Mapping[str, Any] = {}
     ranged: bool = False
 
     def rowsum(self, tier: Tier, narrow: bool = False) -> bool:

@@ -55,7 +55,8 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]
                 z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
                 fill_band(r, scratch, a, z, y, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
                 a = scratch
-            pixel0 = (image * r.out_d + oz) * r.out_h * r.out_w
+            pixel0 = oz * r.out_h * r.out_w
+            row0 = image * r.out_d * r.out_h * r.out_w
             for p in range(p0, p1):
                 column = group * r.n_set + p * width
                 panel = r.w + (group * panels + p) * panel_size
@@ -68,7 +69,9 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]
                         start = smaller(j, r.out_w - r.rows)
                         skip = j - start if t + m < t1 else r.rows
                         pixel = pixel0 + i * r.out_w + start
-                        place(at, m, a + (i - y0) * r.gs + start * r.rs, r.y + (pixel * r.ldy + column) * item, skip)
+                        y = r.y + ((row0 + pixel) * r.ldy + column) * item
+                        addend = r.addend + image * r.addend_image + pixel * r.addend_row + column
+                        place(at, m, a + (i - y0) * r.gs + start * r.rs, y, addend, skip)
                         if t + m + 1 < t1:
                             j += r.rows
                             if j >= r.out_w:

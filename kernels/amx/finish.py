@@ -5,20 +5,55 @@ hold the addresses. Sums times multipliers lie within int32.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.record import Record, fields
-from ..gemm.requantize import byte_rounder, word
+from ..gemm.requantize import byte_rounder, is_bare, word
 from ..gemm.rows import STORES
 from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang import F32, I32, U8, Value, choose, over, shuffle, traced, whole
+from ..lang import (
+    F32,
+    I32,
+    I64,
+    U8,
+    Value,
+    choose,
+    either,
+    fma,
+    joined,
+    larger,
+    over,
+    registers,
+    shuffle,
+    smaller,
+    traced,
+    whole,
+)
 from .pack_amx import LINE
 
 BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of its columns there are")
-TILE_NOTE = Record(a="where row 0 is read", y="where it is written", skip="rows at the start that are not written")
+TILE_NOTE = Record(
+    a="where row 0 is read",
+    y="where it is written",
+    addend="where what is added to it is",
+    skip="rows at the start that are not written",
+)
 """A note is a BLOCK_NOTE, then a TILE_NOTE for each of the block's tiles of pixels."""
+
+
+WHOLE = 1.5 * 2**23
+"""f32 of this magnitude are whole numbers: halves are rounded to even."""
+
+
+class _Stored(NamedTuple):
+    """Slots like rows.STORED."""
+
+    zero_point: Value
+    low: Value
+    high: Value
+    form: Value
 
 
 def tile_note(note: Value, m: Any) -> Value:
@@ -36,54 +71,128 @@ def make_finish(tier: Tier, mt: int, nt: int, out: str) -> Any:
         totals = [i32[place] for place in places]
         return [(total, total.to(F32) * factors[i % nt]) for i, total in enumerate(totals)]
 
-    @traced
-    def finish(note: Value, sums: Value, r: Any) -> None:
+    def store(note: Value, sums: Value, r: Any, stored: Stored) -> None:
         block, line = fields(note, BLOCK_NOTE), r.ldy * item
-        stored = _words(r, nt) if out == "words" else _bytes(r, nt)
         factors = [F32.like(i32)[block.panel + (nt + n) * LINE] for n in range(nt)]
+
+        def rows(tile: Any, first: Value, row: Value, counts: Counts) -> None:
+            found = stored(unit(first + row * LINE, factors), tile.addend + r.addend_row * row, counts)
+            for i, (vectors, count) in enumerate(zip(found, counts, strict=True)):
+                _store_row(vectors, tile.y + line * (row + i), count)
+
         for m in over(mt):
             tile = fields(tile_note(note, m), TILE_NOTE)
             first = sums + m * (nt * TILE)
             whole_units = tile.skip + whole(r.rows - tile.skip, per_unit)
             end = choose(block.columns == nt * 16, whole_units, tile.skip)
             for row in over(tile.skip, end, per_unit):
-                for i, vectors in enumerate(stored(unit(first + row * LINE, factors))):
-                    _store_row(vectors, tile.y + line * (row + i))
+                rows(tile, first, row, [None] * per_unit)
             for row in over(end, r.rows, per_unit):
-                for i, vectors in enumerate(stored(unit(first + row * LINE, factors))):
-                    columns = choose(row + i < r.rows, block.columns, 0)
-                    _store_row(vectors, tile.y + line * (row + i), columns)
+                rows(tile, first, row, [choose(row + i < r.rows, block.columns, 0) for i in range(per_unit)])
+
+    @traced
+    def finish(note: Value, sums: Value, r: Any) -> None:
+        if out == "words":
+            store(note, sums, r, _words(r, nt))
+            return
+        with either(r.addend != 0, likely=False) as (late, at_once):
+            with late:
+                store(note, sums, r, _sums(r, nt))
+            with at_once, either(is_bare(r)) as (bare, others):
+                with bare:
+                    store(note, sums, r, _bytes(r, nt, True))
+                with others:
+                    store(note, sums, r, _bytes(r, nt, False))
 
     return finish
 
 
 Scaled = tuple[Value, Value]
 """A vector of sums, and their products with their columns' multipliers."""
-Stored = Callable[[Sequence[Scaled]], list[list[Value]]]
-"""From the sums of a unit to the vectors that are stored of each of its rows."""
+Counts = Sequence[Value | None]
+"""How many columns of each row of a unit there are; None for all."""
+Stored = Callable[[Sequence[Scaled], Value, Counts], list[list[Value]]]
+"""From the sums of a unit, the address of the first row's addend, and its columns to the vectors that are stored of
+each of its rows."""
 
 
 def _words(r: Any, nt: int) -> Stored:
     """A vector of f32, or of the sums' bits, for each vector of sums."""
 
-    def stored(scaled: Sequence[Scaled]) -> list[list[Value]]:
+    def stored(scaled: Sequence[Scaled], _: Value, counts: Counts) -> list[list[Value]]:
         words = [word(total, real, r) for total, real in scaled]
         return [words[first : first + nt] for first in range(0, len(words), nt)]
 
     return stored
 
 
-def _bytes(r: Any, nt: int) -> Stored:
-    """A vector of 16 * nt bytes for each row; columns are in pack_int8.column_order."""
-    rounded, width = byte_rounder(r, within=True), 16 * nt
+def _bytes(r: Any, nt: int, bare: bool) -> Stored:
+    """A vector of 16 * nt bytes for each row; columns are in pack_int8.column_order. bare: of `byte_rounder`."""
+    rounded = byte_rounder(r, within=True, bare=bare)
+    return lambda scaled, _, counts: _in_rows(rounded([real for _, real in scaled]), nt)
 
-    def stored(scaled: Sequence[Scaled]) -> list[list[Value]]:
-        packed = rounded([real for _, real in scaled]).bits(I32)
-        rows = [4 * i + first + j for first in range(0, 4, nt) for i in range(4) for j in range(nt)]
-        in_rows = packed if nt == 4 else shuffle(packed, rows)
-        return [[shuffle(in_rows.bits(U8), range(at, at + width))] for at in range(0, 64, width)]
+
+def _sums(r: Any, nt: int) -> Stored:
+    """As `_bytes`, of the sums with the record's addend."""
+    rounded = byte_rounder(_Stored(r.sum_zero, r.sum_low, r.sum_high, r.sum_form), within=True)
+
+    def stored(scaled: Sequence[Scaled], addend: Value, counts: Counts) -> list[list[Value]]:
+        own = _numbers(r, [real for _, real in scaled])
+        other = _spread([_load_row(addend + r.addend_row * i, nt, count) for i, count in enumerate(counts)])
+        sums = registers(own)
+        with either(r.addend_first != 0) as (turned, straight):
+            for way, operands in ((turned, (other, own)), (straight, (own, other))):
+                with way:
+                    for total, x in zip(sums.all, _added(r, *operands), strict=True):
+                        total.value = x
+        return _in_rows(rounded(sums.values()), nt)
 
     return stored
+
+
+def _numbers(r: Any, reals: Sequence[Value]) -> list[Value]:
+    """The u8 that `byte_rounder` makes of f32, as f32."""
+    f32 = reals[0].type
+    low, high = (f32((bound - r.zero_point).to(F32)) for bound in (r.low, r.high))
+    back = f32((I64(int(WHOLE)) - r.zero_point).to(F32))
+    return [(smaller(larger(x, low), high) + WHOLE) - back for x in reals]
+
+
+def _added(r: Any, first: Sequence[Value], second: Sequence[Value]) -> list[Value]:
+    """The sums of numbers of both operands, in their own units."""
+    f32 = first[0].type
+    one, two, offset = (f32(bits.to(I32).bits(F32)) for bits in (r.first_factor, r.second_factor, r.offset))
+    return [fma(y, two, fma(x, one, offset)) for x, y in zip(first, second, strict=True)]
+
+
+def _order(nt: int) -> list[int]:
+    """Where each four bytes of a unit's rows are in vectors as `isa.integer.pack_bytes` gives them."""
+    return [4 * i + first + j for first in range(0, 4, nt) for i in range(4) for j in range(nt)]
+
+
+def _in_rows(packed: Value, nt: int) -> list[list[Value]]:
+    """The bytes of a unit's rows."""
+    words, width = packed.bits(I32), 16 * nt
+    in_rows = (words if nt == 4 else shuffle(words, _order(nt))).bits(U8)
+    return [[shuffle(in_rows, range(at, at + width))] for at in range(0, 64, width)]
+
+
+def _spread(rows: Sequence[Value]) -> list[Value]:
+    """The f32 of a unit's rows of bytes, in the order of its sums."""
+    nt, found = 4 // len(rows), list(rows)
+    while len(found) > 1:
+        found = [joined(x, y) for x, y in zip(found[::2], found[1::2], strict=True)]
+    order = _order(nt)
+    packed = found[0] if nt == 4 else shuffle(found[0].bits(I32), [order.index(k) for k in range(16)]).bits(U8)
+    zeros = packed.type(0)
+    places = [[16 * (lane // 4) + 4 * v + lane % 4 for lane in range(16)] for v in range(4)]
+    return [shuffle(packed, [b for at in v for b in (at, 64, 64, 64)], zeros).bits(I32).to(F32) for v in places]
+
+
+def _load_row(address: Value, nt: int, count: Value | None) -> Value:
+    """The bytes of a row, or the first ones of them."""
+    kind = U8.vector(16 * nt)
+    return kind[address, None if count is None else first_lanes(kind.lanes, count)]
 
 
 def _store_row(values: Sequence[Value], address: Value, count: Value | None = None) -> None:

@@ -39,10 +39,35 @@ def _tiled(panels: str, work: int, **more: str) -> Record:
 
 
 _PREFETCH = "cache lines of the next panel fetched beside each {}"
-AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK, prefetch=_PREFETCH.format("line")) + STORED
+_ROWS = "out_d * out_h * out_w"
+SUMMED = Record(
+    addend=reads(
+        "u8 that those stored are added to before, 0 without",
+        "n",
+        f"images: addend_image, {_ROWS}: addend_row, sets: n_set",
+        when="out == 'bytes'",
+        optional=True,
+        here="1",
+    ),
+    addend_image="bytes from image to image of it",
+    addend_row="bytes from row to row",
+    addend_first=flag("whether it is the first operand of the sum"),
+    first_factor="f32 bits: what the first operand is multiplied by",
+    second_factor="f32 bits: alike, the second",
+    offset="f32 bits: what is added to both",
+    sum_zero="zero_point, low, high and form of the sum: those of STORED are of what is added",
+    sum_low="",
+    sum_high="",
+    sum_form="",
+)
+"""How the bytes that a kernel makes are added to those of another map, in the order and with the roundings of `add_u8`
+(pointwise/steps.py).
+"""
+NO_SUM = dict.fromkeys(SUMMED, 0)
+"""The slots with which nothing is added."""
+AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK, prefetch=_PREFETCH.format("line")) + STORED + SUMMED
 """Sums times multipliers must be less than 2**31."""
 _ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
-_ROWS = "out_d * out_h * out_w"
 AMX_REAL = Record(
     _tiled(
         "panel_bytes_real(nt, lines, planes)",

@@ -21,7 +21,7 @@ class BlockFunctions(NamedTuple):
     """Functions of int64s; `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK.
 
     A note describes a block: its panel, its number of columns, and for each of its mt tiles the addresses of row 0 in A
-    (a) and in the result (y), and how many of its first rows are not stored (skip).
+    (a), in the result (y) and in what is added to it (addend), and how many of its first rows are not stored (skip).
     """
 
     configure: Any
@@ -31,7 +31,7 @@ class BlockFunctions(NamedTuple):
     note: Any
     """note(note, panel, columns): what is the same for all of the block's tiles; columns <= 16 * nt."""
     place: Any
-    """place(note, m, a, y, skip): the same for its m-th tile."""
+    """place(note, m, a, y, addend, skip): the same for its m-th tile."""
     begin: Any
     """begin(panel): the sums are the bias."""
     steps: Any
@@ -71,8 +71,8 @@ def make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
         _put(at, BLOCK_NOTE.filled(panel=panel, columns=columns))
 
     @traced
-    def place(at: Value, m: Value, a: Value, y: Value, skip: Value) -> None:
-        _put(tile_note(at, m), TILE_NOTE.filled(a=a, y=y, skip=skip))
+    def place(at: Value, m: Value, a: Value, y: Value, addend: Value, skip: Value) -> None:
+        _put(tile_note(at, m), TILE_NOTE.filled(a=a, y=y, addend=addend, skip=skip))
 
     @traced
     def begin(panel: Value) -> None:

@@ -36,7 +36,7 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     groups: list[list[str]] = [
         ["threads 2", "threads 3"],
         ["steps"],
-        [f"without {name}" for name in ("bands", "winograd", "views", "in_place", "reuse", "later")],
+        [f"without {name}" for name in ("bands", "winograd", "views", "in_place", "reuse", "later", "residual")],
         [f"without {name}" for name in ("reals_of_bytes", "byte_weights", "apart", "named")],
         [f"without {name}" for name, _ in STAGES],
         [f"without {rule}" for rule in rules() if rule not in NEEDED],

@@ -84,6 +84,50 @@ class Layer:
         return wide.results(sums(weights), sums(np.ones_like(weights)))[0]
 
 
+@dataclass
+class Addend:
+    """u8 [images, ..., columns] that stored ones are added to, in rows longer than dense; factors and offset are exact.
+
+    factors: of the stored numbers, and of these. limits: zero point, least and greatest, of the sum in `out`.
+    """
+
+    numbers: np.ndarray
+    turned: bool
+    factors: tuple[float, float]
+    offset: float
+    limits: tuple[int, int, int]
+    out: str
+
+    @property
+    def slots(self) -> dict[str, Any]:
+        """The slots of rows.SUMMED."""
+        images, *rows, columns = self.numbers.shape
+        long = np.full((images, *rows, columns + 3), 99, np.uint8)
+        long[..., :columns] = self.numbers
+        first, second = map(f32_bits, self.factors[::-1] if self.turned else self.factors)
+        ends = {f"sum_{name}": number for name, number in stored(self.out, *self.limits).items()}
+        ends["sum_zero"] = ends.pop("sum_zero_point")
+        own = {"addend_first": int(self.turned), "first_factor": first, "second_factor": second}
+        places = {"addend": long, "addend_row": columns + 3, "addend_image": long[0, ..., 0].size * (columns + 3)}
+        return {**ends, **own, **places, "offset": f32_bits(self.offset)}
+
+    def added(self, own: np.ndarray) -> np.ndarray:
+        """What is stored where these were."""
+        zero, low, high = self.limits
+        sums = own * self.factors[0] + self.numbers.reshape(own.shape) * self.factors[1] + self.offset
+        return np.clip(np.rint(sums).astype(np.int64) + zero, low, high).astype(DTYPES[self.out])
+
+
+def draw_addend(seed: int, *shape: int) -> Addend:
+    """Sums fill the range of their type and go beyond it; many of them are halves."""
+    rng, out = np.random.default_rng(seed), ("u8", "s8")[seed % 2]
+    shift = 128 * (out == "s8")
+    limits = int(rng.integers(0, 256)) - shift, int(rng.integers(0, 60)) - shift, int(rng.integers(200, 256)) - shift
+    factors = (float(rng.choice([0.5, 1.25, -0.75])), float(rng.choice([0.5, 0.875])))
+    numbers = rng.integers(0, 256, shape).astype(np.uint8)
+    return Addend(numbers, bool(seed % 3 % 2), factors, float(rng.integers(-80, 80)) / 4, limits, out)
+
+
 def draw_layer(seed: int, batch: int, n: int, k: int, out: str, rowsum: bool) -> Layer:
     """A layer whose results fill the range of their type and go beyond it at both ends."""
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ import pytest
 
 from fastgraph.kernels.amx.pack_amx import configuration, numbering, pack_amx, panel_bytes
 from fastgraph.kernels.amx.pick_amx import amx_args, pick_amx, tile_cycles, tiles
-from fastgraph.kernels.amx.rows import BLOCKS, ROWS
+from fastgraph.kernels.amx.rows import BLOCKS, NO_SUM, ROWS
 from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.gemm.pick_int8 import vector_cycles
@@ -24,7 +24,7 @@ from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.geometries import random_geometry, square, strided
 from tests.kernels.harness import compiled, drawn, run
-from tests.kernels.int8 import DTYPES, draw_bytes, draw_layer, stores
+from tests.kernels.int8 import DTYPES, draw_addend, draw_bytes, draw_layer, stores
 
 KERNEL = ROWS[0]
 
@@ -34,20 +34,25 @@ def dense(m: int, n: int, k: int, ldx: int) -> Geometry:
     return Geometry(1, 1, k, n, (1, 1, m), (1, 1, 1), (1, 1, m), (0, 0, 0, ldx), item=1)
 
 
-def check(g: Geometry, choices: Any, seed: int = 0, extreme: bool = False, out: str = "u8") -> None:
-    """Demand equality on random data, of all choices, by the number of threads, in rows longer than dense."""
+def check(g: Geometry, choices: Any, seed: int = 0, extreme: bool = False, out: str = "u8", adds: bool = False) -> None:
+    """Demand equality on random data, of all choices, by the number of threads, in rows longer than dense; adds: to
+    those of another map.
+    """
     outputs = g.groups * g.n
     layer, x = draw_layer(seed, g.groups, g.n, g.k, out, False), draw_bytes(seed, g.images, *g.size, g.x_strides[3])
     if extreme:
         x[...], layer.weights[...] = 255, np.random.default_rng(0).choice([-128, 127], (g.groups, g.n, 1))
     zero = 37 * seed % 256
-    expected = layer.convolved(x, zero, g)
+    expected, ends = layer.convolved(x, zero, g), {**layer.stored, **NO_SUM}
+    if adds:
+        addend = draw_addend(seed, g.images, *g.out, outputs)
+        expected, out, ends = addend.added(expected), addend.out, {**layer.stored, **addend.slots}
     for threads, choice in choices.items():
         flat = layer.weights.reshape(g.groups, g.n, choice.runs, choice.length)
         packed = pack_amx(flat, layer.start, layer.multipliers, choice.nt, stores(out))
         y, scratch = np.full((g.images, *g.out, outputs + 2), 77, DTYPES[out]), np.zeros(choice.scratch * threads, "u1")
         memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch}
-        args = amx_args(choice, zero, offsets=choice.table, config=choice.config, **memory, **layer.stored)
+        args = amx_args(choice, zero, offsets=choice.table, config=choice.config, **memory, **ends)
         with tile_registers() as products:
             y = run(KERNEL, choice.params, KERNEL.args.filled(**args), AMX, threads, offset=64)[2]
             assert products()
@@ -66,7 +71,7 @@ def geometry(pick: Random) -> Geometry:
 @drawn(40)
 def test_any_geometry(pick: Random) -> None:
     g, threads, l2 = geometry(pick), pick.randint(1, 3), pick.choice((1, 4000, 1 << 20))
-    check(g, {threads: pick_amx(g, threads, "bytes", l2)}, pick.randint(0, 99))
+    check(g, {threads: pick_amx(g, threads, "bytes", l2)}, pick.randint(0, 99), adds=pick.choice((False, True)))
 
 
 @needs_amx
@@ -79,6 +84,8 @@ def test_dense(blocks: tuple[int, int], out: str, m: int) -> None:
         choice = pick_amx(g, threads, stores(out), 20000, (blocks,))
         assert (choice.params["mt"], choice.params["nt"]) == blocks
         check(g, {threads: choice}, m, out=out)
+        if out == "u8":
+            check(g, {threads: choice}, m, adds=True)
 
 
 LAYERS = {
@@ -131,7 +138,8 @@ def test_machine_code(blocks: tuple[int, int]) -> None:
     assert text.count("tileloadd") == products // (mt * nt) * (mt + nt) + mt * nt
     assert text.count("tilestored") == mt * nt and "sttilecfg" not in text
     assert text.count("ldtilecfg") == text.count("tilerelease") == 1
-    assert not re.search(r"%rsp\).*zmm|zmm.*%rsp\)", text) and "vminps" not in text
+    assert not re.search(r"%rsp\).*zmm|zmm.*%rsp\)", text)
+    assert text.count("vfmadd") == 4 * text.count("vminps"), "reals are clamped that nothing is added to"
 
 
 @pytest.mark.parametrize("blocks", BLOCKS, ids=str)

@@ -40,6 +40,10 @@ def build(
     match = match or Matches()
     emit = Emit(program, Views(graph, match.abilities), match, tier, threads)
     emit.precision = graph.precision
+    if tier.tiles:
+        from .residual import join_sums
+
+        join_sums(emit, graph)
     if graph.precision == "bfloat16":
         from .narrow import narrow
 

@@ -52,15 +52,25 @@ def moved(e: Emit, node: Node, plan: Any) -> Narrow:
     return Narrow(frozenset(range(len(node.inputs) if node.op == "concat" else 1)), gives=True, alike=True)
 
 
+def apart(e: Emit, node: Node, plan: Any, total: Node) -> Node | None:
+    """Of lowerings that make no sums."""
+    return None
+
+
+Joins = Callable[["Emit", Node, Any, Node], Node | None]
+
+
 class Lowering(NamedTuple):
     """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps; `narrow(e, node, plan)`:
-    what these read and give in bfloat16.
+    what these read and give in bfloat16; `joins(e, node, plan, total)`: the node that makes of the node's operands what
+    `total` makes of its result, if that is faster.
     """
 
     match: Match
     emit: Callable[..., None]
     abilities: Abilities = Abilities()
     narrow: Callable[[Emit, Node, Any], Narrow] = fixed
+    joins: Joins = apart
 
 
 _defined: dict[str, list[Lowering]] = {}
@@ -69,7 +79,7 @@ LOWERINGS = Families("fastgraph", CATALOG, _defined)
 
 def lowers(
     *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False,
-    narrow: Callable[[Emit, Node, Any], Narrow] = fixed,
+    narrow: Callable[[Emit, Node, Any], Narrow] = fixed, joins: Joins = apart,
 ) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:  # fmt: skip
     """Register the decorated `emit` for these operators, with its abilities; `python -m docs.catalog` then writes the
     catalog.
@@ -79,7 +89,7 @@ def lowers(
 
     def add(emit: Callable[[Emit, Node, Any], None]) -> Callable[[Emit, Node, Any], None]:
         for op in ops:
-            lowering = Lowering(match, emit, Abilities(strided_in, strided_out, in_place), narrow)
+            lowering = Lowering(match, emit, Abilities(strided_in, strided_out, in_place), narrow, joins)
             _defined.setdefault(op, []).append(lowering)
         return emit
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ....freedoms import threshold
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pick_dot import Product
@@ -95,17 +98,26 @@ def within_int32(numbers: Integers) -> bool:
 def _tile_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
     from ....kernels.amx.pick_amx import tile_cycles
 
-    return [TILE_GAIN * tile_cycles(layer.merged(tier)[0])]
+    return [TILE_GAIN * tile_cycles(layer.merged(tier)[0]) * (threshold("tiles_least", 2) > 1)]
 
 
 def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     from ....kernels.amx.pick_amx import amx_args, pick_amx
+    from ....kernels.amx.rows import NO_SUM
 
     (g, how), numbers = layer.merged(e.tier), layer.numbers
     choice = pick_amx(g, e.threads, numbers.out)
     panels = e.packed(_tile_panels, numbers, how, layer.zero, choice.runs, choice.length, choice.nt)
-    ends = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy, "offsets": choice.table, "config": choice.config}
-    args = amx_args(choice, layer.zero, scratch=e.scratch(choice.scratch * e.threads), **ends, **numbers.stored)
+    ends: dict[str, Any] = {
+        "x": rows.x,
+        "w": panels,
+        "y": rows.y,
+        "ldy": layer.ldy,
+        "offsets": choice.table,
+        "config": choice.config,
+    }
+    ends |= {**NO_SUM, **numbers.stored}
+    args = amx_args(choice, layer.zero, scratch=e.scratch(choice.scratch * e.threads), **ends)
     e.kernel("amx_conv", choice.params, args, share=part_of(e, layer.pixels))
 
 

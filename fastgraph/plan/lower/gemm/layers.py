@@ -8,6 +8,7 @@ from typing import Any
 from ....ir import Node
 from ....ir.types import BFLOAT16
 from ....kernels.isa.tiers import multiplies_pairs, multiplies_tiles
+from ....ops.chain import SUM
 from ...choose import Candidate, choose
 from ...layer import Integers, Layer, Reals, chain_of, chained_layer, extra_values, integer_layer, real_layer
 from ..emit import Rows
@@ -73,11 +74,30 @@ def _of_bf16(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
     return ()
 
 
-@lowers("dense", "conv", "matmul", match=integer_layer, strided_in=True, strided_out=True)
+def _integers(node: Node) -> Layer[Integers] | None:
+    if SUM not in node.attrs:
+        return integer_layer(node)
+    from .residual import summing_layer
+
+    return summing_layer(node)
+
+
+def _joined(e: Emit, node: Node, layer: Layer[Integers], total: Node) -> Node | None:
+    from .residual import joined
+
+    return joined(e, node, layer, total)
+
+
+@lowers("dense", "conv", "matmul", match=_integers, strided_in=True, strided_out=True, in_place=True, joins=_joined)
 def layer_int8(e: Emit, node: Node, layer: Layer[Integers], rows: Rows | None = None) -> None:
     from .layer_int8 import CANDIDATES
 
-    _emit(e, node, layer, rows, CANDIDATES)
+    if SUM not in node.attrs:
+        _emit(e, node, layer, rows, CANDIDATES)
+        return
+    from .residual import TILES, with_addend
+
+    _emit(e, node, with_addend(e, node, layer, rows.start if rows else 0), rows, TILES)
 
 
 @lowers("dense", "conv", "matmul", match=chained_layer, strided_in=True, strided_out=True)
