@@ -25,6 +25,9 @@ ENDLESS = 1 << 62
 LAYERS = frozenset("gemm einsum rnn gru lstm lstm_sequence attention block_dense linear_attention svdf".split())
 """Operators that compute products of matrices, beside those that have weights by `Op.weights`."""
 
+FOUND = {"compress": 1, "non_zero": 8, "unique": 4}
+"""Operators whose results' extents only their operands' data decide: at most so many numbers for each element."""
+
 Work = Callable[[Node], tuple[int, int]]
 """An operator's `work`: (work, elements held) beyond the elements of its operands and results."""
 
@@ -35,11 +38,12 @@ def work_of(node: Node) -> tuple[int, int]:
     An estimate: right within a small factor for what is large, never far too low. Nodes that hold graphs whose types
     are not known cost more than any limit.
     """
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+    most = FOUND.get(node.op, 0)
+    values = [v for v in (*node.inputs, *(node.outputs if not most else ())) if v is not None]
     values += [v for inner in node.graphs for v in captured(inner)]
     if any(not v.type.concrete for v in values):
         return ENDLESS, ENDLESS
-    touched = sum(_size(v.type) for v in values)
+    touched = sum(_size(v.type) for v in values) * (1 + most)
     held = REAL * touched + sum(_string_bytes(node, v) for v in values)
     graphs = node.graphs
     if graphs:
@@ -156,7 +160,7 @@ def squares(node: Node) -> tuple[int, int]:
 
 def in_python(node: Node) -> tuple[int, int]:
     """A loop of Python's over elements."""
-    return 1000 * sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None), 0
+    return 1000 * sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None and v.type.concrete), 0
 
 
 def neighbors(node: Node) -> tuple[int, int]:

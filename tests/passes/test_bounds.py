@@ -169,6 +169,22 @@ def test_a_result_without_a_bound_that_memory_can_hold_is_numpys() -> None:
     agree(model, net, {"x": np.eye(600, dtype=F32)})
 
 
+@pytest.mark.parametrize("op", ["NonZero", "Compress", "Unique"])
+def test_what_is_found_in_a_constant_is_a_constant(op: str) -> None:
+    """As the older exporter of PyTorch writes the places that as_strided reads."""
+    net = Net()
+    x, ones, all_of = net.input("x", (7, 3)), net.const(np.ones(5, np.int64)), net.const(np.ones(5, bool))
+    places = {
+        "NonZero": lambda: net("Squeeze", net("NonZero", ones), net.const([0])),
+        "Compress": lambda: net("Compress", net.const(np.arange(5)), all_of),
+        "Unique": lambda: net("Unique", net.const(np.arange(5))),
+    }[op]()
+    net.output(net("Gather", x, places))
+    model = native(net)
+    assert [node.op for node in model.plan.graph.nodes] == ["slice"]
+    agree(model, net, {"x": np.random.default_rng(0).standard_normal((7, 3)).astype(F32)})
+
+
 def test_an_index_of_what_may_not_be_there_is_checked() -> None:
     net = Net()
     found = net("Squeeze", net("NonZero", net.input("x", (4,))), net.const([0]))
