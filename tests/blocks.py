@@ -179,6 +179,12 @@ def layer_norm_by_hand(net: Net) -> None:
 
 
 @rare
+def far_taps(net: Net) -> None:
+    """A dilated layer of a map in which all but the tap in the middle see padding."""
+    net.output(net("Relu", conv(net, image(net, 8, 6), 8, 4, dilations=[6, 6], pads=[6] * 4)))
+
+
+@rare
 def normalized_rows(net: Net) -> None:
     """As torch's `normalize` is written: the norm is expanded to the shape of what it divides."""
     x = net.input("x", (2, 4, 16))

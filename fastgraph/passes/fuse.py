@@ -35,7 +35,16 @@ def fuse(graph: Graph) -> bool:
     if sweep(graph, "branches"):
         changed = True
         sweep(graph, "factors")
-    return any([sweep(graph, phase) for phase in ("chains", "last_chains")]) or changed
+    phases = ("chains", "last_chains", *(["small_maps"] if any(map(_exceeds_map, graph.nodes)) else []))
+    return any([sweep(graph, phase) for phase in phases]) or changed
+
+
+def _exceeds_map(node: Node) -> bool:
+    """Whether a convolution's window is larger than its map."""
+    if node.op != "conv" or node.inputs[1] is None or not (node.x.type.concrete and node.inputs[1].type.concrete):
+        return False
+    axes = zip(node.x.type.dims[1:-1], node.inputs[1].type.dims[1:-1], node.attrs["dilations"], strict=True)
+    return any(size <= (k - 1) * d for size, k, d in axes)
 
 
 # -- constants into weights

@@ -144,6 +144,9 @@ CATALOG = {
         "extras.doubles.double": "celu elu gelu hard_sigmoid hard_swish leaky_relu mish selu sigmoid softplus softsign swish tanh thresholded_relu",
         "extras.doubles.square": "pow",
     },
+    "small_maps": {
+        "passes.decompositions.small_maps.small_map": "conv",
+    },
     "linear": {
         "passes.explicit_quantization.linear": "dequantize_linear quantize_linear",
         "passes.explicit_quantization.moves_stored": "*",

@@ -34,6 +34,7 @@ UNUSED = [
     "kernels.core.build", "kernels.lang", "kernels.move.resize_tables", "objects.workers", "tools", "demo",
     "passes.decompositions.attention", "passes.attention", "passes.quantized.integer_product", "passes.norms",
     "passes.decompositions.normalizations", "passes.decompositions.open_weights", "passes.decompositions.phases",
+    "passes.decompositions.small_maps",
     "passes.bodies", "passes.decompositions.blocks", "kernels.attention",
     "kernels.recurrent",
 ]  # fmt: skip

@@ -75,7 +75,7 @@ def phases(g: Sweep, node: Node) -> bool:
     if any(len(found) < s for found, s in zip(by_axis, strides, strict=True)):
         return False
     firsts = product(*map(range, strides))
-    parts = {f: _convolved(g, node, list(axes), counts) for f, axes in zip(firsts, product(*by_axis), strict=True)}
+    parts = {f: convolved(g, node, list(axes), counts) for f, axes in zip(firsts, product(*by_axis), strict=True)}
     y = _interleaved(g, parts, counts, strides)
     return g.becomes(g.slice(y, range(1, 1 + len(out)), [0] * len(out), out))
 
@@ -84,16 +84,16 @@ def _part(data: np.ndarray, index: tuple[slice, ...]) -> np.ndarray:
     return np.ascontiguousarray(data[index])
 
 
-def _convolved(g: Sweep, node: Node, axes: list[Phase], counts: list[int]) -> Value:
-    """The outputs of one phase, [N, counts..., O]."""
+def convolved(g: Sweep, node: Node, axes: list[Phase], counts: list[int]) -> Value:
+    """The outputs of one phase, [N, counts..., O]; of a convolution, those of one part, in its steps."""
     w, spatial = node.inputs[1], range(1, 1 + len(axes))
     assert w is not None and w.data is not None
     x = g.slice(node.x, spatial, [p.start for p in axes], [p.end for p in axes])
     taps = once(_part, w.data, (slice(None), *(p.taps for p in axes), slice(None)))
     attrs = {
-        "strides": (1,) * len(axes), "dilations": tuple(p.dilation for p in axes),
-        "pads": tuple(p.pads[end] for end in (0, 1) for p in axes), "groups": node.attrs["groups"],
-        "auto_pad": "NOTSET", "kernel_shape": taps.shape[1:-1],
+        "strides": node.attrs["strides"] if node.op == "conv" else (1,) * len(axes),
+        "dilations": tuple(p.dilation for p in axes), "pads": tuple(p.pads[end] for end in (0, 1) for p in axes),
+        "groups": node.attrs["groups"], "auto_pad": "NOTSET", "kernel_shape": taps.shape[1:-1],
     }  # fmt: skip
     kept = {name: value for name, value in node.attrs.items() if name not in OWN}
     kind = node.out.type.with_shape((node.x.type.dims[0], *counts, node.out.type.dims[-1]))
