@@ -25,8 +25,9 @@ LEAST_ROWS = 3
 """Rows of y for each thread, at least, where threads share them and not the channels."""
 UNEVEN = 1.1
 """So much more work than the mean has no thread then."""
-POOL_BLOCK = 128
-"""Channels of a pixel that are pooled before the next pixels: memory is faster in longer runs."""
+BLOCK, LONG_BLOCK = 128, 512
+"""Channels of a pixel that are computed before the next pixels, and in pools of few rows: memory is faster in longer
+runs, and pixels a power of two apart fall into few sets of the cache."""
 
 
 class Window(NamedTuple):
@@ -159,32 +160,24 @@ def _spacing(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
     return None
 
 
-def window_args(
-    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, walked: bool = False
-) -> dict[str, int]:
-    """The slots of a planned kernel that follow from the window: all but addresses and strides of pixels. walked:
-    whether its record has a chain that is walked."""
+def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1) -> dict[str, int]:
+    """The slots of a planned kernel that follow from the window: all but addresses and strides of pixels."""
     window = window.flattened() if name in ("depthwise_any", "depthwise_int8_any") else window.near_taps()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}
     if "block" in slots:
-        found["block"] = _block(tier, name, params, window.channels, walked)
+        found["block"] = _block(tier, name, params, window)
         found["band"] = band_rows(window, found["block"], threads)
     return found
 
 
-def _block(tier: Tier, name: str, params: dict[str, Any], channels: int, walked: bool) -> int:
+def _block(tier: Tier, name: str, params: dict[str, Any], window: Window) -> int:
     """Channels that are computed for a tile before the next tile."""
     if name == "pool_bf16":
-        return 2 * POOL_BLOCK
-    if name in ("pool", "pool_any"):
-        most = POOL_BLOCK
-    else:
-        # Pixels a power of two apart fall into few sets of the cache: use all of their lines at once. The rows of a
-        # large window fit the first cache with few channels only; but a chain is walked over many at once.
-        most = 128 if params.get("size") == 3 or channels % 128 == 0 or walked else 32
+        return 2 * BLOCK
+    most = LONG_BLOCK if name in ("pool", "pool_any") and window.kernel[1] <= ROWS else BLOCK
     width = params.get("vectors", 1) * tier.lanes
-    return min(most, -(-channels // width) * width)
+    return min(most, -(-window.channels // width) * width)
 
 
 def band_rows(g: Window, block: int, threads: int = 1) -> int:

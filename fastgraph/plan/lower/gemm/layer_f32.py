@@ -145,7 +145,7 @@ def _call_depthwise(
 ) -> None:
     weights, bias = layer.numbers
     ending = epilogue(e, node, rows.start, apart=True, long=e.tier.registers >= 32)
-    shape = window_args(e.tier, kernel, params, layer.window, e.threads, walked=ending["walk"] != 0)
+    shape = window_args(e.tier, kernel, params, layer.window, e.threads)
     own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy}
     own["weights"] = e.packed(_in_taps, weights, params.get("element") == "bf16")
     own["bias"] = e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias)
