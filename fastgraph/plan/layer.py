@@ -325,7 +325,8 @@ def integers(node: Node, channel_axis: int = 0) -> Integers | None:
     """The constants of a layer whose weights have their output channels along an axis; None where no kernel takes it.
 
     x must be u8 (for a dense layer of one row also s8), the weights constant s8 with scales per tensor or output
-    channel, the bias constant; the chain may only clamp, and no sum may overflow int32 unless the sums are the result.
+    channel, the bias constant; the chain may only clamp, and no sum may overflow int32, for bytes not even when it is
+    multiplied, unless the sums are the result.
     """
     found, kind = _constants(node, channel_axis), out_kind(node.out)
     if found is None or kind is None or not _read_by_kernels(node) or not clamps_only(node) or extra_values(node):
@@ -344,7 +345,16 @@ def integers(node: Node, channel_axis: int = 0) -> Integers | None:
         return layer if _sums_themselves(node, layer) else None
     if kind == "words" and not ((layer.multipliers >= TINY) & (layer.multipliers < LARGE)).all():
         return None
+    if kind == "bytes" and not within_int32(layer):
+        return None
     return layer if fits_int32(weights.reshape(n, -1), layer.bias, layer.zeros) else None
+
+
+def within_int32(numbers: Integers) -> bool:
+    """Whether no sum of products, in wrapping i32, is 2**31 or more when it is multiplied."""
+    weight = 128 + np.abs(numbers.zeros).max(initial=0)
+    most = np.abs(numbers.bias).max(initial=0) + numbers.weights[0].size * 255.0 * weight
+    return bool(min(most, 2.0**31) * numbers.multipliers.max(initial=0) < 2.0**31 - 128)
 
 
 def _constants(node: Node, axis: int = 0) -> tuple[Value, Value | None, np.ndarray] | None:

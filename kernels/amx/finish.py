@@ -128,13 +128,13 @@ def _words(r: Any, nt: int) -> Stored:
 
 def _bytes(r: Any, nt: int, bare: bool) -> Stored:
     """A vector of 16 * nt bytes for each row; columns are in pack_int8.column_order. bare: of `byte_rounder`."""
-    rounded = byte_rounder(r, within=True, bare=bare)
+    rounded = byte_rounder(r, bare=bare)
     return lambda scaled, _, counts: _in_rows(rounded([real for _, real in scaled]), nt)
 
 
 def _sums(r: Any, nt: int) -> Stored:
     """As `_bytes`, of the sums with the record's addend."""
-    rounded = byte_rounder(_Stored(r.sum_zero, r.sum_low, r.sum_high, r.sum_form), within=True)
+    rounded = byte_rounder(_Stored(r.sum_zero, r.sum_low, r.sum_high, r.sum_form))
 
     def stored(scaled: Sequence[Scaled], addend: Value, counts: Counts) -> list[list[Value]]:
         own = _numbers(r, [real for _, real in scaled])

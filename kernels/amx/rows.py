@@ -66,7 +66,6 @@ SUMMED = Record(
 NO_SUM = dict.fromkeys(SUMMED, 0)
 """The slots with which nothing is added."""
 AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK, prefetch=_PREFETCH.format("line")) + STORED + SUMMED
-"""Sums times multipliers must be less than 2**31."""
 _ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
 AMX_REAL = Record(
     _tiled(

@@ -18,8 +18,8 @@ from fastgraph.kernels.gemm.pick_int8 import vector_cycles
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.amx import permitted
 from fastgraph.kernels.lang import traced
-from fastgraph.plan.layer import Integers
-from fastgraph.plan.lower.gemm.layer_int8 import TILE_GAIN, within_int32
+from fastgraph.plan.layer import Integers, within_int32
+from fastgraph.plan.lower.gemm.layer_int8 import TILE_GAIN
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.geometries import random_geometry, square, strided

@@ -85,14 +85,7 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 
 def _tiles_suit(layer: Layer[Integers], tier: Tier) -> bool:
     """Whether the tier has tile registers, and the layer suits: not depthwise, weights without zero points."""
-    suits = tier.tiles and layer.form != "depthwise" and not layer.signed and not layer.numbers.rowsum(tier)
-    return suits and (layer.numbers.out != "bytes" or within_int32(layer.numbers))
-
-
-def within_int32(numbers: Integers) -> bool:
-    """Whether no sum of products, in wrapping i32, is 2**31 or more when it is multiplied."""
-    most = np.abs(numbers.bias).max(initial=0) + numbers.weights[0].size * (255.0 * 128)
-    return bool(min(most, 2.0**31) * numbers.multipliers.max(initial=0) < 2.0**31 - 128)
+    return tier.tiles and layer.form != "depthwise" and not layer.signed and not layer.numbers.rowsum(tier)
 
 
 def _tile_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:

@@ -67,13 +67,14 @@ def _panels(weights: np.ndarray, nv: int, lanes: int) -> np.ndarray:
 
 
 def _bytes(node: Node) -> bool:
-    x, y = node.inputs[:2]
+    x, y = node.x, node.inputs[1]
     if y is None or y.data is not None or not per_tensor(x, np.uint8) or not per_tensor(y, np.uint8):
         return False
     # Interleaving puts the columns in the order of results that are packed to bytes.
     if out_kind(node.out) != "bytes" or not clamps_only(node) or extra_values(node) or not multiplies(node):
         return False
-    return 255 * 255 * node.x.type.dims[-1] < 2**31
+    most = 255 * 255 * node.x.type.dims[-1]
+    return most < 2**31 and most * float(multipliers(x, y, node.out, 1)[0]) < 2.0**31 - 128
 
 
 @lowers("matmul", match=_bytes)
