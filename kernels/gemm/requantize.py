@@ -1,6 +1,6 @@
 """How int8 kernels store their sums: times the multiplier, rounded half to even, plus the zero point, clamped.
 
-Those that become bytes are less than 2**31 when they are multiplied.
+Those of layers that become bytes are less than 2**31 when they are multiplied.
 
 `stored`: the slots rows.STORED, or all of a record that has them.
 """
@@ -52,9 +52,9 @@ def word(total: Value, real: Value, stored: Any) -> Value:
     return choose(stored.form != 0, total.bits(F32), clamped(real, stored))
 
 
-def byte_rounder(stored: Any, bare: bool = False) -> Callable[[Sequence[Value]], Value]:
-    """A function from up to four f32 vectors, less than 2**31, to stored bytes, in the order of
-    `isa.integer.pack_bytes`; bare: for slots that are `is_bare`.
+def byte_rounder(stored: Any, bare: bool = False, within: bool = True) -> Callable[[Sequence[Value]], Value]:
+    """A function from up to four f32 vectors to stored bytes, in the order of `isa.integer.pack_bytes`; bare: for slots
+    that are `is_bare`; within: of numbers less than 2**31.
     """
     # What is high or more becomes 255 and is moved down, which changes signs too.
     lanes, up = tier().lanes, 255 - stored.high
@@ -62,7 +62,7 @@ def byte_rounder(stored: Any, bare: bool = False) -> Callable[[Sequence[Value]],
     low, down = (U8.vector(4 * lanes)((number + up).to(U8)) for number in (stored.low, stored.form))
 
     def rounded(vectors: Sequence[Value]) -> Value:
-        words = [round_to_int(x, within=True) for x in vectors]
+        words = [round_to_int(x, within) for x in vectors]
         if bare:
             return pack_bytes(words)
         return intrinsic("umax", pack_bytes(words, zeros), low) - down  # type: ignore[no-any-return]

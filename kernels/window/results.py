@@ -113,7 +113,7 @@ def _finish_integers(record: Record, place: Place, out: Outputs, kind: Type, row
 def finish_sums(record: Record, place: Place, out: Outputs, sums: Sequence[Value], stored: str) -> None:
     """Store sums (int32), a vector of each output, as the layer says; stored: one of gemm's STORES."""
     r = slots(place.args, record)
-    rounded, factor = byte_rounder(r), F32.like(sums[0].type)[r.multipliers + 4 * place.channel]
+    rounded, factor = byte_rounder(r, within=False), F32.like(sums[0].type)[r.multipliers + 4 * place.channel]
 
     def result(total: Value) -> Value:
         real = total.to(F32) * factor
