@@ -18,7 +18,7 @@ from fastgraph.ops.narrow import INTEGERS
 from fastgraph.runtime.model import Model
 from tests.element_types import REAL, SHAPES, WHOLE, agrees, numbers, one
 from tests.kernels.harness import each_tier, widest_tier
-from tests.nets import Net, numpy_steps
+from tests.nets import Net, by_onnxruntime, numpy_steps
 from tests.random_nets import examples
 
 BINARY: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -277,3 +277,20 @@ def test_pixels_are_resized(tier: Any, dtype: str, attrs: dict[str, Any]) -> Non
     assert not numpy_steps(model)
     off = model(x).astype(int) - net.load(isa="numpy")(x).astype(int)
     assert np.abs(off).max() <= 1 and np.abs(off).mean() < 0.05
+
+
+def test_halves_are_rounded_where_the_graph_gives_them() -> None:
+    """From one operator to the next they stay f32, as in other engines; casts of the file's own round."""
+    net = Net(20)
+    x = net.input("x", (1, 4, 6, 6), np.float16)
+    y = net("Relu", net("Conv", x, net.const(np.ones((4, 4, 3, 3), np.float16)), pads=[1] * 4))
+    y = net("Mul", net("Concat", y, y, axis=1), net.const(np.float16(0.1)))
+    net.output(net("Cast", net("IsInf", y), to=1), dtype=np.float32)
+    net.output(net("Conv", y, net.const(np.ones((2, 8, 1, 1), np.float16))), dtype=np.float16)
+    model = net.load()
+    assert not numpy_steps(model)
+    casts = [node.out.type.dtype for node in model.plan.graph.nodes if node.op == "cast"]
+    assert casts.count(np.dtype(np.float32)) == 2 and casts.count(np.dtype(np.float16)) == 2
+    fed = {"x": np.random.default_rng(0).standard_normal((1, 4, 6, 6)).astype(np.float16)}
+    for a, b in zip(model.run(fed).values(), by_onnxruntime(net.bytes(), fed), strict=True):
+        np.testing.assert_allclose(a, b, 2e-3, 2e-3)

@@ -17,28 +17,30 @@ F16, F32, F64, I32, I64 = (np.dtype(t) for t in (np.float16, np.float32, np.floa
 BOOL, U8 = np.dtype(bool), np.dtype(np.uint8)
 AS_HALVES = frozenset(
     """
-    abs add and bit_cast cast cast_like ceil clip constant_of_shape dequantize_linear div dynamic_quantize_linear equal
-    eye_like floor floor_div greater greater_or_equal identity is_inf is_nan less less_or_equal max mean min mod mul
-    neg optional_get_element optional_has_element prelu qlinear_conv qlinear_matmul quantize_linear range reciprocal
-    relu requantize round sequence_at sequence_construct sequence_insert shape sign size sqrt sub sum where
+    bit_cast cast cast_like constant_of_shape dequantize_linear dynamic_quantize_linear eye_like is_inf is_nan
+    optional_get_element optional_has_element qlinear_conv qlinear_matmul quantize_linear range requantize sequence_at
+    sequence_construct sequence_insert shape size
     """.split()
 )
-"""Operators that keep float16: kernels round after each, or only types are asked for."""
+"""Operators that keep float16: what they give depends on the rounding, or only types are asked for."""
 BOOLS = {"add": "max", "mul": "min", "max": "max", "min": "min"}
 """The reductions of numbers that reductions of bools are."""
 
 
 def halves() -> Rule:
-    """A rule for one sweep: y = softmax(x) in f16 is y = cast(softmax(cast(x))), computed in f32."""
+    """A rule for one sweep: y = softmax(x) in f16 is y = cast(softmax(cast(x))), computed in f32. What reads
+    y next reads the f32, so that values are rounded where the graph gives them, or casts them.
+    """
     wide: dict[Value, Value] = {}
 
     @rule("", lambda op: op.name not in AS_HALVES and op.pure)
     def half(g: Sweep, node: Node) -> bool:
         op = OPS[node.op]
-        moves = op.moves and op.layout not in (Layout.WINDOW, Layout.AXES)
-        if moves or op.layout is Layout.ORDER or node.graphs:
+        own = [v for v in node.inputs if v is not None and v.type.dtype == F16]
+        if node.graphs or not own:
             return False
-        if not any(v is not None and v.type.dtype == F16 for v in node.inputs):
+        moves = op.moves and op.layout not in (Layout.WINDOW, Layout.AXES) or op.layout is Layout.ORDER
+        if (moves or node.op == "identity") and wide.keys().isdisjoint(own):
             return False
         return _in_type(g, node, F32, F16, wide)
 
@@ -56,7 +58,10 @@ def _in_type(
     kinds = [TensorType(other, v.type.shape) if v.type.dtype == own else v.type for v in node.outputs]
     inputs = [v if v is None else cast.get(v, v) for v in node.inputs]
     results = g.several(node.op, kinds, *inputs, **{**node.attrs, **attrs})
-    return g.becomes(*(g.cast(y, v.type.dtype) for y, v in zip(results, node.outputs, strict=True)))
+    narrow = [g.cast(y, v.type.dtype) for y, v in zip(results, node.outputs, strict=True)]
+    if known is not None:
+        known.update((v, y) for v, y in zip(narrow, results, strict=True) if v is not y)
+    return g.becomes(*narrow)
 
 
 @rule("exponents", "pow")
