@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,6 +117,12 @@ class Executable(Runnable):
         outputs = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
         result_bytes = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
         self.arrange(feeds, outputs, result_bytes, plain=not self._on_host and not checked)
+
+    @cached_property
+    def unread(self) -> frozenset[Value]:
+        """Results of control flow that nothing reads, whose memory may be another's before the last round."""
+        made = {value for node in self.program.bodies for value in node.outputs}
+        return frozenset(made and made - self.graph.uses().keys() - set(self.graph.results()))
 
     def _has_memory(self, value: Value) -> bool:
         return value.data is not None or self.memory.has(value)

@@ -44,8 +44,10 @@ def bodies(plan: Executable) -> dict[int, tuple[Node, range]]:
 
 
 def is_held(plan: Executable, value: Value) -> bool:
-    """Whether the value has memory that NumPy reads: not if it is empty and unused, in bands only, or in bfloat16."""
-    if value.type.dtype == BFLOAT16:
+    """Whether the value has memory that NumPy reads: not if it is empty and unused, in bands only, in bfloat16, or what
+    control flow gives to no one.
+    """
+    if value.type.dtype == BFLOAT16 or value in plan.unread:
         return False
     at = plan.program.storage.get(value)
     return value.data is not None or value in plan.memory.loose or at is not None and at.root in plan.program.offsets

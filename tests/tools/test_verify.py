@@ -30,6 +30,7 @@ from fastgraph.tools.engines import Unavailable
 from fastgraph.tools.operators import tally
 from tests.circle.write import Model as Tflite
 from tests.nets import F32, I64, Net, feeds_for
+from tests.plan.control_nets import body
 from tests.quantized_blocks import QDQ
 from tests.random_nets import Case, examples, networks
 
@@ -398,3 +399,21 @@ def test_networks(name: str) -> None:
     peer = "litert" if name.endswith("tflite") else "onnxruntime"
     report = fg.verify(fg.load(SHARED / name, threads=1), against=peer)
     assert report.ok and report.outputs and len(report.steps) >= 3
+
+
+def test_what_a_loop_gives_to_no_one_is_not_compared() -> None:
+    """The memory of a carried value that never changes is another's from its last use on."""
+    net = Net()
+    inner = body("b", True, ("s", (8, 8)), ("kept", (8, 8)))
+    inner.output(inner("Identity", "bgo"), dtype=np.bool_)
+    read = inner("MatMul", inner("Tanh", inner("MatMul", "s", "kept")), inner.weight(8, 8))
+    inner.output(inner("Relu", inner("MatMul", inner("Tanh", read), inner.weight(8, 8))))
+    inner.output(inner("Identity", "kept"))
+    x = net.input("x", (8, 8))
+    state, _ = net("Loop", net.const(np.array(3)), "", x, net("Exp", x), body=inner.graph(), outputs=2)
+    net.output(state)
+    model = net.load()
+    (loop,) = (node for node in model.plan.graph.nodes if node.op == "loop")
+    assert [v in model.plan.unread for v in loop.outputs] == [False, True]
+    report = fg.verify(model)
+    assert report.ok, str(report)
