@@ -79,7 +79,9 @@ def _shaped_by(node: Node) -> tuple[int, ...]:
 def _source_inputs(
     value: Value, made: dict[Value, Node], found: dict[Value, frozenset[Value] | None]
 ) -> frozenset[Value] | None:
-    """The inputs in `found` that a value is computed from; None when it depends on something else, too."""
+    """The inputs in `found` that a value is computed from; None when it depends on something else, too, or on what
+    layers compute, which kernels are for.
+    """
     waiting = [value]
     while waiting:
         each = waiting[-1]
@@ -89,7 +91,7 @@ def _source_inputs(
         node = made.get(each)
         if each.data is not None or node is not None and node.op in ("shape", "size"):
             found[each] = frozenset()
-        elif node is None or not pure(node):
+        elif node is None or not pure(node) or is_heavy(node):
             found[each] = None
         else:
             reads = read_by(node)

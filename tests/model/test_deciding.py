@@ -492,3 +492,18 @@ def test_tflite(op: str) -> None:
         found = model.run(dict(zip((s.name for s in model.inputs), feeds, strict=True)))
         assert_close(list(found.values()), expected, what=op)
         assert native(model), str(model)
+
+
+def test_what_layers_compute_of_tokens_is_left_to_the_run() -> None:
+    """A duration that a network predicts of few tokens: kernels run its layers, not references once a plan."""
+    net = Net()
+    tokens = net.input("tokens", (1, 6), I64)
+    made = net("MatMul", net("Gather", net.weight(20, 8), tokens), net.weight(8, 8))
+    count = net("Cast", net("Abs", net("ReduceSum", made, keepdims=0)), to=7)
+    net.output(net("Range", net.const(np.array(0)), count, net.const(np.array(1))), dtype=I64)
+    net.output(net("Relu", made))
+    model, other = net.load(), session(net.bytes())
+    for seed in range(3):
+        feeds = {"tokens": np.random.default_rng(seed).integers(0, 20, (1, 6))}
+        assert_close(list(model.run(feeds).values()), other.run(None, feeds), what=str(seed))
+        assert "gather" in {step.node.op for step in model.plan.program.steps}
