@@ -108,7 +108,7 @@ def conv(r: random.Random, kind: str, int8: bool) -> Layer:
     c = c if kind == "depthwise" else each * groups
     n = c if groups > 1 else r.choice(CHANNELS)
     out = -(-side // stride)
-    macs = batch * k * k * out * out * (c * n // groups) * (2 if stride == 2 else 4)
+    macs = 4 * batch * k * k * out * out * (c * n // groups)
 
     def build() -> bytes:
         net, x = Net(int8, np.random.default_rng(0)), "x"
