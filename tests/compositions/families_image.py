@@ -8,6 +8,9 @@ from .grow import Grow
 def plain(g: Grow, x: str) -> str:
     kernel, (stride, dilation) = g.pick(1, *g.palette.kernels), g.pick((1, 1), (2, 1), (1, 2), (1, 2))
     pads = (g.pick(0, 4), g.pick(0, 1), g.pick(0, 1), g.pick(0, 4)) if g.chance(0.1) else None
+    if g.chance(0.1):
+        y = g.op("relu", g.conv(x, g.channels(), kernel, stride, dilation=dilation, pads=pads))
+        return g.op(g.pick("mul", "add", "sub", "div"), y, g.const(1, kind="half"))
     return g.layer(x, g.channels(), kernel, stride=stride, dilation=dilation, pads=pads)
 
 

@@ -117,7 +117,7 @@ def test_what_is_no_model(source: Any) -> None:
 
 @pytest.mark.parametrize("options", [
     {"threads": 0}, {"threads": -1}, {"threads": 1.5}, {"threads": "2"}, {"isa": "mmx"}, {"isa": 2},
-    {"precision": "float16"}, {"shapes": [3]}, {"shapes": {"x": 3}}, {"shapes": {"x": "3"}}, {"function": "main"},
+    {"precision": "float8"}, {"shapes": [3]}, {"shapes": {"x": 3}}, {"shapes": {"x": "3"}}, {"function": "main"},
     {"limits": 5}, {"limits": {"nodes": 9}}, {"limits": fg.Limits},
 ])  # fmt: skip
 def test_bad_options(options: dict[str, Any]) -> None:
