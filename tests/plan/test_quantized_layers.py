@@ -180,7 +180,9 @@ def test_layers_saturate(name: str, out: str, tier: tiers.Tier) -> None:
     """Sums times weights' scales that leave int32, and f32, are held at an end of the result's numbers."""
     op, x, w, more = LAYERS[name]
     # Powers of two, so that the reference's sums of reals are exact.
-    for scale, zero in ((2.0**40, 0), (2.0**100, 255)) if out == "u8" else ((2.0**100, 0),):
+    # Bytes are of sums whose multiples stay in int32, as those of the first do; else layers are float32's.
+    cases = ((2.0**8, 0, True), (2.0**40, 0, False), (2.0**100, 255, False)) if out == "u8" else ((2.0**100, 0, True),)
+    for scale, zero, within in cases:
         graph = layer(op, x, w, {**more, "out": out, "chain": (), "scale": scale}, bias=False)
         graph.inputs[0].type = bytes_like("x", x, 2.0**-6, 117).type
         if out == "u8":
@@ -190,7 +192,7 @@ def test_layers_saturate(name: str, out: str, tier: tiers.Tier) -> None:
         feeds["x"].ravel()[: feeds["x"].size // 2] = 117
         (wanted,) = evaluate(graph, feeds)
         plan = compiled(graph, tier, 2)
-        assert sums_bytes(plan) == (out == "f32")  # bytes are of sums whose multiples stay in int32
+        assert sums_bytes(plan) == within
         np.testing.assert_allclose(results(plan, feeds)[0], wanted, rtol=1e-5)
 
 

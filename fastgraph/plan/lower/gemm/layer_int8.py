@@ -101,16 +101,9 @@ def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     (g, how), numbers = layer.merged(e.tier), layer.numbers
     choice = pick_amx(g, e.threads, numbers.out)
     panels = e.packed(_tile_panels, numbers, how, layer.zero, choice.runs, choice.length, choice.nt)
-    ends: dict[str, Any] = {
-        "x": rows.x,
-        "w": panels,
-        "y": rows.y,
-        "ldy": layer.ldy,
-        "offsets": choice.table,
-        "config": choice.config,
-    }
-    ends |= {**NO_SUM, **numbers.stored}
-    args = amx_args(choice, layer.zero, scratch=e.scratch(choice.scratch * e.threads), **ends)
+    ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy, **NO_SUM, **numbers.stored}
+    ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
+    args = amx_args(choice, layer.zero, **ends)
     e.kernel("amx_conv", choice.params, args, share=part_of(e, layer.pixels))
 
 
