@@ -19,10 +19,13 @@ from tests.model.test_metadata import small_onnx  # noqa: E402
 F32 = np.float32
 README = Path(__file__).parents[2] / "README.md"
 
+DRAWN = "test_bernoulli"
+"""Tests that are not run: a draw may be the stored one by chance."""
+
 EXCLUDED = {
     "test_ai_onnx_ml_tree_ensemble_": (2, "ensembles of trees"),
     "test_gradient_": (2, "gradients, for training"),
-    "test_bernoulli": (6, "numbers that are drawn at random"),
+    DRAWN: (6, "numbers that are drawn at random"),
     "test_resize_downsample_scales_cubic_align_corners_": (1, "onnxruntime gives what we give"),
     "test_resize_downsample_scales_linear_align_corners_": (1, "onnxruntime gives what we give"),
     "test_loop16_seq_none_": (1, "a list of scalars, whose lengths the suite asks for in vain"),
@@ -111,7 +114,10 @@ def test_the_suite_of_onnx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         suite = BackendTest(backend.Backend, __name__, test_kwargs=WIDER).test_suite
         found = Passed()
         for test in suite:
-            if test.id().endswith("_cpu"):
+            name = test.id().rpartition(".")[2]
+            if name.endswith("_cpu") and name.startswith(DRAWN):
+                found.addSkip(test, EXCLUDED[DRAWN][1])
+            elif name.endswith("_cpu"):
                 test.run(found)
     bad = {test.id().rpartition(".")[2]: what for test, what in (*found.failures, *found.errors, *found.skipped)}
     unknown = {name: what for name, what in bad.items() if not name.startswith(tuple(EXCLUDED))}
