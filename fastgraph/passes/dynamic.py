@@ -76,11 +76,11 @@ def split_dynamic(tail: Graph) -> tuple[Graph, Graph] | None:
 
 
 def _needs_data(node: Node, known: set[Value]) -> bool:
-    """Whether a node's operands are known, with their shapes, but not what shapes its results have, even where the
-    values of small operands are known.
+    """Whether a node's operands are known, with the shapes of those that have one, but not what shapes its results
+    have, even where the values of small operands are known.
     """
     reads = [v for v in read_by(node) if v.data is None]
-    if not all(v in known and v.type.concrete for v in reads):
+    if not all(v in known and (v.type.concrete or _is_container(v)) for v in reads):
         return False
     shaped_by = [v for v in (node.inputs[i] for i in OPS[node.op].shaped_by if i < len(node.inputs)) if v in reads]
     return not shaped_by or not all(map(decides_shapes, shaped_by))

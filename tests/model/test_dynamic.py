@@ -115,6 +115,14 @@ def test_sequences_between_tensors() -> None:
     agree(net, x=X)
 
 
+def test_a_layer_after_a_sequence_that_is_put_together() -> None:
+    """As the exporter of PyTorch writes EmbeddingBag: what reads a list has a shape after the list is there."""
+    net = Net()
+    more = net("SequenceInsert", net("SequenceEmpty"), net.input("x", (2, 4)))
+    net.output(net("MatMul", net("ConcatFromSequence", more, axis=0), net.weight(4, 512)))
+    agree(net, x=X)
+
+
 def test_a_sequence_as_output() -> None:
     source = from_text("g (float[2,4] x) => (seq(float[k,4]) y) { a = Relu(x) y = SplitToSequence <axis = 0> (a) }")
     found = check_text(source, x=X)[0]
