@@ -20,7 +20,7 @@ from ..errors import FastgraphError
 from ..loading import load
 from ..runtime.model import Model
 from ..saved.source import saved_in
-from .start import in_order
+from .start import compiled, interpreted, session
 
 Feeds = Mapping[str, np.ndarray]
 
@@ -91,18 +91,7 @@ def onnxruntime(path: str, feeds: Feeds, threads: int, rewrites: bool = True) ->
 
     `rewrites`: whether it may change the graph, which takes some roundings out of quantized networks.
     """
-    return _bound(_session(path, threads, rewrites), feeds)
-
-
-def _session(path: str, threads: int, rewrites: bool = True) -> Any:
-    ort = _import("onnxruntime")
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    if not rewrites:
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return _bound(session(_import("onnxruntime"), path, threads, rewrites), feeds)
 
 
 def _bound(session: Any, feeds: Feeds) -> Engine:
@@ -128,10 +117,6 @@ def openvino(path: str, feeds: Feeds, threads: int, precision: str = "f32") -> E
 def _requests(path: str, feeds: Feeds, threads: int, count: int, hint: str, precision: str) -> list[Engine]:
     """Infer requests of one model, a stream each, with shared inputs and outputs."""
     ov = _import("openvino")
-    core = ov.Core()
-    model = core.read_model(path)
-    arrays = in_order(feeds, [port.names for port in model.inputs])
-    model.reshape({port: list(array.shape) for port, array in zip(model.inputs, arrays, strict=True)})
     config = {
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": count,
@@ -139,8 +124,8 @@ def _requests(path: str, feeds: Feeds, threads: int, count: int, hint: str, prec
         "INFERENCE_PRECISION_HINT": precision,
         "ENABLE_CPU_PINNING": False,
     }
-    compiled = core.compile_model(model, "CPU", config)
-    return [_request(ov, compiled.create_infer_request(), arrays) for _ in range(count)]
+    model, arrays = compiled(ov, path, feeds, config)
+    return [_request(ov, model.create_infer_request(), arrays) for _ in range(count)]
 
 
 def _request(ov: Any, request: Any, arrays: Sequence[np.ndarray]) -> Engine:
@@ -162,19 +147,7 @@ def litert(path: str, feeds: Feeds, threads: int) -> Engine:
     """The interpreter with its default delegate, XNNPACK; reads .tflite only."""
     if Path(path).suffix != ".tflite":
         raise Unavailable("reads .tflite files only")
-    lib = _import("ai_edge_litert.interpreter")
-    interpreter = lib.Interpreter(model_path=path, num_threads=threads)
-    places = interpreter.get_input_details()
-    arrays = in_order(feeds, [{place["name"]} for place in places])
-    for place, array in zip(places, arrays, strict=True):
-        if tuple(place["shape"]) != array.shape:
-            interpreter.resize_tensor_input(place["index"], array.shape)
-    interpreter.allocate_tensors()
-
-    def fill() -> None:
-        for place, array in zip(places, arrays, strict=True):
-            interpreter.set_tensor(place["index"], array)
-
+    interpreter, fill = interpreted(_import("ai_edge_litert.interpreter"), path, feeds, threads)
     fill()
     outputs = [d["index"] for d in interpreter.get_output_details()]
 
@@ -193,8 +166,8 @@ def fastgraph_streams(path: str, feeds: Feeds, count: int, **options: Any) -> li
 
 def _onnxruntime_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
     """One session of one thread, which many may call."""
-    session = _session(path, 1)
-    return [_bound(session, feeds) for _ in range(count)]
+    shared = session(_import("onnxruntime"), path, 1)
+    return [_bound(shared, feeds) for _ in range(count)]
 
 
 def _openvino_streams(path: str, feeds: Feeds, count: int, precision: str = "f32") -> list[Engine]:

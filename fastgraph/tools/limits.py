@@ -31,12 +31,7 @@ SIZES = tuple(1 << n for n in (14, 18, 20, 22, 25, 27))
 @cache
 def peak_macs(tier: Tier) -> float:
     """f32 multiply-adds per second on one core, the best of several tries."""
-    call = _native(_fma_loop(tier), "fma_loop", tier)
-    rounds = 200_000
-    record = np.array([rounds, 0, 0], np.int64)
-    sums = np.zeros(CHAINS * tier.lanes, np.float32)
-    record[1] = sums.ctypes.data
-    return rounds * CHAINS * tier.lanes / _best(lambda: call(record.ctypes.data, 0, 1))
+    return _peak(_fma_loop(tier), "fma_loop", tier, each=1)
 
 
 @cache
@@ -44,21 +39,21 @@ def peak_macs_int8(tier: Tier) -> float:
     """u8 by s8 multiply-adds per second on one core, the best of several tries: four to a lane where the tier has such
     an instruction, else two, of numbers that were widened before.
     """
-    call = _native(_dot_loop(tier), "dot_loop", tier)
-    rounds = 200_000
-    sums = np.zeros(CHAINS * tier.lanes, np.int32)
-    record = np.array([rounds, sums.ctypes.data], np.int64)
-    return rounds * CHAINS * tier.lanes * (4 if tier.byte_dot else 2) / _best(lambda: call(record.ctypes.data, 0, 1))
+    return _peak(_dot_loop(tier), "dot_loop", tier, each=4 if tier.byte_dot else 2)
 
 
 @cache
 def peak_macs_bf16(tier: Tier) -> float:
     """Multiply-adds of pairs of bf16 per second on one core, the best of several tries; of CPUs with tiers.PAIRS."""
-    call = _native(_pairs_loop(tier), "pairs_loop", tier)
-    rounds = 200_000
+    return _peak(_pairs_loop(tier), "pairs_loop", tier, each=2)
+
+
+def _peak(loop: Any, name: str, tier: Tier, each: int) -> float:
+    """Multiply-adds per second of a `_sum_loop` whose step makes so many of `each` lane."""
+    call, rounds = _native(loop, name, tier), 200_000
     sums = np.zeros(CHAINS * tier.lanes, np.float32)
     record = np.array([rounds, sums.ctypes.data], np.int64)
-    return rounds * CHAINS * tier.lanes * 2 / _best(lambda: call(record.ctypes.data, 0, 1))
+    return rounds * sums.size * each / _best(lambda: call(record.ctypes.data, 0, 1))
 
 
 @cache

@@ -30,52 +30,74 @@ def onnxruntime() -> Load:
     import onnxruntime as ort
 
     def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        return lambda: session.run(None, feeds)
+        network = session(ort, path, threads)
+        return lambda: network.run(None, feeds)
 
     return made
+
+
+def session(ort: Any, path: str, threads: int, rewrites: bool = True) -> Any:
+    """An InferenceSession on the CPU provider. `rewrites`: whether it may change the graph."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if not rewrites:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def openvino() -> Load:
     import openvino as ov
 
     def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
-        core = ov.Core()
-        model = core.read_model(path)
-        arrays = in_order(feeds, [port.names for port in model.inputs])
-        model.reshape({port: list(array.shape) for port, array in zip(model.inputs, arrays, strict=True)})
         config = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
-        compiled = core.compile_model(model, "CPU", config)
-        return lambda: compiled(arrays)
+        network, arrays = compiled(ov, path, feeds, config)
+        return lambda: network(arrays)
 
     return made
 
 
+def compiled(ov: Any, path: str, feeds: Feeds, config: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """A model for the shapes of the feeds, and these in the order of its inputs."""
+    core = ov.Core()
+    model = core.read_model(path)
+    arrays = in_order(feeds, [port.names for port in model.inputs])
+    model.reshape({port: list(array.shape) for port, array in zip(model.inputs, arrays, strict=True)})
+    return core.compile_model(model, "CPU", config), arrays
+
+
 def litert() -> Load:
-    from ai_edge_litert.interpreter import Interpreter
+    from ai_edge_litert import interpreter
 
     def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
-        net = Interpreter(path, num_threads=threads)
-        places = net.get_input_details()
-        arrays = in_order(feeds, [{place["name"]} for place in places])
-        for place, array in zip(places, arrays, strict=True):
-            if tuple(place["shape"]) != array.shape:
-                net.resize_tensor_input(place["index"], array.shape)
-        net.allocate_tensors()
+        net, fill = interpreted(interpreter, path, feeds, threads)
 
         def call() -> list[Any]:
-            for place, array in zip(places, arrays, strict=True):
-                net.set_tensor(place["index"], array)
+            fill()
             net.invoke()
             return [net.get_tensor(place["index"]) for place in net.get_output_details()]
 
         return call
 
     return made
+
+
+def interpreted(lib: Any, path: str, feeds: Feeds, threads: int) -> tuple[Any, Callable[[], None]]:
+    """An interpreter for the shapes of the feeds, and what copies these into its inputs."""
+    net = lib.Interpreter(model_path=path, num_threads=threads)
+    places = net.get_input_details()
+    arrays = in_order(feeds, [{place["name"]} for place in places])
+    for place, array in zip(places, arrays, strict=True):
+        if tuple(place["shape"]) != array.shape:
+            net.resize_tensor_input(place["index"], array.shape)
+    net.allocate_tensors()
+
+    def fill() -> None:
+        for place, array in zip(places, arrays, strict=True):
+            net.set_tensor(place["index"], array)
+
+    return net, fill
 
 
 def in_order(feeds: Feeds, names: Sequence[Set[str]]) -> list[Any]:
