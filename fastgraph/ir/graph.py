@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -233,19 +232,6 @@ class Graph:
 
     def __str__(self) -> str:
         return self.text()
-
-    def outline(self, most: int = 12) -> str:
-        """A summary that fits a screen: inputs and outputs, `most` of each, and the number of nodes of each
-        operator.
-        """
-        lines = []
-        for what, values in (("input", self.inputs), ("output", self.outputs)):
-            lines += [f"{what:8}{v.name}: {v.type}" for v in values[:most]]
-            lines += [f"{what}s  {len(values) - most} more"] * (len(values) > most)
-        counts = Counter(node.op for node in self.nodes).most_common()
-        more = f", and {len(counts) - 2 * most} other operators" if len(counts) > 2 * most else ""
-        lines.append(f"nodes   {len(self.nodes)}: " + ", ".join(f"{n} {op}" for op, n in counts[: 2 * most]) + more)
-        return "\n".join(lines)
 
     def uses(self) -> dict[Value, list[Node]]:
         """The nodes that read each value (once per node). Graph outputs are not uses."""

@@ -123,15 +123,9 @@ def _tensor_scatter(node: Node) -> Indexing | None:
 
 
 @lowers("tensor_scatter", match=_tensor_scatter, strided_in=True, in_place=True)
-def tensor_scatter(e: Emit, node: Node, plan: Indexing) -> None:
-    """A copy of the cache, and each sample's update written over it."""
-    _, update, start = node.operands
-    _write_over(e, node, update, start, plan)
-
-
 @lowers("dynamic_update_slice", match=_dynamic_update, strided_in=True, in_place=True)
-def dynamic_update_slice(e: Emit, node: Node, plan: Indexing) -> None:
-    """A copy of x, and a slice written over it at the start offsets."""
+def update_slice(e: Emit, node: Node, plan: Indexing) -> None:
+    """A copy of x, and slices written over it at the start offsets: one, or one of each sample."""
     _, update, start = node.operands
     _write_over(e, node, update, start, plan)
 
