@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,14 +61,19 @@ def _unknown_slice(node: Node, shape: Shape, starts: TensorType, axes_type: Any,
     return tuple(d if cut is not None and i not in cut else None for i, d in enumerate(shape))
 
 
-def _slice(node: Node, inputs: list[Any]) -> list[Any]:
-    x = inputs[0]
-    index = [slice(None)] * x.ndim
-    for axis, cut in slices(node, x.ndim, *inputs[1:]).items():
-        taken = slice_range(cut, x.shape[axis])
+def slice_index(node: Node, dims: Sequence[int], *cuts: Any) -> tuple[slice, ...]:
+    """The NumPy index for starts, ends, axes and steps."""
+    index = [slice(None)] * len(dims)
+    for axis, cut in slices(node, len(dims), *cuts).items():
+        taken = slice_range(cut, dims[axis])
         stop = taken.stop if taken.stop >= 0 else None
         index[axis] = slice(taken.start, stop, taken.step) if taken else slice(0, 0)
-    return [x[tuple(index)]]
+    return tuple(index)
+
+
+def _slice(node: Node, inputs: list[Any]) -> list[Any]:
+    x, *cuts = inputs
+    return [x[slice_index(node, x.shape, *cuts)]]
 
 
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")

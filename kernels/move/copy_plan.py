@@ -5,7 +5,7 @@ Strides and offsets are bytes and may be negative; a stride of 0 repeats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -131,47 +131,27 @@ def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) ->
 
 # -- operators as moves
 
-
-def transposed(
-    shape: Sequence[int],
-    perm: Sequence[int],
-    itemsize: int,
-    src_strides: Sequence[int] | None = None,
-    dst_strides: Sequence[int] | None = None,
-) -> Move:
-    """numpy.transpose(x, perm). Strides default to dense ones; `dst_strides` are the result's."""
-    src = src_strides or dense(shape, itemsize)
-    out = [shape[p] for p in perm]
-    return copied(out, [src[p] for p in perm], dst_strides or dense(out, itemsize), itemsize)
+View = Callable[[np.ndarray], np.ndarray]
+"""An array as NumPy sees its elements in another way, without moving one: a slice, a transpose, a broadcast."""
 
 
-def sliced(
-    shape: Sequence[int],
-    starts: Sequence[int],
-    steps: Sequence[int],
-    out: Sequence[int],
-    itemsize: int,
-    src_strides: Sequence[int] | None = None,
-    dst_strides: Sequence[int] | None = None,
-) -> Move:
-    """y[i, ...] = x[starts + i * steps, ...] for i below `out`; starts are in range, one entry per axis."""
-    src = src_strides or dense(shape, itemsize)
-    offset = sum(start * stride for start, stride in zip(starts, src, strict=True)) if prod(out) else 0
-    strides = [step * stride for step, stride in zip(steps, src, strict=True)]
-    return copied(out, strides, dst_strides or dense(out, itemsize), itemsize, src_offset=offset)
+def seen(
+    view: View, shape: Sequence[int], itemsize: int, src_strides: Sequence[int] | None = None
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Shape, byte strides and byte offset of a view of x, whose strides default to dense ones."""
+    one = np.zeros(1, f"V{itemsize}")
+    x = np.lib.stride_tricks.as_strided(one, shape, src_strides or dense(shape, itemsize))
+    y = view(x)
+    return y.shape, y.strides, y.__array_interface__["data"][0] - x.__array_interface__["data"][0]
 
 
-def expanded(
-    shape: Sequence[int],
-    out: Sequence[int],
-    itemsize: int,
-    src_strides: Sequence[int] | None = None,
-    dst_strides: Sequence[int] | None = None,
-) -> Move:
-    """numpy.broadcast_to(x, out)."""
-    src = src_strides or dense(shape, itemsize)
-    strides = [0] * (len(out) - len(shape)) + [0 if n == 1 else s for n, s in zip(shape, src, strict=True)]
-    return copied(out, strides, dst_strides or dense(out, itemsize), itemsize)
+def viewed(
+    view: View, shape: Sequence[int], itemsize: int,
+    src_strides: Sequence[int] | None = None, dst_strides: Sequence[int] | None = None,
+) -> Move:  # fmt: skip
+    """y = view(x). Strides default to dense ones; `dst_strides` are the result's."""
+    out, strides, offset = seen(view, shape, itemsize, src_strides)
+    return copied(out, strides, dst_strides or dense(out, itemsize), itemsize, offset)
 
 
 def tiled(shape: Sequence[int], repeats: Sequence[int], itemsize: int) -> Move:

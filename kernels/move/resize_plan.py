@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .copy_plan import Move, dense, transposed
+from .copy_plan import Move, dense, viewed
 from .resize_tables import ResizeTable
 
 F = np.float32
@@ -82,8 +82,8 @@ def _passes(shape: Sequence[int], axis: int, table: ResizeTable, extrapolation: 
     lines, n, count = prod(shape[:axis]), shape[axis], len(table.index)
     if prod(shape[axis + 1 :]) > 1 or lines < 32 or min(n, count) < 16:
         return [_pass(shape, axis, table, extrapolation, ends)]
-    there = transposed((lines, n), (1, 0), SIZES[ends.source])
-    back = transposed((count, lines), (1, 0), SIZES[ends.target])
+    there = viewed(np.transpose, (lines, n), SIZES[ends.source])
+    back = viewed(np.transpose, (count, lines), SIZES[ends.target])
     out = (*shape[:axis], count, *shape[axis + 1 :])
     return [(there, (n, lines)), _pass((n, lines), 0, table, extrapolation, ends), (back, out)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.move.copy_plan import collapse, copied, dense, expanded, sliced, tiled, transposed
+from fastgraph.kernels.move.copy_plan import Move, collapse, copied, dense, tiled, viewed
 from fastgraph.kernels.move.take_plan import pad_indices, padded, taken
 from tests.kernels.harness import drawn, each_tier
 from tests.kernels.moving import numbered, perform
@@ -26,6 +27,10 @@ def shape_of(pick: Random, most: int, rank: int = 4) -> tuple[int, ...]:
     return tuple(pick.randint(1, most) for _ in range(pick.randint(1, rank)))
 
 
+def permuted(shape: Sequence[int], perm: Sequence[int], itemsize: int) -> Move:
+    return viewed(lambda x: x.transpose(perm), shape, itemsize)
+
+
 def check(move: Any, x: np.ndarray, expected: np.ndarray, tier: Any, pick: Random) -> None:
     y = perform(move, x, expected.shape, tier, pick.randint(1, 3), pick.randint(0, 9))
     np.testing.assert_array_equal(y, expected)
@@ -35,15 +40,12 @@ def check(move: Any, x: np.ndarray, expected: np.ndarray, tier: Any, pick: Rando
 @drawn(60)
 def test_slices(tier: Any, pick: Random) -> None:
     shape = (*shape_of(pick, 9), pick.randint(1, 150))
-    x = expected = numbered(shape, pick.choice(TYPES))
-    index = []
-    for axis, n in enumerate(shape):
+    x, index = numbered(shape, pick.choice(TYPES)), []
+    for n in shape:
         first, last = sorted((pick.randint(0, n - 1), pick.randint(0, n - 1)))
         step, back = pick.choice((1, 1, 2, 3, 4, 5)), pick.randint(0, 3) == 0
-        start, step, count = (last if back else first), (-step if back else step), 1 + (last - first) // step
-        index.append((start, step, count))
-        expected = np.take(expected, start + step * np.arange(count), axis)
-    check(sliced(shape, *zip(*index, strict=True), x.itemsize), x, expected, tier, pick)
+        index.append(slice(last, first - 1 if first else None, -step) if back else slice(first, last + 1, step))
+    check(viewed(lambda x: x[tuple(index)], shape, x.itemsize), x, x[tuple(index)], tier, pick)
 
 
 @each_tier
@@ -52,7 +54,7 @@ def test_expand_and_tile(tier: Any, pick: Random) -> None:
     out = (*shape_of(pick, 7), pick.randint(1, 90))
     shape = tuple(pick.choice((1, n)) for n in out)[pick.randint(0, len(out) - 1) :]
     x = numbered(shape, pick.choice(TYPES))
-    check(expanded(shape, out, x.itemsize), x, np.broadcast_to(x, out), tier, pick)
+    check(viewed(lambda x: np.broadcast_to(x, out), shape, x.itemsize), x, np.broadcast_to(x, out), tier, pick)
     repeats = [pick.randint(1, 3) for _ in shape]
     check(tiled(shape, repeats, x.itemsize), x, np.tile(x, repeats), tier, pick)
 
@@ -63,7 +65,7 @@ def test_permutations(tier: Any, pick: Random) -> None:
     shape = [pick.choice((1, 2, 3, 5)) for _ in range(pick.randint(1, 5))]
     shape[pick.randint(0, len(shape) - 1)] = pick.choice((2, 3, 9, 17, 33))
     x, perm = numbered(tuple(shape), "f4"), pick.sample(range(len(shape)), len(shape))
-    check(transposed(shape, perm, 4), x, x.transpose(perm), tier, pick)
+    check(permuted(shape, perm, 4), x, x.transpose(perm), tier, pick)
 
 
 @each_tier
@@ -107,10 +109,10 @@ def test_runs_of_every_length_touch_nothing_else(tier: Any, count: int) -> None:
 @pytest.mark.parametrize("dtype", [np.float16, np.int64, np.complex128])
 def test_other_element_sizes(tier: Any, dtype: Any) -> None:
     x = numbered((3, 40), dtype)
-    stepped = sliced(x.shape, (2, 39), (-1, -3), (3, 14), x.itemsize)
+    stepped = viewed(lambda x: x[::-1, ::-3], x.shape, x.itemsize)
     np.testing.assert_array_equal(perform(stepped, x, (3, 14), tier), x[::-1, ::-3])
     if x.itemsize <= 8:
-        wide = expanded((3, 1), (3, 21), x.itemsize)
+        wide = viewed(lambda x: np.broadcast_to(x, (3, 21)), (3, 1), x.itemsize)
         np.testing.assert_array_equal(perform(wide, x[:, :1].copy(), (3, 21), tier), np.repeat(x[:, :1], 21, 1))
         border = padded((2, 5, 6, 19), [(0, 0), (1, 2), (2, 1), (0, 0)], x.itemsize, fill=bits(-3, dtype))
         assert border.args["rank"] == 2
@@ -145,7 +147,7 @@ def test_one_long_run_is_shared_out(tier: Any, threads: int) -> None:
 def test_tiles_and_their_edges(tier: Any, dtype: Any) -> None:
     for rows, cols in ((16, 16), (64, 37), (37, 64), (5, 50), (12, 50), (50, 12), (5, 6), (70, 530)):
         x = numbered((2, rows, cols), dtype)
-        plan = transposed(x.shape, (0, 2, 1), x.itemsize)
+        plan = permuted(x.shape, (0, 2, 1), x.itemsize)
         np.testing.assert_array_equal(perform(plan, x, (2, cols, rows), tier, 2, 1), x.transpose(0, 2, 1))
 
 
@@ -158,7 +160,7 @@ def test_interleave_and_deinterleave(tier: Any, dtype: Any, k: int) -> None:
     for n in (16, 58, 4099):
         lines = numbered((2, k, n), dtype)
         mixed, size = np.ascontiguousarray(lines.transpose(0, 2, 1)), lines.itemsize
-        forth, back = transposed(lines.shape, (0, 2, 1), size), transposed(mixed.shape, (0, 2, 1), size)
+        forth, back = permuted(lines.shape, (0, 2, 1), size), permuted(mixed.shape, (0, 2, 1), size)
         assert (forth.args["few"], back.args["few"]) == (k, -k)
         assert (forth.params, back.params) == tuple({"itemsize": size, "narrow": narrow} for narrow in (1, -1))
         np.testing.assert_array_equal(perform(forth, lines, mixed.shape, tier, 3, 2), mixed)
@@ -186,14 +188,14 @@ PERMUTED = [
 
 @pytest.mark.parametrize("shape, perm, kernel", PERMUTED)
 def test_which_kernel_permutes(shape: tuple[int, ...], perm: tuple[int, ...], kernel: str) -> None:
-    plan, x = transposed(shape, perm, 4), numbered(shape, np.float32)
+    plan, x = permuted(shape, perm, 4), numbered(shape, np.float32)
     assert plan.kernel == kernel
     expected = x.transpose(perm)
     np.testing.assert_array_equal(perform(plan, x, expected.shape, WIDEST), expected)
 
 
 def test_what_is_planned() -> None:
-    assert transposed((40, 30, 2), (1, 0, 2), 4).params == {"itemsize": 8, "narrow": 0}
+    assert permuted((40, 30, 2), (1, 0, 2), 4).params == {"itemsize": 8, "narrow": 0}
     assert dense((40, 30, 2), 4) == (240, 8, 4)
     assert len(collapse((2, 3, 4, 5), dense((2, 3, 4, 5), 4), dense((2, 3, 4, 5), 4))) == 1
     assert len(collapse((2, 3, 4), dense((2, 3, 4), 4), dense((2, 3, 9), 4))) == 2

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from ....ir import Node
-from ....kernels.move.copy_plan import Move, dense, expanded, sliced, tiled, transposed
+from ....kernels.move.copy_plan import Move, View, dense, seen, tiled, viewed
 from ....ops.blocks import index_of
-from ....ops.index import slice_range, slices
+from ....ops.index import slice_index
 from ....ops.inference import ints
 from ....ops.shape import permutation
 from ..moves import emit_copy, emit_move, emit_old, movable, movable_by_constants
@@ -69,44 +70,33 @@ def split(e: Emit, node: Node, _: Any) -> None:
             emit_copy(e, value.type.dims, x.type.itemsize, (place, strides), e.strided(value))
 
 
-def _slice(node: Node) -> list[range] | None:
-    """The range of indices that a slice reads along each axis."""
+def _slice(node: Node) -> View | None:
     if not movable_by_constants(node):
         return None
-    taken = [range(n) for n in node.x.type.dims]
-    for axis, cut in slices(node, len(taken), *(node.const(i) for i in range(1, 5))).items():
-        taken[axis] = slice_range(cut, len(taken[axis]))
-    return taken
+    index = slice_index(node, node.x.type.dims, *(node.const(i) for i in range(1, 5)))
+    return lambda x: x[index]
+
+
+def _transpose(node: Node) -> View | None:
+    perm = permutation(node) if movable(node) else None
+    return None if perm is None else lambda x: x.transpose(perm)
+
+
+def _expand(node: Node) -> View | None:
+    dims = node.out.type.dims if movable_by_constants(node) else None
+    return None if dims is None else lambda x: np.broadcast_to(x, dims)
 
 
 @lowers("slice", match=_slice, strided_in=True, strided_out=True, narrow=moved)
-def slice_(e: Emit, node: Node, taken: list[range]) -> None:
-    """A copy, unless the result is a view."""
-    x, out = node.x, node.out
-    starts, steps = [axis.start for axis in taken], [axis.step for axis in taken]
-    move = sliced(x.type.dims, starts, steps, out.type.dims, x.type.itemsize, e.strides(x), e.strides(out))
-    if out.type.size and e.address(x, move.src_offset) != e.address(out):
-        emit_move(e, move, e.address(x), e.address(out))
-
-
-def _transpose(node: Node) -> tuple[int, ...] | None:
-    return permutation(node, len(node.x.type.dims)) if movable(node) else None
-
-
 @lowers("transpose", match=_transpose, strided_in=True, strided_out=True, narrow=moved)
-def transpose(e: Emit, node: Node, perm: tuple[int, ...]) -> None:
-    """A strided copy."""
+@lowers("expand", match=_expand, strided_in=True, strided_out=True, narrow=moved)
+def strided(e: Emit, node: Node, view: View) -> None:
+    """A strided copy, unless the result lies within the operand."""
     x, out = node.x, node.out
-    if out.type.size:
-        move = transposed(x.type.dims, perm, x.type.itemsize, e.strides(x), e.strides(out))
-        emit_move(e, move, e.address(x), e.address(out))
-
-
-@lowers("expand", match=movable_by_constants, strided_in=True, strided_out=True, narrow=moved)
-def expand(e: Emit, node: Node, _: Any) -> None:
-    x, out = node.x, node.out
-    if out.type.size:
-        move = expanded(x.type.dims, out.type.dims, x.type.itemsize, e.strides(x), e.strides(out))
+    if not out.type.size:
+        return
+    move = viewed(view, x.type.dims, x.type.itemsize, e.strides(x), e.strides(out))
+    if e.address(x, move.src_offset) != e.address(out):
         emit_move(e, move, e.address(x), e.address(out))
 
 
@@ -125,12 +115,8 @@ def tile(e: Emit, node: Node, move: Move) -> None:
     emit_move(e, move, e.address(node.x), e.address(node.out))
 
 
-class Part(NamedTuple):
-    """A slice that is overwritten: shape, byte strides and byte offset."""
-
-    dims: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
+Part = tuple[tuple[int, ...], tuple[int, ...], int]
+"""A slice that is overwritten: shape, byte strides and byte offset."""
 
 
 def _known(node: Node) -> Part | None:
@@ -139,14 +125,9 @@ def _known(node: Node) -> Part | None:
     if not _moves(node) or any(v is None for v in given):
         return None
     assert update is not None
-    x = node.x.type
-    strides = *dense(x.dims, x.itemsize), 1
-    whole = np.lib.stride_tricks.as_strided(np.zeros(x.itemsize, np.uint8), (*x.dims, x.itemsize), strides)
-    part = whole[(*index_of(node, *map(ints, given)), ...)]
-    if part.size != update.type.nbytes:
-        return None
-    start = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return Part(part.shape[:-1], part.strides[:-1], start)
+    index = index_of(node, *map(ints, given))
+    dims, strides, offset = seen(lambda x: x[(*index, ...)], node.x.type.dims, node.x.type.itemsize)
+    return (dims, strides, offset) if prod(dims) == update.type.size else None
 
 
 def _moves(node: Node) -> bool:
@@ -160,6 +141,6 @@ def _moves(node: Node) -> bool:
 def at_known_places(e: Emit, node: Node, part: Part) -> None:
     """A copy of x, and the update over the slice."""
     update, item = node.y, node.x.type.itemsize
+    dims, strides, offset = part
     emit_old(e, node)
-    target = e.address(node.out, part.offset), part.strides
-    emit_copy(e, part.dims, item, (e.address(update), dense(part.dims, item)), target)
+    emit_copy(e, dims, item, (e.address(update), dense(dims, item)), (e.address(node.out, offset), strides))
