@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record, number, reads, works, writes
+from ..core.record import Record, number, reads, strides, works, writes
 from ..core.table import Row, has_rounds, of_pairs, rounds
 from ..isa.tiers import BF16, Tier
 
@@ -33,18 +33,7 @@ ATTENTION = Record(
     t="keys",
     d="f32 of a query",
     e="f32 of a value",
-    q_image="from image to image",
-    q_head="from head to head",
-    q_row="from row to row",
-    k_image="",
-    k_head="",
-    k_row="",
-    v_image="",
-    v_head="",
-    v_row="",
-    y_image="",
-    y_head="",
-    y_row="",
+    **strides("q k v y", "image head row"),
     scale="f32 bits: what products of queries and keys are multiplied by",
     cap="f32 bits: c in c * tanh(score / c), 0 for scores as they are",
     mask=reads(
@@ -55,9 +44,7 @@ ATTENTION = Record(
         when="kind",
     ),
     kind=number("MASKS: what a mask holds", f"in range({len(MASKS)})"),
-    mask_image="",
-    mask_head="",
-    mask_row="",
+    **strides("mask", "image head row"),
     low="keys from a query's place to the first that it sees",
     high="keys from a query's place to behind the last that it sees",
     place="the place of the first query among the keys",

@@ -72,6 +72,12 @@ def chain(meaning: str, dims: str, run: str, loops: str = "", **facts: Any) -> S
     return Slot(f"address of {meaning}", kind="chain", dims=dims, run=run, loops=loops, **facts)
 
 
+def strides(names: str, loops: str) -> dict[str, str]:
+    """The slots `x_row` ... of the strides of each of several operands in each of several loops."""
+    pairs = ((name, loop) for name in names.split() for loop in loops.split())
+    return {f"{name}_{loop}": f"from {loop} to {loop} of {name}" for name, loop in pairs}
+
+
 class Record(dict[str, str]):
     """The slots of a kernel's record in order: each name with its meaning and unit.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record, chain, flag, number, reads, writes
+from ..core.record import Record, chain, flag, number, reads, strides, writes
 from ..core.table import Row, has_rounds, rounds
 from ..isa.tiers import Tier
 from .steps import STEPS
@@ -20,10 +20,7 @@ def _loops(item: str) -> Record:
         d2="planes, and so on outwards",
         d1="",
         d0="the outermost loop",
-        y_row="from row to row of y",
-        y_d2="from plane to plane of y, and so on outwards",
-        y_d1="",
-        y_d0="",
+        **strides("y", "row d2 d1 d0"),
     )
 
 
@@ -38,15 +35,12 @@ LOOPS = _loops("item")
 
 
 def _operand(item: str, y_item: str, over: str = "0") -> Record:
-    """The slots of an input of elements of `item` bytes with dense rows, which follow LOOPS. over: elements that may be
-    read behind a row."""
+    """The slots of an input of elements of `item` bytes with dense rows, which follow LOOPS; a stride is 0 where all are
+    the same. over: elements that may be read behind a row."""
     here = f"({item}) == ({y_item})"
     return Record(
         x=reads("an input", f"{item} * cols", _steps("x", item), over=f"{item} * ({over})", here=here),
-        x_row="from row to row, 0 where all are the same",
-        x_d2="from plane to plane, and so on outwards",
-        x_d1="",
-        x_d0="",
+        **strides("x", "row d2 d1 d0"),
     )
 
 

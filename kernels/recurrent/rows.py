@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core.record import Record, Slot, number, reads, works, writes
+from ..core.record import Record, Slot, number, reads, strides, works, writes
 from ..core.table import Row, has_rounds, of_pairs, rounds
 from ..isa.tiers import Tier
 
@@ -45,37 +45,26 @@ STATES = 4
 _LSTM = "cell.startswith('lstm')"
 
 
-def _state(moves: Callable[..., Slot], name: str, meaning: str, when: str = "1") -> Slot:
-    """The address of a state of each direction and row."""
+def _state(moves: Callable[..., Slot], name: str, meaning: str, when: str = "1") -> dict[str, str]:
+    """The slots of a state of each direction and row."""
     loops = f"directions: {name}_direction, batch: {name}_row"
-    return moves(meaning, "4 * hidden", loops, when=when, optional=True)
+    state = moves(meaning, "4 * hidden", loops, when=when, optional=True)
+    return {name: state, **strides(name, "direction row")}
 
 
 WALK = Record(
     y=writes("the result in f32", "4 * hidden", "steps: y_step, directions: y_direction, batch: y_row"),
-    y_step="from step to step",
-    y_direction="",
-    y_row="",
-    last=_state(writes, "last", "the last states [directions, batch, hidden], 0: nobody asks for them"),
-    last_direction="",
-    last_row="",
-    last_cell=_state(writes, "last_cell", "those of the cells, which only an lstm has", _LSTM),
-    last_cell_direction="",
-    last_cell_row="",
-    first=_state(reads, "first", "the initial states, 0: zeros"),
-    first_direction="",
-    first_row="",
-    first_cell=_state(reads, "first_cell", "those of the cells", _LSTM),
-    first_cell_direction="",
-    first_cell_row="",
+    **strides("y", "step direction row"),
+    **_state(writes, "last", "the last states [directions, batch, hidden], 0: nobody asks for them"),
+    **_state(writes, "last_cell", "those of the cells, which only an lstm has", _LSTM),
+    **_state(reads, "first", "the initial states, 0: zeros"),
+    **_state(reads, "first_cell", "those of the cells", _LSTM),
     projected=reads(
         "inputs times weights plus bias: each row [blocks, gates, lanes] f32",
         f"ceil_div(hidden, lanes) * {GATES}[cell] * vector",
         "steps: projected_step, directions: projected_direction, batch: projected_row",
     ),
-    projected_step="",
-    projected_row="",
-    projected_direction="",
+    **strides("projected", "step row direction"),
     weights=reads("what pack_recurrent.py makes, for the first product", "directions * weight_bytes(hidden, 0)"),
     second=reads("those for the second", "directions * weight_bytes(hidden, 1)", when=f"len({CELLS}[cell]) > 1"),
     lengths="address of [batch] int32, the steps of each sequence; 0: all have `total`",
@@ -111,12 +100,11 @@ WALK = Record(
 
 PACK = Record(
     weights=reads("f32", "4 * k", "directions: weights_direction, gates * hidden: weights_row"),
-    weights_direction="from direction to direction",
-    weights_row="from row to row",
+    **strides("weights", "direction row"),
     bias=reads(
         "f32 that panels begin with, 0: zeros", "4 * gates * hidden", "directions: bias_direction", optional=True
     ),
-    bias_direction="",
+    **strides("bias", "direction"),
     more=reads(
         "f32 that are added to that, of the first `summed` gates",
         "4 * min(summed, gates) * hidden",
@@ -146,16 +134,6 @@ def _unit(params: Mapping[str, Any]) -> str:
 
 
 ROWS = (
-    Row(
-        "recurrent",
-        "recurrent.time_steps",
-        "make",
-        WALK,
-        _WALKS,
-        _multiplies,
-        product=True,
-        needs=rounds,
-        unit=_unit,
-    ),
+    Row("recurrent", "recurrent.time_steps", "make", WALK, _WALKS, _multiplies, product=True, needs=rounds, unit=_unit),
     Row("pack_gates", "recurrent.pack_gates", "make", PACK),
 )

@@ -78,7 +78,7 @@ def index_slots(e: Emit, indices: Value, plan: Indexing) -> dict[str, Any]:
 
 
 def _gather_elements(node: Node) -> Indexing | None:
-    x, indices = operands(node)
+    x, indices = node.x, node.y
     if not movable(node) or not indices.type.concrete or not x.type.dims:
         return None
     axis = attr(node, "axis") % len(x.type.dims)
@@ -87,7 +87,7 @@ def _gather_elements(node: Node) -> Indexing | None:
 
 
 def _gather_nd(node: Node) -> Indexing | None:
-    x, indices = operands(node)
+    x, indices = node.x, node.y
     if not movable(node) or not indices.type.concrete:
         return None
     batch, dims = attr(node, "batch_dims"), indices.type.dims
@@ -120,7 +120,7 @@ def known_places(node: Node) -> np.ndarray | None:
 
 
 def _gather_axis(node: Node, batch: int) -> Indexing | None:
-    x, indices = operands(node)
+    x, indices = node.x, node.y
     if not movable(node) or not indices.type.concrete:
         return None
     axis, rank = attr(node, "axis") % len(x.type.dims), len(indices.type.dims)
@@ -143,7 +143,7 @@ def _gather_slices(node: Node) -> Indexing | None:
 
 def slices(node: Node, sizes: Sequence[int], rank: int, outside: int) -> Indexing | None:
     """The plan of gathering slices of x at offsets, into `rank` axes, of which `offset_dims` are a slice's."""
-    x, places = operands(node)
+    x, places = node.x, node.y
     offset, collapsed = attr(node, "offset_dims"), attr(node, "collapsed_dims")
     vector, dims, start_map = attr(node, "index_vector_dim"), places.type.dims, attr(node, "start_map")
     batch = [a for a in range(rank) if a not in offset]
@@ -160,11 +160,6 @@ def slices(node: Node, sizes: Sequence[int], rank: int, outside: int) -> Indexin
     return fitting(node, x, places, Indexing(loops, start_map, component, spans, outside, wraps=False))
 
 
-def operands(node: Node) -> tuple[Value, Value]:
-    indices = node.y
-    return node.x, indices
-
-
 @lowers("gather", match=_gather, strided_in=True, strided_out=True)
 @lowers("gather_elements", match=_gather_elements, strided_in=True, strided_out=True)
 @lowers("gather_nd", match=_gather_nd, strided_in=True, strided_out=True)
@@ -172,7 +167,7 @@ def operands(node: Node) -> tuple[Value, Value]:
 @lowers("gather_slices", match=_gather_slices, strided_in=True, strided_out=True)
 def gather(e: Emit, node: Node, plan: Indexing) -> None:
     """A gather of elements or slices by a plan."""
-    x, indices = operands(node)
+    x, indices = node.x, node.y
     s, i, d = e.strides(x), e.strides(indices), e.strides(node.out)
     loops, components = loops_of(plan, s, i, d), components_of(plan, x.type.dims, s)
     move = gathered(loops, components, indices_of(plan, indices, i), x.type.itemsize)
@@ -181,7 +176,7 @@ def gather(e: Emit, node: Node, plan: Indexing) -> None:
 
 
 def _reverse(node: Node) -> Indexing | None:
-    x, lengths = operands(node)
+    x, lengths = node.x, node.y
     whole = lengths.type.concrete and lengths.type.dtype is not None and lengths.type.dtype.kind in "iu"
     if not movable(node) or not whole or not x.type.size or x.type.itemsize > WORD:
         return None
@@ -195,7 +190,7 @@ def _reverse(node: Node) -> Indexing | None:
 @lowers("reverse_sequence", match=_reverse, strided_in=True, strided_out=True)
 def reverse_sequence(e: Emit, node: Node, plan: Indexing) -> None:
     """Compute the step to read for each step, then gather."""
-    x, lengths = operands(node)
+    x, lengths = node.x, node.y
     (time,), dtype = plan.axes, lengths.type.dtype
     assert dtype is not None
     count, steps = lengths.type.size, x.type.dims[time]

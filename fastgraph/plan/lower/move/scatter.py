@@ -14,7 +14,7 @@ from ..moves import emit_copy, emit_move, emit_old, movable
 from ..pointwise.along import axis as along
 from ..pointwise.along import call_along, element, signed
 from ..registry import Emit, Slot, lowers
-from .places import Indexing, Loops, Walk, components_of, fitting, index_slots, indices_of, loops_of, operands, slices
+from .places import Indexing, Loops, Walk, components_of, fitting, index_slots, indices_of, loops_of, slices
 
 
 def _kind(node: Node) -> str | None:
@@ -45,7 +45,7 @@ def _all_concrete(node: Node) -> bool:
 def _scatter_elements(node: Node) -> Indexing | None:
     if not _all_concrete(node) or not node.x.type.dims:
         return None
-    axis, (_, indices) = attr(node, "axis") % len(node.x.type.dims), operands(node)
+    axis, indices = attr(node, "axis") % len(node.x.type.dims), node.y
     loops = [(n, a, a, None if a == axis else a, a != axis) for a, n in enumerate(indices.type.dims)]
     return _scatters(node, Indexing(loops, [axis]))
 
@@ -53,7 +53,7 @@ def _scatter_elements(node: Node) -> Indexing | None:
 def _scatter_nd(node: Node) -> Indexing | None:
     if not _all_concrete(node):
         return None
-    x, indices = operands(node)
+    x, indices = node.x, node.y
     lead, depth = len(indices.type.dims) - 1, indices.type.dims[-1]
     loops: list[Walk] = [(n, a, a, None, False) for a, n in enumerate(indices.type.dims[:-1])]
     loops += [(n, lead + a, None, depth + a, True) for a, n in enumerate(x.type.dims[depth:])]
