@@ -17,6 +17,7 @@ from ..ir import Node, Value
 Chain = tuple[tuple[Any, ...], ...]
 Step = Callable[[Node], tuple[Any, ...] | None]
 
+F32 = np.dtype(np.float32)
 SUM = "sum"
 """The attribute of layers of bytes that end in a sum (residual.py): the step of the chain behind their own."""
 MEANING: dict[str, Callable[..., Any]] = {}
@@ -64,3 +65,8 @@ def extra_kind(extra: Value, out: Value) -> str | None:
     if padded[0] == target[0] and all(d == 1 for d in padded[1:-1]):
         return "image"
     return None
+
+
+def is_f32(node: Node) -> bool:
+    """Whether all operands and results of the node are concrete and f32."""
+    return all(v is None or v.type.concrete and v.type.dtype == F32 for v in (*node.inputs, *node.outputs))

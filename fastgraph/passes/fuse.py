@@ -16,7 +16,7 @@ from ..freedoms import free
 from ..ir import Graph, Node, Value
 from ..ir.build import constant
 from ..ir.weights import once
-from ..ops.chain import Chain, extra_kind
+from ..ops.chain import Chain, extra_kind, is_f32
 from ..ops.registry import OPS, Quant, step_of
 from ..ops.shape import permutation
 from ..rules.rule import rule
@@ -96,7 +96,7 @@ def fold_past_relu(g: Sweep, node: Node) -> bool:
     """A constant number behind a ReLU does so too: relu(x) * s = relu(x * s) of s > 0, relu(x) + t = max(x + t, t)."""
     x, c = _and_constant(node)
     relu = g.sole_maker(x)
-    if relu is None or relu.op != "relu" or c is None or c.data is None or c.data.size != 1 or not _is_f32(node):
+    if relu is None or relu.op != "relu" or c is None or c.data is None or c.data.size != 1 or not is_f32(node):
         return False
     scales, number = node.op in ("mul", "div"), float(c.data.item())
     layer = g.sole_maker(relu.x) if (0 if scales else -np.inf) < number < np.inf else None
@@ -172,7 +172,7 @@ def _per_channel(data: np.ndarray, out: Value) -> np.ndarray | None:
 def squares(g: Sweep, node: Node) -> bool:
     """A sum of squares becomes one operator; a mean of squares, that over their number."""
     product = g.sole_maker(node.x)
-    if product is None or product.op != "mul" or product.inputs != [product.x] * 2 or not _is_f32(product):
+    if product is None or product.op != "mul" or product.inputs != [product.x] * 2 or not is_f32(product):
         return False
     if not node.out.type.concrete or not node.x.type.size or "chain" in node.attrs:
         return False
@@ -187,7 +187,7 @@ def squares(g: Sweep, node: Node) -> bool:
 @rule("chains", lambda op: op.step is not None)
 def as_chain(g: Sweep, node: Node) -> bool:
     """An elementwise f32 node absorbs the chains before it, or ends the operator that gives its input."""
-    step = step_of(node) if _is_f32(node) else None
+    step = step_of(node) if is_f32(node) else None
     if step is None:
         return False
     inputs: list[Value | None] = []
@@ -237,13 +237,6 @@ def fits(before: Node, operands: list[Value | None], node: Node) -> bool:
     """Whether the chain of a fused node can follow that of `before`, which has these operands."""
     steps = len(before.attrs.get("chain", ())) + len(node.attrs["chain"])
     return steps <= LONGEST and len({*operands, *node.inputs} - {before.out}) <= WIDEST
-
-
-def _is_f32(node: Node) -> bool:
-    for value in (*node.inputs, *node.outputs):
-        if value is not None and not (value.type.concrete and value.type.dtype == F32):
-            return False
-    return True
 
 
 def _append(chain: Chain, inputs: list[Value | None], step: tuple[Any, ...]) -> Chain:

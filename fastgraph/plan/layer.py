@@ -15,7 +15,7 @@ from ..kernels.gemm.pack import Arrangement, arranged
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
 from ..kernels.isa.tiers import Tier
 from ..kernels.window.pick import Window
-from ..ops.chain import Chain, extra_kind
+from ..ops.chain import Chain, extra_kind, is_f32
 from ..ops.registry import OPS
 from .quantized import (
     LARGE,
@@ -267,14 +267,6 @@ def is_dense(node: Node) -> bool:
     a, w = node.attrs, node.y
     ones = all(v == 1 for v in (*w.type.dims[1:-1], *a["strides"], a["groups"]))
     return ones and not any(a["pads"])
-
-
-def is_f32(node: Node) -> bool:
-    """Whether all operands and results of the node are concrete and f32."""
-    for value in (*node.inputs, *node.outputs):
-        if value is not None and not (value.type.concrete and value.type.dtype == F32):
-            return False
-    return True
 
 
 def is_near(node: Node) -> bool:

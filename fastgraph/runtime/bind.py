@@ -28,6 +28,7 @@ from . import pool
 from .memory import Memory
 from .partition import lookups_of, partition
 from .pool import WORTH_LOOKING, Runner
+from .runnable import in_turn
 from .user import failures, raised
 
 Run = Callable[[], object]
@@ -233,16 +234,7 @@ def host_run(plan: Compiled, memory: Memory, node: Node) -> Run:
 
 def _in_turn(parts: Sequence[Run | Leap]) -> Run:
     runs = [part for part in parts if not isinstance(part, Leap)]
-    if len(runs) < len(parts):
-        return partial(_walk, parts)
-    if len(runs) == 1:
-        return runs[0]
-
-    def execute() -> None:
-        for run in runs:
-            run()
-
-    return execute
+    return partial(_walk, parts) if len(runs) < len(parts) else in_turn(runs)
 
 
 def _walk(parts: Sequence[Run | Leap]) -> None:

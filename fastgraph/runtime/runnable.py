@@ -33,6 +33,18 @@ class Feed(NamedTuple):
     view: np.ndarray
 
 
+def in_turn(runs: Sequence[Callable[[], Any]]) -> Callable[[], object]:
+    """One call of all of these, in order."""
+    if len(runs) == 1:
+        return runs[0]
+
+    def execute() -> None:
+        for run in runs:
+            run()
+
+    return execute
+
+
 class Runnable:
     """A plan's inputs, outputs and states in memory, and the calls that run it.
 

@@ -24,7 +24,7 @@ from . import pool
 from .allocate import Allocation, allocate, allocate_apart
 from .feeds import declared
 from .keys import Key, Shapes
-from .runnable import ConstantMemory, Feed, Runnable
+from .runnable import ConstantMemory, Feed, Runnable, in_turn
 
 EXECUTOR = "executor"
 """The image of the kernels that run others, which all tiers share."""
@@ -98,8 +98,8 @@ class StoredRunnable(Runnable):
             )
             for part in flat.parts
         }  # fmt: skip
-        self.execute = _in_turn([run_of(part, False) for part in flat.parts])
-        self.execute_timed = _in_turn([run_of(part, True) for part in flat.parts])
+        self.execute = in_turn([run_of(part, False) for part in flat.parts])
+        self.execute_timed = in_turn([run_of(part, True) for part in flat.parts])
         self.states = [(view.of(arena, offsets), initial) for view, initial in flat.states]
         feeds = [Feed(name, v.dims, np.dtype(v.dtype), v.of(arena, offsets)) for name, v in flat.inputs]
         outputs = [(name, at.of(arena, offsets) if isinstance(at, View) else at) for name, at in flat.outputs]
@@ -135,17 +135,6 @@ def _memory(plan: StoredPlan, block: Allocation | None) -> tuple[np.ndarray, int
 def _checked(run: Callable[[], int], refusal: str) -> None:
     if run():
         raise InputError(refusal)
-
-
-def _in_turn(runs: Sequence[Callable[[], Any]]) -> Callable[[], object]:
-    if len(runs) == 1:
-        return runs[0]
-
-    def execute() -> None:
-        for run in runs:
-            run()
-
-    return execute
 
 
 class Saved:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .copy_plan import Args, Move, outer_args
-from .rows import COMPONENT, DEPTH, NUMBERS, OPERATIONS, OUTER, PLACE_LOOP, REPORTED, WORDS
+from .rows import COMPONENT, DEPTH, NUMBERS, OPERATIONS, PLACE_LOOP, REPORTED, WORDS
 
 SHORT = 8
 """Where the innermost loop has fewer places, a longer one takes its place."""
@@ -47,8 +47,8 @@ class Indices(NamedTuple):
     outside: int = REPORTED
 
 
-def gathered(loops: Sequence[Loop], components: Sequence[Component], indices: Indices, itemsize: int) -> Move | None:
-    """y[n] = x[n + offset] for all iterations of the loops; None where a record has no room for them.
+def gathered(loops: Sequence[Loop], components: Sequence[Component], indices: Indices, itemsize: int) -> Move:
+    """y[n] = x[n + offset] for all iterations of the loops. ValueError where a record has no room for them.
 
     The caller adds the pointers `dst`, `src`, `index` and `error`.
     """
@@ -61,10 +61,10 @@ def scattered(
     indices: Indices,
     itemsize: int,
     reduction: tuple[str, str] | None = None,
-) -> Move | None:
-    """y[n + offset] = x[n], in the order of the loops; or with a reduction, (kind, operation)."""
+) -> Move:
+    """y[n + offset] = x[n], in the order of the loops; or with a reduction, (kind, operation). ValueError as above."""
     move = _placed("scatter", loops, components, indices, itemsize)
-    if move is None or reduction is None:
+    if reduction is None:
         return move
     kind, operation = NUMBERS.index(reduction[0]), OPERATIONS.index(reduction[1])
     return Move("scatter_reduce", {}, {**move.args, "kind": kind, "operation": operation})
@@ -72,14 +72,14 @@ def scattered(
 
 def _placed(
     kernel: str, loops: Sequence[Loop], components: Sequence[Component], indices: Indices, itemsize: int
-) -> Move | None:
+) -> Move:
     joined = _joined(loops)
     run = itemsize
     while joined and joined[-1].i == 0 and joined[-1].s == joined[-1].d == run and joined[-1].disjoint:
         run *= joined.pop().n
     outer, inner = _innermost(joined) if joined else ([], Loop(1, 0, 0, 0))
-    if len(outer) > OUTER or not 0 < len(components) <= DEPTH:
-        return None
+    if not 0 < len(components) <= DEPTH:
+        raise ValueError(f"places by {len(components)} indices; a record has room for 1 to {DEPTH}")
     total = prod(loop.n for loop in (*outer, inner))
     args: Args = {"index_size": indices.dtype.itemsize, "signed": int(indices.dtype.kind == "i")}
     args |= {"component": indices.component, "depth": len(components), "outside": indices.outside}

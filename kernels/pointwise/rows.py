@@ -35,8 +35,8 @@ LOOPS = _loops("item")
 
 
 def _operand(item: str, y_item: str, over: str = "0") -> Record:
-    """The slots of an input of elements of `item` bytes with dense rows, which follow LOOPS; a stride is 0 where all are
-    the same. over: elements that may be read behind a row."""
+    """The slots of an input of elements of `item` bytes with dense rows, which follow LOOPS; strides of 0 repeat.
+    over: elements that may be read behind a row."""
     here = f"({item}) == ({y_item})"
     return Record(
         x=reads("an input", f"{item} * cols", _steps("x", item), over=f"{item} * ({over})", here=here),

@@ -123,6 +123,9 @@ def test_a_short_inner_loop_gives_way_where_the_order_stays():
 
 def test_too_many_loops_or_components_have_no_record():
     loops = [Loop(2, 3**k, 0, 5**k) for k in range(9)]
-    assert gathered(loops, [Component(2, 1)], Indices(np.dtype(np.int64)), 4) is None
-    assert gathered(loops[:1], [Component(2, 1)] * 7, Indices(np.dtype(np.int64)), 4) is None
-    assert gathered(loops[:1], [], Indices(np.dtype(np.int64)), 4) is None
+    with pytest.raises(ValueError):
+        gathered(loops, [Component(2, 1)], Indices(np.dtype(np.int64)), 4)
+    with pytest.raises(ValueError):
+        gathered(loops[:1], [Component(2, 1)] * 7, Indices(np.dtype(np.int64)), 4)
+    with pytest.raises(ValueError):
+        gathered(loops[:1], [], Indices(np.dtype(np.int64)), 4)

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from ...families import Families
 from ...ir import Node
+from ...ops.chain import is_f32
 from ...ops.registry import OPS, USER
-from ..layer import F32, is_f32
+from ..layer import F32
 from ..program import Arg
 from ..storage import Abilities, last, row_count
 from .catalog import CATALOG

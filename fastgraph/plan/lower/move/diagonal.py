@@ -103,5 +103,4 @@ def checked_indices(e: Emit, node: Node, extents: list[int]) -> None:
     loops = [Loop(x.size // parts, 0, item * parts, 1)]
     components = [Component(n, 0) for n in extents]
     move = gathered(loops, components, Indices(x.dtype, item), 1)
-    assert move is not None
     emit_move(e, move, e.address(node.x), e.scratch(x.size), index=e.address(node.x), error=ERROR)

@@ -171,7 +171,6 @@ def gather(e: Emit, node: Node, plan: Indexing) -> None:
     s, i, d = e.strides(x), e.strides(indices), e.strides(node.out)
     loops, components = loops_of(plan, s, i, d), components_of(plan, x.type.dims, s)
     move = gathered(loops, components, indices_of(plan, indices, i), x.type.itemsize)
-    assert move is not None
     emit_move(e, move, e.address(x), e.address(node.out), **index_slots(e, indices, plan))
 
 
@@ -200,5 +199,4 @@ def reverse_sequence(e: Emit, node: Node, plan: Indexing) -> None:
     s, d = e.strides(x), e.strides(node.out)
     loops, components = loops_of(plan, s, (8 * steps, 8), d), components_of(plan, x.type.dims, s)
     move = gathered(loops, components, Indices(np.dtype(np.int64)), x.type.itemsize)
-    assert move is not None
     emit_move(e, move, e.address(x), e.address(node.out), index=places, error=ERROR)

@@ -94,7 +94,6 @@ def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Index
     reduce = None if reduction == "none" or kind is None else (kind, reduction)
     loops, components = loops_of(plan, s, i, d), components_of(plan, out.type.dims, d)
     move = scattered(loops, components, indices_of(plan, indices, i), x.type.itemsize, reduce)
-    assert move is not None
     emit_move(e, move, e.address(updates), e.address(out), **index_slots(e, indices, plan))
 
 
@@ -162,7 +161,6 @@ def one_hot(e: Emit, node: Node, plan: Indexing) -> None:
     emit_copy(e, out.type.dims, size, (off, [0] * len(d)), (e.address(out), d))
     loops, components = loops_of(plan, (), i, d), components_of(plan, out.type.dims, d)
     move = scattered(loops, components, indices_of(plan, indices, i), size)
-    assert move is not None
     emit_move(e, move, on, e.address(out), **index_slots(e, indices, plan))
 
 
@@ -186,5 +184,4 @@ def hardmax(e: Emit, node: Node, _: bool) -> None:
     emit_copy(e, (out.size,), item, (zero, [0]), (e.address(node.out), [item]))
     loops = [Loop(outer, 0, 8 * inner, item * n * inner), Loop(inner, 0, 8, item)]
     move = scattered(loops, [Component(n, item * inner)], Indices(np.dtype(np.int64)), item)
-    assert move is not None
     emit_move(e, move, one, e.address(node.out), index=best, error=ERROR)
