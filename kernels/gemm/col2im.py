@@ -31,7 +31,7 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
     column) on; `out_item`: bytes of an element of y.
     """
     read = reader(OVERLAPS)
-    fill, add, lanes = _fill(tier), _add(tier, total), tier.lanes
+    fill, lanes, (add_pixels, add_taps) = _fill(tier), tier.lanes, _adds(_add(tier, total))
 
     def col2im(args: int, thread: int, threads: int) -> None:
         r = read(args)
@@ -60,26 +60,9 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
                         continue
                     line = products + (iz * r.h + iy) * r.w * step + (kz * r.k_h + ky) * r.k_w * pixel
                     if r.n < lanes and r.dilation_x == 1:
-                        # All taps of an input pixel at once: from the last one on, so that each output's come in order.
-                        for further in range(r.w):
-                            ix = r.w - 1 - further
-                            first = ix * r.stride_x - r.pad_x
-                            left = 0 if first >= 0 else -first
-                            right = r.k_w if first + r.k_w <= r.out_w else r.out_w - first
-                            if left < right:
-                                source, length = line + ix * step + left * pixel, (right - left) * r.n
-                                add(row + (first + left) * pixel, 0, source, 0, n=length, count=1)
-                        continue
-                    for kx in range(r.k_w):
-                        first = kx * r.dilation_x - r.pad_x
-                        ix = (r.stride_x - 1 - first) // r.stride_x if first < 0 else 0
-                        room = r.out_w - 1 - first
-                        end = room // r.stride_x + 1 if room >= 0 else 0
-                        end = end if end < r.w else r.w
-                        if ix < end:
-                            to, to_step = row + (first + ix * r.stride_x) * pixel, r.stride_x * pixel
-                            source = line + ix * step + kx * pixel
-                            add(to, to_step, source, step, n=r.n, count=end - ix)
+                        add_pixels(r, row, line)
+                    else:
+                        add_taps(r, row, line)
             first_pixel = (oz * r.out_h + oy) * r.out_w
             column = group * r.n
             to_step = r.ldy * out_item
@@ -87,6 +70,40 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
             finish(args, row, to, to_step, r.n, r.out_w, first=(image, first_pixel, column))
 
     return col2im
+
+
+def _adds(add: Any) -> tuple[Callable[..., None], Callable[..., None]]:
+    """add_pixels(r, row, line) and add_taps(r, row, line): a line of products, those of all taps of a row of the
+    kernel, to a row of the result; pixel by pixel, all taps of one at once, or tap by tap.
+    """
+
+    def add_pixels(r: Any, row: int, line: int) -> None:
+        """From the last pixel on, so that each output's taps come in order."""
+        pixel = r.n * 4
+        step = r.k_d * r.k_h * r.k_w * pixel
+        for further in range(r.w):
+            ix = r.w - 1 - further
+            first = ix * r.stride_x - r.pad_x
+            left = 0 if first >= 0 else -first
+            right = r.k_w if first + r.k_w <= r.out_w else r.out_w - first
+            if left < right:
+                source, length = line + ix * step + left * pixel, (right - left) * r.n
+                add(row + (first + left) * pixel, 0, source, 0, n=length, count=1)
+
+    def add_taps(r: Any, row: int, line: int) -> None:
+        pixel = r.n * 4
+        step = r.k_d * r.k_h * r.k_w * pixel
+        for kx in range(r.k_w):
+            first = kx * r.dilation_x - r.pad_x
+            ix = (r.stride_x - 1 - first) // r.stride_x if first < 0 else 0
+            room = r.out_w - 1 - first
+            end = room // r.stride_x + 1 if room >= 0 else 0
+            end = end if end < r.w else r.w
+            if ix < end:
+                to, to_step = row + (first + ix * r.stride_x) * pixel, r.stride_x * pixel
+                add(to, to_step, line + ix * step + kx * pixel, step, n=r.n, count=end - ix)
+
+    return add_pixels, add_taps
 
 
 def _fill(tier: Tier) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -14,6 +15,8 @@ from ...ops.reduce import reduced_axes
 from ...ops.registry import attr
 from .state import Bounds
 from .values import Dim, Extent, Unbounded
+
+Rule = Callable[[Bounds, Extent, Dim], Dim]
 
 MOVES = frozenset(
     "gather slice strided_slice concat squeeze unsqueeze reshape identity expand transpose flatten".split()
@@ -101,12 +104,23 @@ def _whole(*numbers: Dim) -> bool:
     return not any(isinstance(n, float) and n != int(n) for n in numbers)
 
 
-def least(g: Bounds, a: Dim, b: Dim) -> Dim:
+def _symmetric(plain: Callable[[Any, Any], Dim]) -> Callable[[Rule], Callable[[Bounds, Dim, Dim], Dim]]:
+    """What is computed of an extent and a number or an extent, in whichever order; `plain`: of two numbers."""
+
+    def either(rule: Rule) -> Callable[[Bounds, Dim, Dim], Dim]:
+        def computed(g: Bounds, a: Dim, b: Dim) -> Dim:
+            if isinstance(a, Extent):
+                return rule(g, a, b)
+            return rule(g, b, a) if isinstance(b, Extent) else plain(a, b)
+
+        return computed
+
+    return either
+
+
+@_symmetric(min)
+def least(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The lesser of two extents."""
-    if not isinstance(a, Extent):
-        a, b = b, a
-    if not isinstance(a, Extent):
-        return min(a, b)  # type: ignore[type-var]
     if not _whole(b):
         raise Unbounded
     if isinstance(b, int | float):
@@ -124,12 +138,9 @@ def least(g: Bounds, a: Dim, b: Dim) -> Dim:
     return found
 
 
-def greatest(g: Bounds, a: Dim, b: Dim) -> Dim:
+@_symmetric(max)
+def greatest(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The greater of two."""
-    if not isinstance(a, Extent):
-        a, b = b, a
-    if not isinstance(a, Extent):
-        return max(a, b)  # type: ignore[type-var]
     if not _whole(b):
         raise Unbounded
     if isinstance(b, int | float):
@@ -137,12 +148,9 @@ def greatest(g: Bounds, a: Dim, b: Dim) -> Dim:
     return a if a.count is b.count else computed(g, "max", (a, b), max(a.most, b.most))
 
 
-def total(g: Bounds, a: Dim, b: Dim) -> Dim:
+@_symmetric(operator.add)
+def total(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The sum."""
-    if not isinstance(a, Extent):
-        a, b = b, a
-    if not isinstance(a, Extent):
-        return a + b  # type: ignore[operator]
     if isinstance(b, Extent):
         return computed(g, "add", (a, b), a.most + b.most)
     if b < 0 or not _whole(b):
@@ -150,12 +158,9 @@ def total(g: Bounds, a: Dim, b: Dim) -> Dim:
     return a if b == 0 else computed(g, "add", (a, int(b)), a.most + int(b))
 
 
-def product(g: Bounds, a: Dim, b: Dim) -> Dim:
+@_symmetric(operator.mul)
+def product(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The product of two; Unbounded where both depend on data."""
-    if not isinstance(a, Extent):
-        a, b = b, a
-    if not isinstance(a, Extent):
-        return a * b  # type: ignore[operator,return-value]
     if isinstance(b, Extent) or b < 0 or not _whole(b):
         raise Unbounded
     if b < 2:
