@@ -52,26 +52,27 @@ def pack_winograd(
     weights: np.ndarray, bias: np.ndarray | None, m: int, tall: bool, nv: int, lanes: int,
     *, empty: Callable[..., Any] = np.empty,
 ) -> np.ndarray:  # fmt: skip
-    """f32, one dimension, from weights [O, slices, rows, columns, C] (one column for `tall` tiles) and bias [O]
-    (zeros without one).
+    """f32, one dimension, from weights [sets, O, slices, rows, columns, C] (one column for `tall` tiles) and bias
+    [sets * O] (zeros without one).
 
-    First panels [places, panels, 1 + blocks * C, nv * lanes] of the transformed weights, each beginning with a line of
+    For each set panels [places, panels, 1 + blocks * C, nv * lanes] of the transformed weights, each beginning with a line of
     zeros, of blocks of 3 x 3 (or 3) taps; places are (m + 2)^2 (or m + 2). Then the bias, padded to whole panels.
     empty(shape, dtype): where they go; they are made panel by panel, as all transformed weights at once, in f64, would
     take 16 times the memory of the weights.
     """
-    o, slices, rows, columns, c = weights.shape
+    sets, o, slices, rows, columns, c = weights.shape
     y, x = -(-rows // 3), 1 if tall else -(-columns // 3)
     width = nv * lanes
     shape = (m + 2) ** (1 if tall else 2), -(-o // width), 1 + slices * y * x * c, width
-    packed: np.ndarray = empty((prod(shape) + shape[1] * width,), np.float32)
-    panels, padded = packed[: prod(shape)].reshape(shape), packed[prod(shape) :]
-    for panel in range(shape[1]):
-        part = _places(weights[panel * width : (panel + 1) * width], m, tall)
-        panels[:, panel] = pack_weights(part, None, nv, lanes)[:, 0]
-    padded[...] = 0
-    if bias is not None:
-        padded[:o] = bias
+    packed: np.ndarray = empty((sets * (prod(shape) + shape[1] * width),), np.float32)
+    biases = np.zeros((sets, o), np.float32) if bias is None else bias.reshape(sets, o)
+    for own, into, offsets in zip(weights, packed.reshape(sets, -1), biases, strict=True):
+        panels, padded = into[: prod(shape)].reshape(shape), into[prod(shape) :]
+        for panel in range(shape[1]):
+            part = _places(own[panel * width : (panel + 1) * width], m, tall)
+            panels[:, panel] = pack_weights(part, None, nv, lanes)[:, 0]
+        padded[...] = 0
+        padded[:o] = offsets
     return packed
 
 

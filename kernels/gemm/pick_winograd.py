@@ -75,10 +75,10 @@ class WinogradChoice(NamedTuple):
 
 
 def winograd_form(g: Geometry, wide: int = WIDE) -> WinogradForm | None:
-    """The convolution in the kernel's form; None unless it has stride 1, one group, and several taps down and across
-    without dilation, or along one axis.
+    """The convolution in the kernel's form; None unless it has stride 1, and several taps down and across without
+    dilation, or along one axis.
     """
-    if g.groups != 1 or g.strides[1:] != (1, 1):
+    if g.strides[1:] != (1, 1):
         return None
     (depth, rows, columns), (_, h, w) = g.kernel, g.size
     outputs = g.out[1] * g.out[2]
@@ -141,7 +141,7 @@ def best_winograd(
 
 def _reading(tier: Tier, form: WinogradForm, m: int, l2: int) -> list[float]:
     """`reading_times` of tiles of m."""
-    return reading_times(_cycles(tier, form, m, l2), form.places(m) * form.k * form.g.n)
+    return reading_times(_cycles(tier, form, m, l2), form.g.groups * form.places(m) * form.k * form.g.n)
 
 
 def reading_times(cycles: float, weights: int) -> list[float]:
@@ -169,7 +169,7 @@ def _cycles(tier: Tier, form: WinogradForm, m: int, l2: int) -> float:
     dots = cost(best) * -(-g.n // (nv * tier.lanes)) * form.places(m)
     there, back = TRANSFORM_CYCLES[m, form.tall]
     transforms = -(-g.c // tier.lanes) * there * form.blocks + -(-g.n // tier.lanes) * back
-    return dots + total * down * across * transforms
+    return g.groups * (dots + total * down * across * transforms)
 
 
 def _v_row(tier: Tier, form: WinogradForm) -> int:
@@ -227,8 +227,8 @@ def pick_winograd(tier: Tier, form: WinogradForm, m: int = 2, threads: int = 1, 
     band, slices, nv = _bands(tier, form, m, 1, l2)
     panels, total = -(-g.n // (nv * lanes)), g.images * g.out[0]
     size = g.c * g.size[1] * g.size[2]
-    by_columns = columns_first(total * down, panels, size, places * form.k * g.n, threads)
-    if not by_columns and -(-total // slices) % threads:
+    by_columns = columns_first(g.groups * total * down, panels, size, places * form.k * g.n, threads)
+    if not by_columns and g.groups * -(-total // slices) % threads:
         band, slices, nv = _bands(tier, form, m, threads, l2)
     rest = total % slices * band if slices > 1 else down % band
     height, v_row, rows = _height(tier, form, slices * band, rest, m, nv), _v_row(tier, form), slices * band * across
@@ -242,9 +242,9 @@ def pick_winograd(tier: Tier, form: WinogradForm, m: int = 2, threads: int = 1, 
     x_image, x_z, x_y, _ = (4 * stride for stride in g.x_strides)
     fields = {
         "images": g.images, "out_d": g.out[0], "out_h": g.out[1], "out_w": g.out[2], "outputs": form.outputs,
-        "y_z": form.y[0], "y_y": form.y[1], "n": g.n,
+        "y_z": form.y[0], "y_y": form.y[1], "sets": g.groups, "n": g.n,
         "k": form.k, "channels": g.c, "k_d": g.kernel[0], "parts_y": parts_y, "parts_x": parts_x, "x_image": x_image,
-        "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "stride_z": g.strides[0],
+        "x_set": g.c * 4, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "stride_z": g.strides[0],
         "dilation_z": g.dilations[0], "pad_z": g.pads[0], "pad_y": g.pads[1], "band": band, "slices": slices,
         "across": across, "height": height, **row, "lacking": form.lacking * g.c, "band_z": band_z, "pixel": g.c * 4,
         "v_start": v_start, "v_row": v_row, "v_plane": v_plane, "s_start": s_start, "s_plane": s_plane,

@@ -178,12 +178,12 @@ OVERLAPS = Record(
 COL2IM = OVERLAPS + ending("images", _PIXELS, "sets * n")
 
 WINOGRAD = Record(
-    x="address of the input [images, d, h, w, channels]",
+    x="address of the input [images, d, h, w, sets * channels]",
     w=reads(
-        "the weights in panels [places, panels, ...], then the bias",
-        "4 * (winograd_places * (k + 1) + 1) * ceil_div(n, nv * lanes) * nv * lanes",
+        "for each set the weights in panels [places, panels, ...], then the bias",
+        "sets * 4 * (winograd_places * (k + 1) + 1) * ceil_div(n, nv * lanes) * nv * lanes",
     ),
-    y="address of the result [images, out_d * outputs, n]",
+    y="address of the result [images, out_d * outputs, sets * n]",
     scratch=works("a band, its transform, sums, outputs, 64-byte aligned", "scratch_bytes"),
     scratch_bytes="bytes",
     images="how many",
@@ -193,14 +193,16 @@ WINOGRAD = Record(
     outputs="pixels of a slice: the last row may have fewer",
     y_z="pixels of y from slice to slice",
     y_y="pixels of y from row to row",
-    n="channels of the result",
+    sets="groups",
+    n="channels of the result, of each group",
     k=number("f32 in a sum: channels of all blocks of taps", "> 0"),
-    channels=number("of x", "> 0"),
+    channels=number("of x, of each group", "> 0"),
     k_d=number("slices of the kernel", "> 0"),
     parts_y=number("blocks of three rows of it", "> 0"),
     parts_x=number("blocks of three columns of it, 1 where tiles are tall", "> 0"),
     ldy="f32 from pixel to pixel of y",
     x_image="bytes from image to image of x",
+    x_set="bytes from group to group",
     x_z="bytes from slice to slice",
     x_y="bytes from row to row",
     x_first="bytes from a row's start to the first pixel that is copied",
@@ -231,7 +233,7 @@ WINOGRAD = Record(
     s_plane="bytes of them from place to place",
     o_start="bytes of scratch before m rows of outputs of one panel, which wait for the chain",
     by_columns="whether threads split the panels; else bands",
-) + ending("images", "out_d * outputs")
+) + ending("images", "out_d * outputs", "sets * n")
 
 STORED_U8 = Record(
     zero_point="what is added to rint(sum * multiplier)", low="the least number that is stored", high="the greatest"

@@ -45,25 +45,30 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
         panels = (r.n + width - 1) // width
         step = (r.k + 1) * width * 4
         last = panels * step + r.k * width * 4
+        set_bytes = (places * step + width * 4) * panels
         slices = r.images * r.out_d
-        p0, p1, first, end = deal(r, panels, (slices + r.slices - 1) // r.slices * bands, thread, threads)
+        rounds = (slices + r.slices - 1) // r.slices
+        p0, p1, first, end = deal(r, panels, r.sets * rounds * bands, thread, threads)
         for unit in range(first, end):
             above = unit // bands
             t0 = (unit - above * bands) * r.band
             count = r.band if t0 + r.band < down else down - t0
-            slice0 = above * r.slices
+            group = above // rounds
+            slice0 = (above - group * rounds) * r.slices
             slice1 = smaller(slice0 + r.slices, slices)
             to = v
             for at in range(slice0, slice1):
                 image = at // r.out_d
                 z, y = (at - image * r.out_d) * r.stride_z - r.pad_z, t0 * m - r.pad_y
-                fill_rows(r, scratch, r.x + image * r.x_image, z, y, rows=count * m + 3 * r.parts_y - 1)
+                x = r.x + image * r.x_image + group * r.x_set
+                fill_rows(r, scratch, x, z, y, rows=count * m + 3 * r.parts_y - 1)
                 for i in range(count):
                     for j in range(r.across):
                         scatter(r, source=scratch + i * m * r.band_y + j * beside * r.pixel, to=to)
                         to += r.v_row
             tiles = (slice1 - slice0) * count * r.across
             pace = pace_of((tiles + r.height - 1) // r.height, width * 4)
+            w = r.w + group * set_bytes
             for p in range(p0, p1):
                 for e in range(places):
                     ahead = panels * step
@@ -71,21 +76,22 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                     while t < tiles:
                         height = smaller(r.height, tiles - t)
                         rows = even_rows(v + e * r.v_plane + t * r.v_row, r.v_row, r.k)
-                        panel = r.w + (e * panels + p) * step
+                        panel = w + (e * panels + p) * step
                         into = target(s + e * r.s_plane + t * width * 4, width * 4, width, image=0, row=0, column=0)
                         tile(r, height, rows, panel, ahead, pace, into)
                         ahead = ahead + r.k * pace if 0 < ahead < last else 0
                         t += height
-                sums, bias = s, r.w + places * panels * step + p * width * 4
+                sums, bias = s, w + places * panels * step + p * width * 4
+                part = group * r.n + p * width, r.n - p * width
                 for at in range(slice0, slice1):
                     image = at // r.out_d
                     plane = (at - image * r.out_d) * r.y_z
                     for i in range(count):
                         for j in range(r.across):
                             kept = scratch + r.o_start
-                            gather(r, sums, bias, kept, (image, plane), ((t0 + i) * m, j * beside), p * width)
+                            gather(r, sums, bias, kept, (image, plane), ((t0 + i) * m, j * beside), part)
                             sums += width * 4
-                        walk(r, kept=scratch + r.o_start, image=image, plane=plane, oy=(t0 + i) * m, column=p * width)
+                        walk(r, kept=scratch + r.o_start, there=(image, plane), oy=(t0 + i) * m, part=part)
 
     return winograd
 
@@ -202,7 +208,7 @@ def _outputs(tier: Tier, m: int, tall: bool, nv: int) -> Any:
 
 def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
     """gather(r, sums, bias, kept, (image, plane), (oy, ox), column): brings one tile's outputs to y, or to where rows
-    of them wait for their chain (`_walk`).
+    of them wait for their chain (`_walk`). part: (column of y, columns from it on).
     """
     f32, beside, outputs = F32.vector(tier.lanes), 1 if tall else m, _outputs(tier, m, tall, nv)
     width = nv * f32.lanes
@@ -213,11 +219,10 @@ def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
         return simple(r, values, lambda n: f32[addends + n * f32.lanes, masks[n]])  # type: ignore[no-any-return]
 
     @traced
-    def gather(r: Any, sums: Value, bias: Value, kept: Value, there: Pair, first: Pair, column: Value) -> None:
-        (image, plane), (oy, ox) = there, first
+    def gather(r: Any, sums: Value, bias: Value, kept: Value, there: Pair, first: Pair, part: Pair) -> None:
+        (image, plane), (oy, ox), (column, columns) = there, first, part
         buffer = outputs(r, sums, bias)
         above = image * (r.out_d * r.outputs) + plane
-        columns = r.n - column
         masks = [f32.below(columns - n * f32.lanes) for n in range(nv)]
         walked = is_walked(r)
         step = choose(walked, width * 4, r.ldy << 2)
@@ -250,14 +255,15 @@ def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
 
 
 def _walk(tier: Tier, m: int, nv: int) -> Any:
-    """walk(r, kept, image, plane, oy, column): where there is a chain, makes m rows of y from row oy on of the outputs
+    """walk(r, kept, (image, plane), oy, (column, columns)): where there is a chain, makes m rows of y from row oy on of the outputs
     at `kept`.
     """
     width = nv * tier.lanes
 
     @traced
-    def walk(r: Any, kept: Value, image: Value, plane: Value, oy: Value, column: Value) -> None:
-        columns = smaller(r.n - column, width)
+    def walk(r: Any, kept: Value, there: Pair, oy: Value, part: Pair) -> None:
+        (image, plane), (column, columns) = there, part
+        columns = smaller(columns, width)
         before = image * (r.out_d * r.outputs) + plane
         # Rows of y that follow one another are walked as one.
         together = choose(r.y_y == r.out_w, I64(m), 1)

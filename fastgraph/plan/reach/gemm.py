@@ -95,11 +95,12 @@ def winograd(c: Call) -> Iterator[Reach]:
     """Bands of tiles, whose parts of scratch must have room."""
     m, tall, width = c.params["m"], c.params["tall"], c.params["nv"] * c.lanes
     r = c.record(
-        "images out_d out_h out_w outputs y_z y_y n d h pixel lacking scratch_bytes band_y band_z "
+        "images sets out_d out_h out_w outputs y_z y_y n d h pixel lacking scratch_bytes band_y band_z "
         "v_start v_row v_plane s_start s_plane o_start"
     )
     places, down, outputs = KNOWN["winograd_places"](c), parts(r.out_h, m), r.images * r.out_d * r.outputs
-    tallest, used = min(r.band, down), int(bool(outputs * r.n))
+    channels = r.sets * r.n
+    tallest, used = min(r.band, down), int(bool(outputs * channels))
     tiles, blocks = r.out_w if tall else parts(r.out_w, m), r.k_d * r.parts_y * r.parts_x
     need(tiles == r.across, f"across is {r.across}, expected {tiles} tiles for {r.out_w} outputs")
     need(not tall or r.parts_x == 1, f"parts_x is {r.parts_x} for tall tiles")
@@ -123,12 +124,12 @@ def winograd(c: Call) -> Iterator[Reach]:
     for taken, there in bounds:
         need(not used or taken <= there, f"{taken} bytes of scratch where there are {there}")
     if (r.y_z, r.y_y) == (r.outputs, r.out_w):
-        yield write("y", 4 * r.n, (outputs, 4 * r.ldy))
+        yield write("y", 4 * channels, (outputs, 4 * r.ldy))
         return
     need(r.outputs == r.out_h * r.out_w, f"{r.outputs} outputs in {r.out_h} rows of {r.out_w} that are apart")
     need(r.y_y >= r.out_d * r.y_z and r.y_z >= r.out_w, f"{r.y_y} pixels of rows of {r.out_d} times {r.y_z}")
     steps = (r.images, r.out_d * r.outputs), (r.out_h, r.y_y), (r.out_d, r.y_z), (r.out_w, 1)
-    yield write("y", 4 * r.n, *((count, 4 * r.ldy * pixels) for count, pixels in steps))
+    yield write("y", 4 * channels, *((count, 4 * r.ldy * pixels) for count, pixels in steps))
 
 
 def _winograd_rows(c: Call, rows: int, used: int) -> Iterator[Reach]:
@@ -137,9 +138,10 @@ def _winograd_rows(c: Call, rows: int, used: int) -> Iterator[Reach]:
     z = grid(r.out_d, r.stride_z, r.k_d, r.dilation_z) - r.pad_z
     y = grid(rows, 1, 1, 0)[:, 0] - r.pad_y
     slices, inside = offsets(z[(z >= 0) & (z < r.d)] * r.x_z), y[(y >= 0) & (y < r.h)]
-    images = (r.images * used, r.x_image)
+    images, sets = (r.images * used, r.x_image), (r.sets, r.x_set)
     if not r.lacking:
-        yield from copied(c, 4, images, slices, offsets(inside * r.x_y))
+        yield from copied(c, 4, images, sets, slices, offsets(inside * r.x_y))
         return
     for lines, run in ((inside[inside < r.h - 1], r.run), (inside[inside == r.h - 1], r.run - r.lacking)):
-        yield read("x", 4 * run, images, slices, offsets(lines * r.x_y), start=r.x_first, over=short(4 * run, c.vector))
+        over = short(4 * run, c.vector)
+        yield read("x", 4 * run, images, sets, slices, offsets(lines * r.x_y), start=r.x_first, over=over)

@@ -92,7 +92,7 @@ def _winograd(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     assert found is not None
     (form, m, _), (g, how) = found, layer.merged(e.tier)
     choice = pick_winograd(e.tier, form, m, e.threads)
-    shape = g.n, *form.g.kernel, g.c
+    shape = g.groups, g.n, *form.g.kernel, g.c
     packed = e.packed(_winograd_panels, layer.numbers, how, shape, m, form.tall, choice.nv, e.tier.lanes, placed=True)
     ends: dict[str, Slot] = {"x": rows.x, "w": packed, "y": rows.y, "scratch": e.scratch(choice.scratch * e.threads)}
     e.kernel("winograd", choice.params, {**choice.fields, **ends, "ldy": layer.ldy, **epilogue(e, node)})
