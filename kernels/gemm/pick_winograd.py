@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from .pick_conv import Geometry, row_of_band
+from .pick_conv import Geometry, plain_cycles, row_of_band
 from .pick_dot import F32_COSTS, L2, STANDARD, beats, columns_first, mains, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
@@ -136,7 +136,8 @@ def best_winograd(
         kept = _tile_bytes(tier, form, 4) * form.tiles(4)[1] <= l2
         return (form, 4, _reading(tier, form, 4, l2)) if exact and kept else None
     two, four = (_reading(tier, form, m, l2) for m in (2, 4))
-    return (form, 4, four) if exact and beats(four, two, 1.2) else (form, 2, two)
+    pays = beats(two, reading_times(plain_cycles(tier, g), g.groups * g.k * g.n), GAIN)
+    return (form, 4, four) if exact and (beats(four, two, 1.2) or not pays) else (form, 2, two)
 
 
 def _reading(tier: Tier, form: WinogradForm, m: int, l2: int) -> list[float]:
