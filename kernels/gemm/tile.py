@@ -290,7 +290,7 @@ def bf16_arithmetic(tier: Tier, nv: int, out_item: int) -> Arithmetic:
 
     def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
         x = i32(I32[word])
-        return [tier.isa.dot_pairs(s, x, w) for w, s in zip(weights, sums, strict=True)]
+        return [tier.isa.dot_pairs(s, w, x) for w, s in zip(weights, sums, strict=True)]
 
     return Arithmetic(nv * f32.size, nv, nv, 2, out_item, start, load, multiply, _as_they_are, epilogue=True)
 

@@ -49,7 +49,7 @@ class Avx512(Avx2):
 
     def dot_pairs(self, sums: Value, a: Value, w: Value) -> Value:
         """fma(a[2 i], w[2 i], fma(a[2 i + 1], w[2 i + 1], sums[i])) of f32 and of pairs of bf16 in words (I32); all
-        denormals are 0. For kernels that need tiers.PAIRS.
+        denormals are 0. Only w is read from memory where it is multiplied. For kernels that need tiers.PAIRS.
         """
         name = "llvm.x86.avx512bf16.dpbf16ps.512"
         return called(name, sums.type, sums, a.bits(BF16), w.bits(BF16))  # type: ignore[no-any-return]
