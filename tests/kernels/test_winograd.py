@@ -35,24 +35,26 @@ WINOGRAD = row("winograd")
 
 def check(tier: Any, g: Geometry, m: int, end: str = "bounds", l2: int = 1 << 20, wide: int = WIDE) -> float:
     """The largest error as a part of the largest sum of magnitudes, on random data, with or without a bias."""
-    bias = noise(g.n) if end != "plain" else None
-    x, w = noise(g.images, *g.size, g.x_strides[3]), noise(g.n, *g.kernel, g.c)
+    n, c = g.groups * g.n, g.groups * g.c
+    bias = noise(n) if end != "plain" else None
+    x, w = noise(g.images, *g.size, g.x_strides[3]), noise(n, *g.kernel, g.c)
     form = winograd_form(g, wide)
     assert form is not None
-    ending, results = Ending(tier, end, (g.images, prod(g.out), g.n)), []
+    ending, results = Ending(tier, end, (g.images, prod(g.out), n)), []
     for threads in (1, 2, 3):
         choice = pick_winograd(tier, form, m, threads, l2)
-        packed = pack_winograd(w.reshape(g.n, *form.g.kernel, g.c), bias, m, form.tall, choice.nv, tier.lanes)
-        y = np.full((g.images, *g.out, g.n + 2), 7, np.float32)
+        own = w.reshape(g.groups, g.n, *form.g.kernel, g.c)
+        packed = pack_winograd(own, bias, m, form.tall, choice.nv, tier.lanes)
+        y = np.full((g.images, *g.out, n + 2), 7, np.float32)
         scratch = np.full(choice.scratch * threads // 4, np.nan, np.float32)
-        memory = {"x": x, "w": packed, "y": y, "ldy": g.n + 2, "scratch": scratch}
+        memory = {"x": x, "w": packed, "y": y, "ldy": n + 2, "scratch": scratch}
         record = WINOGRAD.args.filled(**choice.fields, **memory, **ending.slots)
         results.append(run(WINOGRAD, choice.params, record, tier, threads)[2])
     y = results[0]
-    assert len({each.tobytes() for each in results}) == 1 and (y[..., g.n :] == 7).all()
-    expected = ending.of(reference(x[..., : g.c], w, g) + (0 if bias is None else bias))
-    magnitude = reference(abs(x[..., : g.c]), abs(w), g).max()
-    return float(abs(y[..., : g.n] - expected).max() / magnitude)
+    assert len({each.tobytes() for each in results}) == 1 and (y[..., n:] == 7).all()
+    expected = ending.of(reference(x[..., :c], w, g) + (0 if bias is None else bias))
+    magnitude = reference(abs(x[..., :c]), abs(w), g).max()
+    return float(abs(y[..., :n] - expected).max() / magnitude)
 
 
 KINDS = {
@@ -63,7 +65,7 @@ KINDS = {
 
 
 def geometry(pick: Random, n: int, kind: str) -> Geometry:
-    c, images = pick.randint(1, 20), pick.randint(1, 3)
+    c, images, groups = pick.randint(1, 20), pick.randint(1, 3), pick.choice((1, 1, 3))
     deep, high, wide = (pick.randint(*ends) for ends in KINDS[kind])
     dilations = (pick.randint(1, 2), 1, pick.randint(1, 4)) if kind == "row" else (1, 1, 1)
     strides = (pick.randint(1, 2) if high > 1 else 1, 1, 1)
@@ -77,7 +79,7 @@ def geometry(pick: Random, n: int, kind: str) -> Geometry:
         size.append(extent)
         pads.append(pad)
         out.append((extent + pad + after - span - 1) // stride + 1)
-    sizes, kernel = (images, 1, c, n), (deep, high, wide)
+    sizes, kernel = (images, groups, c, n), (deep, high, wide)
     where = [(d, h, w) for d, h, w in (size, out, pads)]
     g = Geometry(*sizes, where[0], kernel, where[1], (0, 0, 0, 0), strides, dilations, where[2])
     return strided(g, 0 if kind == "row" and size[2] % dilations[2] else pick.randint(0, 2))
@@ -102,7 +104,7 @@ def test_what_it_can_compute() -> None:
         return winograd_form(square(64, 64, 56, 3, 1, 1)._replace(**other))
 
     assert form() is not None and not form().tall
-    assert form(strides=(1, 2, 2)) is form(groups=2) is form(dilations=(1, 2, 2)) is None
+    assert form(strides=(1, 2, 2)) is form(dilations=(1, 2, 2)) is None
     assert form(kernel=(1, 3, 1), out=(1, 56, 56), pads=(0, 1, 0)).tall
     assert form(kernel=(1, 1, 3)) is None  # rows of a map
     slices = form(size=(9, 20, 30), kernel=(3, 1, 1), out=(9, 20, 30), pads=(1, 0, 0),
@@ -153,11 +155,12 @@ def test_chosen_where_it_saves_time() -> None:
 
 
 @pytest.mark.slow
-def test_groups_computed_as_one() -> None:
-    """Two groups of few output channels become one with zeros among its weights, which winograd then computes."""
+@pytest.mark.parametrize("n", [8, 64])
+def test_groups(n: int) -> None:
+    """Those of few output channels become one with zeros among its weights, which winograd then computes."""
     net = Net()
     x = net.input("x", (1, 64, 40, 40))
-    net.output(net("Conv", x, net.weight(8, 32, 3, 3), net.weight(8), group=2, pads=[1] * 4))
+    net.output(net("Conv", x, net.weight(n, 32, 3, 3), net.weight(n), group=2, pads=[1] * 4))
     model, value = net.load(), noise(1, 64, 40, 40)
     assert "winograd" in {step.kernel.name for step in model.plan.program.steps}
     assert_close([model(value)], by_onnxruntime(net.bytes(), {"x": value}))
