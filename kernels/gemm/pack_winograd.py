@@ -55,8 +55,8 @@ def pack_winograd(
     """f32, one dimension, from weights [sets, O, slices, rows, columns, C] (one column for `tall` tiles) and bias
     [sets * O] (zeros without one).
 
-    For each set panels [places, panels, 1 + blocks * C, nv * lanes] of the transformed weights, each beginning with a line of
-    zeros, of blocks of 3 x 3 (or 3) taps; places are (m + 2)^2 (or m + 2). Then the bias, padded to whole panels.
+    For each set panels [places, panels, 1 + blocks * C, nv * lanes] of the transformed weights, each beginning with a
+    line of zeros, of blocks of 3 x 3 (or 3) taps; places are (m + 2)^2 (or m + 2). Then its bias in whole panels.
     empty(shape, dtype): where they go; they are made panel by panel, as all transformed weights at once, in f64, would
     take 16 times the memory of the weights.
     """

@@ -245,18 +245,18 @@ def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
         if tier.masks:
             repeat(m, [], partial(line, masks))
         else:
-            with either(columns >= width) as (whole, part):
+            with either(columns >= width) as (whole, some):
                 with whole:
                     repeat(m, [], partial(line, [None] * nv))
-                with part:
+                with some:
                     repeat(m, [], partial(line, masks))
 
     return gather
 
 
 def _walk(tier: Tier, m: int, nv: int) -> Any:
-    """walk(r, kept, (image, plane), oy, (column, columns)): where there is a chain, makes m rows of y from row oy on of the outputs
-    at `kept`.
+    """walk(r, kept, (image, plane), oy, (column, columns)): where there is a chain, makes m rows of y from row oy on of
+    the outputs at `kept`.
     """
     width = nv * tier.lanes
 
