@@ -35,8 +35,14 @@ def fuse(graph: Graph) -> bool:
     if sweep(graph, "branches"):
         changed = True
         sweep(graph, "factors")
-    phases = ("chains", "last_chains", *(["small_maps"] if any(map(_exceeds_map, graph.nodes)) else []))
+    rare = {"small_maps": _exceeds_map, "shuffles": _takes_apart}
+    phases = ("chains", "last_chains", *(phase for phase, suits in rare.items() if any(map(suits, graph.nodes))))
     return any([sweep(graph, phase) for phase in phases]) or changed
+
+
+def _takes_apart(node: Node) -> bool:
+    """Whether a transpose moves parts of channels beside parts of pixels."""
+    return node.op == "transpose" and node.x.type.concrete and len(node.x.type.dims) > 5
 
 
 def _exceeds_map(node: Node) -> bool:

@@ -203,6 +203,9 @@ CATALOG = {
     "tables": {
         "passes.quantized.tables.tabulate": "*",
     },
+    "shuffles": {
+        "passes.shuffles.ordered_channels": "transpose",
+    },
     "integers": {
         "passes.to_integers.moves_integers": "*",
         "passes.to_integers.never_nan": "where",
