@@ -109,10 +109,11 @@ class Layer(NamedTuple, Generic[Numbers]):
         row = (1, 1, count // self.window.images)
         return self._replace(window=self.window._replace(size=row, out=row), ldx=ldx, ldy=ldy)
 
-    def merged(self, tier: Tier) -> tuple[Geometry, Arrangement]:
-        """The layer as a convolution with fewer groups, merged until their output channels fill a vector."""
-        n = self.n // self.groups
-        how = Arrangement(self.groups, merge_factor(tier, self.groups, n))
+    def merged(self, tier: Tier, part: int = 1) -> tuple[Geometry, Arrangement]:
+        """The layer as a convolution with fewer groups, merged until their output channels fill a vector, or that part
+        of one.
+        """
+        how = Arrangement(self.groups, merge_factor(tier.lanes // part, self.groups, self.n // self.groups))
         c = self.numbers.weights.shape[-1] * how.factor
         item = 4 if isinstance(self.numbers, Reals) else 1
         return geometry(self.window, how.merged, c, self.ldx, item)._replace(zeros=not self.zero), how

@@ -12,6 +12,9 @@ from typing import Any
 from ..isa.tiers import Tier
 from ..lang import I32, I64, Type, Value, below, choose, divide, either, over, repeat, share, traced, when
 
+FEW = I32.vector(4)
+"""What runs of as many bytes or fewer are copied by, as those of a group of few channels."""
+
 
 def make_band(tier: Tier, item: int, every: bool = False) -> Any:
     """band(r, to, source, z, y, rows): copies `rows` rows, from (z, y) of the input on, to each slice of a band at
@@ -52,8 +55,13 @@ def _row(r: Any, item: int, word: Value, to: Value, source: tuple[Value, Value],
     short = choose(iy == r.h - 1, lacking, 0)
     count = r.run - short
     first = plane + iy * r.x_y + r.x_first
-    for j in over(r.pixels):
-        _copy(word.type, run + j * r.pixel_step, first + j * r.x_step, count * item)
+    with either(r.run * item <= FEW.size) as (few, many):
+        with few:
+            for j in over(r.pixels):
+                FEW[run + j * r.pixel_step] = FEW[first + j * r.x_step]
+        with many:
+            for j in over(r.pixels):
+                _copy(word.type, run + j * r.pixel_step, first + j * r.x_step, count * item)
     behind = run + r.pixels * r.pixel_step
     fill_words(behind - short * item, word, (r.right + short) * item)
 

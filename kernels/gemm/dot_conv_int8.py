@@ -18,19 +18,19 @@ from .pick_int8 import INT8_COSTS
 from .requantize import scaled, store_bytes, word
 from .results import Destination
 from .rows import CONV_INT8, DOT_INT8, STORES
-from .tile import Arithmetic
+from .tile import Arithmetic, copies, vectors, whole
 
 
-def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; its record is `rows.DOT_INT8`."""
+def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool, half: bool = False) -> Callable[..., None]:
+    """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.DOT_INT8`."""
     most = INT8_COSTS[rowsum].most_rows(tier, nv)
-    return dot_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), DOT_INT8)
+    return dot_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum, half=half), DOT_INT8)
 
 
-def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
-    """The kernel for panels of nv vectors; its record is `rows.CONV_INT8`."""
+def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool, half: bool = False) -> Callable[..., None]:
+    """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.CONV_INT8`."""
     most = INT8_COSTS[rowsum].most_rows(tier, nv)
-    return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum), CONV_INT8)
+    return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum, half=half), CONV_INT8)
 
 
 def add_products(x: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
@@ -43,42 +43,50 @@ def add_products(x: Value, weights: list[Value], sums: list[Value]) -> list[Valu
     return sums
 
 
-def int8_arithmetic(tier: Tier, nv: int, out: str, rowsum: bool, narrow: bool = False) -> Arithmetic:
+def int8_arithmetic(
+    tier: Tier, nv: int, out: str, rowsum: bool, narrow: bool = False, half: bool = False
+) -> Arithmetic:
     """Sums of u8 * s8 in i32 over panels that pack_int8.py packs; out: one of rows.STORES.
 
     The record has the slots of rows.STORED. rowsum: the weights' zero point times a row's sum is added.
-    narrow: weights are bytes that are widened when they are loaded.
+    narrow: weights are bytes that are widened when they are loaded. half: only the lower half of the last vector
+    counts, on tiers with `byte_dot` and without rowsum.
     """
-    i32, count, vectors = I32.vector(tier.lanes), sums_per_row(nv, rowsum), vectors_per_word(tier, nv, rowsum, narrow)
+    i32, count, lines = I32.vector(tier.lanes), sums_per_row(nv, rowsum), vectors_per_word(tier, nv, rowsum, narrow)
 
     def line(panel: Value, index: int) -> list[Value]:
         """Where the vectors of a line of a panel's head are."""
         return [panel + (index * nv + n) * i32.size for n in range(nv)]
 
     def start(panel: Value) -> list[Value]:
-        return [i32[at] for at in line(panel, 0)] + [i32(0)] * rowsum
+        begun = [kind[at] for kind, at in zip(vectors(i32, nv, half), line(panel, 0), strict=True)]
+        return begun + [i32(0)] * rowsum
 
     def load(weights: Value) -> list[Value]:
-        found = [i32[weights + i * i32.size] for i in range(vectors)]
+        found = [kind[weights + i * i32.size] for i, kind in enumerate(vectors(i32, lines, half))]
         if not narrow:
             return found
         ones = [I16.vector(2 * tier.lanes)(1)] * rowsum
         return [w for half in zip(*map(split_weights, found), strict=True) for w in [*half, *ones]]
 
     def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
-        return add_products(i32(I32[word]), weights, sums)
+        x = i32(I32[word])
+        if half:
+            return [dot_bytes(*operands) for operands in zip(sums, copies(x, nv, half), weights, strict=True)]
+        return add_products(x, weights, sums)
 
     def finish(dest: Destination, sums: list[Value]) -> list[Value] | None:
+        sums = whole(sums)
         rows = [sums[r * count : (r + 1) * count] for r in range(dest.rows)]
         if rowsum:
             minus = [i32[at] for at in line(dest.panel, 2)]
             rows = [[s + row[-1] * m for s, m in zip(row, minus, strict=False)] for row in rows]
         reals = [[scaled(s, at) for s, at in zip(row, line(dest.panel, 1), strict=True)] for row in rows]
         if out == "bytes":
-            store_bytes(dest, nv, reals, dest.record)
+            store_bytes(dest, nv, reals, dest.record, half)
             return None
         pairs = [pair for one in zip(rows, reals, strict=True) for pair in zip(*one, strict=True)]
         return [word(total, real, dest.record) for total, real in pairs]
 
     head = HEAD_LINES[rowsum] * nv * i32.size
-    return Arithmetic(head, vectors, count, 1, STORES[out], start, load, multiply, finish)
+    return Arithmetic(head, lines, count, 1, STORES[out], start, load, multiply, finish)

@@ -39,15 +39,22 @@ def panel_bytes(tier: Tier, nv: int, rowsum: bool, words: int) -> int:
     return 4 * tier.lanes * (HEAD_LINES[rowsum] * nv + words * vectors_per_word(tier, nv, rowsum))
 
 
-def column_order(nv: int, lanes: int, out: str) -> np.ndarray:
-    """The column that stands in each of a panel's nv * lanes places; out: one of rows.STORES."""
-    if out != "bytes":
-        return np.arange(nv * lanes)
-    found = []
-    for first, width in parts(nv):
-        places = np.arange(width * lanes).reshape(lanes // 4, width, 4)
-        found.append(first * lanes + places.transpose(1, 0, 2).reshape(-1))
-    return np.concatenate(found)
+def fours(width: int, lanes: int, half: bool = False) -> list[tuple[int, int]]:
+    """(128 bits, vector) where each four columns of `width` vectors that are packed together stand, in order of the
+    columns; half: the upper half of the last vector has the last ones.
+    """
+    places = [(i, j) for i in range(lanes // 4) for j in range(width)]
+    return sorted(places, key=lambda place: half and place[0] >= lanes // 8 and place[1] == width - 1)
+
+
+def column_order(nv: int, lanes: int, out: str, half: bool = False) -> np.ndarray:
+    """The column that stands in each of a panel's nv * lanes places; out: one of rows.STORES, half: as of `fours`."""
+    columns = np.arange(nv * lanes).reshape(-1, 4)
+    if out == "bytes":
+        order = [(first + j, i) for first, width in parts(nv) for i, j in fours(width, lanes, half)]
+        places = [vector * lanes // 4 + i for vector, i in order]
+        columns = columns[np.argsort(places)]
+    return columns.reshape(-1)
 
 
 class Head(NamedTuple):
@@ -64,22 +71,31 @@ class Head(NamedTuple):
 
 
 def pack_int8(
-    tier: Tier, weights: np.ndarray, head: Head, nv: int, run: int, out: str, chains: int = 1, narrow: bool = False
+    tier: Tier,
+    weights: np.ndarray,
+    head: Head,
+    nv: int,
+    run: int,
+    out: str,
+    chains: int = 1,
+    narrow: bool = False,
+    half: bool = False,
 ) -> np.ndarray:
     """uint8 [batch, panels, bytes] from s8 weights [batch, N, K], or s16 on tiers without `byte_dot`.
 
     run: products in a run of A; each run is rounded up to a multiple of `chains` words, with weights of 0.
     narrow: weights stay bytes on all tiers, for kernels that widen them as they read, and have no ones for `rowsum`.
+    half: for kernels that compute only half of the last vector.
     """
     batch, n, k = weights.shape
     rowsum, width = head.minus_zero is not None, nv * tier.lanes
     panels, runs, words = -(-n // width), k // run, -(-run // (4 * chains)) * chains
-    order = column_order(nv, tier.lanes, out)
+    order = column_order(nv, tier.lanes, out, half)
     full = np.zeros((batch, panels * width, runs, words * 4), weights.dtype)
     full[:, :n, :, :run] = weights.reshape(batch, n, runs, run)
     # Four weights are moved as one number: NumPy takes as long for a byte as for that.
-    fours = full.reshape(batch, panels, width, -1).view(f"i{4 * full.itemsize}")[:, :, order]
-    lines = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(full.dtype).reshape(batch, panels, -1, width, 4)
+    quads = full.reshape(batch, panels, width, -1).view(f"i{4 * full.itemsize}")[:, :, order]
+    lines = np.ascontiguousarray(quads.transpose(0, 1, 3, 2)).view(full.dtype).reshape(batch, panels, -1, width, 4)
     if rowsum and not narrow:
         ones = np.zeros((runs, words * 4), np.int8)
         ones[:, :run] = 1

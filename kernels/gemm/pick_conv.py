@@ -335,6 +335,6 @@ def cover(start: int, step: int, size: int, count: int) -> tuple[int, int]:
     return before, inside
 
 
-def merge_factor(tier: Tier, groups: int, n: int) -> int:
-    """How many groups of n channels to compute as one (pack.merge_groups) to fill a vector."""
-    return max(f for f in range(1, groups + 1) if groups % f == 0 and (f == 1 or f * n <= tier.lanes))
+def merge_factor(lanes: int, groups: int, n: int) -> int:
+    """How many groups of n channels to compute as one (pack.merge_groups) to fill so many lanes."""
+    return max(f for f in range(1, groups + 1) if groups % f == 0 and (f == 1 or f * n <= lanes))

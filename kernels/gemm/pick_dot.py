@@ -168,6 +168,17 @@ def widths(tier: Tier) -> tuple[float, ...]:
     return (*WHOLE, 1.5, 2.5) if tier.lanes == 16 else WHOLE
 
 
+def byte_widths(out: str, rowsum: bool, tier: Tier) -> tuple[float, ...]:
+    """As `widths`, of products of bytes, up to four of which are packed to bytes together; out, rowsum: as of
+    `dot_int8`. Where sums become bytes, half a vector may be a panel. Weights with zero points, which are few, have
+    less widths.
+    """
+    if rowsum:
+        return (1, 2, 4)
+    halves = out == "bytes" and tier.byte_dot and tier.lanes == 16 and not tier.tiles
+    return (*WHOLE, 0.5, 1.5, 2.5) if halves else WHOLE
+
+
 def max_rows(tier: Tier, nv: int) -> int:
     """The most rows whose sums fit the registers beside nv weights and the broadcast operand; at most 14."""
     spare = 1 if tier.fma else 2

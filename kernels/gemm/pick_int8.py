@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from math import ceil
 from typing import Any
 
 from ..isa.tiers import Tier
 from .pack_int8 import vectors_per_word
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright, widened
-from .pick_dot import L2, Costs, DotPiece, Product, dot_pieces
+from .pick_dot import L2, Costs, DotPiece, Product, byte_widths, dot_pieces
 
 VNNI = 0.85 * 64 * 1.96
 """Products a cycle in vectors."""
@@ -16,11 +17,6 @@ FINISH = 11.0
 """Cycles to scale and store 64 sums."""
 MEMORY, SECOND_LEVEL = 8.0, 48.0
 """Bytes a cycle from memory and from the second-level cache."""
-
-
-def _widths(tier: Tier) -> tuple[int, ...]:
-    """Widths of a panel in vectors: up to four are packed to bytes together."""
-    return (1, 2, 3, 4)
 
 
 def _most_rows(rowsum: bool, tier: Tier, nv: int) -> int:
@@ -36,24 +32,35 @@ _STORING = {1: 0.6, 2: 0.15, 3: 0.5}
 """Cycles more for each vector that is stored, where a row isn't four vectors."""
 
 
-def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: int, words: int) -> float:
+def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: float, words: int) -> float:
     """Cycles of one tile: two multiply-adds and two loads a cycle, latency of four cycles, weights in L1 or L2.
 
     Without vnni three instructions a cycle: a word is split by two, a product and its sum are two of each half.
     Storing overlaps with the next tile's sums the better the smaller tiles are (measured).
     """
-    weights, sums = vectors_per_word(tier, nv, rowsum), rows * (nv + rowsum)
+    weights, sums = vectors_per_word(tier, ceil(nv), rowsum), rows * (nv + rowsum)
     nbytes = weights * tier.lanes * 4
     step = max((sums if tier.byte_dot else (4 * sums + 2 * rows) * 2 / 3) / 2, (rows + weights) / 2, 4)
     if nbytes * words > 16384:
         step = max(step, nbytes / 40) + nbytes / 400
     stored = rows * nv
-    return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(nv, 0)) + 6
+    return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(ceil(nv), 0)) + 6
 
 
 INT8_COSTS = {
-    rowsum: Costs(_widths, partial(_most_rows, rowsum), partial(_tile_cost, rowsum), item=1) for rowsum in (False, True)
+    rowsum: Costs(partial(byte_widths, "words", rowsum), partial(_most_rows, rowsum), partial(_tile_cost, rowsum), 1)
+    for rowsum in (False, True)
 }
+
+
+def int8_costs(out: str, rowsum: bool) -> Costs:
+    """Of the kernels that have these parameters."""
+    return INT8_COSTS[rowsum]._replace(widths=partial(byte_widths, out, rowsum), halves=True)
+
+
+def parts_of_vectors(tier: Tier, out: str, rowsum: bool) -> int:
+    """The parts of a vector that there are kernels for: 2 with halves, else 1."""
+    return 2 if 0.5 in int8_costs(out, rowsum).widths(tier) else 1
 
 
 @lru_cache(1024)
@@ -69,11 +76,12 @@ def pick_dot_int8(
     """The dot calls of a product of bytes. widths: those that panels may have, if not all. row: whether "row_int8"
     computes the only row; then panels may have eight vectors.
     """
-    costs = INT8_COSTS[rowsum]
+    costs = int8_costs(out, rowsum)
     if widths:
         costs = costs._replace(widths=lambda tier: widths)
-    elif row and tier.registers >= 32:
-        costs = costs._replace(widths=lambda tier: (*_widths(tier), 8))
+    elif row:
+        whole = INT8_COSTS[rowsum].widths(tier)
+        costs = costs._replace(widths=lambda tier: (*whole, 8) if tier.registers >= 32 else whole)
     return dot_pieces(tier, product, threads, costs, {"out": out, "rowsum": rowsum})
 
 
@@ -100,23 +108,23 @@ def pick_conv_int8(
     """The conv calls for a geometry of u8, and the geometry as computed, whose `run` packing needs."""
     assert g.item == 1
     g = upright(g, l2)
-    return g, conv_pieces(tier, g, threads, INT8_COSTS[rowsum], {"out": out, "rowsum": rowsum}, l2)
+    return g, conv_pieces(tier, g, threads, int8_costs(out, rowsum), {"out": out, "rowsum": rowsum}, l2)
 
 
-def pixels_together_int8(tier: Tier, g: Geometry) -> int:
-    """How many adjacent outputs of a row to compute as one with as many times the channels (`widened`): 1, 2 or 4.
+def pixels_together_int8(tier: Tier, g: Geometry, part: int) -> int:
+    """How many adjacent outputs of a row to compute as one with as many times the channels (`widened`): 1, 2, 4 or 8.
 
-    That pays where channels fill less than a vector, or the bytes of a window less than whole words.
+    That pays where channels fill less than a vector (or a part of one), or the bytes of a window less than whole words.
     """
     if g.groups > 1 or g.dilations[2] != 1:
         return 1
 
     def cost(factor: int) -> float:
         wide = widened(g, factor)
-        vectors = -(-wide.n // tier.lanes)
-        return vectors * (wide.words / 2 + 1.2 + _STORING.get(vectors, 0)) / factor
+        vectors, stored = -(-wide.n * part // tier.lanes) / part, -(-wide.n // tier.lanes)
+        return (vectors * (wide.words / 2 + 1.2) + stored * _STORING.get(stored, 0)) / factor
 
-    fits = [f for f in (1, 2, 4) if g.out[2] % f == 0 and (f == 1 or f * g.n <= 2 * tier.lanes)]
+    fits = [f for f in (1, 2, 4, 8) if g.out[2] % f == 0 and (f == 1 or f * g.n <= 2 * tier.lanes)]
     best = min(fits, key=cost)
     return best if cost(best) < 0.95 * cost(1) else 1
 

@@ -30,7 +30,7 @@ from ..lang import (
     shuffle,
     tier,
 )
-from .pack_int8 import parts
+from .pack_int8 import fours, parts
 from .results import Destination
 
 
@@ -52,12 +52,14 @@ def word(total: Value, real: Value, stored: Any) -> Value:
     return choose(stored.form != 0, total.bits(F32), clamped(real, stored))
 
 
-def byte_rounder(stored: Any, bare: bool = False, within: bool = True) -> Callable[[Sequence[Value]], Value]:
+def byte_rounder(
+    stored: Any, bare: bool = False, within: bool = True, lanes: int = 0
+) -> Callable[[Sequence[Value]], Value]:
     """A function from up to four f32 vectors to stored bytes, in the order of `isa.integer.pack_bytes`; bare: for slots
-    that are `is_bare`; within: of numbers less than 2**31.
+    that are `is_bare`; within: of numbers less than 2**31; lanes: of each vector, if not the tier's.
     """
     # What is high or more becomes 255 and is moved down, which changes signs too.
-    lanes, up = tier().lanes, 255 - stored.high
+    lanes, up = lanes or tier().lanes, 255 - stored.high
     zeros = I16.vector(2 * lanes)((stored.zero_point + up).to(I16))
     low, down = (U8.vector(4 * lanes)((number + up).to(U8)) for number in (stored.low, stored.form))
 
@@ -87,16 +89,16 @@ class _Piece(NamedTuple):
         return start + (line * self.row + self.column)
 
 
-def store_bytes(dest: Destination, nv: int, rows: list[list[Value]], stored: Any) -> None:
+def store_bytes(dest: Destination, nv: int, rows: list[list[Value]], stored: Any, half: bool = False) -> None:
     """Round rows of nv f32 vectors, whose columns are in pack_int8.column_order, and store them as bytes."""
-    rounded, lanes, pieces = byte_rounder(stored), tier().lanes, list[_Piece]()
+    rounded, lanes, pieces = byte_rounder(stored, lanes=rows[0][0].lanes), tier().lanes, list[_Piece]()
     for first, width in parts(nv):
         together = 4 // width
         for r in range(0, dest.rows, together):
             group = rows[r : r + together]
             packed = rounded([x for row in group for x in row[first : first + width]]).bits(I32)
             for i in range(len(group)):
-                pieces.append(_Piece(r + i, first * lanes, _dwords(packed, i * width, width)))
+                pieces.append(_Piece(r + i, first * lanes, _dwords(packed, i * width, width, half)))
     if dest.columns is None:
         _store_whole(dest, pieces)
     elif tier().masks:
@@ -109,9 +111,9 @@ def store_bytes(dest: Destination, nv: int, rows: list[list[Value]], stored: Any
                 _store_part(dest, nv * lanes, pieces)
 
 
-def _dwords(x: Value, first: int, width: int) -> Value:
+def _dwords(x: Value, first: int, width: int, half: bool) -> Value:
     """`width` dwords of each 128 bits from dword `first` on: the bytes of one row."""
-    order = [4 * i + first + j for i in range(x.lanes // 4) for j in range(width)]
+    order = [4 * i + first + j for i, j in fours(width, x.lanes, half)]
     return x if order == list(range(x.lanes)) else shuffle(x, order)
 
 

@@ -10,7 +10,7 @@ from ..core.table import Row, has_rounds, of_bytes, of_pairs, rounds
 from ..isa.tiers import Tier
 from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
-from .pick_dot import F32_COSTS
+from .pick_dot import F32_COSTS, byte_widths
 
 _PANELS = "panels(n, k)"
 _PIXELS = "out_d * out_h * out_w"
@@ -386,6 +386,7 @@ _BY_ROW = {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True), "narrow
 
 
 _HALVES = {"half": (False, True)}
+_BYTES = _WIDTHS | _STORED | _HALVES
 _REALS = {**_F32, "element": tuple(ITEM), "out": tuple(ITEM)}
 
 
@@ -411,13 +412,21 @@ def _whole_or_half(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["nv"] - 0.5 in F32_COSTS.widths(tier) if params["half"] else _wide(tier, params)
 
 
+def _of_bytes(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """The widths of panels of s8 weights, and of eight vectors for single rows."""
+    found = byte_widths(params.get("out", "words"), params["rowsum"], tier)
+    width = params["nv"] - 0.5 * params.get("half", False)
+    return width in found or (width == 8 and _wide(tier, params))
+
+
 def _tall_by_four(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["m"] == 4 or not params["tall"]
 
 
 def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Formats that give each row a range have weights without zero points; bytes are widened where that is needed."""
-    return not (params["per_row"] and params["rowsum"]) and not (params["narrow"] and tier.byte_dot)
+    found = not (params["per_row"] and params["rowsum"]) and not (params["narrow"] and tier.byte_dot)
+    return found and _of_bytes(tier, params)
 
 
 ROWS = (
@@ -431,13 +440,22 @@ ROWS = (
     Row("winograd", "gemm.winograd", "make_winograd", WINOGRAD, _WINOGRAD, _tall_by_four, product=True),
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_b", "make_pack", PACK, _F32, _wide),
-    Row("dot_int8", "gemm.dot_conv_int8", "make_dot_int8", DOT_INT8, _WIDTHS | _STORED, product=True, unit=of_bytes),
-    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8, _F32 | _STORED, _wide, product=True, unit=of_bytes),
-    Row("conv_int8", "gemm.dot_conv_int8", "make_conv_int8", CONV_INT8, _WIDTHS | _STORED, product=True, unit=of_bytes),
+    Row("dot_int8", "gemm.dot_conv_int8", "make_dot_int8", DOT_INT8, _BYTES, _of_bytes, True, unit=of_bytes),
+    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8, _F32 | _STORED, _of_bytes, product=True, unit=of_bytes),
+    Row("conv_int8", "gemm.dot_conv_int8", "make_conv_int8", CONV_INT8, _BYTES, _of_bytes, True, unit=of_bytes),
     Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
     Row("pack_b_int8", "gemm.pack_b_int8", "make_pack_int8", PACK_INT8, {"nv": PACKED_WIDTHS}),
     Row("extremes", "gemm.dynamic_round", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic_round", "make_round", ROUND, {"out": ("u8", "f32")}),
     Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _BY_ROW, _one_range, product=True, unit=of_bytes),
-    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _DYNAMIC, product=True, unit=of_bytes),
+    Row(
+        "conv_dynamic",
+        "gemm.dynamic_layer",
+        "make_conv",
+        CONV_DYNAMIC,
+        _DYNAMIC,
+        _of_bytes,
+        product=True,
+        unit=of_bytes,
+    ),
 )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from ..lang import F32, I8, I32, I64, Value, choose, divide, fma, number, prefetch, repeat, room, shuffle, traced
+from ..lang import F32, I8, I32, I64, Type, Value, choose, divide, fma, number, prefetch, repeat, room, shuffle, traced
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from ..lang.hints import kept
@@ -259,23 +259,36 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True, out_item: int = 4
     Arithmetic. half: only the lower half of the last vector counts.
     """
     f32 = F32.vector(tier.lanes)
-    kinds = [f32] * (nv - half) + [F32.vector(tier.lanes // 2)] * half
+    kinds = vectors(f32, nv, half)
 
     def line(start: Value) -> list[Value]:
         return [kind[start + n * f32.size] for n, kind in enumerate(kinds)]
 
     def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
-        x = f32(F32[word])
-        parts = [x] * nv
-        if half:  # LLVM would widen the half with an instruction more.
-            parts = [x := kept(x)] * (nv - 1) + [shuffle(x, range(tier.lanes // 2))]
-        return [fma(part, w, s) for part, w, s in zip(parts, weights, sums, strict=True)]
+        return [fma(x, w, s) for x, w, s in zip(copies(f32(F32[word]), nv, half), weights, sums, strict=True)]
 
-    def whole(_: Destination, sums: list[Value]) -> list[Value]:
-        return [shuffle(s, range(tier.lanes), s) if s.lanes < tier.lanes else s for s in sums]
+    def finish(_: Destination, sums: list[Value]) -> list[Value]:
+        return whole(sums)
 
-    finish = whole if half else _as_they_are
     return Arithmetic(nv * f32.size, nv, nv, 4, out_item, line, line, multiply, finish, epilogue)
+
+
+def vectors(kind: Type, nv: int, half: bool) -> list[Type]:
+    """The types of a row's nv vectors of a panel, of which the last may be half."""
+    return [kind] * (nv - half) + [kind.vector(kind.lanes // 2)] * half
+
+
+def copies(x: Value, nv: int, half: bool) -> list[Value]:
+    """A word of A in all lanes, for each of a row's nv vectors."""
+    if half and nv > 1:  # LLVM would widen the half with an instruction more.
+        x = kept(x)
+    return [x] * (nv - half) + [shuffle(x, range(x.lanes // 2))] * half
+
+
+def whole(sums: Sequence[Value]) -> list[Value]:
+    """Sums as vectors that are as wide as the widest: the upper halves of those that were half are any numbers."""
+    lanes = max(s.lanes for s in sums)
+    return [shuffle(s, range(lanes)) if s.lanes < lanes else s for s in sums]
 
 
 def bf16_arithmetic(tier: Tier, nv: int, out_item: int) -> Arithmetic:

@@ -53,7 +53,16 @@ class Layer:
         part = slice(piece.start, piece.start + piece.columns)
         minus = None if self.minus is None else self.minus[:, part]
         head = Head(self.start[:, part], self.multipliers[:, part], minus)
-        return pack_int8(tier, self.weights[:, part], head, piece.nv, run, stores(self.out), chains)
+        return pack_int8(
+            tier,
+            self.weights[:, part],
+            head,
+            piece.nv,
+            run,
+            stores(self.out),
+            chains,
+            half=piece.params.get("half", False),
+        )
 
     def results(self, products: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """What is stored for sums of products [batch, ..., n] and of x alone [batch, ..., 1], int64."""

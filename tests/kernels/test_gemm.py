@@ -430,7 +430,7 @@ def test_packed_weights_hold_bias_then_lines() -> None:
 
 def test_narrow_groups_are_merged_into_one_vector() -> None:
     wide = tiers.BY_NAME["avx512"]
-    assert [merge_factor(wide, *sizes) for sizes in ((32, 4), (6, 5), (3, 16))] == [4, 3, 1]
+    assert [merge_factor(wide.lanes, *sizes) for sizes in ((32, 4), (6, 5), (3, 16))] == [4, 3, 1]
     g, factor = square(4, 4, 6, 3, 1, 1, groups=6), 3
     x, w = noise(1, 1, 6, 6, 24), noise(24, 1, 3, 3, 4)
     merged = square(12, 12, 6, 3, 1, 1, groups=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -19,6 +20,7 @@ from fastgraph.kernels.gemm.pick_dynamic import parts_of
 from fastgraph.kernels.gemm.pick_int8 import (
     INT8_COSTS,
     chains,
+    int8_costs,
     pick_conv_int8,
     pick_dot_int8,
     row_args,
@@ -37,8 +39,9 @@ from tests.kernels.walking import Ending
 
 DOT, ROW, PACK, CONV = map(row, ("dot_int8", "row_int8", "pack_b_int8", "conv_int8"))
 EXTREMES, ROUND, DOT_DYNAMIC = map(row, ("extremes", "dynamic_round", "dot_dynamic"))
-KINDS = [(2, "u8", False), (1, "u8", True), (1, "s8", False), (2, "f32", False), (1, "i32", True)]
-"""nv, result, whether weights have zero points."""
+KINDS = [(2, "u8", False), (1, "u8", True), (1.5, "s8", False), (2, "f32", False), (1, "i32", True)]
+SLOW_KINDS = [(2, "u8", True), (4, "f32", True), (0.5, "u8", False), (2.5, "u8", False)]
+"""Vectors of a panel, result, whether weights have zero points."""
 BOTH = (False, True)
 
 
@@ -69,19 +72,28 @@ def check_dot(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer) ->
     same(results, layer.results(products, wide.sum(axis=2, keepdims=True)))
 
 
-def one_piece(n: int, nv: int, out: str, rowsum: bool, height: int, block: int = 1, columns: bool = False) -> Any:
-    return [DotPiece(0, n, nv, {"nv": nv, "out": stores(out), "rowsum": rowsum}, height, block, columns)]
+def params_of(nv: float, out: str, rowsum: bool) -> dict[str, Any]:
+    return {**int8_costs(stores(out), rowsum).params(nv), "out": stores(out), "rowsum": rowsum}
+
+
+def one_piece(n: int, nv: float, out: str, rowsum: bool, height: int, block: int = 1, columns: bool = False) -> Any:
+    return [DotPiece(0, n, ceil(nv), params_of(nv, out, rowsum), height, block, columns)]
+
+
+def of_tier(tier: Any, nv: float, out: str, rowsum: bool) -> tuple[float, int]:
+    """The width of panels, whole vectors where the tier has no halves, and the most rows of a tile."""
+    if nv not in int8_costs(stores(out), rowsum).widths(tier):
+        nv = ceil(nv)
+    return nv, INT8_COSTS[rowsum].most_rows(tier, ceil(nv))
 
 
 @each_integer_tier
-@pytest.mark.parametrize(
-    "kind", [*KINDS, *(pytest.param(k, marks=pytest.mark.slow) for k in ((3, "u8", True), (4, "f32", True)))], ids=str
-)
+@pytest.mark.parametrize("kind", [*KINDS, *(pytest.param(k, marks=pytest.mark.slow) for k in SLOW_KINDS)], ids=str)
 @drawn(15)
-def test_dot(tier: Any, kind: tuple[int, str, bool], pick: Random) -> None:
-    nv, out, rowsum = kind
-    width, height = nv * tier.lanes, pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, nv))
-    m, n, k = pick.randint(1, 3 * height + 1), pick.randint(1, 2 * width + 1), pick.randint(1, 40)
+def test_dot(tier: Any, kind: tuple[float, str, bool], pick: Random) -> None:
+    (_, out, rowsum), (nv, most) = kind, of_tier(tier, *kind)
+    width, height = int(nv * tier.lanes), pick.randint(1, most)
+    m, n, k = pick.randint(1, 3 * height + 1), pick.randint(1, width if nv % 1 else 2 * width + 1), pick.randint(1, 40)
     batch, seed = pick.randint(1, 3), pick.randint(0, 99)
     pieces = one_piece(n, nv, out, rowsum, height, pick.randint(1, 3), pick.choice(BOTH))
     check_dot(tier, pieces, draw_bytes(seed, batch, m, k), draw_layer(seed, batch, n, k, out, rowsum))
@@ -185,15 +197,19 @@ def check_conv(tier: Any, g: Geometry, pieces: Any, layer: Layer, zero: int) -> 
 
 
 @each_integer_tier
-@pytest.mark.parametrize("kind", [*KINDS[:2], *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS[2:])], ids=str)
+@pytest.mark.parametrize(
+    "kind", [*KINDS[:3], *(pytest.param(k, marks=pytest.mark.slow) for k in [*KINDS[3:], *SLOW_KINDS])], ids=str
+)
 @drawn(20)
-def test_conv(tier: Any, kind: tuple[int, str, bool], pick: Random) -> None:
-    nv, out, rowsum = kind
-    height, g = pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, nv)), small_geometry(pick)._replace(item=1)
-    params, l2 = {"nv": nv, "out": stores(out), "rowsum": rowsum}, pick.choice((1, 1000, 1 << 20))
+def test_conv(tier: Any, kind: tuple[float, str, bool], pick: Random) -> None:
+    (_, out, rowsum), (nv, most) = kind, of_tier(tier, *kind)
+    height, g = pick.randint(1, most), small_geometry(pick)._replace(item=1)
+    g = g._replace(n=min(g.n, int(nv * tier.lanes))) if nv % 1 else g
+    l2, wide = pick.choice((1, 1000, 1 << 20)), ceil(nv)
 
     def pieces(threads: int) -> list[ConvPiece]:
-        return [ConvPiece(0, g.n, nv, params, *layout(g, height, g.n, nv * tier.lanes, threads, l2))]
+        laid = layout(g, height, g.n, wide * tier.lanes, threads, l2)
+        return [ConvPiece(0, g.n, wide, params_of(nv, out, rowsum), *laid)]
 
     layer, zero = draw_layer(pick.randint(0, 99), g.groups, g.n, g.k, out, rowsum), pick.choice((0, 1, 128, 255))
     g = g._replace(zeros=zero == 0)
@@ -322,6 +338,9 @@ def test_every_column_has_a_place(lanes: int) -> None:
     for nv in range(1, 9):
         assert sorted(column_order(nv, lanes, "bytes")) == list(range(nv * lanes))
         np.testing.assert_array_equal(column_order(nv, lanes, "words"), np.arange(nv * lanes))
+    for nv in range(1, 4):
+        order = column_order(nv, lanes, "bytes", half=True)
+        assert sorted(order[-(lanes // 2) :]) == sorted(order)[-(lanes // 2) :]
 
 
 def test_runs_are_whole_words_of_weights_and_zeros() -> None:

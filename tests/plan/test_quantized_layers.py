@@ -141,10 +141,11 @@ def test_neighbors_are_computed_together_where_channels_are_few() -> None:
     def of(c: int, n: int, stride: int) -> Geometry:
         return square(c, n, 96, 3, stride, 1)._replace(item=1)
 
-    assert pixels_together_int8(wide, of(3, 8, 2)) == 2
+    assert pixels_together_int8(wide, of(3, 8, 2), 1) == 2 and pixels_together_int8(wide, of(3, 8, 2), 2) == 1
     assert widened(of(3, 8, 2), 2).kernel == (1, 3, 5)
     assert widened(of(3, 8, 2), 2).words == 12 and of(3, 8, 2).words == 9
-    assert pixels_together_int8(wide, of(3, 32, 2)) == pixels_together_int8(wide, of(64, 64, 1)) == 1
+    assert pixels_together_int8(wide, of(3, 32, 2), 2) == pixels_together_int8(wide, of(64, 64, 1), 2) == 1
+    assert pixels_together_int8(wide, of(32, 3, 1), 1) == 4 and pixels_together_int8(wide, of(32, 3, 1), 2) == 2
 
 
 # -- sums and results at their ends

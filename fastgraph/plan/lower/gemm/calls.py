@@ -20,11 +20,12 @@ from ..registry import Emit, Slot, row_count
 
 
 class Columns(NamedTuple):
-    """Output channels of each group that are packed together, in panels of nv vectors."""
+    """Output channels of each group that are packed together, in panels of nv vectors, or one whose last is half."""
 
     start: int
     columns: int
     nv: int
+    half: bool = False
 
     @property
     def part(self) -> slice:
@@ -37,7 +38,7 @@ Pack = Callable[[Columns], Ref]
 
 def columns_of(piece: DotPiece | ConvPiece) -> Columns:
     """The columns of one call of a kernel."""
-    return Columns(piece.start, piece.columns, piece.nv)
+    return Columns(piece.start, piece.columns, piece.nv, piece.params.get("half", False))
 
 
 def part_of(e: Emit, pixels: int) -> float:
@@ -101,4 +102,4 @@ def panels(
     if minus is None and zeros.any():
         weights = weights.astype(np.int16) - zeros[..., None].astype(np.int16)
     head = Head(sums, multipliers, minus, bias if layer.ranged else None)
-    return pack_int8(tier, weights, head, columns.nv, run, layer.out, chains, narrow)
+    return pack_int8(tier, weights, head, columns.nv, run, layer.out, chains, narrow, columns.half)

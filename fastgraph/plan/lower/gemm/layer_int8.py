@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_int8 import (
     chains,
+    parts_of_vectors,
     pick_conv_int8,
     pick_dot_int8,
     pixels_together_int8,
@@ -73,8 +75,10 @@ def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
-    numbers, (g, how) = layer.numbers, layer.merged(e.tier)
-    for part in together(g, how, pixels_together_int8(e.tier, g) if layer.ldy == g.n else 1):
+    numbers = layer.numbers
+    least = parts_of_vectors(e.tier, numbers.out, numbers.rowsum(e.tier))
+    g, how = layer.merged(e.tier, least if prod(layer.window.kernel) > 1 else 1)
+    for part in together(g, how, pixels_together_int8(e.tier, g, least) if layer.ldy == g.n else 1):
         upright, pieces = pick_conv_int8(e.tier, part.g, numbers.out, numbers.rowsum(e.tier), e.threads)
         pack = packed(e, layer, part.how, upright.run)
         conv_calls(e, layer, rows, "conv_int8", pieces, part, pack, fill=word_of(layer.zero), **numbers.stored)
