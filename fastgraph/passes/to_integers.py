@@ -103,14 +103,17 @@ def on_integers(g: Sweep, node: Node) -> bool:
 
 @rule("integers", "requantize", quantized=True)
 def absorb(g: Sweep, node: Node) -> bool:
-    """An operator on quantized operands writes the quantized result, with the clamps after it.
+    """An operator on quantized operands writes the quantized result, with the clamps after it, before a reshape.
 
     Given ``y = requantize(add(requantize(a), requantize(b)))``; result ``y = add(a, b)``.
     """
     if node.x.type.quant is not None or node.out.type.quant is None:
         return False
     nodes: list[Node] = []
-    value = node.x
+    reshape = g.sole_maker(node.x)
+    reshape = reshape if reshape is not None and reshape.op == "reshape" and node.out.type.quant.axis is None else None
+    value = node.x if reshape is None else reshape.x
+    kind = node.out.type if reshape is None else node.out.type.with_shape(value.type.shape)
     while True:
         maker = g.sole_maker(value)
         if maker is None or len(maker.outputs) != 1 or "chain" in maker.attrs:
@@ -129,11 +132,11 @@ def absorb(g: Sweep, node: Node) -> bool:
         return False
     if not any(v is not None and v.type.quant is not None and v.data is None for v in inputs):
         return False
-    for maker in nodes:
+    for maker in (*nodes, *([reshape] if reshape else [])):
         g.drop(maker)
     for i, maker in enumerate(reversed(nodes)):
         own = inputs if i == 0 else [value, *maker.inputs[1:]]
-        value = g(maker.op, *own, type=node.out.type, **maker.attrs)
+        value = g(maker.op, *own, type=kind, **maker.attrs)
     return g.becomes(value)
 
 

@@ -203,6 +203,15 @@ def test_a_sum_and_its_clamp_are_one_chain() -> None:
     assert ops(after) == ["fused"] and after.nodes[0].attrs["chain"] == (("add", 0, 1), ("relu", 2))
 
 
+def test_a_mean_of_bytes_rounds_before_a_reshape() -> None:
+    b = Build()
+    x = b.add("requantize", [b.input((2, 3, 5, 4), U8, q(0.03, 128))])
+    mean = b.add("reduce_mean", [x, Value.constant("axes", np.array([1, 2]))], keepdims=1)
+    shaped = b.add("reshape", [mean, Value.constant("shape", np.array([2, 4, 1, 1]))])
+    after = same_after(b.done(b.add("requantize", [shaped], U8, q(0.01, 100))))
+    assert ops(after) == ["reduce_mean", "reshape"] and after.nodes[0].out.type.dtype == U8
+
+
 def test_moves_change_quantization_apart_and_concat_before() -> None:
     b = Build()
     x, y = b.input((2, 4), U8, q(0.03, 128)), b.input((2, 4), U8, q(0.01, 7))
