@@ -129,6 +129,11 @@ def pixels_together_int8(tier: Tier, g: Geometry, part: int) -> int:
     return best if cost(best) < 0.95 * cost(1) else 1
 
 
+def merged_cycles(tier: Tier, g: Geometry, parts: int) -> float:
+    """Of an output pixel of a depthwise layer whose channels are merged, beside `window_cycles`."""
+    return 1.5 * g.groups * (g.words * -(-g.n * parts // tier.lanes) / parts + 6)
+
+
 def vector_cycles(g: Geometry, l2: int = L2) -> float:
     """Of one thread, of the kernels that sum in vectors."""
     pixels = g.images * g.groups * g.out[0] * g.out[1] * g.out[2]

@@ -265,6 +265,9 @@ WINDOWS: dict[str, Any] = {
     "5x5": lambda: depthwise((1, 7, 7, 80), (5, 5), {"pads": (2,) * 4, "chain": (("relu", 0),)}),
     "shifted weights": lambda: depthwise((1, 6, 5, 64), (3, 3), {"pads": (1,) * 4, "zero": 23}),
     "1d": lambda: depthwise((1, 31, 8), (4,), {"pads": (2, 1), "dilations": (1,)}),
+    "far taps of few channels": lambda: depthwise(
+        (2, 12, 13, 3), (9, 7), {"pads": (4, 3, 4, 3), "chain": (("relu", 0),)}
+    ),
     "several outputs of a channel": lambda: depthwise((1, 6, 6, 5), (3, 3), {"multiplier": 3}),
     "max_pool": lambda: reduction("max_pool", (1, 9, 9, 40), POOL, same=True),
     "max_pool with chain": lambda: reduction("max_pool", (1, 9, 9, 40), {**POOL, "chain": (("relu", 0),)}, same=True),

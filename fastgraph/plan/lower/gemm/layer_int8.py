@@ -10,9 +10,11 @@ import numpy as np
 from ....freedoms import threshold
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pick_conv import Geometry
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_int8 import (
     chains,
+    merged_cycles,
     parts_of_vectors,
     pick_conv_int8,
     pick_dot_int8,
@@ -74,11 +76,17 @@ def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
         e.kernel("row_int8", row_params(piece), args, share=part_of(e, 1) * piece.columns / layer.n)
 
 
+def _merged(layer: Layer[Integers], tier: Tier) -> tuple[Geometry, Arrangement, int]:
+    """The layer as a convolution of groups that fill a vector, or half of one for a window where there are kernels for
+    that; and the parts of a vector that there are.
+    """
+    parts = parts_of_vectors(tier, layer.numbers.out, layer.numbers.rowsum(tier))
+    return *layer.merged(tier, parts if prod(layer.window.kernel) > 1 else 1), parts
+
+
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
-    numbers = layer.numbers
-    least = parts_of_vectors(e.tier, numbers.out, numbers.rowsum(e.tier))
-    g, how = layer.merged(e.tier, least if prod(layer.window.kernel) > 1 else 1)
-    for part in together(g, how, pixels_together_int8(e.tier, g, least) if layer.ldy == g.n else 1):
+    numbers, (g, how, parts) = layer.numbers, _merged(layer, e.tier)
+    for part in together(g, how, pixels_together_int8(e.tier, g, parts) if layer.ldy == g.n else 1):
         upright, pieces = pick_conv_int8(e.tier, part.g, numbers.out, numbers.rowsum(e.tier), e.threads)
         pack = packed(e, layer, part.how, upright.run)
         conv_calls(e, layer, rows, "conv_int8", pieces, part, pack, fill=word_of(layer.zero), **numbers.stored)
@@ -121,6 +129,16 @@ def _tile_panels(numbers: Integers, how: Arrangement, zero: int, runs: int, leng
 
 
 # -- depthwise
+
+
+def _few(layer: Layer[Integers], tier: Tier) -> bool:
+    """Whether channels fill so little of a vector of bytes that products with zeros may be fewer."""
+    return tier.byte_dot and _windows(layer, tier) and not layer.numbers.rowsum(tier) and layer.n <= tier.lanes
+
+
+def _few_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
+    g, _, parts = _merged(layer, tier)
+    return [merged_cycles(tier, g, parts)]
 
 
 def _wide(layer: Layer[Integers], tier: Tier) -> bool:
@@ -234,6 +252,7 @@ CANDIDATES: tuple[Candidate[Layer[Integers]], ...] = (
               lambda layer, tier: [window_cycles(tier, layer.window)], _depthwise_window),
     Candidate("depthwise_int8", _unrolls,
               lambda layer, tier: [pixel_cycles(tier, _pixels(layer, tier))], _depthwise_pixels),
+    Candidate("conv_int8", _few, _few_cycles, _conv),
     Candidate("depthwise_int8_across", lambda layer, tier: _across(layer, tier) is not None, _across_cycles,
               _depthwise_across),
 )  # fmt: skip
