@@ -21,6 +21,7 @@ import pytest
 from fastgraph.kernels.core.build import build
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.lang import (
+    F16,
     F32,
     I8,
     I32,
@@ -131,7 +132,7 @@ def make_handler(record: int, places: int) -> Callable[..., None]:
             ok = multiply(place, reg, rm, 15 - ((third >> 3) & 15)) if prefix == 1 and mod == 3 else 0
             add(place + PRODUCTS, 1)
         elif operation == 0x5C:
-            ok = multiply_reals(place, reg, rm, 15 - ((third >> 3) & 15)) if prefix == 2 and mod == 3 else 0
+            ok = multiply_reals(place, reg, rm, 15 - ((third >> 3) & 15), prefix) if prefix >= 2 and mod == 3 else 0
             add(place + PRODUCTS, 1)
         elif operation == 0x4B:
             ok = move(place, reg, address, stride, 1 if prefix == 2 else 0)
@@ -262,9 +263,9 @@ def zero(place: Value, tile: Value) -> Value:
 
 
 @traced
-def multiply_reals(place: Value, c: Value, x: Value, y: Value) -> Value:
-    """TDPBF16PS: c[m, n] += x[m, 2 k + j] * y[k, 2 n + j], a chain of fused multiply-adds from 0 for each j; 0 when it
-    would fault. What is too small is 0 after each step, as are small operands.
+def multiply_reals(place: Value, c: Value, x: Value, y: Value, prefix: Value) -> Value:
+    """TDPBF16PS and (prefix 3) TDPFP16PS: c[m, n] += x[m, 2 k + j] * y[k, 2 n + j], a chain of fused multiply-adds from
+    0 for each j; 0 when it would fault. What is too small is 0 after each step, as are small operands but of f16.
     """
     (rows, wide), (x_rows, x_wide), (y_rows, y_wide) = (_shape(place, t) for t in (c, x, y))
     pairs = x_wide >> 2
@@ -276,13 +277,18 @@ def multiply_reals(place: Value, c: Value, x: Value, y: Value) -> Value:
         for k in over(pairs):
             both, weights = I32[_row(place, x, m) + 4 * k], _WORDS[_row(place, y, k)]
             for j in range(2):
-                a = _WORDS(both << 16 if j == 0 else both & -65536)
-                w = weights << 16 if j == 0 else weights & -65536
-                chains[j] = flushed(fma(flushed(a.bits(F32)), flushed(w.bits(F32)), chains[j]))
+                a, w = (_real(words, j, prefix == 3) for words in (_WORDS(both), weights))
+                chains[j] = flushed(fma(flushed(a), flushed(w), chains[j]))
         sums = _row(place, c, m)
         even, odd = chains.values()
         _REALS[sums] = flushed(flushed(_REALS[sums]) + flushed(even + odd))
     return ok.to(I64)
+
+
+def _real(words: Value, j: int, half: Value) -> Value:
+    """The j-th number of each word, a bf16 or, where `half`, an f16, as f32."""
+    f16 = (words >> 16 * j).to(U16).bits(F16).to(F32)
+    return choose(half, f16, (words << 16 if j == 0 else words & -65536).bits(F32))
 
 
 @traced

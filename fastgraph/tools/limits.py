@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import CompilerError
-from ..kernels.isa.tiers import BF16, NUMPY, PAIRS, Tier, has_pairs, multiplies_tiles
+from ..kernels.isa.tiers import BF16, F16, NUMPY, PAIRS, Tier, has_pairs, multiplies_f16, multiplies_tiles
 from ..objects.link import link
 
 CHAINS = 12
@@ -57,15 +57,17 @@ def _peak(loop: Any, name: str, tier: Tier, each: int) -> float:
 
 
 @cache
-def peak_macs_tiles(tier: Tier, reals: bool = False) -> float:
-    """Multiply-adds of tiles of bytes, or `reals` of bf16, per second on one core, the best of several tries."""
+def peak_macs_tiles(tier: Tier, element: str = "") -> float:
+    """Multiply-adds of tiles of bytes, or of an element, "bf16" or "f16", per second on one core, the best of several
+    tries.
+    """
     rows, line, rounds = 16, 64, 1000
-    call = _native(_tile_loop(tier, reals), "tile_loop", tier)
+    call = _native(_tile_loop(tier, element), "tile_loop", tier)
     operands = np.random.default_rng(0).uniform(0.5, 2, rows * line // 4).astype(np.float32)  # zeros are faster
     config = np.zeros(64, np.uint8)  # eight whole tiles
     config[0], config[16:32:2], config[48:56] = 1, line, rows
     record = np.array([rounds, config.ctypes.data, operands.ctypes.data], np.int64)
-    return rounds * 4 * rows * rows * (line // (2 if reals else 1)) / _best(lambda: call(record.ctypes.data, 0, 1))
+    return rounds * 4 * rows * rows * (line // (2 if element else 1)) / _best(lambda: call(record.ctypes.data, 0, 1))
 
 
 @cache
@@ -167,12 +169,12 @@ def _sum_loop(tier: Tier, step: Any) -> Any:
     return kernel
 
 
-def _tile_loop(tier: Tier, reals: bool) -> Any:
+def _tile_loop(tier: Tier, element: str) -> Any:
     """A kernel of `rounds` times four products of tiles in registers."""
     from ..kernels.lang import I64, over, traced
 
     a_tiles, b_tiles = (4, 5), (6, 7)
-    multiply = tier.isa.multiply_reals if reals else tier.isa.multiply
+    multiply = partial(tier.isa.multiply_reals, element=element) if element else tier.isa.multiply
 
     @traced
     def loop(rounds: Any, config: Any, operands: Any) -> None:
@@ -187,8 +189,8 @@ def _tile_loop(tier: Tier, reals: bool) -> Any:
     def kernel(args, thread, threads):  # type: ignore[no-untyped-def]
         loop(I64[args], I64[args + 8], I64[args + 16])
 
-    if reals:
-        kernel.needs = BF16  # type: ignore[attr-defined]
+    if element:
+        kernel.needs = {"bf16": BF16, "f16": F16}[element]  # type: ignore[attr-defined]
     return kernel
 
 
@@ -226,8 +228,8 @@ def _stream(tier: Tier, copies: bool) -> Any:
 
 class Limits(NamedTuple):
     """Of one core, times `threads`: multiply-adds per second by what multiplies ("f32", "bytes", and where the CPU has
-    them "pairs" of bf16, "tiles" of bf16, "byte tiles"), and pairs of (bytes of a working set, bytes per second within
-    it), the smallest first. Tiles of several parts make as many products of bf16 of each multiply-add.
+    them "pairs" of bf16, "tiles" of bf16, "f16 tiles", "byte tiles"), and pairs of (bytes of a working set, bytes per
+    second within it), the smallest first. Tiles of several parts make as many products of bf16 of each multiply-add.
     """
 
     peaks: dict[str, float]
@@ -277,5 +279,7 @@ def measures(tier: Tier) -> dict[str, Callable[[], float]]:
     if tier.tiles:
         found["byte tiles"] = lambda: peak_macs_tiles(tier)
     if multiplies_tiles(tier):
-        found["tiles"] = lambda: peak_macs_tiles(tier, reals=True)
+        found["tiles"] = lambda: peak_macs_tiles(tier, "bf16")
+    if multiplies_f16(tier):
+        found["f16 tiles"] = lambda: peak_macs_tiles(tier, "f16")
     return found

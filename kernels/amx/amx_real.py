@@ -1,6 +1,6 @@
-"""amx_real: f32 convolution and dense layers by products of bf16 in AMX tiles.
+"""amx_real: f32 convolution and dense layers by products of bf16 or f16 in AMX tiles.
 
-The input is copied as bf16, rows of a convolution to a band with its padding, pixels of a dense layer as they follow
+The input is copied as these, rows of a convolution to a band with its padding, pixels of a dense layer as they follow
 one another. Tiles are as those of amx_conv: the last one of a row is moved back so that it ends with the row, and skips
 what the one before it has stored.
 """
@@ -12,12 +12,12 @@ from typing import Any
 
 from ..core.record import reader
 from ..gemm.band import band_at, deal
-from ..isa.tiers import BF16, Tier
+from ..isa.tiers import Tier
 from ..lang import divide, smaller
 from .pack_amx import LINE, NOTE, SUMS
 from .pack_real import MT, panel_bytes_real, products
 from .real_block import make_block
-from .rows import AMX_REAL
+from .rows import AMX_REAL, needs_parts
 from .split_band import make_split
 from .tile_block import make_registers
 
@@ -25,13 +25,15 @@ BEGUN = 2
 """Lines whose products are begun before the block before is finished: the core does both at the same time."""
 
 
-def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
-    """The kernel for blocks of 2 x nt tiles; planes: numbers are sums of so many bf16, to which they are rounded."""
-    fields, read = reader(AMX_REAL), _make_read(tier, planes)
+def make_amx_real(tier: Tier, nt: int, planes: int, element: str) -> Callable[..., None]:
+    """The kernel for blocks of 2 x nt tiles; planes: numbers are sums of so many of the element, "bf16" or "f16", to
+    which they are rounded.
+    """
+    fields, read = reader(AMX_REAL), _make_read(tier, planes, element)
     configure, release = make_registers(tier)
-    note, place, steps, clear, keep, finish, again, close = make_block(tier, nt, planes)
-    width, head = 16 * nt, panel_bytes_real(nt, 0, planes)
-    line, near = panel_bytes_real(nt, 1, planes) - head, products(nt, planes) * LINE
+    note, place, steps, clear, keep, finish, again, close = make_block(tier, nt, planes, element)
+    width, head = 16 * nt, panel_bytes_real(nt, 0, planes, element)
+    line, near = panel_bytes_real(nt, 1, planes, element) - head, products(nt, planes) * LINE
 
     def amx_real(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -93,16 +95,16 @@ def make_amx_real(tier: Tier, nt: int, planes: int) -> Callable[..., None]:
             close(before, buffer, r)
         release()
 
-    amx_real.needs = BF16  # type: ignore[attr-defined]
+    amx_real.needs = needs_parts({"element": element})  # type: ignore[attr-defined]
     return amx_real
 
 
-def _make_read(tier: Tier, planes: int) -> Callable[..., tuple[Any, ...]]:
+def _make_read(tier: Tier, planes: int, element: str) -> Callable[..., tuple[Any, ...]]:
     """read(r, scratch, source, oz, t0, t1): copy what the tiles t0 .. t1 of a slice read, unless they read it in place;
     the address of its first pixel, and whether parts of a number may lose something.
     """
-    fill_band, copy_pixels = make_split(tier, planes)
-    fill_exactly, copy_exactly = make_split(tier, planes, exact=True)
+    fill_band, copy_pixels = make_split(tier, planes, element)
+    fill_exactly, copy_exactly = make_split(tier, planes, element, exact=True)
 
     def read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
         y0, odd = divide(t0, r.across), 0

@@ -1,4 +1,4 @@
-"""Constant operands of amx_real: weights as bf16 in panels of tiles. NumPy only."""
+"""Constant operands of amx_real: weights as bf16 or f16 in panels of tiles. NumPy only."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from .pack_amx import WORK as BYTES_WORK
 MT = 2
 """Tiles of pixels in a block."""
 NUMBERS = LINE // 2
-"""Numbers of bf16 in a line of A."""
+"""Numbers in a line of A."""
 BUFFER = MT * ROWS * 2 * ROWS * 4
 """Bytes of a block's sums row by row, to which a chain is applied."""
 LEAST, LEAST_WEIGHT, MOST = 2.0**-60, 2.0**-40, 2.0**40
 """Sizes within which products of three parts are as exact as f32's: numbers of A from LEAST, weights from LEAST_WEIGHT,
 both up to MOST, or 0. Then parts are no denormals, and a product of at least 2**-100 loses at most 6 * 2**-126, by
 those of its parts that are below 2**-126."""
+SIZES = {"bf16": (LEAST, MOST), "f16": (2.0**-13, 65504.0)}
+"""By element, the sizes of A within which parts hold it: each number of several bf16; of one f16 the largest that a sum
+reads: as denormals err by 2**-25, all do by at most 2**-12 of themselves or of that one."""
 WORK = BYTES_WORK + BUFFER
 """Bytes that a thread works in: as of amx_conv, and this."""
 
 
-def held_planes(planes: int) -> int:
-    """Planes of a band in scratch: behind several are two for the halves of the bits, where parts lose something."""
-    return planes if planes == 1 else planes + 2
+def held_planes(planes: int, element: str) -> int:
+    """Planes of a band in scratch: unless these are one of bf16, behind them are two for the halves of the bits, where
+    parts lose something.
+    """
+    return planes if (planes, element) == (1, "bf16") else planes + 2
 
 
 def products(nt: int, planes: int) -> int:
@@ -41,6 +46,24 @@ def splits(weights: np.ndarray) -> bool:
         if ((size - np.uint32(least) > most - least) & (size != 0)).any():
             return False
     return True
+
+
+def scalable(weights: np.ndarray) -> bool:
+    """Whether all weights (f32) [N, ...] may become f16: finite, the largest of each column as `splits` wants them."""
+    largest = _largest(weights.reshape(len(weights), -1))
+    return bool(((largest == 0) | (largest >= LEAST_WEIGHT) & (largest <= MOST)).all())
+
+
+def scales(weights: np.ndarray) -> np.ndarray:
+    """f32 [sets, N]: powers of two over which the largest weight of each column [sets, N, ...] is 2**14 or more and
+    below 2**15; those down to 2**-28 of it have all of f16's bits then.
+    """
+    largest = _largest(weights.reshape(*weights.shape[:2], -1))
+    return np.ldexp(np.float32(1), np.where(largest > 0, np.frexp(largest)[1] - 15, 0))  # type: ignore[no-any-return]
+
+
+def _largest(columns: np.ndarray) -> np.ndarray:
+    return np.maximum(columns.max(-1), -columns.min(-1))
 
 
 def widened(bits: np.ndarray) -> np.ndarray:
@@ -61,32 +84,39 @@ def planes_of(x: np.ndarray, planes: int) -> list[np.ndarray]:
     return parts
 
 
-def panel_bytes_real(nt: int, lines: int, planes: int) -> int:
+def panel_bytes_real(nt: int, lines: int, planes: int, element: str) -> int:
     """Bytes of one panel of `pack_real`."""
-    return nt * LINE * (1 + lines * planes * ROWS)
+    return nt * LINE * ((2 if element == "f16" else 1) + lines * planes * ROWS)
 
 
-def pack_real(weights: np.ndarray, bias: np.ndarray | None, nt: int, planes: int) -> np.ndarray:
+def pack_real(weights: np.ndarray, bias: np.ndarray | None, nt: int, planes: int, element: str = "bf16") -> np.ndarray:
     """uint8 [sets, panels, panel_bytes_real] from f32 weights [sets, N, runs, run, c] and bias [sets, N]; where a run
     has several taps, their c numbers are rounded up to pairs.
 
-    A panel is 16 * nt columns: their bias, then for every line of A (a run takes whole ones, the rest of its last line
-    meets zeros) and each plane, the last one first, nt tiles of 16 rows, each with two consecutive weights of 16
-    columns. Columns past N are zeros.
+    A panel is 16 * nt columns: their bias, of f16 their `scales`, then for every line of A (a run takes whole ones, the
+    rest of its last line meets zeros) and each plane, the last one first, nt tiles of 16 rows, each with two
+    consecutive weights of 16 columns. Columns past N are zeros.
     """
     sets, n, runs, run, c = weights.shape
     even = c if run == 1 else c + c % 2
     weights, length = np.pad(weights, [(0, 0)] * 4 + [(0, even - c)]).reshape(sets, n, runs, -1), run * even
     per_run, width = -(-length // NUMBERS), ROWS * nt
     panels, lines = -(-n // width), runs * per_run
-    out = np.zeros((sets, panels, panel_bytes_real(nt, lines, planes)), np.uint8)
-    if bias is not None:
-        padded = np.zeros((sets, panels * width), np.float32)
-        padded[:, :n] = bias
-        out[..., : 4 * width] = padded.reshape(sets, panels, width).view(np.uint8)
-    tiles = out[..., 4 * width :].view(np.uint16).reshape(sets, panels, lines, planes, nt, ROWS, ROWS, 2)
+    out = np.zeros((sets, panels, panel_bytes_real(nt, lines, planes, element)), np.uint8)
+    scale = scales(weights) if element == "f16" else None
+    for place, each in enumerate((bias, scale)):
+        if each is not None:
+            padded = np.zeros((sets, panels * width), np.float32)
+            padded[:, :n] = each
+            out[..., 4 * width * place :][..., : 4 * width] = padded.reshape(sets, panels, width).view(np.uint8)
+    tiles = out[..., panel_bytes_real(nt, 0, planes, element) :].view(np.uint16)
+    tiles = tiles.reshape(sets, panels, lines, planes, nt, ROWS, ROWS, 2)
+    if scale is None:
+        parts = planes_of(weights, planes)
+    else:
+        parts = [(weights / scale[:, :, None, None]).astype(np.float16).view(np.uint16)]
     full = np.zeros((sets, panels * width, runs, per_run * NUMBERS), np.uint16)
-    for place, plane in enumerate(reversed(planes_of(weights, planes))):
+    for place, plane in enumerate(reversed(parts)):
         full[:, :n, :, :length] = plane
         pairs = full.reshape(sets, panels, nt, ROWS, lines, ROWS, 2)
         tiles[:, :, :, place] = pairs.transpose(0, 1, 4, 2, 5, 3, 6)

@@ -26,6 +26,8 @@ FINISH = 11.0
 """Cycles to finish 64 sums."""
 SPLIT = {1: 3.0, 2: 14.0, 3: 24.0}
 """Cycles to copy 32 numbers."""
+F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
+"""The same of one f16: estimates, no CPU that multiplies it was at hand."""
 OVERHEAD = 45.0
 """Cycles to begin a block."""
 
@@ -67,19 +69,19 @@ class Banded(Geometry):
     direct = False
 
 
-def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> RealChoice:
+def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf16", l2: int = L2) -> RealChoice:
     """Blocks of one or two panels, bands and lines for a geometry of f32."""
     g = flattened(g)
     how, nt = lines_of(g), 1 if g.n <= 16 else 2
     flat = is_flat(g)
     if flat and how.pixel % (2 * LINE) == 0:  # tiles whose rows are an even number of lines apart load more slowly
         how = how._replace(pixel=how.pixel + LINE)
-    # Of bf16 with the band's pixels as channels; x's strides are in elements of two bytes.
+    # Of two bytes with the band's pixels as channels; x's strides are in elements of two bytes.
     banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(g.item // 2 * s for s in g.x_strides)))  # type: ignore[arg-type]
     how = how._replace(pixel=banded.pixel)
     _, _, fields = layout(banded, 1, g.n, 16 * nt, threads, l2 // planes)
     rows, across = tiles(g, MT)
-    fields |= _copied(g, how, flat)
+    fields |= _copied(g, how, flat, element)
     if flat:
         fields |= direct_band(banded._replace(c=how.pixel * planes), across, MT, nt, threads, l2)
         if planes == 1 and g.n >= 2 * g.k and 2 * g.n * g.k <= l2:  # rows of results are written whole
@@ -91,7 +93,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
         fields["band"] *= across
         plane = fields["scratch_bytes"]
     table = _table(g, how, fields)
-    work = held_planes(planes) * plane
+    work = held_planes(planes, element) * plane
     fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
     fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
     fields = {"in_place": 0, **fields}
@@ -100,7 +102,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, l2: int = L2) -> R
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
     runs = g.k // (g.c * how.run)
-    return RealChoice(runs, how.run, {"nt": nt, "planes": planes}, table, config, kept)
+    return RealChoice(runs, how.run, {"nt": nt, "planes": planes, "element": element}, table, config, kept)
 
 
 def lines_of(g: Geometry) -> Lines:
@@ -128,12 +130,14 @@ def flattened(g: Geometry) -> Geometry:
     return g._replace(size=row, out=row, x_strides=(image, pixels, pixels, x), dilations=(1, 1, 1))
 
 
-def _copied(g: Geometry, how: Lines, flat: bool) -> dict[str, int]:
-    """The slots for copying pixels; those of whole lines that follow one another in x are copied as one."""
+def _copied(g: Geometry, how: Lines, flat: bool, element: str) -> dict[str, int]:
+    """The slots for copying pixels; those of whole lines that follow one another in x are copied as one, but of f16,
+    where each is asked for its largest number.
+    """
     move = g.moves[1]
     step = g.strides[2] // move
     inside = g.out[2] if flat else cover(-g.pads[2], step, g.size[2], _across(g))[1]
-    together = not flat and g.x_strides[3] * step == g.c and how.pixel == 2 * g.c
+    together = element == "bf16" and not flat and g.x_strides[3] * step == g.c and how.pixel == 2 * g.c
     return {
         "x_set": g.item * g.c, "x_item": g.item,
         "run": inside * g.c if together else g.c, "pixels": 1 if together else inside,
@@ -160,22 +164,20 @@ def _table(g: Geometry, how: Lines, fields: dict[str, int]) -> np.ndarray:
     return np.array([start + LINE * line for start in starts for line in range(how.lines)], np.int64)
 
 
-def real_cycles(g: Geometry, planes: int, l2: int = L2) -> float:
+def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -> float:
     """Of one thread."""
     g = flattened(g)
     how, nt = lines_of(g), 1 if g.n <= 16 else 2
     rows, across = tiles(g, MT)
     lines = g.k // (g.c * how.run) * how.lines
     blocks = g.images * g.groups * g.out[0] * -(-g.out[1] * across // MT) * -(-g.n // (16 * nt))
-    products, stores = lines * _step(g, planes) * nt / 2, FINISH * MT * rows * nt / 4
+    step, split = (F16_STEP, F16_SPLIT) if element == "f16" else (STEP[planes], SPLIT[planes])
+    near = NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
+    products, stores = lines * step * near * nt / 2, FINISH * MT * rows * nt / 4
     block = max(products, stores) + min(products, stores) / 4 + OVERHEAD
-    copies = SPLIT[planes] * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, 1.0)
-    weights = g.groups * -(-g.n // (16 * nt)) * panel_bytes_real(nt, lines, planes)
+    copies = split * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, 1.0)
+    weights = g.groups * -(-g.n // (16 * nt)) * panel_bytes_real(nt, lines, planes, element)
     return with_memory(blocks * block + copies, weights, l2)
-
-
-def _step(g: Geometry, planes: int) -> float:
-    return STEP[planes] * (NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0)
 
 
 def real_args(choice: RealChoice, **operands: Any) -> dict[str, Any]:

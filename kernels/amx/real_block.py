@@ -1,4 +1,4 @@
-"""The parts of amx_real: products of bf16 in tile registers, and from their sums to results in f32.
+"""The parts of amx_real: products of bf16 or f16 in tile registers, and from their sums to results in f32.
 
 A block is 2 x nt tiles of sums: two tiles of pixels by 16 * nt output channels.
 """
@@ -15,8 +15,8 @@ from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
 from ..lang import (
     BIT,
+    F16,
     F32,
-    I32,
     I64,
     U16,
     U32,
@@ -37,8 +37,8 @@ from ..lang import (
 from ..pointwise.epilogue import Area, Lines, bounds, formed, is_walked, simple, walk
 from ..pointwise.rows import ALL_FORMS, FORMS
 from .pack_amx import LINE, ROWS, numbering
-from .pack_real import MT
-from .split_band import is_odd
+from .pack_real import MT, panel_bytes_real
+from .split_band import lost, seen
 
 BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of its columns there are",
                     image="where the epilogue reads", column="likewise")  # fmt: skip
@@ -76,7 +76,7 @@ def tile_note(note: Value, m: Any) -> Value:
     return note + (m * len(TILE_NOTE) + len(BLOCK_NOTE)) * 8
 
 
-def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
+def make_block(tier: Tier, nt: int, planes: int, element: str) -> RealBlock:
     """The functions for blocks of 2 x nt tiles."""
     a_tiles, b_tiles = numbering(MT, nt)
 
@@ -106,7 +106,7 @@ def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
 
     @traced
     def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
-        weights = fields(at, BLOCK_NOTE).panel + nt * LINE
+        weights = fields(at, BLOCK_NOTE).panel + panel_bytes_real(nt, 0, planes, element)
         starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(MT)]
         for s in over(first, last):
             offset, line = I64.at(r.offsets)[s], weights + s * (planes * nt * TILE)
@@ -122,7 +122,7 @@ def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
                     held = source
                     for m in range(MT):
                         for n in range(nt):
-                            tier.isa.multiply_reals(m * nt + n, a_tiles[m], b_tiles[n])
+                            tier.isa.multiply_reals(m * nt + n, a_tiles[m], b_tiles[n], element)
                             fetched = fetch(fetched, lines)
 
     @traced
@@ -130,11 +130,11 @@ def make_block(tier: Tier, nt: int, planes: int) -> RealBlock:
         for c in range(MT * nt):
             tier.isa.store(c, sums + c * TILE, LINE)
 
-    finish, close = _make_finish(tier, nt)
-    return RealBlock(note, place, steps, clear, keep, finish, _make_again(tier, nt, planes), close)
+    finish, close = _make_finish(tier, nt, element)
+    return RealBlock(note, place, steps, clear, keep, finish, _make_again(tier, nt, planes, element), close)
 
 
-def _make_again(tier: Tier, nt: int, planes: int) -> Any:
+def _make_again(tier: Tier, nt: int, planes: int, element: str) -> Any:
     """RealBlock.again; two planes of A are the halves of its bits, and the sum of a weight's parts is f32."""
     f32, words, places = F32.vector(tier.lanes), U32.vector(tier.lanes), range(planes, planes + 2)
 
@@ -145,14 +145,13 @@ def _make_again(tier: Tier, nt: int, planes: int) -> Any:
 
     @traced
     def loses(pixel: Value, r: Any) -> Value:
-        """Whether parts of a number that the pixel's sums are of lose something."""
-        odd = register(I32.vector(tier.lanes)(0))
+        """Whether parts of the numbers that the pixel's sums are of lose something."""
+        found = register(words(0))
         for s in over(r.lines):
             line = pixel + I64.at(r.offsets)[s]
             mask = words.below(r.length >> 2)
-            first, second = numbers([words[line + p * r.plane, mask] for p in places])
-            odd.value |= is_odd(first) | is_odd(second)
-        return any_lane(odd.value != 0)
+            found.value = seen(element, found.value, numbers([words[line + p * r.plane, mask] for p in places]))
+        return any_lane(lost(element, found.value, tier.lanes) != 0)
 
     @traced
     def summed(pixel: Value, weights: Value, sums: Value, r: Any) -> None:
@@ -166,14 +165,14 @@ def _make_again(tier: Tier, nt: int, planes: int) -> Any:
                 for n in range(nt):
                     tiles = [line + (p * nt + n) * TILE + pair * LINE for p in reversed(range(planes))]
                     for k in range(2):
-                        first, *rest = [_half(words[tile], k) for tile in tiles]
+                        first, *rest = [_half(words[tile], k, element) for tile in tiles]
                         found[n] = fma(x[k], sum(rest, first), found[n])
         for n in range(nt):
             f32[sums + n * TILE] = found[n]
 
     @traced
     def again(at: Value, sums: Value, r: Any) -> None:
-        weights = fields(at, BLOCK_NOTE).panel + nt * LINE
+        weights = fields(at, BLOCK_NOTE).panel + panel_bytes_real(nt, 0, planes, element)
         for m in over(MT):
             start = fields(tile_note(at, m), TILE_NOTE).a
             for row in over(r.rows):
@@ -184,12 +183,14 @@ def _make_again(tier: Tier, nt: int, planes: int) -> Any:
     return again
 
 
-def _half(words: Value, k: int) -> Value:
-    """The k-th bf16 of each word, as f32."""
+def _half(words: Value, k: int, element: str) -> Value:
+    """The k-th bf16 or f16 of each word, as f32."""
+    if element == "f16":
+        return (words >> 16 * k).to(U16).bits(F16).to(F32)
     return (words << 16 if k == 0 else words & 0xFFFF0000).bits(F32)
 
 
-def _make_finish(tier: Tier, nt: int) -> tuple[Any, Any]:
+def _make_finish(tier: Tier, nt: int, element: str) -> tuple[Any, Any]:
     """RealBlock.finish and close."""
     f32 = F32.vector(tier.lanes)
 
@@ -197,8 +198,10 @@ def _make_finish(tier: Tier, nt: int) -> tuple[Any, Any]:
         """Store the rows of a tile: store(row, sums) of each that is written; note: of the block, and of the tile."""
         block, tile = note
         bias = [f32[block.panel + n * LINE] for n in range(nt)]
+        scales = [f32[block.panel + (nt + n) * LINE] for n in range(nt)] if element == "f16" else []
         for row in over(tile.skip, r.rows):
-            store(row, [f32[sums + (n * TILE + row * LINE)] + bias[n] for n in range(nt)])
+            found = [f32[sums + (n * TILE + row * LINE)] for n in range(nt)]
+            store(row, [fma(x, scales[n], bias[n]) if scales else x + bias[n] for n, x in enumerate(found)])
 
     def tile_of(r: Any, sums: Value, note: tuple[Any, Any], to: Value, narrow: Any) -> None:
         """Finish a tile; narrow: whether its results are bf16."""

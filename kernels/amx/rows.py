@@ -8,7 +8,7 @@ from typing import Any
 from ..core.record import Record, flag, number, reads, writes
 from ..core.table import Row
 from ..gemm.rows import CONV, STORED, STORES
-from ..isa.tiers import BF16, Tier
+from ..isa.tiers import BF16, F16, Tier
 from ..pointwise.rows import ALL_FORMS, ending
 from .pack_amx import LINE, WORK
 from .pack_amx import ROWS as TILE_ROWS
@@ -69,7 +69,7 @@ AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK, prefetch=_PREFETCH.format("lin
 _ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
 AMX_REAL = Record(
     _tiled(
-        "panel_bytes_real(nt, lines, planes)",
+        "panel_bytes_real(nt, lines, planes, element)",
         REAL_WORK,
         direct=flag("whether x is the pixels of one row, which are copied as they follow one another"),
         in_place=flag("whether they are not copied: x is bf16, in whole lines"),
@@ -91,7 +91,7 @@ AMX_REAL = Record(
         here="1",
     ),
 )
-"""A band's elements are bf16."""
+"""A band's elements are of two bytes."""
 
 BLOCKS = ((2, 2), (1, 4), (4, 1))
 """Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""
@@ -101,12 +101,13 @@ def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles and (params["mt"], params["nt"]) in BLOCKS
 
 
-def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return tier.tiles
+def _has_parts(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier.tiles and (params["element"] == "bf16" or params["planes"] == 1)
 
 
-def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
-    return BF16
+def needs_parts(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The CPU flags of products of an element."""
+    return F16 if params["element"] == "f16" else BF16
 
 
 def _byte_tiles(params: Mapping[str, Any]) -> str:
@@ -114,13 +115,17 @@ def _byte_tiles(params: Mapping[str, Any]) -> str:
 
 
 def _real_tiles(params: Mapping[str, Any]) -> str:
+    if params["element"] == "f16":
+        return "f16 tiles"
     return {1: "tiles", 2: "tiles of two parts", 3: "tiles of three parts"}[params["planes"]]
 
 
-_REAL_PARAMS = {"nt": (1, 2), "planes": (1, 2, 3)}
+_REAL_PARAMS = {"nt": (1, 2), "planes": (1, 2, 3), "element": ("bf16", "f16")}
 _PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
 
 ROWS = (
     Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True, unit=_byte_tiles),
-    Row("amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_tiles, True, _needs, _real_tiles),
+    Row(
+        "amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_parts, True, needs_parts, _real_tiles
+    ),
 )

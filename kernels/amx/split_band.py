@@ -1,4 +1,4 @@
-"""Rows of f32 as bf16 in scratch, rounded or split into planes, with zeros where a convolution pads them."""
+"""Rows of f32 as bf16 or f16 in scratch, rounded or split into planes, with zeros where a convolution pads them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from ..gemm.band import fill_words
 from ..isa.tiers import Tier
 from ..lang import (
+    F16,
     F32,
     I32,
     I64,
@@ -25,6 +26,7 @@ from ..lang import (
     halves,
     is_nan,
     joined,
+    larger,
     over,
     register,
     shuffle,
@@ -32,19 +34,20 @@ from ..lang import (
     traced,
     when,
 )
-from .pack_real import LEAST, MOST
+from .pack_real import SIZES, held_planes
 
 FEW = (1, 3)
 """Channels of grey or coloured pixels, which are copied by whole vectors."""
 
 
 class Parts(NamedTuple):
-    """What is written of numbers: `planes` bf16 that they are rounded to, or, `exact`, the halves of their bits, in two
-    planes behind these.
+    """What is written of numbers: `planes` bf16 or one f16 that they are rounded to, or, `exact`, the halves of their
+    bits, in two planes behind these.
     """
 
     tier: Tier
     planes: int
+    element: str
     exact: bool
 
     @property
@@ -52,15 +55,19 @@ class Parts(NamedTuple):
         """The planes that are written."""
         return range(self.planes, self.planes + 2) if self.exact else range(self.planes)
 
+    @property
+    def asked(self) -> bool:
+        """Whether numbers are asked for what parts of them lose."""
+        return not self.exact and held_planes(self.planes, self.element) > self.planes
 
-def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
+
+def make_split(tier: Tier, planes: int, element: str, exact: bool = False) -> tuple[Any, Any]:
     """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
     that lie x_step bytes apart, as Parts says. Planes are r.plane bytes apart.
 
-    Both give whether several planes found a number that is neither 0 nor, in size, within LEAST .. MOST, so that
-    products of its parts may be lost (pack_real).
+    Both give whether parts of some number, or of those of a pixel, may lose something (`lost`).
     """
-    parts = Parts(tier, planes, exact)
+    parts = Parts(tier, planes, element, exact)
 
     @traced
     def band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Value:
@@ -85,7 +92,7 @@ def make_split(tier: Tier, planes: int, exact: bool = False) -> tuple[Any, Any]:
 
     @traced
     def pixels(r: Any, to: Value, source: Value, count: Value) -> Value:
-        odd = register(I32.vector(tier.lanes)(0))
+        odd = register(U32.vector(tier.lanes)(0))
         with either(r.x_item == 2, likely=False) as (narrow, wide):
             with narrow:
                 for j in over(count):
@@ -125,7 +132,10 @@ def _few(parts: Parts, r: Any, k: int, to: Value, source: Value, count: Value, o
         """2 * held pixels from the j-th on, of which there are `rest`."""
         at = source + j * (4 * k)
         found = [f32[at + 4 * k * held * i, f32.below(k * smaller(rest - held * i, held))] for i in range(2)]
-        _store(parts, r, to + j * (2 * k + 2), [shuffle(x, order, f32(0.0)) for x in found], odd)
+        found = [shuffle(x, order, f32(0.0)) for x in found]
+        _store(parts, r, to + j * (2 * k + 2), found)
+        for x in found if parts.asked else ():
+            odd.value |= lost(parts.element, seen(parts.element, U32.vector(lanes)(0), [x]), k + 1)
 
     whole = count & -(2 * held)
     for j in over(0, whole, 2 * held):
@@ -136,28 +146,37 @@ def _few(parts: Parts, r: Any, k: int, to: Value, source: Value, count: Value, o
 
 def _runs(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: Register) -> None:
     """`count` pixels, each r.run numbers, and zeros up to a whole line."""
-    f32 = F32.vector(parts.tier.lanes)
+    f32, lanes = F32.vector(parts.tier.lanes), parts.tier.lanes
+    found = register(U32.vector(lanes)(0))
+
+    def put(at: Value, left: list[Value]) -> None:
+        _store(parts, r, at, left)
+        if parts.asked:
+            found.value = seen(parts.element, found.value, left)
+
     for j in over(count):
         first, line = source + j * r.x_step, to + j * r.pixel_step
         whole, rest = r.run >> 5, r.run & 31
         for i in over(whole):
             at = first + i * 128
-            _store(parts, r, line + i * 64, [f32[at], f32[at + 64]], odd)
+            put(line + i * 64, [f32[at], f32[at + 64]])
         with when(rest > 0):
             at = first + whole * 128
-            left = [f32[at, f32.below(rest)], f32[at + 64, f32.below(rest - 16)]]
-            _store(parts, r, line + whole * 64, left, odd)
+            put(line + whole * 64, [f32[at, f32.below(rest)], f32[at + 64, f32.below(rest - 16)]])
+        odd.value |= lost(parts.element, found.value, lanes)
+        found.value = U32.vector(lanes)(0)
 
 
-def _store(parts: Parts, r: Any, to: Value, left: list[Value], odd: Register) -> None:
+def _store(parts: Parts, r: Any, to: Value, left: list[Value]) -> None:
     """32 numbers, a line of each plane."""
     u16 = U16.vector(2 * parts.tier.lanes)
     if parts.exact:
         for p, shift in zip(parts.places, (16, 0), strict=True):
             u16[to + p * r.plane] = joined(*((x.bits(U32) >> shift).to(U16) for x in left))
         return
-    if parts.planes > 1:
-        odd.value |= is_odd(left[0]) | is_odd(left[1])
+    if parts.element == "f16":
+        u16[to] = joined(*(x.to(F16).bits(U16) for x in left))
+        return
     for p in parts.places:
         cut = p == 0 and parts.planes > 2
         bits = parts.tier.isa.to_bf16(*([_cut(x) for x in left] if cut else left))
@@ -170,8 +189,25 @@ def _cut(x: Value) -> Value:
     return choose(is_nan(x), x, (x.bits(U32) & 0xFFFF0000).bits(F32))
 
 
-def is_odd(x: Value) -> Value:
-    """-1 in lanes whose number is not 0, and not within LEAST .. MOST in size, else 0."""
-    least, most = (int(np.float32(size).view(np.uint32)) for size in (LEAST, MOST))
-    size = x.bits(U32) & 0x7FFFFFFF
-    return ((size - least > most - least) & (size != 0)).to(I32)
+def seen(element: str, before: Value, numbers: list[Value]) -> Value:
+    """What `lost` asks of numbers, lane by lane: of bf16 whether one is odd, of f16 the largest size."""
+    for x in numbers:
+        size = x.bits(U32) & 0x7FFFFFFF
+        before = larger(before, size) if element == "f16" else before | _is_odd(element, size)
+    return before
+
+
+def lost(element: str, found: Value, lanes: int) -> Value:
+    """Not 0 in lanes where parts may lose something of numbers that were `seen`, of f16 in so many lanes together."""
+    if element == "bf16":
+        return found
+    for step in (1, 2, 4, 8):
+        if step < lanes:
+            found = larger(found, shuffle(found, [i ^ step for i in range(found.lanes)]))
+    return _is_odd(element, found)
+
+
+def _is_odd(element: str, size: Value) -> Value:
+    """Not 0 in lanes whose size (the bits of f32) is not 0, and not within pack_real.SIZES."""
+    least, most = (int(np.float32(bound).view(np.uint32)) for bound in SIZES[element])
+    return ((size - least > most - least) & (size != 0)).to(U32)

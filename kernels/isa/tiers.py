@@ -86,8 +86,8 @@ def _instructions(name: str) -> Any:
 
 
 _LINUX_NAMES = {
-    "abm": "lzcnt", "amx_bf16": "amx-bf16", "amx_int8": "amx-int8", "amx_tile": "amx-tile",
-    "avx512_bf16": "avx512bf16", "avx512_vnni": "avx512vnni",
+    "abm": "lzcnt", "amx_bf16": "amx-bf16", "amx_fp16": "amx-fp16", "amx_int8": "amx-int8",
+    "amx_tile": "amx-tile", "avx512_bf16": "avx512bf16", "avx512_vnni": "avx512vnni",
     "avx_vnni": "avxvnni", "bmi1": "bmi", "sse4_2": "sse4.2",
 }  # fmt: skip
 """What Linux calls flags that kernels ask for, and LLVM's names of them; the others have one name."""
@@ -97,7 +97,9 @@ PAIRS = ("avx512bf16",)
 """The flag of products of pairs of bf16 in vectors, and of rounding to it."""
 BF16 = (*PAIRS, "amx-bf16")
 """The flags of products of bf16 in tiles, and of rounding to it."""
-EXTRAS = ("avx512vbmi", *BF16)
+F16 = (*BF16, "amx-fp16")
+"""Those of kernels that multiply float16 in tiles."""
+EXTRAS = ("avx512vbmi", *F16)
 """Flags beyond their tier's that some kernels need (core.table)."""
 
 
@@ -109,6 +111,11 @@ def has(flags: Iterable[str]) -> bool:
 def multiplies_tiles(tier: Tier) -> bool:
     """Whether kernels of a tier multiply bf16 in tiles on this CPU."""
     return tier.tiles and has(BF16)
+
+
+def multiplies_f16(tier: Tier) -> bool:
+    """Whether kernels of a tier multiply float16 in tiles on this CPU."""
+    return tier.tiles and has(F16)
 
 
 def multiplies_pairs(tier: Tier) -> bool:

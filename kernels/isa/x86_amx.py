@@ -40,10 +40,10 @@ class Amx(Avx512Vnni):
         """c[m, n] += sum over k and j < 4 of a[m, 4 k + j] (u8) * b[k, 4 n + j] (s8), c in wrapping i32."""
         called("llvm.x86.tdpbusd", None, I8(c), I8(a), I8(b))
 
-    def multiply_reals(self, c: int, a: int, b: int) -> None:
-        """c[m, n] += sum over k and j < 2 of a[m, 2 k + j] * b[k, 2 n + j], bf16, c in f32.
+    def multiply_reals(self, c: int, a: int, b: int, element: str = "bf16") -> None:
+        """c[m, n] += sum over k and j < 2 of a[m, 2 k + j] * b[k, 2 n + j], bf16 or f16, c in f32.
 
-        For each j a chain of fused multiply-adds from 0 over k; their sum is added to c. Denormals are 0 everywhere.
-        For kernels that need tiers.BF16.
+        For each j a chain of fused multiply-adds from 0 over k; their sum is added to c. Denormals are 0 everywhere,
+        but for those of f16. For kernels that need tiers.BF16, or F16.
         """
-        called("llvm.x86.tdpbf16ps", None, I8(c), I8(a), I8(b))
+        called({"bf16": "llvm.x86.tdpbf16ps", "f16": "llvm.x86.tdpfp16ps"}[element], None, I8(c), I8(a), I8(b))

@@ -2,8 +2,8 @@
 
 To LLVM, vectors of 512 bits are two of 256; the few instructions that kernels ask for by name are written here by
 others. So kernels of AVX-512 and VNNI are compiled from the same sources and give the same bits, slowly. Those of AMX
-run where tests.amx_trap is used; with EMULATE_TILES=1 they are this CPU's widest tier in tests. Objects have a cache of
-their own.
+run where tests.amx_trap is used; with EMULATE_TILES=1 they are this CPU's widest tier in tests, with EMULATE_TILES=fp16
+with products of float16. Objects have a cache of their own.
 """
 
 from __future__ import annotations
@@ -112,10 +112,11 @@ def emulate() -> None:
     """Let this process, and those that it starts, believe in AVX-512 and AVX-VNNI."""
     os.environ["TIERS_ARE_EMULATED"] = "1"
     linux_flags, features = tiers._linux_flags, tiers.Tier.features.fget
-    here = {*tiers._AVX2, "amx-tile", "amx-int8", "amx-bf16"}
+    here = {*tiers._AVX2, "amx-tile", "amx-int8", "amx-bf16", "amx-fp16"}
     tiers._linux_flags = lambda: linux_flags() | {*tiers._VNNI, *tiers.BF16, "avxvnni"}
     if "EMULATE_TILES" in os.environ:
-        tiers._linux_flags = lambda: linux_flags() | {*tiers._AMX, *tiers.BF16, "avxvnni"}
+        reals = tiers.F16 if os.environ["EMULATE_TILES"] == "fp16" else tiers.BF16
+        tiers._linux_flags = lambda: linux_flags() | {*tiers._AMX, *reals, "avxvnni"}
         tiers.permitted = lambda: True
     tiers.cpu_flags.cache_clear()
     tiers.Tier.features = property(

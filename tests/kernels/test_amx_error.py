@@ -11,7 +11,7 @@ from fastgraph.kernels.gemm.pick_conv import Geometry
 from tests.amx_trap import needs_amx
 from tests.kernels.geometries import square
 from tests.kernels.harness import drawn
-from tests.kernels.test_amx_real import computed, convolved, dense, geometry, needs_bf16
+from tests.kernels.test_amx_real import computed, convolved, dense, geometry, needs_bf16, needs_f16
 
 pytestmark = [needs_amx, needs_bf16]
 UNIT = 2.0**-24
@@ -64,25 +64,32 @@ def test_error_is_at_most_that_of_a_chain_of_f32(kind: str, k: int) -> None:
     assert ours <= (SPARSE if kind == "many zeros" else 1.05) * theirs
 
 
+each_exact = pytest.mark.parametrize("planes, element", [(3, "bf16"), pytest.param(1, "f16", marks=needs_f16)])
+
+
+@each_exact
 @drawn(20)
-def test_a_strange_number_changes_what_is_computed_from_it_alone(pick: Random) -> None:
+def test_a_strange_number_changes_what_is_computed_from_it_alone(planes: int, element: str, pick: Random) -> None:
     g = geometry(pick)
     x, w, bias = operands(g, pick.randint(0, 99))
-    plain = computed(g, x, w, bias, 3, 1, 1 << 20)
+    plain = computed(g, x, w, bias, planes, 1, 1 << 20, element=element)
     for _ in range(pick.randint(1, 3)):
         x[tuple(pick.randrange(extent) for extent in x.shape[:-1])] = pick.choice(STRANGE)
-    found = computed(g, x, w, bias, 3, *pick.choice(THREADS))
+    found = computed(g, x, w, bias, planes, *pick.choice(THREADS), element=element)
     with np.errstate(all="ignore"):
         reads = convolved(np.where(np.isin(x, STRANGE) | np.isnan(x), np.nan, 0), np.ones_like(w), bias, g)[0]
     same = np.concatenate([~np.isnan(reads), np.ones((*reads.shape[:-1], 2), bool)], -1)
     np.testing.assert_array_equal(found[same].view(np.uint32), plain[same].view(np.uint32))
 
 
+@each_exact
 @pytest.mark.parametrize("g", [dense(300, 40, 100), square(24, 20, 19, 3, 1, 1)], ids=str)
-def test_bits_beside_strange_numbers_do_not_depend_on_threads(g: Geometry) -> None:
+def test_bits_beside_strange_numbers_do_not_depend_on_threads(g: Geometry, planes: int, element: str) -> None:
     x, w, bias = operands(g)
     for i, number in enumerate(STRANGE):
         x[0, 0, i % g.size[1], (7 * i) % g.size[2], 1] = number
-    first, *others = (computed(g, x, w, bias, 3, *how) for how in THREADS)
+    if element == "f16":
+        x[0, 0, :, 3 : g.size[2] : 11] *= np.float32(2.0**-20)
+    first, *others = (computed(g, x, w, bias, planes, *how, element=element) for how in THREADS)
     for other in others:
         np.testing.assert_array_equal(first.view(np.uint32), other.view(np.uint32))

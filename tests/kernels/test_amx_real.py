@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.kernels.amx.pack_real import pack_real, planes_of, splits, widened
+from fastgraph.kernels.amx.pack_real import pack_real, planes_of, scalable, scales, splits, widened
 from fastgraph.kernels.amx.pick_real import pick_real, real_args
 from fastgraph.kernels.amx.rows import ROWS
 from fastgraph.kernels.gemm.pack_bf16 import rounded
@@ -24,6 +24,12 @@ from tests.kernels.walking import ENDINGS
 
 KERNEL = ROWS[1]
 needs_bf16 = pytest.mark.skipif(not tiers.has(["avx512bf16"]), reason="ISA tier amx with avx512bf16")
+needs_f16 = pytest.mark.skipif(
+    AMX in tiers.usable() and not tiers.multiplies_f16(AMX), reason="ISA tier amx with amx-fp16"
+)
+each_parts = pytest.mark.parametrize(
+    "planes, element", [(1, "bf16"), (2, "bf16"), (3, "bf16"), pytest.param(1, "f16", marks=needs_f16)]
+)
 
 
 ERRORS = {1: 2.0**-21, 2: 3 * 2.0**-17, 3: 2.0**-21}
@@ -57,11 +63,12 @@ def convolved(x: np.ndarray, w: np.ndarray, bias: np.ndarray, g: Geometry) -> np
 
 def computed(
     g: Geometry, x: np.ndarray, w: np.ndarray, bias: np.ndarray, planes: int, threads: int, l2: int, y_item: int = 4,
-    **epilogue: Any,
+    element: str = "bf16", **epilogue: Any,
 ) -> np.ndarray:  # fmt: skip
     """The kernel's results, with two columns of 77 behind them."""
-    choice, outputs = pick_real(g, threads, planes, l2), g.groups * g.n
-    packed = pack_real(w.reshape(g.groups, g.n, choice.runs, choice.run, g.c), bias, choice.params["nt"], planes)
+    choice, outputs = pick_real(g, threads, planes, element, l2), g.groups * g.n
+    lines = w.reshape(g.groups, g.n, choice.runs, choice.run, g.c)
+    packed = pack_real(lines, bias, choice.params["nt"], planes, element)
     kind = np.float32 if y_item == 4 else np.uint16
     y, scratch = np.full((g.images, *g.out, outputs + 2), 77, kind), np.zeros(choice.scratch * threads, "u1")
     memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch, "y_item": y_item}
@@ -72,16 +79,22 @@ def computed(
     return y
 
 
-def check(g: Geometry, planes: int, threads: int = 1, l2: int = 1 << 20, seed: int = 0, **epilogue: Any) -> None:
-    """Demand the accuracy of bf16 or of f32, and that nothing else is written."""
+def as_f16(x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is multiplied: x as f16, and w [groups, n, taps, c] as f16 of its columns' scales."""
+    scale = scales(w)[:, :, None, None]
+    return x.astype(np.float16).astype(np.float32), (w / scale).astype(np.float16) * scale
+
+
+def check(g: Geometry, planes: int, threads: int = 1, l2: int = 1 << 20, seed: int = 0, element: str = "bf16") -> None:
+    """Demand the accuracy of what is multiplied or of f32, and that nothing else is written."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(g.images, *g.size, g.x_strides[3])).astype(np.float32)
     w = rng.normal(size=(g.groups, g.n, g.k // g.c, g.c)).astype(np.float32)
     bias = rng.normal(size=(g.groups, g.n)).astype(np.float32)
-    y = computed(g, x, w, bias, planes, threads, l2, **epilogue)
+    y = computed(g, x, w, bias, planes, threads, l2, element=element)
     outputs = g.groups * g.n
     if planes == 1:  # what is multiplied is exact then: sums in f32 are what is left
-        x, w = widened(rounded(x)), widened(rounded(w))
+        x, w = as_f16(x, w) if element == "f16" else (widened(rounded(x)), widened(rounded(w)))
     expected, size = convolved(x, w, bias, g)
     assert (np.abs(y[..., :outputs] - expected) <= ERRORS[planes] * (size + np.abs(bias).max())).all()
     assert (y[..., outputs:] == 77).all()
@@ -96,19 +109,19 @@ def geometry(pick: Random) -> Geometry:
 
 @needs_amx
 @needs_bf16
-@pytest.mark.parametrize("planes", [1, 2, 3])
+@each_parts
 @drawn(30)
-def test_any_geometry(planes: int, pick: Random) -> None:
-    check(geometry(pick), planes, pick.randint(1, 3), pick.choice((1, 4000, 1 << 20)), pick.randint(0, 99))
+def test_any_geometry(planes: int, element: str, pick: Random) -> None:
+    check(geometry(pick), planes, pick.randint(1, 3), pick.choice((1, 4000, 1 << 20)), pick.randint(0, 99), element)
 
 
 @needs_amx
 @needs_bf16
-@pytest.mark.parametrize("planes", [1, 2, 3])
+@each_parts
 @pytest.mark.parametrize("m", [1, 5, 16, 17, 33, 49, 100])
-def test_dense(planes: int, m: int) -> None:
+def test_dense(planes: int, element: str, m: int) -> None:
     for n, k, threads in ((1, 64, 1), (64, 63, 2), (100, 260, 3), (16, 8, 1)):
-        check(dense(m, n, k, k + 3), planes, threads, 20000, m)
+        check(dense(m, n, k, k + 3), planes, threads, 20000, m, element)
 
 
 LAYERS = {
@@ -128,6 +141,14 @@ def test_layers_on_any_number_of_threads(name: str) -> None:
         check(LAYERS[name], 1, threads, 4000)
 
 
+@needs_amx
+@needs_bf16
+@needs_f16
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_of_f16(name: str) -> None:
+    check(LAYERS[name], 1, 2, 4000, element="f16")
+
+
 def test_planes_are_exact() -> None:
     x = np.random.default_rng(0).normal(size=1000).astype(np.float32)
     for planes, lacking in ((1, 2.0**-9), (2, 2.0**-17), (3, 0.0)):
@@ -140,11 +161,14 @@ def test_planes_are_exact() -> None:
 
 @needs_amx
 @needs_bf16
-@pytest.mark.parametrize("planes", [2, 3])
+@pytest.mark.parametrize("planes, element", [(2, "bf16"), (3, "bf16"), pytest.param(1, "f16", marks=needs_f16)])
 @pytest.mark.parametrize("g", [dense(40, 40, 100), square(24, 20, 9, 3, 1, 1), square(3, 17, 19, 3, 2, 1)], ids=str)
-def test_what_products_of_parts_lose_is_done_by_f32(g: Geometry, planes: int) -> None:
-    """Infinities, NaN, denormals, and products far below 1: as exact as a chain of f32, and in their rows alone."""
-    for number in (np.inf, -np.inf, np.nan, np.uint32(0x7F800001).view(np.float32), 3e38, 1e-36, 1e-42):
+def test_what_products_of_parts_lose_is_done_by_f32(g: Geometry, planes: int, element: str) -> None:
+    """Infinities, NaN, denormals, and products far below 1: as exact as a chain of f32, and in their rows alone. Of f16
+    weights are rounded all the same.
+    """
+    error, large = (2.0**-11, 1e30) if element == "f16" else (2 * ERRORS[planes], 3e38)
+    for number in (np.inf, -np.inf, np.nan, np.uint32(0x7F800001).view(np.float32), large, 1e-36, 1e-42):
         rng = np.random.default_rng(0)
         x = rng.normal(size=(1, *g.size, g.c)).astype(np.float32)
         if abs(number) < 1:
@@ -152,13 +176,13 @@ def test_what_products_of_parts_lose_is_done_by_f32(g: Geometry, planes: int) ->
         else:
             x[0, 0, -1, g.size[2] // 2, 1] = number
         w = rng.normal(size=(1, g.n, g.k // g.c, g.c)).astype(np.float32)
-        y = computed(g, x, w, np.zeros((1, g.n), np.float32), planes, 1, 1 << 20)[..., : g.n]
+        y = computed(g, x, w, np.zeros((1, g.n), np.float32), planes, 1, 1 << 20, element=element)[..., : g.n]
         with np.errstate(all="ignore"):
             expected, size = convolved(x, w, np.zeros((1, g.n)), g)
             assert (np.isnan(y) == np.isnan(expected)).all()
             finite = np.isfinite(expected) & (size < 1e38)
             np.testing.assert_array_equal(y[~finite & (size == np.inf)], expected[~finite & (size == np.inf)])
-            assert (np.abs(y - expected) <= 2 * ERRORS[planes] * size + 2.0**-140)[finite].all(), number
+            assert (np.abs(y - expected) <= error * size + 2.0**-140)[finite].all(), number
 
 
 def test_weights_that_may_be_split() -> None:
@@ -168,6 +192,39 @@ def test_weights_that_may_be_split() -> None:
     for number in (1e-13, 1e13, np.inf, 1e-42):
         w[250, 3] = number
         assert not splits(w)
+
+
+@needs_amx
+@needs_bf16
+@needs_f16
+@pytest.mark.parametrize("g", [dense(40, 40, 100), square(24, 20, 9, 3, 1, 1), square(3, 17, 19, 3, 2, 1)], ids=str)
+def test_f16_where_numbers_are_small(g: Geometry) -> None:
+    """Denormals of f16 are multiplied as such, but by f32 where a sum reads nothing larger; columns are scaled."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, *g.size, g.c)).astype(np.float32) * np.float32(2.0**-16)
+    x[0, 0, : (g.size[1] + 1) // 2, : g.size[2] // 2, 1] = 1
+    w = rng.normal(size=(1, g.n, g.k // g.c, g.c)).astype(np.float32)
+    w *= np.float32(2) ** rng.integers(-36, 37, (1, g.n, 1, 1)).astype(np.float32)
+    w[:, 3], x[0, 0, -1, -1] = 0, 2.0**-40
+    bias = np.zeros((1, g.n), np.float32)
+    y = computed(g, x, w, bias, 1, 2, 1 << 20, element="f16")[..., : g.n].astype(np.float64)
+    narrow, held = as_f16(x, w)
+    largest = convolved(np.broadcast_to(x.max(-1, keepdims=True) >= 2.0**-13, x.shape), np.ones_like(w), bias, g)[0]
+    assert 0 < (largest > 0).mean() < 1
+    for where, given in ((largest > 0, narrow), (largest == 0, x)):
+        expected, size = convolved(given, held, bias, g)
+        assert (np.abs(y - expected) <= ERRORS[1] * size)[where].all()
+
+
+def test_weights_that_may_be_f16() -> None:
+    w = np.random.default_rng(0).normal(size=(30, 200)).astype(np.float32)
+    w[5], w[6, 1:] = 0, 1e-42
+    assert scalable(w) and not scalable(w * np.float32(1e-13)) and not scalable(w * np.float32(1e13))
+    largest = np.delete(np.abs(w / scales(w[None])[0, :, None]).max(1), 5)
+    assert (largest >= 2.0**14).all() and (largest < 2.0**15).all()
+    for number in (np.nan, np.inf, -np.inf):
+        w[7, 3] = number
+        assert not scalable(w)
 
 
 @needs_amx

@@ -10,7 +10,7 @@ from bench import roofline
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.tools import limits
 from tests.amx_trap import AMX, needs_amx, tiles
-from tests.kernels.test_amx_real import needs_bf16
+from tests.kernels.test_amx_real import needs_bf16, needs_f16
 
 
 def test_the_roofline_is_printed(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,7 @@ def test_the_roofline_is_printed(capsys: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 @needs_amx
-@pytest.mark.parametrize("reals", [False, pytest.param(True, marks=needs_bf16)])
-def test_tiles_have_a_peak(reals: bool) -> None:
+@pytest.mark.parametrize("element", ["", pytest.param("bf16", marks=needs_bf16), pytest.param("f16", marks=needs_f16)])
+def test_tiles_have_a_peak(element: str) -> None:
     with tiles():
-        assert 0 < limits.peak_macs_tiles(AMX, reals) < 1e14
+        assert 0 < limits.peak_macs_tiles(AMX, element) < 1e14

@@ -32,8 +32,8 @@ def amx_conv(c: Call) -> Iterator[Reach]:
 
 @reaches("amx_real")
 def amx_real(c: Call) -> Iterator[Reach]:
-    """Pixels of x, or bands of its rows, as planes of bf16, and lines of them."""
-    r, planes = c.record(), held_planes(c.params["planes"])
+    """Pixels of x, or bands of its rows, as planes of bf16 or f16, and lines of them."""
+    r, planes = c.record(), held_planes(c.params["planes"], c.params["element"])
     shape, table = bytes(c.table("config", 64, np.uint8)), c.table("offsets", r.lines)
     need(shape == configuration(MT, c.params["nt"], r.rows, r.length).tobytes(), "tiles of other shapes")
     need(planes * r.plane <= r.work, f"{planes} planes of {r.plane} bytes do not fit {r.work}")

@@ -1,4 +1,4 @@
-"""Candidates for f32 convolutions and dense layers on AMX tiles of bf16, where the precision allows them."""
+"""Candidates for f32 convolutions and dense layers on AMX tiles of bf16 or f16, where the precision allows them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from ....cpus import level_two
 from ....freedoms import threshold
 from ....ir import Node
-from ....kernels.amx.pack_real import pack_real, splits
+from ....kernels.amx.pack_real import pack_real, scalable, splits
 from ....kernels.amx.pick_real import pick_real, real_args, real_cycles
 from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.gemm.pack_bf16 import balanced
-from ....kernels.isa.tiers import Tier
+from ....kernels.isa.tiers import Tier, multiplies_f16
 from ...choose import Candidate
 from ...layer import Layer, Reals
 from ..emit import Rows
@@ -22,30 +22,35 @@ from ..epilogue import addend_item, epilogue
 from ..registry import Emit
 from .calls import part_of
 
-PLANES = {"bfloat16": 1, "float16": 2, "float32": 3}
-"""By precision, the bf16 that a number becomes: two hold the bits of float16 and more, three all bits of f32."""
+Parts = tuple[int, str]
+ROUNDED: Parts = (1, "bf16")
+HALVES: Parts = (1, "f16")
+PARTS = {"bfloat16": (ROUNDED,), "float16": (HALVES, (2, "bf16")), "float32": ((3, "bf16"),)}
+"""By precision, what a number may become: two bf16 hold the bits of float16 and more, three all bits of f32."""
 LEAST = 64
-"""Rows, columns and products of a sum from which on several products of bf16 are faster than one of f32."""
+"""Rows, columns and products of a sum from which on several products of bf16, or one of f16, are faster than f32's."""
 
 
-def _suits(planes: int, layer: Layer[Reals], tier: Tier) -> bool:
+def _suits(parts: Parts, layer: Layer[Reals], tier: Tier) -> bool:
     if layer.form == "depthwise":
         return False
     g, _ = layer.merged(tier)
     large = min(g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k) >= threshold("tiles_least", LEAST)
-    return planes == 1 or (large and splits(layer.numbers.weights))
+    if parts == HALVES:
+        return large and multiplies_f16(tier) and scalable(layer.numbers.weights)
+    return parts == ROUNDED or (large and splits(layer.numbers.weights))
 
 
-def _times(planes: int, layer: Layer[Reals], tier: Tier) -> list[float]:
-    one = real_cycles(layer.merged(tier)[0], planes) * (threshold("tiles_least", LEAST) > 1)
+def _times(parts: Parts, layer: Layer[Reals], tier: Tier) -> list[float]:
+    one = real_cycles(layer.merged(tier)[0], *parts) * (threshold("tiles_least", LEAST) > 1)
     return [one, one / 2]
 
 
-def _emit(planes: int, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+def _emit(parts: Parts, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     g, how = layer.merged(e.tier)
     g = g._replace(item=node.x.type.itemsize)
-    choice = pick_real(g, e.threads, planes, level_two())
-    panels = e.packed(_panels, *layer.numbers, how, choice.runs, choice.run, choice.params["nt"], planes)
+    choice = pick_real(g, e.threads, *parts, level_two())
+    panels = e.packed(_panels, *layer.numbers, how, choice.runs, choice.run, choice.params["nt"], parts)
     ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy}
     ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
     ends |= {"y_item": node.out.type.itemsize, "addend_item": addend_item(node)}
@@ -54,15 +59,17 @@ def _emit(planes: int, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> 
 
 
 def _panels(
-    weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, runs: int, run: int, nt: int, planes: int
+    weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, runs: int, run: int, nt: int, parts: Parts
 ) -> np.ndarray:
-    own = arranged(balanced(weights) if planes == 1 else weights, how)
+    own = arranged(balanced(weights) if parts == ROUNDED else weights, how)
     lines = own.reshape(how.merged, len(weights) // how.merged, runs, run, own.shape[-1])
-    return pack_real(lines, None if bias is None else bias.reshape(how.merged, -1), nt, planes)
+    return pack_real(lines, None if bias is None else bias.reshape(how.merged, -1), nt, *parts)
 
 
 CANDIDATES: dict[str, tuple[Candidate[Layer[Reals]], ...]] = {
-    precision: (Candidate("amx_real", partial(_suits, planes), partial(_times, planes), partial(_emit, planes)),)
-    for precision, planes in PLANES.items()
+    precision: tuple(
+        Candidate("amx_real", partial(_suits, parts), partial(_times, parts), partial(_emit, parts)) for parts in found
+    )
+    for precision, found in PARTS.items()
 }
 """By precision."""
