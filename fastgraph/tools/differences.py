@@ -15,7 +15,7 @@ from ..plan.lower.build import KEEP
 RELATIVE = 1e-5
 """Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,
 Winograd's transforms."""
-ROUNDED = {"float16": 2.0**-14, "bfloat16": 2.0**-7}
+ROUNDED = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 """By precision, the same of sums whose operands, and results, are rounded."""
 ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
 """Operators that round f32 activations to bytes by their range: either neighbor is right for a number between two."""

@@ -1,5 +1,5 @@
-"""Networks of f32 by products of bf16: on AMX tiles, six for each of f32, three where the precision is float16, or
-one where it is bfloat16; of pairs in vectors.
+"""Networks of f32 by products of bf16: on AMX tiles, six for each of f32, three where the precision is float16 (or one
+of f16), or one where it is bfloat16; of pairs in vectors.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -20,11 +21,11 @@ from tests.amx_trap import AMX, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.blocks import heads
 from tests.kernels.harness import drawn
-from tests.kernels.test_amx_real import needs_bf16
+from tests.kernels.test_amx_real import needs_bf16, needs_f16
 from tests.nets import Net, graph_of
 
-ERRORS = {"bfloat16": 2.0**-5, "float16": 2.0**-12, "float32": 1e-5}
-"""Of the largest result: each of a few layers rounds operands to 8 bits, or 16; sums in f32."""
+ERRORS = {"bfloat16": 2.0**-5, "float16": 2.0**-8, "float16 by bf16": 2.0**-12, "float32": 1e-5}
+"""Of the largest result: each of a few layers rounds operands to 8 bits, 11 or 16; sums in f32."""
 
 
 @pytest.fixture(autouse=True)
@@ -96,19 +97,21 @@ def results(net: Net, precision: str, tier: Any, threads: int, x: dict[str, np.n
 
 
 @each_unit
-@pytest.mark.parametrize("precision", ERRORS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=needs_f16) if k == "float16" else k for k in ERRORS])
 @drawn(40)
-def test_networks(unit: Any, precision: str, pick: Random) -> None:
-    net, threads = network(pick), pick.randint(1, 3)
+def test_networks(unit: Any, kind: str, pick: Random) -> None:
+    net, threads, precision = network(pick), pick.randint(1, 3), kind.partition(" ")[0]
     (given,) = graph_of(net.bytes()).inputs
     x = {given.name: net.rng.normal(size=given.type.dims).astype(np.float32)}
-    plan, found = results(net, precision, unit, threads, x)
+    with patch.object(tiers, "has", lambda flags: flags != tiers.F16 or kind == "float16"):
+        plan, found = results(net, precision, unit, threads, x)
+        _, other = results(net, precision, unit, threads % 3 + 1, x)
     if unit is AMX:
-        assert "amx_real" in {kernel.name for kernel in plan.kernels()}
-    _, other = results(net, precision, unit, threads % 3 + 1, x)
+        tiled = [dict(kernel.params) for kernel in plan.kernels() if kernel.name == "amx_real"]
+        assert {params["element"] for params in tiled} == {"f16" if kind == "float16" else "bf16"}
     np.testing.assert_array_equal(found, other)
     _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, x)
-    assert np.abs(found - expected).max() <= ERRORS[precision] * np.abs(expected).max()
+    assert np.abs(found - expected).max() <= ERRORS[kind] * np.abs(expected).max()
 
 
 @each_unit
