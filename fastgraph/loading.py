@@ -55,8 +55,9 @@ def load(
     `precision`: what float32 may be computed in. "float32", the default: errors are no larger than those of chains of
     fused multiply-adds, whatever units compute them; "float32-fma": by no others; "float16": products of large
     convolutions and dense layers may be of operands rounded to float16's 11 bits or more (16 on CPUs with AMX, which
-    are faster at it, 11 with AMX-FP16), summed in float32; "bfloat16": products of convolutions and dense layers, and attention, are of
-    operands rounded to bfloat16, summed in float32, on CPUs with AMX or AVX512_BF16 for them. Else all is float32.
+    are faster at it, 11 with AMX-FP16), summed in float32; "bfloat16": products of convolutions and dense layers, and
+    attention, are of operands rounded to bfloat16, summed in float32, on CPUs with AMX or AVX512_BF16 for them. Else
+    all is float32.
     `trusted`: whether the machine code of a saved program may be run (default: if only you, or the system's owner, can
     write the file, or FASTGRAPH_TRUST=1).
 
