@@ -32,7 +32,7 @@ from fastgraph.plan.layer import extra_values
 from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.program import Step
 from fastgraph.tools.agreement import BFLOAT16_TOLERANCE
-from fastgraph.tools.differences import STATEFUL
+from fastgraph.tools.differences import STATEFUL, magnitude
 from tests.plan.step_by_step import check_steps
 
 from .afford import is_dry, load
@@ -115,7 +115,8 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
     """Differs unless each step gives what its reference makes of operands that are rounded as the step rounds them."""
     steps = [step for step in model.plan.program.steps if isinstance(step, Step)]
     rounding = {step.node for step in steps if _rounds(step.kernel)}
-    weights: dict[Node, float] = {}
+    halves = {step.node for step in steps if unit(step.kernel) == "f16 tiles"}
+    more: dict[Node, float] = {}
 
     def reference(node: Node, given: list[Any]) -> list[Any]:
         if node in rounding:
@@ -123,11 +124,13 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
                 given = [given[0], balanced(given[1]), *given[2:]]
             given = [widened(rounded(x)) if i < MULTIPLIED[node.op] else x for i, x in enumerate(given)]
             if node.op == "attention":  # its weights, the other operands, are rounded too
-                weights[node] = HALF * float(np.abs(given[2]).max())
+                more[node] = HALF * float(np.abs(given[2]).max())
+        if node in halves:  # whose operands are rounded to 11 bits, but not where results are done again
+            more[node] = 2.0**-11 * magnitude(node, given)
         return run_node(node, given)
 
     def close(found: np.ndarray, wanted: np.ndarray, nodes: Sequence[Node]) -> None:
-        near(found, wanted, nodes, _rounding(wanted, nodes, rounding) + weights.get(nodes[-1], 0.0))
+        near(found, wanted, nodes, _rounding(wanted, nodes, rounding | halves) + more.get(nodes[-1], 0.0))
 
     try:
         with patch.object(evaluate, "run_node", reference):  # which bodies are run by
