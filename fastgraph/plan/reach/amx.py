@@ -56,6 +56,7 @@ def amx_real(c: Call) -> Iterator[Reach]:
         last = (min(height, r.out_h) - 1) * r.gs + (r.out_w - 1) * r.rs
         yield from band(c, r.x_item, height, r.out_h, made=2)
     need(end <= r.plane, f"a plane takes {end} bytes of {r.plane}")
+    need(r.rs >= 0 and r.gs >= 0, "pixels of a plane lie before its start")
     lines = last + int(table.max()) + r.length
     need(table.min() >= 0 and lines <= r.plane, f"lines are read up to byte {lines} of a plane of {r.plane}")
     yield work("scratch", planes * r.plane, (c.threads, r.scratch_bytes))
