@@ -116,7 +116,9 @@ def _check_growth(node: Node, extent: int, before: int, after: int) -> None:
     if left < 0:
         fail(node, f"pads {before} and {after} crop more than the extent {extent}")
     grown = max(before, after)
-    if grown > 0 and mode != "constant" and not left:
+    if grown <= 0 or mode == "constant":
+        return
+    if not left:
         fail(node, f"mode {mode} has nothing to repeat along an empty axis")
     if mode in ("reflect", "symmetric") and grown > left - (mode == "reflect"):
         fail(node, f"mode {mode} can't pad an extent of {left} by {grown}")

@@ -111,16 +111,14 @@ def repeated(bits: int, itemsize: int) -> int:
 def pad_indices(n: int, before: int, after: int, mode: str) -> np.ndarray | None:
     """The indices along an axis of n that ONNX Pad reads (-1: the constant); None when it reads all in order.
 
-    Negative `before` and `after` crop. `mode` is constant, reflect, symmetric, edge or wrap.
+    Negative `before` and `after` crop, before anything is repeated. `mode` is constant, reflect, symmetric, edge or wrap.
     """
     if before == after == 0:
         return None
-    grow = (max(before, 0), max(after, 0))
+    left, grow = np.arange(max(-before, 0), n - max(-after, 0)), (max(before, 0), max(after, 0))
     if mode == "constant":
-        at = np.pad(np.arange(n), grow, constant_values=-1)
-    else:
-        at = np.pad(np.arange(n), grow, mode=mode)  # type: ignore[call-overload]
-    return at[max(-before, 0) : len(at) - max(-after, 0)]
+        return np.pad(left, grow, constant_values=-1)
+    return np.pad(left, grow, mode=mode)  # type: ignore[no-any-return,call-overload]
 
 
 class _Span(NamedTuple):

@@ -157,7 +157,7 @@ def _softmax(c: Call) -> None:
     c.attrs["axis"] = -1
     if axis != -1 and (rank is None or axis != rank - 1):
         name = {"LogSoftmax": "log_softmax"}.get(c.op, c.op.lower())
-        _is(c, c("reshape", c(name, c("flatten", x, axis=axis), axis=-1), c.extents(x)))
+        _is(c, c("reshape", c(name, c("flatten", x, axis=axis), axis=-1), c.extents(x), allowzero=1))
 
 
 def _batch_normalization(c: Call) -> None:
