@@ -180,8 +180,8 @@ def _clip_step(node: Node) -> tuple[Any, ...] | None:
 
 
 def _pow_step(node: Node) -> tuple[Any, ...] | None:
-    exponent = node.const(1)
-    if exponent is not None and exponent.size == 1:
+    exponent, shape = node.const(1), node.x.type.shape
+    if exponent is not None and exponent.size == 1 and shape is not None and exponent.ndim <= len(shape):
         match float(exponent.item()):
             case 2.0:
                 return ("mul", node.x, node.x)

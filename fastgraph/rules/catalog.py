@@ -41,6 +41,7 @@ CATALOG = {
         "passes.decompositions.element_types.formatted": "cast",
         "passes.decompositions.normalizations.grouped_channels": "instance_normalization",
         "passes.decompositions.rare_functions.rare": "acos acosh asin asinh atan atanh cosh expm1 log1p sinh tan",
+        "passes.decompositions.rare_functions.falling": "celu",
         "passes.decompositions.reductions.axis_at_run_time": "cum_prod cum_sum",
         "passes.decompositions.slice_places.slice_update": "slice_update",
     },

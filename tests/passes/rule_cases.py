@@ -38,6 +38,7 @@ _case("gelu", [_x(8, 9, dtype=F64)], each=True, approximate="tanh")
 for _op in "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p".split():
     for _kind in (F32, F64):
         _case(_op, [_x(8, 9, dtype=_kind)], each=True)
+_case("celu", [_x(8, 9)], each=True, alpha=-0.7)
 _case("pow", [_x(8, 9, dtype=F64)], np.array(2.0), each=True)
 for _n in (3, 4, -2, -3, -4):
     _case("pow", [_x(8, 9)], np.array(_n, F32), each=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
+from ...ops.registry import attr
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32, F64
@@ -66,6 +67,15 @@ def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
 def _extended(g: Sweep, y: Value, x: Value, large: bool) -> Value:
     """asinh or acosh of min(x, ASYMPTOTIC), plus log(x / ASYMPTOTIC) for larger x."""
     return y + g.log(g.max(x * (1 / ASYMPTOTIC), 1.0)) if large else y
+
+
+@rule("early", "celu")
+def falling(g: Sweep, node: Node) -> bool:
+    """CELU with a negative alpha, by exponentials of numbers above 0: its kernels take those of numbers below."""
+    x, alpha = node.x, float(attr(node, "alpha"))
+    if alpha >= 0 or x.type.dtype != F32 or not x.type.concrete:
+        return False
+    return g.becomes(g.max(x, 0.0) + g.min(g("expm1", x / alpha) * alpha, 0.0))
 
 
 POWERS = (3, 4, -2, -3, -4)
