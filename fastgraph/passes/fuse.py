@@ -142,6 +142,8 @@ def _with_affine(g: Sweep, node: Node, layer: Node | None, c: Value | None) -> l
     bias = np.zeros(w.data.shape[0], node.out.type.dtype) if b is None or b.data is None else b.data
     if scales:
         factor = per_channel if node.op == "mul" else 1 / per_channel.astype(np.float64)
+        if not np.isfinite(factor).all():
+            return None  # infinite weights would make NaN of a sum
         w = constant(w, once(_scaled, w.data, factor))
         bias = (bias * factor).astype(bias.dtype)
     else:
