@@ -111,7 +111,7 @@ def repeated(bits: int, itemsize: int) -> int:
 def pad_indices(n: int, before: int, after: int, mode: str) -> np.ndarray | None:
     """The indices along an axis of n that ONNX Pad reads (-1: the constant); None when it reads all in order.
 
-    Negative `before` and `after` crop, before anything is repeated. `mode` is constant, reflect, symmetric, edge or wrap.
+    Negative `before` and `after` crop, before others repeat. `mode` is constant, reflect, symmetric, edge or wrap.
     """
     if before == after == 0:
         return None
