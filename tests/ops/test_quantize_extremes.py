@@ -101,3 +101,17 @@ def test_a_dilated_window_may_step_over_all_of_the_data() -> None:
     net.output(y)
     x = np.ones((1, 1, 1), np.float32)
     assert net.load()(x).tolist() == session(net.bytes()).run(None, {"x": x})[0].tolist() == [[[0.0]]]
+
+
+@pytest.mark.parametrize("unit", [0.02, 5.0, 1e20])
+def test_a_bias_is_not_lost_in_units_of_its_sums(unit: float) -> None:
+    """Those of x's scale times the weights' may be more than a step of the result."""
+    net = Net(17)
+    x = net.input("x", (1, 3, 4, 4), np.uint8)
+    w = net.const(net.rng.integers(-100, 100, (5, 3, 1, 1)).astype(np.int8))
+    reals = [net("DequantizeLinear", v, net.const(np.float32(s))) for v, s in ((x, unit), (w, 0.01))]
+    y = net("Conv", *reals, net.weight(5))
+    net.output(net("QuantizeLinear", y, net.const(np.float32(0.02)), net.const(np.uint8(128))), dtype=np.uint8)
+    feeds = {"x": net.rng.integers(0, 2, (1, 3, 4, 4)).astype(np.uint8)}
+    (want,), (got,) = session(net.bytes()).run(None, feeds), net.load().run(feeds).values()
+    assert np.abs(got.astype(int) - want).max() <= 1
