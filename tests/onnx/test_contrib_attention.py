@@ -70,11 +70,11 @@ def multi_head(mask: str, past: int, bias: bool, added: bool) -> list[Operand]:
     return [*operands, fed(1, N, S, past + S) if added else absent, *of_past(past, *[(B, N, past, D)] * 2)]
 
 
-def rotary(interleaved: int, at: Any, form: str) -> tuple[str, list[Operand], dict[str, Any]]:
+def rotary(interleaved: int, at: Any, form: str, of: Any = const) -> tuple[str, list[Operand], dict[str, Any]]:
     turned = D // 2 if form == "partly" else D
     attrs = {"partly": {"num_heads": N, "rotary_embedding_dim": turned}, "flat, heads told": {"num_heads": N}}
     x = fed(*((B, N, S, D) if form == "by head" else (B, S, WIDTH)))
-    operands = [x, given(np.array(at)), const(16, turned // 2), const(16, turned // 2)]
+    operands = [x, given(np.array(at)), of(16, turned // 2), of(16, turned // 2)]
     return "RotaryEmbedding", operands, {"interleaved": interleaved, **attrs.get(form, {})}
 
 
@@ -91,8 +91,11 @@ CASES = [  # onnxruntime takes no bias beside a past, and one scale for unsigned
      {"num_heads": N, "qkv_hidden_sizes": [WIDTH, WIDTH, 48], "scale": 0.3}),
     ("MultiHeadAttention", [fed(B, S, WIDTH), fed(B, N, 7, D), fed(B, N, 7, D)], {"num_heads": N, "scale": 0.2}),
     ("MultiHeadAttention", [fed(B, S, WIDTH), fed(B, 7, WIDTH), fed(B, 7, WIDTH)], {"num_heads": N}),
+    *[("MultiHeadAttention", [fed(B, S, WIDTH), fed(B, 7, WIDTH), fed(B, 7, width), of(2 * WIDTH + width)],
+       {"num_heads": N}) for width, of in product((2 * N, 2 * WIDTH), (const, fed))],
     *[rotary(*case) for case in product(
         (0, 1), ([2], [[0, 1, 2, 3, 4], [3, 4, 5, 6, 7]]), ("flat", "flat, heads told", "by head", "partly"))],
+    rotary(0, [2], "flat", fed),
 ]  # fmt: skip
 
 

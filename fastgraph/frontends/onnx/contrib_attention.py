@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -162,15 +163,17 @@ def _unpacked(c: Call, packed: Value, count: int) -> list[Value]:
 
 
 def _biased(c: Call, qkv: list[Value], bias: Value) -> list[Value]:
-    """A bias of all three in a row; keys and values that are by head already get none."""
+    """A bias of all three in a row, of which values may have another width; keys and values that are by head already
+    get none.
+    """
     if c.known_rank(qkv[1]) == 4:
         c.unsupported("with a bias, and keys by head")
-    if bias.data is None:  # a view of a constant, as a rule: its size is checked where types are known
-        parts: list[Any] = c.several("split", 3, bias, axis=0, num_outputs=3)
-    elif bias.data.ndim != 1 or bias.data.size % 3:
-        c.unsupported("with a bias of values that are wider than keys")
+    width = (qkv[0].type.shape or (None,))[-1]
+    if isinstance(width, int):
+        ends = [0, width, 2 * width, np.iinfo(np.int64).max]
+        parts = [c("slice", bias, [start], [end], [0]) for start, end in pairwise(ends)]
     else:
-        parts = np.split(bias.data, 3)
+        parts = c.several("split", 3, bias, axis=0, num_outputs=3)
     return [x + part for x, part in zip(qkv, parts, strict=True)]
 
 
