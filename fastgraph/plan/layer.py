@@ -24,9 +24,9 @@ from .quantized import (
     clamps_only,
     f32_bits,
     fits_int32,
+    holds_bias,
     multipliers,
     per_tensor,
-    quant,
     real_bounds,
     scales,
     stored_bias,
@@ -327,12 +327,12 @@ def integers(node: Node, channel_axis: int = 0) -> Integers | None:
     w, b, zeros = found
     if not _filled(node) or (b is not None and b.type.dtype not in (np.int32, np.float32)):
         return None
+    if not holds_bias(node.x, w, b, node.out):
+        return None
     n = len(zeros)
-    factors = multipliers(node.x, w, node.out, n)
-    if b is not None and b.type.quant is None and (0 in quant(w).scale or (kind == "bytes" and (factors > 1).any())):
-        return None  # the multiple next to the bias may be more than a step of the result away
     assert w.data is not None
     weights, bias = np.moveaxis(w.data, channel_axis, 0), stored_bias(node.x, w, b, n)
+    factors = multipliers(node.x, w, node.out, n)
     layer = Integers(weights, zeros, bias, factors, kind, stored_as(node))
     if node.out.type.dtype == np.int32:
         return layer if _sums_themselves(node, layer) else None

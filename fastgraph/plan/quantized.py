@@ -69,6 +69,21 @@ def stored_bias(x: Value, w: Value, bias: Value | None, channels: int) -> np.nda
     return np.clip(np.rint(reals.reshape(-1) / unit), -(1 << 40), 1 << 40).astype(np.int64)
 
 
+def holds_bias(x: Value, w: Value, bias: Value | None, out: Value) -> bool:
+    """Whether `stored_bias` is near enough to a bias of floats: half a step of the result or, where that is real, a
+    128th of the largest.
+    """
+    if bias is None or bias.type.quant is not None:
+        return True
+    assert bias.data is not None
+    reals = bias.data.reshape(-1).astype(np.float64)
+    unit = scales(x, reals.size) * scales(w, reals.size)
+    with np.errstate(all="ignore"):
+        error = np.abs(np.rint(reals / unit) * unit - reals)
+    most = np.abs(reals).max(initial=0) / 128 if out.type.quant is None else scales(out, reals.size) / 2
+    return bool((error <= most).all())
+
+
 def folded_bias(weights: np.ndarray, bias: np.ndarray, zx: int, zw: np.ndarray | int = 0) -> np.ndarray:
     """int32 [n]: the initial sums of x * w - zw * sum x, such that the result is sum (x - zx) * (w - zw) + bias.
 
