@@ -37,6 +37,8 @@ class Tail:
         self._whole, self._make = plan.tail, part
         any_values = any(value is None for value in plan.values.values())  # such a plan is for where others don't pay
         parts = None if part is None or any_values or plan.tier is NUMPY else split_dynamic(plan.tail)
+        if parts and not (plan.graph.nodes or parts[0].nodes):
+            parts = None  # the rest is all there is: its model would have the same tail, and so on
         self._first: Graph = parts[0] if parts else plan.tail
         self._rest: Graph | None = parts[1] if parts else None
         self._how = plan.tier, plan.threads, shared

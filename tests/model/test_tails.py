@@ -136,6 +136,21 @@ def test_what_only_data_give_a_shape_is_first() -> None:
     assert model.plan.plans_tail
 
 
+def test_a_branch_by_an_element_of_a_list() -> None:
+    """Nothing of it can be planned before the run, nor is any of it known before the branch is taken."""
+    net = Net()
+    x = net.input("x", (TOKENS, WIDTH))
+    y = net("SequenceAt", net("SequenceConstruct", x, x), net.const(np.array(-1, I64)))
+    p = net("Greater", net("ReduceMean", y, keepdims=0), net.const(0.0))
+    heavy, light = Net(prefix="heavy."), Net(prefix="light.")
+    heavy.output(heavy("MatMul", y, heavy.weight(WIDTH, WIDTH)))
+    light.output(light("Neg", y))
+    net.output(net("If", p, then_branch=heavy.graph(), else_branch=light.graph()))
+    model = net.load()
+    for sign in (1, -1):
+        agree(net, model, {"x": np.abs(fed(1)["x"]) * F32.type(sign)})
+
+
 def test_a_deadline_holds_behind_the_program() -> None:
     net = speech()
     model = net.load()
