@@ -18,18 +18,26 @@ ASYMPTOTIC = 2.0**28
 """From here on asinh and acosh differ by log(x / ASYMPTOTIC) from their value there, to all bits."""
 
 
-@rule("early", "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p")
+@rule("early", "tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p celu")
 def rare(g: Sweep, node: Node) -> bool:
     """The function of f32 or f64 by functions that have kernels for f64."""
     dtype = node.x.type.dtype
     if dtype not in (F32, F64) or not node.x.type.concrete:
         return False
 
+    if node.op == "celu":
+        return dtype == F32 and _falling_celu(g, node)
     if node.op == "tan":
         return g.becomes(g("sin", node.x) / g("cos", node.x))
     if dtype == F64 and node.op in ("expm1", "log1p", "atan"):
         return False
     return g.becomes(g.cast(_by_f64(g, node.op, g.cast(node.x, F64), dtype == F64), dtype))
+
+
+def _falling_celu(g: Sweep, node: Node) -> bool:
+    """CELU with a negative alpha, by exponentials of numbers above 0: its kernels take those of numbers below."""
+    x, alpha = node.x, float(attr(node, "alpha"))
+    return alpha < 0 and g.becomes(g.max(x, 0.0) + g.min(g("expm1", x / alpha) * alpha, 0.0))
 
 
 def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
@@ -67,15 +75,6 @@ def _by_f64(g: Sweep, op: str, x: Value, large: bool) -> Value:
 def _extended(g: Sweep, y: Value, x: Value, large: bool) -> Value:
     """asinh or acosh of min(x, ASYMPTOTIC), plus log(x / ASYMPTOTIC) for larger x."""
     return y + g.log(g.max(x * (1 / ASYMPTOTIC), 1.0)) if large else y
-
-
-@rule("early", "celu")
-def falling(g: Sweep, node: Node) -> bool:
-    """CELU with a negative alpha, by exponentials of numbers above 0: its kernels take those of numbers below."""
-    x, alpha = node.x, float(attr(node, "alpha"))
-    if alpha >= 0 or x.type.dtype != F32 or not x.type.concrete:
-        return False
-    return g.becomes(g.max(x, 0.0) + g.min(g("expm1", x / alpha) * alpha, 0.0))
 
 
 POWERS = (3, 4, -2, -3, -4)
