@@ -50,7 +50,7 @@ def _taken(value: Value | None, order: np.ndarray) -> Value | None:
     if value is None or value.data is None:
         return None
     quant = value.type.quant
-    if quant is not None and quant.axis is not None:
+    if quant is not None and quant.axis == 0:
         scales, zeros = (np.resize(spread, len(order))[order].tolist() for spread in quant[:2])
         quant = Quantization(tuple(scales), tuple(zeros), quant.axis)
     return constant(value, once(_rows, value.data, order), "ordered", quant)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fastgraph.ops.shape import permutation
 from tests.nets import F32, Net, assert_close, by_onnxruntime
-from tests.quantized_blocks import U8, pair, weights
+from tests.quantized_blocks import U8, pair
 
 
 def shuffled(steps: Any = None, mode: str = "CRD", groups: int = 1) -> tuple[Net, dict[str, Any]]:
@@ -37,14 +38,18 @@ def test_channels_in_the_order_of_the_shuffle(slope: float | None) -> None:
     assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
 
 
-def test_channels_of_bytes_with_scales_of_their_own() -> None:
+@pytest.mark.parametrize("axis", [0, 1])
+def test_channels_of_bytes_with_scales_of_their_own(axis: int) -> None:
+    """Of outputs, whose scales move with them, or of inputs, whose scales stay: such a layer is computed in floats."""
     net = Net()
     x = pair(net, net.input("x", (2, 6, 5, 7)), 0.0213, 120)
-    y = pair(net, net("Conv", x, weights(net, 12, 6, 3, 3), net.weight(12)), 0.0497, 128)
+    stored, steps = net.rng.integers(-99, 99, (12, 6, 3, 3)), net.rng.uniform(0.002, 0.004, (12, 6)[axis])
+    w = net("DequantizeLinear", net.const(stored.astype(np.int8)), net.const(steps.astype(F32)), axis=axis)
+    y = pair(net, net("Conv", x, w, net.weight(12)), 0.0497, 128)
     net.output(pair(net, net("DepthToSpace", y, blocksize=2, mode="CRD"), 0.0497, 128))
     model, feeds = net.load(), {"x": net.rng.standard_normal((2, 6, 5, 7)).astype(F32)}
     assert moved_together(model)
-    assert all(node.out.type.dtype == U8 for node in model.plan.graph.nodes if node.op == "conv")
+    assert all((node.out.type.dtype == U8) == (axis == 0) for node in model.plan.graph.nodes if node.op == "conv")
     assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
 
 
