@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fastgraph as fg
 from tests.nets import F32, I64, Net, by_onnxruntime
 from tests.onnx.contrib import (
     MS,
@@ -125,6 +126,16 @@ def test_a_bias_that_is_a_view_of_a_constant_or_fed() -> None:
     for bias in (view, named(net, feeds, "bias", 3 * WIDTH)):
         net.output(net("MultiHeadAttention", *qkv, bias, domain=MS, num_heads=N))
     agree(net, feeds)
+
+
+@pytest.mark.parametrize("short", [1, WIDTH - 1])
+def test_a_bias_of_another_length_is_refused(short: int) -> None:
+    """One number would be left for the values, and be added to all of them."""
+    net, feeds = Net(), dict[str, Any]()
+    qkv = [named(net, feeds, name, B, S, WIDTH) for name in "qkv"]
+    net.output(net("MultiHeadAttention", *qkv, net.weight(2 * WIDTH + short), domain=MS, num_heads=N))
+    with pytest.raises(fg.ModelError, match=f"expected a bias of {3 * WIDTH} numbers, found {2 * WIDTH + short}"):
+        net.load()
 
 
 @pytest.mark.parametrize("opened", [False, True])

@@ -168,8 +168,10 @@ def _biased(c: Call, qkv: list[Value], bias: Value) -> list[Value]:
     """
     if c.known_rank(qkv[1]) == 4:
         c.unsupported("with a bias, and keys by head")
-    width = (qkv[0].type.shape or (None,))[-1]
+    width, values, found = ((v.type.shape or (None,))[-1] for v in (qkv[0], qkv[2], bias))
     if isinstance(width, int):
+        if isinstance(values, int) and isinstance(found, int) and found != 2 * width + values:
+            c.fail(f"expected a bias of {2 * width + values} numbers, found {found}")
         ends = [0, width, 2 * width, np.iinfo(np.int64).max]
         parts = [c("slice", bias, [start], [end], [0]) for start, end in pairwise(ends)]
     else:
