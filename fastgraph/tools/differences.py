@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import Node
+from ..kernels.isa.tiers import Tier, multiplies_f16
 from ..ops.evaluate import run_node
 from ..ops.registry import OPS, Quant
 from ..plan.lower.build import KEEP
@@ -15,8 +16,10 @@ from ..plan.lower.build import KEEP
 RELATIVE = 1e-5
 """Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,
 Winograd's transforms."""
-ROUNDED = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+ROUNDED = {"float16": 2.0**-14, "bfloat16": 2.0**-7}
 """By precision, the same of sums whose operands, and results, are rounded."""
+HALVES = 2.0**-10
+"""That of float16 on a CPU that multiplies it in tiles; others keep more bits."""
 ROUNDS = frozenset({"dynamic_round", "dynamic_conv", "dynamic_dense"})
 """Operators that round f32 activations to bytes by their range: either neighbor is right for a number between two."""
 
@@ -24,6 +27,12 @@ STATEFUL = frozenset({"rnn", "gru", "lstm", "lstm_sequence"})
 """Operators whose state is multiplied, and so rounded where the precision says so, at each step."""
 STEPS = 8
 """Roundings that may add up in a state that is rounded at each step."""
+
+
+def rounding(precision: str, tier: Tier) -> float:
+    """The largest error of sums that the precision lets be of rounded operands, over the largest sum of magnitudes."""
+    halves = precision == "float16" and multiplies_f16(tier)
+    return HALVES if halves else ROUNDED.get(precision, 0.0)
 
 
 def magnitude(node: Node, given: Sequence[Any]) -> float:

@@ -27,7 +27,7 @@ from ..runtime.model import Model
 from ..runtime.stepwise import Run, groups, is_held, rounded_by, single_runs
 from ..text import counted, shorten, table
 from . import agreement
-from .differences import ROUNDED, difference, flip, magnitude
+from .differences import difference, flip, magnitude, rounding
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
 from .operators import Kept, OperatorCheck, Traced, checks, prepared, tally
@@ -191,7 +191,7 @@ def _references(
 
     A value that is never in memory as a whole (within bands) is its reference's result; one in `copied` was there.
     """
-    rounded = ROUNDED.get(plan.graph.precision, 0.0)
+    rounded = rounding(plan.graph.precision, plan.tier)
     expected: dict[Value, Any] = {}
     margins: dict[Value, tuple[float, float]] = {}
 

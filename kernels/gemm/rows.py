@@ -448,14 +448,5 @@ ROWS = (
     Row("extremes", "gemm.dynamic_round", "make_extremes", EXTREMES),
     Row("dynamic_round", "gemm.dynamic_round", "make_round", ROUND, {"out": ("u8", "f32")}),
     Row("dot_dynamic", "gemm.dynamic_layer", "make_dot", DOT_DYNAMIC, _BY_ROW, _one_range, product=True, unit=of_bytes),
-    Row(
-        "conv_dynamic",
-        "gemm.dynamic_layer",
-        "make_conv",
-        CONV_DYNAMIC,
-        _DYNAMIC,
-        _of_bytes,
-        product=True,
-        unit=of_bytes,
-    ),
+    Row("conv_dynamic", "gemm.dynamic_layer", "make_conv", CONV_DYNAMIC, _DYNAMIC, _of_bytes, True, unit=of_bytes),
 )

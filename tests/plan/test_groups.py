@@ -19,7 +19,7 @@ def planned(source: bytes, tier: Tier, threads: int) -> Executable:
 
 @drawn(30)
 def test_any(pick: Random) -> None:
-    net, each = Net(seed=pick.randint(0, 99)), pick.choice((2, 4, 8))
+    net, each = Net(seed=pick.randint(0, 99)), pick.choice((2, 4, 8, 16))
     c, k, wide = each * pick.randint(2, 12), pick.choice((1, 3, 5)), pick.randint(9, 30)
     pads, dilations = [pick.randint(0, k - 1) for _ in range(4)], [pick.choice((1, 1, 2))] * 2
     attrs = {"strides": [pick.randint(1, 2)] * 2, "pads": pads, "dilations": dilations, "group": c // each}
@@ -28,6 +28,7 @@ def test_any(pick: Random) -> None:
     ending = pick.choice(("", "Relu", "Sigmoid", "Add"))
     net.output(net("Add", y, net.weight(c, 1, 1)) if ending == "Add" else net(ending, y) if ending else y)
     tier, threads = pick.choice(usable()), pick.randint(1, 2)
+    net.agrees(isa=tier.name, threads=threads)
     with without("winograd"):
         model = net.agrees(isa=tier.name, threads=threads)
     with without("winograd", "grouped"):
