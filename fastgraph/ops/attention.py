@@ -11,7 +11,7 @@ from ..ir import Dim, Node, Shape, TensorType
 from . import check
 from .inference import Types, join, same_type, shown
 from .registry import attr, define, fail
-from .work import squares
+from .work import scores
 
 
 def heads(node: Node, x: np.ndarray, count: int | None) -> np.ndarray:
@@ -206,7 +206,7 @@ define(
         "q_num_heads": None, "qk_matmul_output_mode": 0, "right_window_size": -1, "scale": None, "softcap": 0.0,
         "softmax_precision": None,
     },
-    work=squares,
+    work=scores,
 )  # fmt: skip
 define(
     "rotary_embedding",

@@ -19,7 +19,7 @@ from .activation import FUNCTIONS, sigmoid
 from .dynamic import dynamic_rounded
 from .inference import Types
 from .registry import attr, define, fail
-from .work import squares
+from .work import gates
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 DEFAULT = {"rnn": ("Tanh",), "gru": ("Sigmoid", "Tanh"), "lstm": ("Sigmoid", "Tanh", "Tanh")}
@@ -220,6 +220,6 @@ _ATTRS = {
     "activations": None, "activation_alpha": None, "activation_beta": None, "clip": None,
     "direction": "forward", "hidden_size": None, "layout": 0,
 }  # fmt: skip
-define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS, work=squares)
-define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0}, work=squares)
-define("lstm", _infer, _recurrent, attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0}, work=squares)
+define("rnn", _infer, _recurrent, inputs=(3, 6), attrs=_ATTRS, work=gates)
+define("gru", _infer, _recurrent, inputs=(3, 6), attrs={**_ATTRS, "linear_before_reset": 0}, work=gates)
+define("lstm", _infer, _recurrent, attrs={**_ATTRS, "input_forget": 0, "cell_clip": None, "dynamic": 0}, work=gates)

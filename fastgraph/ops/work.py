@@ -158,6 +158,19 @@ def squares(node: Node) -> tuple[int, int]:
     return square, square // 8
 
 
+def scores(node: Node) -> tuple[int, int]:
+    """Queries times keys, and weights times values."""
+    keys = sum(v.type.dims[-2] for v in (*node.inputs[1:2], *node.inputs[4:5]) if v is not None)
+    queries = prod(_dims(node, 0))
+    return (queries + node.out.type.size) * keys, queries * keys
+
+
+def gates(node: Node) -> tuple[int, int]:
+    """All weights for each step of each sequence."""
+    steps, weights = prod(_dims(node, 0)[:2]), prod(_dims(node, 1)) + prod(_dims(node, 2))
+    return steps * weights, steps * max(sum(_dims(node, 1)), 1)
+
+
 def in_python(node: Node) -> tuple[int, int]:
     """A loop of Python's over elements."""
     return 1000 * sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None and v.type.concrete), 0
