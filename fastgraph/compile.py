@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .ir import Graph, State, Value, check, copy
+from .errors import UnsupportedError
+from .ir import Graph, State, Value, check, copy, is_open
 from .kernels.core.kernel import Kernel
 from .kernels.isa.tiers import NUMPY, Tier
 from .locks import undisturbed
@@ -40,6 +41,7 @@ class Compiled(NamedTuple):
     that are known after a run, by the results and inputs of the tail that they stand for. `shared`: what it shares with
     other plans of its model, of which it uses `used`. `values`: of the inputs that decide shapes, those that it is made
     for, or None where it is for any. `cheap`: whether a run of references takes less time than planning did.
+    `shapes`: of the inputs, which may have open extents.
     """
 
     graph: Graph
@@ -57,6 +59,7 @@ class Compiled(NamedTuple):
     used: Sequence[np.ndarray] = ()
     values: Values = {}
     cheap: bool = False
+    shapes: Shapes = {}
 
 
 def compiled(
@@ -91,9 +94,12 @@ def planned(
         cheap = any(value is not None for value in values.values()) and _cheap_on_host(lowered)
         if native:
             EARLY_ENDS(lowered)
-        bounded = _bounded(lowered) if native and is_dynamic(lowered) else {}
+        open_ = is_open(shapes.values())
+        bounded = _bounded(lowered, shapes) if native and (open_ or is_dynamic(lowered)) else {}
         asked = list(lowered.outputs)
         tail = cut_dynamic(lowered, bounded)
+        if open_ and (tail is not None or not _cheap_natively(lowered, bounded)):
+            raise UnsupportedError(f"{name_of(graph)}: a plan for any lengths up to {shapes} does not pay")
         if lowered.prune():
             check(lowered, "bounds")
         wanted = list(lowered.outputs)
@@ -109,8 +115,9 @@ def planned(
     asked_of = {v: bounded[v] for v in (*asked, *(tail.inputs if tail is not None else ())) if v in bounded}
     _need(program, made, shared)
     return Compiled(
-        lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used, values, cheap
-    )
+        lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used, values, cheap,
+        shapes,
+    )  # fmt: skip
 
 
 def _know(lowered: Graph, graph: Graph, shapes: Shapes, values: Values) -> None:
@@ -144,10 +151,16 @@ def _cheap_on_host(graph: Graph) -> bool:
     return cheap_on_host(graph)
 
 
-def _bounded(graph: Graph) -> dict[Value, Bounded]:
+def _cheap_natively(graph: Graph, bounded: Mapping[Value, Bounded]) -> bool:
+    from .passes.deciding import cheap_natively
+
+    return cheap_natively(graph, {b.value for b in bounded.values()})
+
+
+def _bounded(graph: Graph, shapes: Shapes) -> dict[Value, Bounded]:
     from .passes.bounds import bounded
 
-    return bounded(graph)
+    return bounded(graph, shapes)
 
 
 def _need(program: Program, made: Mapping[Value, Value], shared: Shared | None) -> None:

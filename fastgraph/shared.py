@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from .errors import FastgraphError, GraphError
-from .ir import Graph, copy
+from .ir import Graph, Open, copy
 from .ir.weights import Weights
 from .kernels.core.kernel import Kernel
 from .limits import spending
 from .locks import lock, undisturbed
 from .passes.specialize import specialize
 
-Shapes = Mapping[str, Sequence[int]]
+Shapes = Mapping[str, Sequence[int | Open]]
 _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 

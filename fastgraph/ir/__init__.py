@@ -5,9 +5,10 @@ from .copy import copy
 from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by
 from .kinds import Kind
 from .quantization import Quantization
-from .types import MAX_ELEMENTS, MAX_RANK, UNKNOWN, Dim, Shape, TensorType
+from .types import LENGTH, MAX_ELEMENTS, MAX_RANK, UNKNOWN, Dim, Open, Shape, TensorType, is_open, open_axes
 
 __all__ = [
+    "LENGTH",
     "MAX_ELEMENTS",
     "MAX_RANK",
     "UNKNOWN",
@@ -16,6 +17,7 @@ __all__ = [
     "Interface",
     "Kind",
     "Node",
+    "Open",
     "Port",
     "Quantization",
     "Shape",
@@ -26,5 +28,7 @@ __all__ = [
     "check",
     "copy",
     "fits",
+    "is_open",
+    "open_axes",
     "read_by",
 ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from ..named import NamedTuple
 from .quantization import Quantization
 
 Dim = int | str | None
@@ -22,6 +24,30 @@ BFLOAT16 = np.dtype("V2")
 
 MAX_RANK = 32
 """The most axes of a value: as many as every NumPy function takes."""
+
+
+class Open(NamedTuple):
+    """An extent of an input, from `least` to `most`, which only a run knows: a number that all open extents have in
+    common, and `more`.
+    """
+
+    least: int
+    most: int
+    more: int
+
+
+LENGTH = "open extents"
+"""The input of a plan, int64, that holds what its open extents have in common."""
+
+
+def open_axes(shape: Sequence[int | Open]) -> list[tuple[int, Open]]:
+    """The open extents of a shape, with their axes."""
+    return [(axis, d) for axis, d in enumerate(shape) if isinstance(d, Open)]
+
+
+def is_open(shapes: Iterable[Sequence[int | Open]]) -> bool:
+    """Whether any extent of these shapes is open."""
+    return any(isinstance(d, Open) for shape in shapes for d in shape)
 
 
 class TensorType:

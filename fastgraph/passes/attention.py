@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ir import Graph, Node, TensorType, Value
+from ..ir import LENGTH, Graph, Node, TensorType, Value
 from ..ops.registry import attr
 from ..ops.shape import permutation
 from ..rules.rule import rule
@@ -193,11 +193,13 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
     weights, values = node.inputs[:2]
     if values is None or len(node.inputs) > 2 or not _plain(node):
         return False
-    softmax, blind = _softmax(g, weights)
+    limit = _limit(g, weights)
+    softmax, blind = _softmax(g, weights if limit is None else limit.kept)
     if softmax is None:
         return False
     dims = softmax.x.type.dims
-    scores = _scores(g, softmax.x, dims[-2:], _without_ones(dims[:-2]))
+    limited = softmax.x if limit is None else _within(g, softmax.x, limit.condition)
+    scores = None if limited is None else _scores(g, limited, dims[-2:], _without_ones(dims[:-2]))
     if scores is None or not _plain(scores.product) or len(scores.product.inputs) > 2:
         return False
     q, k = (operand_of(g, v, i) for i, v in enumerate(scores.product.inputs))
@@ -214,7 +216,8 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
     attrs = {"scale": scores.scale * q.scale * k.scale, "blind": blind}
     attrs |= {"q_num_heads": q.heads if q.flat else None, "kv_num_heads": k.heads if k.flat or v.flat else None}
     shape = (q.images, q.rows, q.heads * v.size) if q.flat else (q.images, q.heads, q.rows, v.size)
-    y = g("attention", *(x.written(g) for x in (q, k, v)), mask, type=TensorType(F32, shape), **attrs)
+    valid = () if limit is None else (None, None, g.spread(g.shape(limit.number, 1), q.images))
+    y = g("attention", *(x.written(g) for x in (q, k, v)), mask, *valid, type=TensorType(F32, shape), **attrs)
     y = y if v.scale == 1 else y * v.scale
     return g.becomes(g.turn(g.shape(y, q.images, q.rows, q.heads, v.size), 0, 2, 1, 3) if q.flat else y)
 
@@ -226,6 +229,57 @@ def _plain(node: Node) -> bool:
         return False
     a, b = (v.type.dims for v in values[:2])
     return len(a) >= 2 and b[:-2] in (a[:-2], (*a[:-3], 1))
+
+
+class Limit(NamedTuple):
+    """Weights of the first keys, `number` of them, where `condition` holds; those of others are 0."""
+
+    kept: Value
+    condition: Value
+    number: Value
+
+
+def _limit(g: Sweep, weights: Value | None) -> Limit | None:
+    """Given ``w = where(i < n, softmax(where(i < n, x, -inf)), 0)`` for the places i of keys; result ``n``.
+
+    None where n may be 0: then all weights are 0, and not what `blind` says.
+    """
+    maker = g.sole_maker(weights)
+    if maker is None or maker.op != "where":
+        return None
+    condition, kept, zero = maker.inputs
+    assert condition is not None and kept is not None and zero is not None
+    if not _is_zero(zero) or not kept.type.dims:
+        return None
+    less, keys = condition, kept.type.dims[-1]
+    while (before := g.made_by(less, "reshape")) is not None:
+        less = before.x
+    test = g.made_by(less, "less")
+    if test is None or condition.type.dims[-1:] != (keys,) or condition.type.size != keys:
+        return None
+    places, count = test.inputs
+    assert places is not None and count is not None
+    known = places.data is not None and places.type.dims == (keys,) and np.array_equal(places.data, np.arange(keys))
+    return Limit(kept, condition, count) if known and _counts(g, count) else None
+
+
+def _counts(g: Sweep, count: Value) -> bool:
+    """Whether a number is an open extent of the inputs, none of which is 0, or a larger one."""
+    more = g.made_by(count, "add")
+    if more is None:
+        return count.name == LENGTH
+    a, b = more.inputs
+    assert a is not None and b is not None
+    return b.data is not None and b.data.size == 1 and bool(b.data.min() >= 0) and _counts(g, a)
+
+
+def _within(g: Sweep, scores: Value, condition: Value) -> Value | None:
+    """The scores that are -inf where the condition does not hold, without it."""
+    maker = g.sole_maker(scores)
+    if maker is None or maker.op != "where" or maker.inputs[0] is not condition or maker.inputs[1] is None:
+        return None
+    low = maker.inputs[2]
+    return maker.inputs[1] if low is not None and low.data is not None and np.all(np.isneginf(low.data)) else None
 
 
 def _softmax(g: Sweep, weights: Value | None) -> tuple[Node | None, str]:

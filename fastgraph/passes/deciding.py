@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import prod
 
 from ..freedoms import threshold
@@ -18,6 +18,9 @@ MOST = 64
 PLANNING = 500_000
 """Work (`work_of`) of references that takes as long as planning one node does."""
 
+NATIVE, LAYER = 4, 10
+"""How much more work kernels do in a few times that time, and how much more again layers of products."""
+
 
 def cheap_on_host(graph: Graph) -> bool:
     """Whether a run of a specialized graph by references takes less than planning it. Layers whose shapes are not known
@@ -25,6 +28,15 @@ def cheap_on_host(graph: Graph) -> bool:
     """
     known = [node for node in graph.nodes if is_heavy(node) or _known(node.outputs)]
     return sum(work_of(node)[0] for node in known) <= threshold("planning_work", PLANNING) * len(graph.nodes)
+
+
+def cheap_natively(graph: Graph, values: Collection[Value]) -> bool:
+    """Whether kernels compute these values of a graph, and what is made of them at once, in a few times the time that
+    planning it takes: room for more costs a part of that.
+    """
+    nodes = [n for n in graph.nodes if any(v in values for v in (*n.inputs, *n.outputs))]
+    work = sum(work_of(node)[0] / (LAYER if is_heavy(node) else 1) for node in nodes)
+    return work <= threshold("native_work", NATIVE * PLANNING) * len(graph.nodes)
 
 
 def deciding(graph: Graph, typed: bool = True) -> list[Value]:

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from ..errors import FastgraphError, InputError, ModelError, UnsupportedError
-from ..ir import Graph, Node, State, TensorType, Value, copy, fits, read_by
+from ..ir import Graph, Node, Open, State, TensorType, Value, copy, fits, read_by
 from ..limits import current
 from ..ops.control import REFUSED
 from ..ops.evaluate import fold, infer_node
@@ -19,7 +19,7 @@ from ..room import need
 
 
 def specialize(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], values: Mapping[str, np.ndarray] | None = None
+    graph: Graph, shapes: Mapping[str, Sequence[int | Open]], values: Mapping[str, np.ndarray] | None = None
 ) -> None:
     """Set the input shapes, infer every type and fold constants, in place. Unknown shapes stay unknown.
 
@@ -30,7 +30,8 @@ def specialize(
     """
     for value in graph.inputs:
         if value.name in shapes:
-            value.type = value.type.with_shape(tuple(int(d) for d in shapes[value.name]))
+            known = (None if isinstance(d, Open) else int(d) for d in shapes[value.name])
+            value.type = value.type.with_shape(tuple(known))
         if value.type.concrete:
             fits(value, value.type.dims)
     instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _is_empty(v)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compile import Compiled, Values, compiled
-from ..ir import Graph, TensorType, Value
+from ..ir import LENGTH, Graph, TensorType, Value, open_axes
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..locks import undisturbed
@@ -113,10 +113,13 @@ class Executable(Runnable):
         self._on_host = [v for v in plan.graph.inputs if not self.memory.has(v)] + self._loose
         checked = any(port.kind is not None for port in plan.graph.interface.ports.values())
         feeds = [Feed(v.name, v.type.dims, _dtype(v), self.memory.array(v)) for v in placed]
+        self._fed: dict[str, tuple[int, ...]] = {}
+        self._open = [(name, axis, d.more) for name, shape in plan.shapes.items() for axis, d in open_axes(shape)]
+        self._length = [self.memory.array(v) for v in plan.graph.inputs if v.name == LENGTH and self.memory.has(v)]
         held = all(v in plan.made and self._has_memory(plan.made[v]) for _, v in plan.results)
         outputs = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
         result_bytes = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
-        self.arrange(feeds, outputs, result_bytes, plain=not self._on_host and not checked)
+        self.arrange(feeds, outputs, result_bytes, plain=not self._on_host and not checked and not self._open)
 
     @cached_property
     def unread(self) -> frozenset[Value]:
@@ -129,12 +132,30 @@ class Executable(Runnable):
 
     def fill(self, arrays: Mapping[str, Any]) -> None:
         """Copy checked arrays in; strings and sequences are kept as objects."""
-        super().fill(arrays)
+        if self._open:
+            self._fill_open(arrays)
+        else:
+            super().fill(arrays)
         for value in self._on_host:
             self.memory.loose[value] = arrays[value.name]
 
+    def _fill_open(self, arrays: Mapping[str, Any]) -> None:
+        """Copy arrays to where there is room for longer ones, and zeros behind them."""
+        for name, _, _, view in self._feeds:
+            self._fed[name] = dims = arrays[name].shape
+            for axis in range(len(dims)):
+                if dims[axis] < view.shape[axis]:
+                    view[(slice(None),) * axis + (slice(dims[axis], None),)] = 0
+            view[tuple(map(slice, dims))] = arrays[name]
+        name, axis, more = self._open[0]
+        for length in self._length:
+            length[...] = arrays[name].shape[axis] - more
+
     def fed(self) -> dict[str, Any]:
-        return {value.name: self.memory.held(value) for value in self._on_host} | super().fed()
+        found = {value.name: self.memory.held(value) for value in self._on_host} | super().fed()
+        if self._open:
+            found |= {name: found[name][tuple(map(slice, shape))] for name, shape in self._fed.items()}
+        return found
 
     def forget(self) -> None:
         self.memory.loose.clear()
@@ -211,7 +232,7 @@ class Executable(Runnable):
 def fed_inputs(plan: Compiled) -> list[Value]:
     """The inputs that callers feed: those of states are not among them."""
     hidden = {s.input for s in plan.states}
-    return [v for v in plan.graph.inputs if v not in hidden]
+    return [v for v in plan.graph.inputs if v not in hidden and v.name != LENGTH]
 
 
 def _dtype(value: Value) -> np.dtype:

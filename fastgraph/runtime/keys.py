@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import GraphError, InputError, ModelError
-from ..ir import Graph
+from ..ir import Graph, Open
 from ..locks import lock, undisturbed
 from ..named import NamedTuple
 
@@ -27,56 +27,78 @@ if TYPE_CHECKING:
 Shapes = tuple[tuple[int, ...], ...]
 """The shapes of all inputs, in order; () for an input without one."""
 
+Line = tuple[tuple[int | Open, ...], ...]
+"""Shapes with open extents, of a plan for many."""
+
 Contents = tuple[tuple[str, bytes], ...]
 """Values of inputs by name."""
 
-PRICE = 4
-"""Runs whose credit pays for a plan."""
-MOST = 16 * PRICE
-"""The initial credit, and the most."""
+PRICE, PLANS = 4, 16
+"""Of credit for values that decide shapes."""
+MOST = 64
+"""What came lately and has no plan, at most."""
 MOST_SHAPES = 256
 """Sets of input shapes whose deciders are kept."""
 
 
 class Key(NamedTuple):
-    """What a plan is for. `values`: of the inputs that decide shapes, or () for a plan that works for any, where the
-    shapes that depend on them have bounds or are left to NumPy.
+    """What a plan is for: the shapes of all inputs, with open extents where it is for many (`Line`). `values`: of the
+    inputs that decide shapes, or () for a plan that works for any, where the shapes that depend on them have bounds or
+    are left to NumPy.
     """
 
     shapes: Shapes
     values: Contents = ()
 
 
+class Credit:
+    """Plans for what is new cost it, and runs whose plan, shapes or values came before earn it.
+
+    `price`: runs that pay for a plan; `plans`: for how many there is credit at first, and at most.
+    """
+
+    def __init__(self, price: int, plans: int) -> None:
+        self._price, self._most, self._now = price, price * plans, price * plans
+        self._left: OrderedDict[Hashable, None] = OrderedDict()
+
+    def pays(self, what: Hashable, kept: bool) -> bool:
+        """Whether to run with a plan of its own, `kept` or new; what it is asked for comes again after that."""
+        if kept or what in self._left:
+            self._now = min(self._now + 1, self._most)
+        if kept or self._now >= self._price:
+            return True
+        self._left[what] = None
+        self._left.move_to_end(what)
+        if len(self._left) > MOST:
+            self._left.popitem(last=False)
+        return False
+
+    def pay(self, what: Hashable) -> None:
+        """Note that a plan was made."""
+        self._now = max(self._now - self._price, 0)
+        self._left.pop(what, None)
+
+
 class Deciders:
     """The inputs that decide shapes, for given shapes of all inputs, and whether a plan for their values pays.
 
     Where NumPy runs in less time than planning takes (`cheap`), a value that comes in one run only, such as a
-    counter's, isn't worth a plan. So plans cost credit, and runs whose values were seen lately earn it.
+    counter's, isn't worth a plan.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
         self.cheap = False
-        self._credit = MOST
-        self._left: OrderedDict[Contents, None] = OrderedDict()
+        self._credit = Credit(PRICE, PLANS)
 
     def pays(self, values: Contents, kept: bool) -> bool:
         """Whether to run these values with a plan of their own, `kept` or new."""
-        if kept or values in self._left:
-            self._credit = min(self._credit + 1, MOST)
-        if kept or not self.cheap or self._credit >= PRICE:
-            return True
-        self._left[values] = None
-        self._left.move_to_end(values)
-        if len(self._left) > MOST:
-            self._left.popitem(last=False)
-        return False
+        return self._credit.pays(values, kept) or not self.cheap
 
     def made(self, values: Contents, cheap: bool) -> None:
         """Note that a plan was made for these values; `cheap`: a run by NumPy takes less time than that took."""
         self.cheap = cheap
-        self._credit = max(self._credit - PRICE, 0)
-        self._left.pop(values, None)
+        self._credit.pay(values)
 
 
 class Keys:

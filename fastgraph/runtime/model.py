@@ -6,13 +6,14 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from .. import deadline
 from ..errors import CompilerError, CopyError, FastgraphError, InputError, RunTimeout
-from ..ir import Graph, Quantization, TensorType, Value
+from ..ir import Graph, Quantization, TensorType, Value, is_open
 from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock, undisturbed
@@ -26,6 +27,7 @@ from .runnable import Runnable
 if TYPE_CHECKING:
     from ..shared import Shared
     from .executable import Executable, Made
+    from .lengths import Lengths
     from .metadata import Metadata
     from .plans import Plan
     from .stored import Saved
@@ -125,6 +127,7 @@ class Model:
             twin = Model.__new__(Model)
             vars(twin).update(vars(self))
             twin._keys, twin._plans, twin._decided = self._keys.twin(), self._plans.twin(), {}
+            vars(twin).pop("_lengths", None)
             twin._keep, twin._looked, twin._lock = None, None, lock()
             if self._plans.key is not None:
                 twin._use(self._plans.key)
@@ -283,11 +286,15 @@ class Model:
             raise InputError(f"{what}: no value for {', '.join(missing)}, which decides shapes, too: give an array")
         return Key(tuple(wanted), tuple((name, arrays[name].tobytes()) for name in names))
 
+    def _own_keys(self) -> list[Key]:
+        """The keys of the plans kept, but those for many shapes."""
+        return [key for key in self._plans.keys() if not is_open(key.shapes)]
+
     def _made_plans(self) -> dict[tuple[Tier, int, Key], Made]:
         """The plans that were made in this process, by tier, threads and key."""
         from .executable import Made
 
-        plans = {key: self._plans.find(key) for key in self._plans.keys()}
+        plans = {key: self._plans.find(key) for key in self._own_keys()}
         return {(self.tier, self.threads, key): plan for key, plan in plans.items() if isinstance(plan, Made)}
 
     def input(self, name: str) -> np.ndarray:
@@ -411,7 +418,7 @@ class Model:
         if shapes is not None and (not isinstance(shapes, Sequence) or isinstance(shapes, str) or not shapes):
             raise InputError("save takes shapes in a list of dicts by input name: save(path, shapes=[{name: shape}])")
         with self._lock:
-            keys = self._plans.keys() if shapes is None else [self._wanted("save", each) for each in shapes]
+            keys = self._own_keys() if shapes is None else [self._wanted("save", each) for each in shapes]
             if not keys:
                 raise InputError(
                     f"save: the model's input shapes are not fixed ({self._names()}): say which to plan for, "
@@ -446,7 +453,19 @@ class Model:
                 f"the model's input shapes are not fixed{why} ({self._names()}): run it once, "
                 "call resize({name: shape}), or load it with shapes={name: shape}"
             )
+        if self._plans.key is not None and is_open(self._plans.key.shapes):
+            return self._use_own()
         return self._plans.current
+
+    def _use_own(self) -> Runnable:
+        """The plan for the shapes that were run, with the results, in place of one for many shapes."""
+        with self._lock:
+            assert self._plans.current is not None
+            feeds = self._plans.current.fed()
+            chosen = self._use(self._keys.of(feeds))
+            chosen.fill(feeds)
+            chosen.execute()
+            return chosen
 
     def _use(self, key: Key) -> Runnable:
         """Make this key's plan the current one."""
@@ -470,7 +489,7 @@ class Model:
     def _chosen(self, key: Key) -> Runnable:
         """The plan for these feeds: that for their values, or where such a plan does not pay, that for any values."""
         if not key.values:
-            return self._use(key)
+            return self._use(key) if not self._keys.open or self._graph.states else self._of_any_length(key)
         known, kept = self._keys.deciders(key.shapes), key in self._plans
         if not known.pays(key.values, kept):
             with suppress(FastgraphError):
@@ -478,6 +497,26 @@ class Model:
         chosen = self._use(key)
         if not kept:
             known.made(key.values, chosen.cheap)
+        return chosen
+
+    @cached_property
+    def _lengths(self) -> Lengths:
+        from .lengths import Lengths  # of models whose shapes are open
+
+        return Lengths()
+
+    def _of_any_length(self, key: Key) -> Runnable:
+        """The plan for these shapes, or where they are new in each run, one for many."""
+        kept = key in self._plans
+        wide = self._lengths.instead(key.shapes, kept)
+        if wide is not None:
+            try:
+                return self._use(Key(cast(Shapes, wide)))
+            except FastgraphError:
+                self._lengths.refuse(wide)
+        chosen = self._use(key)
+        if not kept:
+            self._lengths.paid(key.shapes)
         return chosen
 
     @contextmanager

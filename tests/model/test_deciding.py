@@ -360,7 +360,7 @@ def test_a_counter_makes_few_plans() -> None:
     for n in range(1, 200):
         run(n)
     first = len(model._plans._plans)
-    assert first <= keys.MOST // keys.PRICE + 1 and native(model), "a slice has the bound of its axis"
+    assert first <= keys.PLANS + 1 and native(model), "a slice has the bound of its axis"
     assert model.plan.compiled.values == {"position": None}
     for _ in range(keys.PRICE + 1):
         run(250)
@@ -368,7 +368,7 @@ def test_a_counter_makes_few_plans() -> None:
     run(2)
     assert model.plan.compiled.values == {"position": 2}, "plans of before are used"
     deciders = next(iter(model._keys._deciders.values()))
-    assert len(deciders._left) <= keys.MOST
+    assert len(deciders._credit._left) <= keys.MOST
 
 
 def test_values_in_turn_all_have_plans_in_the_end() -> None:

@@ -12,21 +12,26 @@ Nodes that no rule knows stay, and read values cut to the count.
 
 from __future__ import annotations
 
-from ...ir import Graph, Value
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from ...ir import Graph, Open, Value
+from .fed import fed
 from .state import Bounds
 from .values import Bounded
 from .visit import visit
 
 
-def bounded(graph: Graph) -> dict[Value, Bounded]:
+def bounded(graph: Graph, shapes: Mapping[str, Sequence[int | Open]] = MappingProxyType({})) -> dict[Value, Bounded]:
     """Replace nodes of a graph by nodes of known shapes, where there is a rule; returns the replacements of values
-    whose shapes depend on data."""
+    whose shapes depend on data. `shapes`: of inputs; open extents are read as data, from an input that is added."""
     g = Bounds(graph)
     with g:
+        fed(g, graph, shapes)
         for node in graph.nodes:
             visit(g, node)
         for value in graph.results():
             g.written(value)
-    graph.nodes = g.nodes
+    graph.nodes = [*g.first, *g.nodes]
     graph.replace(g.instead)
     return {v: found for v, found in g.known.items() if found.extents}

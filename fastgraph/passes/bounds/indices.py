@@ -32,11 +32,23 @@ def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int],
     return indices.value if indices.clean else g.masked(indices, 0)
 
 
+def _among_least(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | None:
+    """Constant indices from the front or the end of an axis that always has such elements; None for others."""
+    size, data = x.extents.get(axis), indices.value.data
+    if size is None or data is None or not data.size or data.max() >= size.least or data.min() < -size.least:
+        return None
+    data = data.astype(np.int64)
+    return g.choose(data < 0, size.count + data, data) if data.min() < 0 else g.held(data)
+
+
 @follows("gather")
 def gather(g: Bounds, node: Node) -> list[Bounded]:
     x, indices = g.take(node.x), g.take(node.inputs[1])
     axis, more = attr(node, "axis") % len(x.dims), len(indices.dims)
-    value = g.again(node, x.value, indices_within(g, x, indices, [axis]))[0]
+    places = _among_least(g, x, indices, axis)
+    if places is None:
+        places = indices_within(g, x, indices, [axis])
+    value = g.again(node, x.value, places)[0]
     extents = {a if a < axis else a + more - 1: n for a, n in x.extents.items() if a != axis}
     extents |= {axis + a: n for a, n in indices.extents.items()}
     below = x.below

@@ -21,8 +21,8 @@ Rule = Callable[[Bounds, Extent, Dim], Dim]
 MOVES = frozenset(
     "gather slice strided_slice concat squeeze unsqueeze reshape identity expand transpose flatten".split()
 )
-KINDS = ("int64", "int32", "float32", "float64")
-"""Element types that hold extents, which are below 2 ** 24, without rounding."""
+KINDS = ("int64", "int32", "float32", "float64", "bool")
+"""Element types that hold extents, which are below 2 ** 24, without rounding, and what is said of them."""
 
 
 def counted(g: Bounds, node: Node) -> np.ndarray | None:
@@ -37,16 +37,29 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
     if node.out.type.dtype is None or node.out.type.dtype.name not in KINDS:
         return None
     try:
-        values = [None if v is None else g.numbers_of(v) for v in node.inputs]
-        if node.op == "cast":
+        values: list[Any] = [None if v is None else g.numbers_of(v) for v in node.inputs]
+        followed = node.op in MOVES or node.op in BINARY or node.op in FOLDED or node.op in ("cast", "where")
+        if followed and not any(isinstance(n, Extent) for v in values if v is not None for n in v.flat):
+            return _known(node, values)
+        if node.op == "cast" and node.out.type.dtype.kind != "b":
             return values[0]
         if node.op in MOVES:
             return _moved(node, values)
+        if node.op == "where":
+            return _each(_chosen, *values)
         if node.op in BINARY or node.op in FOLDED:
             return _computed(g, node, values)
     except Unbounded:
         pass
     return None
+
+
+def _known(node: Node, values: list[Any]) -> np.ndarray:
+    """The result of a node whose operands are numbers only: that of its reference."""
+    pairs = zip(node.inputs, values, strict=True)
+    data = [None if v is None or x is None else x.astype(v.type.dtype) for v, x in pairs]
+    found = run_node(node.with_([None if x is None else Value.constant("", x) for x in data]), data)[0]
+    return np.array([None, *(n.item() for n in found.flat)], object)[1:].reshape(found.shape)
 
 
 def _moved(node: Node, values: list[Any]) -> np.ndarray:
@@ -81,23 +94,26 @@ def _computed(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
     return total.reshape(1) if attr(node, "keepdims") else total
 
 
-def _each(function: Callable[[Dim, Dim], Dim], a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    pairs = zip(np.broadcast_to(a, shape).flat, np.broadcast_to(b, shape).flat, strict=True)
-    y = np.empty(int(np.prod(shape)), object)
-    for i, (left, right) in enumerate(pairs):
-        y[i] = function(left, right)
-    return y.reshape(shape)
+def _chosen(condition: Dim, yes: Dim, no: Dim) -> Dim:
+    if not isinstance(condition, bool):
+        raise Unbounded
+    return yes if condition else no
+
+
+def _each(function: Callable[..., Dim], *operands: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(*(v.shape for v in operands))
+    found = [function(*each) for each in zip(*(np.broadcast_to(v, shape).flat for v in operands), strict=True)]
+    return np.array([None, *found], object)[1:].reshape(shape)
 
 
 # -- arithmetic
 
 
-def computed(g: Bounds, op: str, operands: tuple[Dim, Dim], most: int) -> Extent:
-    """The extent that an operator computes from two."""
-    if not 0 <= most < 1 << 24:
+def computed(g: Bounds, op: str, operands: tuple[Dim, Dim], most: int, low: int = 0) -> Extent:
+    """The extent, at least `low`, that an operator computes from two."""
+    if not 0 <= low <= most < 1 << 24:
         raise Unbounded
-    return Extent(g(op, *(n.count if isinstance(n, Extent) else g.ints(n) for n in operands)), most)
+    return Extent(g(op, *(n.count if isinstance(n, Extent) else g.ints(n) for n in operands)), most, low)
 
 
 def _whole(*numbers: Dim) -> bool:
@@ -126,11 +142,13 @@ def least(g: Bounds, a: Extent, b: Dim) -> Dim:
     if isinstance(b, int | float):
         if b >= a.most:
             return a
-        found = computed(g, "min", (a, int(b)), int(b))
+        if 0 <= b <= a.least:
+            return int(b)
+        found = computed(g, "min", (a, int(b)), int(b), min(a.least, int(b)))
     elif a.count is b.count:
         return a
     else:
-        found = computed(g, "min", (a, b), min(a.most, b.most))
+        found = computed(g, "min", (a, b), min(a.most, b.most), min(a.least, b.least))
     above = {n.count for n in (a, b) if isinstance(n, Extent)}
     for count in tuple(above):
         above |= g.within.get(count, set())
@@ -144,18 +162,18 @@ def greatest(g: Bounds, a: Extent, b: Dim) -> Dim:
     if not _whole(b):
         raise Unbounded
     if isinstance(b, int | float):
-        return a if b <= 0 else int(b) if b >= a.most else computed(g, "max", (a, int(b)), a.most)
-    return a if a.count is b.count else computed(g, "max", (a, b), max(a.most, b.most))
+        return a if b <= a.least else int(b) if b >= a.most else computed(g, "max", (a, int(b)), a.most, int(b))
+    return a if a.count is b.count else computed(g, "max", (a, b), max(a.most, b.most), max(a.least, b.least))
 
 
 @_symmetric(operator.add)
 def total(g: Bounds, a: Extent, b: Dim) -> Dim:
-    """The sum."""
+    """The sum; Unbounded where it may be below 0."""
     if isinstance(b, Extent):
-        return computed(g, "add", (a, b), a.most + b.most)
-    if b < 0 or not _whole(b):
+        return computed(g, "add", (a, b), a.most + b.most, a.least + b.least)
+    if not _whole(b):
         raise Unbounded
-    return a if b == 0 else computed(g, "add", (a, int(b)), a.most + int(b))
+    return a if b == 0 else computed(g, "add", (a, int(b)), a.most + int(b), a.least + int(b))
 
 
 @_symmetric(operator.mul)
@@ -166,7 +184,7 @@ def product(g: Bounds, a: Extent, b: Dim) -> Dim:
     if b < 2:
         return a if b == 1 else 0
     base, by = g.multiples.get(a.count, (a, 1))
-    found = computed(g, "mul", (base, by * int(b)), a.most * int(b))
+    found = computed(g, "mul", (base, by * int(b)), a.most * int(b), a.least * int(b))
     g.multiples[found.count] = base, by * int(b)
     return found
 
@@ -193,7 +211,16 @@ def times(g: Bounds, dims: Any) -> Dim:
     return y
 
 
+def equal(g: Bounds, a: Dim, b: Dim) -> Dim:
+    """Whether both are the same; Unbounded where only a run shows it."""
+    extents = [n for n in (a, b) if isinstance(n, Extent)]
+    number = next((n for n in (a, b) if not isinstance(n, Extent)), -1)
+    if len(extents) == 1 and 0 <= number <= extents[0].most or len(extents) == 2 and a != b:
+        raise Unbounded
+    return len(extents) != 1 and a == b
+
+
 BINARY: dict[str, Callable[[Bounds, Dim, Dim], Dim]] = {
-    "min": least, "max": greatest, "add": total, "mul": product, "div": quotient,
+    "min": least, "max": greatest, "add": total, "mul": product, "div": quotient, "equal": equal,
 }  # fmt: skip
 FOLDED = {"reduce_min": least, "reduce_max": greatest, "reduce_sum": total, "reduce_prod": product}

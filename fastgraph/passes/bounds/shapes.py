@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -11,7 +12,8 @@ from ...ir import Node, Value
 from ...ops.inference import axes_of
 from ...ops.registry import attr
 from ...ops.shape import permutation
-from .numbers import product, quotient, times
+from .fed import widened
+from .numbers import product, quotient, times, total
 from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, most_of, same
 
@@ -183,14 +185,31 @@ def concat(g: Bounds, node: Node) -> list[Bounded]:
         counts = {n.count if isinstance(n := p.dims[a], Extent) else n for p in parts}
         if a != axis and len(counts) > 1:
             raise Unbounded
-    value = g.join([p.value for p in parts], axis)
     extents = {a: n for a, n in parts[0].extents.items() if a != axis}
     sizes: list[Dim] = [p.dims[axis] for p in parts]
     clean = all(p.clean or not p.extents for p in parts)
+    if isinstance(sizes[0], Extent) and not any(isinstance(n, Extent) for n in sizes[1:]):
+        return [_appended(g, parts, axis, Bounded(parts[0].value, extents, clean))]
+    value = g.join([p.value for p in parts], axis)
     if not any(isinstance(n, Extent) for n in sizes):
         return [Bounded(value, extents, clean)]
     places, count = joined(g, sizes)
     return [Bounded(g.pick(value, places, axis), {**extents, axis: count})]
+
+
+def _appended(g: Bounds, parts: Sequence[Bounded], axis: int, first: Bounded) -> Bounded:
+    """Parts of known extents behind the real elements of the first."""
+    size = parts[0].extents[axis]
+    rest = g.join([p.value for p in parts[1:]], axis) if len(parts) > 2 else parts[1].value
+    start = np.zeros(len(first.value.type.dims), object)
+    start[axis] = size
+    count, starts, more = total(g, size, rest.type.dims[axis]), g.stacked(start), rest.type.dims[axis]
+    assert isinstance(count, Extent)
+    wide = widened(g, first.value, axis, more)
+    if wide is None:
+        wide = g.join([first.value, g.held(np.zeros(rest.type.dims, rest.type.dtype))], axis)
+    value = g("dynamic_update_slice", wide, rest, starts)
+    return first._replace(value=value, extents={**first.extents, axis: count})
 
 
 def joined(g: Bounds, sizes: Sequence[Dim]) -> tuple[Value, Extent]:
@@ -200,5 +219,7 @@ def joined(g: Bounds, sizes: Sequence[Dim]) -> tuple[Value, Extent]:
     counts = np.empty(len(sizes), object)
     counts[:] = sizes
     limits = g.pick(g.stacked(counts), g.ints(np.repeat(np.arange(len(room)), room)))
-    places, count = g.non_zero(g("less", g.ints(np.concatenate([np.arange(n) for n in room])), limits))
+    places, _ = g.non_zero(g("less", g.ints(np.concatenate([np.arange(n) for n in room])), limits))
+    count = reduce(lambda a, b: total(g, a, b), sizes)
+    assert isinstance(count, Extent)
     return g.shape(places, sum(room)), count

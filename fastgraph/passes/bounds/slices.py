@@ -9,7 +9,7 @@ import numpy as np
 from ...ir import Node, Value
 from ...ops.inference import axes_of
 from ...ops.registry import attr
-from .numbers import least
+from .numbers import least, total
 from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded
 
@@ -82,6 +82,13 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     if below is not None and axis == below.axis:
         known = step > 0 and not isinstance(end, Extent)
         below = Below(axis, below.extents[int(start) : int(end) : step]) if known else None  # type: ignore[arg-type]
+    if isinstance(have, Extent) and step == 1:
+        start, end = (_from_front(g, n, have) for n in (start, end))
+        if isinstance(start, Extent) and isinstance(stop := least(g, have, end), Extent) and stop == have:
+            return _last(g, x, axis, have, start)
+        plain = end
+    if isinstance(start, Extent):
+        raise Unbounded
     if isinstance(have, Extent) or isinstance(end, Extent):
         if step != 1 or start < 0 or not isinstance(end, Extent) and end < 0:
             raise Unbounded
@@ -97,11 +104,23 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     return Bounded(value, extents, x.clean and not isinstance(end, Extent), below)
 
 
+def _from_front(g: Bounds, n: Dim, size: Extent) -> Dim:
+    """A start or an end, which counts from the end where it is negative."""
+    return total(g, size, n) if isinstance(n, int) and n < 0 else n
+
+
+def _last(g: Bounds, x: Bounded, axis: int, size: Extent, start: Extent) -> Bounded:
+    """The last elements of an axis, from `start` on, of which there are always as many."""
+    n = size.most - start.most
+    value = g.pick(x.value, start.count + np.arange(n), axis)
+    return Bounded(value, {a: e for a, e in x.extents.items() if a != axis}, x.clean)
+
+
 def _without_first(g: Bounds, a: Dim, n: int) -> Dim:
     """The extent without its first n elements."""
     if not isinstance(a, Extent):
         return max(a - n, 0)
-    return Extent(g.max(a.count - n, 0), max(a.most - n, 0))
+    return Extent(g.max(a.count - n, 0), max(a.most - n, 0), max(a.least - n, 0))
 
 
 def _computed(g: Bounds, x: Bounded, cut: Cut) -> Bounded:

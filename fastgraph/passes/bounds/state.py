@@ -28,9 +28,10 @@ RULES = Families(__package__, {
     "indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
     "sums": """
         reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum
-        reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization matmul gemm einsum
-        conv conv_transpose max_pool average_pool lp_pool
+        reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization rms_normalization
+        matmul gemm einsum
     """,
+    "windows": "conv conv_transpose max_pool average_pool lp_pool lstm gru rnn",
 }, _rules)  # fmt: skip
 """The rules of operators whose layout is not `Layout.EACH`."""
 
@@ -47,19 +48,22 @@ def follows(*ops: str) -> Callable[[Rule], Rule]:
 
 
 class Bounds(Rewriter):
-    """A graph that is written, and facts about its values.
+    """A graph that is written, `first` before all other `nodes`, and facts about its values.
 
     `known`: the bounded value of an original one. `numbers`: integers as numbers and extents. `instead`: replacements
-    of values whose shapes turned out to be known. `node`: the node at hand.
+    of values whose shapes turned out to be known. `rooms`: inputs that may be made wider, each with the list that it is
+    in. `node`: the node at hand.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.nodes: list[Node] = []
+        self.first: list[Node] = []
         self.known: dict[Value, Bounded] = {}
         self.instead: dict[Value, Value] = {}
         self.numbers: dict[Value, np.ndarray] = {}
         self.memo: dict[Any, Any] = {}
         self.within: dict[Value, set[Value]] = {}
+        self.rooms: dict[Value, list[Value]] = {}
         self.multiples: dict[Value, tuple[Extent, int]] = {}
         self._ready = {v for v in graph.inputs if v.type.concrete and v.type.dtype is not None}
         self._facts: tuple[dict[Any, Any], ...] = (
@@ -87,6 +91,10 @@ class Bounds(Rewriter):
         self.nodes.append(node)
         if ready and all(v.type.concrete for v in node.outputs):
             self._ready.update(node.outputs)
+
+    def ready(self, value: Value) -> None:
+        """Note that native steps read this value where it is fed."""
+        self._ready.add(value)
 
     def is_ready(self, value: Value) -> bool:
         return value.data is not None or value in self._ready
@@ -127,7 +135,7 @@ class Bounds(Rewriter):
         found = None if value is None else self.numbers.get(value)
         if found is None:
             data = None if value is None else self.instead.get(value, value).data
-            if data is None or data.dtype.kind not in "iuf" or data.size > 64:
+            if data is None or data.dtype.kind not in "biuf" or data.size > 64:
                 raise Unbounded
             found = np.array([n.item() for n in data.flat], object).reshape(data.shape)
         return found
@@ -190,6 +198,8 @@ class Bounds(Rewriter):
     def masked(self, x: Bounded, fill: Any, axes: Iterable[int] | None = None) -> Value:
         """The value with `fill` in place of elements that are not real along these axes (None: any axis)."""
         value, rank = x.value, len(x.value.type.dims)
+        if x.clean and not fill:
+            return value
         for axis, extent in x.extents.items():
             if axes is None or axis in axes:
                 column = [extent.most if a == axis else 1 for a in range(rank)]

@@ -114,11 +114,11 @@ def running(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(g.again(node, x.value, g.ints(axis[0]))[0], x.extents)]
 
 
-@follows("layer_normalization", "gemm", "conv", "conv_transpose", "max_pool", "average_pool", "lp_pool")
+@follows("layer_normalization", "rms_normalization", "gemm")
 def by_row(g: Bounds, node: Node) -> list[Bounded]:
-    """Operators that compute each row, or each element of a batch, on its own."""
+    """Operators that compute each row on its own."""
     x, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
-    rows = attr(node, "axis") % len(x.dims) if node.op == "layer_normalization" else 1
+    rows = attr(node, "axis") % len(x.dims) if node.op != "gemm" else 1
     bias = others[1] if node.op == "gemm" and len(others) > 1 else None
     if any(axis >= rows for axis in x.extents) or node.op == "gemm" and attr(node, "trans_a"):
         raise Unbounded

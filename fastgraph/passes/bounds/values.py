@@ -9,12 +9,12 @@ from ...ir import Value
 
 
 class Extent:
-    """The number of real elements along an axis: an int64 scalar of the graph, from 0 to `most`."""
+    """The number of real elements along an axis: an int64 scalar of the graph, from `least` to `most`."""
 
-    __slots__ = ("count", "most")
+    __slots__ = ("count", "least", "most")
 
-    def __init__(self, count: Value, most: int) -> None:
-        self.count, self.most = count, most
+    def __init__(self, count: Value, most: int, least: int = 0) -> None:
+        self.count, self.least, self.most = count, least, most
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Extent) and self.count is other.count

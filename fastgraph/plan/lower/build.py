@@ -57,7 +57,8 @@ def build(
     if checked():
         from ..reach.records import verify_records
 
-        verify_records(program, tier, threads, graph.inputs, graph.outputs, kept or ())
+        within = [v for v in graph.inputs if v in program.storage and program.storage[v].root is not v]
+        verify_records(program, tier, threads, graph.inputs, graph.outputs, [*(kept or ()), *within])
     return program
 
 

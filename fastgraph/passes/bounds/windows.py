@@ -1,0 +1,65 @@
+"""Rules for convolutions, pools and recurrent layers on maps and sequences of bounded extents."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...ops.registry import attr
+from ...ops.window import resolve_pads, window_attrs
+from .numbers import computed, total
+from .state import Bounds, follows
+from .values import Bounded, Extent, Unbounded
+
+FILLS = {"conv": 0.0, "max_pool": -np.inf}
+"""What stands behind the real elements of a map, so that results are as with the padding of the operator."""
+
+
+@follows("conv", "conv_transpose", "max_pool", "average_pool", "lp_pool")
+def window(g: Bounds, node: Node) -> list[Bounded]:
+    """Each image of a batch is computed on its own; a window over an axis of bounded extent meets its padding there."""
+    x, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
+    slid = {axis: n for axis, n in x.extents.items() if axis}
+    if not slid:
+        return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
+    channels, fill = len(x.dims) - 1, FILLS.get(node.op)
+    if fill is None or channels in slid or len(node.outputs) > 1 or node.attrs.get("ceil_mode"):
+        raise Unbounded
+    if fill and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"):
+        raise Unbounded
+    sizes = {axis: _positions(g, node, x, others, axis) for axis in slid}
+    y = g.again(node, g.masked(x, fill, slid), *others)[0]
+    return [Bounded(y, {**x.extents, **sizes})]
+
+
+def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], axis: int) -> Extent:
+    """How many windows there are along an axis. Unbounded where a map may be too small for one."""
+    kernel = others[0].type.dims[1:-1] if others and others[0] is not None else attr(node, "kernel_shape")
+    a, at = window_attrs(node, len(kernel), kernel), axis - 1
+    spatial = [None if i + 1 in x.extents else n for i, n in enumerate(x.value.type.dims[1:-1])]
+    begin, end = resolve_pads(spatial, kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
+    if begin[at] is None or end[at] is None:
+        raise Unbounded
+    stride, reach = a["strides"][at], (kernel[at] - 1) * a["dilations"][at] + 1
+    covered = total(g, x.extents[axis], begin[at] + end[at] - reach + stride)
+    if not isinstance(covered, Extent) or covered.least < stride:
+        raise Unbounded
+    if stride == 1:
+        return covered
+    return computed(g, "div", (covered, stride), covered.most // stride, covered.least // stride)
+
+
+@follows("lstm", "gru", "rnn")
+def recurrent(g: Bounds, node: Node) -> list[Bounded]:
+    """All sequences of a batch are as long as there are real steps."""
+    x = g.take(node.x)
+    time = 1 if attr(node, "layout") else 0
+    if [*x.extents] != [time] or node.has(4):
+        raise Unbounded
+    others = [
+        None if v is None else g.fixed(v) for v in (*node.inputs[1:], *[None] * 4)[: max(len(node.inputs), 5) - 1]
+    ]
+    lengths = g.cast(x.extents[time].count, np.int32)
+    others[3] = g.spread(g.shape(lengths, 1), x.value.type.dims[1 - time])
+    y, *last = g.again(node, x.value, *others)
+    return [Bounded(y, {time: x.extents[time]}), *map(Bounded, last)]

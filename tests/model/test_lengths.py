@@ -1,0 +1,241 @@
+"""Shapes that are new in each run: one plan serves many lengths, and gives what plans of their own give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from fastgraph.freedoms import thresholds
+from fastgraph.ir import is_open
+from fastgraph.runtime import lengths
+from tests.nets import F32, Net, assert_close, session
+
+HEADS, SIZE = 4, 16
+WIDTH = HEADS * SIZE
+
+Feeds = dict[str, np.ndarray]
+RNG = np.random.default_rng(0)
+
+
+def heads(net: Net, x: str) -> str:
+    split = net("Reshape", x, net.const([0, -1, HEADS, SIZE]))
+    return net("Transpose", split, perm=[0, 2, 1, 3])
+
+
+def attended(net: Net, q: str, k: str, v: str, bias: str) -> str:
+    scores = net("Mul", net("MatMul", q, net("Transpose", k, perm=[0, 1, 3, 2])), net.const(SIZE**-0.5, F32))
+    y = net("MatMul", net("Softmax", net("Add", scores, bias), axis=-1), v)
+    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const([0, -1, WIDTH]))
+
+
+def mask_bias(net: Net, mask: str) -> str:
+    seen = net("Cast", net("Unsqueeze", mask, net.const([1, 2])), to=1)
+    return net("Mul", net("Sub", net.const(1, F32), seen), net.const(-1e9, F32))
+
+
+def decoder(layers: int = 2) -> Net:
+    """A step of a decoder whose keys and values grow."""
+    net = Net()
+    ids, mask = net.input("ids", [1, "t"], np.int64), net.input("mask", [1, "total"], np.int64)
+    x, bias = net("Gather", net.weight(50, WIDTH), ids), mask_bias(net, mask)
+    for i in range(layers):
+        past = [net.input(f"{name}{i}", [1, HEADS, "past", SIZE]) for name in ("key", "value")]
+        q, *new = (heads(net, net("MatMul", x, net.weight(WIDTH, WIDTH))) for _ in range(3))
+        k, v = (net("Concat", old, more, axis=2) for old, more in zip(past, new, strict=True))
+        x = net("Add", x, net("MatMul", attended(net, q, k, v, bias), net.weight(WIDTH, WIDTH)))
+        net.output(k, v)
+    net.output(net("MatMul", x, net.weight(WIDTH, 50)))
+    return net
+
+
+def step(past: int, t: int = 1, layers: int = 2) -> Feeds:
+    caches = {
+        f"{name}{i}": RNG.standard_normal((1, HEADS, past, SIZE)).astype(F32)
+        for i in range(layers) for name in ("key", "value")
+    }  # fmt: skip
+    mask = (RNG.random((1, past + t)) < 0.9).astype(np.int64)
+    mask[:, -1] = 1
+    return {"ids": RNG.integers(0, 50, (1, t)), "mask": mask, **caches}
+
+
+def encoder() -> Net:
+    """Words of any number: normalized, attended, their mean, the first and the last of them, and their places."""
+    net = Net()
+    ids, mask = net.input("ids", ["batch", "n"], np.int64), net.input("mask", ["batch", "n"], np.int64)
+    x = net("Gather", net.weight(50, WIDTH), ids)
+    x = net("LayerNormalization", x, net.weight(WIDTH), net.weight(WIDTH), axis=-1)
+    q, k, v = (heads(net, net("MatMul", x, net.weight(WIDTH, WIDTH))) for _ in range(3))
+    x = net("Add", x, attended(net, q, k, v, mask_bias(net, mask)))
+    real = net("Cast", net("Unsqueeze", mask, net.const([-1])), to=1)
+    mean = net("Div", net("ReduceSum", net("Mul", x, real), net.const([1]), keepdims=0),
+               net("ReduceSum", real, net.const([1]), keepdims=0))  # fmt: skip
+    last = net("Slice", x, net.const([-1]), net.const([1 << 40]), net.const([1]))
+    places = net("Range", net.const(0), net("Squeeze", net("Slice", net("Shape", x), net.const([1]), net.const([2]))),
+                 net.const(1))  # fmt: skip
+    net.output(x, mean, net("Gather", x, net.const(0), axis=1), last)
+    net.output(places, dtype=np.int64)
+    return net
+
+
+def words(n: int, batch: int = 1) -> Feeds:
+    mask = (RNG.random((batch, n)) < 0.8).astype(np.int64)
+    mask[:, 0] = 1
+    return {"ids": RNG.integers(0, 50, (batch, n)), "mask": mask}
+
+
+def recognizer() -> Net:
+    """Lines of text of any width: convolutions, pools, and a layer that goes along the line both ways."""
+    net = Net()
+    x = net.input("x", [1, 1, 16, "width"])
+    x = net("Relu", net("Conv", x, net.weight(8, 1, 3, 3), pads=[1] * 4))
+    x = net("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    x = net("Relu", net("Conv", x, net.weight(16, 8, 3, 3), net.weight(16), pads=[1] * 4, strides=[2, 1]))
+    x = net("Conv", x, net.weight(16, 16, 4, 2))
+    x = net("Transpose", net("Squeeze", x, net.const([2])), perm=[2, 0, 1])
+    y, _, _ = net("LSTM", x, net.weight(2, 48, 16), net.weight(2, 48, 12), outputs=3, hidden_size=12,
+                  direction="bidirectional")  # fmt: skip
+    y = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const([0, 0, -1]))
+    net.output(net("Softmax", net("MatMul", y, net.weight(24, 30)), axis=-1))
+    return net
+
+
+def line(width: int) -> Feeds:
+    return {"x": RNG.standard_normal((1, 1, 16, width)).astype(F32)}
+
+
+NETS: dict[str, tuple[Callable[[], Net], Callable[[int], Feeds]]] = {
+    "decoder": (decoder, step),
+    "decoder of several words": (decoder, lambda n: step(5, n)),
+    "encoder": (encoder, words),
+    "encoder of batches": (encoder, lambda n: words(6, n)),
+    "recognizer": (recognizer, line),
+}
+
+
+def opened(model: fg.Model) -> int:
+    """How many of the plans kept are for many lengths."""
+    return sum(is_open(key.shapes) for key in model._plans.keys())
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("threads, isa", [(1, None), (2, None), (1, "avx2"), (1, "generic")])
+def test_one_plan_for_many_lengths(name: str, threads: int, isa: str | None) -> None:
+    build, feeds = NETS[name]
+    source = build().bytes()
+    ort = session(source)
+    model = fg.load(source, threads=threads, isa=isa)
+    for n in [*range(33, 44), 62, 63, 40, 64, 65, 66]:
+        fed = feeds(n)
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    assert 1 <= opened(model) <= 3 and len(model._plans.keys()) <= lengths.PLANS + opened(model)
+
+
+def test_the_shortest_lengths() -> None:
+    """A past of nothing has a plan of its own; a line too narrow for a window is refused in any plan."""
+    source = decoder().bytes()
+    model, ort = fg.load(source), session(source)
+    for n in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2):
+        fed = step(n)
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    assert opened(model) == 1
+    narrow = fg.load(recognizer().bytes())
+    for n in (40, 41, 42, 43, 44):
+        narrow.run(line(n))
+    assert opened(narrow) == 1
+    for n in (3, 2):
+        with pytest.raises(fg.InputError):
+            narrow.run(line(n))
+
+
+@pytest.mark.parametrize("dirt", [np.nan, np.inf, -np.inf])
+def test_what_lay_in_memory_before_does_not_matter(dirt: float) -> None:
+    """Long inputs leave what is no number where shorter ones have room."""
+    for name, (build, feeds) in NETS.items():
+        source = build().bytes()
+        model, ort = fg.load(source), session(source)
+        for n in (40, 41, 42, 43, 60):
+            fed = feeds(n)
+            spoiled = {k: np.full_like(v, dirt) if v.dtype == F32 else v for k, v in fed.items()}
+            model.run(spoiled)
+        assert opened(model) == 1, name
+        fed = feeds(45)
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, name)
+
+
+def test_what_comes_again_gets_its_own_plan() -> None:
+    model = fg.load(encoder().bytes())
+    for n in range(10, 20):
+        model.run(words(n))
+    assert is_open(model._plans.key.shapes)
+    runs = 0
+    while is_open(model._plans.key.shapes):
+        model.run(words(15))
+        runs += 1
+    assert runs <= lengths.PRICE + 1
+    model.run(words(16))
+    assert is_open(model._plans.key.shapes)
+    model.resize({"ids": (1, 17), "mask": (1, 17)})
+    model.run(words(17))
+    assert not is_open(model._plans.key.shapes), "a plan that there is"
+
+
+def test_memory_and_plan_of_the_last_run() -> None:
+    """After a run by a plan for many, what looks at the plan in use sees one for the shapes that were run."""
+    source = encoder().bytes()
+    looks: list[Callable[[fg.Model], Any]] = [
+        lambda m: m.execute(), lambda m: m.input("ids"), lambda m: m.output(m.outputs[0].name), lambda m: m.plan,
+        lambda m: m.arena_bytes, str, lambda m: m.clone(), lambda m: m.prepare([{"ids": (1, 5), "mask": (1, 5)}]),
+    ]  # fmt: skip
+    for look in looks:
+        model = fg.load(source)
+        for n in range(10, 20):
+            fed = words(n)
+            found = model.run(fed)
+        assert is_open(model._plans.key.shapes)
+        look(model)
+        assert np.array_equal(model.input("ids"), fed["ids"]) and not is_open(model._plans.key.shapes)
+        for name, y in found.items():
+            assert_close([model.output(name)], [y], 1e-5)
+            assert model.output(name).shape == y.shape
+        model.execute()
+        assert_close([model.output(name)], [y], 1e-5)
+
+
+def test_saved_programs(tmp_path: Any) -> None:
+    """Plans for many lengths are not saved; a loaded program makes them, too."""
+    model = fg.load(encoder().bytes())
+    for n in range(10, 20):
+        model.run(words(n))
+    model.save(str(tmp_path / "net.fgm"))
+    again, ort = fg.load(str(tmp_path / "net.fgm")), session(encoder().bytes())
+    assert opened(again) == 0
+    for n in range(20, 30):
+        fed = words(n)
+        assert_close(list(again.run(fed).values()), ort.run(None, fed), 1e-4)
+    assert opened(again) == 1
+
+
+def test_where_a_plan_for_many_does_not_pay() -> None:
+    """An operator without a rule, or work beyond that of planning: each shape has its own plan."""
+    net = Net()
+    net.output(net("Resize", net.input("x", [1, 2, "n"]), "", net.const([1.0, 1.0, 2.0], F32), mode="linear"))
+    model = net.load()
+    for n in range(1, 10):
+        model(np.ones((1, 2, n), F32))
+    assert opened(model) == 0 and len(model._plans.keys()) == 9
+    with thresholds(native_work=0):
+        model = fg.load(encoder().bytes())
+        for n in range(10, 20):
+            model.run(words(n))
+    assert opened(model) == 0 and len(model._plans.keys()) == 10
+
+
+def test_isa_numpy_plans_each_shape() -> None:
+    model = fg.load(encoder().bytes(), isa="numpy")
+    for n in range(10, 18):
+        model.run(words(n))
+    assert opened(model) == 0
