@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..ir import Graph, Node, Value, copy
 from ..ops.control import REFUSED, unchanged
 from ..ops.registry import attr
+from ..rules.sweep import sweep
+from .bounds import bounded
+from .dynamic import is_dynamic
 
 
 def always_taken(node: Node, instead: dict[Value, Value]) -> list[Node] | None:
@@ -61,3 +65,16 @@ def _capture_invariants(body: Graph, node: Node, lead: int) -> None:
         if unchanged(body, after) is inside and first is not None and first.type == inside.type:
             instead[inside] = first
     body.replace(instead)
+
+
+def settle(body: Graph) -> None:
+    """Write the nodes of a body whose shapes depend on data by nodes of known shapes. UnsupportedError where there are
+    none for one of them."""
+    if not is_dynamic(body):
+        return
+    if sweep(body, "rows") and not is_dynamic(body):
+        return
+    bounded(body)
+    body.prune()
+    if is_dynamic(body):
+        raise UnsupportedError(f"{body.name}: shapes depend on data")

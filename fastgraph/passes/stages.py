@@ -22,7 +22,7 @@ def bodies(graph: Graph, match: Match) -> bool:
     """Run all stages on the bodies of control flow that kernels can then run; other bodies stay as they are."""
     if not any(node.graphs for node in graph.nodes):
         return False
-    from .bodies import inner, sound_bodies  # few graphs have control flow
+    from .bodies import inner, settle, sound_bodies  # few graphs have control flow
 
     changed = False
     for i, node in enumerate(graph.nodes):
@@ -32,6 +32,7 @@ def bodies(graph: Graph, match: Match) -> bool:
         try:
             for body in sound_bodies(lowered):
                 specialize(body, {})
+                settle(body)
                 optimize(body, match, captured(body))
         except (ModelError, UnsupportedError):
             continue

@@ -203,6 +203,9 @@ CATALOG = {
     "tables": {
         "passes.quantized.tables.tabulate": "*",
     },
+    "rows": {
+        "passes.row_loops.by_rows": "reduce_max reduce_mean reduce_min reduce_sum",
+    },
     "shuffles": {
         "passes.shuffles.ordered_channels": "transpose",
     },

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir import Node, Value
+from ...ir.build import Builder
 from ...ops.inference import axes_of
 from ...ops.registry import attr
 from .numbers import least, total
@@ -128,17 +129,17 @@ def _computed(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     axis, size = cut.axis, x.value.type.dims[cut.axis]
     if cut.step != 1 or axis in x.extents or not size:
         raise Unbounded
-    start, end = (_clamped_index(g, n, size) for n in (cut.start, cut.end))
+    start, end = (clamped_index(g, n, size) for n in (cut.start, cut.end))
     extents = {**x.extents, axis: Extent(g.max(end - start, 0), size)}
     return Bounded(g.pick(x.value, g.min(np.arange(size) + start, size - 1), axis), extents)
 
 
-def _clamped_index(g: Bounds, n: Dim | Value, size: int) -> Value:
+def clamped_index(g: Builder, n: Dim | Value, size: int) -> Value:
     """A start or an end as an index from 0 to `size`; negative ones count from the end."""
     if isinstance(n, Extent):
         place = n.count
     elif isinstance(n, Value):
         place = g.choose(n < 0, n + size, n)
     else:
-        return g.ints(min(max(int(n) + (size if n < 0 else 0), 0), size))
+        return g.number(np.array(min(max(int(n) + (size if n < 0 else 0), 0), size)))
     return g.max(g.min(place, size), 0)

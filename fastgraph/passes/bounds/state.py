@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...families import Families
-from ...ir import Graph, Node, TensorType, Value
+from ...ir import Graph, Node, TensorType, Value, captured
 from ...ir.build import Operand, Rewriter
 from ...ops.evaluate import infer_node
 from .values import Bounded, Extent, Unbounded
@@ -65,12 +65,14 @@ class Bounds(Rewriter):
         self.within: dict[Value, set[Value]] = {}
         self.rooms: dict[Value, list[Value]] = {}
         self.multiples: dict[Value, tuple[Extent, int]] = {}
-        self._ready = {v for v in graph.inputs if v.type.concrete and v.type.dtype is not None}
+        given = [v for v in graph.inputs if v.type.concrete and v.type.dtype is not None]
+        around = (v for v in captured(graph) if v.type.concrete and v.type.dtype is not None)
+        self._ready = {*given, *around}
         self._facts: tuple[dict[Any, Any], ...] = (
             self.known, self.instead, self.numbers, self.memo, self.within, self.multiples,
         )  # fmt: skip
-        given = sum(v.type.nbytes for v in self._ready if v.type.dtype != object)
-        self.limit = min(LARGE, max(SMALL, TIMES * given))
+        taken = sum(v.type.nbytes for v in given if v.type.dtype != object)
+        self.limit = min(LARGE, max(SMALL, TIMES * taken))
 
     # -- what has been written
 
