@@ -17,7 +17,7 @@ from .objects.cache import objects
 from .objects.link import link
 from .passes.dynamic import cut_dynamic, is_dynamic
 from .passes.specialize import sizes_suit, specialize, states_fit
-from .passes.stages import EARLY_ENDS, optimize
+from .passes.stages import EARLY_ENDS, LISTS, optimize
 from .plan.lower import Matches
 from .plan.lower.build import build
 from .plan.program import Program, Step, UserKernel
@@ -93,6 +93,7 @@ def planned(
         _know(lowered, graph, shapes, values)
         cheap = any(value is not None for value in values.values()) and _cheap_on_host(lowered)
         if native:
+            LISTS(lowered)
             EARLY_ENDS(lowered)
         open_ = is_open(shapes.values())
         bounded = _bounded(lowered, shapes) if native and (open_ or is_dynamic(lowered)) else {}

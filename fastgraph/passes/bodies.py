@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..ir import Graph, Node, Value, copy
+from ..ir import Graph, Node, Value, captured, copy
 from ..ops.control import REFUSED, unchanged
+from ..ops.evaluate import op_of
 from ..ops.registry import attr
 from ..rules.sweep import sweep
 from .bounds import bounded
@@ -72,9 +73,25 @@ def settle(body: Graph) -> None:
     none for one of them."""
     if not is_dynamic(body):
         return
+    _sink(body)
     if sweep(body, "rows") and not is_dynamic(body):
         return
     bounded(body)
     body.prune()
     if is_dynamic(body):
         raise UnsupportedError(f"{body.name}: shapes depend on data")
+
+
+def _sink(body: Graph) -> None:
+    """Move nodes whose shapes depend on data into the branches that alone read them."""
+    for node in reversed(body.nodes):
+        readers = body.uses().get(node.out, [])
+        into = [graph for reader in readers for graph in reader.graphs if node.out in captured(graph)]
+        directly = node.out in body.outputs or any(r.op != "if" or node.out in r.inputs for r in readers)
+        if directly or node.out.type.concrete or len(node.outputs) > 1 or node.graphs or not op_of(node).pure:
+            continue
+        for graph in into:
+            twin = Value(node.out.name, node.out.type)
+            graph.replace({node.out: twin})
+            graph.nodes.insert(0, node.with_(outputs=[twin]))
+    body.prune()

@@ -33,14 +33,14 @@ def _gathered(node: Node, makers: dict[Value, Node], own: set[Value], number: Va
     if node.op != "slice" or node.x in own or not node.x.type.concrete or node.x.type.quant is not None:
         return None
     _, start, end, axes, step = (*node.inputs, None, None)[:5]
-    chosen = None if axes is None else axes.data
+    chosen = np.zeros(int(start is not None and start.type.shape == (1,))) if axes is None else axes.data
     if start is None or end is None or chosen is None or chosen.size != 1:
         return None
     if step is not None and (step.data is None or step.data.reshape(-1).tolist() != [1]):
         return None
     dims = list(node.x.type.dims)
     axis = int(chosen.reshape(-1)[0]) % len(dims)
-    (first, begin), (last, stop) = _number(start, makers), _number(end, makers)
+    (first, begin), (last, stop) = root_of(start, makers), root_of(end, makers)
     if first is not number or last is not number or not 0 <= begin < stop or rounds - 1 + stop > dims[axis]:
         return None
     dims[axis] = stop - begin
@@ -51,25 +51,31 @@ def _gathered(node: Node, makers: dict[Value, Node], own: set[Value], number: Va
     return node.with_([node.x, start], op="gather_slices", attrs=kind)
 
 
-def _number(value: Value, makers: dict[Value, Node]) -> tuple[Value, int]:
+def root_of(value: Value, makers: dict[Value, Node]) -> tuple[Value, int]:
     """(root, n) of a value that is root + n."""
     plus = 0
     while value in makers:
         node = makers[value]
-        if node.op in STEPS:
+        if node.op in STEPS and not _narrow(node.out):
             value = node.x
             continue
-        other = None if node.op not in ("add", "sub") else _whole(node.inputs[1])
+        other = None if node.op not in ("add", "sub") else whole(node.inputs[1])
         if other is not None:
             value, plus = node.x, plus + (other if node.op == "add" else -other)
-        elif node.op == "add" and (other := _whole(node.x)) is not None and node.inputs[1] is not None:
+        elif node.op == "add" and (other := whole(node.x)) is not None and node.inputs[1] is not None:
             value, plus = node.inputs[1], plus + other
         else:
             break
     return value, plus
 
 
-def _whole(value: Value | None) -> int | None:
+def _narrow(value: Value) -> bool:
+    """Whether not every number of rounds is one of the value's numbers."""
+    dtype = value.type.dtype
+    return dtype is not None and dtype not in (np.int32, np.int64)
+
+
+def whole(value: Value | None) -> int | None:
     """The one number of an integer constant."""
     data = None if value is None else value.data
     return (

@@ -67,8 +67,8 @@ def _identity(step: str, dtype: np.dtype) -> np.ndarray:
 
 def _is_open(v: Value) -> bool:
     """Whether only the number of rows is unknown."""
-    shape = v.type.shape
-    return bool(shape) and shape[0] is None and None not in shape[1:] and v.type.quant is None
+    first, *others = v.type.shape or (0,)
+    return first is None and None not in others and v.type.quant is None
 
 
 def _row(g: Sweep, inner: Sweep, v: Value, place: Value, cuts: set[tuple[int, Value, Value]]) -> Value:

@@ -41,8 +41,9 @@ def bodies(graph: Graph, match: Match) -> bool:
     return changed
 
 
+LISTS = later("lists.tensors", has("loop"))
 EARLY_ENDS = later("loops.early_ends", has("loop"))
-"""The stage that runs before the dynamic part of a graph is cut off."""
+"""The stages that run before the dynamic part of a graph is cut off."""
 STAGES: tuple[tuple[str, Callable[..., bool]], ...] = (
     ("explicit_quantization", explicit_quantization),
     ("canonicalize", canonicalize),

@@ -175,6 +175,13 @@ CATALOG = {
     "chains": {
         "passes.fuse.as_chain": "*",
     },
+    "counts": {
+        "passes.lists.counted": "loop",
+    },
+    "lists": {
+        "passes.lists.listed": "loop",
+        "passes.lists.joined_parts": "concat_from_sequence",
+    },
     "norms": {
         "passes.norms.norm_of_means": "div mul",
         "passes.norms.scale_of_norm": "mul",
