@@ -121,10 +121,10 @@ def lowest(dtype: np.dtype) -> Any:
 
 
 def average(x: np.ndarray, axes: tuple[int, ...], keepdims: bool = True) -> np.ndarray:
-    """The mean of floating point numbers over axes, summed in f64; NaN of none, where NumPy's own warns."""
+    """The mean of floating point numbers over axes, summed in f64; 0 of none, as onnxruntime's."""
     total = x.sum(axis=axes, keepdims=keepdims, dtype=np.promote_types(x.dtype, np.float64))
     with np.errstate(all="ignore"):
-        return np.asarray(total / math.prod(x.shape[a] for a in axes), x.dtype)
+        return np.asarray(total / max(math.prod(x.shape[a] for a in axes), 1), x.dtype)
 
 
 def in_float32(function: Callable[..., Any], *arrays: Any) -> Any:

@@ -40,7 +40,7 @@ def by_rows(g: Sweep, node: Node) -> bool:
     start, end = (clamped_index(g, g.cast(g.shape(v), INT64), size) for v in ends)
     count, first = g.max(end - start, 0), np.full(row.dims, _identity(STEPS[node.op], out.dtype))
     *_, y = g.several("loop", [start.type, row], count, None, start, first, body=body)
-    return g.becomes(y / g.cast(count, out.dtype) if mean else y)
+    return g.becomes(y / g.cast(g.max(count, 1), out.dtype) if mean else y)
 
 
 def _round(g: Sweep, node: Node, row: TensorType, cuts: set[tuple[int, Value, Value]]) -> Graph:
@@ -83,7 +83,7 @@ def _row(g: Sweep, inner: Sweep, v: Value, place: Value, cuts: set[tuple[int, Va
     if node.op == "gather" and not attr(node, "axis") and node.x.type.concrete and node.inputs[1] is not None:
         return inner.pick(node.x, _row(g, inner, node.inputs[1], place, cuts))
     if node.op == "unsqueeze" and _is_open(node.x):
-        return inner.shape(_row(g, inner, node.x, place, cuts), *v.type.dims[1:])
+        return inner.shape(_row(g, inner, node.x, place, cuts), *(v.type.shape or ())[1:])
     if OPS[node.op].layout is not Layout.EACH or not OPS[node.op].pure:
         raise Unbounded
     operands: list[Value | None] = []

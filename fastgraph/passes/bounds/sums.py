@@ -79,13 +79,13 @@ def reduction(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _count(g: Bounds, x: Bounded, axes: Sequence[int]) -> Value:
-    """The number of elements that are reduced to one, in x's element type."""
+    """The number of elements that are reduced to one, in x's element type; 1 for none, whose mean is 0."""
     if x.value.type.dtype is None or x.value.type.dtype.kind != "f":
         raise Unbounded
     y = g.ints(np.prod([x.value.type.dims[a] for a in axes if a not in x.extents]))
     for axis in axes:
         y = y * x.extents[axis].count if axis in x.extents else y
-    return g.cast(y, x.value.type.dtype)
+    return g.cast(g.max(y, 1), x.value.type.dtype)
 
 
 @follows("softmax", "log_softmax")
