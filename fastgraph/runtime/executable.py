@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +26,7 @@ from .runnable import ConstantMemory, Feed, Runnable
 
 if TYPE_CHECKING:
     from .model import Model
+    from .reuse import Reuse
     from .tail import Part, Tail
 
 PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
@@ -160,16 +161,19 @@ class Executable(Runnable):
     def forget(self) -> None:
         self.memory.loose.clear()
 
-    def results(self) -> dict[str, np.ndarray]:
+    def results(self, reuse: Reuse | None = None) -> dict[str, np.ndarray]:
         if self._small is not None and not self._late:
-            return super().results()
+            return super().results(reuse)
         if self._result_bytes >= LARGE:
             self._find_room()
         ready = self._ready()
         if self._tail is not None:
             with np.errstate(all="ignore"), fed(self.graph):
                 ready.update(self._tail.run(ready))
-        results = {name: _owned(ready[value]) for name, value in self._results}
+        if reuse is not None:
+            reuse.begin()
+        copy = _dense if reuse is None else reuse.copy
+        results = {name: _owned(ready[value], copy) for name, value in self._results}
         if self.tail is not None:
             news = [(state, np.array(ready[final])) for state, final in self._late]
             list(starmap(np.copyto, news))  # no signal's handler is called in between
@@ -240,8 +244,12 @@ def _dtype(value: Value) -> np.dtype:
     return value.type.dtype
 
 
-def _owned(result: Any) -> Any:
+def _dense(array: np.ndarray) -> np.ndarray:
+    return np.array(array, order="C")
+
+
+def _owned(result: Any, copy: Callable[[np.ndarray], np.ndarray]) -> Any:
     """A copy of an array, or of a sequence's arrays; None stays None."""
     if result is None:
         return None
-    return [_owned(item) for item in result] if isinstance(result, list) else np.array(result, order="C")
+    return [_owned(item, copy) for item in result] if isinstance(result, list) else copy(np.asarray(result))

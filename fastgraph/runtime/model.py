@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .lengths import Lengths
     from .metadata import Metadata
     from .plans import Plan
+    from .reuse import Reuse
     from .stored import Saved
 
 
@@ -127,7 +128,8 @@ class Model:
             twin = Model.__new__(Model)
             vars(twin).update(vars(self))
             twin._keys, twin._plans, twin._decided = self._keys.twin(), self._plans.twin(), {}
-            vars(twin).pop("_lengths", None)
+            for own in ("_lengths", "_reuse"):
+                vars(twin).pop(own, None)
             twin._keep, twin._looked, twin._lock = None, None, lock()
             if self._plans.key is not None:
                 twin._use(self._plans.key)
@@ -169,7 +171,7 @@ class Model:
 
         `outputs`: names of those to give, in that order (default: all; all are computed). `out`: arrays of the outputs'
         element types and shapes, by name, which results are written into and which are given back; with no `outputs`,
-        the others are not given.
+        the others are not given. Memory of large results that nobody holds any more is that of later ones.
 
         `timeout`: seconds, 0 or more, that the whole call may take, with waiting for other threads' runs; RunTimeout
         when they are over. Ctrl-C raises KeyboardInterrupt. Both stop a run between two steps, nodes or rounds of a
@@ -190,7 +192,7 @@ class Model:
                 current.execute()
             else:
                 current.execute_timed()
-            results = current.results()
+            results = current.results(self._reuse if current.large else None)
         for name, show in self._shows.items():
             results[name] = show(results[name])
         return results if outputs is None and out is None else picked(results, outputs, out)
@@ -481,6 +483,12 @@ class Model:
                 self._decided[name][...] = value
             current.decided[name] = self._decided[name]
         return current
+
+    @cached_property
+    def _reuse(self) -> Reuse:
+        from .reuse import Reuse  # most results are small
+
+        return Reuse()
 
     def _written(self) -> list[np.ndarray]:
         """The memory that may be written before all feeds were read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,13 @@ from ..ir import TensorType
 from ..named import NamedTuple
 from ..room import LARGE, need
 from .feeds import without_overlap
+
+if TYPE_CHECKING:
+    from .reuse import Reuse
+
+
+LEAST = 1 << 16
+"""Bytes of results from which on their memory is used again."""
 
 
 class ConstantMemory(NamedTuple):
@@ -53,9 +60,10 @@ class Runnable:
     writes. `states`: the memory and the first value of each state; the caller has to set it. `values`: of inputs that
     decide shapes, those that the plan is for, None where it is for any; `decided`: memory outside the arena of these
     inputs; whoever writes there needs another plan. `cheap`: whether a run of references takes less time than planning
-    did. `title`: what messages call the model.
+    did. `large`: whether memory of results is worth using again. `title`: what messages call the model.
     """
 
+    large: bool
     execute: Callable[[], object]
     execute_timed: Callable[[], object]
     cheap = False
@@ -82,6 +90,7 @@ class Runnable:
         self._in_turn = len(feeds) + len(self.values) > 1 or any(len(feed.dims) < 2 for feed in feeds)
         self._quick = len(feeds) + len(self._exact) if plain and len(self._exact) == len(self.values) else -1
         self._small = outputs if result_bytes < LARGE else None
+        self.large = outputs is None or result_bytes >= LEAST
 
     # -- states
 
@@ -155,12 +164,15 @@ class Runnable:
         found = {name: view.copy() for name, _, _, view in self._feeds}
         return found | {name: view.copy() for name, view in self.decided.items()}
 
-    def results(self) -> dict[str, np.ndarray]:
-        """Copies of the outputs, by name."""
+    def results(self, reuse: Reuse | None = None) -> dict[str, np.ndarray]:
+        """Copies of the outputs, by name, in memory of earlier ones where that may be used again."""
         if self._small is None:
             self._find_room()
         assert self._outputs is not None
-        return {name: view.copy() for name, view in self._outputs}
+        if reuse is None:
+            return {name: view.copy() for name, view in self._outputs}
+        reuse.begin()
+        return {name: reuse.copy(view) for name, view in self._outputs}
 
     def forget(self) -> None:
         """Let go of what was fed and is no array."""
