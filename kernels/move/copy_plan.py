@@ -14,6 +14,10 @@ import numpy as np
 from ..core.record import Record
 from .rows import LOOP, NARROW, OUTER, WORDS
 
+LINE = 64
+"""Bytes of a cache line."""
+FAR = 1 << 19
+"""Matrices of more bytes than this come from beyond the second-level cache."""
 Args = dict[str, "int | np.ndarray"]
 
 
@@ -114,11 +118,18 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
         few = -rows.n
     elif min(rows.n, cols.n) < 4:
         return None
-    high, wide = (4096, 4096) if few else (64, 512)
+    high, wide = (4096, 4096) if few else _block(rows.n, cols.n, itemsize)
     args: Args = {"rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s}
     args |= {"few": few, "high": high, "wide": wide}
     args |= outer_args(LOOP, [dim._asdict() for dim in dims[:-1] if dim is not rows])
     return Move("transpose", {"itemsize": itemsize, "narrow": (few > 0) - (few < 0)}, args, src_offset, dst_offset)
+
+
+def _block(rows: int, cols: int, itemsize: int) -> tuple[int, int]:
+    """Rows and columns of dst that are done together. From far memory a few long lines come fastest, one piece after the
+    other; near memory has no preference but for fewer passes."""
+    far = rows * cols * itemsize > FAR and rows > cols
+    return (1024, LINE // itemsize) if far else (64, 512)
 
 
 def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) -> Args:
