@@ -126,8 +126,9 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
 
 
 def _block(rows: int, cols: int, itemsize: int) -> tuple[int, int]:
-    """Rows and columns of dst that are done together. From far memory a few long lines come fastest, one piece after the
-    other; near memory has no preference but for fewer passes."""
+    """Rows and columns of dst that are done together. From far memory a few long lines of src come fastest, each to its
+    end; near memory asks for few passes only.
+    """
     far = rows * cols * itemsize > FAR and rows > cols
     return (1024, LINE // itemsize) if far else (64, 512)
 

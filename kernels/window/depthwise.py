@@ -34,8 +34,8 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int, 
 
 def make_grouped(tier: Tier, size: int, stride: int, tile: int, group: int, element: str) -> Callable:
     """As make_depthwise, where each of `group` neighboring output channels reads all of these channels of x, by
-    weights[p, q, i, c] of the group's channel i; the sum runs over i within q. element: of x and y, f32, or bf16, of
-    which two channels are multiplied at once, by weights in words of two.
+    weights[p, q, i, c] of the group's channel i; the sum runs over i within q. element: of x, f32, or bf16, of which
+    two channels are multiplied at once, by weights in words of two; y is f32, or alike.
     """
     f32 = F32.vector(tier.lanes)
     kind = ELEMENTS[element].like(f32)

@@ -98,13 +98,15 @@ def depthwise_tiles(tier: Tier, g: Window, narrow: bool = False) -> dict[str, An
 
 @lru_cache(1024)
 def grouped_tiles(tier: Tier, g: Window, group: int, narrow: bool = False) -> dict[str, Any] | None:
-    """As `depthwise_tiles`, for `group` channels in and out of each group: None unless a vector has several groups."""
+    """As `depthwise_tiles`, for `group` channels in and out of each group: None unless a vector has several groups.
+    narrow: x is bf16."""
     fits = group < tier.lanes and group in row("grouped").params["group"]
     shape = _tiled("grouped", g, group) if fits else None
-    if shape is None or (narrow and g.kernel[2] != ROWS):
+    if shape is None:
         return None
     more = {"element": "bf16", "tile": TILES[0]} if narrow else {"element": "f32"}
-    return {**shape, "group": group, **more}
+    params = {**shape, "group": group, **more}
+    return params if row("grouped").exists(tier, params) else None
 
 
 def _tiled(name: str, g: Window, products: int) -> dict[str, int] | None:

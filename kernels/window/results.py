@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..core.record import Record
@@ -28,7 +29,7 @@ class Outputs:
 
 
 def outputs_at(
-    r: Any, place: Place, column: Value, count: Value | None = None, apart: Value | None = None, size: int = F32.size
+    r: Any, place: Place, column: Value, count: Value | None = None, apart: Value | None = None, size: Any = F32.size
 ) -> Outputs:
     """The outputs of a row from a column on, at the place's channel; size: the bytes of an element."""
     pixel = place.row * r.out_w + column
@@ -48,7 +49,7 @@ def finish(
     `walk_row`.
 
     Channels at and behind place.end are not stored. Integers have no epilogue, but bytes are held within bounds.
-    number: what reals are stored as.
+    number: what reals are stored as, where the record's `y_item` does not say F32.
     """
     f32, tile = values[0].type, len(values) // vectors
     count = I64(tile) if out.count is None else out.count
@@ -58,7 +59,8 @@ def finish(
     # Read here and now: what waited in registers would be in the way of sums.
     e = _epilogue(opaque(place.args), record)
     apart = 1 if out.apart is None else out.apart
-    ldy = number.size * (slots(place.args, record).ldy * apart)
+    r = slots(place.args, record)
+    ldy = (r.y_item if "y_item" in record else number.size) * (r.ldy * apart)
     channels = place.end - place.channel
 
     def addend(k: int) -> Value:
@@ -68,14 +70,21 @@ def finish(
 
     results = shaped(e, added(e, values, addend), long="weights" in record, rough=number is BF16)
 
-    def store(masks: Sequence[Value | None]) -> None:
+    def store(stored: Type, masks: Sequence[Value | None]) -> None:
         for t in range(tile):
             with when(None if out.count is None else I64(t) < count):
-                y = number.at(out.y + ldy * t)
+                y = stored.at(out.y + ldy * t)
                 for i, mask in enumerate(masks):
-                    number.like(f32)[y + i * f32.lanes, mask] = results[t * vectors + i].to(number)
+                    stored.like(f32)[y + i * f32.lanes, mask] = results[t * vectors + i].to(stored)
 
-    masked(f32, channels, vectors, store)
+    if number is F32 or "y_item" not in record:
+        masked(f32, channels, vectors, partial(store, number))
+        return
+    with either(r.y_item == F32.size) as (wide, narrow):
+        with wide:
+            masked(f32, channels, vectors, partial(store, F32))
+        with narrow:
+            masked(f32, channels, vectors, partial(store, number))
 
 
 def finish_rows(record: Record, place: Place, out: Outputs, f32: Type, rows: Value) -> None:

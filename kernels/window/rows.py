@@ -84,7 +84,8 @@ _ITEM = "(2 if narrow else 4)"
 DEPTHWISE = _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=ALL_FORMS)
 _OF_ELEMENT = "(2 if element == 'bf16' else 4)"
 GROUPED = (
-    _windows(_maps(_OF_ELEMENT, _OF_ELEMENT, _LAST), "== 1", _FIXED)
+    _windows(_maps(_OF_ELEMENT, "y_item", _LAST), "== 1", _FIXED)
+    + Record(y_item=number("bytes of an element of y", f"in (4, {_OF_ELEMENT})"))
     + _parameters(f"k_h * k_w * (group * {_OF_ELEMENT} // 4)", "window..., group, or half of it in words of two bf16")
     + ending(**_ENDING, forms=ALL_FORMS)
 )
@@ -148,7 +149,8 @@ def _has_grouped(tier: Tier, params: Mapping[str, Any]) -> bool:
     of bf16 are for the most common windows.
     """
     usual = {"vectors": 1, **params}
-    common = params["element"] == "f32" or params["size"] == 3 and params["tile"] == 7
+    paired = params["tile"] == 7 and (params["size"] == 3 or (params["size"], params["stride"]) == (5, 1))
+    common = params["element"] == "f32" or paired
     return params["group"] < tier.lanes and common and _has_depthwise(tier, usual)
 
 

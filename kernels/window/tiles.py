@@ -113,7 +113,8 @@ def tiles(
     def one_tile(where: Tile, count: Value | None) -> None:
         r = slots(where.place.args, record)
         sums = sums_of(r, where)
-        out = outputs_at(r, where.place, where.column, count, where.apart, item)
+        y_item = r.y_item if "y_item" in record else item
+        out = outputs_at(r, where.place, where.column, count, where.apart, y_item)
         finish(record, where.place, out, sums, vectors, kind.number)
 
     return row_of_outputs

@@ -27,9 +27,9 @@ OPS = ("depthwise", "max", "average", PADDED, "lp1", "lp2")
 
 class Layer:
     """A window of one of OPS over random numbers. group: channels of x that a channel of the result reads, beside one
-    another."""
+    another; narrow: what is bf16 of x and y."""
 
-    def __init__(self, case: Case, op: str, multiplier: int = 1, group: int = 1, narrow: bool = False) -> None:
+    def __init__(self, case: Case, op: str, multiplier: int = 1, group: int = 1, narrow: str = "") -> None:
         self.case, self.op, self.multiplier, self.group, g = case, op, multiplier, group, case.window
         rng = np.random.default_rng(case.seed)
         self.x = rng.standard_normal((g.images, *g.size, g.channels // multiplier)).astype(np.float32)
@@ -62,7 +62,7 @@ class Layer:
     def kernel(self, tier: Any) -> tuple[str, dict[str, Any]]:
         g, case = self.case.window, self.case
         if self.group > 1:
-            params = grouped_tiles(tier, g, self.group, self.narrow)
+            params = grouped_tiles(tier, g, self.group, bool(self.narrow))
             assert params
             return "grouped", params
         if self.op == "depthwise":
@@ -76,7 +76,7 @@ class Layer:
     def compute(self, tier: Any, slots: dict[str, Any], threads: int = 1) -> np.ndarray:
         g, gap = self.case.window, self.case.gap
         name, params = self.kernel(tier)
-        y = np.full((g.images, *g.out, g.channels + gap), 7, np.uint16 if self.narrow else np.float32)
+        y = np.full((g.images, *g.out, g.channels + gap), 7, np.uint16 if "y" in self.narrow else np.float32)
         x, weights = pixels(self.x, gap, np.nan), self.weights
         if self.narrow:
             x, weights = rounded(x), np.ascontiguousarray(np.moveaxis(pairs(np.moveaxis(weights, -2, -1)), -1, -2))
@@ -87,15 +87,17 @@ class Layer:
             memory["include_pad"] = int(self.op == PADDED)
         if name == "depthwise_any":
             memory["multiplier"] = self.multiplier
+        if name == "grouped":
+            memory["y_item"] = y.itemsize
         record = row(name).args.filled(**window_args(tier, name, params, g, threads), **memory, **slots)
         written = run(row(name), params, record, tier, threads)[1]
         assert (written[..., g.channels :] == 7).all()
         found = written[..., : g.channels]
-        return widened(found) if self.narrow else found
+        return widened(found) if "y" in self.narrow else found
 
 
 def check(
-    tier: Any, case: Case, op: str, multiplier: int = 1, end: str = "plain", group: int = 1, narrow: bool = False
+    tier: Any, case: Case, op: str, multiplier: int = 1, end: str = "plain", group: int = 1, narrow: str = ""
 ) -> None:
     layer, g = Layer(case, op, multiplier, group, narrow), case.window
     forms = (*FORMS, *LONG_FORMS) if op == "depthwise" else FORMS
@@ -154,7 +156,7 @@ def test_groups_of_few_channels(tier: Any, window: str, pick: Random) -> None:
 
 
 @pytest.mark.skipif(not tiers.has_pairs(tiers.BY_NAME["avx512"]), reason="no avx512bf16")
-@pytest.mark.parametrize("window", ["3x3/1x1", "3x3/2x2", "3x3/1x1*2"])
+@pytest.mark.parametrize("window", ["3x3/1x1", "3x3/2x2", "3x3/1x1*2", "5x5/1x1", "2x5/1x1"])
 @drawn(20)
 def test_groups_of_bf16(window: str, pick: Random) -> None:
     tier = tiers.BY_NAME["avx512"]
@@ -162,7 +164,8 @@ def test_groups_of_bf16(window: str, pick: Random) -> None:
     channels = group * pick.randint(1, 3 * tier.lanes // group)
     case = replace(case, window=case.window._replace(channels=channels))
     if grouped_tiles(tier, case.window, group, narrow=True):
-        check(tier, case, "depthwise", end=pick.choice(("plain", "bounds", "swish")), group=group, narrow=True)
+        end, narrow = pick.choice(("plain", "bounds", "swish")), pick.choice(("x", "xy"))
+        check(tier, case, "depthwise", end=end, group=group, narrow=narrow)
 
 
 @each_tier

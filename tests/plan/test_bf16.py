@@ -300,11 +300,11 @@ def test_gates_in_bfloat16(unit: Any, channels: int) -> None:
 @each_unit
 @pytest.mark.parametrize("each", [2, 4, 8])
 def test_groups_of_few_channels_in_bfloat16(unit: Any, each: int) -> None:
-    """Between layers they multiply pairs; with a chain behind them they are f32."""
+    """They multiply pairs, of what is f32 too; with a chain behind them they give f32."""
     net, count = Net(), 40 // each
     x = net("Relu", net("Conv", net.input("x", (2, 16, 14, 14)), net.weight(40, 16, 1, 1), net.weight(40)))
-    for end, stride in (("Relu", 1), ("Tanh", 1), ("", 2)):
-        x = net("Conv", x, net.weight(40, each, 3, 3), pads=[1] * 4, strides=[stride] * 2, group=count)
+    for end, stride, k in (("Relu", 1, 3), ("Tanh", 1, 5), ("", 2, 3)):
+        x = net("Conv", x, net.weight(40, each, k, k), pads=[k // 2] * 4, strides=[stride] * 2, group=count)
         x = net("Conv", net(end, x) if end else x, net.weight(40, 40, 1, 1), net.weight(40))
     net.output(x)
     feeds = {"x": net.rng.normal(size=(2, 16, 14, 14)).astype(np.float32)}
@@ -312,9 +312,26 @@ def test_groups_of_few_channels_in_bfloat16(unit: Any, each: int) -> None:
     _, other = results(net, "bfloat16", unit, 2, feeds)
     np.testing.assert_array_equal(found, other)
     steps = [dict(step.kernel.params) for step in plan.program.steps if step.kernel.name == "grouped"]
-    assert [params["element"] for params in steps] == ([] if unit is AMX else ["bf16", "f32", "bf16"])
+    assert [params["element"] for params in steps] == ([] if unit is AMX else ["bf16"] * 3)
     _, expected = results(net, "float32-fma", tiers.BY_NAME["avx512"], 1, feeds)
     assert np.abs(found - expected).max() <= 2.0**-5 * np.abs(expected).max()
+
+
+@pytest.mark.skipif(not tiers.has(tiers.PAIRS), reason="no avx512bf16")
+def test_groups_that_are_all_of_a_network() -> None:
+    """What is fed is rounded first, results are f32, and what lies between is bf16."""
+    net = Net()
+    x = net.input("x", (1, 24, 9, 9))
+    for _ in range(2):
+        x = net("Conv", x, net.weight(24, 8, 5, 5), pads=[2] * 4, group=3)
+    net.output(x)
+    feeds = {"x": net.rng.normal(size=(1, 24, 9, 9)).astype(np.float32)}
+    plan, found = results(net, "bfloat16", PAIRS, 2, feeds)
+    names = [step.kernel.name for step in plan.program.steps if step.node.op == "conv"]
+    assert names == ["round_bf16", "grouped", "grouped"]
+    assert [n.out.type.dtype == BFLOAT16 for n in plan.graph.nodes if n.op == "conv"] == [True, False]
+    _, expected = results(net, "float32-fma", PAIRS, 1, feeds)
+    assert np.abs(found - expected).max() <= 2.0**-6 * np.abs(expected).max()
 
 
 @each_unit

@@ -144,9 +144,13 @@ def rounded_rows(e: Emit, value: Value, x: Ref, ldx: int, count: int, c: int) ->
     return made
 
 
+def _grouped(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    emit_grouped(e, node, *_in_element(e, node, layer, rows, "bf16"), narrow=True)
+
+
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
     Candidate("dot_bf16", lambda layer, tier: layer.form == "dense", _times, partial(_emit, emit_dot, _dot)),
     Candidate("conv_bf16", lambda layer, tier: layer.form == "conv", _times, partial(_emit, emit_conv, _conv)),
     Candidate("grouped", lambda layer, tier: groups(layer, tier, narrow=True) is not None,
-              lambda layer, tier: [t / 2 for t in grouped_cycles(layer, tier)], emit_grouped),
+              lambda layer, tier: [t / 2 for t in grouped_cycles(layer, tier)], _grouped),
 )  # fmt: skip

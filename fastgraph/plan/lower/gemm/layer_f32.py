@@ -123,7 +123,7 @@ def _depthwise_any(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None
 
 
 def groups(layer: Layer[Reals], tier: Tier, narrow: bool = False) -> dict[str, Any] | None:
-    """The parameters of the kernel of groups of few channels, as many out as in; narrow: x and y are bf16."""
+    """The parameters of the kernel of groups of few channels, as many out as in; narrow: x is bf16."""
     each = layer.numbers.weights.shape[-1]
     square = layer.form == "conv" and layer.groups > 1 and layer.n == layer.groups * each
     return grouped_tiles(tier, layer.window, each, narrow) if square else None
@@ -134,10 +134,10 @@ def grouped_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     return reading_times(one, layer.numbers.weights.size)
 
 
-def emit_grouped(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
-    params = groups(layer, e.tier, node.x.type.dtype == BFLOAT16)
+def emit_grouped(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, narrow: bool = False) -> None:
+    params = groups(layer, e.tier, narrow)
     assert params is not None
-    _call_depthwise(e, node, layer, rows, "grouped", params)
+    _call_depthwise(e, node, layer, rows, "grouped", params, y_item=node.out.type.itemsize)
 
 
 def _call_depthwise(
