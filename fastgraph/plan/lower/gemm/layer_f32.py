@@ -135,7 +135,7 @@ def grouped_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
 
 
 def emit_grouped(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, narrow: bool = False) -> None:
-    params = groups(layer, e.tier, narrow)
+    params = groups(layer, e.tier, narrow or node.x.type.dtype == BFLOAT16)
     assert params is not None
     _call_depthwise(e, node, layer, rows, "grouped", params, y_item=node.out.type.itemsize)
 

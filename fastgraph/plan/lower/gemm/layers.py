@@ -17,7 +17,8 @@ from ..registry import Emit, Narrow, last, lowers, moved
 
 def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
     """Layers of products of bf16 read what they multiply in bfloat16, unless its channels are odd, and what they add
-    first. Windows of one channel pass it on, and those of few give it, where they end without operands."""
+    first. Windows of one channel pass it on, and those of few give it, where they end without operands; beside tiles,
+    where pairs are no faster than f32, these pass it on, too."""
     if e.precision != "bfloat16" or not _of_bf16(e):
         return Narrow()
     from ..epilogue import ending
@@ -29,10 +30,11 @@ def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
     found = ending(chain, len(kinds))
     at = found.addend if found is not None else None
     kept = found is not None and not isinstance(at, int)
-    if name == "depthwise":
-        return moved(e, node, layer) if kept else Narrow()
-    if name == "grouped" and groups(layer, e.tier, narrow=True) is not None:
+    paired = name == "grouped" and groups(layer, e.tier, narrow=True) is not None
+    if paired and not e.tier.tiles:
         return Narrow(frozenset({0}), gives=kept, rounds=frozenset({0}))
+    if name in ("depthwise", "grouped"):
+        return moved(e, node, layer) if kept and (paired or name == "depthwise") else Narrow()
     if name not in ("amx_real", "dot_bf16", "conv_bf16"):
         return Narrow()
     tiles, reads = name == "amx_real", set[int]()
