@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import sys
@@ -188,9 +189,38 @@ def picked(
             found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
             found += " that is read-only" if isinstance(array, np.ndarray) and not array.flags.writeable else ""
             raise InputError(f"out: output {name!r} is {said}, found {found}: give an array like it, to be written")
+    _refuse_overlap(out)
     for name, array in out.items():
         array[...] = results[name]
     return {name: out.get(name, results[name]) for name in wanted}
+
+
+def _refuse_overlap(out: Mapping[str, np.ndarray]) -> None:
+    for name, array in out.items():
+        if not _apart_within(array):
+            raise InputError(f"out: elements of the array of output {name!r} lie in the same memory: give an array")
+    for (a, first), (b, second) in itertools.combinations(out.items(), 2):
+        if _overlap(first, second):
+            raise InputError(f"out: the arrays of outputs {a!r} and {b!r} overlap: give each an array of its own")
+
+
+def _apart_within(array: np.ndarray) -> bool:
+    """Whether each element's memory is its own: steps along an axis pass over all that the shorter ones reach."""
+    if not array.size:
+        return True
+    reach = array.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < reach:
+            return False
+        reach += stride * (n - 1)
+    return True
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=10**6)  # type: ignore[arg-type]  # any number, as NumPy documents it
+    except np.exceptions.TooHardError:
+        return True
 
 
 def dims_of(name: str, shape: Any) -> tuple[int, ...]:

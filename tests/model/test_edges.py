@@ -114,6 +114,27 @@ def test_a_run_gives_what_is_asked_for() -> None:
     assert list(found) == [first, second] and found[second] is place
 
 
+def test_arrays_for_results_lie_apart() -> None:
+    made = net()
+    made.output(made.nodes[0].output[0])
+    model = made.load()
+    feeds = feeds_for(model)
+    every = model.run(feeds)
+    (first, a), (second, b) = every.items()
+    block = np.zeros(a.size + b.size, np.float32)
+    places = {first: block[: a.size].reshape(a.shape), second: block[a.size :].reshape(b.shape)}
+    model.run(feeds, out=places)
+    assert all(places[name].tobytes() == every[name].tobytes() for name in every)
+    places[second] = block[a.size - 1 : -1].reshape(b.shape)
+    with pytest.raises(fg.InputError, match=f"arrays of outputs '{first}' and '{second}' overlap"):
+        model.run(feeds, out=places)
+    comb = np.zeros((*a.shape, 2), np.float32)
+    assert model.run(feeds, out={first: comb[..., 1]})[first].tobytes() == a.tobytes()
+    once = np.lib.stride_tricks.as_strided(block, a.shape, (0,) * a.ndim)
+    with pytest.raises(fg.InputError, match=f"elements of the array of output '{first}' lie in the same memory"):
+        model.run(feeds, out={first: once})
+
+
 @pytest.mark.parametrize("change", [
     lambda a: a.astype(np.float64), lambda a: a[0], lambda a: a.tolist(), lambda a: np.broadcast_to(a[:1], a.shape),
 ])  # fmt: skip
