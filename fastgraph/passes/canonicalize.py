@@ -59,6 +59,7 @@ def strided_slice(g: Sweep, node: Node) -> bool:
     left = len(dims) - len(given) + (Ellipsis in given)
     cuts = [*given[:place], *[slice(None)] * left, *given[place + 1 :]]
     taken = [range(d)[c if isinstance(c, slice) else slice(c % d, c % d + 1)] for c, d in zip(cuts, dims, strict=True)]
+    taken = [r or range(0) for r in taken]  # one that is empty may begin at -1, which is the last place to a slice
     ends = [r.stop if r.stop >= 0 else np.iinfo(np.int64).min for r in taken]
     y = g.slice(node.x, range(len(dims)), [r.start for r in taken], ends, [r.step for r in taken])
     return g.becomes(y)

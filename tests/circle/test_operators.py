@@ -106,6 +106,7 @@ TRANSPOSE_CONV valid | vec(2, 11, 7, 2), w(2, 3, 3, 3), real(2, 5, 3, 3) | | TWO
 CONV_3D | real(1, 4, 5, 4, 2), w(2, 3, 2, 2, 3), w(3) | | {"stride_w": 1, "stride_h": 2, "stride_d": 1}
 CONV_3D_TRANSPOSE | vec(1, 5, 6, 5, 3), w(2, 2, 2, 3, 2), real(1, 3, 3, 3, 2) | | TWO | {"stride_d": 2}
 FULLY_CONNECTED | real(2, 3, 4), w(5, 4), w(5) | | {"keep_num_dims": True} | | 5
+FULLY_CONNECTED no rows | real(2, 0, 4), w(5, 4), w(5) | | {"keep_num_dims": True} | | 5
 FULLY_CONNECTED flat | real(2, 3, 4), w(5, 12), None
 FULLY_CONNECTED fed weights | real(3, 4), real(5, 4), None
 FULLY_CONNECTED hybrid | real(3, 4), w8(0.02, 5, 4), w(5)
@@ -175,6 +176,7 @@ CUTS = """
 | (0, 1, -1), (2, 4, -5), (1, 2, -1) | {}
 | (1, 1, 1), (2, 2, 2), (1, 1, 2) | {"begin_mask": 5, "end_mask": 3}
 | (-1, 1, 2), (0, 3, 9), (1, 1, 1) | {"shrink_axis_mask": 5}
+| (-1, 1, 2), (0, 3, 9), (1, 1, 1) | {"shrink_axis_mask": 5, "begin_mask": 6, "end_mask": 4}
 | (1, 0, 1), (3, 0, 3), (1, 1, 1) | {"new_axis_mask": 2, "end_mask": 4}
 | (1, 0, -3), (2, 0, -1), (1, 1, 1) | {"ellipsis_mask": 2, "shrink_axis_mask": 1}
 | (0, 2, 1), (1, 3, 2), (1, 1, 1) | {"new_axis_mask": 1, "shrink_axis_mask": 6}
@@ -262,3 +264,10 @@ def test_the_pixels_of_many_sizes_are_litert_s(op: str, corners: bool, centers: 
                 np.testing.assert_array_equal(
                     weighted(x, 0, resize_table(Axis(n_in, n), "linear", mode)), wanted.ravel()
                 )
+
+
+@pytest.mark.parametrize("isa", ["numpy", None])
+def test_slices_backwards_from_before_the_first(isa: str | None) -> None:
+    parts = [Const(np.array(part, I32)) for part in ((-6, 0), (-5, 3), (-2, 1))]
+    data, fed = build("STRIDED_SLICE", [Fed(real(2, 4)), *parts], [((0, 3), F)], 1, {})
+    assert fastgraph.load(data, isa=isa)(*fed).shape == (0, 3) == litert(data, [fed])[0][0].shape

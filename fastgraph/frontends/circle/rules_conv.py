@@ -171,7 +171,7 @@ def fully_connected(c: Call, x: Value, w: Value, bias: Value | None) -> None:
         c.settle(["activated"], "gemm", [flat, w, bias], c.outputs[:1], trans_b=1)
         return
     y = c("gemm", flat, w, bias, type=c.outputs[0].type.with_shape(None), trans_b=1)
-    c.add("reshape", [c.activated(y), _kept(c, x, rows)], c.outputs[:1])
+    c.add("reshape", [c.activated(y), _kept(c, x, rows)], c.outputs[:1], allowzero=1)
 
 
 def _row_by_row(c: Call, w: Value) -> Value:
@@ -200,7 +200,7 @@ def _kept(c: Call, x: Value, rows: Any) -> Value:
     """The shape of x with another last extent."""
     lead = None if x.type.shape is None else x.type.shape[:-1]
     numbers = [d if isinstance(d, int) else -1 for d in lead or ()]
-    if lead is not None and isinstance(rows, int) and numbers.count(-1) <= 1:
+    if lead is not None and isinstance(rows, int) and numbers.count(-1) <= (0 not in (*numbers, rows)):
         return c.vector(*numbers, rows)
     return c.join([c("shape", x, start=0, end=-1), c.vector(rows)], 0)
 

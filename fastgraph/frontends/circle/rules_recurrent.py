@@ -245,4 +245,4 @@ def gru(c: Call, x: Value, w: Value, b: Optional, r: Value, bias: Optional, h: V
     out = c.outputs[0]
     _, last = _recurrent(c, "gru", inputs, h, out if steps else None, layout, linear_before_reset=1)
     if not steps:
-        c.give(c("reshape", last, c.vector(*out.type.dims)) if out.type.concrete else last)
+        c.give(c("reshape", last, c.vector(*out.type.dims), allowzero=1) if out.type.concrete else last)

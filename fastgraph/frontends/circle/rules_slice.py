@@ -42,7 +42,14 @@ def _check_slice(c: Call, x: Value, begin: np.ndarray, size: np.ndarray) -> None
 
 
 def strided_slice(c: Call, x: Value, begin: Value, end: Value, steps: Value, offset: int, **masks: Any) -> Value:
-    """Python's x[begin:end:step, ...]: bits of the masks say which entries are left out, new axes, single places ..."""
+    """Python's x[begin:end:step, ...]: bits of the masks say which entries are left out, new axes, single places ...
+
+    A single place whose begin is left out is the first.
+    """
+    first = masks["begin_mask"] & masks["shrink_axis_mask"]
+    if first:
+        (count,) = begin.type.dims
+        begin = c.choose(np.array([first >> i & 1 for i in range(count)], bool), 0, begin)
     return c("strided_slice", x, begin, begin + end if offset else end, steps, **masks)
 
 

@@ -25,7 +25,7 @@ def reshape(c: Call, x: Value) -> Value:
     shape = c.outputs[0].type
     if not shape.concrete:
         c.unsupported("to a shape that the file leaves open")
-    return c("reshape", x, c.vector(*shape.dims))
+    return c("reshape", x, c.vector(*shape.dims), allowzero=1)
 
 
 def convert(c: Call, x: Value) -> Value:
