@@ -1,96 +1,88 @@
-"""amx_conv: u8 convolution and dense layers on AMX tiles, over a band of rows as in gemm/conv.py, or the input itself.
-
-A tile has up to 16 pixels of a row; the last tile of a row is moved back so that it ends with the row, and skips the
-pixels that the one before it has stored.
-"""
+"""amx_conv: u8 convolution and dense layers on AMX tiles, over bands of rows as in gemm/conv.py or the input itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ..core.record import reader
-from ..gemm.band import band_at, deal, make_band
+from ..core.record import fields
+from ..gemm.band import make_band
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
-from ..lang import divide, smaller
-from .pack_amx import NOTE, SUMS, panel_bytes
+from ..isa.x86_amx import TILE
+from ..lang import I64, Value, divide, over, prefetch, traced
+from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
+from .pack_amx import LINE, numbering, panel_bytes
 from .rows import AMX_CONV
-from .tile_block import make_block
-
-EARLY = 2
-"""Lines whose products are begun before the block before is finished: beside the rest of them, the core does both."""
+from .tile_loop import BlockFunctions, PanelSize, make_loop, put
 
 
 def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]:
     """The kernel for blocks of mt x nt tiles, at most 4; out: one of gemm's STORES, of which i32 isn't made."""
-    fields, fill_band = reader(AMX_CONV), make_band(tier, 1)
-    configure, release, note, place, begin, steps, keep, finish = make_block(tier, mt, nt, out)
-    width, item = 16 * nt, STORES[out]
     head = panel_bytes(nt, 0)
-    line = panel_bytes(nt, 1) - head
+    size = PanelSize(16 * nt, head, panel_bytes(nt, 1) - head, LINE)
+    return make_loop(tier, AMX_CONV, mt, size, _make_block(tier, mt, nt, out))
 
-    def amx_conv(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        scratch = r.scratch + thread * r.scratch_bytes
-        work = scratch + r.work
-        notes = work + 2 * SUMS
-        panels = divide(r.n + width - 1, width)
-        panel_size = head + r.lines * line
-        tiles = r.out_h * r.across
-        bands = divide(tiles + r.band - 1, r.band)
-        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
-        turn, busy = 0, 0
-        configure(r.config)
-        while unit < end:
-            image, group, oz, band = band_at(r, unit, bands)
-            t0 = band * r.band
-            t1 = smaller(t0 + r.band, tiles)
-            row = divide(t0, r.across)
-            y0, column0 = row, (t0 - row * r.across) * r.rows
-            a = r.x + image * r.x_image + group * r.x_set
-            if r.direct:
-                a += oz * r.stride_z * r.x_z
-                y0 = 0
-            else:
-                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-                fill_band(r, scratch, a, z, y, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
-                a = scratch
-            pixel0 = oz * r.out_h * r.out_w
-            row0 = image * r.out_d * r.out_h * r.out_w
-            for p in range(p0, p1):
-                column = group * r.n_set + p * width
-                panel = r.w + (group * panels + p) * panel_size
-                ahead = panel_size
-                i, j = row, column0
-                for t in range(t0, t1, mt):
-                    at, sums = notes + turn * NOTE, work + turn * SUMS
-                    note(at, panel, smaller(r.n - p * width, width))
-                    for m in range(mt):
-                        start = smaller(j, r.out_w - r.rows)
-                        skip = j - start if t + m < t1 else r.rows
-                        pixel = pixel0 + i * r.out_w + start
-                        y = r.y + ((row0 + pixel) * r.ldy + column) * item
-                        addend = r.addend + image * r.addend_image + pixel * r.addend_row + column
-                        place(at, m, a + (i - y0) * r.gs + start * r.rs, y, addend, skip)
-                        if t + m + 1 < t1:
-                            j += r.rows
-                            if j >= r.out_w:
-                                i, j = i + 1, 0
-                    fetched = r.prefetch if ahead < panel_size + line else 0
-                    begin(panel)
-                    before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-                    early = smaller(r.lines, EARLY)
-                    steps(at, r.rs, r.offsets, 0, early, ahead, fetched)
-                    if busy:
-                        finish(before, done, r)
-                    steps(at, r.rs, r.offsets, early, r.lines, ahead, fetched)
-                    keep(sums)
-                    ahead += fetched * 64
-                    turn, busy = 1 - turn, 1
-            unit += 1
-        if busy:
-            before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-            finish(before, done, r)
-        release()
 
-    return amx_conv
+def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
+    """The functions for blocks of mt x nt tiles; mt * nt is at most 4."""
+    a_tiles, b_tiles = numbering(mt, nt)
+    item, finish = STORES[out], make_finish(tier, mt, nt, out)
+
+    @traced
+    def note(at: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
+        put(at, BLOCK_NOTE.filled(panel=panel, columns=columns))
+
+    @traced
+    def result(r: Any, image: Value, row: Value, pixel: Value, column: Value) -> tuple[Value, Value]:
+        y = r.y + (row * r.ldy + column) * item
+        return y, r.addend + image * r.addend_image + pixel * r.addend_row + column
+
+    @traced
+    def place(at: Value, m: Value, a: Value, y: Value, addend: Value, skip: Value) -> None:
+        put(tile_note(at, m), TILE_NOTE.filled(a=a, y=y, addend=addend, skip=skip))
+
+    @traced
+    def begin(panel: Value) -> None:
+        for c in range(mt * nt):
+            tier.isa.load(c, panel + c % nt * LINE, 0)
+
+    @traced
+    def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
+        weights = fields(at, BLOCK_NOTE).panel + 2 * nt * LINE
+        starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(mt)]
+        for s in over(first, last):
+            offset = I64.at(r.offsets)[s]
+            line = weights + s * (nt * TILE)
+            for i in over(lines):
+                prefetch(line + ahead + i * LINE)
+            # The side that stays in its registers is loaded along with the first of the other.
+            for n in range(nt):
+                tier.isa.load(b_tiles[n], line + n * TILE, LINE)
+                for m in range(mt):
+                    if n == 0:
+                        tier.isa.load(a_tiles[m], starts[m] + offset, r.rs)
+                    tier.isa.multiply(m * nt + n, a_tiles[m], b_tiles[n])
+
+    @traced
+    def again(at: Value, sums: Value, r: Any) -> None:
+        """Bytes are never split."""
+
+    return BlockFunctions(_make_read(tier), note, result, place, begin, steps, again, finish)
+
+
+def _make_read(tier: Tier) -> Callable[..., tuple[Any, ...]]:
+    """BlockFunctions.read."""
+    fill_band = make_band(tier, 1)
+
+    def read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
+        y0 = divide(t0, r.across)
+        if r.direct:
+            a, y0 = source + oz * r.stride_z * r.x_z, 0
+        else:
+            z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+            fill_band(r, scratch, source, z, y, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
+            a = scratch
+        return a, y0, 0
+
+    return read

@@ -1,8 +1,7 @@
 """amx_real: f32 convolution and dense layers by products of bf16 or f16 in AMX tiles.
 
 The input is copied as these, rows of a convolution to a band with its padding, pixels of a dense layer as they follow
-one another. Tiles are as those of amx_conv: the last one of a row is moved back so that it ends with the row, and skips
-what the one before it has stored.
+one another.
 """
 
 from __future__ import annotations
@@ -10,99 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
-from ..gemm.band import band_at, deal
 from ..isa.tiers import Tier
 from ..lang import divide, smaller
-from .pack_amx import LINE, NOTE, SUMS
+from .pack_amx import LINE
 from .pack_real import MT, panel_bytes_real, products
 from .real_block import make_block
 from .rows import AMX_REAL, needs_parts
 from .split_band import make_split
-from .tile_block import make_registers
-
-BEGUN = 2
-"""Lines whose products are begun before the block before is finished: the core does both at the same time."""
+from .tile_loop import PanelSize, make_loop
 
 
 def make_amx_real(tier: Tier, nt: int, planes: int, element: str) -> Callable[..., None]:
     """The kernel for blocks of 2 x nt tiles; planes: numbers are sums of so many of the element, "bf16" or "f16", to
     which they are rounded.
     """
-    fields, read = reader(AMX_REAL), _make_read(tier, planes, element)
-    configure, release = make_registers(tier)
-    note, place, steps, clear, keep, finish, again, close = make_block(tier, nt, planes, element)
-    width, head = 16 * nt, panel_bytes_real(nt, 0, planes, element)
-    line, near = panel_bytes_real(nt, 1, planes, element) - head, products(nt, planes) * LINE
-
-    def amx_real(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
-        scratch = r.scratch + thread * r.scratch_bytes
-        work = scratch + r.work
-        notes, buffer = work + 2 * SUMS, work + 2 * SUMS + 2 * NOTE
-        panels = divide(r.n + width - 1, width)
-        panel_size = head + r.lines * line
-        tiles = r.out_h * r.across
-        bands = divide(tiles + r.band - 1, r.band)
-        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
-        turn, busy = 0, 0
-        configure(r.config)
-        while unit < end:
-            image, group, oz, band = band_at(r, unit, bands)
-            t0 = band * r.band
-            t1 = smaller(t0 + r.band, tiles)
-            y0 = divide(t0, r.across)
-            column0 = (t0 - y0 * r.across) * r.rows
-            a, odd = read(r, scratch, r.x + image * r.x_image + group * r.x_set, oz, t0, t1)
-            pixels = oz * r.out_h * r.out_w
-            pixel0 = image * r.out_d * r.out_h * r.out_w
-            for p in range(p0, p1):
-                column = group * r.n_set + p * width
-                panel = r.w + (group * panels + p) * panel_size
-                ahead = panel_size
-                i, j = y0, column0
-                for t in range(t0, t1, MT):
-                    at, sums = notes + turn * NOTE, work + turn * SUMS
-                    note(at, panel, smaller(r.n - p * width, width), image, column)
-                    for m in range(MT):
-                        start = smaller(j, r.out_w - r.rows)
-                        skip = j - start if t + m < t1 else r.rows
-                        pixel = pixels + i * r.out_w + start
-                        y = r.y + ((pixel0 + pixel) * r.ldy + column) * r.y_item
-                        place(at, m, a + (i - y0) * r.gs + start * r.rs, y, skip, pixel)
-                        if t + m + 1 < t1:
-                            j += r.rows
-                            if j >= r.out_w:
-                                i, j = i + 1, 0
-                    fetched = r.prefetch if ahead < panel_size + line else 0
-                    clear()
-                    begun = smaller(r.lines, BEGUN)
-                    steps(at, r, 0, begun, ahead, fetched)
-                    if busy:
-                        before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-                        finish(before, done, buffer, r)
-                        close(before, buffer, r)
-                    steps(at, r, begun, r.lines, ahead, fetched)
-                    keep(sums)
-                    if odd != 0:
-                        again(at, sums, r)
-                    ahead += fetched * near
-                    turn, busy = 1 - turn, 1
-            unit += 1
-        if busy:
-            before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-            finish(before, done, buffer, r)
-            close(before, buffer, r)
-        release()
-
+    head = panel_bytes_real(nt, 0, planes, element)
+    line = panel_bytes_real(nt, 1, planes, element) - head
+    size = PanelSize(16 * nt, head, line, products(nt, planes) * LINE)
+    block = make_block(tier, nt, planes, element, _make_read(tier, planes, element))
+    amx_real = make_loop(tier, AMX_REAL, MT, size, block)
     amx_real.needs = needs_parts({"element": element})  # type: ignore[attr-defined]
     return amx_real
 
 
 def _make_read(tier: Tier, planes: int, element: str) -> Callable[..., tuple[Any, ...]]:
-    """read(r, scratch, source, oz, t0, t1): copy what the tiles t0 .. t1 of a slice read, unless they read it in place;
-    the address of its first pixel, and whether parts of a number may lose something.
-    """
+    """BlockFunctions.read."""
     fill_band, copy_pixels = make_split(tier, planes, element)
     fill_exactly, copy_exactly = make_split(tier, planes, element, exact=True)
 
@@ -124,6 +55,6 @@ def _make_read(tier: Tier, planes: int, element: str) -> Callable[..., tuple[Any
             if odd != 0:
                 fill_exactly(r, scratch, source, z0, row0, rows)
             a = scratch
-        return a, odd
+        return a, y0, odd
 
     return read

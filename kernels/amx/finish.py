@@ -91,7 +91,7 @@ def make_finish(tier: Tier, mt: int, nt: int, out: str) -> Any:
                 rows(tile, first, row, [choose(row + i < r.rows, block.columns, 0) for i in range(per_unit)])
 
     @traced
-    def finish(note: Value, sums: Value, r: Any) -> None:
+    def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
         if out == "words":
             store(note, sums, r, _words(r, nt))
             return

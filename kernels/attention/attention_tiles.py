@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..amx.pack_amx import numbering
-from ..amx.tile_block import make_registers
+from ..amx.tile_loop import make_registers
 from ..isa.tiers import BF16, Tier
 from ..lang import Value, either, over, pieces, traced
 from .attention_bf16 import Products, attention_of

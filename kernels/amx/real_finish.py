@@ -1,0 +1,197 @@
+"""From the sums of a block of amx_real to results: the epilogue of f32, and results in f32 or bf16."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..core.record import Record, fields
+from ..isa.functions import clip
+from ..isa.stores import first_lanes
+from ..isa.x86_amx import TILE
+from ..lang import F32, I64, U16, U32, Value, choose, either, fma, halves, over, register, tier, traced, when
+from ..pointwise.epilogue import Area, Lines, bounds, formed, is_walked, simple, walk
+from ..pointwise.rows import ALL_FORMS, FORMS
+from .pack_amx import LINE, ROWS
+from .pack_real import MT
+
+BLOCK_NOTE = Record(
+    panel="address of the block's panel",
+    columns="how many of its columns there are",
+    image="where the epilogue reads",
+    column="likewise",
+)
+TILE_NOTE = Record(
+    a="where row 0 is read",
+    y="where it is written",
+    skip="rows at the start that are not written",
+    pixel="row 0's number in the image",
+)
+Masks = Sequence[Any]
+
+
+def tile_note(note: Value, m: Any) -> Value:
+    """The address of the m-th tile's record in a note."""
+    return note + (m * len(TILE_NOTE) + len(BLOCK_NOTE)) * 8
+
+
+class _Tile(NamedTuple):
+    """A tile's sums in memory; its results go to `to`. `block`, `tile`: the notes of both."""
+
+    r: Any
+    block: Any
+    tile: Any
+    sums: Value
+    to: Value
+    nt: int
+    element: str
+
+    def each_row(self, store: Callable[[Value, list[Value]], None]) -> None:
+        """store(row, sums) for each row that is written; the sums are scaled, and the bias is added."""
+        f32, panel, nt = F32.vector(tier().lanes), self.block.panel, self.nt
+        bias = [f32[panel + n * LINE] for n in range(nt)]
+        scales = [f32[panel + (nt + n) * LINE] for n in range(nt)] if self.element == "f16" else []
+        for row in over(self.tile.skip, self.r.rows):
+            found = [f32[self.sums + (n * TILE + row * LINE)] for n in range(nt)]
+            store(row, [fma(x, scales[n], bias[n]) if scales else x + bias[n] for n, x in enumerate(found)])
+
+    def addend(self) -> Callable[[Value, Value, int], Value]:
+        """addend(mask, row, n): the n-th vector that is added to a row."""
+        r = self.r
+        index = self.block.image * r.addend_image + self.tile.pixel * r.addend_row + self.block.column
+        start, step = r.addend + r.addend_item * index, r.addend_item * r.addend_row
+
+        def load(mask: Value, row: Value, n: int) -> Value:
+            return _f32_at(start + row * step + n * (16 * r.addend_item), r.addend_item == 2, mask)
+
+        return load
+
+
+def make_finish(nt: int, element: str) -> Any:
+    """finish(note, sums, buffer, r): from sums to results, or to what `close` applies a chain to in the buffer."""
+
+    @traced
+    def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
+        block, walked = fields(note, BLOCK_NOTE), is_walked(r)
+        for m in over(MT):
+            tile = fields(tile_note(note, m), TILE_NOTE)
+            to = choose(walked, buffer + m * (ROWS * nt * LINE), tile.y)
+            _finish_tile(_Tile(r, block, tile, sums + m * (nt * TILE), to, nt, element), (r.y_item == 2) & ~walked)
+
+    return finish
+
+
+def _finish_tile(at: _Tile, narrow: Value) -> None:
+    """Apply the epilogue, without a chain, to the rows of a tile; narrow: its results are bf16."""
+    r, limits = at.r, bounds(at.r)
+    line = choose(narrow, 2 * r.ldy, choose(is_walked(r), at.nt * LINE, 4 * r.ldy))
+    addend, masks = at.addend(), _masks(at.block.columns, at.nt)
+
+    def clipped(row: Value, found: list[Value]) -> None:
+        _store(at.to + row * line, [clip(x, *limits) for x in found], [None] * at.nt, narrow)
+
+    def raised(row: Value, found: list[Value]) -> None:
+        clipped(row, [x + addend(masks[n], row, n) for n, x in enumerate(found)])
+
+    def masked(row: Value, found: list[Value]) -> None:
+        results = simple(r, found, lambda n: addend(masks[n], row, n))
+        _store(at.to + row * line, results, masks, narrow)
+
+    with either((at.block.columns == at.nt * 16) & (r.form == 0)) as (whole, rare):
+        with whole, either(r.addend == 0) as (alone, more):
+            with alone:
+                at.each_row(clipped)
+            with more:
+                at.each_row(raised)
+        with rare, either(r.form < len(FORMS)) as (short, long):
+            with short:
+                at.each_row(masked)
+            with long, either(narrow) as (rounded, exact):
+                with rounded:
+                    _long_forms(at, masks, rough=True)
+                with exact:
+                    _long_forms(at, masks, rough=False)
+
+
+def _long_forms(at: _Tile, masks: Masks, rough: bool) -> None:
+    """Apply one of LONG_FORMS to the rows of a tile; rough: its results are bf16."""
+    low, line = bounds(at.r)[0], (2 if rough else 4) * at.r.ldy
+    store = _store_bf16 if rough else _store_f32
+
+    def formed_row(form: int, row: Value, found: list[Value]) -> None:
+        store(at.to + row * line, [formed(form, x, low, low, rough=rough) for x in found], masks)
+
+    for form in range(len(FORMS), ALL_FORMS):
+        with when(at.r.form == form):
+            at.each_row(partial(formed_row, form))
+
+
+def make_close(nt: int) -> Any:
+    """close(note, buffer, r): apply the chain, where there is one."""
+
+    def walk_tile(r: Any, block: Any, tile: Any, buffer: Value, m: Value) -> None:
+        area = Area(block.image, tile.pixel + tile.skip, block.column, r.rows - tile.skip, block.columns)
+        sums = Lines(buffer + (m * ROWS + tile.skip) * I64(nt * LINE), I64(nt * LINE))
+        y = Lines(tile.y + tile.skip * (r.y_item * r.ldy), r.y_item * r.ldy)
+        with either(r.y_item == 2) as (narrow, wide):
+            with narrow:
+                walk(r, area, sums, sums)
+                _store_rounded(area, sums, y, nt)
+            with wide:
+                walk(r, area, sums, y)
+
+    @traced
+    def close(note: Value, buffer: Value, r: Any) -> None:
+        with when(is_walked(r)):
+            block = fields(note, BLOCK_NOTE)
+            for m in over(MT):
+                tile = fields(tile_note(note, m), TILE_NOTE)
+                with when(tile.skip < r.rows):
+                    walk_tile(r, block, tile, buffer, m)
+
+    return close
+
+
+def _store_rounded(area: Area, x: Lines, y: Lines, nt: int) -> None:
+    """Store rows of f32 as bf16."""
+    f32, masks = F32.vector(tier().lanes), _masks(area.columns, nt)
+    for row in over(area.rows):
+        found = [f32[x.address + row * x.step + n * LINE] for n in range(nt)]
+        _store_bf16(y.address + row * y.step, found, masks)
+
+
+def _f32_at(address: Value, narrow: Value, mask: Value) -> Value:
+    """A vector of f32, or of bf16, at an address."""
+    f32, u16 = F32.vector(tier().lanes), U16.vector(tier().lanes)
+    found = register(f32(0.0))
+    with either(narrow, likely=False) as (halves_, words):
+        with halves_:
+            found.value = (u16[address, mask].to(U32) << 16).bits(F32)
+        with words:
+            found.value = f32[address, mask]
+    return found.value
+
+
+def _store(to: Value, found: list[Value], masks: Masks, narrow: Value) -> None:
+    """Store adjacent vectors as f32, or as bf16."""
+    with either(narrow) as (halves_, words):
+        with halves_:
+            _store_bf16(to, found, masks)
+        with words:
+            _store_f32(to, found, masks)
+
+
+def _store_bf16(to: Value, found: list[Value], masks: Masks) -> None:
+    u16, both = U16.vector(tier().lanes), halves(tier().isa.to_bf16(found[0], found[-1]))
+    for n in range(len(found)):
+        u16[to + n * LINE // 2, masks[n]] = both[n]
+
+
+def _store_f32(to: Value, found: list[Value], masks: Masks) -> None:
+    for n, x in enumerate(found):
+        x.type[to + n * LINE, masks[n]] = x
+
+
+def _masks(columns: Value, nt: int) -> Masks:
+    return [first_lanes(16, columns - n * 16) for n in range(nt)]

@@ -1,0 +1,151 @@
+"""The loops of amx_conv and amx_real: bands, panels of channels, and blocks of tiles, two of which are at work.
+
+A tile has up to 16 pixels of a row; the last tile of a row is moved back so that it ends with the row, and skips the
+pixels that the one before it has stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..core.record import Record, reader
+from ..gemm.band import band_at, deal
+from ..isa.tiers import Tier
+from ..isa.x86_amx import TILE
+from ..lang import I64, Value, divide, smaller, traced
+from .pack_amx import LINE, NOTE, SUMS
+
+EARLY = 2
+"""Lines whose products are begun before the block before is finished: the core does both at the same time."""
+
+
+class BlockFunctions(NamedTuple):
+    """Functions of int64s; `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK.
+
+    A note describes a block: its panel, its number of columns, and for each of its tiles the addresses of row 0 in A
+    (a) and in the result (y), and how many of its first rows are not stored (skip).
+    """
+
+    read: Any
+    """read(r, scratch, source, oz, t0, t1): copy what the tiles t0 .. t1 of a slice read, unless they read it in place;
+    the address of the first pixel of a row, the row's number, and whether splitting a number may lose something."""
+    note: Any
+    """note(note, panel, columns, image, column): what is the same for all of the block's tiles; columns <= 16 * nt."""
+    result: Any
+    """result(r, image, row, pixel, column): y of a tile, and what its note keeps beside that."""
+    place: Any
+    """place(note, m, a, y, beside, skip): describe the m-th tile."""
+    begin: Any
+    """begin(panel): the sums are the bias, or 0."""
+    steps: Any
+    """steps(note, r, first, last, ahead, lines): add the products of some lines of A.
+
+    Line s of a pixel is r.offsets[s] bytes from its start; pixels are r.rs bytes apart. For each line, or
+    each product, `lines` cache lines from `ahead` bytes behind its weights on are prefetched.
+    """
+    again: Any
+    """again(note, sums, r): the sums, in f32, of pixels that read numbers whose splitting loses something. Which pixels
+    these are depends on their numbers alone, not on the band."""
+    finish: Any
+    """finish(note, sums, buffer, r): store the results of the sums in memory, as the record r says."""
+
+
+class PanelSize(NamedTuple):
+    """Columns of a panel; bytes before its weights, of the weights of a line, and of what a line has prefetched."""
+
+    width: int
+    head: int
+    line: int
+    fetched: int
+
+
+def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: BlockFunctions) -> Callable[..., None]:
+    """The kernel for blocks of mt tiles of pixels."""
+    fields, (configure, release), (width, head, line, near) = reader(record), make_registers(tier), size
+    read, note, result, place, begin, steps, again, finish = block
+
+    @traced
+    def keep(sums: Value) -> None:
+        for c in range(mt * width // 16):
+            tier.isa.store(c, sums + c * TILE, LINE)
+
+    def kernel(args: int, thread: int, threads: int) -> None:
+        r = fields(args)
+        scratch = r.scratch + thread * r.scratch_bytes
+        work = scratch + r.work
+        notes, buffer = work + 2 * SUMS, work + 2 * SUMS + 2 * NOTE
+        panels = divide(r.n + width - 1, width)
+        panel_size = head + r.lines * line
+        tiles = r.out_h * r.across
+        bands = divide(tiles + r.band - 1, r.band)
+        p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
+        turn, busy = 0, 0
+        configure(r.config)
+        while unit < end:
+            image, group, oz, band = band_at(r, unit, bands)
+            t0 = band * r.band
+            t1 = smaller(t0 + r.band, tiles)
+            row0 = divide(t0, r.across)
+            column0 = (t0 - row0 * r.across) * r.rows
+            a, y0, odd = read(r, scratch, r.x + image * r.x_image + group * r.x_set, oz, t0, t1)
+            slice0 = oz * r.out_h * r.out_w
+            image0 = image * r.out_d * r.out_h * r.out_w
+            for p in range(p0, p1):
+                column = group * r.n_set + p * width
+                panel = r.w + (group * panels + p) * panel_size
+                ahead = panel_size
+                i, j = row0, column0
+                for t in range(t0, t1, mt):
+                    at, sums = notes + turn * NOTE, work + turn * SUMS
+                    note(at, panel, smaller(r.n - p * width, width), image, column)
+                    for m in range(mt):
+                        start = smaller(j, r.out_w - r.rows)
+                        skip = j - start if t + m < t1 else r.rows
+                        pixel = slice0 + i * r.out_w + start
+                        y, beside = result(r, image, image0 + pixel, pixel, column)
+                        place(at, m, a + (i - y0) * r.gs + start * r.rs, y, beside, skip)
+                        if t + m + 1 < t1:
+                            j += r.rows
+                            if j >= r.out_w:
+                                i, j = i + 1, 0
+                    fetched = r.prefetch if ahead < panel_size + line else 0
+                    begin(panel)
+                    early = smaller(r.lines, EARLY)
+                    steps(at, r, 0, early, ahead, fetched)
+                    if busy:
+                        before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
+                        finish(before, done, buffer, r)
+                    steps(at, r, early, r.lines, ahead, fetched)
+                    keep(sums)
+                    if odd != 0:
+                        again(at, sums, r)
+                    ahead += fetched * near
+                    turn, busy = 1 - turn, 1
+            unit += 1
+        if busy:
+            finish(notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS, buffer, r)
+        release()
+
+    return kernel
+
+
+def make_registers(tier: Tier) -> tuple[Any, Any]:
+    """configure(config) shapes the tile registers; release() gives them up."""
+
+    @traced
+    def configure(config: Value) -> None:
+        tier.isa.configure(config)
+
+    @traced
+    def release() -> None:
+        tier.isa.release()
+
+    return configure, release
+
+
+def put(address: Value, values: Any) -> None:
+    """Store adjacent int64s."""
+    first = I64.at(address)
+    for i, value in enumerate(values):
+        first[i] = value
