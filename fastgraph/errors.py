@@ -56,9 +56,7 @@ class PlanError(FastgraphError):
 
 @contextmanager
 def writing(path: object) -> Iterator[None]:
-    """What is done within writes a file: FileError, which names it, where that fails. Of a full disk the system says no
-    name.
-    """
+    """For code that writes a file: an OSError becomes a FileError that names it, as that of a full disk has no name."""
     try:
         yield
     except (FastgraphError, BrokenPipeError):

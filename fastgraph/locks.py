@@ -104,8 +104,8 @@ def _register() -> None:
 
 
 def logs() -> None:
-    """To be called before what may log: a fork takes the lock of `logging` after it has waited for ours, else those
-    that it waits for might wait for that lock.
+    """Call it before code that may log: then a fork waits for our locks before it takes that of `logging`, which the
+    threads that hold ours may need.
     """
     if not _logs:
         with undisturbed():

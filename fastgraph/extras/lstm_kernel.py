@@ -73,7 +73,7 @@ def lstm_sequence(e: Emit, node: Node, layer: Recurrence) -> None:
 
 
 def _weights(node: Node, layer: Recurrence) -> Constants:
-    """All gates side by side, with zeros for what isn't there."""
+    """The weights and biases of all gates side by side; zeros for those that are absent."""
 
     def joined(places: tuple[int, ...], *shape: int) -> np.ndarray | None:
         parts = [operand(node, i) for i in places]

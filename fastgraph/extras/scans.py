@@ -12,9 +12,9 @@ from ..rules.sweep import Sweep
 def scanned(
     g: Sweep, carried: Sequence[Value], moving: Sequence[Value], step: Callable[..., list[Value]], reverse: bool = False
 ) -> list[Value]:
-    """What is carried over the first axis of `moving`, after the last round; then what rounds give, side by side.
+    """A loop over axis 0 of `moving`: the carried values after the last round, then the results of the rounds, stacked.
 
-    step(g, *carried, *parts of moving) gives what is carried on, then what is kept of the round.
+    step(g, *carried, *slices of moving) gives the next carried values, then the results of the round.
     """
     name, times = g.node.out.name, moving[0].type.dims[0]
     kinds = [v.type for v in carried] + [v.type.with_shape(v.type.dims[1:]) for v in moving]

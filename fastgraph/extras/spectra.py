@@ -200,7 +200,7 @@ def _parts(g: Sweep, x: Value) -> list[Value]:
 
 @rule("rare", "complex_abs")
 def complex_abs(g: Sweep, node: Node) -> bool:
-    """The larger part times the root of 1 and the square of what the smaller is of it: no square overflows."""
+    """Given ``y = |a + bi|`` with |a| >= |b|; result ``|a| * sqrt(1 + (b / a)**2)``, in which no square overflows."""
     if not known(node.x):
         return False
     a, b = (abs(each) for each in _parts(g, node.x))

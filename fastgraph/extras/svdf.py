@@ -52,7 +52,8 @@ define("svdf", _infer_svdf, _svdf, attrs={"rank": REQUIRED}, work=squares)
 
 @rule("common", "svdf", quantized=True)
 def svdf(g: Sweep, node: Node) -> bool:
-    """What filters make of x is put behind what they remember; the sum of that times weights, over a unit's filters."""
+    """The memory moves up by a step, whose last entry is ``x * feature``; result the sum over a unit's filters and its
+    steps of ``memory * time``."""
     memory, feature, time, bias = (operand(node, i) for i in range(1, 5))
     values = [v.type for v in (*node.inputs, *node.outputs) if v is not None]
     if not all(t.concrete and t.size and (t.quant or t.dtype == FLOAT32) for t in values):

@@ -1,4 +1,4 @@
-"""Functions that an interface names: what becomes of a feed, which shapes are allowed, what a result is shown as.
+"""Functions that an interface names: they convert feeds, check shapes, and convert results.
 
 They take their facts first, as plain values, so that a saved program can name them too.
 """

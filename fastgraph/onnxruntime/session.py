@@ -266,7 +266,7 @@ class InferenceSession(Session):
 
 
 def _outlined(source: str | bytes) -> Described:
-    """What the file says; of a broken one what `load` will say is raised, which says more."""
+    """The file's description. For a broken file `load` raises the error, which says more."""
     try:
         return describe(source)
     except (FileNotFoundError, ValueError) as error:

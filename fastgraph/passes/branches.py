@@ -62,7 +62,7 @@ def parallel_convolutions(g: Sweep, node: Node) -> bool:
 
 
 def _branch(g: Sweep, value: Value | None) -> Branch | None:
-    """What makes a value that nobody else reads, as a convolution."""
+    """The node that computes a value without other readers, as a convolution."""
     node = g.sole_maker(value)
     if node is None or len(node.outputs) != 1 or "chain" in node.attrs or node.out.type.quant is not None:
         return None

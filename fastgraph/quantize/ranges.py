@@ -1,4 +1,4 @@
-"""From what a tensor holds to the range that its 256 numbers stand for."""
+"""Methods that choose the range of a quantized tensor from the values that it had."""
 
 from __future__ import annotations
 

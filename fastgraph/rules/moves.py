@@ -1,4 +1,4 @@
-"""What transposes and casts make of constants."""
+"""Transposed and cast constants."""
 
 from __future__ import annotations
 

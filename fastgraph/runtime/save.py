@@ -57,7 +57,7 @@ def tiers_of(isa: str | Sequence[str] | None, usual: Tier) -> list[Tier]:
         if name == NUMPY.name:
             raise UnsupportedError("a program for isa='numpy' has no machine code to be saved: name a tier of kernels")
         if not isinstance(name, str) or name not in BY_NAME:
-            raise InputError(f"isa={isa!r}: {name!r} is none of {', '.join(BY_NAME)}")
+            raise InputError(f"isa={isa!r}: there is no tier {name!r}; the tiers are {', '.join(BY_NAME)}")
     return [BY_NAME[name] for name in dict.fromkeys(names)]
 
 

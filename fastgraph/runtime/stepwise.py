@@ -54,7 +54,7 @@ def is_held(plan: Executable, value: Value) -> bool:
 
 
 def rounded_by(step: AnyStep) -> Value | None:
-    """What a step rounds to bfloat16 for all nodes that read it, whose memory may be another's from then on."""
+    """The value that a step rounds to bfloat16 for all its readers; its own memory may be reused from then on."""
     return step.node.x if isinstance(step, Step) and step.kernel.name == "round_bf16" else None
 
 

@@ -204,7 +204,7 @@ def is_saved(begin: bytes) -> bool:
 
 
 def opened(handle: int, title: str) -> Container:
-    """The file of an open descriptor, mapped: later changes of what its name stands for don't matter. OSError."""
+    """The file of an open descriptor, mapped: replacing the file by name does not change it. OSError."""
     size = os.fstat(handle).st_size
     if size < _HEAD.size:
         raise ModelError(f"{title}: the saved program is damaged: it has {size} bytes: copy it again")

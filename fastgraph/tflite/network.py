@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 class Network:
-    """One sub-graph. `shapes`: those of its inputs; `arrays`: what its inputs and, once it ran, all that it gives hold;
+    """One sub-graph. `shapes`: those of its inputs; `arrays`: of its inputs and, after a run, of its results;
     `ready`: whether there is a plan for these shapes. `keep`: whether inner tensors are to be had, too. `variables`, by
     name: what the networks of a file share.
     """

@@ -272,7 +272,7 @@ def _limits(tier: Tier) -> Limits | None:
 
 
 def measures(tier: Tier) -> dict[str, Callable[[], float]]:
-    """Of each unit of Limits.peaks that is not made of others, what measures it."""
+    """The measurements of Limits.peaks by unit; those of tiles of several parts follow from them."""
     found = {"f32": lambda: peak_macs(tier), "bytes": lambda: peak_macs_int8(tier)}
     if has_pairs(tier):
         found["pairs"] = lambda: peak_macs_bf16(tier)

@@ -58,8 +58,8 @@ class OperatorCheck:
 
 
 class Margin(NamedTuple):
-    """What a result may differ by: `magnitude` and `flip` of all operators since values that the plan had; whether it
-    comes of reals that it had not; and which those operators are.
+    """The error that a result may have: `magnitude` and `flip` of its operator and of those before it whose results the
+    plan does not have (`within`: their names). rounded: whether the results of these are reals.
     """
 
     size: float = 0.0
@@ -276,8 +276,8 @@ def _check(
 
 
 def _comparable(node: Node, value: Value, mine: Any, right: Any, margin: Margin) -> bool:
-    """Not what has no kinds of numbers, nor what is decided by reals that are rounded otherwise in a kernel, but for
-    the first step that stores these.
+    """Whether a result is an array that may be compared: integers that follow from reals within a kernel, which rounds
+    otherwise, may not, except where the operator is the first that stores these reals.
     """
     if not isinstance(mine, np.ndarray) or not isinstance(right, np.ndarray):
         return False

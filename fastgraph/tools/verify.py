@@ -292,7 +292,7 @@ def _tallied(operators: Sequence[OperatorCheck]) -> list[str]:
         f"{rest} unchecked: random, or rounded within kernels" if rest else "",
     ]
     others = ", ".join(part for part in parts if part)
-    head = f"{compared} of {counted(len(operators), 'operator')} of the file beside their NumPy references"
+    head = f"{compared} of {counted(len(operators), 'canonical operator')} beside their NumPy references"
     return [f"{head};", others] if others else [head]
 
 

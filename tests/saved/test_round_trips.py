@@ -273,7 +273,7 @@ def test_it_shows_what_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments, said", [
     ({"shapes": {"x": (1, 16)}}, "list of dicts"), ({"shapes": [{"y": (1, 16)}]}, "no input is called 'y'"),
-    ({"isa": "numpy"}, "no machine code"), ({"isa": "sse"}, "none of generic"), ({"threads": 0}, "whole numbers"),
+    ({"isa": "numpy"}, "no machine code"), ({"isa": "sse"}, "the tiers are generic"), ({"threads": 0}, "whole numbers"),
     ({"threads": [1.5]}, "whole numbers"), ({"threads": []}, "whole numbers"),
 ])  # fmt: skip
 def test_nonsense(arguments: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def layer(rows: int | str = 2) -> Net:
 NONSENSE = r"""
 3 | InputError | the path of a file, int was given
 None | InputError | the path of a file
-p, isa="avx3" | InputError | isa='avx3': 'avx3' is none of generic, avx2
+p, isa="avx3" | InputError | isa='avx3': there is no tier 'avx3'; the tiers are generic, avx2
 p, isa="" | InputError | isa=''
 p, isa=[] | InputError | isa=\[\]
 p, isa=5 | InputError | isa=5

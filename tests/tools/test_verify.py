@@ -266,7 +266,7 @@ def test_every_operator_of_a_quantized_file_is_checked_or_said_not_to_be(name: s
     report = fg.verify(net.load())
     compared, within, constant, rest = tally(report.operators)
     assert report.ok and compared and compared + within + constant + rest == len(report.operators)
-    assert f"{compared} of {len(report.operators)} operators" in str(report)
+    assert f"{compared} of {len(report.operators)} canonical operators" in str(report)
     assert rest == UNCHECKED.get(name, 0)
 
 

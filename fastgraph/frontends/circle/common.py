@@ -37,8 +37,8 @@ def vector(c: Call, index: int, *others: str) -> Value:
 
 
 def matched(c: Call, x: Value, out: Value, both: bool = False) -> Value:
-    """What gives its elements to a result, by the quantization that the file declares of that: stored numbers are what
-    is kept. both: so too where either has one.
+    """x, its stored numbers read by the result's declared quantization, where just one of the two has one. both: also
+    where both have one.
     """
     kinds = x.type.quant, out.type.quant
     by_channel = any(kind is not None and kind.axis is not None for kind in kinds)

@@ -21,8 +21,8 @@ class Scope:
     """Values by tensor index, `nodes` in the file's order.
 
     `present` and `assign` follow resources and variable tensors by key; `first` holds the values that stand for what
-    they were when the sub-graph began. `cut`: of parts that are taken at places known at run time only, the
-    whole, where they begin, and their size.
+    they were when the sub-graph began. `cut`: by slices whose start only a run knows, the sliced
+    value, the start, and the size.
     """
 
     def __init__(self, reader: Reader, index: int, args: Sequence[Value | None] = (), caller: str = "") -> None:

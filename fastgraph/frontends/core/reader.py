@@ -59,5 +59,5 @@ def unique(taken: dict[str, int], name: str) -> str:
 
 
 def misfit(where: str, what: str, error: Exception) -> ModelError:
-    """What one of MISFITS, raised by a rule, says of a file: it took `what` the file says for something else."""
+    """The error for a file whose `what` (operands, attributes) made a rule raise one of MISFITS."""
     return ModelError(f"{where}: {what} that do not fit together ({type(error).__name__}: {error})")

@@ -1,7 +1,7 @@
 """Operators that `fastgraph.register_custom_op` adds: custom layers by their class, others by their type.
 
-A custom layer says which of its parameters are operands (`input_order`). Of what does not, those are that the kernel
-takes by position, in its order, but for constants that are one number or text: these are attributes, as all others.
+A custom layer says which of its parameters are operands (`input_order`). Of other operators operands are the parameters
+that the kernel takes by position, unless they are constants of one number or text; all others are attributes.
 """
 
 from __future__ import annotations

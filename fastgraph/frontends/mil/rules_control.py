@@ -137,7 +137,7 @@ def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Val
 
 
 def _update(c: Call, key: str, value: Value) -> list[Value]:
-    """The value is also what coreml_update_state gives; in files that is write_state, which gives nothing."""
+    """Assign a state. coreml_update_state also returns the value; write_state, its form in files, returns nothing."""
     _assign(c, [c.state(key)], [value])
     return [value][: len(c.outputs)]
 

@@ -1,7 +1,7 @@
-"""Which values a program keeps in bfloat16: those between layers that multiply it, on all ways from one to the next.
+"""Which values a program keeps in bfloat16: those on the way from one layer that multiplies it to the next.
 
-What elementwise work makes of sums of rounded numbers is as rough as these are. What no layer made, such as phases,
-and what leads to results of the program only, such as coordinates, stays f32.
+Elementwise work on sums of rounded numbers loses nothing by it. Values that no layer computed, such as phases, and
+those that only results of the program follow from, such as coordinates, stay f32.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .registry import Emit, Narrow
 
 
 def narrow(e: Emit, graph: Graph, placed: Mapping[Value, Storage] | None = None) -> None:
-    """Give such values of a graph, or of a body, their type, and find views anew. `placed`: as of Views.
+    """Give such values of a graph, or of a body, the type bfloat16, and find views anew. `placed`: as of Views.
 
-    They are the most of which each is made in bfloat16, and read so by all.
+    It is the largest set of values of which each is computed in bfloat16, and read in it by all its readers.
     """
     if not free("narrow"):
         return
@@ -53,7 +53,9 @@ def _rough(graph: Graph, able: Mapping[Node, Narrow]) -> set[Value]:
 
 
 def _lost(graph: Graph, able: Mapping[Node, Narrow], found: Set[Value]) -> set[Value]:
-    """Values that are f32 as others are, of these or not, directly or by way of further ones."""
+    """Values that stay f32 because others do: where a node is `alike`, all that it moves; where it `follows`, operands
+    because of results.
+    """
     tied: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in _moved(node) if able[node].alike else node.outputs if able[node].follows else ():
@@ -85,6 +87,6 @@ def _moved(node: Node) -> set[Value]:
 
 
 def _reads(node: Node, able: Narrow, value: Value, late: bool) -> bool:
-    """Whether a node takes the value in bfloat16, wherever it is an operand; late: rounds it anyway."""
+    """Whether a node takes the value in bfloat16, wherever it is an operand; late: only if it would round it anyway."""
     places = {i for i, v in enumerate(node.inputs) if v is value}
     return bool(places) and places <= (able.reads & able.rounds if late else able.reads)

@@ -24,10 +24,9 @@ kernels can't compute the node."""
 
 
 class Narrow(NamedTuple):
-    """What of a node's f32 may be bfloat16: operands at the places `reads`, each by itself, and results where it
-    `gives` them; what it moves all together or not at all, where these are `alike`; operands only if the results are,
-    where it `follows` others. rounds: places of operands that are rounded to it anyway; late: results only where all
-    that read them do that.
+    """Which f32 operands and results of a node may be bfloat16: operands at the places `reads`, each by itself, and the
+    results if it `gives` them. alike: all or none of those that it moves; follows: operands only if results are.
+    rounds: places of operands that its kernel rounds to bfloat16 anyway; late: results only if all readers do so.
     """
 
     reads: frozenset[int] = frozenset()
@@ -63,8 +62,8 @@ Joins = Callable[["Emit", Node, Any, Node], Node | None]
 
 class Lowering(NamedTuple):
     """`match(node)`: its plan, if it takes the node; `emit(e, node, plan)` writes its steps; `narrow(e, node, plan)`:
-    what these read and give in bfloat16; `joins(e, node, plan, total)`: the node that makes of the node's operands what
-    `total` makes of its result, if that is faster.
+    what these read and give in bfloat16; `joins(e, node, plan, total)`: one node in place of the node and the sum
+    `total` that reads its result, if that is faster.
     """
 
     match: Match
