@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InputError, writing
 from ..loading import load
@@ -51,6 +51,14 @@ class Options:
     snr: float | None = None
 
 
+class Split(NamedTuple):
+    """Samples to calibrate on, and to compare: other ones where they are `apart`."""
+
+    calibration: Sequence[Feeds]
+    compared: Sequence[Feeds]
+    apart: bool
+
+
 def quantize(
     source: str | os.PathLike[str], data: Any, output: str | os.PathLike[str], *, most: int | None = None,
     held: float = 0.2, seconds: float = 1.0, options: Options | None = None, **given: Any,
@@ -67,9 +75,9 @@ def quantize(
     source, output = os.fspath(source), os.fspath(output)
     model, found = opened(source), samples(data, load(source, threads=1), most)
     count = max(1, round(held * len(found))) if held > 0 and len(found) >= 5 else 0
-    calibration, compared = (found[:-count], found[-count:]) if count else (found, found)
+    split = Split(found[:-count], found[-count:], True) if count else Split(found, found, False)
     left = _excluded(model, how.exclude)
-    wanted = report.outputs(source, compared)
+    wanted = report.outputs(source, split.compared)
     if how.weights:
         made, label = _weights_alone(model, how, left), f"weights alone in {how.weights} bits"
     elif how.dynamic:
@@ -77,11 +85,11 @@ def quantize(
             write.dynamic(model, output, how.per_channel, sorted(left))
         made, label = None, "activations quantized in each run"
     else:
-        made, left, label = _static(model, source, how, left, calibration)
+        made, left, label = _static(model, source, how, left, split.calibration)
     if made is not None:
         with writing(output):
             library("onnx").save(made, output)
-    return _told(source, output, model, how, label, calibration, compared, wanted, sorted(left), seconds, bool(count))
+    return _report((source, output), model, label, split, wanted, sorted(left), seconds)
 
 
 def _check(how: Options) -> None:
@@ -150,16 +158,16 @@ def _snr(
     return report.least_snr(wanted, report.outputs(made.SerializeToString(), few))
 
 
-def _told(
-    source: str, output: str, model: Any, how: Options, label: str, calibration: Sequence[Feeds],
-    compared: Sequence[Feeds], wanted: Any, left: list[str], seconds: float, apart: bool,
-) -> report.Report:  # fmt: skip
+def _report(
+    paths: tuple[str, str], model: Any, label: str, split: Split, wanted: Any, left: list[str], seconds: float
+) -> report.Report:
+    (calibration, compared, apart), output = split, paths[1]
     found, fixed = report.outputs(output, compared), constants(model).keys()
     layers = [node for node in model.graph.node if node.op_type in LAYERS and (len(node.input) > 1)]
     layers = [node for node in layers if node.input[1] in fixed or node.op_type == "MatMul" or node.name in left]
-    ms, ratio, noisy = report.speed((source, output), compared[0], seconds) if seconds else (None, None, False)
+    ms, ratio, noisy = report.speed(paths, compared[0], seconds) if seconds else (None, None, False)
     return report.Report(
-        source, output, label, len(calibration), len(compared), apart, report.figures(wanted, found),
+        *paths, label, len(calibration), len(compared), apart, report.figures(wanted, found),
         report.by_onnxruntime(output, compared, found), (sum(n.name not in left for n in layers), len(layers)), left,
-        (Path(source).stat().st_size, Path(output).stat().st_size), ms, ratio, noisy,
+        (Path(paths[0]).stat().st_size, Path(output).stat().st_size), ms, ratio, noisy,
     )  # fmt: skip

@@ -29,7 +29,7 @@ def sums_per_row(nv: int, rowsum: bool) -> int:
 
 def vectors_per_word(tier: Tier, nv: int, rowsum: bool, narrow: bool = False) -> int:
     """Vectors of weights for a word of A: four bytes a lane, or twice two i16 (bytes 0 and 2, then 1 and 3); narrow: as
-    of `pack_int8`.
+    of `Words`.
     """
     return nv if narrow else sums_per_row(nv, rowsum) * (1 if tier.byte_dot else 2)
 
@@ -70,24 +70,25 @@ class Head(NamedTuple):
     bias: np.ndarray | None = None
 
 
+class Words(NamedTuple):
+    """How weights become words of A: `run` products of each run of A, rounded up to a multiple of `chains` words.
+
+    narrow: they stay bytes on all tiers, for kernels that widen them as they read, and have no ones for `rowsum`.
+    """
+
+    run: int
+    chains: int = 1
+    narrow: bool = False
+
+
 def pack_int8(
-    tier: Tier,
-    weights: np.ndarray,
-    head: Head,
-    nv: int,
-    run: int,
-    out: str,
-    chains: int = 1,
-    narrow: bool = False,
-    half: bool = False,
+    tier: Tier, weights: np.ndarray, head: Head, words_of: Words, nv: int, out: str, half: bool = False
 ) -> np.ndarray:
     """uint8 [batch, panels, bytes] from s8 weights [batch, N, K], or s16 on tiers without `byte_dot`.
 
-    run: products in a run of A; each run is rounded up to a multiple of `chains` words, with weights of 0.
-    narrow: weights stay bytes on all tiers, for kernels that widen them as they read, and have no ones for `rowsum`.
     half: for kernels that compute only half of the last vector.
     """
-    batch, n, k = weights.shape
+    (batch, n, k), (run, chains, narrow) = weights.shape, words_of
     rowsum, width = head.minus_zero is not None, nv * tier.lanes
     panels, runs, words = -(-n // width), k // run, -(-run // (4 * chains)) * chains
     order = column_order(nv, tier.lanes, out, half)

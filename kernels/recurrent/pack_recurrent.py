@@ -8,7 +8,7 @@ import numpy as np
 
 from ..gemm.pack import pack_weights
 from ..gemm.pack_bf16 import pairs
-from ..gemm.pack_int8 import Head, pack_int8
+from ..gemm.pack_int8 import Head, Words, pack_int8
 from ..isa.tiers import Tier
 from .rows import PEEPHOLES, UNROLL, WORD
 
@@ -55,7 +55,7 @@ def pack_state_bytes(tier: Tier, weights: np.ndarray, scales: np.ndarray, gates:
     padded = np.pad(columns, ((0, 0), (0, 0), (0, 4 * words(columns.shape[2], 4) - columns.shape[2])))
     start = -128 * columns.sum(axis=2, dtype=np.int32)
     head = Head(start, by_block(scales, gates, lanes))
-    return pack_int8(tier, padded, head, gates, padded.shape[2], "words", narrow=True)
+    return pack_int8(tier, padded, head, Words(padded.shape[2], narrow=True), gates, "words")
 
 
 def pack_peepholes(peepholes: np.ndarray, lanes: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastgraph.kernels.gemm.pack_int8 import Head, pack_int8
+from fastgraph.kernels.gemm.pack_int8 import Head, Words, pack_int8
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.gemm.pick_dot import DotPiece
 from fastgraph.kernels.isa.tiers import Tier
@@ -53,16 +53,8 @@ class Layer:
         part = slice(piece.start, piece.start + piece.columns)
         minus = None if self.minus is None else self.minus[:, part]
         head = Head(self.start[:, part], self.multipliers[:, part], minus)
-        return pack_int8(
-            tier,
-            self.weights[:, part],
-            head,
-            piece.nv,
-            run,
-            stores(self.out),
-            chains,
-            half=piece.params.get("half", False),
-        )
+        words, half = Words(run, chains), piece.params.get("half", False)
+        return pack_int8(tier, self.weights[:, part], head, words, piece.nv, stores(self.out), half)
 
     def results(self, products: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """What is stored for sums of products [batch, ..., n] and of x alone [batch, ..., 1], int64."""

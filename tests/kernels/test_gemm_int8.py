@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.gemm.pack_int8 import Head, column_order, pack_int8, panel_bytes, vectors_per_word
+from fastgraph.kernels.gemm.pack_int8 import Head, Words, column_order, pack_int8, panel_bytes, vectors_per_word
 from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
 from fastgraph.kernels.gemm.pick_dot import DotPiece, Product, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
@@ -163,7 +163,7 @@ def test_matrix_packed_at_run_time(tier: Any, pick: Random) -> None:
     b = draw_bytes(n + k, batch, k, n + slack)
     weights = (b[:, :, :n].astype(np.int16) - 128).astype(np.int8).transpose(0, 2, 1)
     start, ones = 1000 - 77 * weights.astype(np.int64).sum(axis=2), np.ones((batch, n))
-    expected = pack_int8(tier, weights, Head(start, 0.5 * ones, 33 * ones), nv, k, "bytes")
+    expected = pack_int8(tier, weights, Head(start, 0.5 * ones, 33 * ones), Words(k), nv, "bytes")
     assert expected.shape[2] == panel_bytes(tier, nv, True, -(-k // 4))
     sizes = {"ldb": n + slack, "n": n, "k": k, "batch": batch, "b_stride": k * (n + slack)}
     numbers = {"minus_zero_a": -77, "start": 1000, "multiplier": f32_bits(0.5), "minus_zero_b": 33}
@@ -300,7 +300,10 @@ def test_products_are_exact_before_they_are_scaled(
     zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
     head = Head(weights.sum(axis=2, dtype=np.int32) - k * zeros, scales, -zeros if rowsum else None, bias)
     params = {"nv": 2, "per_row": per_row, "rowsum": rowsum, "narrow": narrow}
-    ending, packed = Ending(tier, "addend", (batch, m, n)), pack_int8(tier, weights, head, 2, k, "f32", narrow=narrow)
+    ending, packed = (
+        Ending(tier, "addend", (batch, m, n)),
+        pack_int8(tier, weights, head, Words(k, narrow=narrow), 2, "f32"),
+    )
     memory = {"a": a, "b": packed, "c": np.zeros((batch, m, n), np.float32)}
     sizes = {"lda": k, "ldc": n, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * n}
     each = {"ranges": ranges, "per_image": m if per_row else 1, "per_row": int(per_row)}
@@ -346,7 +349,7 @@ def test_every_column_has_a_place(lanes: int) -> None:
 def test_runs_are_whole_words_of_weights_and_zeros() -> None:
     tier = tiers.BY_NAME["avxvnni"]
     weights = np.arange(1, 7, dtype=np.int8).reshape(1, 1, 6)
-    packed = pack_int8(tier, weights, Head(np.array([[5]]), np.ones((1, 1), np.float32)), 1, 3, "bytes")
+    packed = pack_int8(tier, weights, Head(np.array([[5]]), np.ones((1, 1), np.float32)), Words(3), 1, "bytes")
     lines = packed.reshape(-1, tier.lanes, 4)
     assert lines.shape[0] == 4
     assert lines[0, 0].view(np.int32) == 5 and lines[1, 0].view(np.float32) == 1

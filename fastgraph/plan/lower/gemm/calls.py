@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....kernels.gemm.pack import Arrangement
-from ....kernels.gemm.pack_int8 import Head, pack_int8
+from ....kernels.gemm.pack_int8 import Head, Words, pack_int8
 from ....kernels.gemm.pick_conv import ConvPiece, conv_args
 from ....kernels.gemm.pick_dot import DotPiece, dot_args
 from ....kernels.isa.tiers import Tier
@@ -77,19 +77,8 @@ def conv_calls(
         e.kernel(kernel, piece.params, args, share=part_of(e, part.outputs) * piece.columns / part.g.n)
 
 
-def panels(
-    tier: Tier,
-    layer: Integers,
-    how: Arrangement,
-    zero: int,
-    columns: Columns,
-    run: int,
-    chains: int,
-    narrow: bool,
-) -> np.ndarray:
-    """A quantized layer's weights for these columns of each group, packed. zero: the u8 that stands for 0.0 in x;
-    run, chains, narrow: as of pack_int8.
-    """
+def panels(tier: Tier, layer: Integers, how: Arrangement, zero: int, columns: Columns, words: Words) -> np.ndarray:
+    """A quantized layer's weights for these columns of each group, packed. zero: the u8 that stands for 0.0 in x."""
     layer, part = layer.arranged(how), columns.part
     weights = layer.weights.reshape(how.merged, len(layer.weights) // how.merged, -1)[:, part]
     bias, multipliers, zeros = (
@@ -98,8 +87,8 @@ def panels(
     # Kernels that learn the zero point of x when they run want the sum of the weights, and the bias in f32.
     start, zero = (0 * bias, -1) if layer.ranged else (bias, zero)
     sums = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, start, zeros, strict=True)])
-    minus = -zeros.astype(np.int32) if layer.rowsum(tier, narrow) else None
+    minus = -zeros.astype(np.int32) if layer.rowsum(tier, words.narrow) else None
     if minus is None and zeros.any():
         weights = weights.astype(np.int16) - zeros[..., None].astype(np.int16)
     head = Head(sums, multipliers, minus, bias if layer.ranged else None)
-    return pack_int8(tier, weights, head, columns.nv, run, layer.out, chains, narrow, columns.half)
+    return pack_int8(tier, weights, head, words, columns.nv, layer.out, columns.half)

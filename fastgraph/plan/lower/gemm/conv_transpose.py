@@ -7,6 +7,7 @@ import numpy as np
 from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement, pack_weights
+from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_conv_transpose import (
     Transposed,
     col2im_args,
@@ -130,4 +131,4 @@ def _tap_panels(tier: Tier, layer: Integers, zero: int, columns: Columns, groups
     n, c = len(layer.weights) // groups, weights.shape[-1]
     zeros = np.tile(layer.zeros.reshape(groups, n), weights.shape[1] // n).reshape(-1)
     taps = Integers(weights.reshape(-1, c), zeros, np.zeros_like(zeros), np.ones(len(zeros), np.float32))
-    return panels(tier, taps, Arrangement(groups), zero, columns, c, 1, False)
+    return panels(tier, taps, Arrangement(groups), zero, columns, Words(c))

@@ -8,6 +8,7 @@ from math import prod
 from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic, stays_narrow
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
@@ -122,14 +123,15 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -
     pieces = pick_dot_dynamic(e.tier, product, e.threads, per == "row", rowsum, narrow)
     sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * k, "c_stride": m * layer.ldy}
     how = {"ranges": ranges, "per_image": each, "per_row": int(per == "row"), **ending}
-    dot_calls(e, layer, rows, "dot_dynamic", pieces, packed(e, layer, Arrangement(), k, narrow=narrow), **sizes, **how)
+    pack = packed(e, layer, Arrangement(), Words(k, narrow=narrow))
+    dot_calls(e, layer, rows, "dot_dynamic", pieces, pack, **sizes, **how)
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
     g, how = layer.merged(e.tier)
     g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum(e.tier))
     own = {"ranges": ranges, "per_image": int(node.attrs["per"] != "tensor"), "per_row": 0, **product_ending(e, node)}
-    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, g.run), **own)
+    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, Words(g.run)), **own)
 
 
 CANDIDATES = (

@@ -10,6 +10,7 @@ import numpy as np
 from ....freedoms import threshold
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_conv import Geometry
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_int8 import (
@@ -54,15 +55,15 @@ def cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
     return [vector_cycles(layer.merged(tier)[0])]
 
 
-def packed(e: Emit, layer: Layer[Integers], how: Arrangement, run: int, chains: int = 1, narrow: bool = False) -> Pack:
+def packed(e: Emit, layer: Layer[Integers], how: Arrangement, words: Words) -> Pack:
     zero = layer.zero + 128 * layer.signed
-    return lambda columns: e.packed(panels, e.tier, layer.numbers, how, zero, columns, run, chains, narrow)
+    return lambda columns: e.packed(panels, e.tier, layer.numbers, how, zero, columns, words)
 
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, m, k = layer.numbers, layer.pixels, layer.numbers.weights[0].size
     pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), numbers.out, numbers.rowsum(e.tier), e.threads)
-    pack = packed(e, layer, Arrangement(), k)
+    pack = packed(e, layer, Arrangement(), Words(k))
     dot_calls(e, layer, rows, "dot_int8", pieces, pack, m=m, k=-(-k // 4), **numbers.stored)
 
 
@@ -70,7 +71,7 @@ def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, k = layer.numbers, layer.numbers.weights[0].size
     product = Product(1, layer.n, k, 1, layer.ldx)
     for piece in pick_dot_int8(e.tier, product, numbers.out, numbers.rowsum(e.tier), e.threads, row=True):
-        weights = packed(e, layer, Arrangement(), k, chains(piece.nv))(columns_of(piece))
+        weights = packed(e, layer, Arrangement(), Words(k, chains(piece.nv)))(columns_of(piece))
         ends: dict[str, Slot] = {"a": rows.x, "b": weights, "c": rows.y}
         args = {**row_args(piece, k, layer.signed), **ends, **numbers.stored}
         e.kernel("row_int8", row_params(piece), args, share=part_of(e, 1) * piece.columns / layer.n)
@@ -88,7 +89,7 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, (g, how, parts) = layer.numbers, _merged(layer, e.tier)
     for part in together(g, how, pixels_together_int8(e.tier, g, parts) if layer.ldy == g.n else 1):
         upright, pieces = pick_conv_int8(e.tier, part.g, numbers.out, numbers.rowsum(e.tier), e.threads)
-        pack = packed(e, layer, part.how, upright.run)
+        pack = packed(e, layer, part.how, Words(upright.run))
         conv_calls(e, layer, rows, "conv_int8", pieces, part, pack, fill=word_of(layer.zero), **numbers.stored)
 
 

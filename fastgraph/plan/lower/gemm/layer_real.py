@@ -8,6 +8,7 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_dynamic import pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.pick_int8 import word_of
@@ -41,7 +42,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     product = Product(m, layer.n, k, images, layer.ldx, bool(ending["later"]))
     pieces = pick_dot_dynamic(e.tier, product, e.threads, False, layer.numbers.rowsum(e.tier))
     sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * layer.ldx, "c_stride": m * layer.ldy}
-    pack = packed(e, layer, Arrangement(), k)
+    pack = packed(e, layer, Arrangement(), Words(k))
     dot_calls(e, layer, rows, "dot_dynamic", pieces, pack, **sizes, **_range(e, node, layer), **ending)
 
 
@@ -49,7 +50,7 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     g, how = layer.merged(e.tier)
     g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum(e.tier))
     own = {"fill": word_of(layer.zero), **_range(e, node, layer), **product_ending(e, node, rows.start)}
-    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, g.run), **own)
+    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, Words(g.run)), **own)
 
 
 CANDIDATES = (

@@ -8,6 +8,7 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
+from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_dot import DotPiece, Product
 from ....kernels.gemm.pick_dynamic import pick_dot_dynamic, stays_narrow
 from ....kernels.isa.tiers import Tier
@@ -57,4 +58,4 @@ def _packed(
     multipliers = by_block(scales, gates, tier.lanes).reshape(-1)
     own = 0 * multipliers if bias is None else by_block(bias, gates, tier.lanes).reshape(-1)
     numbers = Integers(rows, np.zeros(len(rows), np.int64), own, multipliers, ranged=True)
-    return panels(tier, numbers, Arrangement(), 0, columns, w.shape[-1], 1, narrow)
+    return panels(tier, numbers, Arrangement(), 0, columns, Words(w.shape[-1], narrow=narrow))

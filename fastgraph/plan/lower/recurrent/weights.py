@@ -117,7 +117,8 @@ def constant(e: Emit, cell: str, c: Constants, element: str) -> Panels:
         return pick_dot_bf16(e.tier, product, element, "f32", e.threads, level_two())
 
     def of_inputs(piece: DotPiece) -> Ref:
-        return e.packed(_input_panels, c.w, c.bias, gates, piece.start, piece.columns, piece.nv, lanes, element)
+        columns = piece.start, piece.start + piece.columns
+        return e.packed(_input_panels, c.w, c.bias, gates, columns, piece.nv, lanes, element)
 
     slots: dict[str, Slot] = {"second": 0, "peepholes": 0}
     for slot, start, end in products(cell):
@@ -133,10 +134,10 @@ def constant(e: Emit, cell: str, c: Constants, element: str) -> Panels:
 
 
 def _input_panels(
-    w: np.ndarray, bias: np.ndarray | None, gates: int, start: int, columns: int, nv: int, lanes: int, element: str
+    w: np.ndarray, bias: np.ndarray | None, gates: int, columns: tuple[int, int], nv: int, lanes: int, element: str
 ) -> np.ndarray:
-    """Panels of some columns of the product with the input, of w [D, gates * hidden, I]."""
-    part, k = slice(start, start + columns), w.shape[-1]
+    """Panels of the columns from one to another of the product with the input, of w [D, gates * hidden, I]."""
+    part, k = slice(*columns), w.shape[-1]
     own = None if bias is None else by_block(bias, gates, lanes).reshape(-1)[part]
     rows = by_block(w, gates, lanes).reshape(-1, k)[part]
     if element == "bf16":
