@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..core.record import Record, reader
 from ..isa.tiers import Tier
 from ..lang import BIT, Value, choose, div_rem, divide, either, larger, over, pieces, share, smaller, traced
+from ..pointwise.epilogue import Lines
 from .pack_pairs import Layout, make_pack_keys, make_pack_queries, make_pack_values
 from .pick_attention import LINE, PANEL
 from .softmax import line_of, make_begin, make_clear
@@ -15,11 +16,21 @@ from .softmax_pairs import make_add_up, make_finish, make_look, make_rebase, mak
 from .visible_keys import bounds, seen
 
 
+class Product(NamedTuple):
+    """c = a times a panel of up to 32 columns: rows of n numbers of a, which are whole lines; c gets whole vectors."""
+
+    rows: Value
+    a: Lines
+    panel: Value
+    n: Value
+    c: Lines
+    columns: Value
+
+
 class Products(NamedTuple):
     """How a kernel multiplies. `configure(record)` comes before all products, `release()` behind them.
 
-    multiply(record, rows, a, lda, panel, n, c, ldc, columns, adds): c is rows of n numbers of a times a panel of up to
-    32 columns, whole vectors; adds: that is added to c. lda and ldc in bytes; a is whole lines.
+    multiply(record, product, adds); adds: the product is added to c.
     """
 
     layout: Layout
@@ -109,7 +120,8 @@ def _make_score(tier: Tier, multiply: Callable[..., None]) -> Any:
     def score(r: Any, rows: Value, queries: Value, keys: Value, n: Value, scores: Value) -> None:
         length, line = pieces(r.d, PANEL) * LINE, (r.keys + tier.lanes) * 4
         for key in over(0, n, PANEL):
-            multiply(r, rows, queries, length, keys + key * length, r.d, scores + key * 4, line, n - key, adds=False)
+            a, c = Lines(queries, length), Lines(scores + key * 4, line)
+            multiply(r, Product(rows, a, keys + key * length, r.d, c, n - key), adds=False)
 
     return score
 
@@ -125,7 +137,8 @@ def _make_add_values(tier: Tier, multiply: Callable[..., None]) -> Any:
         def columns(adds: bool) -> None:
             for column in over(0, r.e, PANEL):
                 panel = values + column * depth
-                multiply(r, rows, weights, line, panel, n, sums + column * 4, out, r.e - column, adds)
+                a, c = Lines(weights, line), Lines(sums + column * 4, out)
+                multiply(r, Product(rows, a, panel, n, c, r.e - column), adds)
 
         with either(BIT(adds), likely=False) as (others, first):
             with others:

@@ -11,7 +11,7 @@ from ..gemm.results import Destination, target
 from ..gemm.tile import bf16_arithmetic, even_rows, make_tile
 from ..isa.tiers import PAIRS, Tier
 from ..lang import F32, Value, either, outlined, over, pieces, smaller, traced
-from .attention_bf16 import Products, attention_of
+from .attention_bf16 import Product, Products, attention_of
 from .pack_pairs import IN_VECTORS
 from .pick_attention import NV, PANEL
 from .rows import ATTENTION_PAIRS
@@ -37,17 +37,16 @@ def _multiply(tier: Tier) -> Callable[..., None]:
     """Products.multiply."""
     tiles = {(nv, adds): _tile(tier, nv, adds) for nv in (1, NV) for adds in (False, True)}
 
-    def multiply(
-        r: Any, rows: Value, a: Value, lda: Value, panel: Value, n: Value, c: Value, ldc: Value, columns: Value,
-        adds: bool,
-    ) -> None:  # fmt: skip
-        with either(columns > tier.lanes, likely=True) as (two, one):
+    def multiply(r: Any, p: Product, adds: bool) -> None:
+        (a, lda), (c, ldc) = p.a, p.c
+        with either(p.columns > tier.lanes, likely=True) as (two, one):
             for way, nv in ((two, NV), (one, 1)):
                 with way:
                     name, product = f"product{nv}{adds}", tiles[nv, adds]
-                    for i in over(0, rows, r.tile):
-                        height = smaller(r.tile, rows - i)
-                        outlined(name, None, product, height, a + i * lda, lda, pieces(n, 2), panel, c + i * ldc, ldc)
+                    for i in over(0, p.rows, r.tile):
+                        height = smaller(r.tile, p.rows - i)
+                        words = pieces(p.n, 2)
+                        outlined(name, None, product, height, a + i * lda, lda, words, p.panel, c + i * ldc, ldc)
 
     return multiply
 

@@ -9,7 +9,7 @@ from ..amx.pack_amx import numbering
 from ..amx.tile_loop import make_registers
 from ..isa.tiers import BF16, Tier
 from ..lang import Value, either, over, pieces, traced
-from .attention_bf16 import Products, attention_of
+from .attention_bf16 import Product, Products, attention_of
 from .pack_pairs import IN_TILES
 from .pick_attention import LINE, PANEL, TILE
 from .rows import ATTENTION_TILES
@@ -32,11 +32,8 @@ def _multiply(tier: Tier) -> Callable[..., None]:
     """Products.multiply."""
     a_tiles, b_tiles = numbering(2, 2)
 
-    def multiply(
-        r: Any, rows: Value, a: Value, lda: Value, panel: Value, n: Value, c: Value, ldc: Value, columns: Value,
-        adds: bool,
-    ) -> None:  # fmt: skip
-        lines = pieces(n, PANEL)
+    def multiply(r: Any, p: Product, adds: bool) -> None:
+        (a, lda), (c, ldc), lines = p.a, p.c, pieces(p.n, PANEL)
 
         def product(count: int, row: Value) -> None:
             """Of one tile of rows, or two."""
@@ -49,7 +46,7 @@ def _multiply(tier: Tier) -> Callable[..., None]:
                     tier.isa.clear(tile)
             for line in over(lines):
                 for n in range(2):
-                    tier.isa.load(b_tiles[n], panel + line * (2 * TILE) + n * TILE, LINE)
+                    tier.isa.load(b_tiles[n], p.panel + line * (2 * TILE) + n * TILE, LINE)
                     for m in range(count):
                         if n == 0:
                             tier.isa.load(a_tiles[m], lefts[m] + line * LINE, lda)
@@ -57,8 +54,8 @@ def _multiply(tier: Tier) -> Callable[..., None]:
             for tile, place in places:
                 tier.isa.store(tile, place, ldc)
 
-        for row in over(0, rows, 2 * r.tile):
-            with either(row + r.tile < rows, likely=True) as (two, one):
+        for row in over(0, p.rows, 2 * r.tile):
+            with either(row + r.tile < p.rows, likely=True) as (two, one):
                 with two:
                     product(2, row)
                 with one:

@@ -95,7 +95,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
             column = group * r.n_set + r.n0 + p0 * width
             c = r.y + ((row0 + pixel0) * r.ldy + column) * out_item
             columns = smaller(r.n, p1 * width) - p0 * width
-            walk(r, image, pixel0, column, count * r.out_w, columns, c, r.ldy * out_item)
+            walk(r, (image, pixel0, column, count * r.out_w, columns), (c, r.ldy * out_item))
 
     return conv
 

@@ -75,7 +75,8 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
                         row += height
                 column = r.n0 + p0 * width
                 c = r.c + (i * r.c_stride + first * r.ldc + column) * out_item
-                walk(r, i, first, column, until - first, smaller(r.n, p1 * width) - p0 * width, c, r.ldc * out_item)
+                columns = smaller(r.n, p1 * width) - p0 * width
+                walk(r, (i, first, column, until - first, columns), (c, r.ldc * out_item))
                 first = until
             unit += hi - lo
 

@@ -270,15 +270,14 @@ _WAYS += [_added_bf16, _aside]  # of kernels whose record has addend_item
 
 
 def make_walk(epilogue: bool) -> Any:
-    """walk(record, image, row, column, rows, columns, address, step): where the record's chain is walked `later`, makes
-    that area of the result, at an address in rows of `step` bytes, of the sums that lie there.
+    """walk(record, area, lines): where the record's chain is walked `later`, makes an Area of the result, in Lines,
+    of the sums that lie there.
     """
 
     @traced
-    def walk(record: Any, image: Any, row: Any, column: Any, rows: Any, columns: Any, address: Any, step: Any) -> None:
+    def walk(record: Any, area: Any, lines: Any) -> None:
         if epilogue:
-            area = Area(*map(number, (image, row, column, rows, columns)))
-            walk_block(record, area, Lines(number(address), number(step)))
+            walk_block(record, Area(*map(number, area)), Lines(*map(number, lines)))
 
     return walk
 
