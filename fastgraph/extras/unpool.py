@@ -109,4 +109,4 @@ def scattered_back(e: Emit, node: Node, plan: Indexing) -> None:
     emit_copy(e, (out.size,), item, zero, (e.address(node.out), [item]))
     loops = loops_of(plan, [item], [indices.type.itemsize], ())
     move = scattered(loops, [Component(out.size, item, 0)], indices_of(plan, indices, ()), item)
-    emit_move(e, move, e.address(node.x), e.address(node.out), **index_slots(e, indices, plan))
+    emit_move(e, move, e.address(node.x), e.address(node.out), **index_slots(indices, plan))

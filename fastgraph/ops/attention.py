@@ -86,7 +86,7 @@ def _check_mask(node: Node, mask: TensorType | None, scores: Shape) -> None:
     check.broadcasts(node, mask, "the mask", (*scores[:3], keys if fewer else scores[3]))
 
 
-def allowed_keys(node: Node, b: int, s: int, t: int, past: int, valid: np.ndarray | None) -> np.ndarray:
+def allowed_keys(node: Node, s: int, t: int, past: int, valid: np.ndarray | None) -> np.ndarray:
     """[B or 1, 1, S, T]: which keys each query may see by causality, window and padding."""
     given = attr(node, "place")
     offset = np.full(1, given or past) if valid is None or past or given is not None else valid - s
@@ -162,7 +162,7 @@ def _attention(node: Node, inputs: list[Any]) -> list[Any]:
     stages = [queries @ (keys.swapaxes(2, 3) * wide.type(root))]
     cap = attr(node, "softcap")
     stages.append(cap * np.tanh(stages[0] / cap) if cap else stages[0])
-    stages.append(stages[1] + _bias(mask, allowed_keys(node, b, s, t, past, valid), wide))
+    stages.append(stages[1] + _bias(mask, allowed_keys(node, s, t, past, valid), wide))
     precision = attr(node, "softmax_precision")
     scores = stages[2] if precision is None else stages[2].astype(precision)
     stages.append(_WEIGHTS[attr(node, "blind")](scores).astype(wide, copy=False))

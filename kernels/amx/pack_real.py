@@ -19,15 +19,15 @@ LEAST, LEAST_WEIGHT, MOST = 2.0**-60, 2.0**-40, 2.0**40
 both up to MOST, or 0. Then parts are no denormals, and a product of at least 2**-100 loses at most 6 * 2**-126, by
 those of its parts that are below 2**-126."""
 SIZES = {"bf16": (LEAST, MOST), "f16": (2.0**-13, 65504.0)}
-"""By element, the sizes of A within which parts hold it: each number of several bf16; of one f16 the largest that a sum
-reads: as denormals err by 2**-25, all do by at most 2**-12 of themselves or of that one."""
+"""By element, the range of sizes in which parts hold numbers of A: of bf16 that of each number, of f16 that of the
+largest number of a sum: denormals err by 2**-25, so each number by at most 2**-12 of itself or of the largest."""
 WORK = BYTES_WORK + BUFFER
 """Bytes that a thread works in: as of amx_conv, and this."""
 
 
 def held_planes(planes: int, element: str) -> int:
-    """Planes of a band in scratch: unless these are one of bf16, behind them are two for the halves of the bits, where
-    parts lose something.
+    """Planes of a band in scratch; unless it is a single one of bf16, two more hold the halves of the bits, for numbers
+    that lose bits in parts.
     """
     return planes if (planes, element) == (1, "bf16") else planes + 2
 

@@ -21,16 +21,15 @@ L1 = 32 << 10
 """Bytes that may stay in the first-level cache."""
 
 
-class AmxChoice(NamedTuple):
-    """How amx_conv computes a convolution; `params` makes the kernel.
+class TileChoice(NamedTuple):
+    """How a kernel on tiles computes a convolution; `params` makes the kernel.
 
-    runs, length: of a column's weights, for pack_amx; table: int64 [lines]; config: uint8 [64]; fields: numbers in its
+    runs, run: of a column's weights, for packing; table: int64 [lines]; config: uint8 [64]; fields: numbers in its
     record.
     """
 
-    nt: int
     runs: int
-    length: int
+    run: int
     params: dict[str, Any]
     table: np.ndarray
     config: np.ndarray
@@ -48,7 +47,7 @@ def pick_amx(
     out: str = "bytes",
     l2: int = L2,
     blocks: Sequence[tuple[int, int]] = BLOCKS,
-) -> AmxChoice:
+) -> TileChoice:
     """The best of `blocks` for a geometry of bytes (item 1); out: one of gemm's STORES."""
     assert g.item == 1
     costs = [(_cycles(g, mt, nt, l2) * (STANDARD if (mt, nt) == BLOCKS[0] else 1), mt, nt) for mt, nt in blocks]
@@ -68,7 +67,7 @@ def pick_amx(
     fields = {slot: value for slot, value in fields.items() if slot in AMX_CONV}
     params = {"mt": mt, "nt": nt, "out": out}
     config = configuration(mt, nt, rows)
-    return AmxChoice(nt, len(table), g.run, params, offsets, config, fields)
+    return TileChoice(len(table), g.run, params, offsets, config, fields)
 
 
 def tile_cycles(g: Geometry, l2: int = L2) -> float:
@@ -120,7 +119,7 @@ def _cycles(g: Geometry, mt: int, nt: int, l2: int) -> float:
     return with_memory(count * block, g.groups * -(-g.n // (16 * nt)) * weights, l2)
 
 
-def amx_args(choice: AmxChoice, x_zero: int, **operands: Any) -> dict[str, Any]:
+def amx_args(choice: TileChoice, x_zero: int, **operands: Any) -> dict[str, Any]:
     """The slots of `rows.AMX_CONV`: the choice's, and `operands`: x, w (pack_amx's of all channels), y, ldy, offsets,
     config, scratch, and those of gemm's STORED. x_zero: the value of padding.
     """

@@ -15,41 +15,21 @@ from ..gemm.pick_dot import L2
 from ..gemm.pick_int8 import with_memory
 from .pack_amx import LINE, ROWS, configuration
 from .pack_real import MT, NUMBERS, WORK, held_planes, panel_bytes_real, products
-from .pick_amx import direct_band, tiles
+from .pick_amx import TileChoice, direct_band, tiles
 
 STEP = {1: 75.0, 2: 330.0, 3: 590.0}
-"""Cycles of a line's products in a block of 2 x 2 tiles, by planes: 0.78 of what was measured in networks, as the
-cycles of f32's kernels in their model are. Of two, an estimate: single layers take 0.57 of three's time."""
+"""Cycles of a line's products in a block of 2 x 2 tiles, by planes: 0.78 of the measured ones, as in the model of f32's
+kernels. That of two planes is an estimate: single layers take 0.57 of the time of three."""
 NEAR = 0.8
-"""Of STEP, where taps of stride 1 read a line again that the first-level cache still has."""
+"""Factor on STEP where taps of stride 1 read a line that the first-level cache still has."""
 FINISH = 11.0
 """Cycles to finish 64 sums."""
 SPLIT = {1: 3.0, 2: 14.0, 3: 24.0}
 """Cycles to copy 32 numbers."""
 F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
-"""The same of one f16: estimates, no CPU that multiplies it was at hand."""
+"""STEP and SPLIT of one f16, estimated: no CPU that multiplies it was at hand."""
 OVERHEAD = 45.0
 """Cycles to begin a block."""
-
-
-class RealChoice(NamedTuple):
-    """How amx_real computes a convolution; `params` makes the kernel.
-
-    runs, run: of a column's weights, for pack_real; table: int64 [lines]; config: uint8 [64]; fields:
-    numbers in its record.
-    """
-
-    runs: int
-    run: int
-    params: dict[str, Any]
-    table: np.ndarray
-    config: np.ndarray
-    fields: dict[str, int]
-
-    @property
-    def scratch(self) -> int:
-        """Bytes for each thread, 64-byte aligned."""
-        return self.fields["scratch_bytes"]
 
 
 class Lines(NamedTuple):
@@ -69,7 +49,7 @@ class Banded(Geometry):
     direct = False
 
 
-def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf16", l2: int = L2) -> RealChoice:
+def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf16", l2: int = L2) -> TileChoice:
     """Blocks of one or two panels, bands and lines for a geometry of f32."""
     g = flattened(g)
     how, nt = lines_of(g), 1 if g.n <= 16 else 2
@@ -102,7 +82,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
     runs = g.k // (g.c * how.run)
-    return RealChoice(runs, how.run, {"nt": nt, "planes": planes, "element": element}, table, config, kept)
+    return TileChoice(runs, how.run, {"nt": nt, "planes": planes, "element": element}, table, config, kept)
 
 
 def lines_of(g: Geometry) -> Lines:
@@ -180,7 +160,7 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     return with_memory(blocks * block + copies, weights, l2)
 
 
-def real_args(choice: RealChoice, **operands: Any) -> dict[str, Any]:
+def real_args(choice: TileChoice, **operands: Any) -> dict[str, Any]:
     """The slots of `rows.AMX_REAL`: the choice's, and `operands`: x, w (pack_real's of all channels), y, ldy, offsets,
     config, scratch, and those of EPILOGUE; y and addends are f32 unless they say otherwise.
     """

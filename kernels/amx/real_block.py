@@ -34,8 +34,8 @@ from .split_band import lost, seen
 from .tile_loop import BlockFunctions, put
 
 ORDER = {1: ((0,),), 2: ((0,), (0, 1)), 3: ((0,), (0, 1), (1, 2, 0))}
-"""Of each plane of the weights, the last one first, the planes of A that it meets, without products of parts that are
-smaller than what the planes lack."""
+"""For each plane of the weights, from the last one, the planes of A that multiply it: products below the rounding error
+of all planes are left out."""
 
 
 def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> BlockFunctions:
@@ -59,17 +59,6 @@ def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> Blo
         for c in range(MT * nt):
             tier.isa.clear(c)
 
-    def fetch(start: Value, lines: Value) -> Value:
-        """Prefetch cache lines; the address behind them. In bursts they would take all the buffers that loads need."""
-
-        def one(_: Value, state: list[Value]) -> list[Value]:
-            prefetch(state[0])
-            return [state[0] + LINE]
-
-        with when(lines > 0):
-            repeat(lines, [start], one, once=True)
-        return start + lines * LINE
-
     @traced
     def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
         weights = fields(at, BLOCK_NOTE).panel + panel_bytes_real(nt, 0, planes, element)
@@ -89,7 +78,7 @@ def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> Blo
                     for m in range(MT):
                         for n in range(nt):
                             tier.isa.multiply_reals(m * nt + n, a_tiles[m], b_tiles[n], element)
-                            fetched = fetch(fetched, lines)
+                            fetched = _fetch(fetched, lines)
 
     again, finish_sums, close = _make_again(tier, nt, planes, element), make_finish(nt, element), make_close(nt)
 
@@ -101,18 +90,30 @@ def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> Blo
     return BlockFunctions(read, note, result, place, begin, steps, again, finish)
 
 
+def _fetch(start: Value, lines: Value) -> Value:
+    """Prefetch cache lines; the address behind them. In bursts they would take all the buffers that loads need."""
+
+    def one(_: Value, state: list[Value]) -> list[Value]:
+        prefetch(state[0])
+        return [state[0] + LINE]
+
+    with when(lines > 0):
+        repeat(lines, [start], one, once=True)
+    return start + lines * LINE
+
+
 def _make_again(tier: Tier, nt: int, planes: int, element: str) -> Any:
     """BlockFunctions.again; two planes of A are the halves of its bits, and the sum of a weight's parts is f32."""
     f32, words, places = F32.vector(tier.lanes), U32.vector(tier.lanes), range(planes, planes + 2)
 
     def numbers(found: list[Value]) -> list[Value]:
-        """The two f32 of pairs of A, of which the words of both planes were found."""
+        """The two f32 of each pair of A, from its words in both planes."""
         high, low = found
         return [each.bits(F32) for each in (high << 16 | low & 0xFFFF, high & 0xFFFF0000 | low >> 16)]
 
     @traced
     def loses(pixel: Value, r: Any) -> Value:
-        """Whether parts of the numbers that the pixel's sums are of lose something."""
+        """Whether splitting any of the numbers that the pixel's sums read loses bits."""
         found = register(words(0))
         for s in over(r.lines):
             line = pixel + I64.at(r.offsets)[s]

@@ -41,8 +41,8 @@ FEW = (1, 3)
 
 
 class Parts(NamedTuple):
-    """What is written of numbers: `planes` bf16 or one f16 that they are rounded to, or, `exact`, the halves of their
-    bits, in two planes behind these.
+    """How numbers are written: rounded, as sums of `planes` bf16 or as one f16; or `exact`, as upper and lower halves
+    of their bits, in two planes behind these.
     """
 
     tier: Tier
@@ -57,7 +57,7 @@ class Parts(NamedTuple):
 
     @property
     def asked(self) -> bool:
-        """Whether numbers are asked for what parts of them lose."""
+        """Whether numbers that the parts do not hold are looked for."""
         return not self.exact and held_planes(self.planes, self.element) > self.planes
 
 
@@ -65,7 +65,7 @@ def make_split(tier: Tier, planes: int, element: str, exact: bool = False) -> tu
     """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
     that lie x_step bytes apart, as Parts says. Planes are r.plane bytes apart.
 
-    Both give whether parts of some number, or of those of a pixel, may lose something (`lost`).
+    Both return whether some number, or a pixel's numbers together, may lose bits in parts (`lost`).
     """
     parts = Parts(tier, planes, element, exact)
 
@@ -185,12 +185,12 @@ def _store(parts: Parts, r: Any, to: Value, left: list[Value]) -> None:
 
 
 def _cut(x: Value) -> Value:
-    """f32 without what bf16 has no room for: unlike rounding it never overflows."""
+    """f32 truncated to bf16: unlike rounding it never overflows."""
     return choose(is_nan(x), x, (x.bits(U32) & 0xFFFF0000).bits(F32))
 
 
 def seen(element: str, before: Value, numbers: list[Value]) -> Value:
-    """What `lost` asks of numbers, lane by lane: of bf16 whether one is odd, of f16 the largest size."""
+    """`before`, updated by numbers lane by lane: for bf16 whether one is out of range, for f16 the largest size."""
     for x in numbers:
         size = x.bits(U32) & 0x7FFFFFFF
         before = larger(before, size) if element == "f16" else before | _is_odd(element, size)
@@ -198,7 +198,7 @@ def seen(element: str, before: Value, numbers: list[Value]) -> Value:
 
 
 def lost(element: str, found: Value, lanes: int) -> Value:
-    """Not 0 in lanes where parts may lose something of numbers that were `seen`, of f16 in so many lanes together."""
+    """Not 0 in lanes whose `seen` numbers may lose bits in parts; of f16 all `lanes` lanes count together."""
     if element == "bf16":
         return found
     for step in (1, 2, 4, 8):

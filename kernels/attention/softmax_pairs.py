@@ -52,14 +52,14 @@ def _is_capped(r: Any) -> Value:
 
 
 def _factor(r: Any) -> Value:
-    """What products, or capped scores, are multiplied by for exponents of 2."""
+    """The factor from products, or capped scores, to exponents of 2."""
     scale = abs(r.scale.to(I32).bits(F32))
     return choose(_is_capped(r), 1.0, scale) * (1 / math.log(2))
 
 
 def _left(r: Any) -> Value:
-    """The same, of what `look` leaves: with a mask, exponents. It multiplies differences of scores, as errors of large
-    products would be large exponents.
+    """The factor from the numbers that `look` stores, which with a mask are exponents. It is applied to differences of
+    scores: the rounding errors of large products would be large exponents.
     """
     return choose(r.kind == MASKS.index("none"), _factor(r), 1.0)
 

@@ -12,13 +12,13 @@ class Slot(str):
 
     kind: "number", or of an address what the kernel does there: "read", "write", "work" (memory that a call itself
     fills and reads) or "chain". The rest is text: Python expressions over names of the record's slots, the kernel's
-    parameters, `tier`, `lanes` (f32 of a vector), `vector` (its bytes), `threads`, and what families add. A number that
-    `run` or the counts of `loops` name, but for conditions, is 0 or more.
+    parameters, `tier`, `lanes` (f32 of a vector), `vector` (its bytes), `threads`, and names that families add. Numbers
+    that `run` or the counts of `loops` use outside of conditions are 0 or more.
     """
 
     kind = "number"
     where = ""
-    """What holds of a number: an expression that begins with its name, which is left out."""
+    """The condition on a number: the rest of an expression that begins with its name, as "> 0"."""
     run = loops = ""
     """Bytes that are touched as one, at all combinations of the loops' offsets: "count: stride in bytes, ..."; `**f()`
     stands for those of a list.
@@ -26,9 +26,9 @@ class Slot(str):
     dims = ""
     """Of a chain: extents of its operands' loops; `loops` then are those of a row, and `run` its bytes as f32."""
     start = over = "0"
-    """Bytes from the address to where they begin; bytes behind a run that are touched without meaning."""
+    """Bytes from the address to the first run; bytes behind a run that are read or written, and do not count."""
     here = "0"
-    """Whether it is read at the very place that is about to be written, so that both may be one."""
+    """Whether elements are read only where the same ones are about to be written: both addresses may be equal."""
     when = "1"
     """Whether there is an address; else the slot holds 0."""
     optional = False

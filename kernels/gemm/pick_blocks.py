@@ -14,7 +14,7 @@ from .pick_dot import max_rows
 
 BITS = (2, 4, 8)
 NV = 2
-"""Vectors of a group: of all widths the one that leaves most rows their sums, whose weights are decoded once."""
+"""Vectors of a group: the width at which most rows fit the registers, and so share the decoding of a weight."""
 
 
 def per_word(bits: int) -> int:

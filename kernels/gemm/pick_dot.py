@@ -13,7 +13,7 @@ from ..isa.tiers import Tier
 L2 = 1 << 20
 """Bytes of second-level cache that blocking assumes by default."""
 STANDARD = 0.98
-"""Factor on the cost of a tile that most layers use, so that fewer kernels are compiled."""
+"""Factor on the cost of the usual tile, so that fewer kernels are compiled."""
 SPLIT_GAIN = 0.93
 """Two calls split a layer's columns only when they cost less than this fraction of one call."""
 WHOLE = (1, 2, 3, 4)
@@ -100,8 +100,8 @@ def pick_dot_bf16(
 
 
 def _of_rows(costs: Costs, product: Product) -> Costs:
-    """The costs for the product's rows: of one, at the pace of the weights, the more sums, the fewer wait for one
-    another.
+    """The costs for the product's rows. For a single row, which waits for its weights, panels are as wide as possible:
+    more sums hide the latency of additions.
     """
     if product.m > 1:
         return costs
@@ -205,8 +205,8 @@ F32_COSTS = Costs(widths, max_rows, tile_cost, item=4, halves=True)
 
 
 def real_costs(element: str) -> Costs:
-    """Of kernels whose elements are bf16 on one side at least; element: of A, f32 or bf16, of which pairs are
-    multiplied, as many a cycle as of f32.
+    """Costs of products where A or C is bf16; element: of A, f32 or bf16. As many pairs of bf16 are multiplied in a
+    cycle as single f32.
     """
     return Costs(lambda tier: WHOLE, max_rows, tile_cost, item=2 if element == "bf16" else 4)
 
@@ -255,7 +255,7 @@ def _pairs(vectors: float, cost: dict[float, float]) -> Iterator[tuple[float, fl
 
 
 def beats(times: Sequence[float], others: Sequence[float], factor: float) -> bool:
-    """Whether cycles on one thread are fewer by that factor, and fewer at all on two, where these are said."""
+    """Whether cycles on one thread are fewer by a factor, and those on two threads, if given, fewer at all."""
     return times[0] * factor < others[0] and all(x < y for x, y in zip(times[1:], others[1:], strict=True))
 
 

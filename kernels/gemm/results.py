@@ -139,7 +139,7 @@ def _way(slots: Any, cut: Value, narrow: bool) -> Value:
 
 
 def _is_late(slots: Any) -> Value:
-    """Whether what sums become takes a buffer of them: a chain, or one of LONG_FORMS."""
+    """Whether sums are buffered for their ending: a chain, or one of LONG_FORMS."""
     walked = is_walked(slots)
     return walked | (slots.form >= len(FORMS)) if hasattr(slots, "addend_item") else walked
 
@@ -200,7 +200,7 @@ def finish_tile(dest: Destination, sink: Sink) -> None:
 
 
 def _store_late(dest: Destination, sink: Sink, form: int | None = None) -> None:
-    """Store what lies in the buffer, or a form of it, as rough as sums of rounded operands are."""
+    """Store the buffer, perhaps through a form, approximated to the precision of sums of bf16 products."""
     f32 = _f32()
     for r in over(dest.rows):
         found: Sums = [f32[sink.c + (r * sink.ldc + n * f32.size)] for n in range(sink.nv)]
@@ -259,7 +259,7 @@ def _added_bf16(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
 
 
 def _aside(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
-    """For the buffer, where results are bf16."""
+    """Sums for the buffer, which stays f32 where results are bf16."""
     return sums
 
 

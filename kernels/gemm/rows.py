@@ -391,8 +391,8 @@ _REALS = {**_F32, "element": tuple(ITEM), "out": tuple(ITEM)}
 
 
 def _in_pairs(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """bf16 on one side at least: what else there is are the kernels of f32. Where there are tiles, these are for
-    layers, and pairs for what recurrent layers read.
+    """A or C is bf16: `dot` and `conv` are for f32 in both. On tiers with tiles, which compute layers, only the product
+    of recurrent layers is left.
     """
     found = tier.masks and bool(rounds(params))
     return found and (not tier.tiles or (params["element"], params["out"]) == ("bf16", "f32"))

@@ -114,7 +114,7 @@ def _add_product(factor: float, value: Value, total: Value) -> Value:
 
 
 def _halves(row: Sequence[float], mirrored: Sequence[float]) -> tuple[list[float], list[float]]:
-    """What two rows for opposite points have in common, and what differs by its sign."""
+    """The even and the odd part of the rows for two opposite points: equal entries, and those of opposite sign."""
     pairs = list(zip(row, mirrored, strict=True))
     return [a if a == b else 0.0 for a, b in pairs], [a if a == -b else 0.0 for a, b in pairs]
 

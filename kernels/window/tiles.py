@@ -65,8 +65,8 @@ def tiles(
     """A function that computes a row of outputs in tiles. `sums_of(slots, tile)` gives vectors of type `kind`: that of
     output t and vector i at t * vectors + i. counted: where windows and maps may have several planes, `high` of the
     tiles of a row, from (slots, place, planes, rows)."""
-    size, stride, tile, vectors = shape
-    span, item = shape.span, kind.number.size
+    _, stride, tile, vectors = shape
+    item = kind.number.size
 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
@@ -90,11 +90,11 @@ def tiles(
         place, start = where.place, where.column * r.stride_x
         left = start - r.pad_x
         last = where.column + where.apart * (tile - 1)
-        inside = (left >= 0) & (last < r.out_w) & (left + r.dilation_x * (span - 1) < r.w)
+        inside = (left >= 0) & (last < r.out_w) & (left + r.dilation_x * (shape.span - 1) < r.w)
         columns, count = register(0), register(tile)
         with when(~inside):
             count.value = steps(r.out_w, where.column, where.apart, tile)
-            columns.value = existing_columns(r, left, count.value)
+            columns.value = _existing_columns(r, left, count.value, shape)
         begin = where.x + start * r.ldx
         for channel in vectors_of(r, place, kind, vectors):
             here = replace(where, place=replace(place, channel=channel), x=begin + channel)
@@ -104,12 +104,6 @@ def tiles(
                 with edge:
                     one_tile(replace(here, columns=columns.value), count.value)
 
-    def existing_columns(r: Any, left: Value, count: Value) -> Value:
-        """A bit for each column of x that exists and is read by outputs that exist."""
-        used = low_bits(count * stride + (size - stride), span)
-        found, missing = (low_bits(steps(end, left, r.dilation_x, span), span) for end in (r.w, 0))
-        return used & (found - missing)
-
     def one_tile(where: Tile, count: Value | None) -> None:
         r = slots(where.place.args, record)
         sums = sums_of(r, where)
@@ -118,3 +112,11 @@ def tiles(
         finish(record, where.place, out, sums, vectors, kind.number)
 
     return row_of_outputs
+
+
+def _existing_columns(r: Any, left: Value, count: Value, shape: Shape) -> Value:
+    """A bit for each column of x that exists and is read by outputs that exist."""
+    span = shape.span
+    used = low_bits(count * shape.stride + (shape.size - shape.stride), span)
+    found, missing = (low_bits(steps(end, left, r.dilation_x, span), span) for end in (r.w, 0))
+    return used & (found - missing)

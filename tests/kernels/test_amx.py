@@ -48,8 +48,8 @@ def check(g: Geometry, choices: Any, seed: int = 0, extreme: bool = False, out: 
         addend = draw_addend(seed, g.images, *g.out, outputs)
         expected, out, ends = addend.added(expected), addend.out, {**layer.stored, **addend.slots}
     for threads, choice in choices.items():
-        flat = layer.weights.reshape(g.groups, g.n, choice.runs, choice.length)
-        packed = pack_amx(flat, layer.start, layer.multipliers, choice.nt, stores(out))
+        flat = layer.weights.reshape(g.groups, g.n, choice.runs, choice.run)
+        packed = pack_amx(flat, layer.start, layer.multipliers, choice.params["nt"], stores(out))
         y, scratch = np.full((g.images, *g.out, outputs + 2), 77, DTYPES[out]), np.zeros(choice.scratch * threads, "u1")
         memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch}
         args = amx_args(choice, zero, offsets=choice.table, config=choice.config, **memory, **ends)

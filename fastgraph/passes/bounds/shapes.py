@@ -104,7 +104,7 @@ def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bound
         return Bounded(g.shape(x.value, *(int(n) for n in target)))  # type: ignore[arg-type]
     ends = extents_of(target)
     if len(x.extents) != 1 or len(ends) != 1:
-        return _ones_moved(g, node, x, target)
+        return _ones_moved(g, x, target)
     (axis, extent), (end,) = *x.extents.items(), ends
     dims, size = x.value.type.dims, target[end]
     assert isinstance(size, Extent)
@@ -118,7 +118,7 @@ def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bound
     return Bounded(g.shape(x.value, *plain), {end: size}, x.clean, below)
 
 
-def _ones_moved(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
+def _ones_moved(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
     """A reshape that only adds or drops axes of extent 1."""
     old = [(a, n) for a, n in enumerate(x.dims) if n != 1 or isinstance(n, Extent)]
     new = [(a, n) for a, n in enumerate(target) if n != 1 or isinstance(n, Extent)]

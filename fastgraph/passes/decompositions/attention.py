@@ -109,7 +109,7 @@ def _scores(g: Sweep, node: Node, k: Value, mask: Value | None) -> Value:
     if mode > 1:
         place = _rows(_operands(node)[4]) or attr(node, "place")
         told = node.with_([], [], attrs={**node.attrs, "place": place})
-        allowed = allowed_keys(told, images, s, t, 0, node.const(6))
+        allowed = allowed_keys(told, s, t, 0, node.const(6))
         if not allowed.all():
             x = x + np.where(allowed, F32.type(0), F32.type(-np.inf))
         if mask is not None:

@@ -123,7 +123,7 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
         args["config"] = configuration(2, 2, blocks.tile)
     if isinstance(blocks, TileBlocks):
         args |= {f"{name}_item": x.type.itemsize for name, x in (("q", q), ("k", k), ("v", v), ("y", node.out))}
-    args |= {**_limits(node), **_mask(e, mask, plan.q), **blocks._asdict()}
+    args |= {**_limits(node), **_mask(e, mask), **blocks._asdict()}
     e.kernel(kernel, {}, args)
 
 
@@ -149,7 +149,7 @@ def _limits(node: Node) -> dict[str, Slot]:
     return {"low": -left if left >= 0 else -FAR, "high": high}
 
 
-def _mask(e: Emit, mask: Value | None, q: Heads) -> dict[str, Slot]:
+def _mask(e: Emit, mask: Value | None) -> dict[str, Slot]:
     if mask is None:
         return {"mask": 0, "kind": 0, **_steps("mask", (0, 0, 0))}
     dims = mask.type.dims

@@ -113,7 +113,7 @@ def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 
     (g, how), numbers = layer.merged(e.tier), layer.numbers
     choice = pick_amx(g, e.threads, numbers.out)
-    panels = e.packed(_tile_panels, numbers, how, layer.zero, choice.runs, choice.length, choice.nt)
+    panels = e.packed(_tile_panels, numbers, how, layer.zero, choice.runs, choice.run, choice.params["nt"])
     ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy, **NO_SUM, **numbers.stored}
     ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
     args = amx_args(choice, layer.zero, **ends)

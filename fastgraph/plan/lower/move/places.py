@@ -69,7 +69,7 @@ def indices_of(plan: Indexing, value: Value, strides: Sequence[int]) -> Indices:
     return Indices(value.type.dtype, 0 if plan.component is None else strides[plan.component], plan.outside)
 
 
-def index_slots(e: Emit, indices: Value, plan: Indexing) -> dict[str, Any]:
+def index_slots(indices: Value, plan: Indexing) -> dict[str, Any]:
     """The addresses in the record beside those of a move: the indices and the cell for errors."""
     return {"index": indices, "error": ERROR if plan.outside == REPORTED else 0}
 
@@ -171,7 +171,7 @@ def gather(e: Emit, node: Node, plan: Indexing) -> None:
     s, i, d = e.strides(x), e.strides(indices), e.strides(node.out)
     loops, components = loops_of(plan, s, i, d), components_of(plan, x.type.dims, s)
     move = gathered(loops, components, indices_of(plan, indices, i), x.type.itemsize)
-    emit_move(e, move, e.address(x), e.address(node.out), **index_slots(e, indices, plan))
+    emit_move(e, move, e.address(x), e.address(node.out), **index_slots(indices, plan))
 
 
 def _reverse(node: Node) -> Indexing | None:

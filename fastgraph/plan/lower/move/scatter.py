@@ -94,7 +94,7 @@ def _write_over(e: Emit, node: Node, updates: Value, indices: Value, plan: Index
     reduce = None if reduction == "none" or kind is None else (kind, reduction)
     loops, components = loops_of(plan, s, i, d), components_of(plan, out.type.dims, d)
     move = scattered(loops, components, indices_of(plan, indices, i), x.type.itemsize, reduce)
-    emit_move(e, move, e.address(updates), e.address(out), **index_slots(e, indices, plan))
+    emit_move(e, move, e.address(updates), e.address(out), **index_slots(indices, plan))
 
 
 def _dynamic_update(node: Node) -> Indexing | None:
@@ -161,7 +161,7 @@ def one_hot(e: Emit, node: Node, plan: Indexing) -> None:
     emit_copy(e, out.type.dims, size, (off, [0] * len(d)), (e.address(out), d))
     loops, components = loops_of(plan, (), i, d), components_of(plan, out.type.dims, d)
     move = scattered(loops, components, indices_of(plan, indices, i), size)
-    emit_move(e, move, on, e.address(out), **index_slots(e, indices, plan))
+    emit_move(e, move, on, e.address(out), **index_slots(indices, plan))
 
 
 def _hardmax(node: Node) -> bool:
