@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 from ..core.record import Record, reader
 from ..isa.tiers import Tier
 from ..lang import BIT, Value, choose, div_rem, divide, either, larger, over, pieces, share, smaller, traced
-from ..pointwise.epilogue import Lines
 from .pack_pairs import Layout, make_pack_keys, make_pack_queries, make_pack_values
 from .pick_attention import LINE, PANEL
 from .softmax import line_of, make_begin, make_clear
 from .softmax_pairs import make_add_up, make_finish, make_look, make_rebase, make_rescale, make_weigh
 from .visible_keys import bounds, seen
+
+Lines = tuple[Value, Value]
+"""An address, and the bytes from row to row."""
 
 
 class Product(NamedTuple):
@@ -120,7 +122,7 @@ def _make_score(tier: Tier, multiply: Callable[..., None]) -> Any:
     def score(r: Any, rows: Value, queries: Value, keys: Value, n: Value, scores: Value) -> None:
         length, line = pieces(r.d, PANEL) * LINE, (r.keys + tier.lanes) * 4
         for key in over(0, n, PANEL):
-            a, c = Lines(queries, length), Lines(scores + key * 4, line)
+            a, c = (queries, length), (scores + key * 4, line)
             multiply(r, Product(rows, a, keys + key * length, r.d, c, n - key), adds=False)
 
     return score
@@ -137,7 +139,7 @@ def _make_add_values(tier: Tier, multiply: Callable[..., None]) -> Any:
         def columns(adds: bool) -> None:
             for column in over(0, r.e, PANEL):
                 panel = values + column * depth
-                a, c = Lines(weights, line), Lines(sums + column * 4, out)
+                a, c = (weights, line), (sums + column * 4, out)
                 multiply(r, Product(rows, a, panel, n, c, r.e - column), adds)
 
         with either(BIT(adds), likely=False) as (others, first):
