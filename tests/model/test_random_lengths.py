@@ -1,0 +1,73 @@
+"""Random networks with open extents: a plan for many lengths gives what plans for each of them give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+import fastgraph as fg
+from fastgraph.freedoms import thresholds
+from fastgraph.ir import is_open
+from fastgraph.runtime.keys import Credit
+from tests.compositions.composition import Composition
+from tests.random_nets import case, examples, nets
+
+pytestmark = pytest.mark.slow
+
+
+def extents(net: Composition, usual: dict[str, tuple[int, ...]], n: int) -> dict[str, tuple[int, ...]]:
+    """Input shapes on a line: their open extents keep their distances, and the least is n."""
+    least = min(usual[name][axis] for name in usual for axis in net.open_axes(name))
+    return {
+        name: tuple(n + d - least if axis in net.open_axes(name) else d for axis, d in enumerate(dims))
+        for name, dims in usual.items()
+    }
+
+
+def filled(like: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Numbers as there are in another array."""
+    return rng.choice(like.reshape(-1), shape) if like.size else np.zeros(shape, like.dtype)
+
+
+def results(model: fg.Model, feeds: dict[str, np.ndarray]) -> list[Any] | str:
+    try:
+        return list(model.run(feeds).values())
+    except fg.FastgraphError as error:
+        return type(error).__name__
+
+
+@examples(80)
+@given(nets(), st.sampled_from(["batch", "places"]), st.integers(1, 2), st.integers(0, 1 << 20))
+def test_a_plan_for_many_lengths_gives_what_their_own_give(
+    net: Composition, axes: str, threads: int, seed: int
+) -> None:
+    net = replace(net, open=axes)
+    assume(any(map(net.open_axes, net.inputs)))
+    made, rng = case(net), np.random.default_rng(seed)
+    usual = {name: given.shape for name, given in net.inputs.items()}
+    first = int(rng.choice([1, 2, 5, 31, 33]))
+    with thresholds(native_work=1 << 40):
+        model = fg.load(made.source, threads=threads)
+        model._lengths._credit = Credit(1, 0)
+        longest = {k: filled(made.feeds[k], dims, rng) for k, dims in extents(net, usual, first + 29).items()}
+        for n in (first, first + 1, first + 3, first + 2, first + 29, first + 4):
+            feeds = {name: filled(made.feeds[name], dims, rng) for name, dims in extents(net, usual, n).items()}
+            dirt = {k: np.full_like(v, np.nan) if v.dtype.kind == "f" else v for k, v in longest.items()}
+            results(model, dirt)  # what lies in memory afterwards is no number
+            found = results(model, feeds)
+            wide = any(is_open(key.shapes) for key in model._plans.keys())
+            with thresholds(native_work=-1):
+                wanted = results(fg.load(made.source, threads=threads), feeds)
+            if isinstance(wanted, str) or isinstance(found, str):
+                assert found == wanted, n
+                continue
+            for y, want in zip(found, wanted, strict=True):
+                assert y.shape == want.shape and y.dtype == want.dtype, n
+                close = 1e-4 * max(made.scale, 1.0) if y.dtype.kind == "f" else 0
+                np.testing.assert_allclose(y, want, rtol=1e-4 if close else 0, atol=close, err_msg=f"{n}")
+    event("many" if wide else "each")
