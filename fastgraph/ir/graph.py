@@ -198,7 +198,8 @@ class Graph:
 
     `usual`: by input name, the shape that the file proposes for an input with an open shape. `limits`: what a plan of
     it may cost; `precision`: what float32 may be computed in, of tiers.PRECISIONS; `stored`: bytes of the files that it
-    was read from; `beside`: sizes and times of those beside `source`, by path. Inputs and outputs of `states` are not
+    was read from; `beside`: sizes and times of those beside `source`, by path. `growing`: inputs of a plan that are fed
+    in each run, and of which a result is written behind what was fed. Inputs and outputs of `states` are not
     among `inputs` and `outputs`; `unfold_states` adds them.
     """
 
@@ -220,6 +221,7 @@ class Graph:
         self.usual = {} if usual is None else usual
         self.interface, self.limits, self.precision = Interface(), Limits(), "float32"
         self.beside: Mapping[str, tuple[int, int]] = {}
+        self.growing: set[Value] = set()
 
     def text(self, indent: str = "") -> str:
         """Signature, nodes in order, result: what golden tests compare."""

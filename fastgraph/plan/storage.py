@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..freedoms import free
-from ..ir import LENGTH, Graph, Node, Value, read_by
+from ..ir import Graph, Node, Value, read_by
 from ..ops.registry import OPS
 
 SAME_PLACE = frozenset({"reshape", "reinterpret"})
@@ -72,7 +72,6 @@ class Views:
         self._strided: dict[Value, bool] = {}
         self._makers = graph.producers()
         self._outputs = set(graph.outputs)
-        self._refilled = set(graph.inputs if any(v.name == LENGTH for v in graph.inputs) else ())
         if free("views"):
             self._link_views()
         if free("in_place"):
@@ -210,17 +209,19 @@ class Views:
             for value in read_by(node):
                 if value.data is None:
                     final[self.storage(value).root] = i
-        kept = [v for v in self._graph.inputs if v not in self._refilled]
+        growing = self._graph.growing
+        kept = [v for v in self._graph.inputs if v not in growing]
         for value in (*self._graph.outputs, *kept, *self._placed):
             if value.data is None:
                 final[self.storage(value).root] = len(self._graph.nodes)
         self._found = dict(self._placed)
         for i, node in enumerate(self._graph.nodes):
             for operand in [node.inputs[k] for k in overwritten(node, self._abilities[node])]:
-                if operand is None or operand.data is not None or final[self.storage(operand).root] != i:
+                made = operand in self._makers or operand in growing
+                if operand is None or not made or final[self.storage(operand).root] != i:
                     continue
                 root = self.storage(operand).root
-                if operand in self._makers and self._placeable(node.out) and self._replaceable(node, operand):
+                if root not in growing and self._placeable(node.out) and self._replaceable(node, operand):
                     self.links[node.out] = Link(operand, 0, False)
                     final[root] = max(i, final.get(node.out, i))
                     break
@@ -230,12 +231,10 @@ class Views:
                     break
 
     def _can_replace(self, root: Value, result: Value) -> bool:
-        """Whether the values in the buffer of `root` can be computed in that of an output of the graph instead, or fed
-        there, where inputs are fed before each run.
-        """
+        """Whether the values in the buffer of `root` can be made in that of an output of the graph instead."""
         alone = result in self._outputs and result not in self.links and result not in self._placed
-        refilled = root in self._refilled and root not in self.links and root not in self._outputs
-        return alone and (refilled or self._placeable(root)) and root.type.nbytes == result.type.nbytes
+        fed = root in self._graph.growing and root not in self.links and root not in self._outputs
+        return alone and (fed or self._placeable(root)) and root.type.nbytes == result.type.nbytes
 
     def _replaceable(self, node: Node, value: Value) -> bool:
         """Whether the result has the form of this operand, and no other input shares the memory, unless it may be

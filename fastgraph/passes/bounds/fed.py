@@ -33,19 +33,21 @@ def fed(g: Bounds, graph: Graph, shapes: Mapping[str, Sequence[int | Open]]) -> 
             most = tuple(d.most if isinstance(d, Extent) else d for d in dims)
             graph.inputs[at] = room = Value(value.name, value.type.with_shape(most))
             g.ready(room)
-            g.rooms[room] = graph.inputs
+            g.rooms[room] = graph
             g.known[value] = Bounded(room, {a: d for a, d in enumerate(dims) if isinstance(d, Extent)}, clean=True)
     graph.inputs.append(length)
 
 
 def widened(g: Bounds, room: Value, axis: int, more: int) -> Value | None:
     """An input's room with so many zeros more at the end of an axis; None for other values."""
-    inputs = g.rooms.pop(room, None)
-    if inputs is None:
+    graph = g.rooms.pop(room, None)
+    if graph is None:
         return None
     dims = list(room.type.dims)
     dims[axis] += more
-    inputs[inputs.index(room)] = wide = Value(room.name, room.type.with_shape(tuple(dims)))
+    wide = Value(room.name, room.type.with_shape(tuple(dims)))
+    graph.inputs[graph.inputs.index(room)] = wide
+    graph.growing.add(wide)
     g.ready(wide)
     ends = [Value.constant(f"{room.name}.end", np.array([n], np.int64)) for n in (0, dims[axis] - more, axis)]
     g.first.append(Node("slice", [wide, *ends], [room], {}, room.name))

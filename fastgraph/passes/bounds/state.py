@@ -51,8 +51,8 @@ class Bounds(Rewriter):
     """A graph that is written, `first` before all other `nodes`, and facts about its values.
 
     `known`: the bounded value of an original one. `numbers`: integers as numbers and extents. `instead`: replacements
-    of values whose shapes turned out to be known. `rooms`: inputs that may be made wider, each with the list that it is
-    in. `node`: the node at hand.
+    of values whose shapes turned out to be known. `rooms`: inputs that may be made wider, each with its graph.
+    `node`: the node at hand.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -63,7 +63,7 @@ class Bounds(Rewriter):
         self.numbers: dict[Value, np.ndarray] = {}
         self.memo: dict[Any, Any] = {}
         self.within: dict[Value, set[Value]] = {}
-        self.rooms: dict[Value, list[Value]] = {}
+        self.rooms: dict[Value, Graph] = {}
         self.multiples: dict[Value, tuple[Extent, int]] = {}
         given = [v for v in graph.inputs if v.type.concrete and v.type.dtype is not None]
         around = (v for v in captured(graph) if v.type.concrete and v.type.dtype is not None)
