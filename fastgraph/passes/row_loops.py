@@ -83,7 +83,7 @@ def _row(g: Sweep, inner: Sweep, v: Value, place: Value, cuts: set[tuple[int, Va
     if node.op == "gather" and not attr(node, "axis") and node.x.type.concrete and node.inputs[1] is not None:
         return inner.pick(node.x, _row(g, inner, node.inputs[1], place, cuts))
     if node.op == "unsqueeze" and _is_open(node.x):
-        return inner.shape(_row(g, inner, node.x, place, cuts), *(v.type.shape or ())[1:])
+        return inner.shape(_row(g, inner, node.x, place, cuts), *v.type.with_shape((v.type.shape or ())[1:]).dims)
     if OPS[node.op].layout is not Layout.EACH or not OPS[node.op].pure:
         raise Unbounded
     operands: list[Value | None] = []
