@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ir import Graph, Node, Value, captured, copy
 from ..ops.control import REFUSED, unchanged
-from ..ops.evaluate import op_of
+from ..ops.evaluate import infer_node, op_of
 from ..ops.registry import attr
 from ..rules.sweep import sweep
 from .bounds import bounded
@@ -73,6 +73,7 @@ def settle(body: Graph) -> None:
     none for one of them."""
     if not is_dynamic(body):
         return
+    _pull(body)
     _sink(body)
     if sweep(body, "rows") and not is_dynamic(body):
         return
@@ -80,6 +81,29 @@ def settle(body: Graph) -> None:
     body.prune()
     if is_dynamic(body):
         raise UnsupportedError(f"{body.name}: shapes depend on data")
+
+
+def _pull(body: Graph) -> None:
+    """Move the only reader of a branch's result whose shape depends on data into the branches.
+
+    Given ``y = if(c) {a} {b}; z = reduce_sum(y, 0)``; result ``z = if(c) {reduce_sum(a, 0)} {reduce_sum(b, 0)}``.
+    """
+    makers, uses = body.producers(), body.uses()
+    for at, node in enumerate(body.nodes):
+        source = makers.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+        if source is None or source.op != "if" or len(source.outputs) != 1 or source.attrs.get(REFUSED):
+            continue
+        result = source.outputs[0]
+        alone = uses[result] == [node] and node.inputs.count(result) == 1 and result not in body.outputs
+        if result.type.concrete or not alone or node.graphs or len(node.outputs) != 1 or not op_of(node).pure:
+            continue
+        for branch in source.graphs:
+            out = Value(node.out.name, node.out.type)
+            branch.nodes.append(node.with_([branch.outputs[0], *node.inputs[1:]], [out]))
+            branch.outputs = [out]
+            infer_node(branch.nodes[-1])
+        body.nodes[at] = makers[node.out] = source.with_(outputs=[node.out])
+    body.prune()
 
 
 def _sink(body: Graph) -> None:

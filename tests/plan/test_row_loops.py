@@ -49,6 +49,15 @@ def scanned(op: str, weighted: bool, kind: Any = F32) -> Net:
     return net
 
 
+def _one_or_other(net: Net, start: str, end: str) -> str:
+    """The rows of a part, with weights in the first round only."""
+    plain, weighted = Net(prefix="p_"), Net(prefix="q_")
+    for inner in (plain, weighted):
+        inner.output(_rows(inner, start, end, inner is weighted))
+    first = net("Equal", "at", net.const(np.array(0, I64)))
+    return str(net("If", first, then_branch=weighted.graph(), else_branch=plain.graph()))
+
+
 def listed(new_axis: int = 0, axis: int = 0, first: int = 0, step: int = 1, most: int | None = None) -> Net:
     """A loop that ends itself and puts what becomes of each part into a list, by branches."""
     net = Net()
@@ -62,7 +71,7 @@ def listed(new_axis: int = 0, axis: int = 0, first: int = 0, step: int = 1, most
     start, end = inner("Slice", "offsets", number, one), inner("Slice", "offsets", one, two)
     none, some = Net(prefix="n_"), Net(prefix="s_")
     none.output(none("Identity", none.const(np.zeros((1, WIDTH), F32))))
-    some.output(some("ReduceMean", _rows(some, start, end, True), axes=[0]))
+    some.output(some("ReduceMean", _one_or_other(some, start, end), axes=[0]))
     part = inner("If", inner("Equal", start, end), then_branch=none.graph(), else_branch=some.graph())
     after = inner("Add", "at", inner.const(np.array(step, I64)))
     inner.output(inner("Less", after, inner.const(np.array(3, I64))), dtype=BOOL)
