@@ -19,7 +19,7 @@ from ..ir.weights import once
 from ..limits import current
 from ..room import need
 from .reals import real_type
-from .registry import OPS, USER, Op, Quant
+from .registry import OPS, USER, Layout, Op, Quant
 from .work import nbytes, work_of
 
 MISFIT = (ModelError, ValueError, IndexError, TypeError, KeyError, AttributeError, ArithmeticError)
@@ -94,11 +94,19 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
 
 def _types(node: Node, arrays: list[Any]) -> list[TensorType]:
     """The results' types, by inference with all shapes and data known. ModelError when operands do not fit."""
-    if all(v is None or v.data is not None for v in node.inputs) or node.graphs:
+    if all(v is None or v.data is not None for v in node.inputs) or node.graphs or _as_inferred(node, arrays):
         return [v.type for v in node.outputs]
     values = [None if v is None else _with_data(v, a) for v, a in zip(node.inputs, arrays, strict=False)]
     types = [None if v is None else v.type for v in values]
     return op_of(node).infer(node.with_(values), types)
+
+
+def _as_inferred(node: Node, arrays: list[Any]) -> bool:
+    """Whether inference knew the shapes of an elementwise node, whose operands fit by that."""
+    if op_of(node).layout is not Layout.EACH or not all(v.type.concrete for v in node.outputs):
+        return False
+    pairs = [(v.type, a) for v, a in zip(node.inputs, arrays, strict=False) if v is not None]
+    return all(isinstance(a, np.ndarray) and (t.shape, t.dtype) == (a.shape, a.dtype) for t, a in pairs)
 
 
 def _with_data(value: Value, array: Any) -> Value:
