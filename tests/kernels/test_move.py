@@ -144,7 +144,7 @@ def test_one_long_run_is_shared_out(tier: Any, threads: int) -> None:
 @each_tier
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.complex128])
 def test_tiles_and_their_edges(tier: Any, dtype: Any) -> None:
-    for rows, cols in ((16, 16), (64, 37), (37, 64), (5, 50), (12, 50), (50, 12), (5, 6), (70, 530)):
+    for rows, cols in ((16, 16), (64, 37), (37, 64), (5, 50), (12, 50), (50, 12), (5, 6), (70, 530), (70, 8201)):
         x = numbered((2, rows, cols), dtype)
         plan = permuted(x.shape, (0, 2, 1), x.itemsize)
         np.testing.assert_array_equal(perform(plan, x, (2, cols, rows), tier, 2, 1), x.transpose(0, 2, 1))
