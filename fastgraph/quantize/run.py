@@ -25,6 +25,8 @@ from .samples import Feeds, samples
 
 TRIED = 16
 """Samples that a choice between layers is made by, at most."""
+MASK = 2.0**20
+"""From this magnitude on a number stands for an infinite one, as in masks: no step suits it and the others."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,14 @@ def _static(
     if how.equalize:
         notes.append(f"{equalize(model)} pairs of layers equalized")
     operators = write.operators()
-    seen = observed(model, tensors_of(model, operators), calibration, how.method != "minmax")
+    asked = tensors_of(model, operators)
+    seen = observed(model, asked, calibration, how.method != "minmax")
     of = method(how.method, how.percentile)
-    ranges = {name: of(tensor) for name, tensor in seen.items()}
-    nodes = [node for node in model.graph.node if node.op_type in operators and node.name not in left]
+    ranges = {name: of(tensor) for name, tensor in seen.items() if max(-tensor.low, tensor.high) < MASK}
+    wild = set(asked) - ranges.keys()
+    able = [node for node in model.graph.node if node.op_type in operators]
+    left = left | {node.name for node in able if wild.intersection((*node.input, *node.output))}
+    nodes = [node for node in able if node.name not in left]
     layers = [node.name for node in nodes if node.op_type in LAYERS]
     if how.snr is not None:
         few = calibration[:TRIED]

@@ -37,6 +37,7 @@ def with_ranges(
         for name, (low, high) in ranges.items()
     }
     copy = library("onnx").ModelProto.FromString(model.SerializeToString())
+    _tell_types(copy, ranges)
     kind = getattr(tool.QuantType, TYPES[activations])
     method = calibrate.CalibrationMethod.MinMax
     root, level = logging.getLogger(), logging.getLogger().level
@@ -51,6 +52,18 @@ def with_ranges(
     finally:
         root.setLevel(level)
     return quantizer.model.model
+
+
+def _tell_types(model: Any, floats: Collection[str]) -> None:
+    """Note that these values are float32: the tool leaves what onnx can't infer the type of, as behind operators of
+    other domains.
+    """
+    graph, onnx = model.graph, library("onnx")
+    told = {info.name for info in (*graph.value_info, *graph.input, *graph.output)}
+    infos = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in floats if name not in told
+    ]
+    graph.value_info.extend(infos)
 
 
 @contextmanager
@@ -134,12 +147,13 @@ def dynamic(model: Any, to: str, per_channel: bool, left_out: Sequence[str]) -> 
     they hold.
     """
     tool, root = library("onnxruntime.quantization"), logging.getLogger()
+    extra = {"WeightSymmetric": True, "DefaultTensorType": library("onnx").TensorProto.FLOAT}
     root.addFilter(_no_advice)
     try:
         with _refusals():
             tool.quantize_dynamic(
                 model, to, per_channel=per_channel, nodes_to_exclude=list(left_out),
-                weight_type=tool.QuantType.QUInt8, extra_options={"WeightSymmetric": True},
+                weight_type=tool.QuantType.QUInt8, extra_options=extra,
             )  # fmt: skip
     finally:
         root.removeFilter(_no_advice)

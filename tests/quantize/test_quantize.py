@@ -177,6 +177,47 @@ def test_weights_that_layers_share(tmp_path: Path) -> None:
     assert found.snr > 24 and found.layers == (2, 2)
 
 
+@pytest.mark.parametrize("options", [{}, {"dynamic": True}, {"weights": 8}])
+def test_layers_behind_an_operator_of_another_domain(tmp_path: Path, options: dict[str, Any]) -> None:
+    """onnx infers no types there."""
+    net = Net(seed=1)
+    x = net.input("x", (1, 5, 8))
+    y = net("MatMul", net("BiasGelu", x, net.weight(8), domain="com.microsoft"), net.weight(8, 8))
+    y = net("Conv", net("Transpose", y, perm=[0, 2, 1]), net.weight(8, 8, 3), net.weight(8))
+    net.output(net("Relu", y))
+    (tmp_path / "net.onnx").write_bytes(net.bytes())
+    found = quantize(tmp_path / "net.onnx", pictures(6, (1, 5, 8)), tmp_path / "out.onnx", seconds=0, **options)
+    assert found.snr > 24 and found.layers == (2, 2)
+
+
+def masked(op: str, least: float) -> bytes:
+    """Attention, whose scores of later places are the least."""
+    net = Net(seed=1)
+    x = net.input("x", (1, 5, 8))
+    scores = net("MatMul", net("MatMul", x, net.weight(8, 8)), net("Transpose", x, perm=[0, 2, 1]))
+    hidden = np.full((5, 5), least, np.float32)
+    if op == "Where":
+        scores = net("Where", net.const(np.tri(5, dtype=bool)), scores, net.const(np.float32(least)))
+    elif op == "Add":
+        scores = net("Add", scores, net.const(np.triu(hidden, 1)))
+    else:
+        shape = net("Gather", net("Shape", x), net.const([1, 1], np.int64))
+        every = net("ConstantOfShape", shape, value=onnx.numpy_helper.from_array(hidden[:1, 0]))
+        scores = net("Add", scores, net("Trilu", every, net.const(1, np.int64), upper=1))
+    net.output(net("MatMul", net("MatMul", net("Softmax", scores), x), net.weight(8, 8)))
+    return net.bytes()
+
+
+@pytest.mark.parametrize("op", ["Add", "Where", "Trilu"])
+def test_masks_of_attention_stay_float(tmp_path: Path, op: str) -> None:
+    found = []
+    for least in (-np.inf, np.finfo(np.float32).min):
+        (tmp_path / "net.onnx").write_bytes(masked(op, least))
+        found.append(quantize(tmp_path / "net.onnx", pictures(6, (1, 5, 8)), tmp_path / "out.onnx", seconds=0))
+    assert found[0].snr == pytest.approx(found[1].snr) and found[0].snr > 12
+    assert all(each.layers == (4, 4) and each.left for each in found)
+
+
 def test_ranges() -> None:
     """Of a normal distribution with one number far off: all ways but min and max cut it off."""
     counts = np.zeros(BINS, np.int64)
