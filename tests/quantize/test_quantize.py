@@ -190,6 +190,16 @@ def test_layers_behind_an_operator_of_another_domain(tmp_path: Path, options: di
     assert found.snr > 24 and found.layers == (2, 2)
 
 
+def test_the_attention_of_onnx_stays_what_it_is(tmp_path: Path) -> None:
+    net = Net(opset=23, seed=1)
+    x = net.input("x", (1, 5, 8))
+    parts = [net("MatMul", x, net.weight(8, 8)) for _ in range(3)]
+    net.output(net("MatMul", net("Attention", *parts, q_num_heads=2, kv_num_heads=2), net.weight(8, 8)))
+    (tmp_path / "net.onnx").write_bytes(net.bytes())
+    found = quantize(tmp_path / "net.onnx", pictures(6, (1, 5, 8)), tmp_path / "out.onnx", seconds=0, dynamic=True)
+    assert found.snr > 24 and "Attention" in operators(tmp_path / "out.onnx")
+
+
 def masked(op: str, least: float) -> bytes:
     """Attention, whose scores of later places are the least."""
     net = Net(seed=1)
