@@ -9,7 +9,7 @@ rule is wrong that decomposes it into those steps.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
+from ..ops.registry import OPS
 from ..plan.lower.build import KEEP
 from ..plan.program import AnyStep, HostStep, Jump, Step
 from ..runtime.bind import out_of_range
@@ -30,7 +31,7 @@ from . import agreement
 from .differences import difference, flip, magnitude, rounding
 from .engines import PEERS, Unavailable, peer
 from .feeds import random_feeds
-from .operators import Kept, OperatorCheck, Traced, checks, prepared, tally
+from .operators import Kept, OperatorCheck, Traced, as_in_file, checks, prepared, tally
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ def _steps(
     kept = {v: _kept(plan, v) for v in plan.graph.inputs if v in wanted and is_held(plan, v)}
     carried: dict[Value, Any] = {}
     copied: dict[Value, Any] = {}
+    flips: dict[Value, float] = {}
+    begins: set[Value] = set()
     for nodes, numbers in groups(plan):
         expected, margins = _references(plan, nodes, carried, copied)
         for i in numbers:
@@ -154,8 +157,12 @@ def _steps(
                 copied[value] = plan.memory.held(value).copy()
             _do(plan, *runs[i])
         carried.update(expected)
+        for node in nodes:
+            before = _flips_before(node, flips, begins)
+            flips |= {v: margins.get(v, (0.0, 0.0))[1] + before for v in node.outputs}
         made = [v for node in nodes for v in node.outputs if v in wanted - kept.keys() and is_held(plan, v)]
-        kept |= {v: _kept(plan, v, margins.get(v, (0.0, 0.0))[1]) for v in made}
+        kept |= {v: _kept(plan, v, flips[v]) for v in made}
+        begins |= {p.value for v, p in traced.places.items() if p.value in made and as_in_file(v, p, kept) is not None}
         steps = [runs[i][0] for i in numbers]
         compared = not any(isinstance(step, HostStep) for step in steps)
         beside = [
@@ -172,6 +179,14 @@ def _steps(
         told = name, op, traced.origin(nodes), ", ".join(kernels) or "view"
         found.append(StepCheck(*told, error, allowed, error <= allowed))
     return found, kept
+
+
+def _flips_before(node: Node, flips: Mapping[Value, float], begins: Collection[Value]) -> float:
+    """How much the operands of a node may differ since the values that references of operators begin with; what is
+    moved may be such a value of an operator after it.
+    """
+    moves = node.op == KEEP or OPS[node.op].moves
+    return sum(flips.get(v, 0.0) for v in operands(node) if v is not None and (moves or v not in begins))
 
 
 def _kept(plan: Executable, value: Value, flips: float = 0.0) -> Kept:

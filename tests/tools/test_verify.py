@@ -312,6 +312,17 @@ def test_what_was_rounded_for_several_layers_is_not_looked_for_where_it_was() ->
 
 
 @pytest.mark.skipif(not has_pairs(choose()), reason="ISA tier avx512 with avx512bf16")
+@pytest.mark.parametrize("act", ["HardSwish", "Sigmoid"])
+def test_a_layer_s_rounding_is_allowed_to_what_is_moved_or_computed_of_it(act: str) -> None:
+    net = Net()
+    y = net("Conv", net.input("x", (1, 16, 9, 9)), net.weight(16, 16, 3, 3))
+    y = net(act, y)
+    net.output(y, net("Mul", net.input("z", (1, 16, 7, 7)), net("GlobalAveragePool", net("Tanh", y))))
+    report = verify.verify(fg.load(net.bytes(), precision="bfloat16"))
+    assert report.ok and max(step.error for step in report.steps) > 1e-4
+
+
+@pytest.mark.skipif(not has_pairs(choose()), reason="ISA tier avx512 with avx512bf16")
 def test_a_state_that_is_rounded_at_each_step() -> None:
     net = Net()
     x, weights = net.input("x", (30, 2, 9)), (net.weight(1, 105, 9), net.weight(1, 105, 35), net.weight(1, 210))
