@@ -50,8 +50,8 @@ def _pool(node: Node, inputs: list[Any]) -> list[Any]:
     (rows, top), (columns, left) = _extents(node, x.shape)
     (kh, kw), (sh, sw) = attr(node, "kernel_shape"), attr(node, "strides")
     low = lowest(x.dtype)
-    grown = ((0, 0), (top, max((rows - 1) * sh + kh - height - top, 0)),
-             (left, max((columns - 1) * sw + kw - width - left, 0)), (0, 0))  # fmt: skip
+    bottom, right = (rows - 1) * sh + kh - height - top, (columns - 1) * sw + kw - width - left
+    grown = ((0, 0), (top, max(bottom, 0)), (left, max(right, 0)), (0, 0))
     views = np.lib.stride_tricks.sliding_window_view(np.pad(x, grown, constant_values=low), (kh, kw), axis=(1, 2))
     windows = views[:, ::sh, ::sw][:, :rows, :columns].reshape(len(x), rows, columns, depth, kh * kw)
     best = windows.argmax(axis=-1)

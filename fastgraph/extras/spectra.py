@@ -268,6 +268,5 @@ def _mel(node: Node, inputs: list[Any]) -> list[Any]:
 for _name in WINDOWS:
     define(_name, _infer_window, _window, attrs={"output_datatype": FLOAT32, "periodic": 1}, shaped_by=(0,))
 define(
-    "mel_weight_matrix", _infer_mel, _mel, attrs={"output_datatype": FLOAT32}, work=squares,
-    shaped_by=(0, 1, 2, 3, 4),
-)  # fmt: skip
+    "mel_weight_matrix", _infer_mel, _mel, attrs={"output_datatype": FLOAT32}, work=squares, shaped_by=(0, 1, 2, 3, 4)
+)

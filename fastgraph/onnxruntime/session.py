@@ -108,9 +108,11 @@ class Session:
         threading.Thread(target=work, name="fastgraph.onnxruntime.run_async", daemon=True).start()
 
     def run_with_ort_values(
-        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue],
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
-    ) -> list[OrtValue]:  # fmt: skip
+    ) -> list[OrtValue]:
         """The same with OrtValues."""
         self._inputs.missing(input_dict_ort_values)
         fed = {name: value._get_c_value()._value for name, value in input_dict_ort_values.items()}

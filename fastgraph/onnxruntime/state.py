@@ -68,9 +68,12 @@ class OrtArenaCfg:
     """How an arena of onnxruntime's grows; fastgraph's are planned, and don't."""
 
     def __init__(
-        self, max_mem: Any = 0, arena_extend_strategy: int = -1, initial_chunk_size_bytes: int = -1,
+        self,
+        max_mem: Any = 0,
+        arena_extend_strategy: int = -1,
+        initial_chunk_size_bytes: int = -1,
         max_dead_bytes_per_chunk: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.max_mem, self.arena_extend_strategy = max_mem, arena_extend_strategy
         self.initial_chunk_size_bytes = initial_chunk_size_bytes
         self.max_dead_bytes_per_chunk = max_dead_bytes_per_chunk

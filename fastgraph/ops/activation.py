@@ -117,13 +117,19 @@ _EXACT = step("gelu", lambda x: gelu(x, "none"))
 _TANH = step("gelu_tanh", lambda x: gelu(x, "tanh"))
 for _name, (_function, _attrs) in FUNCTIONS.items():
     define(
-        _name, check.takes("x iuf")(same_type), _pointwise(_function, tuple(_attrs)), attrs=_attrs,
+        _name,
+        check.takes("x iuf")(same_type),
+        _pointwise(_function, tuple(_attrs)),
+        attrs=_attrs,
         step=step(_name, _function, _attrs),
-    )  # fmt: skip
+    )
 define(
-    "gelu", _infer_gelu, _pointwise(gelu, ("approximate",)),
-    attrs={"approximate": "none"}, step=lambda node: (_TANH if attr(node, "approximate") == "tanh" else _EXACT)(node),
-)  # fmt: skip
+    "gelu",
+    _infer_gelu,
+    _pointwise(gelu, ("approximate",)),
+    attrs={"approximate": "none"},
+    step=lambda node: (_TANH if attr(node, "approximate") == "tanh" else _EXACT)(node),
+)
 define("shrink", check.takes("x iuf")(same_type), attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH)
 for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
     define(

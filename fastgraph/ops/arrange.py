@@ -135,7 +135,6 @@ define("non_zero", _infer_non_zero, _non_zero, inputs=(1, 1))
 define("bounded_non_zero", _infer_bounded_non_zero, _bounded_non_zero)
 define("unique", _infer_unique, _unique, inputs=(1, 1), attrs={"axis": None, "sorted": 1}, work=in_python)
 define(
-    "reverse_sequence", _infer_reverse_sequence, _reverse_sequence, moves=True,
-    attrs={"batch_axis": 1, "time_axis": 0},
-)  # fmt: skip
+    "reverse_sequence", _infer_reverse_sequence, _reverse_sequence, moves=True, attrs={"batch_axis": 1, "time_axis": 0}
+)
 define("center_crop_pad", _infer_center_crop_pad, _center_crop_pad, attrs={"axes": None}, shaped_by=(1,))

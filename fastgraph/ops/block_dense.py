@@ -54,7 +54,4 @@ def _work(node: Node) -> tuple[int, int]:
     return weights * (2 + x.type.size // max(x.type.dims[-1], 1)), weights
 
 
-define(
-    "block_dense", _infer, _layer, attrs={"bits": REQUIRED, "block": REQUIRED},
-    extras_at=4, sums=True, work=_work,
-)  # fmt: skip
+define("block_dense", _infer, _layer, attrs={"bits": REQUIRED, "block": REQUIRED}, extras_at=4, sums=True, work=_work)

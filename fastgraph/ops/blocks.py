@@ -216,10 +216,7 @@ def _shapes(node: Node, inputs: list[Any]) -> list[Any]:
 define("strided_slice", _infer_strided_slice, _strided_slice, attrs=MASKS, moves=True, shaped_by=(1, 2, 3))
 define("slice_update", _infer_slice_update, _slice_update, attrs=MASKS, updates=True)
 define("dynamic_update_slice", _infer_dynamic_update, _dynamic_update_slice, attrs={"checked": 0}, updates=True)
-define(
-    "gather_batches", _infer_gather, _gather, attrs={"axis": REQUIRED, "batch_dims": REQUIRED},
-    moves=True,
-)  # fmt: skip
+define("gather_batches", _infer_gather, _gather, attrs={"axis": REQUIRED, "batch_dims": REQUIRED}, moves=True)
 define("space_to_batch", _infer_blocks, shaped_by=(1, 2))
 define("batch_to_space", _infer_blocks, moves=True, shaped_by=(1, 2))
 define("matrix_diag", _infer_diagonal, _diagonal)

@@ -110,10 +110,16 @@ define(
     inputs=(1, 1), attrs={"to": REQUIRED, **_CAST}, layout=Layout.EACH,
 )  # fmt: skip
 define(
-    "cast_like", _infer_cast_like, lambda node, inputs: _cast(node, inputs[0], inputs[1].dtype),
-    inputs=(2, 2), attrs=_CAST,
-)  # fmt: skip
+    "cast_like",
+    _infer_cast_like,
+    lambda node, inputs: _cast(node, inputs[0], inputs[1].dtype),
+    inputs=(2, 2),
+    attrs=_CAST,
+)
 define(
-    "bit_cast", _infer_bit_cast, _bit_cast, inputs=(1, 1),
+    "bit_cast",
+    _infer_bit_cast,
+    _bit_cast,
+    inputs=(1, 1),
     attrs={"to": REQUIRED, "format": "", "from_format": "", "resize": 0},
-)  # fmt: skip
+)

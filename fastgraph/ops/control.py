@@ -263,6 +263,9 @@ define(
     },
 )  # fmt: skip
 define(
-    "sequence_map", lambda node, types: [UNKNOWN] * len(node.outputs), _sequence_map, inputs=(1, None),
+    "sequence_map",
+    lambda node, types: [UNKNOWN] * len(node.outputs),
+    _sequence_map,
+    inputs=(1, None),
     attrs={"body": REQUIRED},
-)  # fmt: skip
+)

@@ -198,10 +198,7 @@ define(
     "conv", infer_conv, conv, attrs=WINDOW,
     **LAYER, layout=Layout.WINDOW, quant=Quant.INTEGERS, sums=True, work=window(1),
 )  # fmt: skip
-define(
-    "conv_integer", infer_conv_integer, attrs=WINDOW,
-    weights=1, layout=Layout.WINDOW, work=window(1),
-)  # fmt: skip
+define("conv_integer", infer_conv_integer, attrs=WINDOW, weights=1, layout=Layout.WINDOW, work=window(1))
 define(
     "conv_transpose", infer_conv_transpose, conv_transpose, attrs=TRANSPOSED,
     **LAYER, quant=Quant.INTEGERS, sums=True, work=window(1, spreads=True),

@@ -226,8 +226,8 @@ def _misfits(node: Node, op: CustomOp, count: int, more: Mapping[str, Any], why:
     while count and node.inputs[count - 1] is None:
         count -= 1
     wanted = f"{count} + {len(node.outputs)} arrays and {', '.join(more) or 'no attributes'}"
-    fail(node, f"its kernel {op.where} takes operands, results, and attributes as keywords: expected {wanted}, found "
-         f"{op.signature} ({why})")  # fmt: skip
+    rule = f"its kernel {op.where} takes operands, results, and attributes as keywords"
+    fail(node, f"{rule}: expected {wanted}, found {op.signature} ({why})")
 
 
 def _all_attributes(node: Node) -> dict[str, Any]:
@@ -277,8 +277,9 @@ def _result(node: Node, given: TensorType, known: bool) -> TensorType:
         fail(node, f"its infer gives {given!r}, which is no type ({error})")
     found = TensorType(dtype, shape, given.quant)
     if known and not found.concrete:
-        fail(node, f"its infer gives {found} though all operands' types are known: a result has a shape that does not "
-             "depend on data; where it does, give the most that there may be, and how many there are")  # fmt: skip
+        rule = "a result has a shape that does not depend on data"
+        remedy = "where it does, give the most that there may be, and how many there are"
+        fail(node, f"its infer gives {found} though all operands' types are known: {rule}; {remedy}")
     return found
 
 

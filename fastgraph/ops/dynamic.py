@@ -111,6 +111,5 @@ define(
     **LAYER, layout=Layout.WINDOW, work=window(1),
 )  # fmt: skip
 define(
-    "dynamic_dense", _infer_dense, _dense, inputs=(2, 3), attrs={**ROUNDING, "per": "row"},
-    **LAYER, work=products(0, 1),
-)  # fmt: skip
+    "dynamic_dense", _infer_dense, _dense, inputs=(2, 3), attrs={**ROUNDING, "per": "row"}, **LAYER, work=products(0, 1)
+)

@@ -253,16 +253,10 @@ define(
     attrs={"fmod": 0},
     **EACH,
 )
-define(
-    "bit_shift", _infer_shift, binary(_shift, takes_node=True),
-    attrs={"direction": REQUIRED}, **EACH,
-)  # fmt: skip
+define("bit_shift", _infer_shift, binary(_shift, takes_node=True), attrs={"direction": REQUIRED}, **EACH)
 define("prelu", _infer_prelu, binary(_prelu), step=step("prelu", _prelu))
 step("clip", clamp)
 define("clip", _infer_clip, clip, step=_clip_step)
 define("where", _infer_where, where, **EACH)
 define("is_nan", _infer_bool, lambda node, inputs: [np.isnan(inputs[0])], **EACH)
-define(
-    "is_inf", _infer_bool, _is_inf,
-    attrs={"detect_negative": 1, "detect_positive": 1}, **EACH,
-)  # fmt: skip
+define("is_inf", _infer_bool, _is_inf, attrs={"detect_negative": 1, "detect_positive": 1}, **EACH)

@@ -47,8 +47,5 @@ def _table(node: Node, arrays: list[Any]) -> list[Any]:
 
 
 define("table", _infer_table, _table, inputs=(1, 1), attrs={"values": REQUIRED}, layout=Layout.EACH, quant=Quant.STORED)
-define(
-    "dense", _infer_dense, _dense, inputs=(2, 3),
-    **LAYER, quant=Quant.INTEGERS, sums=True, work=products(0, 1),
-)  # fmt: skip
+define("dense", _infer_dense, _dense, inputs=(2, 3), **LAYER, quant=Quant.INTEGERS, sums=True, work=products(0, 1))
 define("fused", _infer_fused, _fused, extras_at=0, layout=Layout.EACH)

@@ -11,9 +11,7 @@ from . import check
 from .inference import Types, axis_of, same_type, shown
 from .registry import attr, define, fail
 
-REDUCTIONS: dict[str, Any] = {
-    "add": np.add, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,
-}  # fmt: skip
+REDUCTIONS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum}
 """How an update is combined with the element at its index. `div`, which truncates integers towards 0, is not ONNX's."""
 
 

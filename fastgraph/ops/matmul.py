@@ -177,15 +177,15 @@ def _inverse(x: np.ndarray) -> np.ndarray:
     return y.reshape(x.shape)
 
 
-define(
-    "matmul", _infer_matmul, _matmul,
-    weights=1, extras_at=2, quant=Quant.INTEGERS, sums=True, work=products(0, 1),
-)  # fmt: skip
+define("matmul", _infer_matmul, _matmul, weights=1, extras_at=2, quant=Quant.INTEGERS, sums=True, work=products(0, 1))
 define("matmul_integer", _infer_matmul_integer, weights=1, work=products(0, 1))
 define("gemm", _infer_gemm, _gemm, attrs=GEMM, sums=True, work=products(0, 1))
 define("einsum", _infer_einsum, _einsum, attrs={"equation": REQUIRED}, work=einsum)
 define("det", _infer_det, lambda node, inputs: [in_float32(np.linalg.det, inputs[0])], work=products(0, 0))
 define(
-    "inverse", _infer_inverse, lambda node, inputs: [in_float32(_inverse, inputs[0])], inputs=(1, 1),
+    "inverse",
+    _infer_inverse,
+    lambda node, inputs: [in_float32(_inverse, inputs[0])],
+    inputs=(1, 1),
     work=products(0, 0),
-)  # fmt: skip
+)

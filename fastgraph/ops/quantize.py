@@ -146,8 +146,5 @@ define(
 )
 define("dequantize_linear", _check_block, _dequantize, attrs=_LINEAR)
 define("dynamic_quantize_linear", _infer_dynamic)
-define(
-    "qlinear_conv", _infer_qlinear_conv, attrs=WINDOW,
-    weights=3, bias=8, layout=Layout.WINDOW, work=window(3),
-)  # fmt: skip
+define("qlinear_conv", _infer_qlinear_conv, attrs=WINDOW, weights=3, bias=8, layout=Layout.WINDOW, work=window(3))
 define("qlinear_matmul", _infer_qlinear_matmul, weights=3, work=products(0, 3))

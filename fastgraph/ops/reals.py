@@ -41,6 +41,5 @@ def _requantize(node: Node, inputs: list[Any]) -> list[Any]:
 
 define("requantize", _declared, _requantize, inputs=(1, 1), layout=Layout.EACH)
 define(
-    "reinterpret", same_type, lambda node, inputs: [inputs[0]],
-    inputs=(1, 1), layout=Layout.EACH, quant=Quant.STORED,
-)  # fmt: skip
+    "reinterpret", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1), layout=Layout.EACH, quant=Quant.STORED
+)

@@ -80,8 +80,8 @@ def _infer_resize(node: Node, types: Types) -> list[TensorType]:
     if attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
         if types[1] is None:
             fail(node, "tf_crop_and_resize crops to a roi, which is absent")
-        check.shape(node, types[1], "roi, the starts and then the ends of all axes that are resized,",
-             None if x.shape is None else 2 * len(_axes(node, len(x.shape))))  # fmt: skip
+        wanted = None if x.shape is None else 2 * len(_axes(node, len(x.shape)))
+        check.shape(node, types[1], "roi, the starts and then the ends of all axes that are resized,", wanted)
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     scales, sizes = node.const(2), node.const(3)

@@ -185,9 +185,12 @@ define(
 )
 define("affine_grid", _infer_affine_grid, attrs={"align_corners": 0}, shaped_by=(1,))
 define(
-    "sample_boxes", _infer_boxes, _boxes,
-    attrs={"size": REQUIRED, "mode": "linear", "outside": "border", "pad_value": 0.0, "every": 0}, work=squares,
-)  # fmt: skip
+    "sample_boxes",
+    _infer_boxes,
+    _boxes,
+    attrs={"size": REQUIRED, "mode": "linear", "outside": "border", "pad_value": 0.0, "every": 0},
+    work=squares,
+)
 define(
     "resample",
     _infer_resample,

@@ -241,16 +241,16 @@ define("flatten", _infer_flatten, _flatten, inputs=(1, 1), attrs={"axis": 1}, mo
 define("squeeze", _infer_squeeze, _squeeze, **_ORDER)
 define("unsqueeze", _infer_unsqueeze, _unsqueeze, **_ORDER)
 define("expand", _infer_expand, _expand, moves=True, shaped_by=(1,))
-define(
-    "tile", _infer_tile, lambda node, inputs: [np.tile(inputs[0], ints(inputs[1]))], moves=True,
-    shaped_by=(1,),
-)  # fmt: skip
+define("tile", _infer_tile, lambda node, inputs: [np.tile(inputs[0], ints(inputs[1]))], moves=True, shaped_by=(1,))
 define("shape", _infer_shape, _shape, inputs=(1, 1), attrs={"start": 0, "end": None})
 define("size", _infer_size, lambda node, inputs: [np.array(inputs[0].size, np.int64)], inputs=(1, 1))
 define(
-    "constant_of_shape", _infer_constant_of_shape, _constant_of_shape,
-    attrs={"value": np.zeros(1, np.float32)}, shaped_by=(0,),
-)  # fmt: skip
+    "constant_of_shape",
+    _infer_constant_of_shape,
+    _constant_of_shape,
+    attrs={"value": np.zeros(1, np.float32)},
+    shaped_by=(0,),
+)
 _DEPTH = {"blocksize": REQUIRED, "mode": "DCR"}
 define("depth_to_space", _infer_depth, inputs=(1, 1), attrs=_DEPTH, moves=True)
 define("space_to_depth", _infer_depth, inputs=(1, 1), attrs=_DEPTH, moves=True)

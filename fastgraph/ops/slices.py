@@ -133,8 +133,5 @@ def _infer_scatter(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(x.dtype, x.shape)]
 
 
-define(
-    "gather_slices", _infer_gather, _gather, moves=True,
-    attrs={**DIMENSIONS, "slice_sizes": REQUIRED, "checked": 0},
-)  # fmt: skip
+define("gather_slices", _infer_gather, _gather, moves=True, attrs={**DIMENSIONS, "slice_sizes": REQUIRED, "checked": 0})
 define("scatter_slices", _infer_scatter, _scatter, attrs={**DIMENSIONS, "reduction": "none"}, updates=True)

@@ -130,9 +130,8 @@ def _sink_joint(g: Sweep, node: Node) -> bool:
     if perm is None or only_moves_ones(tuple(node.out.type.dims[i] for i in inverse(perm)), perm):
         return False
     turned = [_untransposed(g, v, f, perm) for v, f in zip(node.inputs, found, strict=True)]
-    size = node.out.type.size
-    large = [f for v, f in zip(node.inputs, found, strict=True)
-             if v is not None and v.data is None and v.type.size * 2 > size]  # fmt: skip
+    computed = [(v, f) for v, f in zip(node.inputs, found, strict=True) if v is not None and v.data is None]
+    large = [f for v, f in computed if v.type.size * 2 > node.out.type.size]
     bare = large.count(None)
     if None in turned or bare * 2 > max(len(large), 1):
         return False

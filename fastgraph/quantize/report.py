@@ -80,9 +80,8 @@ class Report:
 def outputs(source: Any, samples: Sequence[Feeds]) -> list[dict[str, np.ndarray]]:
     """The float outputs of a network on each sample."""
     model = load(source, threads=1)
-    found = [model.run(feeds) for feeds in samples]
-    return [{name: y for name, y in each.items() if isinstance(y, np.ndarray) and y.dtype.kind == "f"}
-            for each in found]  # fmt: skip
+    found = (model.run(feeds).items() for feeds in samples)
+    return [{name: y for name, y in each if isinstance(y, np.ndarray) and y.dtype.kind == "f"} for each in found]
 
 
 def figures(wanted: Sequence[Mapping[str, np.ndarray]], found: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:

@@ -41,8 +41,8 @@ def _folder(path: Path, model: Model, most: int | None) -> list[Feeds]:
     places = sorted(place for place in path.iterdir() if not place.name.startswith("."))
     if any(place.suffix == ".pb" for place in places):
         places = [path]  # one set of ONNX's test data, no folder of them
-    return [_checked(read_inputs([str(place)], model, file=model.signature.source), model.inputs, str(place))
-            for place in places[:most]]  # fmt: skip
+    paths, source = map(str, places[:most]), model.signature.source
+    return [_checked(read_inputs([path], model, file=source), model.inputs, path) for path in paths]
 
 
 def _npz(path: Path, specs: Mapping[str, TensorSpec], most: int | None) -> list[Feeds]:

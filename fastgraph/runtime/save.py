@@ -95,7 +95,7 @@ def plans_of(
 
 def save(
     path: str, graph: Graph, outputs: list[Value], keys: Keys, plans: Plans, whole: bool, origin: Mapping[str, Any]
-) -> None:  # fmt: skip
+) -> None:
     """Write a file with these plans; `whole`: and the graph. `outputs`: of the types that callers are told; `origin`:
     what it is to say of the model's file, as `origin_of` gives it.
 
@@ -203,10 +203,8 @@ class _Image:
         linked = self.linked
         spelled = [[kernel.name, kernel.params] for kernel in self.numbers]
         needs = {flag for kernel in self.numbers for flag in row(kernel.name).needs(dict(kernel.params))}
-        return {
-            "functions": linked.functions, "offsets": list(linked.symbols.values()), "kernels": spelled,
-            "needs": sorted(needs),
-        }  # fmt: skip
+        offsets = list(linked.symbols.values())
+        return {"functions": linked.functions, "offsets": offsets, "kernels": spelled, "needs": sorted(needs)}
 
 
 def _images(plans: Plans) -> dict[str, _Image]:

@@ -159,9 +159,7 @@ def _numbers(outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: y for name, y in outputs.items() if isinstance(y, np.ndarray) and y.dtype.kind in "fiubc"}
 
 
-def _tried(
-    two: Side, fed: Arrays, before: Mapping[str, Any], pairs: Sequence[str]
-) -> tuple[float, list[Pair]]:  # fmt: skip
+def _tried(two: Side, fed: Arrays, before: Mapping[str, Any], pairs: Sequence[str]) -> tuple[float, list[Pair]]:
     """How near B's outputs are when it is fed so, in dB of all; and the pairs of outputs."""
     mine, theirs = _numbers(before), _numbers(two.run(fed))
     found = pairing.by_values(mine, theirs, pairing.mapped(pairs, list(mine), list(theirs)))

@@ -84,8 +84,8 @@ def told(found: Comparison) -> list[str]:
         last = [found.layers[number] for number in layer.before]
         agreed = ", ".join(f"{each.op_a} | {each.op_b}" for each in last) or "the inputs"
         lines.append(f"    last that agree: {agreed}")
-    falls = [(min(found.layers[i].figures.snr for i in each.before) - each.figures.snr, each) for each in found.layers
-             if each.before and math.isfinite(each.figures.snr)]  # fmt: skip
+    later = (each for each in found.layers if each.before and math.isfinite(each.figures.snr))
+    falls = ((min(found.layers[i].figures.snr for i in each.before) - each.figures.snr, each) for each in later)
     finite = [(fall, each) for fall, each in falls if math.isfinite(fall)]
     if finite and max(finite, key=lambda each: each[0])[0] > 1:
         fall, each = max(finite, key=lambda each: each[0])

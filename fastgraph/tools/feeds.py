@@ -90,7 +90,7 @@ def read_inputs(
 
 def _image(
     source: Source, spec: TensorSpec, model: Model, wanted: Preprocessing, say: Callable[[str], None]
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """An image file for an input; an input that is declared to be an image takes plain pixels in its colors."""
     port = model.signature.interface.ports.get(spec.name)
     if port is not None and port.layout:

@@ -97,9 +97,12 @@ def on_host(plan: Compiled) -> list[Node]:
 
 
 def report(
-    paths: Sequence[str], tier: Tier, shapes: Shapes, function: str | None = None,
+    paths: Sequence[str],
+    tier: Tier,
+    shapes: Shapes,
+    function: str | None = None,
     progress: Progress = partial(terminal, what="planning"),  # noqa: B008
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """How many files have a plan, and how many of those no host steps; NumPy's operators, by the number of files:
     nodes, files, the types of one node, and its place; and why files have no plan.
     """

@@ -205,9 +205,12 @@ def _by_shape(values: Sequence[Inner]) -> dict[tuple[int, ...], list[int]]:
 
 
 def layers(
-    a: tuple[Sequence[Inner], Graph], b: tuple[Sequence[Inner], Graph], wrong: Sequence[int],
-    agrees: Callable[[Figures], bool], rounded: bool,
-) -> list[Layer]:  # fmt: skip
+    a: tuple[Sequence[Inner], Graph],
+    b: tuple[Sequence[Inner], Graph],
+    wrong: Sequence[int],
+    agrees: Callable[[Figures], bool],
+    rounded: bool,
+) -> list[Layer]:
     """The values of two networks that belong together, in the order of A, and how far they differ.
 
     `wrong`: numbers of A's outputs that differ. Values that differ, but from which no such output is reached except
@@ -240,9 +243,11 @@ def _upstream(a: tuple[Sequence[Inner], Graph], stops: set[Value], wrong: Sequen
 
 
 def _beside(
-    a: tuple[Sequence[Inner], Graph], b: tuple[Sequence[Inner], Graph], pairs: Pairs,
+    a: tuple[Sequence[Inner], Graph],
+    b: tuple[Sequence[Inner], Graph],
+    pairs: Pairs,
     agrees: Callable[[Figures], bool],
-) -> list[Layer]:  # fmt: skip
+) -> list[Layer]:
     found = []
     numbers = {a[0][i].value: number for number, (i, _, _) in enumerate(pairs)}
     made = {value: node for node in a[1].nodes for value in node.outputs}

@@ -70,8 +70,7 @@ def facts(path: str, check: bool = False) -> dict[str, Any]:
     if check:
         file.check()
     directory, signature = file.directory, decoded(file.json("interface"), file.array)
-    specs = {kind: [_spec(v) for v in values] for kind, values in (("inputs", signature.inputs),
-                                                                   ("outputs", signature.outputs))}  # fmt: skip
+    specs = {kind: [_spec(v) for v in getattr(signature, kind)] for kind in ("inputs", "outputs")}
     names = [v.name for v in signature.inputs]
     return {
         "file": {"path": path, "bytes": os.path.getsize(path), "format": "fgm", "fastgraph": directory["fastgraph"]},

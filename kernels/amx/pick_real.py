@@ -137,10 +137,8 @@ def _table(g: Geometry, how: Lines, fields: dict[str, int]) -> np.ndarray:
         starts = [0]
     else:
         columns = [0] if how.run > 1 else range(k_w)
-        starts = [
-            i * fields["band_z"] + j * dil_y * fields["band_y"] + k * dil_x * how.pixel
-            for i in range(k_d) for j in range(k_h) for k in columns
-        ]  # fmt: skip
+        rows = [i * fields["band_z"] + j * dil_y * fields["band_y"] for i in range(k_d) for j in range(k_h)]
+        starts = [row + k * dil_x * how.pixel for row in rows for k in columns]
     return np.array([start + LINE * line for start in starts for line in range(how.lines)], np.int64)
 
 

@@ -158,9 +158,12 @@ def seen(
 
 
 def viewed(
-    view: View, shape: Sequence[int], itemsize: int,
-    src_strides: Sequence[int] | None = None, dst_strides: Sequence[int] | None = None,
-) -> Move:  # fmt: skip
+    view: View,
+    shape: Sequence[int],
+    itemsize: int,
+    src_strides: Sequence[int] | None = None,
+    dst_strides: Sequence[int] | None = None,
+) -> Move:
     """y = view(x). Strides default to dense ones; `dst_strides` are the result's."""
     out, strides, offset = seen(view, shape, itemsize, src_strides)
     return copied(out, strides, dst_strides or dense(out, itemsize), itemsize, offset)

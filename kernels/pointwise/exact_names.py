@@ -23,8 +23,8 @@ ROUNDED = (*FLOATS, *(f"{kind}_open" for kind, (*_, beyond) in FLOATS.items() if
 """Rounding of f32 to formats of fewer bits; overflow gives the greatest number, with `_open` infinity or NaN."""
 ELEMENTS = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
 """Bytes of the element types. f16 is computed in f32."""
-_UNARY = frozenset({"neg", "abs", "not", "sign", "sign_u", "floor", "ceil", "round", "sqrt", "reciprocal", "is_nan",
-                    "is_inf", "is_positive_inf", "is_negative_inf", *WIDE, *ROUNDED}) - {"pow"}  # fmt: skip
+_UNARY = {"neg", "abs", "not", "sign", "sign_u", "floor", "ceil", "round", "sqrt", "reciprocal"}
+_UNARY |= {"is_nan", "is_inf", "is_positive_inf", "is_negative_inf", *WIDE, *ROUNDED} - {"pow"}
 
 
 def operations(element: str) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ ROUNDED = ("u8", "s8", "i16")
 """Types that results are rounded to, by steps whose last operands are the numbers zero, low and high."""
 NUMBERS = {"swish": 1, "clip": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "hard_sigmoid": 2}
 """How many operands of an operation, the last ones, are numbers in every chain."""
-OTHERS = frozenset({"selu", "square", "rsqrt", "ceil", "softsign", "thresholded_relu", "is_nan", "is_inf", "not",
-                    "less", "less_or_equal"})  # fmt: skip
+OTHERS = frozenset("selu square rsqrt ceil softsign thresholded_relu is_nan is_inf not less less_or_equal".split())
 """Operations that have no step, as other steps compute the same: see `plan.lower.steps`."""
 
 

@@ -191,8 +191,8 @@ def _rnn(
         c.unsupported(f"with a {c.activation} activation")
     both = c.join([bias, bias - bias], 0)
     layout = 0 if c.options.time_major else 1
-    y, after = _recurrent(c, "rnn", [x, _stacked(c, w), _stacked(c, r), _stacked(c, both)], h, out, layout,
-                          direction=direction, activations=(RNN_NAMES[c.activation],))  # fmt: skip
+    operands, how = [x, *(_stacked(c, v) for v in (w, r, both))], (RNN_NAMES[c.activation],)
+    y, after = _recurrent(c, "rnn", operands, h, out, layout, direction=direction, activations=how)
     c.write_state(at + 3, after)
 
 

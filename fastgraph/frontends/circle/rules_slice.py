@@ -22,9 +22,9 @@ def slice(c: Call, x: Value, begin: Value, size: Value) -> Value:
         ends = np.where(size.data == -1, FARTHEST, begin.data + np.maximum(size.data, 0))
         return c("slice", x, begin, ends)
     if size.data is not None and (size.data >= 0).all():
-        axes = tuple(range(size.data.size))
-        return c("gather_slices", x, begin, offset_dims=axes, collapsed_dims=(), start_map=axes, index_vector_dim=0,
-                 slice_sizes=tuple(size.data.reshape(-1).tolist()), checked=1)  # fmt: skip
+        axes, sizes = tuple(range(size.data.size)), tuple(size.data.reshape(-1).tolist())
+        how: dict[str, Any] = {"offset_dims": axes, "collapsed_dims": (), "start_map": axes, "index_vector_dim": 0}
+        return c("gather_slices", x, begin, **how, slice_sizes=sizes, checked=1)
     c.scope.cut[c.outputs[0]] = x, begin, size
     rest = c.equal(size, c.vector(-1))
     return c("slice", x, begin, c.choose(rest, c.vector(FARTHEST), begin + size))

@@ -92,8 +92,8 @@ class Table:
                 wire.fail(where or kind, at, f"expected a {kind} within the file's {wire.size} bytes, found its end")
             self.length, self.starts = wire.vtable(at, where or kind)
             if self.length < 4 or at + self.length > wire.size:
-                wire.fail(where or kind, at, f"expected a {kind} of at least 4 bytes within the file's {wire.size} "
-                          f"bytes, found one of {self.length}")  # fmt: skip
+                wanted = f"a {kind} of at least 4 bytes within the file's {wire.size} bytes"
+                wire.fail(where or kind, at, f"expected {wanted}, found one of {self.length}")
 
     def __getattr__(self, field: str) -> Any:
         try:
@@ -165,8 +165,8 @@ class Table:
             return 0, 0
         count = _UINT32(self.wire.data, at)[0]
         if count * width > self.wire.size - at - 4:
-            self.wire.fail(self._where(field), at, f"expected a vector that ends within the file's {self.wire.size} "
-                           f"bytes, found {count} elements of {width} bytes")  # fmt: skip
+            wanted = f"a vector that ends within the file's {self.wire.size} bytes"
+            self.wire.fail(self._where(field), at, f"expected {wanted}, found {count} elements of {width} bytes")
         return at + 4, count
 
     def _text(self, field: str, at: int) -> str:

@@ -167,8 +167,8 @@ def describe(model: Message, function: str, where: str) -> Description:
     names = sorted(model.mlProgram.functions)
     about = {"function": f"{function}, one of {', '.join(names)}"} if len(names) > 1 else {"function": function}
     meta = whole.metadata
-    said = {"description": meta.shortDescription, "version": meta.versionString, "author": meta.author,
-            "license": meta.license, **dict(sorted(meta.userDefined.items()))}  # fmt: skip
+    said = {"description": meta.shortDescription, "version": meta.versionString}
+    said |= {"author": meta.author, "license": meta.license, **dict(sorted(meta.userDefined.items()))}
     about |= {title: text for title, text in said.items() if text}
     if own is None:
         return Description({}, {}, about)

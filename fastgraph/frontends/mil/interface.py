@@ -27,8 +27,8 @@ def to_graph(reader: Reader) -> Graph:
     first = dict(scope.current)
     run(scope, block)
     values = dict(zip(block.outputs, scope.results(block), strict=True))
-    reader.refuse(reader.where, "convert the model without them, register what computes them "
-                  "(fastgraph.register_custom_op), or run it with Core ML")  # fmt: skip
+    ways = "register what computes them (fastgraph.register_custom_op), or run it with Core ML"
+    reader.refuse(reader.where, f"convert the model without them, {ways}")
     missing = [name for name in found.outputs if name not in values]
     if missing:
         there = ", ".join(values) or "none"

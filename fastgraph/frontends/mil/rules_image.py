@@ -59,9 +59,9 @@ def _sampled(c: Call, x: Value, axes: Sequence[int], sizes: Value, sampling: str
         if sizes.data is None or not isinstance(before, int):
             c.unsupported("with sampling_mode OFFSET_CORNERS where only a run knows the sizes")
         roi = _offset(before, int(sizes.data[0]))
-    return c("resize", x, roi, None, sizes, mode="nearest" if nearest else "linear", axes=tuple(axes),
-             nearest_mode="floor" if mode == "tf_asymmetric" else "round_prefer_ceil",
-             coordinate_transformation_mode=mode)  # fmt: skip
+    how: dict[str, Any] = {"mode": "nearest" if nearest else "linear", "coordinate_transformation_mode": mode}
+    how["nearest_mode"] = "floor" if mode == "tf_asymmetric" else "round_prefer_ceil"
+    return c("resize", x, roi, None, sizes, axes=tuple(axes), **how)
 
 
 def _offset(n_in: int, n_out: int) -> np.ndarray:

@@ -94,8 +94,8 @@ def _applied(function: Callable[..., Any], said: Signature, c: Call) -> Any:
 
 def _written(said: Signature, c: Call, *operands: Any, **attributes: Any) -> Value:
     numbers = [p.kind in ("Axis", "Ints") for p in said.operands]
-    made = c(said.op, *(c.vector(*np.atleast_1d(v)) if n else v for n, v in zip(numbers, operands, strict=True)),
-             **attributes)  # fmt: skip
+    given = (c.vector(*np.atleast_1d(v)) if n else v for n, v in zip(numbers, operands, strict=True))
+    made = c(said.op, *given, **attributes)
     return c.to_first(made) if said.operands[0].kind in ("Last", "Image") else made
 
 

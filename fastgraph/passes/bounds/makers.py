@@ -125,8 +125,8 @@ def range_(g: Bounds, node: Node) -> list[Bounded]:
     dtype = node.out.type.dtype
     if not isinstance(limit, Extent) or dtype is None:
         raise Unbounded
-    return [Bounded(g.held(np.arange(limit.most, dtype=dtype)), {0: limit}, False,
-                    Below(None, (limit,)) if dtype.kind in "iu" else None)]  # fmt: skip
+    below = Below(None, (limit,)) if dtype.kind in "iu" else None
+    return [Bounded(g.held(np.arange(limit.most, dtype=dtype)), {0: limit}, False, below)]
 
 
 @follows("constant_of_shape")

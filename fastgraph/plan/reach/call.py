@@ -11,8 +11,8 @@ import numpy as np
 from ...kernels.isa.tiers import Tier
 from ..program import Ref, Step, record_of
 
-SIZES = {"f32": 4, "f64": 8, "i64": 8, "u64": 8, "i32": 4, "u32": 4, "f16": 2, "i16": 2, "u16": 2, "bf16": 2, "s8": 1,
-         "u8": 1, "bool": 1}  # fmt: skip
+SIZES = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4}
+SIZES |= {"f16": 2, "bf16": 2, "i16": 2, "u16": 2, "s8": 1, "u8": 1, "bool": 1}
 """Bytes of element types, by the kernels' names."""
 
 MOST = 1 << 48

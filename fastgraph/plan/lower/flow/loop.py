@@ -92,8 +92,8 @@ def _match_loop(node: Node) -> tuple[Matches, Rounds] | None:
     if match is None or not is_one(body.inputs[0], INT64):
         return None
     carried = list(zip(body.inputs[2:], first, after, results, strict=True))
-    return match, Rounds(body, body.inputs[0], carried, most or _number("most", MOST), begin or _true(),
-                         body.outputs[0], (), writes, count)  # fmt: skip
+    most, begin = most or _number("most", MOST), begin or _true()
+    return match, Rounds(body, body.inputs[0], carried, most, begin, body.outputs[0], (), writes, count)
 
 
 def _match_scan(node: Node) -> tuple[Matches, Rounds] | None:
