@@ -82,7 +82,7 @@ def weights_only(model: Any, bits: int, block: int, left_out: Collection[str]) -
     (DequantizeLinear): of Conv a scale a channel, of others one for `block` numbers that are summed. The nodes whose
     weights those are.
     """
-    helper, known, done = library("onnx.helper"), constants(model), []
+    known, done = constants(model), []
     kept: list[Any] = []
     made: dict[str, str] = {}
     for node in model.graph.node:
@@ -93,7 +93,7 @@ def weights_only(model: Any, bits: int, block: int, left_out: Collection[str]) -
                 axis = 0 if node.op_type in ("Conv", "ConvTranspose") or attribute(node, "transB", 0) else 1
                 length = 0 if node.op_type in ("Conv", "ConvTranspose") else block
                 made[name] = f"{name}_dequantized"
-                kept.append(_stored(model, helper, name, weights, axis, bits, length, made[name]))
+                kept.append(_stored(model, name, weights, axis, bits, length, made[name]))
             if name in made:
                 node.input[1] = made[name]
                 done.append(node.name)
@@ -107,7 +107,7 @@ def weights_only(model: Any, bits: int, block: int, left_out: Collection[str]) -
     return done
 
 
-def _stored(model: Any, helper: Any, name: str, weights: np.ndarray, axis: int, bits: int, block: int, out: str) -> Any:
+def _stored(model: Any, name: str, weights: np.ndarray, axis: int, bits: int, block: int, out: str) -> Any:
     """The DequantizeLinear of weights, whose numbers and scales are added. axis: that of output channels; where a block
     is given the other one of two is cut into blocks.
     """
@@ -128,7 +128,7 @@ def _stored(model: Any, helper: Any, name: str, weights: np.ndarray, axis: int, 
         stored = np.rint(weights / scales.reshape(-1, *[1] * (weights.ndim - 1)))
         how = {"axis": 0}
     stored = np.clip(stored, -most, most).astype(np.int8)
-    tensor = model.graph.initializer.add()
+    helper, tensor = library("onnx.helper"), model.graph.initializer.add()
     kind = library("onnx").TensorProto.INT8 if bits == 8 else library("onnx").TensorProto.INT4
     tensor.CopyFrom(helper.make_tensor(f"{name}_stored", kind, stored.shape, stored.ravel()))
     scale = add_constant(model, f"{name}_scales", scales)

@@ -93,15 +93,16 @@ def _winograd(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     (form, m, _), (g, how) = found, layer.merged(e.tier)
     choice = pick_winograd(e.tier, form, m, e.threads)
     shape = g.groups, g.n, *form.g.kernel, g.c
-    packed = e.packed(_winograd_panels, layer.numbers, how, shape, m, form.tall, choice.nv, e.tier.lanes, placed=True)
+    sizes = m, form.tall, choice.nv, e.tier.lanes
+    packed = e.packed(_winograd_panels, layer.numbers, how, shape, sizes, placed=True)
     ends: dict[str, Slot] = {"x": rows.x, "w": packed, "y": rows.y, "scratch": e.scratch(choice.scratch * e.threads)}
     e.kernel("winograd", choice.params, {**choice.fields, **ends, "ldy": layer.ldy, **epilogue(e, node)})
 
 
 def _winograd_panels(
-    numbers: Reals, how: Arrangement, shape: tuple[int, ...], m: int, tall: bool, nv: int, lanes: int, *, empty: Any
+    numbers: Reals, how: Arrangement, shape: tuple[int, ...], sizes: tuple[Any, ...], *, empty: Any
 ) -> np.ndarray:
-    return pack_winograd(arranged(numbers.weights, how).reshape(shape), numbers.bias, m, tall, nv, lanes, empty=empty)
+    return pack_winograd(arranged(numbers.weights, how).reshape(shape), numbers.bias, *sizes, empty=empty)
 
 
 def _tiles(layer: Layer[Reals], tier: Tier, narrow: bool = False) -> dict[str, Any] | None:

@@ -131,16 +131,15 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
     params = {"cell": layer.cell, "element": panels.element}
     common |= {"lengths": buffers.lengths, "error": 0 if buffers.lengths is None else ERROR}
     for start, count in parts:
-        share = count / layer.steps * layer.inputs / (layer.inputs + layer.hidden)
         time = layer.steps - start - count if layer.reverse[0] and layer.directions == 1 else start
-        _project(e, layer, panels, buffers, product, projected, range(time, time + count), share)
+        _project(e, layer, panels, buffers, product, projected, range(time, time + count))
         last = start + count == layer.steps
         own: dict[str, Slot] = {"start": start, "steps": count}
         own["y"] = buffers.y.address.plus(time * buffers.y.strides[0])
         own["projected_step"] = 4 * n * (1 if buffers.batch_first else layer.batch)
         own["projected_row"] = 4 * n * (count if buffers.batch_first else 1)
         record = {**common, **_states(buffers, start == 0, last), **own}
-        e.kernel("recurrent", params, record, share=count / layer.steps - share)
+        e.kernel("recurrent", params, record, share=count / layer.steps - _product_share(layer, count))
 
 
 def _parts(layer: Recurrence, buffers: Buffers, step: int) -> list[tuple[int, int]]:
@@ -153,15 +152,13 @@ def _parts(layer: Recurrence, buffers: Buffers, step: int) -> list[tuple[int, in
     return [(start, min(each, layer.steps - start)) for start in range(0, layer.steps, each)]
 
 
+def _product_share(layer: Recurrence, steps: int) -> float:
+    """The share of the node's work in the product of the inputs of so many steps."""
+    return steps / layer.steps * layer.inputs / (layer.inputs + layer.hidden)
+
+
 def _project(
-    e: Emit,
-    layer: Recurrence,
-    panels: Panels,
-    buffers: Buffers,
-    product: Multiplied,
-    out: Ref,
-    steps: range,
-    share: float,
+    e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers, product: Multiplied, out: Ref, steps: range
 ) -> None:
     """Write the product of these steps' inputs with the weights of all directions, plus biases."""
     n, ldx = layer.directions * width(e, layer.cell, layer.hidden), buffers.ldx
@@ -173,7 +170,7 @@ def _project(
     for piece in panels.pieces(m, matrices, ldx):
         a = buffers.x.plus(item * first * ldx)
         args = dot_args(piece, a=a, lda=ldx, b=panels.inputs(piece), c=out, ldc=n, **sizes, **ending)
-        e.kernel(kernel, piece.params, args, share=share * piece.columns / n)
+        e.kernel(kernel, piece.params, args, share=_product_share(layer, len(steps)) * piece.columns / n)
 
 
 def _strides(name: str, place: Strided, *axes: str) -> dict[str, Slot]:
