@@ -153,7 +153,7 @@ def _type(type: Message) -> str:
 
 
 def completed(described: Described, model: Model) -> Described:
-    """With what the plan knows: extents of outputs; and all of a file that says nothing."""
+    """The description with extents of outputs from the plan; of a file that describes nothing, all from the model."""
     if not described.inputs and not described.outputs:
         return described._replace(inputs=[_of(s) for s in model.inputs], outputs=[_of(s) for s in model.outputs])
     told = {spec.name: _of(spec) for spec in model.outputs}

@@ -123,7 +123,7 @@ def _unsupported(text: str) -> type[OrtError]:
 
 
 def failed(error: FastgraphError) -> Fail:
-    """What onnxruntime raises where an operator can't be computed with what was fed."""
+    """The exception of onnxruntime for an operator that can't be computed with the feeds."""
     return Fail(f"Non-zero status code returned while running the model: {error}")
 
 

@@ -58,9 +58,8 @@ class _Options:
 
 
 class SessionOptions(_Options):
-    """What a session is made with. `intra_op_num_threads` is fastgraph's `threads` (0: one per CPU). What is about how
-    onnxruntime computes (levels of optimization, order, arenas, log levels) is taken, and changes nothing: results
-    don't depend on it.
+    """Options of a session. `intra_op_num_threads` is fastgraph's `threads` (0: one per CPU). Options of how
+    onnxruntime computes (levels of optimization, order, arenas, log levels) are accepted, and change nothing.
     """
 
     __slots__ = ("_canceled", "_denotations", "_dimensions", "_providers")
@@ -160,7 +159,7 @@ class RunOptions(_Options):
 
 
 def check(options: SessionOptions) -> None:
-    """Warns, once, of what a session can't do that was asked for."""
+    """Warns, once, of each option that was set and that a session can't follow."""
     if options.optimized_model_filepath:
         say_once(
             f"optimized_model_filepath={options.optimized_model_filepath!r}: no optimized model is written, as "

@@ -76,8 +76,8 @@ def split_dynamic(tail: Graph) -> tuple[Graph, Graph] | None:
 
 
 def _needs_data(node: Node, known: set[Value]) -> bool:
-    """Whether a node's operands are known, with the shapes of those that have one, but not what shapes its results
-    have, even where the values of small operands are known.
+    """Whether a node's operands have known shapes but its results do not, and the values of small operands would not
+    make them known.
     """
     reads = [v for v in read_by(node) if v.data is None]
     if not all(v in known and (v.type.concrete or _is_container(v)) for v in reads):

@@ -22,8 +22,8 @@ def rounded(weights: np.ndarray, axis: int | None) -> np.ndarray:
 
 
 def correct(model: Any, nodes: Sequence[str], seen: Mapping[str, Tensor], per_channel: bool) -> int:
-    """Correct the biases of the Conv, Gemm and MatMul nodes of these names whose weights are constant; that of a MatMul
-    is what the Add behind it adds. How many there were.
+    """Correct the biases of the Conv, Gemm and MatMul nodes of these names whose weights are constant; the bias of a
+    MatMul is the operand of the Add behind it. Returns how many were corrected.
     """
     done = 0
     for node in model.graph.node:
@@ -36,7 +36,7 @@ def correct(model: Any, nodes: Sequence[str], seen: Mapping[str, Tensor], per_ch
 
 
 def _shift(model: Any, node: Any, tensor: Tensor, per_channel: bool) -> np.ndarray | None:
-    """What rounding adds to the mean of each output channel; None where that is not known."""
+    """The shift that rounded weights give the mean of each output channel; None where that is not known."""
     known, means = constants(model), tensor.last if node.op_type == "MatMul" else tensor.channels
     if node.op_type not in ("Conv", "Gemm", "MatMul") or node.input[1] not in known:
         return None

@@ -1,4 +1,4 @@
-"""Checks what stored plans do to memory, as plans are checked when they are made: for files whose words were changed.
+"""Checks the memory accesses of stored plans, as plans are checked when they are made: their file may be damaged.
 
 A stored plan knows no values, only buffers: so a step may reach any byte of a buffer, but none beyond it, and none that
 nobody has written.

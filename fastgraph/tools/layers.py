@@ -68,8 +68,8 @@ def inner(model: Model, feeds: Mapping[str, Any], whole: bool = False) -> tuple[
     """The real values that operators of the file give, run step by step, in its order; and the graph that has them.
     States are afterwards what they were.
 
-    What QuantizeLinear and DequantizeLinear make of an operator's result stands for this. `whole`: with values that
-    exist only within a kernel, as references give them.
+    Where QuantizeLinear and DequantizeLinear follow an operator, their result stands for its own. `whole`: with values
+    that exist only within a kernel, computed by references.
     """
     with prepared(model, feeds) as (plan, arrays, found):
         kept = _kept(plan, arrays, found.wanted())

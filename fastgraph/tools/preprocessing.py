@@ -1,5 +1,4 @@
-"""What becomes of images and audio before a model takes them: as the command line says it, and as files say it in their
-metadata.
+"""Preprocessing of images and audio: from options of the command line, and from the metadata of files.
 
 TensorFlow Lite: the NormalizationOptions, ImageProperties and AudioProperties of a file's TFLITE_METADATA. ONNX: the
 model's metadata_props Image.BitmapPixelFormat and Image.NominalPixelRange, as ONNX's documents define them. Core ML's
@@ -49,7 +48,7 @@ class Preprocessing(NamedTuple):
 NOTHING = Preprocessing()
 OF_IMAGES = {"mean": "--mean", "std": "--std", "stored": "--stored-pixels", "layout": "--layout", "colors": "--colors"}
 OF_AUDIO = {"rate": "--rate"}
-"""What the command line calls that which is for images, and for audio."""
+"""The fields of Preprocessing for images and for audio, with their options on the command line."""
 
 
 def check_used(given: Preprocessing, images: bool, audio: bool) -> None:

@@ -178,7 +178,7 @@ class Call(call.Call):
                 self.add("reinterpret", [value], [out])
 
     def _settled(self, kind: str, inputs: list[Value | None], out: Value) -> TensorType | None:
-        """The type of what a node gives for an output; None where it is the output itself."""
+        """The type of a node's result before it is converted to the output; None where it is the output itself."""
         x, declared = inputs[0].type if inputs and inputs[0] is not None else None, out.type
         if kind == "declared" and declared.dtype != INT64:
             if not _whole(declared):

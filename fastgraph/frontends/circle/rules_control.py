@@ -133,7 +133,7 @@ def _asked(
 
 
 def call_once(c: Call) -> None:
-    """Runs now: what it assigns is what resources hold before the first run."""
+    """Runs while the file is read: the values that it assigns are the initial ones of resources."""
     from ...ops.evaluate import evaluate
 
     index = c.options.init_subgraph_index
@@ -142,7 +142,7 @@ def call_once(c: Call) -> None:
     if len(graph.inputs) != len(keys):
         c.fail(f"expected an initial sub-graph without inputs, found {len(graph.inputs) - len(keys)}")
     _check_initial(c, graph)
-    # What it reads of a resource before it wrote it is as good as zeros: TFLite refuses to read it at all.
+    # A resource that it reads before it is written is zeros: TFLite refuses to read it at all.
     feeds = {
         v.name: np.zeros([d if isinstance(d, int) else 0 for d in v.type.shape or ()], v.type.dtype or np.float32)
         for v in graph.inputs
@@ -157,7 +157,7 @@ def call_once(c: Call) -> None:
 
 
 def _check_initial(c: Call, graph: Graph) -> None:
-    """What runs while a model loads must end soon, in memory of a size that is known before."""
+    """A sub-graph that runs while a model loads must end soon, in memory of a size that is known before."""
     for node in graph.nodes:
         if node.graphs:
             c.unsupported("whose sub-graph calls others by a condition")

@@ -147,8 +147,8 @@ def bidirectional_lstm(c: Call, *_: Optional) -> None:
 
 
 def _both_ways(c: Call, extra: int, weights: int, write: Callable[[Value, Optional, Value, int], None]) -> None:
-    """Write forward and backward over time; input `extra` is what the backward direction reads, or what both have
-    beside theirs where there are weights for it.
+    """Write forward and backward over time; input `extra` is the input of the backward direction, or, with weights of
+    its own, an auxiliary input of both.
     """
     other, own, merged = c.input(extra), c.input(weights) is None, c.options.merge_outputs
     if not merged and len(c.outputs) != 2:

@@ -77,7 +77,7 @@ def widen(element: Element, codes: np.ndarray) -> np.ndarray:
 
 
 def decode(data: np.ndarray, element: Element, count: int) -> np.ndarray:
-    """What `count` elements are that the bytes `data` (uint8) store: a view, perhaps unaligned, of what NumPy has."""
+    """`count` elements from the bytes `data` (uint8): a view, perhaps unaligned, where NumPy has the type."""
     if element.bits < 8:
         return widen(element, unpack(data, element.bits, count, element.dtype == np.int8))
     if element.name == "BOOL":

@@ -118,7 +118,7 @@ def known(head: bytes, name: str) -> str:
 
 
 def said(kind: str, name: str) -> str:
-    """What a file of a kind is, and what to do."""
+    """A name for a kind of files, and what to do with one."""
     what, advice = _KINDS[kind]
     return f"it is {what}; {advice.format(name=name)}"
 
@@ -131,7 +131,7 @@ def refuse(head: bytes, name: str) -> None:
 
 
 def guess(head: bytes, name: str) -> str:
-    """What to say of a file that could not be read: what it is, as far as that is known, and what to do."""
+    """The text for a file that could not be read: its kind, as far as that is known, and what to do."""
     kind = known(head, name)
     return said(kind, name) if kind else DAMAGED
 

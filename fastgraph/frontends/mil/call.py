@@ -62,7 +62,7 @@ class Call(call.Call):
         return self.inputs.get(key, [])
 
     def known(self, key: str, default: Any = REQUIRED) -> Any:
-        """What parameter `key` is, known now: a scalar as bool, int, float or str, else an array (read only).
+        """The constant value of parameter `key`: a scalar as bool, int, float or str, else an array (read only).
 
         `default` when it is absent; without one that is a ModelError, as is a value that only a run can tell.
         """

@@ -16,8 +16,7 @@ from .signatures import rule
 
 @rule("einsum: values* equation:str")
 def einsum(c: Call, values: list[Value], equation: str) -> Value:
-    """What einsum says in general. The form that coremltools writes, [.., C, H, W] by [.., W, H, U], is a matmul, and
-    broadcasts."""
+    """ONNX's einsum. The form that coremltools writes, [.., C, H, W] by [.., W, H, U], is a matmul, and broadcasts."""
     equation = c.known("equation").replace(" ", "")
     if len(values) != 2 or not _is_product(equation):
         return c("einsum", *values, equation=equation)

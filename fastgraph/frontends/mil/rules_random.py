@@ -16,7 +16,7 @@ from .signatures import Formulas, formulas, rule
 
 
 def _drawn(c: Call, op: str, shape: Value, number: float = 0, **attrs: Any) -> Value:
-    """What an operator draws for a tensor of that shape, filled with a number."""
+    """The result of an operator that draws for each element of a tensor of that shape, filled with a number."""
     return c(op, c("expand", np.array(number, np.float32), shape), dtype=FLOAT32, **attrs)
 
 

@@ -93,7 +93,7 @@ def _check_group_query(c: Call, attrs: dict[str, Any]) -> None:
 
 
 def _stored(c: Call, cache: Value, new: Value, before: Value, total: Value) -> Value:
-    """The cache, made as long as `total` at least, with what is new behind the places that are taken."""
+    """The cache, extended to `total` places where it has fewer, with the new keys or values from place `before` on."""
     more = c.max(total - c.extent(cache, 2), 0)
     wide = c("pad", cache, c("concat", [0] * 6, more, [0], axis=0))
     return c("tensor_scatter", wide, new, before, axis=2)

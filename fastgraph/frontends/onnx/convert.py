@@ -182,7 +182,7 @@ def _attributes(reader: Reader, scope: Scope, node: Message, call: Call) -> None
         kind = kind_of(attr)
         if kind in (GRAPH, GRAPHS):
             protos = [attr.g] if kind == GRAPH else attr.graphs
-            if written is not scope:  # another copy of what stands in the file once
+            if written is not scope:  # a further copy of a sub-graph
                 current().count(32, call.where)
                 current().expand(current().nodes, call.where)
             graphs = [_graph(reader, written.inner(f"{call.where}: {name}", scope.depth + 1), g) for g in protos]

@@ -38,7 +38,7 @@ def parse(data: bytes | memoryview, source: str) -> Message:
 
 
 def check_outermost(source: BinaryIO | memoryview, size: int, where: str) -> None:
-    """ModelError where what is large is no ONNX model by its first bytes; what is small, the parser judges at once."""
+    """ModelError for a large file that is no ONNX model by its first bytes; small ones are left to the parser."""
     if size < LARGE:
         return
     try:
@@ -49,7 +49,7 @@ def check_outermost(source: BinaryIO | memoryview, size: int, where: str) -> Non
 
 
 def looks_like(head: bytes, name: str) -> str:
-    """The tail of a message: what a file that begins so is, as far as known, and what to do."""
+    """The end of an error's text: the kind of a file that begins so, as far as known, and what to do."""
     from ..core.foreign import guess
 
     return f"; {guess(head, name)}"

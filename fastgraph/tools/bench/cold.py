@@ -46,8 +46,8 @@ class Way(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Seconds of the PARTS; MB at most, and of them those beyond a process with NumPy (None: not known); what it used,
-    and the modules that were there in the end.
+    """A process: seconds of the PARTS; the peak of its memory in MB, and of that the MB beyond a process with NumPy
+    (None: not known); its usage of the CPU; and the modules that it had imported in the end.
     """
 
     parts: tuple[float, ...]
