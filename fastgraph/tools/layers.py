@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,23 +172,25 @@ def _likeness(a: Sequence[Inner], b: Sequence[Inner]) -> tuple[np.ndarray, dict[
     """How alike each two values are, -inf where shapes differ; and the layout in which they are most."""
     weights, chosen = np.full((len(a), len(b)), -np.inf), {}
     rng = np.random.default_rng(0)
-    for shape, rows in _by_shape(a).items():
-        for other, columns in _by_shape(b).items():
-            for way in ways(shape, other):
-                size = int(np.prod(shape))
-                at = rng.choice(size, min(size, SAMPLES), replace=False)
-                from_ = arranged(np.arange(size).reshape(shape), way, other).reshape(-1)[at]
-                ours = np.array([a[i].array.reshape(-1)[from_] for i in rows], np.float64)
-                theirs = np.array([b[j].array.reshape(-1)[at] for j in columns], np.float64)
-                for i, each in zip(rows, ours, strict=True):
-                    with np.errstate(all="ignore"):
-                        ratio = np.square(each).sum() / np.square(theirs - each).sum(-1)
-                        near = np.nan_to_num(10 * np.log10(ratio), nan=0.0, posinf=CLEAR).clip(0, CLEAR) / CLEAR
-                    for j, like in zip(columns, near + SHAPE, strict=True):
-                        more = _common(a[i], b[j])
-                        if like + more > weights[i, j]:
-                            weights[i, j], chosen[i, j] = like + more, way
+    for (shape, rows), (other, columns) in product(_by_shape(a).items(), _by_shape(b).items()):
+        size = int(np.prod(shape))
+        for way in ways(shape, other):
+            at = rng.choice(size, min(size, SAMPLES), replace=False)
+            from_ = arranged(np.arange(size).reshape(shape), way, other).reshape(-1)[at]
+            theirs = np.array([b[j].array.reshape(-1)[at] for j in columns], np.float64)
+            for i in rows:
+                near = _nearness(a[i].array.reshape(-1)[from_].astype(np.float64), theirs)
+                for j, like in zip(columns, near + SHAPE, strict=True):
+                    if like + (more := _common(a[i], b[j])) > weights[i, j]:
+                        weights[i, j], chosen[i, j] = like + more, way
     return weights, chosen
+
+
+def _nearness(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """The SNR of each of several values against one: 1 from CLEAR dB on, 0 below 0 dB."""
+    with np.errstate(all="ignore"):
+        ratio = np.square(ours).sum() / np.square(theirs - ours).sum(-1)
+        return np.nan_to_num(10 * np.log10(ratio), nan=0.0, posinf=CLEAR).clip(0, CLEAR) / CLEAR
 
 
 def _common(one: Inner, other: Inner) -> float:
