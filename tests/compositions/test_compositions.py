@@ -84,6 +84,8 @@ UNREACHED = {
     "lowering exact.exact(prelu)": "plan/test_element_types.py",
     "lowering recurrent.of_bytes(lstm)": "onnx/test_contrib_recurrent.py",
     "rule branches.parallel_convolutions": "passes/test_branches.py",
+    "rule lists.*": "plan/test_row_loops.py",
+    "rule row_loops.by_rows": "plan/test_row_loops.py",
     "rule disguises.swiglu": "extras/test_doubles.py",
     "rule element_types.scattered_bools": "plan/test_element_types.py",
     "rule to_integers.never_nan": "passes/test_to_integers.py",

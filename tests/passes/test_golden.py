@@ -15,12 +15,13 @@ import pytest
 from fastgraph.frontends.circle.load import load
 from fastgraph.ir import Graph, Node, TensorType, Value, check
 from fastgraph.passes.specialize import specialize
-from fastgraph.passes.stages import stages
+from fastgraph.passes.stages import LISTS, stages
 from fastgraph.plan.lower import Matches
 from tests.blocks import BLOCKS, NEWEST, RARE
 from tests.circle.write import Model, litert
 from tests.compositions.coverage import Coverage, known_rules, watching
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
+from tests.plan.test_row_loops import fed, listed
 from tests.quantized_blocks import QDQ, TFLITE
 from tests.uncommon_nodes import GRAPHS
 
@@ -150,6 +151,18 @@ def test_written_slice(golden: Callable[..., None]) -> None:
     golden("written_slice", graph, unchanged(graph, feeds_of(graph) | {"begin": np.array([0, 3, 0])}))
 
 
+def listed_parts() -> Graph:
+    """A loop that ends itself and lists what becomes of parts of unknown lengths, with its rounds counted."""
+    graph = graph_of(listed().bytes())
+    LISTS(graph)
+    return graph
+
+
+def test_listed_parts(golden: Callable[..., None]) -> None:
+    graph = listed_parts()
+    golden("listed_parts", graph, unchanged(graph, fed([0, 3, 3, 12])))
+
+
 def test_every_rule_applies_in_one_of_them() -> None:
     """And so is seen in a golden text."""
     seen = Coverage()
@@ -161,12 +174,11 @@ def test_every_rule_applies_in_one_of_them() -> None:
             net = Net()
             write(net)
             list(stages(graph_of(net.bytes()), Matches()))
-        list(stages(written_slice(), Matches()))
-        for make in GRAPHS.values():
+        for make in (written_slice, listed_parts, *GRAPHS.values()):
             list(stages(make(), Matches()))
     assert not known_rules() - set(seen.rules)
 
 
 def test_every_file_belongs_to_a_block() -> None:
-    known = {*FLOATS, *NEWEST, *TFLITE, *QDQ, *GRAPHS, "written_slice"}
+    known = {*FLOATS, *NEWEST, *TFLITE, *QDQ, *GRAPHS, "written_slice", "listed_parts"}
     assert {path.stem for path in FOLDER.glob("*.txt")} == known
