@@ -123,6 +123,18 @@ def test_gather_block_quantized(
     agree(*net_of("GatherBlockQuantized", operands, **attrs))
 
 
+def test_rows_by_indices_of_any_rank() -> None:
+    """The axis of blocks is counted from the end."""
+    net = Net(opset=21)
+    table = narrow(net, onnx.TensorProto.INT4, net.rng.integers(-8, 8, (9, 64)))
+    at = net("Reshape", net.input("at", (4,), I64), net.input("shape", ("rank",), I64))
+    scales = net.const(net.rng.uniform(0.1, 1, (9, 4)).astype(F32))
+    attrs = {"gather_axis": 0, "quantize_axis": 1, "block_size": 16}
+    net.output(net("GatherBlockQuantized", table, at, scales, domain="com.microsoft", **attrs))
+    for shape in ([4], [2, 2], [1, 2, 1, 2]):
+        agree(net, {"at": np.array([3, 0, 8, 3]), "shape": np.array(shape)})
+
+
 @pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.INT8, U8])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("block", [0, 8, 16])

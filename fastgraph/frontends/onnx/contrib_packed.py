@@ -150,21 +150,18 @@ def gather_block_quantized(c: Call, table: Value, at: Value, scale: Value, zero:
         current().hold(reals.nbytes, c.where)
         return c.pick(c.const(reals.astype(scales.dtype)), at, gathered)
     parts = [c.pick(c.const(array), at, gathered) for array in (data, scales, shifts.astype(scales.dtype))]
-    added = c.known_rank(at)
-    if added is None:
-        c.unsupported("by indices whose number of axes the file leaves open")
     parts[0] = c.cast(parts[0], scales.dtype)
-    return _reals(c, parts, blocked + (added - 1 if blocked > gathered else 0), data.shape[blocked], block)
+    return _reals(c, parts, blocked - rank if blocked > gathered else blocked, data.shape[blocked], block)
 
 
 def _reals(c: Call, parts: list[Value], axis: int, extent: int, block: int) -> Value:
-    """code * scale - shift, with a scale and a shift for each block along an axis."""
+    """code * scale - shift, with a scale and a shift for each block along an axis, counted from either end."""
     codes, *factors = parts
     if extent % block:
         scale, shift = (c.pick(x, np.arange(extent) // block, axis) for x in factors)
         return codes * scale - shift
-    scale, shift = (c("unsqueeze", x, [axis + 1]) for x in factors)
-    lead, tail = c.extents(codes, 0, axis), c.extents(codes, axis + 1)
-    split = c("concat", lead, [extent // block, block], tail, axis=0)
+    scale, shift = (c("unsqueeze", x, [axis if axis < 0 else axis + 1]) for x in factors)
+    tail = [] if axis == -1 else [c.extents(codes, axis + 1)]
+    split = c("concat", c.extents(codes, 0, axis), [extent // block, block], *tail, axis=0)
     y = c("reshape", codes, split, allowzero=1) * scale - shift
     return c("reshape", y, c.extents(codes), allowzero=1)
