@@ -53,7 +53,6 @@ class Lengths:
 
     def paid(self, shapes: Shapes) -> None:
         """Note that a plan was made for these shapes."""
-        self._last = shapes
         self._credit.pay(shapes)
 
 

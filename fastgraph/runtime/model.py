@@ -125,6 +125,8 @@ class Model:
         time. Constants, code and plans are shared; states have their first values.
         """
         with self._lock:
+            if self.planned:
+                self._planned()  # in place of a plan for many shapes, whose inputs have the greatest
             twin = Model.__new__(Model)
             vars(twin).update(vars(self))
             twin._keys, twin._plans, twin._decided = self._keys.twin(), self._plans.twin(), {}

@@ -211,6 +211,17 @@ def test_memory_and_plan_of_the_last_run(name: str) -> None:
         assert_close([model.output(key)], [y], 1e-5)
 
 
+def test_a_clone_has_the_shapes_of_the_last_run() -> None:
+    model = fg.load(encoder().bytes())
+    for n in range(10, 20):
+        model.run(words(n))
+    twin = model.clone()
+    assert twin.input("ids").shape == model.input("ids").shape == (1, 19)
+    fed = words(19)
+    for each in (twin, model):
+        assert_close(list(each.run(fed).values()), session(encoder().bytes()).run(None, fed), 1e-4)
+
+
 def test_saved_programs(tmp_path: Any) -> None:
     """Plans for many lengths are not saved; a loaded program makes them, too."""
     model = fg.load(encoder().bytes())

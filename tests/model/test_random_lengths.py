@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,9 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds
 from fastgraph.ir import is_open
 from fastgraph.runtime.keys import Credit
+from tests.compositions import draw as compositions
 from tests.compositions.composition import Composition
+from tests.compositions.forms import FORMS, Declined
 from tests.random_nets import case, examples, nets
 
 pytestmark = pytest.mark.slow
@@ -71,3 +74,22 @@ def test_a_plan_for_many_lengths_gives_what_their_own_give(
                 close = 1e-4 * max(made.scale, 1.0) if y.dtype.kind == "f" else 0
                 np.testing.assert_allclose(y, want, rtol=1e-4 if close else 0, atol=close, err_msg=f"{n}")
     event("many" if wide else "each")
+
+
+def test_random_networks_reach_them() -> None:
+    """A fair share of what is drawn has rules for all of its operators."""
+    reached = 0
+    for seed in range(60):
+        net = replace(compositions.draw(seed, seed % 8), open=("batch", "places")[seed % 2])
+        if not any(map(net.open_axes, net.inputs)):
+            continue
+        with suppress(Declined), thresholds(native_work=1 << 40):
+            made = FORMS["onnx f32"](net)
+            model = fg.load(made.source)
+            model._lengths._credit = Credit(1, 0)
+            usual = {name: given.shape for name, given in net.inputs.items()}
+            for n in (5, 6):
+                feeds = {name: np.resize(made.feeds[name], dims) for name, dims in extents(net, usual, n).items()}
+                results(model, feeds)
+            reached += any(is_open(key.shapes) for key in model._plans.keys())
+    assert reached >= 8
