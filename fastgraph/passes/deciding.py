@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from math import prod
 
+import numpy as np
+
 from ..freedoms import threshold
 from ..ir import Graph, Node, Value, read_by
 from ..ops.evaluate import pure
@@ -49,11 +51,12 @@ def deciding(graph: Graph, typed: bool = True) -> list[Value]:
     inputs = {v for v in graph.inputs if decides_shapes(v)}
     if not inputs:
         return []
+    switches = {v for v in inputs if v.type.dtype == np.bool_}
     made = {value: node for node in _nodes(graph.nodes) for value in node.outputs}
     found: dict[Value, frozenset[Value] | None] = {v: frozenset([v]) for v in inputs}
     chosen: set[Value] = set()
     for node in _nodes(graph.nodes):
-        if typed and (_known(node.outputs) or node.graphs and not any(_known(g.outputs) for g in node.graphs)):
+        if typed and _settled(node, switches):
             continue
         for index in _shaped_by(node):
             value = node.inputs[index] if index < len(node.inputs) else None
@@ -73,6 +76,15 @@ def decides_shapes(value: Value) -> bool:
 
 def _known(values: Iterable[Value]) -> bool:
     return all(v.type.concrete for v in values)
+
+
+def _settled(node: Node, switches: Collection[Value]) -> bool:
+    """Whether no values need be known for a node: its shapes are, or no value makes those of its body known. A switch
+    has few values: where shapes within branches are not known, it says which is taken.
+    """
+    if node.op == "if" and node.inputs[0] in switches:
+        return all(_known(each.outputs) for each in _nodes([node]))
+    return _known(node.outputs) or bool(node.graphs) and not any(_known(g.outputs) for g in node.graphs)
 
 
 def _nodes(nodes: Iterable[Node]) -> Iterator[Node]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import GraphError, InputError, ModelError
-from ..ir import Graph, Open
+from ..errors import GraphError, InputError, ModelError, UnsupportedError
+from ..ir import Graph, Open, is_open
 from ..locks import lock, undisturbed
 from ..named import NamedTuple
 
@@ -144,9 +144,10 @@ class Keys:
             found.addresses.update(self._stored.kernels())
         return found
 
-    def of(self, arrays: Mapping[str, Any]) -> Key:
-        """The key for checked feeds, in the inputs' order."""
-        shapes = tuple(() if self._inputs[name].type.dtype is None else a.shape for name, a in arrays.items())
+    def of(self, arrays: Mapping[str, Any], shapes: Shapes | None = None) -> Key:
+        """The key for checked feeds, in the inputs' order; `shapes`: open ones, of a plan for these and others."""
+        if shapes is None:
+            shapes = tuple(() if self._inputs[name].type.dtype is None else a.shape for name, a in arrays.items())
         return Key(shapes, tuple((name, arrays[name].tobytes()) for name in self.names(shapes)))
 
     def names(self, shapes: Shapes) -> tuple[str, ...]:
@@ -155,7 +156,9 @@ class Keys:
 
     def deciders(self, shapes: Shapes) -> Deciders:
         if shapes not in self._deciders:
-            self._deciders[shapes] = Deciders(self._names(shapes))
+            wide = next((line for line in self._deciders if is_open(line) and _among(shapes, line)), None)
+            names = self._names(shapes) if wide is None else self._deciders[wide].names
+            self._deciders[shapes] = Deciders(names)
             if len(self._deciders) > MOST_SHAPES:
                 self._deciders.popitem(last=False)
         self._deciders.move_to_end(shapes)
@@ -180,6 +183,8 @@ class Keys:
     def values(self, key: Key) -> Values:
         """The values of the inputs that decide shapes; None where the plan is for any."""
         shapes, given = self.shapes(key), dict(key.values)
+        if is_open(shapes[name] for name in given):
+            raise UnsupportedError("inputs of any length decide shapes by their values")
         return {
             name: np.frombuffer(given[name], self._inputs[name].type.dtype).reshape(shapes[name]) if given else None
             for name in self.names(key.shapes)
@@ -210,6 +215,15 @@ class Keys:
             if not key.values and (not self.open or isinstance(error, GraphError)):
                 raise
             raise InputError(f"{self.asked(key)} don't suit the model: {error}") from error
+
+
+def _among(shapes: Shapes, line: Shapes) -> bool:
+    """Whether shapes differ from a line's in open extents only: what decides shapes there suffices for these."""
+    return [len(shape) for shape in shapes] == [len(shape) for shape in line] and all(
+        n == d or isinstance(d, Open)
+        for shape, row in zip(shapes, line, strict=True)
+        for n, d in zip(shape, row, strict=True)
+    )
 
 
 def _deciding(graph: Graph) -> set[str]:

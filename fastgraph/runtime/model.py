@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import deadline
-from ..errors import CompilerError, CopyError, FastgraphError, InputError, RunTimeout
+from ..errors import CompilerError, CopyError, FastgraphError, InputError, RunTimeout, UnsupportedError
 from ..ir import Graph, Quantization, TensorType, Value, is_open
 from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 PARTS = Plans(count=16, bytes="256MiB")
 """The plans kept of a part of a plan."""
+MOST_VALUES = 4
+"""Sets of values that decide shapes, which plans for the same many lengths are for."""
 
 
 class TensorSpec(NamedTuple):
@@ -188,7 +190,7 @@ class Model:
             current = self._plans.current
             if current is None or not current.feed(feeds):
                 arrays = without_overlap(self._checked(feeds), self._written())
-                current = self._chosen(self._keys.of(arrays))
+                current = self._chosen(arrays)
                 current.fill(arrays)
             if timeout is None:
                 current.execute()
@@ -496,38 +498,41 @@ class Model:
         """The memory that may be written before all feeds were read."""
         return [*self._decided.values(), *self._plans.written()]
 
-    def _chosen(self, key: Key) -> Runnable:
-        """The plan for these feeds: that for their values, or where such a plan does not pay, that for any values."""
-        if not key.values:
-            return self._use(key) if not self._keys.open or self._graph.states else self._of_any_length(key)
-        known, kept = self._keys.deciders(key.shapes), key in self._plans
-        if not known.pays(key.values, kept):
+    def _chosen(self, arrays: Mapping[str, Any]) -> Runnable:
+        """The plan for these feeds: one for many lengths, where lengths are new in each run; that for their shapes and
+        values; or where such a plan does not pay, that for any values.
+        """
+        key = self._keys.of(arrays)
+        kept, any_length = key in self._plans, self._keys.open and not self._graph.states
+        wide = self._lengths.instead(key.shapes, kept) if any_length else None
+        if wide is not None:
+            try:
+                return self._use(self._any_of(self._keys.of(arrays, cast(Shapes, wide))))
+            except FastgraphError:
+                self._lengths.refuse(wide)
+        known = self._keys.deciders(key.shapes) if key.values else None
+        if known is not None and not known.pays(key.values, kept):
             with suppress(FastgraphError):
                 return self._use(Key(key.shapes))
         chosen = self._use(key)
-        if not kept:
+        if not kept and known is not None:
             known.made(key.values, chosen.cheap)
+        if not kept and any_length:
+            self._lengths.paid(key.shapes)
         return chosen
+
+    def _any_of(self, key: Key) -> Key:
+        """The key of a plan for many lengths. UnsupportedError where values that decide shapes are new in each run."""
+        kept = self._plans.keys()
+        if key not in kept and sum(each.shapes == key.shapes for each in kept) >= MOST_VALUES:
+            raise UnsupportedError(f"{self._keys.asked(key)}: plans for many lengths would be for other values each")
+        return key
 
     @cached_property
     def _lengths(self) -> Lengths:
         from .lengths import Lengths  # of models whose shapes are open
 
         return Lengths()
-
-    def _of_any_length(self, key: Key) -> Runnable:
-        """The plan for these shapes, or where they are new in each run, one for many."""
-        kept = key in self._plans
-        wide = self._lengths.instead(key.shapes, kept)
-        if wide is not None:
-            try:
-                return self._use(Key(cast(Shapes, wide)))
-            except FastgraphError:
-                self._lengths.refuse(wide)
-        chosen = self._use(key)
-        if not kept:
-            self._lengths.paid(key.shapes)
-        return chosen
 
     @contextmanager
     def _enough(self, key: Key) -> Iterator[None]:

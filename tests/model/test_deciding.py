@@ -226,6 +226,8 @@ def test_a_loop_of_many_rounds_is_left_to_the_run() -> None:
 
 
 def test_a_body_reads_what_decides() -> None:
+    """The branch that is taken is known, too, where a switch is fed."""
+
     def graph(op: str) -> Any:
         out = helper.make_tensor_value_info(f"{op}.y", TensorProto.FLOAT, None)
         nodes = [
@@ -239,7 +241,7 @@ def test_a_body_reads_what_decides() -> None:
     net.output(net("Neg", net("If", p, then_branch=graph("Relu"), else_branch=graph("Abs"))))
     runs = [{x: X[0], shape: np.array(s), p: np.array(v)} for s, v in product(([4, 3], [2, 6]), (True, False))]
     model = agree(net, runs)
-    assert set(model.plan.compiled.values) == {"shape"}
+    assert set(model.plan.compiled.values) == {"shape", "p"}
 
 
 def reshaped() -> Net:

@@ -12,7 +12,7 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds
 from fastgraph.ir import is_open
 from fastgraph.runtime import lengths
-from tests.nets import F32, Net, assert_close, session
+from tests.nets import F32, Net, assert_close, numpy_steps, session
 
 HEADS, SIZE = 4, 16
 WIDTH = HEADS * SIZE
@@ -37,13 +37,14 @@ def mask_bias(net: Net, mask: str) -> str:
     return net("Mul", net("Sub", net.const(1, F32), seen), net.const(-1e9, F32))
 
 
-def decoder(layers: int = 2) -> Net:
+def caches(net: Net, layers: int) -> list[list[str]]:
+    return [[net.input(f"{name}{i}", [1, HEADS, "past", SIZE]) for name in ("key", "value")] for i in range(layers)]
+
+
+def decoded(net: Net, ids: str, mask: str, pasts: list[list[str]]) -> Net:
     """A step of a decoder whose keys and values grow."""
-    net = Net()
-    ids, mask = net.input("ids", [1, "t"], np.int64), net.input("mask", [1, "total"], np.int64)
     x, bias = net("Gather", net.weight(50, WIDTH), ids), mask_bias(net, mask)
-    for i in range(layers):
-        past = [net.input(f"{name}{i}", [1, HEADS, "past", SIZE]) for name in ("key", "value")]
+    for past in pasts:
         q, *new = (heads(net, net("MatMul", x, net.weight(WIDTH, WIDTH))) for _ in range(3))
         k, v = (net("Concat", old, more, axis=2) for old, more in zip(past, new, strict=True))
         x = net("Add", x, net("MatMul", attended(net, q, k, v, bias), net.weight(WIDTH, WIDTH)))
@@ -52,14 +53,32 @@ def decoder(layers: int = 2) -> Net:
     return net
 
 
+def decoder(layers: int = 2) -> Net:
+    net = Net()
+    ids, mask = net.input("ids", [1, "t"], np.int64), net.input("mask", [1, "total"], np.int64)
+    return decoded(net, ids, mask, caches(net, layers))
+
+
+def merged(layers: int = 2) -> Net:
+    """Decoders with a past and without one, as exporters merge them: a switch says which."""
+    net, first, later = Net(), Net(prefix="first"), Net(prefix="later")
+    ids, mask = net.input("ids", [1, "t"], np.int64), net.input("mask", [1, "total"], np.int64)
+    pasts, switch = caches(net, layers), net.input("has_past", [1], bool)
+    nothing = [first.const([n]) for n in (0, 0, 2)]
+    decoded(first, ids, mask, [[first("Slice", past, *nothing) for past in pair] for pair in pasts])
+    bodies = {"then_branch": decoded(later, ids, mask, pasts).graph(), "else_branch": first.graph()}
+    net.output(*net("If", switch, outputs=len(first.outputs), **bodies))
+    return net
+
+
 def step(past: int, t: int = 1, layers: int = 2) -> Feeds:
-    caches = {
+    pasts = {
         f"{name}{i}": RNG.standard_normal((1, HEADS, past, SIZE)).astype(F32)
         for i in range(layers) for name in ("key", "value")
     }  # fmt: skip
     mask = (RNG.random((1, past + t)) < 0.9).astype(np.int64)
     mask[:, -1] = 1
-    return {"ids": RNG.integers(0, 50, (1, t)), "mask": mask, **caches}
+    return {"ids": RNG.integers(0, 50, (1, t)), "mask": mask, **pasts}
 
 
 def encoder() -> Net:
@@ -109,6 +128,7 @@ def line(width: int) -> Feeds:
 
 NETS: dict[str, tuple[Callable[[], Net], Callable[[int], Feeds]]] = {
     "decoder": (decoder, step),
+    "merged decoders": (merged, lambda n: step(n) | {"has_past": np.array([True])}),
     "decoder of several words": (decoder, lambda n: step(5, n)),
     "encoder": (encoder, words),
     "encoder of batches": (encoder, lambda n: words(6, n)),
@@ -132,6 +152,30 @@ def test_one_plan_for_many_lengths(name: str, threads: int, isa: str | None) -> 
         fed = feeds(n)
         assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
     assert 1 <= opened(model) <= 3 and len(model._plans.keys()) <= lengths.PLANS + opened(model)
+
+
+def test_switches_between_branches() -> None:
+    """A text begins without a past, and each branch has plans of its own."""
+    source = merged().bytes()
+    model, ort = fg.load(source), session(source)
+    for begin in (5, 9, 12):
+        for n in range(begin, begin + 8):
+            fed = (step(0, n) if n == begin else step(n)) | {"has_past": np.array([n != begin])}
+            assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    assert opened(model) >= 1 and not numpy_steps(model)
+
+
+def test_values_that_are_new_in_each_run() -> None:
+    """A number that is fed and decides shapes, along with lengths: few plans for many lengths are tried."""
+    net = Net()
+    x, n = net.input("x", [4, "n"]), net.input("rows", [1], np.int64)
+    y = net("Slice", x, net.const([0]), n, net.const([0]))
+    net.output(net("MatMul", net("Transpose", y, perm=[1, 0]), net("MatMul", y, net("Transpose", x, perm=[1, 0]))))
+    model, ort = net.load(), session(net.bytes())
+    for i in range(12):
+        fed = {"x": RNG.standard_normal((4, 10 + i)).astype(F32), "rows": np.array([i % 12 + 1])}
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{i}")
+    assert opened(model) <= 4
 
 
 def test_the_shortest_lengths() -> None:
