@@ -7,6 +7,7 @@ import numpy as np
 from ...ir import Graph, Node, Value
 from ...ops.control import BRANCHES
 from ...ops.registry import OPS, Layout, attr
+from .numbers import KINDS, difference
 from .state import RULES, Bounds, follows
 from .values import Below, Bounded, Extent, Unbounded, extents_of, most_of, same
 from .visit import visit
@@ -119,14 +120,19 @@ def _checked_count(g: Bounds, node: Node, size: int) -> Extent:
 
 @follows("range")
 def range_(g: Bounds, node: Node) -> list[Bounded]:
+    """Given a past of p words, and range(p, p + 3); result p + [0, 1, 2]."""
     start, limit, delta = (g.numbers_of(v).item() for v in node.inputs)
-    if isinstance(start, Extent) or start != 0 or isinstance(delta, Extent) or delta != 1:
-        raise Unbounded
     dtype = node.out.type.dtype
-    if not isinstance(limit, Extent) or dtype is None:
+    if delta != 1 or dtype is None or dtype.name not in KINDS:
         raise Unbounded
-    below = Below(None, (limit,)) if dtype.kind in "iu" else None
-    return [Bounded(g.held(np.arange(limit.most, dtype=dtype)), {0: limit}, False, below)]
+    count = difference(g, limit, start)
+    places = np.arange(max(*most_of([count]), 0))
+    if isinstance(start, Extent):
+        value = g.cast(g("add", start.count, places), dtype)
+    else:
+        value = g.held((places + int(start)).astype(dtype))
+    below = Below(None, (limit,)) if dtype.kind in "iu" and isinstance(limit, Extent) else None
+    return [Bounded(value, extents_of([count]), False, below)]
 
 
 @follows("constant_of_shape")

@@ -173,7 +173,25 @@ def total(g: Bounds, a: Extent, b: Dim) -> Dim:
         return computed(g, "add", (a, b), a.most + b.most, a.least + b.least)
     if not _whole(b):
         raise Unbounded
-    return a if b == 0 else computed(g, "add", (a, int(b)), a.most + int(b), a.least + int(b))
+    base, by = g.sums.get(a.count, (a, 0))
+    by += int(b)
+    if by == 0:
+        return base
+    found = computed(g, "add", (base, by), base.most + by, base.least + by)
+    g.sums[found.count] = base, by
+    return found
+
+
+def difference(g: Bounds, a: Dim, b: Dim) -> Dim:
+    """a - b; Unbounded where it may be below 0 in some runs only."""
+    if not isinstance(b, Extent):
+        return total(g, a, -b)
+    if not isinstance(a, Extent):
+        raise Unbounded
+    (base, more), (other, less) = (g.sums.get(n.count, (n, 0)) for n in (a, b))
+    if base != other:
+        raise Unbounded
+    return more - less
 
 
 @_symmetric(operator.mul)
@@ -221,6 +239,6 @@ def equal(g: Bounds, a: Dim, b: Dim) -> Dim:
 
 
 BINARY: dict[str, Callable[[Bounds, Dim, Dim], Dim]] = {
-    "min": least, "max": greatest, "add": total, "mul": product, "div": quotient, "equal": equal,
+    "min": least, "max": greatest, "add": total, "sub": difference, "mul": product, "div": quotient, "equal": equal,
 }  # fmt: skip
 FOLDED = {"reduce_min": least, "reduce_max": greatest, "reduce_sum": total, "reduce_prod": product}

@@ -15,7 +15,7 @@ from ...ops.shape import permutation
 from .fed import widened
 from .numbers import product, quotient, times, total
 from .state import Bounds, follows
-from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, most_of, same
+from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, limits_of, most_of, same
 
 
 def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:
@@ -146,7 +146,8 @@ def expand(g: Bounds, node: Node) -> list[Bounded]:
             raise Unbounded
         dims.append(want if have == 1 and not isinstance(have, Extent) else have)
     value, extents = g.spread(x.value, *most_of(dims)), extents_of(dims)
-    below = x.below if x.below is not None and x.below.axis is None else None
+    below = limits_of(x)
+    below = below if below is not None and below.axis is None else None
     # Along new extents copies of real elements follow the last real one.
     return [Bounded(value, extents, x.clean and len(extents) == len(x.extents), below)]
 
@@ -192,9 +193,20 @@ def concat(g: Bounds, node: Node) -> list[Bounded]:
         return [_appended(g, parts, axis, Bounded(parts[0].value, extents, clean))]
     value = g.join([p.value for p in parts], axis)
     if not any(isinstance(n, Extent) for n in sizes):
-        return [Bounded(value, extents, clean)]
+        return [Bounded(value, extents, clean, _joined_limits(parts, axis))]
     places, count = joined(g, sizes)
     return [Bounded(g.pick(value, places, axis), {**extents, axis: count})]
+
+
+def _joined_limits(parts: Sequence[Bounded], axis: int) -> Below | None:
+    """What indices stay below that are joined along an axis of no open extents."""
+    found: list[Extent | None] = []
+    for x in parts:
+        below = limits_of(x)
+        if below is None or below.axis not in (None, axis):
+            return None
+        found += below.extents * (x.value.type.dims[axis] if below.axis is None else 1)
+    return Below(axis, tuple(found))
 
 
 def _appended(g: Bounds, parts: Sequence[Bounded], axis: int, first: Bounded) -> Bounded:

@@ -65,11 +65,13 @@ class Bounds(Rewriter):
         self.within: dict[Value, set[Value]] = {}
         self.rooms: dict[Value, Graph] = {}
         self.multiples: dict[Value, tuple[Extent, int]] = {}
+        self.sums: dict[Value, tuple[Extent, int]] = {}
         given = [v for v in graph.inputs if v.type.concrete and v.type.dtype is not None]
         around = (v for v in captured(graph) if v.type.concrete and v.type.dtype is not None)
         self._ready = {*given, *around}
         self._facts: tuple[dict[Any, Any], ...] = (
             self.known, self.instead, self.numbers, self.memo, self.within, self.multiples,
+            self.sums,
         )  # fmt: skip
         taken = sum(v.type.nbytes for v in given if v.type.dtype != object)
         self.limit = min(LARGE, max(SMALL, TIMES * taken))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 
@@ -20,12 +21,25 @@ def elementwise(g: Bounds, node: Node) -> list[Bounded]:
         raise Unbounded
     parts = g.takes(node.inputs)
     extents = broadcast([p for p in parts if p is not None])
+    same_ = _added_to_zeros(node, parts)
+    if same_ is not None:
+        return [same_]
     values = g.again(node, *(p and p.value for p in parts))
     if len(parts) == 1 and parts[0] is not None and node.op in ("cast", "identity"):
         dtype = values[0].type.dtype
         whole = dtype is not None and dtype.kind in "iu" and dtype.itemsize >= 4
         return [parts[0]._replace(value=values[0], below=parts[0].below if whole else None)]
     return [Bounded(v, extents) for v in values]
+
+
+def _added_to_zeros(node: Node, parts: Sequence[Bounded | None]) -> Bounded | None:
+    """The integers that zeros are added to, where these do not change their shape."""
+    if node.op == "add" and node.out.type.dtype is not None and node.out.type.dtype.kind in "iu":
+        for x, zeros in permutations(parts):
+            data = zeros and zeros.value.data
+            if x and data is not None and not data.any() and data.size == 1 and data.ndim <= len(x.dims):
+                return x
+    return None
 
 
 def broadcast(parts: Sequence[Bounded], less: int = 0) -> dict[int, Extent]:

@@ -67,5 +67,13 @@ class Bounded(NamedTuple):
         return tuple(self.extents.get(a, n) for a, n in enumerate(self.value.type.dims))
 
 
+def limits_of(x: Bounded) -> Below | None:
+    """What indices stay below: constants that are not negative have no limit."""
+    data = x.value.data
+    if x.below is None and data is not None and data.dtype.kind in "iu" and data.size and data.min() >= 0:
+        return Below(None, (None,))
+    return x.below
+
+
 class Unbounded(Exception):
     """Raised by a rule that does not apply; the node then stays as it is."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Node, Value, read_by
+from ...ops.evaluate import fold
 from ...ops.registry import OPS
 from .numbers import counted
 from .state import RULES, Bounds
@@ -43,8 +44,12 @@ def _followed(g: Bounds, node: Node) -> list[Bounded]:
         raise Unbounded
     if not node.graphs and not any(v is not None and g.take(v).extents for v in node.inputs):
         before = g.saved()
+        inputs = [v and g.written(v) for v in node.inputs]
+        known = fold(node.with_(inputs))
+        if known is not None:
+            return [Bounded(g.held(data)) for data in known]
         try:
-            return [Bounded(v) for v in g.again(node, *(v and g.written(v) for v in node.inputs))]
+            return [Bounded(v) for v in g.again(node, *inputs)]
         except Unbounded:
             g.restore(before)
     rule = RULES.get(node.op)
