@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...errors import ModelError, UnsupportedError
@@ -45,15 +47,21 @@ def _followed(g: Bounds, node: Node) -> list[Bounded]:
     if not node.graphs and not any(v is not None and g.take(v).extents for v in node.inputs):
         before = g.saved()
         inputs = [v and g.written(v) for v in node.inputs]
-        known = fold(node.with_(inputs))
-        if known is not None:
-            return [Bounded(g.held(data)) for data in known]
         try:
-            return [Bounded(v) for v in g.again(node, *inputs)]
+            return [Bounded(v) for v in _constants(g, node, inputs) or g.again(node, *inputs)]
         except Unbounded:
             g.restore(before)
     rule = RULES.get(node.op)
     return elementwise(g, node) if rule is None else rule(g, node)
+
+
+def _constants(g: Bounds, node: Node, inputs: Sequence[Value | None]) -> list[Value]:
+    """The results of a node of constants; [] where an operand is none."""
+    if any(v is not None and v.data is None for v in inputs):
+        return []
+    known = Node(node.op, list(inputs), [Value(v.name) for v in node.outputs], node.attrs, node.name)
+    g.infer(known)
+    return [g.held(data) for data in fold(known) or ()]
 
 
 def _stands(g: Bounds, old: Value, new: Bounded) -> None:
