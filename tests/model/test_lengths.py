@@ -53,6 +53,39 @@ def decoded(net: Net, ids: str, mask: str, pasts: list[list[str]]) -> Net:
     return net
 
 
+def length(net: Net, x: str, axis: int) -> str:
+    return net("Squeeze", net("Slice", net("Shape", x), net.const([axis]), net.const([axis + 1])))
+
+
+def placed(layers: int = 1) -> Net:
+    """A decoder as Hugging Face's are exported: places are counted from the past on, the mask is read by flat indices,
+    and written by indices of all places.
+    """
+    net = Net()
+    ids, mask = net.input("ids", [1, "t"], np.int64), net.input("mask", [1, "total"], np.int64)
+    pasts, zero, one = caches(net, layers), net.const(0), net.const(1)
+    past, words = length(net, pasts[0][0], 2), length(net, ids, 1)
+    total = net("Add", past, words)
+    places, keys, row = net("Range", past, total, one), net("Range", zero, total, one), net("Range", zero, one, one)
+    flat = net("Add", net("Unsqueeze", keys, net.const([0])), net("Mul", row, length(net, mask, 1)))
+    seen = net("Gather", net("Reshape", net("Cast", mask, to=9), net.const([-1])), flat)
+    before = net("LessOrEqual", net("Unsqueeze", keys, net.const([0])), net("Unsqueeze", places, net.const([1])))
+    bias = net("Where", net("And", before, seen), net.const(0, F32), net.const(-1e9, F32))
+    shape = net("Shape", bias)
+    rows = net("Range", zero, net("Gather", shape, zero), one)
+    parts = [net("Expand", net("Reshape", rows, net.const([-1, 1])), shape), net("Expand", keys, shape)]
+    every = net("Concat", *(net("Unsqueeze", part, net.const([-1])) for part in parts), axis=-1)
+    bias = net("ScatterND", net("Expand", net.const(0, F32), shape), every, bias)
+    x = net("Add", net("Gather", net.weight(50, WIDTH), ids), net("Gather", net.weight(300, WIDTH), places))
+    for old in pasts:
+        q, *new = (heads(net, net("MatMul", x, net.weight(WIDTH, WIDTH))) for _ in range(3))
+        k, v = (net("Concat", a, b, axis=2) for a, b in zip(old, new, strict=True))
+        x = net("Add", x, attended(net, q, k, v, bias))
+        net.output(k, v)
+    net.output(x)
+    return net
+
+
 def decoder(layers: int = 2) -> Net:
     net = Net()
     ids, mask = net.input("ids", [1, "t"], np.int64), net.input("mask", [1, "total"], np.int64)
@@ -129,6 +162,8 @@ def line(width: int) -> Feeds:
 NETS: dict[str, tuple[Callable[[], Net], Callable[[int], Feeds]]] = {
     "decoder": (decoder, step),
     "merged decoders": (merged, lambda n: step(n) | {"has_past": np.array([True])}),
+    "decoder with places": (placed, lambda n: step(n, layers=1)),
+    "decoder of several words with places": (placed, lambda n: step(7, n, layers=1)),
     "decoder of several words": (decoder, lambda n: step(5, n)),
     "encoder": (encoder, words),
     "encoder of batches": (encoder, lambda n: words(6, n)),
