@@ -86,6 +86,24 @@ def placed(layers: int = 1) -> Net:
     return net
 
 
+def rows() -> Net:
+    """Rows in another order, by indices that count elements row after row; of a table, the rows from one length to
+    another; and a triangle.
+    """
+    net = Net()
+    x, past = net.input("x", [3, "total"]), net.input("past", ["past"])
+    n, first, one = length(net, x, 1), length(net, past, 0), net.const(1)
+    keys = net("Range", net.const(0), n, one)
+    places = net("Add", net("Unsqueeze", keys, net.const([0])), net("Mul", net.const([[2], [0], [-2]]), n))
+    y = net("Gather", net("Flatten", x, axis=2), places)
+    y = net("Reshape", net("Reshape", y, net.const([-1])), net("Concat", net.const([3, 1]), net("Shape", keys), axis=0))
+    whole = net("Unsqueeze", net("Add", n, one), net.const([0]))
+    start = net("Unsqueeze", first, net.const([0]))
+    table = net("Slice", net.weight(100, 8), start, whole, net.const([0]))
+    net.output(net("Softmax", net("Trilu", y, upper=1), axis=-1), net("Relu", table), net("ReduceSum", past))
+    return net
+
+
 def decoder(layers: int = 2) -> Net:
     net = Net()
     ids, mask = net.input("ids", [1, "t"], np.int64), net.input("mask", [1, "total"], np.int64)
@@ -165,6 +183,10 @@ NETS: dict[str, tuple[Callable[[], Net], Callable[[int], Feeds]]] = {
     "decoder with places": (placed, lambda n: step(n, layers=1)),
     "decoder of several words with places": (placed, lambda n: step(7, n, layers=1)),
     "decoder of several words": (decoder, lambda n: step(5, n)),
+    "rows by indices of all": (
+        rows,
+        lambda n: {"x": RNG.standard_normal((3, n)).astype(F32), "past": np.ones(n - 2, F32)},
+    ),
     "encoder": (encoder, words),
     "encoder of batches": (encoder, lambda n: words(6, n)),
     "recognizer": (recognizer, line),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from ...ir import Graph, Open, Value
+from ...ir import Graph, Node, Open, Value, read_by
 from .fed import fed
 from .state import Bounds
 from .values import Bounded
@@ -34,4 +34,16 @@ def bounded(graph: Graph, shapes: Mapping[str, Sequence[int | Open]] = MappingPr
             g.written(value)
     graph.nodes = [*g.first, *g.nodes]
     graph.replace(g.instead)
+    _drop_unread(graph, g.left)
     return {v: found for v, found in g.known.items() if found.extents}
+
+
+def _drop_unread(graph: Graph, left: Mapping[Value, Node]) -> None:
+    """Drop nodes without a rule whose results others read as the values that these were made of."""
+    read: set[Value] = set(graph.results())
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if not read.isdisjoint(node.outputs) or not any(v in left for v in node.outputs):
+            read.update(read_by(node))
+            kept.append(node)
+    graph.nodes = kept[::-1]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir import Node, Value
 from ...ops.registry import attr
+from .shapes import unflattened
 from .state import Bounds, follows
 from .values import Below, Bounded, Unbounded, same
 
@@ -41,8 +42,32 @@ def _among_least(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | 
     return g.choose(data < 0, size.count + data, data) if data.min() < 0 else g.held(data)
 
 
+def _of_rows(g: Bounds, x: Bounded, indices: Bounded) -> Bounded:
+    """Elements of x by indices that count real ones only, row after row."""
+    if list(x.extents) != [len(x.dims) - 1]:
+        raise Unbounded
+    (length,), i = x.extents.values(), g.cast(g.masked(indices, 0), np.dtype(np.int64))
+    if not length.least:
+        raise Unbounded
+    size = x.value.type.size
+    i = g.choose(i < 0, i + g("mul", length.count, g.ints(size // length.most)), i)
+    row = g("div", i, length.count)
+    place = row * length.most + (i - row * length.count)
+    return Bounded(g.pick(g.shape(x.value, size), place), indices.extents)
+
+
+def _column(node: Node) -> int | None:
+    """The rank of x where all but its first axis are of extent 1 and `node` gathers along that; else None."""
+    dims = node.x.type.shape
+    return len(dims) if dims and attr(node, "axis") in (0, -len(dims)) and all(d == 1 for d in dims[1:]) else None
+
+
 @follows("gather")
 def gather(g: Bounds, node: Node) -> list[Bounded]:
+    rows, rank = unflattened(g, node.x), _column(node)
+    if rows is not None and rank is not None:
+        found = _of_rows(g, rows, g.take(node.inputs[1]))
+        return [found._replace(value=g.shape(found.value, *found.value.type.dims, *[1] * (rank - 1)))]
     x, indices = g.take(node.x), g.take(node.inputs[1])
     axis, more = attr(node, "axis") % len(x.dims), len(indices.dims)
     places = _among_least(g, x, indices, axis)

@@ -69,9 +69,17 @@ def flatten(g: Bounds, node: Node) -> list[Bounded]:
     return [_reshaped(g, node, x, sides)]
 
 
+def unflattened(g: Bounds, value: Value) -> Bounded | None:
+    """x, where a value is x in another shape, which has no place for rows of any length."""
+    made = g.left.get(value)
+    return g.take(made.x) if made is not None and made.op in ("reshape", "flatten") else None
+
+
 @follows("reshape")
 def reshape(g: Bounds, node: Node) -> list[Bounded]:
-    x, target = g.take(node.x), list(g.numbers_of(node.inputs[1]).reshape(-1))
+    target = list(g.numbers_of(node.inputs[1]).reshape(-1))
+    x = unflattened(g, node.x) if 0 not in target else None
+    x = g.take(node.x) if x is None else x
     if not attr(node, "allowzero"):
         if any(n == 0 and i >= len(x.dims) for i, n in enumerate(target)):
             raise Unbounded
@@ -150,6 +158,13 @@ def expand(g: Bounds, node: Node) -> list[Bounded]:
     below = below if below is not None and below.axis is None else None
     # Along new extents copies of real elements follow the last real one.
     return [Bounded(value, extents, x.clean and len(extents) == len(x.extents), below)]
+
+
+@follows("trilu")
+def trilu(g: Bounds, node: Node) -> list[Bounded]:
+    x = g.take(node.x)
+    k = g.fixed(node.inputs[1]) if node.has(1) else None
+    return [x._replace(value=g.again(node, x.value, *(() if k is None else (k,)))[0], below=None)]
 
 
 @follows("tile")

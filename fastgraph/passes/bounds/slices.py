@@ -10,7 +10,7 @@ from ...ir import Node, Value
 from ...ir.build import Builder
 from ...ops.inference import axes_of
 from ...ops.registry import attr
-from .numbers import least, total
+from .numbers import difference, least, total
 from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded
 
@@ -77,19 +77,19 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
 
 def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     axis, start, end, step = cut
+    have = x.dims[axis]
+    if isinstance(have, Extent) and step == 1:
+        start, end = (_from_front(g, n, have) for n in (start, end))
+    if isinstance(start, Extent) and not isinstance(end, Value) and step == 1:
+        found = _counted(g, x, axis, start, least(g, have, end))
+        if found is not None:
+            return found
     if isinstance(start, Value | Extent) or isinstance(end, Value):
         return _computed(g, x, cut)
-    below, extents, have, plain = x.below, dict(x.extents), x.dims[axis], end
+    below, extents, plain = x.below, dict(x.extents), end
     if below is not None and axis == below.axis:
         known = step > 0 and not isinstance(end, Extent)
         below = Below(axis, below.extents[int(start) : int(end) : step]) if known else None  # type: ignore[arg-type]
-    if isinstance(have, Extent) and step == 1:
-        start, end = (_from_front(g, n, have) for n in (start, end))
-        if isinstance(start, Extent) and isinstance(stop := least(g, have, end), Extent) and stop == have:
-            return _last(g, x, axis, have, start)
-        plain = end
-    if isinstance(start, Extent):
-        raise Unbounded
     if isinstance(have, Extent) or isinstance(end, Extent):
         if step != 1 or start < 0 or not isinstance(end, Extent) and end < 0:
             raise Unbounded
@@ -105,14 +105,19 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     return Bounded(value, extents, x.clean and not isinstance(end, Extent), below)
 
 
-def _from_front(g: Bounds, n: Dim, size: Extent) -> Dim:
+def _from_front(g: Bounds, n: Dim | Value, size: Extent) -> Dim | Value:
     """A start or an end, which counts from the end where it is negative."""
     return total(g, size, n) if isinstance(n, int) and n < 0 else n
 
 
-def _last(g: Bounds, x: Bounded, axis: int, size: Extent, start: Extent) -> Bounded:
-    """The last elements of an axis, from `start` on, of which there are always as many."""
-    n = size.most - start.most
+def _counted(g: Bounds, x: Bounded, axis: int, start: Extent, end: Dim) -> Bounded | None:
+    """The elements from `start` to `end`, where these are as many in every run; else None."""
+    try:
+        n = difference(g, end, start)
+    except Unbounded:
+        return None
+    if isinstance(n, Extent) or n <= 0:
+        return None
     value = g.pick(x.value, start.count + np.arange(n), axis)
     return Bounded(value, {a: e for a, e in x.extents.items() if a != axis}, x.clean)
 

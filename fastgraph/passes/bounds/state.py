@@ -23,7 +23,7 @@ RULES = Families(__package__, {
     "makers": """
         non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
     """,
-    "shapes": "reshape flatten squeeze unsqueeze transpose expand tile split concat",
+    "shapes": "reshape flatten squeeze unsqueeze transpose expand trilu tile split concat",
     "slices": "slice strided_slice",
     "indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
     "sums": """
@@ -51,8 +51,9 @@ class Bounds(Rewriter):
     """A graph that is written, `first` before all other `nodes`, and facts about its values.
 
     `known`: the bounded value of an original one. `numbers`: integers as numbers and extents. `instead`: replacements
-    of values whose shapes turned out to be known. `rooms`: inputs that may be made wider, each with its graph.
-    `node`: the node at hand.
+    of values whose shapes turned out to be known. `left`: the nodes of values that are not bounded. `rooms`: inputs
+    that may be made wider, each with its graph. `sums`, `multiples`: extents that are another one plus or times a
+    number. `node`: the node at hand.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -63,6 +64,7 @@ class Bounds(Rewriter):
         self.numbers: dict[Value, np.ndarray] = {}
         self.memo: dict[Any, Any] = {}
         self.within: dict[Value, set[Value]] = {}
+        self.left: dict[Value, Node] = {}
         self.rooms: dict[Value, Graph] = {}
         self.multiples: dict[Value, tuple[Extent, int]] = {}
         self.sums: dict[Value, tuple[Extent, int]] = {}
@@ -71,7 +73,7 @@ class Bounds(Rewriter):
         self._ready = {*given, *around}
         self._facts: tuple[dict[Any, Any], ...] = (
             self.known, self.instead, self.numbers, self.memo, self.within, self.multiples,
-            self.sums,
+            self.sums, self.left,
         )  # fmt: skip
         taken = sum(v.type.nbytes for v in given if v.type.dtype != object)
         self.limit = min(LARGE, max(SMALL, TIMES * taken))
@@ -95,6 +97,8 @@ class Bounds(Rewriter):
         self.nodes.append(node)
         if ready and all(v.type.concrete for v in node.outputs):
             self._ready.update(node.outputs)
+        else:
+            self.left.update(dict.fromkeys(node.outputs, node))
 
     def ready(self, value: Value) -> None:
         """Note that native steps read this value where it is fed."""

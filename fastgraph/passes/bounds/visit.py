@@ -44,7 +44,8 @@ def _followed(g: Bounds, node: Node) -> list[Bounded]:
     plain = all(v.type.quant is None and v.type.dtype != object for v in values)
     if not plain or not OPS[node.op].pure:
         raise Unbounded
-    if not node.graphs and not any(v is not None and g.take(v).extents for v in node.inputs):
+    reads = [v for v in node.inputs if v is not None]
+    if not node.graphs and not any(v in g.left or g.take(v).extents for v in reads):
         before = g.saved()
         inputs = [v and g.written(v) for v in node.inputs]
         try:
