@@ -107,7 +107,7 @@ def keeper(place: str) -> Callable[[Model], None]:
         from ..objects.store import prepare
         from .save import is_flat
 
-        if not all(is_flat(made.compiled) for made in model._made_plans().values()):
+        if not all(is_flat(made.compiled) for made in model._planner.made_plans().values()):
             return  # it would be planned again anyway
         if model.signature.beside:
             return  # the digest would not tell when those files change
@@ -130,7 +130,7 @@ def _write(model: Model, place: str) -> None:
     from .save import origin_of, save
 
     keys = model._keys
-    plans = [(tier, count, key, made) for (tier, count, key), made in model._made_plans().items()]
+    plans = [(tier, count, key, made) for (tier, count, key), made in model._planner.made_plans().items()]
     origin = origin_of(model.graph, hashed=False)
     save(place, model.graph, model._outputs, keys, plans, whole=bool(keys.open or keys.decide), origin=origin)
 

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import deadline
-from ..errors import CompilerError, CopyError, FastgraphError, InputError, RunTimeout, UnsupportedError
+from ..errors import CopyError, FastgraphError, InputError, RunTimeout
 from ..ir import Graph, Quantization, TensorType, Value, is_open
 from ..ir.quantization import Stored
 from ..kernels.isa.tiers import Tier
 from ..locks import held, lock, undisturbed
 from ..named import NamedTuple
 from ..text import counted, units
-from .feeds import allowed, array_of, dims_of, picked, without_overlap
+from .asked import checked_feeds, example, fixed_shape, input_types, wanted
+from .feeds import picked, without_overlap
 from .keys import Key, Keys, Shapes
-from .plans import USUAL, Kept, Plans
+from .planner import Planner
+from .plans import USUAL, Plans
 from .runnable import Runnable
 
 if TYPE_CHECKING:
     from ..shared import Shared
-    from .executable import Executable, Made
-    from .lengths import Lengths
+    from .executable import Executable
     from .metadata import Metadata
-    from .plans import Plan
     from .reuse import Reuse
     from .stored import Saved
 
 
 PARTS = Plans(count=16, bytes="256MiB")
 """The plans kept of a part of a plan."""
-MOST_VALUES = 4
-"""Sets of values that decide shapes, which plans for the same many lengths are for."""
 
 
 class TensorSpec(NamedTuple):
@@ -83,17 +80,16 @@ class Model:
         self._graph, self._stored = graph, stored
         self._keep: Callable[[Model], None] | None = None
         self._set(inputs=[TensorSpec.of(v) for v in graph.inputs])
-        self._by_name = {v.name: v for v in graph.inputs}
         self._shows = graph.interface.shows | _shown(graph.interface.elements)
-        self._keys = Keys(graph, stored, part_of)
-        self._decided: dict[str, np.ndarray] = {}
-        self._plans = Kept(plans)
+        self._planner = Planner(Keys(graph, stored, part_of), plans, graph, tier, threads, stored, _part)
+        self._keys, self._plans = self._planner.keys, self._planner.plans
         self._looked: tuple[Key, Executable] | None = None
         self._lock = lock()
         self._reduced: Callable[[], Any] | None = None  # what pickles, given by who has loaded it
-        usual = {v.name: _fixed(v) if _fixed(v) is not None else graph.usual.get(v.name) for v in graph.inputs}
-        if None not in usual.values():
-            shapes: Shapes = tuple(usual.values())  # type: ignore[arg-type]
+        fixed = [(v.name, fixed_shape(v)) for v in graph.inputs]
+        usual = [graph.usual.get(name) if shape is None else shape for name, shape in fixed]
+        if None not in usual:
+            shapes: Shapes = tuple(usual)  # type: ignore[arg-type]
             try:
                 self._use(Key(shapes) if stored is None else stored.first(shapes))
             except FastgraphError as error:
@@ -131,9 +127,9 @@ class Model:
                 self._planned()  # in place of a plan for many shapes, whose inputs have the greatest
             twin = Model.__new__(Model)
             vars(twin).update(vars(self))
-            twin._keys, twin._plans, twin._decided = self._keys.twin(), self._plans.twin(), {}
-            for own in ("_lengths", "_reuse"):
-                vars(twin).pop(own, None)
+            twin._planner = self._planner.twin()
+            twin._keys, twin._plans = twin._planner.keys, twin._planner.plans
+            vars(twin).pop("_reuse", None)
             twin._keep, twin._looked, twin._lock = None, None, lock()
             if self._plans.key is not None:
                 twin._use(self._plans.key)
@@ -183,14 +179,17 @@ class Model:
         and the model can be run again.
         """
         if others:
-            raise InputError(f"run takes inputs by name, and gives all outputs by name: model.run({self._example()})")
+            raise InputError(
+                f"run takes inputs by name, and gives all outputs by name: model.run({example(self._graph)})"
+            )
         if self._lock._is_owned():  # `held`, without its call
             raise FastgraphError("the handler of a signal can't run the model within whose run it was called")
         with self._lock if timeout is None else self._within(timeout):
             current = self._plans.current
             if current is None or not current.feed(feeds):
-                arrays = without_overlap(self._checked(feeds), self._written())
-                current = self._chosen(arrays)
+                arrays = without_overlap(checked_feeds(self._graph, feeds), self._written())
+                current = self._planner.chosen(arrays)
+                self._keep_plans()
                 current.fill(arrays)
             if timeout is None:
                 current.execute()
@@ -219,11 +218,12 @@ class Model:
 
     def __call__(self, *arrays: Any, timeout: float | None = None) -> np.ndarray | Any:
         """Positional `run`: one array when the model has one output, else a tuple."""
-        if len(arrays) == 1 and isinstance(arrays[0], Mapping) and set(arrays[0]) & set(self._by_name):
+        if len(arrays) == 1 and isinstance(arrays[0], Mapping) and any(v.name in arrays[0] for v in self.inputs):
             raise InputError("a dict of inputs by name was given: call model.run(feeds), or model(*feeds.values())")
         if len(arrays) != len(self.inputs):
             raise InputError(
-                f"the model takes {counted(len(self.inputs), 'input')} ({self._names()}), {len(arrays)} were given"
+                f"the model takes {counted(len(self.inputs), 'input')} ({input_types(self._graph)}), "
+                f"{len(arrays)} were given"
             )
         outputs = self.run({spec.name: array for spec, array in zip(self.inputs, arrays, strict=True)}, timeout=timeout)
         return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
@@ -235,9 +235,8 @@ class Model:
         whose value decides shapes, a NumPy array is that value: the plan is for it, and the input holds it.
         """
         with self._lock:
-            wanted = self._wanted("resize", shapes)
             before = self._plans.current
-            chosen = self._use(wanted)
+            chosen = self._use(wanted(self._graph, self._keys, "resize", shapes))
             if chosen is not before:
                 chosen.clear()
 
@@ -250,58 +249,18 @@ class Model:
         if isinstance(shapes, Mapping) or not isinstance(shapes, Sequence) or isinstance(shapes, str):
             raise InputError("prepare takes a list of dicts of shapes by input name: prepare([{name: shape}, ...])")
         with self._lock:
-            wanted = [self._wanted("prepare", each) for each in shapes]
-        for each in wanted:
-            with self._lock, self._enough(each):
-                self._plans.prepare(each, self._made)
+            asked = [wanted(self._graph, self._keys, "prepare", each) for each in shapes]
+        for each in asked:
+            with self._lock, self._planner.enough(each):
+                self._plans.prepare(each, self._planner.made)
         with self._lock:
-            self._plans.bind(each for each in wanted if each in self._plans)
-        missing = sum(each not in self._plans for each in set(wanted))
+            self._plans.bind(each for each in asked if each in self._plans)
+        missing = sum(each not in self._plans for each in set(asked))
         if missing:
             raise InputError(
-                f"prepare: {missing} of the plans for {len(set(wanted))} sets of shapes are not kept, within "
+                f"prepare: {missing} of the plans for {len(set(asked))} sets of shapes are not kept, within "
                 f"{self._plans.limits}: prepare fewer, or load the model with plans= for more"
             )
-
-    def _wanted(self, what: str, shapes: Mapping[str, Sequence[int]]) -> Key:
-        """The key for these input shapes, the others as they are. InputError when they don't fit."""
-        wanted: list[tuple[int, ...]] = []
-        arrays: dict[str, np.ndarray] = {}
-        if not isinstance(shapes, Mapping):
-            raise InputError(f"{what} takes shapes by input name in a dict, {type(shapes).__name__} was given")
-        for name in shapes:
-            if name not in self._by_name:
-                raise InputError(f"{what}: no input is called {name!r}, the inputs are {self._names()}")
-        for value in self._graph.inputs:
-            fixed = _fixed(value)
-            if value.name in shapes and value.type.dtype is None:
-                raise InputError(f"{what}: input {value.name!r} is a {self._said(value)}, which has no shape")
-            if value.name not in shapes and fixed is None:
-                raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
-            given = shapes[value.name] if value.name in shapes else fixed
-            if value.name in self._keys.decide and isinstance(given, np.ndarray):
-                arrays[value.name] = array_of(value, given)
-                given = given.shape
-            shape = dims_of(value.name, given)
-            if value.type.dtype is not None:
-                allowed(self._graph, value, shape)
-            wanted.append(shape)
-        names = self._keys.names(tuple(wanted)) if arrays else ()
-        missing = [name for name in names if name not in arrays]
-        if missing:
-            raise InputError(f"{what}: no value for {', '.join(missing)}, which decides shapes, too: give an array")
-        return Key(tuple(wanted), tuple((name, arrays[name].tobytes()) for name in names))
-
-    def _own_keys(self) -> list[Key]:
-        """The keys of the plans kept, but those for many shapes."""
-        return [key for key in self._plans.keys() if not is_open(key.shapes)]
-
-    def _made_plans(self) -> dict[tuple[Tier, int, Key], Made]:
-        """The plans that were made in this process, by tier, threads and key."""
-        from .executable import Made
-
-        plans = {key: self._plans.find(key) for key in self._own_keys()}
-        return {(self.tier, self.threads, key): plan for key, plan in plans.items() if isinstance(plan, Made)}
 
     def input(self, name: str) -> np.ndarray:
         """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change, or a
@@ -386,7 +345,7 @@ class Model:
         key = self._plans.key
         assert key is not None
         if self._looked is None or self._looked[0] != key:
-            made = self._new(key).bound()
+            made = self._planner.new(key).bound()
             made.reset_states()
             self._looked = key, made
         return self._looked[1]
@@ -424,14 +383,15 @@ class Model:
         if shapes is not None and (not isinstance(shapes, Sequence) or isinstance(shapes, str) or not shapes):
             raise InputError("save takes shapes in a list of dicts by input name: save(path, shapes=[{name: shape}])")
         with self._lock:
-            keys = self._own_keys() if shapes is None else [self._wanted("save", each) for each in shapes]
+            asked = [wanted(self._graph, self._keys, "save", each) for each in shapes or ()]
+            keys = asked or self._planner.own_keys()
             if not keys:
                 raise InputError(
-                    f"save: the model's input shapes are not fixed ({self._names()}): say which to plan for, "
-                    "save(path, shapes=[{name: shape}, ...]), or run it once with each"
+                    f"save: the model's input shapes are not fixed ({input_types(self._graph)}): say which to plan "
+                    "for, save(path, shapes=[{name: shape}, ...]), or run it once with each"
                 )
-            with self._compiler():
-                plans = plans_of(self._keys, dict.fromkeys(keys), tiers, counts, self._made_plans())
+            with self._planner.compiler():
+                plans = plans_of(self._keys, dict.fromkeys(keys), tiers, counts, self._planner.made_plans())
             origin = (self._stored and self._stored.origin) or origin_of(self.graph)
             save(path, self.graph, self._outputs, self._keys, plans, graph, origin)
 
@@ -456,12 +416,18 @@ class Model:
         if self._plans.current is None:
             why = f" (there is no plan for those that the file names: {self.unplanned})" if self.unplanned else ""
             raise InputError(
-                f"the model's input shapes are not fixed{why} ({self._names()}): run it once, "
+                f"the model's input shapes are not fixed{why} ({input_types(self._graph)}): run it once, "
                 "call resize({name: shape}), or load it with shapes={name: shape}"
             )
         if self._plans.key is not None and is_open(self._plans.key.shapes):
             return self._use_own()
         return self._plans.current
+
+    def _use(self, key: Key) -> Runnable:
+        """Make this key's plan the current one."""
+        current = self._planner.use(key)
+        self._keep_plans()
+        return current
 
     def _use_own(self) -> Runnable:
         """The plan for the shapes that were run, with the results, in place of one for many shapes."""
@@ -473,21 +439,6 @@ class Model:
             chosen.execute()
             return chosen
 
-    def _use(self, key: Key) -> Runnable:
-        """Make this key's plan the current one."""
-        with self._enough(key):
-            current = self._plans.use(key, self._made)
-        self._keep_plans()
-        for name, value in current.values.items():
-            shape = self._keys.shapes(key)[name]
-            if name not in self._decided or self._decided[name].shape != shape:
-                dtype = np.dtype(self._by_name[name].type.dtype)
-                self._decided[name] = np.ndarray(shape, dtype, bytearray(math.prod(shape) * dtype.itemsize))
-            if value is not None:
-                self._decided[name][...] = value
-            current.decided[name] = self._decided[name]
-        return current
-
     @cached_property
     def _reuse(self) -> Reuse:
         from .reuse import Reuse  # most results are small
@@ -496,82 +447,7 @@ class Model:
 
     def _written(self) -> list[np.ndarray]:
         """The memory that may be written before all feeds were read."""
-        return [*self._decided.values(), *self._plans.written()]
-
-    def _chosen(self, arrays: Mapping[str, Any]) -> Runnable:
-        """The plan for these feeds: one for many lengths, where lengths are new in each run; that for their shapes and
-        values; or where such a plan does not pay, that for any values.
-        """
-        key = self._keys.of(arrays)
-        kept, any_length = key in self._plans, self._keys.open and not self._graph.states
-        wide = self._lengths.instead(key.shapes, kept) if any_length else None
-        if wide is not None:
-            try:
-                return self._use(self._any_of(self._keys.of(arrays, cast(Shapes, wide))))
-            except FastgraphError:
-                self._lengths.refuse(wide)
-        known = self._keys.deciders(key.shapes) if key.values else None
-        if known is not None and not known.pays(key.values, kept):
-            with suppress(FastgraphError):
-                return self._use(Key(key.shapes))
-        chosen = self._use(key)
-        if not kept and known is not None:
-            known.made(key.values, chosen.cheap)
-        if not kept and any_length:
-            self._lengths.paid(key.shapes)
-        return chosen
-
-    def _any_of(self, key: Key) -> Key:
-        """The key of a plan for many lengths. UnsupportedError where values that decide shapes are new in each run."""
-        kept = self._plans.keys()
-        if key not in kept and sum(each.shapes == key.shapes for each in kept) >= MOST_VALUES:
-            raise UnsupportedError(f"{self._keys.asked(key)}: plans for many lengths would be for other values each")
-        return key
-
-    @cached_property
-    def _lengths(self) -> Lengths:
-        from .lengths import Lengths  # of models whose shapes are open
-
-        return Lengths()
-
-    @contextmanager
-    def _enough(self, key: Key) -> Iterator[None]:
-        """InputError where there is not enough memory for a plan."""
-        try:
-            yield
-        except MemoryError as error:
-            where = self._graph.source or self._graph.name or "model"
-            raise InputError(f"{where}: not enough memory for {self._keys.asked(key)}: {error}") from None
-
-    def _made(self, key: Key) -> Plan:
-        """A new plan. InputError when there is none for the shapes that the caller chose."""
-        with self._keys.lock:
-            found = None if self._stored is None else self._stored.plan(key)
-            return found or self._new(key)
-
-    def _new(self, key: Key) -> Made:
-        """A plan made now. InputError when there is none for the shapes that the caller chose, or a kernel that it
-        needs is not in the saved program and can't be compiled.
-        """
-        with self._compiler():
-            shared = self._keys.shared
-            if shared is not None:
-                shared.block = self._plans.block_bytes
-            return self._keys.planned(key, self.tier, self.threads, shared, _part)
-
-    @contextmanager
-    def _compiler(self) -> Iterator[None]:
-        """InputError, with the shapes that a saved program has, where there is no compiler for others."""
-        try:
-            yield
-        except (CompilerError, ImportError) as error:
-            if self._stored is None:
-                raise
-            raise InputError(
-                f"{self._stored.file.title}: the saved program runs {self._stored.stored()}; other shapes need a "
-                f"compiler, which is not installed here ({error}): save it with these shapes, or install fastgraph "
-                "with its dependencies"
-            ) from error
+        return [*self._planner.decided.values(), *self._plans.written()]
 
     def _keep_plans(self) -> None:
         """Let the plans be kept, once."""
@@ -591,51 +467,6 @@ class Model:
             types = [TensorType(t.dtype, t.shape, v.type.quant) for v, t in zip(outputs, types, strict=True)]
         return [Value(v.name, t) if t.concrete else v for v, t in zip(outputs, types, strict=True)]
 
-    def _checked(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """The feeds in the inputs' order, as the graph holds them."""
-        if not isinstance(feeds, Mapping):
-            raise InputError(
-                f"run takes a dict of inputs by name ({self._names()}), {type(feeds).__name__} was given: "
-                f"model.run({self._example()}), or by position model({', '.join(self._by_name)})"
-            )
-        ports = self._graph.interface.ports
-        optional = {name: port.default for name, port in ports.items() if port.default is not None}
-        feeds = optional | dict(feeds)
-        unknown = [name for name in feeds if name not in self._by_name]
-        missing = [name for name in self._by_name if name not in feeds]
-        if unknown or missing:
-            raise InputError(
-                "".join(f"no input is called {name!r}; " for name in unknown)
-                + "".join(f"input {name!r} was not fed; " for name in missing)
-                + f"the inputs are {self._names()}"
-            )
-        arrays: dict[str, Any] = {}
-        for name, value in self._by_name.items():
-            port = ports.get(name)
-            if port is not None and port.kind is not None:
-                kind = port.kind if value.type.dtype is None else port.kind._replace(type=value.type)
-                from .kinds import taken  # most models have no such inputs
-
-                arrays[name] = taken(name, kind, feeds[name])
-                continue
-            adapt = None if port is None else port.adapt
-            array = array_of(value, feeds[name] if adapt is None else adapt(feeds[name]))
-            allowed(self._graph, value, array.shape)
-            arrays[name] = array
-        return arrays
-
-    def _example(self) -> str:
-        """An example of a dict of feeds."""
-        return "{" + ", ".join(f"{name!r}: ..." for name in self._by_name) + "}"
-
-    def _names(self) -> str:
-        return ", ".join(f"{v.name}: {self._said(v)}" for v in self._graph.inputs) or "none"
-
-    def _said(self, value: Value) -> str:
-        """The type of an input, for messages."""
-        port = self._graph.interface.ports.get(value.name)
-        return str(value.type if port is None or port.kind is None else port.kind)
-
 
 def _part(graph: Graph, tier: Tier, threads: int, shared: Shared | None) -> Model:
     """The model of a part of a plan, as `tail.Part`."""
@@ -649,10 +480,3 @@ def _shown(elements: Mapping[str, str]) -> dict[str, Callable[[Any], Any]]:
     from .kinds import shown
 
     return {name: shown(element) for name, element in elements.items()}
-
-
-def _fixed(value: Value) -> tuple[int, ...] | None:
-    """The fixed shape of an input, None if the caller can choose it; () for an input without a shape."""
-    if value.type.dtype is None:
-        return ()
-    return value.type.dims if value.type.concrete else None

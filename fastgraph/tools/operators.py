@@ -22,6 +22,7 @@ from ..ir import Graph, Node, Value, copy
 from ..ops.evaluate import operands, pure, run_node
 from ..ops.registry import OPS
 from ..rules.sweep import How, Notes, noted
+from ..runtime.asked import checked_feeds
 from ..runtime.executable import Executable
 from ..runtime.feeds import without_overlap
 from ..runtime.keys import Key
@@ -106,7 +107,7 @@ def prepared(model: Model, feeds: Mapping[str, Any]) -> Iterator[tuple[Executabl
     states are afterwards what they were.
     """
     with model._lock:
-        arrays = without_overlap(model._checked(feeds), model._written())
+        arrays = without_overlap(checked_feeds(model.signature, feeds), model._written())
         key = model._keys.of(arrays)
         model._use(key)
         plan = model.plan

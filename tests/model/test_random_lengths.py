@@ -56,7 +56,7 @@ def test_a_plan_for_many_lengths_gives_what_their_own_give(
     first = int(rng.choice([1, 2, 5, 31, 33]))
     with thresholds(native_work=1 << 40):
         model = fg.load(made.source, threads=threads)
-        model._lengths._credit = Credit(1, 0)
+        model._planner.lengths._credit = Credit(1, 0)
         longest = {k: filled(made.feeds[k], dims, rng) for k, dims in extents(net, usual, first + 29).items()}
         for n in (first, first + 1, first + 3, first + 2, first + 29, first + 4):
             feeds = {name: filled(made.feeds[name], dims, rng) for name, dims in extents(net, usual, n).items()}
@@ -86,7 +86,7 @@ def test_random_networks_reach_them() -> None:
         with suppress(Declined), thresholds(native_work=1 << 40):
             made = FORMS["onnx f32"](net)
             model = fg.load(made.source)
-            model._lengths._credit = Credit(1, 0)
+            model._planner.lengths._credit = Credit(1, 0)
             usual = {name: given.shape for name, given in net.inputs.items()}
             for n in (5, 6):
                 feeds = {name: np.resize(made.feeds[name], dims) for name, dims in extents(net, usual, n).items()}
