@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 import fastgraph as fg
-from fastgraph.extras.text.regex import automaton
 
 TEXTS, PATTERNS, WRONG = json.loads(Path(__file__).with_name("regex.json").read_text()).values()
 
@@ -36,7 +33,8 @@ def by_onnxruntime(pattern: str, texts: list[str]) -> list[bool]:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_as_onnxruntime(pattern: str) -> None:
     wanted = dict(zip(TEXTS, by_onnxruntime(pattern, TEXTS), strict=True))
-    assert {text: automaton(pattern).matches(text) for text in TEXTS} == wanted
+    found = fg.load(network(pattern, len(TEXTS)))(np.array(TEXTS, object))
+    assert dict(zip(TEXTS, found.tolist(), strict=True)) == wanted
 
 
 @pytest.mark.parametrize("pattern", WRONG)
@@ -47,36 +45,16 @@ def test_what_re2_refuses_is_refused(pattern: str) -> None:
         fg.load(network(pattern, 1))
 
 
-def test_patterns_may_not_lie_too_deep() -> None:
-    with pytest.raises(fg.ModelError, match="deep in one another"):
-        fg.load(network("(" * 5000 + ")" * 5000, 1))
-
-
-def test_scripts_are_refused_by_name() -> None:
-    with pytest.raises(fg.UnsupportedError, match=r"\\p\{Greek\}"):
-        fg.load(network(r"\p{Greek}", 1))
-
-
-ATOMS = st.sampled_from(["a", "b", "c", ".", "[ab]", "[^a]", "\\b", "\\B", "\\w", "^", ""])
-SOUND = st.recursive(
-    ATOMS,
-    lambda inner: st.one_of(
-        st.lists(inner, min_size=1, max_size=3).map("".join),
-        st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"(?:{'|'.join(parts)})"),
-        st.builds("(?:{}){}".format, inner, st.sampled_from(["*", "+", "?", "{2}", "{0,2}", "{1,}", "*?", "+?"])),
-    ),
-    max_leaves=6,
-)
-
-
-@given(SOUND, st.lists(st.text("abc -", max_size=7), max_size=8))
-def test_as_pythons_where_both_mean_the_same(pattern: str, texts: list[str]) -> None:
-    assert [automaton(pattern).matches(t) for t in texts] == [re.fullmatch(pattern, t) is not None for t in texts]
+def test_scripts() -> None:
+    assert fg.load(network(r"\p{Greek}", 2))(np.array(["\u03c3", "s"], object)).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*", "(a*)*b", "(?:a?){500}a{500}", "(.*)*x", "(([a-z])+.)+[A-Z]"])
 def test_no_pattern_goes_back(pattern: str) -> None:
-    found = automaton(pattern)
-    assert not found.matches("a" * 400 + "-")
-    # Each step of the automaton looks at each of its states once at most: there is nothing else that could take long.
-    assert found.states < 3000
+    assert not fg.load(network(pattern, 1))(np.array(["a" * 400 + "-"], object))[0]
+
+
+def test_without_re2_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(fg.UnsupportedError, match=r"fastgraph-runtime\[text\]"):
+        fg.load(network("a", 1))

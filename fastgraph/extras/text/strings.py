@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import UnsupportedError
 from ...ir import Node, TensorType
+from ...locks import undisturbed
 from ...ops import check
 from ...ops.inference import BOOL, INT64, STRING, Types, broadcast
 from ...ops.registry import attr, define, fail
 from ...ops.work import in_python
 from ...room import need
-from .regex import Automaton, automaton
 
 TEXT = 64
 """Bytes of a string, without its characters, and of its place in an array."""
@@ -61,21 +62,31 @@ def _split(node: Node, inputs: list[Any]) -> list[Any]:
 
 @check.takes("x O")
 def _infer_match(node: Node, types: Types) -> list[TensorType]:
-    _automaton(node)
+    _pattern(node)
     return [TensorType(BOOL, types[0].shape)]
 
 
-def _automaton(node: Node) -> Automaton:
+def _pattern(node: Node) -> Any:
+    """The compiled pattern. RE2 takes time linear in the text, whatever the pattern."""
+    with undisturbed():
+        try:
+            import re2
+        except ImportError:
+            raise UnsupportedError(
+                f"{node.op}: google-re2, which matches, is not installed: pip install 'fastgraph-runtime[text]'"
+            ) from None
+    options = re2.Options()
+    options.log_errors = False
     pattern = attr(node, "pattern") or ""
     try:
-        return automaton(pattern)
-    except (ValueError, OverflowError) as error:
+        return re2.compile(pattern, options)
+    except (re2.error, UnicodeError) as error:
         fail(node, f"pattern {pattern[:200]!r} is not a regular expression of RE2's: {error}")
 
 
 def _match(node: Node, inputs: list[Any]) -> list[Any]:
-    x, wanted = np.asarray(inputs[0], object), _automaton(node)
-    return [np.array([wanted.matches(str(s)) for s in x.flat], bool).reshape(x.shape)]
+    x, pattern = np.asarray(inputs[0], object), _pattern(node)
+    return [np.array([pattern.fullmatch(str(s)) is not None for s in x.flat], bool).reshape(x.shape)]
 
 
 @check.takes("x O 1-2")
@@ -100,10 +111,10 @@ def _normalize(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _matching(node: Node) -> tuple[int, int]:
-    """Each character with each state of the automaton."""
+    """Each character with each instruction of the pattern's program."""
     text = node.const(0)
     characters = 0 if text is None else sum(len(str(s)) + 1 for s in text.flat)
-    return 100 * characters * automaton(node.attrs.get("pattern") or "").states, 0
+    return 100 * characters * _pattern(node).programsize, 0
 
 
 define("string_concat", _infer_concat, _concat)
