@@ -88,7 +88,7 @@ def placed(layers: int = 1) -> Net:
 
 def rows() -> Net:
     """Rows in another order, by indices that count elements row after row; of a table, the rows from one length to
-    another; and a triangle.
+    another, and their elements twice; and a triangle.
     """
     net = Net()
     x, past = net.input("x", [3, "total"]), net.input("past", ["past"])
@@ -99,8 +99,19 @@ def rows() -> Net:
     y = net("Reshape", net("Reshape", y, net.const([-1])), net("Concat", net.const([3, 1]), net("Shape", keys), axis=0))
     whole = net("Unsqueeze", net("Add", n, one), net.const([0]))
     start = net("Unsqueeze", first, net.const([0]))
-    table = net("Slice", net.weight(100, 8), start, whole, net.const([0]))
-    net.output(net("Softmax", net("Trilu", y, upper=1), axis=-1), net("Relu", table), net("ReduceSum", past))
+    table, two, one_axis = (
+        net("Slice", net.weight(100, 8), start, whole, net.const([0])),
+        net.const(2.0),
+        net.const([1]),
+    )
+    twos = net("Add", net("ConstantOfShape", net("Slice", net("Shape", table), net.const([1]), net.const([2]))), two)
+    mask = net("Less", net("Range", net.const(0.0), net("ReduceMax", twos, keepdims=0), net.const(1.0)),
+               net("Unsqueeze", twos, net.const([1])))  # fmt: skip
+    pairs = net(
+        "Expand", net("Unsqueeze", net("ReduceSum", table, net.const([0]), keepdims=0), one_axis), net("Shape", mask)
+    )
+    twice = net("GatherND", pairs, net("Transpose", net("NonZero", mask), perm=[1, 0]))
+    net.output(net("Softmax", net("Trilu", y, upper=1), axis=-1), net("Relu", table), net("ReduceSum", past), twice)
     return net
 
 

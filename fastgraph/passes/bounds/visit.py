@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import ModelError, UnsupportedError
 from ...ir import Node, Value, read_by
-from ...ops.evaluate import fold
+from ...ops.evaluate import fold, infer_node
 from ...ops.registry import OPS
 from .numbers import counted
 from .state import RULES, Bounds
@@ -61,7 +61,7 @@ def _constants(g: Bounds, node: Node, inputs: Sequence[Value | None]) -> list[Va
     if any(v is not None and v.data is None for v in inputs):
         return []
     known = Node(node.op, list(inputs), [Value(v.name) for v in node.outputs], node.attrs, node.name)
-    g.infer(known)
+    infer_node(known)
     return [g.held(data) for data in fold(known) or ()]
 
 
