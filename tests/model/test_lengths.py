@@ -111,7 +111,11 @@ def rows() -> Net:
         "Expand", net("Unsqueeze", net("ReduceSum", table, net.const([0]), keepdims=0), one_axis), net("Shape", mask)
     )
     twice = net("GatherND", pairs, net("Transpose", net("NonZero", mask), perm=[1, 0]))
+    last = [
+        net("Slice", past, net("Unsqueeze", net("Neg", m), net.const([0])), net.const([1 << 40])) for m in (n, first)
+    ]
     net.output(net("Softmax", net("Trilu", y, upper=1), axis=-1), net("Relu", table), net("ReduceSum", past), twice)
+    net.output(*(net("Mul", y, y) for y in last))
     return net
 
 

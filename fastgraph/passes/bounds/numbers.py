@@ -14,7 +14,7 @@ from ...ops.evaluate import run_node
 from ...ops.reduce import reduced_axes
 from ...ops.registry import attr
 from .state import Bounds
-from .values import Dim, Extent, Unbounded
+from .values import Dim, Extent, Negated, Unbounded
 
 Rule = Callable[[Bounds, Extent, Dim], Dim]
 
@@ -37,14 +37,16 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
     if node.out.type.dtype is None or node.out.type.dtype.name not in KINDS:
         return None
     try:
-        values: list[Any] = [None if v is None else g.numbers_of(v) for v in node.inputs]
-        followed = node.op in MOVES or node.op in BINARY or node.op in FOLDED or node.op in ("cast", "where")
-        if followed and not any(isinstance(n, Extent) for v in values if v is not None for n in v.flat):
+        values: list[Any] = [None if v is None else g.signed_of(v) for v in node.inputs]
+        followed = node.op in MOVES or node.op in BINARY or node.op in FOLDED or node.op in ("cast", "where", "neg")
+        if followed and not any(isinstance(n, Extent | Negated) for v in values if v is not None for n in v.flat):
             return _known(node, values)
         if node.op == "cast" and node.out.type.dtype.kind != "b":
             return values[0]
         if node.op in MOVES:
             return _moved(node, values)
+        if node.op == "neg":
+            return _each(_negated, values[0])
         if node.op == "where":
             return _each(_chosen, *values)
         if node.op in BINARY or node.op in FOLDED:
@@ -77,21 +79,37 @@ def _moved(node: Node, values: list[Any]) -> np.ndarray:
 def _plain(numbers: np.ndarray | None) -> np.ndarray | None:
     if numbers is None:
         return None
-    if any(isinstance(n, Extent) for n in numbers.flat):
+    if any(isinstance(n, Extent | Negated) for n in numbers.flat):
         raise Unbounded
     return numbers.astype(np.int64)
 
 
 def _computed(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
     if node.op in BINARY:
-        function = BINARY[node.op]
-        return reduce(lambda a, b: _each(lambda x, y: function(g, x, y), a, b), values)
+        return reduce(lambda a, b: _each(lambda x, y: _signed(g, node.op, x, y), a, b), values)
+    if any(isinstance(n, Negated) for n in values[0].flat):
+        raise Unbounded
     (x, axes), function = (*values, None)[:2], FOLDED[node.op]
     if reduced_axes(node, x.ndim, None if axes is None else _plain(axes)) != (0,) or not x.size:
         raise Unbounded
     total = np.empty((), object)
     total[()] = reduce(lambda a, b: function(g, a, b), x)
     return total.reshape(1) if attr(node, "keepdims") else total
+
+
+def _negated(n: Any) -> Any:
+    return Negated(n) if isinstance(n, Extent) else n.extent if isinstance(n, Negated) else -n
+
+
+def _signed(g: Bounds, op: str, a: Any, b: Any) -> Dim:
+    """What an operator computes of two numbers or extents, which may be negated in sums."""
+    if op == "add" and isinstance(a, Negated):
+        a, b = b, a
+    if op in ("add", "sub") and isinstance(b, Negated):
+        op, b = "sub" if op == "add" else "add", b.extent
+    if isinstance(a, Negated) or isinstance(b, Negated):
+        raise Unbounded
+    return BINARY[op](g, a, b)
 
 
 def _chosen(condition: Dim, yes: Dim, no: Dim) -> Dim:

@@ -12,7 +12,7 @@ from ...ops.inference import axes_of
 from ...ops.registry import attr
 from .numbers import difference, least, total
 from .state import Bounds, follows
-from .values import Below, Bounded, Dim, Extent, Unbounded
+from .values import Below, Bounded, Dim, Extent, Negated, Unbounded
 
 FAR = 1 << 40
 """An end behind the last element of any axis."""
@@ -22,8 +22,8 @@ class Cut(NamedTuple):
     """A slice of one axis. A start or end that is a Value is a scalar that the run computes."""
 
     axis: int
-    start: Dim | Value
-    end: Dim | Value
+    start: Dim | Negated | Value
+    end: Dim | Negated | Value
     step: int
 
 
@@ -38,10 +38,10 @@ def slice_(g: Bounds, node: Node) -> list[Bounded]:
     return [x]
 
 
-def _elements(g: Bounds, value: Value | None) -> list[Dim | Value]:
+def _elements(g: Bounds, value: Value | None) -> list[Dim | Negated | Value]:
     """The elements of a vector: numbers and extents where these are known, else scalars that the run computes."""
     try:
-        return list(g.numbers_of(value).reshape(-1))
+        return list(g.signed_of(value).reshape(-1))
     except Unbounded:
         found = g.fixed(value)
     line = g.shape(g.cast(found, np.int64), found.type.size)
@@ -78,6 +78,7 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
 def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     axis, start, end, step = cut
     have = x.dims[axis]
+    start, end = (_of_negated(g, n, have) for n in (start, end))
     if isinstance(have, Extent) and step == 1:
         start, end = (_from_front(g, n, have) for n in (start, end))
     if isinstance(start, Extent) and not isinstance(end, Value) and step == 1:
@@ -85,7 +86,7 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
         if found is not None:
             return found
     if isinstance(start, Value | Extent) or isinstance(end, Value):
-        return _computed(g, x, cut)
+        return _computed(g, x, axis, (start, end), step)
     below, extents, plain = x.below, dict(x.extents), end
     if below is not None and axis == below.axis:
         known = step > 0 and not isinstance(end, Extent)
@@ -103,6 +104,17 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     if axis in extents and value.type.dims[axis] != extents[axis].most:
         raise Unbounded
     return Bounded(value, extents, x.clean and not isinstance(end, Extent), below)
+
+
+def _of_negated(g: Bounds, n: Dim | Negated | Value, size: Dim) -> Dim | Value:
+    """A start or an end from the front, where it is an extent before the end; a computed one where only a run says."""
+    if not isinstance(n, Negated):
+        return n
+    try:
+        start = difference(g, size, n.extent)
+        return start if isinstance(start, Extent) else max(start, 0)
+    except Unbounded:
+        return g("neg", n.extent.count)
 
 
 def _from_front(g: Bounds, n: Dim | Value, size: Extent) -> Dim | Value:
@@ -129,12 +141,12 @@ def _without_first(g: Bounds, a: Dim, n: int) -> Dim:
     return Extent(g.max(a.count - n, 0), max(a.most - n, 0), max(a.least - n, 0))
 
 
-def _computed(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
+def _computed(g: Bounds, x: Bounded, axis: int, ends: tuple[Dim | Value, Dim | Value], step: int) -> Bounded:
     """A slice with computed ends: a gather from the start on, whose count is end - start."""
-    axis, size = cut.axis, x.value.type.dims[cut.axis]
-    if cut.step != 1 or axis in x.extents or not size:
+    size = x.value.type.dims[axis]
+    if step != 1 or axis in x.extents or not size:
         raise Unbounded
-    start, end = (clamped_index(g, n, size) for n in (cut.start, cut.end))
+    start, end = (clamped_index(g, n, size) for n in ends)
     extents = {**x.extents, axis: Extent(g.max(end - start, 0), size)}
     return Bounded(g.pick(x.value, g.min(np.arange(size) + start, size - 1), axis), extents)
 

@@ -11,7 +11,7 @@ from ...families import Families
 from ...ir import Graph, Node, TensorType, Value, captured
 from ...ir.build import Operand, Rewriter
 from ...ops.evaluate import infer_node
-from .values import Bounded, Extent, Unbounded
+from .values import Bounded, Extent, Negated, Unbounded
 
 LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
 """Bytes of a bounded value: never above `LARGE`, nor, from `SMALL` on, above `TIMES` those of what the graph takes."""
@@ -140,6 +140,13 @@ class Bounds(Rewriter):
 
     def numbers_of(self, value: Value | None) -> np.ndarray:
         """The numbers and extents that an operand holds. Unbounded where these are not known."""
+        found = self.signed_of(value)
+        if any(isinstance(n, Negated) for n in found.flat):
+            raise Unbounded
+        return found
+
+    def signed_of(self, value: Value | None) -> np.ndarray:
+        """The same, with negated extents."""
         found = None if value is None else self.numbers.get(value)
         if found is None:
             data = None if value is None else self.instead.get(value, value).data
@@ -196,8 +203,13 @@ class Bounds(Rewriter):
 
     def stacked(self, numbers: np.ndarray) -> Value:
         """Numbers and extents as an int64 vector."""
-        flat = [n.count if isinstance(n, Extent) else self.ints(int(n)) for n in numbers.flat]
+        flat = [self._counted(n) for n in numbers.flat]
         return self.shape(self.join([self.shape(v, 1) for v in flat], axis=0), *numbers.shape)
+
+    def _counted(self, n: Any) -> Value:
+        if isinstance(n, Negated):
+            return self("neg", n.extent.count)
+        return n.count if isinstance(n, Extent) else self.ints(int(n))
 
     def real(self, extent: Extent) -> Value:
         """A mask of the real elements along an axis: bool [most]."""

@@ -23,6 +23,12 @@ class Extent:
         return hash(self.count)
 
 
+class Negated(NamedTuple):
+    """An extent counted from the end: minus so many."""
+
+    extent: Extent
+
+
 Dim: TypeAlias = int | Extent
 
 
