@@ -116,6 +116,12 @@ def rows() -> Net:
     ]
     net.output(net("Softmax", net("Trilu", y, upper=1), axis=-1), net("Relu", table), net("ReduceSum", past), twice)
     net.output(*(net("Mul", y, y) for y in last))
+    amounts = [0, 1, 0, 2], [0, 2, 0, -1], [1, 0, 2, 0]
+    padded = [
+        net("Pad", x, net.const(n), net.const(fill, F32)) for n, fill in zip(amounts, (0.0, 3.0, 0.5), strict=True)
+    ]
+    net.output(*padded, *(net("ReduceMean", y, axes=[1]) for y in padded))
+    net.output(net("Pad", x, net.const([1, 0, 1, 0]), mode="reflect"))
     return net
 
 

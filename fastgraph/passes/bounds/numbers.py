@@ -163,8 +163,8 @@ def least(g: Bounds, a: Extent, b: Dim) -> Dim:
         if 0 <= b <= a.least:
             return int(b)
         found = computed(g, "min", (a, int(b)), int(b), min(a.least, int(b)))
-    elif a.count is b.count:
-        return a
+    elif (more := apart(g, a, b)) is not None:
+        return a if more <= 0 else b
     else:
         found = computed(g, "min", (a, b), min(a.most, b.most), min(a.least, b.least))
     above = {n.count for n in (a, b) if isinstance(n, Extent)}
@@ -181,7 +181,10 @@ def greatest(g: Bounds, a: Extent, b: Dim) -> Dim:
         raise Unbounded
     if isinstance(b, int | float):
         return a if b <= a.least else int(b) if b >= a.most else computed(g, "max", (a, int(b)), a.most, int(b))
-    return a if a.count is b.count else computed(g, "max", (a, b), max(a.most, b.most), max(a.least, b.least))
+    more = apart(g, a, b)
+    if more is not None:
+        return a if more >= 0 else b
+    return computed(g, "max", (a, b), max(a.most, b.most), max(a.least, b.least))
 
 
 @_symmetric(operator.add)
@@ -206,10 +209,16 @@ def difference(g: Bounds, a: Dim, b: Dim) -> Dim:
         return total(g, a, -b)
     if not isinstance(a, Extent):
         raise Unbounded
-    (base, more), (other, less) = (g.sums.get(n.count, (n, 0)) for n in (a, b))
-    if base != other:
+    found = apart(g, a, b)
+    if found is None:
         raise Unbounded
-    return more - less
+    return found
+
+
+def apart(g: Bounds, a: Extent, b: Extent) -> int | None:
+    """a - b, where it is the same in every run; else None."""
+    (base, more), (other, less) = (g.sums.get(n.count, (n, 0)) for n in (a, b))
+    return more - less if base == other else None
 
 
 @_symmetric(operator.mul)
@@ -249,11 +258,15 @@ def times(g: Bounds, dims: Any) -> Dim:
 
 def equal(g: Bounds, a: Dim, b: Dim) -> Dim:
     """Whether both are the same; Unbounded where only a run shows it."""
-    extents = [n for n in (a, b) if isinstance(n, Extent)]
-    number = next((n for n in (a, b) if not isinstance(n, Extent)), -1)
-    if len(extents) == 1 and 0 <= number <= extents[0].most or len(extents) == 2 and a != b:
-        raise Unbounded
-    return len(extents) != 1 and a == b
+    if isinstance(a, Extent) and isinstance(b, Extent):
+        more = apart(g, a, b)
+        if more is None:
+            raise Unbounded
+        return more == 0
+    for extent, number in ((a, b), (b, a)):
+        if isinstance(extent, Extent) and not isinstance(number, Extent) and extent.least <= number <= extent.most:
+            raise Unbounded
+    return a == b
 
 
 BINARY: dict[str, Callable[[Bounds, Dim, Dim], Dim]] = {

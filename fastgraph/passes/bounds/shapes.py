@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from ...ir import Node, Value
+from ...ops.index import pad_amounts
 from ...ops.inference import axes_of
 from ...ops.registry import attr
 from ...ops.shape import permutation
@@ -165,6 +166,21 @@ def trilu(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
     k = g.fixed(node.inputs[1]) if node.has(1) else None
     return [x._replace(value=g.again(node, x.value, *(() if k is None else (k,)))[0], below=None)]
+
+
+@follows("pad")
+def pad(g: Bounds, node: Node) -> list[Bounded]:
+    """Along an axis of an open extent, elements behind the real ones are the constant that goes on behind them."""
+    x, pads, axes = g.take(node.x), g.ints_of(node, 1) or [], g.ints_of(node, 3)
+    amounts = pad_amounts(node, len(x.dims), np.array(pads), None if axes is None else np.array(axes))
+    padded = [axis for axis in x.extents if any(amounts[axis])]
+    fill = g.numbers_of(node.inputs[2]).item() if node.has(2) else 0
+    if padded and attr(node, "mode") != "constant" or isinstance(fill, Extent):
+        raise Unbounded
+    others = (g.written(v) if v is not None else None for v in node.inputs[1:])
+    value = g.again(node, g.masked(x, fill, padded) if padded else x.value, *others)[0]
+    extents = extents_of([total(g, n, sum(amounts[axis])) if axis in padded else n for axis, n in enumerate(x.dims)])
+    return [Bounded(value, extents, x.clean and not fill)]
 
 
 @follows("tile")

@@ -138,6 +138,8 @@ def _without_first(g: Bounds, a: Dim, n: int) -> Dim:
     """The extent without its first n elements."""
     if not isinstance(a, Extent):
         return max(a - n, 0)
+    if n <= a.least:
+        return total(g, a, -n)
     return Extent(g.max(a.count - n, 0), max(a.most - n, 0), max(a.least - n, 0))
 
 

@@ -23,7 +23,7 @@ RULES = Families(__package__, {
     "makers": """
         non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
     """,
-    "shapes": "reshape flatten squeeze unsqueeze transpose expand trilu tile split concat",
+    "shapes": "reshape flatten squeeze unsqueeze transpose expand trilu pad tile split concat",
     "slices": "slice strided_slice",
     "indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
     "sums": """
