@@ -256,6 +256,26 @@ def test_values_that_are_new_in_each_run() -> None:
     assert opened(model) <= 4
 
 
+def scaled_sizes(factor: float) -> Net:
+    """A shape that is computed in float32 from an open extent and a known one, as scale_factor of torch does."""
+    net = Net()
+    x = net.input("x", ["n", 10])
+    sizes = net("Cast", net("Mul", net("Cast", net("Shape", x), to=1), net.const([1, factor], F32)), to=7)
+    net.output(net("Expand", net("ReduceSum", x, keepdims=1), net("Mul", sizes, net.const([1, 2]))))
+    return net
+
+
+@pytest.mark.parametrize("factor", [0.25, 0.7, 1.33])
+def test_numbers_beside_an_open_extent_have_their_type(factor: float) -> None:
+    """2 * int(2.5) is 4; in float32 10 * 0.7 is 7, in doubles less."""
+    source = scaled_sizes(factor).bytes()
+    model, ort = fg.load(source), session(source)
+    for n in range(40, 46):
+        fed = {"x": RNG.standard_normal((n, 10)).astype(F32)}
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    assert opened(model) == 1
+
+
 def test_the_shortest_lengths() -> None:
     """A past of nothing has a plan of its own; a line too narrow for a window is refused in any plan."""
     source = decoder().bytes()

@@ -42,7 +42,7 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
         if followed and not any(isinstance(n, Extent | Negated) for v in values if v is not None for n in v.flat):
             return _known(node, values)
         if node.op == "cast" and node.out.type.dtype.kind != "b":
-            return values[0]
+            return _stored(values[0], node.out.type.dtype)
         if node.op in MOVES:
             return _moved(node, values)
         if node.op == "neg":
@@ -50,7 +50,7 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
         if node.op == "where":
             return _each(_chosen, *values)
         if node.op in BINARY or node.op in FOLDED:
-            return _computed(g, node, values)
+            return _stored(_computed(g, node, values), node.out.type.dtype)
     except Unbounded:
         pass
     return None
@@ -62,6 +62,14 @@ def _known(node: Node, values: list[Any]) -> np.ndarray:
     data = [None if v is None or x is None else x.astype(v.type.dtype) for v, x in pairs]
     found = run_node(node.with_([None if x is None else Value.constant("", x) for x in data]), data)[0]
     return np.array([None, *(n.item() for n in found.flat)], object)[1:].reshape(found.shape)
+
+
+def _stored(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Numbers as elements of this type hold them, and extents."""
+    if not all(isinstance(n, Extent | Negated) or -(1 << 63) <= n < 1 << 63 for n in numbers.flat):
+        raise Unbounded
+    with np.errstate(invalid="ignore"):
+        return _each(lambda n: n if isinstance(n, Extent | Negated) else np.array(n).astype(dtype).item(), numbers)
 
 
 def _moved(node: Node, values: list[Any]) -> np.ndarray:
