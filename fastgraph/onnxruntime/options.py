@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from .enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 from .errors import Fail, lacking, say_once
+from .state import needless
 
 T = TypeVar("T")
 
@@ -88,11 +89,7 @@ class SessionOptions(_Options):
         self._providers: list[tuple[str, dict[str, str]]] = []
         self._canceled = False
 
-    def add_session_config_entry(self, key: str, value: str) -> None:
-        self._add(key, value)
-
-    def get_session_config_entry(self, key: str) -> str:
-        return self._entry(key)
+    add_session_config_entry, get_session_config_entry = _Options._add, _Options._entry
 
     def add_free_dimension_override_by_name(self, name: str, extent: int) -> None:
         """Let the axes of inputs that the file names so have this extent."""
@@ -111,11 +108,7 @@ class SessionOptions(_Options):
     def has_providers(self) -> bool:
         return bool(self._providers)
 
-    def set_provider_selection_policy(self, policy: int) -> None:
-        """All policies choose the CPU, which is what there is."""
-
-    def set_provider_selection_policy_delegate(self, delegate: Any) -> None:
-        """Nothing is asked: there is one device."""
+    set_provider_selection_policy = set_provider_selection_policy_delegate = needless
 
     def set_load_cancellation_flag(self, canceled: bool) -> None:
         self._canceled = bool(canceled)
@@ -130,11 +123,10 @@ class SessionOptions(_Options):
     def add_initializer(self, name: str, value: Any) -> None:
         lacking("SessionOptions.add_initializer", "write the initializer into the file (onnx.numpy_helper.from_array)")
 
-    def add_external_initializers(self, names: Sequence[str], values: Sequence[Any]) -> None:
+    def add_external_initializers(self, *given: Any) -> None:
         lacking("SessionOptions.add_external_initializers", "load the file from its path, with its data beside it")
 
-    def add_external_initializers_from_files_in_memory(self, *files: Any) -> None:
-        lacking("SessionOptions.add_external_initializers", "load the file from its path, with its data beside it")
+    add_external_initializers_from_files_in_memory = add_external_initializers
 
 
 class RunOptions(_Options):
@@ -148,11 +140,7 @@ class RunOptions(_Options):
     only_execute_path_to_fetches = Option(False)
     terminate = Option(False)
 
-    def add_run_config_entry(self, key: str, value: str) -> None:
-        self._add(key, value)
-
-    def get_run_config_entry(self, key: str) -> str:
-        return self._entry(key)
+    add_run_config_entry, get_run_config_entry = _Options._add, _Options._entry
 
     def add_active_adapter(self, adapter: Any) -> None:
         lacking("LoRA adapters", "merge the adapter's weights into the file")

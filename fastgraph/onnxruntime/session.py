@@ -20,6 +20,7 @@ from .errors import Fail, InvalidArgument, ModelLoadCanceled, NotImplemented, Or
 from .feeds import Inputs
 from .options import RunOptions, SessionOptions
 from .profile import Profile
+from .state import needless
 from .values import OrtMemoryInfo, OrtValue
 
 
@@ -164,11 +165,7 @@ class Session:
         """Warns of those that there are not; the CPU stays."""
         _check_providers(providers, provider_options)
 
-    def enable_fallback(self) -> None:
-        """Nothing changes: there is one provider."""
-
-    def disable_fallback(self) -> None:
-        """Nothing changes: there is one provider."""
+    enable_fallback = disable_fallback = set_tuning_results = release_captured_graph = needless
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
         return [OrtMemoryInfo.cpu() for _ in self._described.inputs]
@@ -188,16 +185,10 @@ class Session:
     def get_tuning_results(self) -> list[Any]:
         return []
 
-    def set_tuning_results(self, results: Any, *, error_on_invalid: bool = False) -> None:
-        """Nothing is tuned."""
-
     def create_ortvalue_from_shape_and_type(
         self, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
     ) -> OrtValue:
         return OrtValue.ortvalue_from_shape_and_type(shape, element_type, device_type, device_id, vendor_id)
-
-    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
-        """No graphs are captured."""
 
     def end_profiling(self) -> str:
         """The path of the trace file, "" where `enable_profiling` was not set."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .enums import OrtHardwareDeviceType
@@ -11,6 +10,17 @@ from .values import OrtMemoryInfo
 
 VERSION = "1.32.0"
 """The release of onnxruntime whose behavior this has: tests make the same calls of both."""
+
+
+def needless(*_: Any, **__: Any) -> None:
+    """Nothing is to be done: nothing is sent or logged, memory is planned, sessions share one pool of threads, the CPU
+    is the one provider, and needs no libraries.
+    """
+
+
+enable_telemetry_events = disable_telemetry_events = preload_dlls = needless
+set_default_logger_verbosity = set_default_logger_callback = set_global_thread_pool_sizes = needless
+create_and_register_allocator = create_and_register_allocator_v2 = needless
 
 
 def get_version_string() -> str:
@@ -31,26 +41,10 @@ def has_collective_ops() -> bool:
     return False
 
 
-def enable_telemetry_events() -> None:
-    """Nothing is ever sent."""
-
-
-def disable_telemetry_events() -> None:
-    """Nothing is ever sent."""
-
-
 def set_default_logger_severity(severity: int) -> None:
     """Nothing is logged: warnings are Python's, errors are raised. RuntimeError for a number that is no severity."""
     if not 0 <= severity <= 4:
         raise RuntimeError(f"Invalid logging severity {severity}. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal")
-
-
-def set_default_logger_verbosity(verbosity: int) -> None:
-    """Nothing is logged."""
-
-
-def set_default_logger_callback(callback: Callable[..., Any] | None = None) -> None:
-    """Nothing is logged."""
 
 
 def set_seed(seed: int) -> None:
@@ -58,10 +52,6 @@ def set_seed(seed: int) -> None:
         f"set_seed({seed}): operators that draw numbers without a seed of their own draw fresh ones in each run: give "
         "them the attribute `seed` in the file"
     )
-
-
-def set_global_thread_pool_sizes(intra: int, inter: int) -> None:
-    """All sessions share one pool of threads; how many a session takes, its options say."""
 
 
 class OrtArenaCfg:
@@ -81,16 +71,6 @@ class OrtArenaCfg:
         if isinstance(max_mem, dict):
             self.max_mem = 0
             vars(self).update(max_mem)
-
-
-def create_and_register_allocator(info: OrtMemoryInfo, config: OrtArenaCfg | None = None) -> None:
-    """Memory is planned by fastgraph: allocators are not used."""
-
-
-def create_and_register_allocator_v2(
-    provider: str, info: OrtMemoryInfo, options: Any = None, config: OrtArenaCfg | None = None
-) -> None:
-    """Memory is planned by fastgraph: allocators are not used."""
 
 
 class OrtHardwareDevice:
@@ -116,16 +96,11 @@ def get_ep_devices() -> list[OrtEpDevice]:
     return [OrtEpDevice()]
 
 
-def register_execution_provider_library(name: str, path: str) -> None:
+def register_execution_provider_library(name: str, path: str = "") -> None:
     lacking(f"execution provider libraries ({name})", "sessions run on the CPU without")
 
 
-def unregister_execution_provider_library(name: str) -> None:
-    lacking(f"execution provider libraries ({name})", "there is none to take away")
-
-
-def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
-    """There are no libraries to load."""
+unregister_execution_provider_library = register_execution_provider_library
 
 
 def print_debug_info() -> None:
