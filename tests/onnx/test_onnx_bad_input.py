@@ -99,6 +99,20 @@ def test_all_unsupported_operators_are_named_at_once():
     assert "ai.onnx.Frob (2 times, first at node 'here'); my.domain.Nicate (at node #2);" in text and "Relu" not in text
 
 
+@pytest.mark.parametrize("name", ["Frob", "Nicate"])
+def test_an_unknown_operator_is_named_whatever_its_attributes_hold(name):
+    domain = "my.domain" if name == "Nicate" else ""
+    odd = TensorProto(data_type=99, dims=[1])
+    held = {"config": b"\n\x07\xff\xfe", "configs": [b"\xff", b"a"], "table": odd, "kind": onnx.TypeProto()}
+    nodes = [node(name, ["x"], ["a"], domain=domain, **{key: item}) for key, item in held.items()]
+    nodes.append(node("Sum", ["a"] * 2, ["y"]))
+    for at, each in enumerate(nodes[:-1]):
+        each.output[0] = f"a{at}"
+    nodes[-1].input[:] = [f"a{at}" for at in range(len(held))]
+    with pytest.raises(UnsupportedError, match=rf"{name} \(4 times, first at node #0\)"):
+        load(model_of(nodes, ["x"], ["y"], domains=["my.domain"]))
+
+
 def changed(model: onnx.ModelProto, change: Callable[[onnx.ModelProto], Any]) -> onnx.ModelProto:
     change(model)
     return model

@@ -15,7 +15,7 @@ from .call import Call
 from .interface import define_initializers, define_inputs, interface_of, named_output
 from .order import graphs_of, in_order
 from .reader import Reader
-from .rules import translate
+from .rules import check_known, translate
 from .scope import Scope, check_new, check_text
 from .signatures import NEWEST
 from .split import Held
@@ -145,6 +145,7 @@ def _node(reader: Reader, scope: Scope, node: Message, where: str, label: str, n
     op = f"{domain}.{node.op_type}" if domain else node.op_type
     call = Call(op, version, inputs, list(node.output), where, reader, scope.nodes, name)
     try:
+        check_known(domain, op)
         _attributes(reader, scope, node, call)
         with call:
             results = translate(domain, call)

@@ -45,7 +45,7 @@ def canonical(name: str) -> str:
 def translate(domain: str, call: Call) -> list[Value]:
     """Write the call's canonical nodes; its outputs' values in order. ModelError or UnsupportedError."""
     call.attrs.pop("consumed_inputs", None)
-    user = USERS.get((domain, call.op.removeprefix(f"{domain}."))) if USERS else None
+    user = _user(domain, call.op)
     if user is not None and domain:
         return _custom(call, user)
     for upgrade in UPGRADES.get(call.op, ()):
@@ -54,11 +54,26 @@ def translate(domain: str, call: Call) -> list[Value]:
     if known is None or rule is None:
         if user is not None:
             return _custom(call, user)
-        raise UnsupportedError(call.op if domain else f"ai.onnx.{call.op}")
+        raise _unknown(domain, call.op)
     attrs = call.complete(known)
     absent = len([name for name in known.inputs if name[-1] != "*"]) - len(call.inputs)
     result = rule(call, *call.inputs, *[None] * absent, **attrs)
     return [result] if isinstance(result, Value) else list(result)
+
+
+def check_known(domain: str, op: str) -> None:
+    """UnsupportedError for an operator that nobody knows, so that none of its attributes need be read."""
+    if _known(domain, op)[1] is None and op not in UPGRADES and _user(domain, op) is None:
+        raise _unknown(domain, op)
+
+
+def _user(domain: str, op: str) -> Any:
+    """A user's operator of that name, if there is one."""
+    return USERS.get((domain, op.removeprefix(f"{domain}."))) if USERS else None
+
+
+def _unknown(domain: str, op: str) -> UnsupportedError:
+    return UnsupportedError(op if domain else f"ai.onnx.{op}")
 
 
 @cache
