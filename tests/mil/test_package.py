@@ -241,6 +241,16 @@ def test_an_archive_of_many_manifests_is_refused_at_once():
         fg.load(zipped(files))
 
 
+def test_a_package_of_links_to_files_side_by_side(tmp_path):
+    folder, cache = weighted().save(tmp_path / "m.mlpackage"), tmp_path / "blobs"
+    cache.mkdir()
+    expected = read(folder)
+    for at, name in enumerate(("Manifest.json", MODEL, WEIGHTS)):
+        shutil.move(folder / name, cache / str(at))
+        os.symlink(cache / str(at), folder / name)
+    assert str(read(folder)) == str(expected)
+
+
 @pytest.mark.parametrize("name", [WEIGHTS, "Manifest.json", MODEL])
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in the file system")
 def test_members_that_are_no_regular_files(name, tmp_path):

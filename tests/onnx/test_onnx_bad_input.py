@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from onnx.helper import make_node as node
 
+import fastgraph
 from fastgraph.errors import ModelError, UnsupportedError
 from fastgraph.frontends.onnx import read
 from tests.onnx.onnx_models import graph_of, info, load, model_of, one
@@ -241,6 +243,25 @@ def test_external_data_in_a_subfolder_and_behind_a_link_within(tmp_path):
     os.symlink(tmp_path / "data" / "v.bin", tmp_path / "link.bin")
     for location in ("data/v.bin", "link.bin"):
         assert read(external(tmp_path, location)).nodes[0].const(0).tolist() == [0, 0, 0]
+
+
+def test_external_data_in_a_folder_of_links_to_files_side_by_side(tmp_path):
+    cache, shown = tmp_path / "blobs", tmp_path / "snapshots" / "onnx"
+    for folder in (cache, shown, shown / "sub"):
+        folder.mkdir(parents=True)
+    path = external(shown, "sub/w.data")
+    for here, there in ((path, "1a2b"), (shown / "w.bin", "3c4d")):
+        here.rename(cache / there)
+    path.symlink_to(cache / "1a2b")
+    (shown / "sub" / "w.data").symlink_to(cache / "3c4d")
+    assert read(path).nodes[0].const(0).tobytes() == bytes(range(12))
+    copy = pickle.loads(pickle.dumps(fastgraph.load(path)))
+    assert copy.run({})["y"].shape == (3,)
+    (cache / "3c4d").rename(tmp_path / "3c4d")
+    (shown / "sub" / "w.data").unlink()
+    (shown / "sub" / "w.data").symlink_to(tmp_path / "3c4d")
+    with pytest.raises(ModelError, match="leads out"):
+        read(path)
 
 
 def field(number: int, content: bytes) -> bytes:

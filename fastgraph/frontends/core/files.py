@@ -43,6 +43,15 @@ def opened(path: str | os.PathLike[str], where: str = "") -> BinaryIO:
         raise
 
 
+def inside(folder: str | os.PathLike[str], name: str, first: str | os.PathLike[str]) -> str | None:
+    """Where a name with slashes leads from a folder; None where that is out of it, and not beside where `first`, the
+    model's own file, leads: a cache may be folders of links to files that lie side by side, as Hugging Face's.
+    """
+    path, real = os.path.realpath(os.path.join(folder, *name.split("/"))), os.path.realpath(folder)
+    beside = os.path.dirname(path) == os.path.dirname(os.path.realpath(first))
+    return path if beside or os.path.commonpath((path, real)) == real else None
+
+
 def _check(status: os.stat_result, where: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")

@@ -23,7 +23,7 @@ import numpy as np
 from ...errors import ModelError
 from ...limits import current
 from ...room import need
-from ..core.files import contents, opened, part, size_of
+from ..core.files import contents, inside, opened, part, size_of
 from .wire import check_outermost
 
 MODEL_PATH = "@model_path/"
@@ -83,7 +83,7 @@ def open_package(source: str | os.PathLike[str] | bytes, name: str = "") -> Pack
     path = Path(source)
     name = name or str(path)
     if path.is_dir():
-        return _packaged(_folder(path, name), "", name, sorted(p.name for p in path.iterdir()))
+        return _packaged(_folder(path, name, path / "Manifest.json"), "", name, sorted(p.name for p in path.iterdir()))
     with opened(path) as file:
         size = size_of(file)
         if file.read(2) == b"PK":
@@ -92,17 +92,16 @@ def open_package(source: str | os.PathLike[str] | bytes, name: str = "") -> Pack
             check_outermost(file, size, name)
     data = contents(path)
     if data[:2] != b"PK":
-        return Package(name, data, "", _folder(path.parent, name))
+        return Package(name, data, "", _folder(path.parent, name, path))
     return _zipped(io.BytesIO(data), name)
 
 
-def _folder(root: Path, source: str) -> Files:
-    """The files in a folder."""
-    real = Path(os.path.realpath(root))
+def _folder(root: Path, source: str, first: Path) -> Files:
+    """The files in a folder, and beside where `first` leads."""
 
     def view(name: str) -> np.ndarray | None:
-        path = Path(os.path.realpath(real.joinpath(*name.split("/"))))
-        if not path.is_relative_to(real):
+        path = inside(root, name, first)
+        if path is None:
             raise ModelError(f"{source}: {name} leads out of the package; copy the file there")
         try:
             with opened(path, source) as file:

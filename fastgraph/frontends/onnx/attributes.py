@@ -25,7 +25,7 @@ def kind_of(attr: Message) -> int:
     return next((i for i, name in enumerate(_FIELDS) if name in present), 0)
 
 
-def decode(attr: Message, folder: str | None, where: str) -> tuple[Any, str]:
+def decode(attr: Message, path: str | None, where: str) -> tuple[Any, str]:
     """The attribute's value, and for a tensor the name of its element type when numpy lacks it.
 
     Raises ModelError for what is not one of ONNX's kinds.
@@ -42,9 +42,9 @@ def decode(attr: Message, folder: str | None, where: str) -> tuple[Any, str]:
         except UnicodeDecodeError as error:
             raise ModelError(f"{where}: expected UTF-8 text, found {error.object[:40]!r}") from error
     elif kind in (4, 9):
-        items = [to_array(tensor, folder, where) for tensor in items]
+        items = [to_array(tensor, path, where) for tensor in items]
     elif kind in (11, 12):
-        items = [densify(tensor, folder, where) for tensor in items]
+        items = [densify(tensor, path, where) for tensor in items]
     elif kind in (13, 14):
         items = [type_of(proto, where) for proto in items]
     return tuple(items) if many else items[0], ELEMENTS[content.data_type].format if kind == 4 else ""

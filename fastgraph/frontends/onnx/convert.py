@@ -22,13 +22,13 @@ from .split import Held
 from .wire import Message
 
 
-def to_graph(model: Message, source: str, folder: str | None, held: Held | None = None) -> Graph:
+def to_graph(model: Message, source: str, path: str | None, held: Held | None = None) -> Graph:
     """The graph of a parsed file. `held` comes from `split.hold_back`.
 
     Raises ModelError for a broken file and one UnsupportedError that names everything that is not supported.
     """
     functions = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
-    reader = Reader(source, folder, functions)
+    reader = Reader(source, path, functions)
     if functions:
         current().expand(expanded(None, lambda key: _uses(functions, key, model.graph)), source)
     opsets = _opsets(model.opset_import, source)
@@ -189,7 +189,7 @@ def _attributes(reader: Reader, scope: Scope, node: Message, call: Call) -> None
             graphs = [_graph(reader, written.inner(f"{call.where}: {name}", scope.depth + 1), g) for g in protos]
             call.attrs[name] = tuple(graphs) if kind == GRAPHS else graphs[0]
         else:
-            call.attrs[name], format = decode(attr, reader.folder, call.where)
+            call.attrs[name], format = decode(attr, reader.path, call.where)
             if format:
                 call.formats[name] = format
 

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path, PureWindowsPath
+from pathlib import PureWindowsPath
 
 import numpy as np
 
 from ...errors import ModelError
 from ...limits import current
-from ..core.files import opened, part, size_of
+from ..core.files import inside, opened, part, size_of
 from .wire import Message
 
 
-def read_external(tensor: Message, size: int, folder: str | None, where: str) -> np.ndarray:
+def read_external(tensor: Message, size: int, model: str | None, where: str) -> np.ndarray:
     """The `size` bytes of an external tensor, as uint8. ModelError when they can't or may not be read.
 
-    Only regular files within the model's folder are opened: a model must not be able to read any others.
+    Only regular files within the model's folder, or beside what it is a link to, are opened: a model must not be able
+    to read any others.
     """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    if folder is None:
+    if model is None:
         raise ModelError(
             f"{where}: its data is in another file ({location!r}), out of reach for a model given as bytes; "
             "load the model by its path"
         )
-    path = _resolve(location, folder, where)
+    folder = os.path.realpath(os.path.dirname(model))
+    name = _within(location, where)
+    path = inside(folder, name, model)
+    if path is None:
+        raise ModelError(f"{where}: external data {location!r} leads out of the model's folder; copy the file there")
     offset = _number(entries, "offset", 0, where)
     length = _number(entries, "length", size, where)
     if length != size:
@@ -35,7 +40,7 @@ def read_external(tensor: Message, size: int, folder: str | None, where: str) ->
     try:
         with opened(path, where) as file:
             held, status = size_of(file), os.fstat(file.fileno())
-            current().beside[os.fspath(path)] = status.st_size, status.st_mtime_ns
+            current().beside[os.path.join(folder, name)] = status.st_size, status.st_mtime_ns
             if offset + size > held:
                 raise ModelError(
                     f"{where}: expected {size} bytes at offset {offset} of {location!r}, which has only "
@@ -49,14 +54,12 @@ def read_external(tensor: Message, size: int, folder: str | None, where: str) ->
         ) from error
 
 
-def _resolve(location: str, folder: str, where: str) -> Path:
+def _within(location: str, where: str) -> str:
+    """A location with slashes, which names something in the folder."""
     parts = PureWindowsPath(location)  # knows both separators, drives and shares
     if not location or "\0" in location or parts.anchor or ".." in parts.parts:
         raise ModelError(f"{where}: external data must be in the model's folder, found location {location!r}")
-    path = Path(os.path.realpath(os.path.join(folder, *parts.parts)))
-    if not path.is_relative_to(os.path.realpath(folder)):
-        raise ModelError(f"{where}: external data {location!r} leads out of the model's folder; copy the file there")
-    return path
+    return "/".join(parts.parts)
 
 
 def _number(entries: dict[str, str], key: str, default: int, where: str) -> int:

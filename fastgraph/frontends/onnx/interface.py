@@ -19,7 +19,7 @@ def define_initializers(reader: Reader, scope: Scope, proto: Message, top: bool,
     for i, tensor in enumerate(proto.initializer):
         if top or tensor.name not in formal:
             where = f"{reader.source}: initializer {tensor.name!r}"
-            array = to_array(tensor, reader.folder, where, (held or {}).get(i))
+            array = to_array(tensor, reader.path, where, (held or {}).get(i))
             value = Value.constant(tensor.name, array)
             scope.define(value, where)
             reader.ranks[value] = array.ndim
@@ -27,7 +27,7 @@ def define_initializers(reader: Reader, scope: Scope, proto: Message, top: bool,
                 reader.formats[value] = name
     for sparse in proto.sparse_initializer:
         where = f"{reader.source}: sparse initializer {sparse.values.name!r}"
-        array = densify(sparse, reader.folder, where)
+        array = densify(sparse, reader.path, where)
         value = Value.constant(sparse.values.name, array)
         reader.ranks[value] = array.ndim
         scope.define(value, where)

@@ -19,21 +19,21 @@ def load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
 
 
 def _load(source: str | os.PathLike[str] | bytes, name: str) -> Graph:
-    folder = None
+    beside = None
     if isinstance(source, bytes | bytearray | memoryview):
         data, where = memoryview(bytes(source)), name or "<bytes>"
         check_outermost(data, len(data), where)
     else:
         path = os.fspath(source)
         where = name or path
-        folder = os.path.dirname(os.path.abspath(path))
+        beside = os.path.abspath(path)
         with opened(path) as file:
             size = size_of(file)
             check_outermost(file, size, where)
             data = part(file, 0, size, path).data
     try:
         slim, held = hold_back(data)
-        return to_graph(parse(slim, where), where, folder, held)
+        return to_graph(parse(slim, where), where, beside, held)
     except UnicodeDecodeError as error:
         raise ModelError(
             f"{where}: expected names in UTF-8, found {error.object[:40]!r}{looks_like(bytes(data[:64]), where)}"

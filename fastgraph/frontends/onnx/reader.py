@@ -14,9 +14,9 @@ class Reader(reader.Reader):
     from them), `formats` the names of element types that numpy lacks.
     """
 
-    def __init__(self, source: str, folder: str | None, functions: dict[tuple[str, str, str], Message]) -> None:
+    def __init__(self, source: str, path: str | None, functions: dict[tuple[str, str, str], Message]) -> None:
         super().__init__(source)
-        self.folder = folder
+        self.path = path
         self.functions = functions
         self.ranks: dict[Value, int] = {}
         self.formats: dict[Value, str] = {}

@@ -19,9 +19,7 @@ from .wire import Message
 _FIELD_TYPES = {"float_data": "f4", "int32_data": "i4", "int64_data": "i8", "double_data": "f8", "uint64_data": "u8"}
 
 
-def to_array(
-    tensor: Message, folder: str | None, where: str, held: Mapping[str, np.ndarray] | None = None
-) -> np.ndarray:
+def to_array(tensor: Message, path: str | None, where: str, held: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
     """The tensor's values; read-only and perhaps unaligned where they are a view of the file.
 
     `held` maps raw_data, float_data or double_data to bytes that were kept out of the message (see `split`).
@@ -41,7 +39,7 @@ def to_array(
     if tensor.data_location == 1:
         from .external import read_external
 
-        raw = read_external(tensor, size, folder, where)
+        raw = read_external(tensor, size, path, where)
     elif raw is None and tensor.HasField("raw_data"):
         raw = np.frombuffer(tensor.raw_data, np.uint8)
     if raw is None:
@@ -103,10 +101,10 @@ def _strings(tensor: Message, count: int, where: str) -> np.ndarray:
     return result
 
 
-def densify(sparse: Message, folder: str | None, where: str) -> np.ndarray:
+def densify(sparse: Message, path: str | None, where: str) -> np.ndarray:
     """A sparse tensor with its zeros written out."""
-    values = to_array(sparse.values, folder, f"{where}: values")
-    indices = to_array(sparse.indices, folder, f"{where}: indices")
+    values = to_array(sparse.values, path, f"{where}: values")
+    indices = to_array(sparse.indices, path, f"{where}: indices")
     shape = sound(sparse.dims, values.dtype.itemsize, where)
     total = prod(shape)
     current().hold(total * values.dtype.itemsize, where)
