@@ -141,12 +141,17 @@ def _array(array: np.ndarray, number: Callable[[np.ndarray], int | None]) -> Has
     root = root_of(array)
     found = number(root)
     if found is not None:
-        first, start = (a.__array_interface__["data"][0] for a in (array, root))
-        return "at", found, first - start, array.strides, array.shape, array.dtype
+        offset = 0 if array is root else _start(array) - _start(root)
+        return "at", found, offset, array.strides, array.shape, array.dtype
     if array.nbytes > HELD or array.dtype.hasobject:
         raise Unknowable(array.shape)
     held = array.tobytes()
     return "is", held if len(held) <= 64 else sha256(held).digest(), array.shape, array.dtype
+
+
+def _start(array: np.ndarray) -> int:
+    start: int = array.__array_interface__["data"][0]
+    return start
 
 
 def once(make: Callable[..., Any], *parts: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TypeVar
 
 from ..ir import Open, open_axes
@@ -36,16 +37,24 @@ class Lengths:
     def instead(self, shapes: Shapes, kept: bool) -> Line | None:
         """The open shapes of the plan that is to run these; None for a plan of their own, `kept` or new."""
         last, self._last = self._last, shapes
-        line = next((line for line in self._lines if _length(line, shapes) is not None), None)
-        if line is None and not kept:
+        found = next(self._on(shapes), None)
+        if found is None and not kept:
             line = _line(last, shapes)
             if line is not None:
                 self._lines = [line, *self._lines][:MOST_LINES]
-        n = None if line is None else _length(line, shapes)
-        if self._credit.pays(shapes, kept) or line is None or n is None:
+                found = next(self._on(shapes), None)
+        if self._credit.pays(shapes, kept) or found is None:
             return None
-        wide, refused = _with_room(line, n), self._refused.get(_axes(line), ())
+        wide = _with_room(*found)
+        refused = self._refused.get(_axes(wide), ()) if self._refused else ()
         return None if wide in refused or len(refused) >= TRIES else wide
+
+    def _on(self, shapes: Shapes) -> Iterator[tuple[Line, int]]:
+        """The lines that shapes lie on, with what their open extents have in common."""
+        for line in self._lines:
+            n = _length(line, shapes)
+            if n is not None:
+                yield line, n
 
     def refuse(self, wide: Line) -> None:
         """Note that a plan for these open shapes is not possible, or does not pay."""
@@ -84,18 +93,29 @@ def _line(a: Shapes, b: Shapes) -> Line | None:
 
 def _length(line: Line, shapes: Shapes) -> int | None:
     """What the open extents of these shapes have in common; None where they don't lie on the line, or one is 0."""
-    if [len(shape) for shape in line] != [len(shape) for shape in shapes]:
+    if [*map(len, line)] != [*map(len, shapes)]:
         return None
-    pairs = list(_pairs(line, shapes))
-    found = {n - d.more for d, n in pairs if isinstance(d, Open)}
-    same = all(n if isinstance(d, Open) else d == n for d, n in pairs)
-    return found.pop() if same and len(found) == 1 and min(found) >= 0 else None
+    found: int | None = None
+    for d, n in _pairs(line, shapes):
+        if type(d) is int:
+            if d != n:
+                return None
+        elif isinstance(d, Open):
+            if not n or found not in (None, n - d.more):
+                return None
+            found = n - d.more
+    return found if found is not None and found >= 0 else None
 
 
 def _with_room(line: Line, n: int) -> Line:
     """The line's shapes with room for the next lengths: at most a quarter more, or 32."""
     step = max(32, 1 << max(n.bit_length() - 3, 0))
-    low, most = max(n // step * step, 1), (n // step + 1) * step
+    return _between(line, max(n // step * step, 1), (n // step + 1) * step)
+
+
+@lru_cache(64)
+def _between(line: Line, low: int, most: int) -> Line:
+    """The line's shapes for lengths from `low` to `most`."""
     return tuple(
         tuple(Open(low + d.more, most + d.more, d.more) if isinstance(d, Open) else d for d in shape) for shape in line
     )
