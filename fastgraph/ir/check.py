@@ -60,6 +60,6 @@ def fits(value: Value, shape: Sequence[int], advise: Callable[[Shape, Sequence[i
     declared = value.type.shape
     if declared is None:
         return
-    if len(declared) != len(shape) or any(type(d) is int and d != s for d, s in zip(declared, shape, strict=True)):
+    if len(declared) != len(shape) or [d for d, s in zip(declared, shape, strict=True) if d != s and type(d) is int]:
         advice = advise(declared, shape) if advise is not None else "feed an array that fits"
         raise InputError(f"input {value.name!r} has shape {tuple(shape)}, the model declares {value.type}: {advice}")
