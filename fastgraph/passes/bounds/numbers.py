@@ -126,7 +126,7 @@ def _chosen(condition: Dim, yes: Dim, no: Dim) -> Dim:
     return yes if condition else no
 
 
-def _each(function: Callable[..., Dim], *operands: np.ndarray) -> np.ndarray:
+def _each(function: Callable[..., Any], *operands: np.ndarray) -> np.ndarray:
     shape = np.broadcast_shapes(*(v.shape for v in operands))
     found = [function(*each) for each in zip(*(np.broadcast_to(v, shape).flat for v in operands), strict=True)]
     return np.array([None, *found], object)[1:].reshape(shape)
