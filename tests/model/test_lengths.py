@@ -122,6 +122,8 @@ def rows() -> Net:
     ]
     net.output(*padded, *(net("ReduceMean", y, axes=[1]) for y in padded))
     net.output(net("Pad", x, net.const([1, 0, 1, 0]), mode="reflect"))
+    channels = net("Unsqueeze", x, net.const([0]))
+    net.output(net("InstanceNormalization", channels, net.weight(3), net.weight(3), epsilon=1e-3))
     return net
 
 

@@ -141,6 +141,18 @@ def by_row(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
 
 
+@follows("instance_normalization")
+def instance_normalization(g: Bounds, node: Node) -> list[Bounded]:
+    x, scale, shift = g.take(node.x), *map(g.fixed, node.inputs[1:])
+    axes = range(1, len(x.dims) - 1)
+    count, open_ = _count(g, x, axes), [axis for axis in axes if axis in x.extents]
+    mean = g.reduce("reduce_sum", g.masked(x, 0, open_), axes, True) / count
+    apart = x.value - mean
+    squares = g.masked(Bounded(apart * apart, x.extents), 0, open_)
+    spread = (g.reduce("reduce_sum", squares, axes, True) / count + attr(node, "epsilon")) ** 0.5
+    return [Bounded(apart / spread * scale + shift, x.extents)]
+
+
 @follows("matmul")
 def matmul(g: Bounds, node: Node) -> list[Bounded]:
     a, b = (g.take(v) for v in node.inputs)
