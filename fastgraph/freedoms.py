@@ -3,9 +3,9 @@
 Thresholds are numbers that plans go by, which tests set to reach with small networks what large ones reach:
 "bands_worth" and "bands_budget" (lower/depth_first.py), "reduced_large" (lower/pointwise/along.py), "steps_large" and
 "steps_part" (lower/recurrent), "arena_pairs" and "arena_many" (arena.py), "coded_large"
-(passes/quantized/coded_layer.py), "planning_work" and "native_work" (passes/deciding.py), "waking_work"
-(runtime/bind.py) and "tiles_least" (lower/gemm/layer_amx.py, layer_int8.py; with 1 tiles are taken wherever they can
-be).
+(passes/quantized/coded_layer.py), "direct_least" (runtime/runnable.py), "planning_work" and "native_work"
+(passes/deciding.py), "waking_work" (runtime/bind.py) and "tiles_least" (lower/gemm/layer_amx.py, layer_int8.py; with 1
+tiles are taken wherever they can be).
 
 Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name, and "named" (activations that
 chains spell out, passes/named.py); in `plan/`: "bands" (lower/), the candidates of choose.py by name ("winograd",
@@ -13,7 +13,8 @@ chains spell out, passes/named.py); in `plan/`: "bands" (lower/), the candidates
 lower/build.py), "later" (of products' chains, lower/epilogue.py), "reals_of_bytes" (layers of bytes that end in reals,
 layer.py), "narrow" (values in bfloat16, lower/narrow.py), "residual"
 (sums at the ends of layers of bytes, lower/residual.py), "apart" (transposed convolutions without overlap,
-lower/gemm/conv_transpose.py), "byte_weights" (of few rows, lower/gemm/dynamic.py).
+lower/gemm/conv_transpose.py), "byte_weights" (of few rows, lower/gemm/dynamic.py), and "direct" (feeds and results
+outside of the arena, runtime/direct.py).
 Without "control", a stage, NumPy runs all control flow.
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import starmap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .. import deadline
 from ..compile import Compiled
 from ..errors import InputError, ModelError
 from ..freedoms import threshold
-from ..ir import Graph, Node
+from ..ir import Graph, Node, Value
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import NUMPY
 from ..ops.control import REFUSED
@@ -23,7 +23,7 @@ from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS, USER, attr
 from ..plan.describe import macs
 from ..plan.lower.build import KEEP
-from ..plan.program import AnyStep, Arg, HostStep, Jump, Step, Table, UserKernel
+from ..plan.program import AnyStep, Arg, HostStep, Jump, Ref, Step, Table, UserKernel
 from . import pool
 from .memory import Memory
 from .partition import lookups_of, partition
@@ -45,12 +45,13 @@ class Leap(NamedTuple):
 class Bound(NamedTuple):
     """`run()` runs all steps, `run_timed()` within this thread's deadline: RunTimeout when it passes.
 
-    `segments`: sequences of native steps, each with its runner.
+    `segments`: sequences of native steps, each with its runner; `words`: of each the records.
     """
 
     run: Run
     run_timed: Run
     segments: Sequence[tuple[Sequence[Step | Jump], Runner]]
+    words: Sequence[np.ndarray] = ()
 
 
 def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
@@ -64,6 +65,7 @@ def bind_steps(plan: Compiled, memory: Memory, steps: Sequence[AnyStep], threads
     """As `bind`, of a range of the plan's steps."""
     parts: list[tuple[Run | Leap, Run | Leap]] = []
     segments: list[tuple[Sequence[Step | Jump], Runner]] = []
+    words: list[np.ndarray] = []
     cut = partition(steps)
     numbers = {first: i for i, (first, _) in enumerate(cut)}
     for first, part in cut:
@@ -73,11 +75,13 @@ def bind_steps(plan: Compiled, memory: Memory, steps: Sequence[AnyStep], threads
             cell = None if part.cell is None else ctypes.c_bool.from_address(memory.address(part.cell))
             parts.append((Leap(cell, part.wanted, numbers.get(first + part.by, len(cut))),) * 2)
         else:
-            runner = _runner(plan, memory, part, threads)
+            table, record = records(plan, memory, part)
+            runner = _runner(plan, memory, part, threads, table, record)
             segments.append((part, runner))
+            words.append(record)
             parts.append(_calls(plan, memory, part, runner))
     run, run_timed = (_in_turn(way) for way in zip(*parts, strict=True))
-    return Bound(run, run_timed, segments)
+    return Bound(run, run_timed, segments, words)
 
 
 def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
@@ -94,12 +98,26 @@ def jump_record(jump: Jump) -> tuple[Arg, ...]:
     return jump.cell or 0, int(jump.wanted), jump.by
 
 
+def _blocks(steps: Sequence[Step | Jump]) -> tuple[list[Table], list[tuple[Arg, ...]]]:
+    """The tables of steps; the words of each step's record, and then of each table."""
+    tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if type(a) is Table))
+    return tables, [s.args if isinstance(s, Step) else jump_record(s) for s in steps] + [t.words for t in tables]
+
+
+def words_in(steps: Sequence[Step | Jump], buffers: set[Value]) -> dict[Value, np.ndarray]:
+    """The numbers of the words of `records` that are addresses in buffers, for each."""
+    found: dict[Any, list[int]] = {buffer: [] for buffer in buffers}
+    for i, arg in enumerate(arg for block in _blocks(steps)[1] for arg in block):
+        if type(arg) is Ref and arg.base in found:
+            found[arg.base].append(i)
+    return {buffer: np.array(at, np.int64) for buffer, at in found.items()}
+
+
 def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tuple[np.ndarray, np.ndarray]:
     """int64 [steps, 2]: addresses of each step's kernel (0 for a jump) and argument record; and one array with all
     records and the tables behind them, which must outlive the use of both.
     """
-    tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if type(a) is Table))
-    blocks = [s.args if isinstance(s, Step) else jump_record(s) for s in steps] + [t.words for t in tables]
+    tables, blocks = _blocks(steps)
     starts = np.cumsum([0, *map(len, blocks)])
     words = np.zeros(starts[-1] + 1, np.int64)
     base = words.ctypes.data
@@ -116,8 +134,9 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tup
     return np.array(rows, np.int64), words
 
 
-def _runner(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], threads: int) -> Runner:
-    table, words = records(plan, memory, steps)
+def _runner(
+    plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], threads: int, table: np.ndarray, words: np.ndarray
+) -> Runner:
     work = [work_of(step) if isinstance(step, Step) else 0 for step in steps]
     owner = memory.arena, memory.constants, memory.common, memory.error, words
     error = memory.error.ctypes.data

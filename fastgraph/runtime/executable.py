@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,14 +15,14 @@ from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..locks import undisturbed
 from ..plan.describe import program_text
-from ..plan.program import Step
+from ..plan.program import Jump, Step, buffer_bytes
 from ..room import LARGE
 from ..shared import Shapes, Shared
 from ..text import counted, units
 from .allocate import Allocation
-from .bind import bind, fed
+from .bind import Bound, bind, fed, words_in
 from .memory import Memory, arena_bytes, place_constants
-from .runnable import ConstantMemory, Feed, Runnable
+from .runnable import ConstantMemory, Feed, Place, Runnable
 
 if TYPE_CHECKING:
     from .model import Model
@@ -121,12 +121,30 @@ class Executable(Runnable):
         outputs = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
         result_bytes = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
         self.arrange(feeds, outputs, result_bytes, plain=not self._on_host and not checked and not self._open)
+        if held and not (self._on_host or self._open or self._late or self._bounded or plan.tail):
+            self._point(bound, placed)
 
     @cached_property
     def unread(self) -> frozenset[Value]:
         """Results of control flow that nothing reads, whose memory may be another's before the last round."""
         made = {value for node in self.program.bodies for value in node.outputs}
         return frozenset(made and made - self.graph.uses().keys() - set(self.graph.results()))
+
+    def _point(self, bound: Bound, inputs: Sequence[Value]) -> None:
+        """Let feeds and results lie elsewhere, where one native call makes all, with no user's kernel."""
+        native = all(
+            isinstance(s, Jump) or isinstance(s, Step) and type(s.kernel) is Kernel for s in self.program.steps
+        )
+        if not native or len(bound.segments) != 1:
+            return
+        [(steps, _)], [words] = bound.segments, bound.words
+        outputs = {name: self._place(self._made[v]) for name, v in self._results if self._made[v].data is None}
+        kept = [self.program.storage[s.input].root for s in self.compiled.states]
+        self.direct_for(words, partial(words_in, steps), {v.name: self._place(v) for v in inputs}, outputs, kept)
+
+    def _place(self, value: Value) -> Place:
+        at = self.program.storage[value]
+        return Place(at.root, at.offset, buffer_bytes(at.root), self.memory.array(value))
 
     def _has_memory(self, value: Value) -> bool:
         return value.data is not None or self.memory.has(value)
@@ -162,7 +180,7 @@ class Executable(Runnable):
         self.memory.loose.clear()
 
     def results(self, reuse: Reuse | None = None) -> dict[str, np.ndarray]:
-        if self._small is not None and not self._late:
+        if self.direct is not None or (self._small is not None and not self._late):
             return super().results(reuse)
         if self._result_bytes >= LARGE:
             self._find_room()

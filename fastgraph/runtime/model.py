@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from ..shared import Shared
     from .executable import Executable
     from .metadata import Metadata
-    from .reuse import Reuse
     from .stored import Saved
 
 
@@ -129,7 +127,6 @@ class Model:
             vars(twin).update(vars(self))
             twin._planner = self._planner.twin()
             twin._keys, twin._plans = twin._planner.keys, twin._planner.plans
-            vars(twin).pop("_reuse", None)
             twin._keep, twin._looked, twin._lock = None, None, lock()
             if self._plans.key is not None:
                 twin._use(self._plans.key)
@@ -186,16 +183,20 @@ class Model:
             raise FastgraphError("the handler of a signal can't run the model within whose run it was called")
         with self._lock if timeout is None else self._within(timeout):
             current = self._plans.current
-            if current is None or not current.feed(feeds):
-                arrays = without_overlap(checked_feeds(self._graph, feeds), self._written())
-                current = self._planner.chosen(arrays)
-                self._keep_plans()
-                current.fill(arrays)
-            if timeout is None:
-                current.execute()
-            else:
-                current.execute_timed()
-            results = current.results(self._reuse if current.large else None)
+            try:
+                if current is None or not current.feed(feeds):
+                    arrays = without_overlap(checked_feeds(self._graph, feeds), self._written())
+                    current = self._planner.chosen(arrays)
+                    self._keep_plans()
+                    current.take(arrays)
+                if timeout is None:
+                    current.execute()
+                else:
+                    current.execute_timed()
+                results = current.results(self._planner.reuse if current.large else None)
+            finally:
+                if current is not None:
+                    current.let_go()
         for name, show in self._shows.items():
             results[name] = show(results[name])
         return results if outputs is None and out is None else picked(results, outputs, out)
@@ -438,12 +439,6 @@ class Model:
             chosen.fill(feeds)
             chosen.execute()
             return chosen
-
-    @cached_property
-    def _reuse(self) -> Reuse:
-        from .reuse import Reuse  # most results are small
-
-        return Reuse()
 
     def _written(self) -> list[np.ndarray]:
         """The memory that may be written before all feeds were read."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .executable import Made
     from .lengths import Lengths
     from .plans import Plan
+    from .reuse import Reuse
     from .stored import Saved
     from .tail import Part
 
@@ -44,7 +45,8 @@ class Planner:
         """The same plans, to be run in memory of their own."""
         found = copy(self)
         found.keys, found.plans, found.decided = self.keys.twin(), self.plans.twin(), {}
-        vars(found).pop("lengths", None)
+        for own in ("lengths", "reuse"):
+            vars(found).pop(own, None)
         return found
 
     def use(self, key: Key) -> Runnable:
@@ -59,6 +61,8 @@ class Planner:
             if value is not None:
                 self.decided[name][...] = value
             current.decided[name] = self.decided[name]
+        if current.direct is not None:
+            current.direct.reuse = self.reuse
         return current
 
     def chosen(self, arrays: Mapping[str, Any]) -> Runnable:
@@ -96,6 +100,12 @@ class Planner:
         from .lengths import Lengths  # of models whose shapes are open
 
         return Lengths()
+
+    @cached_property
+    def reuse(self) -> Reuse:
+        from .reuse import Reuse  # most results are small
+
+        return Reuse()
 
     def own_keys(self) -> list[Key]:
         """The keys of the plans kept, but those for many shapes."""

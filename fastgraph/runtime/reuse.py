@@ -6,7 +6,10 @@ import sys
 
 import numpy as np
 
+from ..room import SLACK
 from .runnable import LEAST
+
+ALIGN = 64
 
 
 def _holders(blocks: list[np.ndarray], i: int) -> int:
@@ -39,9 +42,14 @@ class Reuse:
         """A dense copy that is the caller's own."""
         if array.nbytes < LEAST or array.dtype.hasobject or self._free < 0:
             return np.array(array, order="C")
-        found: np.ndarray = np.ndarray(array.shape, array.dtype, self._block(array.nbytes))
+        found = self.room(array)
         found[...] = array
         return found
+
+    def room(self, like: np.ndarray) -> np.ndarray:
+        """A dense array of the shape and type of another, on a line of the cache; kernels may read beyond its end."""
+        block = self._block(like.nbytes + ALIGN + SLACK)
+        return np.ndarray(like.shape, like.dtype, block, -block.__array_interface__["data"][0] % ALIGN)
 
     def _block(self, nbytes: int) -> np.ndarray:
         """At least so many bytes that nobody else reads, and less than twice as many."""

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import FastgraphError, ModelError, UnknownNameError
+from ..freedoms import checked, free, threshold
 from ..ir import TensorType
 from ..named import NamedTuple
 from ..room import LARGE, need
 from .feeds import without_overlap
 
 if TYPE_CHECKING:
+    from .direct import Direct
     from .reuse import Reuse
 
 
+Where = Callable[[set[Any]], dict[Any, np.ndarray]]
+
 LEAST = 1 << 16
 """Bytes of results from which on their memory is used again."""
+DIRECT = 1 << 18
+"""Bytes of a feed or a result from which on it is not copied, where that is possible."""
 
 
 class ConstantMemory(NamedTuple):
@@ -29,6 +35,25 @@ class ConstantMemory(NamedTuple):
     own: np.ndarray
     common: list[np.ndarray]
     addresses: list[int]
+
+
+class Place(NamedTuple):
+    """Where an array lies: `view` of the arena, `offset` bytes into a buffer of `size`."""
+
+    buffer: Hashable
+    offset: int
+    size: int
+    view: np.ndarray
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of its buffer, and so large that it pays to have it elsewhere."""
+        return self.size == self.view.nbytes >= threshold("direct_least", DIRECT) and self.view.flags.c_contiguous
+
+
+def address(array: np.ndarray) -> int:
+    """The address of its first byte."""
+    return int(array.__array_interface__["data"][0])
 
 
 class Feed(NamedTuple):
@@ -60,13 +85,15 @@ class Runnable:
     writes. `states`: the memory and the first value of each state; the caller has to set it. `values`: of inputs that
     decide shapes, those that the plan is for, None where it is for any; `decided`: memory outside the arena of these
     inputs; whoever writes there needs another plan. `cheap`: whether a run of references takes less time than planning
-    did. `large`: whether memory of results is worth using again. `title`: what messages call the model.
+    did. `large`: whether memory of results is worth using again. `direct`: what may lie outside of the arena. `title`:
+    what messages call the model.
     """
 
     large: bool
     execute: Callable[[], object]
     execute_timed: Callable[[], object]
     cheap = False
+    direct: Direct | None = None
 
     def __init__(self, title: str, arena: np.ndarray, values: Mapping[str, np.ndarray | None]) -> None:
         self.title, self.arena, self.values = title, arena, values
@@ -91,6 +118,20 @@ class Runnable:
         self._quick = len(feeds) + len(self._exact) if plain and len(self._exact) == len(self.values) else -1
         self._small = outputs if result_bytes < LARGE else None
         self.large = outputs is None or result_bytes >= LEAST
+
+    def direct_for(
+        self, words: np.ndarray, where: Where, inputs: Mapping[str, Place], outputs: Mapping[str, Place],
+        kept: Iterable[Hashable],
+    ) -> None:  # fmt: skip
+        """Let large feeds and results be outside of the arena, as in `Direct`; guard pages are in it."""
+        if (
+            any(place.whole for place in (*inputs.values(), *outputs.values()))
+            and free("direct")
+            and checked() != "guard"
+        ):
+            from .direct import Direct
+
+            self.direct = Direct(words, where, inputs, outputs, kept) or None
 
     # -- states
 
@@ -134,11 +175,24 @@ class Runnable:
                 if base is not None and (base is owner or type(base) is not np.ndarray or base.base is not None):
                     feeds = without_overlap(feeds, self.written())
                     break
-        for name, _, _, view in self._feeds:
-            view[...] = feeds[name]
-        for name, view in self.decided.items():
-            view[...] = feeds[name]
+        self.take(feeds)
         return True
+
+    def take(self, arrays: Mapping[str, Any]) -> None:
+        """Copy checked arrays in, or let the next run have them where they lie, until `let_go`."""
+        if self.direct is None:
+            self.fill(arrays)
+            return
+        if self._small is None:
+            self._find_room()
+        self.direct.take(arrays, self._feeds, self.written())
+        for name, view in self.decided.items():
+            view[...] = arrays[name]
+
+    def let_go(self) -> None:
+        """After `take`, and what followed: runs have their own memory again."""
+        if self.direct is not None:
+            self.direct.end()
 
     def written(self) -> list[np.ndarray]:
         """The memory that a run writes."""
@@ -166,9 +220,12 @@ class Runnable:
 
     def results(self, reuse: Reuse | None = None) -> dict[str, np.ndarray]:
         """Copies of the outputs, by name, in memory of earlier ones where that may be used again."""
+        assert self._outputs is not None
+        if self.direct is not None and self.direct.made:
+            made, copy = self.direct.made, self.direct.reuse.copy
+            return {name: made[name] if name in made else copy(view) for name, view in self._outputs}
         if self._small is None:
             self._find_room()
-        assert self._outputs is not None
         if reuse is None:
             return {name: view.copy() for name, view in self._outputs}
         reuse.begin()

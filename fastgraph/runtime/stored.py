@@ -24,7 +24,7 @@ from . import pool
 from .allocate import Allocation, allocate, allocate_apart
 from .feeds import declared
 from .keys import Key, Shapes
-from .runnable import ConstantMemory, Feed, Runnable, in_turn
+from .runnable import ConstantMemory, Feed, Place, Runnable, address, in_turn
 
 EXECUTOR = "executor"
 """The image of the kernels that run others, which all tiers share."""
@@ -75,12 +75,12 @@ class StoredRunnable(Runnable):
         super().__init__(plan.title, arena, plan.values)
         self.arena_bytes = flat.size
         error = np.zeros(1, np.int64)
-        addresses = [_address(array) for array in constants]
-        bases = np.array([_address(error), *(base + at for at in offsets), *addresses, *plan.kernels], np.int64)
+        addresses = [address(array) for array in constants]
+        bases = np.array([address(error), *(base + at for at in offsets), *addresses, *plan.kernels], np.int64)
         words = flat.based(bases)
         steps = np.zeros((len(flat.steps), 2), np.int64)
         kernels = np.array([*plan.kernels, 0], np.int64)  # a jump's is 0
-        steps[:, 0], steps[:, 1] = kernels[flat.steps[:, 0]], _address(words) + 8 * flat.steps[:, 1]
+        steps[:, 0], steps[:, 1] = kernels[flat.steps[:, 0]], address(words) + 8 * flat.steps[:, 1]
         work = flat.steps[:, 2].tolist()
         owner = arena, constants, error, words
 
@@ -93,7 +93,7 @@ class StoredRunnable(Runnable):
 
         runners = {
             part.first: pool.Runner(
-                steps[part.first : part.first + part.steps], plan.threads, _address(error), owner, part.commit,
+                steps[part.first : part.first + part.steps], plan.threads, address(error), owner, part.commit,
                 work[part.first : part.first + part.steps], threshold("waking_work", pool.WORTH_WAKING),
             )
             for part in flat.parts
@@ -105,13 +105,17 @@ class StoredRunnable(Runnable):
         outputs = [(name, at.of(arena, offsets) if isinstance(at, View) else at) for name, at in flat.outputs]
         self._types = [TensorType.of(view) for _, view in outputs]
         self.arrange(feeds, outputs, sum(view.nbytes for _, view in outputs), plan.plain)
+        inputs = {feed.name: _place(flat, v, feed.view) for feed, (_, v) in zip(feeds, flat.inputs, strict=True)}
+        made = zip(outputs, flat.outputs, strict=True)
+        results = {name: _place(flat, at, view) for (name, view), (_, at) in made if isinstance(at, View)}
+        self.direct_for(words, flat.words_in, inputs, results, [view.buffer for view, _ in flat.states])
 
     def output_types(self) -> list[TensorType]:
         return self._types
 
 
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
+def _place(flat: Flat, at: View, view: np.ndarray) -> Place:
+    return Place(at.buffer, at.offset, int(flat.buffers[at.buffer, 1]) if at.buffer < len(flat.buffers) else 0, view)
 
 
 def _memory(plan: StoredPlan, block: Allocation | None) -> tuple[np.ndarray, int, list[int], list[np.ndarray]]:

@@ -89,6 +89,10 @@ class Flat(NamedTuple):
         words[self.addresses[:, 0]] += known[self.addresses[:, 1]]
         return words
 
+    def words_in(self, buffers: set[int]) -> dict[int, np.ndarray]:
+        """The numbers of the words that are addresses in buffers, for each."""
+        return {buffer: self.addresses[self.addresses[:, 1] == 1 + buffer, 0] for buffer in buffers}
+
 
 _ARRAYS = "buffers", "words", "addresses", "tables", "steps"
 

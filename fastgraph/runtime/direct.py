@@ -1,0 +1,100 @@
+"""Runs that read large feeds where the caller has them, and make large results in the memory that is handed out.
+
+Addresses in records are words; a run writes those of such buffers anew, and lets them point into the arena afterwards.
+What a plan holds an input in alone is only read (plan/storage.py), so that the caller's array stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from mmap import PAGESIZE
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..room import SLACK
+from .runnable import Place, Where, address
+
+if TYPE_CHECKING:
+    from .reuse import Reuse
+
+
+class Direct:
+    """The buffers of a plan that may be elsewhere: `made`, results of this run by name, in memory of their own.
+
+    `reuse`: where that comes from. Arrays that words point at are held until the words don't.
+    """
+
+    reuse: Reuse
+
+    def __init__(
+        self, words: np.ndarray, where: Where, inputs: Mapping[str, Place], outputs: Mapping[str, Place],
+        kept: Iterable[Hashable],
+    ) -> None:  # fmt: skip
+        """`where`: the numbers of the words that are addresses in buffers, for each; `kept`: buffers that have to stay in the arena."""
+        self.made: dict[str, np.ndarray] = {}
+        self._words, self._held = words, list[Any]()
+        results, fed = (Counter(place.buffer for place in ports.values()) for ports in (outputs, inputs))
+        kept = set(kept)
+        self._results = [
+            (name, p) for name, p in outputs.items() if p.whole and results[p.buffer] == 1 and p.buffer not in kept
+        ]
+        made = {place.buffer: name for name, place in self._results}
+        self._inside = {name: (made[p.buffer], p) for name, p in inputs.items() if p.buffer in made}
+        self._read = {
+            name: p for name, p in inputs.items()
+            if p.whole and p.view.dtype.kind == "f" and results[p.buffer] == 0 and fed[p.buffer] == 1
+            and p.buffer not in kept
+        }  # fmt: skip
+        moving = {place.buffer for place in (*self._read.values(), *dict(self._results).values())}
+        self._usual = {buffer: (at, words[at]) for buffer, at in where(moving).items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._usual)
+
+    def take(self, arrays: Mapping[str, Any], feeds: Iterable[tuple[Any, ...]], written: list[np.ndarray]) -> None:
+        """Let the next run have these checked feeds, and memory for its results."""
+        if self._results:
+            self.reuse.begin()
+        for name, whole in self._results:
+            self.made[name] = self.reuse.room(whole.view)
+            self._move(whole, self.made[name])
+        for name, _, _, view in feeds:
+            array, place = arrays[name], self._read.get(name)
+            if place is not None and _readable(array, written):
+                self._move(place, array)
+            elif name in self._inside:
+                result, inside = self._inside[name]
+                _within(self.made[result], inside)[...] = array
+            else:
+                view[...] = array
+
+    def _move(self, place: Place, array: np.ndarray) -> None:
+        self._held.append(array)
+        at, usual = self._usual[place.buffer]
+        self._words[at] = usual + (address(array) - address(place.view))
+
+    def end(self) -> None:
+        """Let all words point into the arena again."""
+        for at, usual in self._usual.values():
+            self._words[at] = usual
+        self._held, self.made = [], {}
+
+
+def _within(block: np.ndarray, place: Place) -> np.ndarray:
+    """The array in other memory of its buffer."""
+    room = block.reshape(-1).view(np.uint8)
+    return np.ndarray(place.view.shape, place.view.dtype, room, place.offset, place.view.strides)
+
+
+def _readable(array: Any, written: list[np.ndarray]) -> bool:
+    """Whether kernels may read an array of the input's type: it is dense, what they read beyond its end is of its last
+    page, and a run does not write there.
+    """
+    if type(array) is not np.ndarray or not array.flags.c_contiguous or not array.flags.aligned:
+        return False
+    last = address(array) + array.nbytes - 1
+    if last // PAGESIZE != (last + SLACK) // PAGESIZE:
+        return False
+    return not any(np.may_share_memory(array, memory) for memory in written)
