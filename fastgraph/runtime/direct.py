@@ -1,23 +1,27 @@
 """Runs that read large feeds where the caller has them, and make large results in the memory that is handed out.
 
 Addresses in records are words; a run writes those of such buffers anew, and lets them point into the arena afterwards.
-What a plan holds an input in alone is only read (plan/storage.py), so that the caller's array stays as it is.
+What a plan holds an input in, and no result, is only read (plan/storage.py), so that the caller's array stays as it is.
+Only floats are read there: another thread may change them, and numbers that are places would be checked before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from mmap import PAGESIZE
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..room import SLACK
-from .runnable import Place, Where, address
+from .runnable import MADE, READ, Place, address
 
 if TYPE_CHECKING:
     from .reuse import Reuse
+
+
+Where = Callable[[set[Any]], dict[Any, np.ndarray]]
 
 
 class Direct:
@@ -32,20 +36,17 @@ class Direct:
         self, words: np.ndarray, where: Where, inputs: Mapping[str, Place], outputs: Mapping[str, Place],
         kept: Iterable[Hashable],
     ) -> None:  # fmt: skip
-        """`where`: the numbers of the words that are addresses in buffers, for each; `kept`: buffers that have to stay in the arena."""
+        """`where`: the numbers of the words that are addresses in buffers, for each; `kept`: buffers that stay in the
+        arena.
+        """
         self.made: dict[str, np.ndarray] = {}
         self._words, self._held = words, list[Any]()
         results, fed = (Counter(place.buffer for place in ports.values()) for ports in (outputs, inputs))
-        kept = set(kept)
-        self._results = [
-            (name, p) for name, p in outputs.items() if p.whole and results[p.buffer] == 1 and p.buffer not in kept
-        ]
-        made = {place.buffer: name for name, place in self._results}
-        self._inside = {name: (made[p.buffer], p) for name, p in inputs.items() if p.buffer in made}
+        alone = {buffer for buffer, n in (results + fed).items() if n == 1}.difference(kept)
+        self._results = [(name, p) for name, p in outputs.items() if p.buffer in alone and p.whole(MADE)]
         self._read = {
             name: p for name, p in inputs.items()
-            if p.whole and p.view.dtype.kind == "f" and results[p.buffer] == 0 and fed[p.buffer] == 1
-            and p.buffer not in kept
+            if p.buffer in alone and p.whole(READ) and p.view.dtype.kind == "f"
         }  # fmt: skip
         moving = {place.buffer for place in (*self._read.values(), *dict(self._results).values())}
         self._usual = {buffer: (at, words[at]) for buffer, at in where(moving).items()}
@@ -64,9 +65,6 @@ class Direct:
             array, place = arrays[name], self._read.get(name)
             if place is not None and _readable(array, written):
                 self._move(place, array)
-            elif name in self._inside:
-                result, inside = self._inside[name]
-                _within(self.made[result], inside)[...] = array
             else:
                 view[...] = array
 
@@ -80,12 +78,6 @@ class Direct:
         for at, usual in self._usual.values():
             self._words[at] = usual
         self._held, self.made = [], {}
-
-
-def _within(block: np.ndarray, place: Place) -> np.ndarray:
-    """The array in other memory of its buffer."""
-    room = block.reshape(-1).view(np.uint8)
-    return np.ndarray(place.view.shape, place.view.dtype, room, place.offset, place.view.strides)
 
 
 def _readable(array: Any, written: list[np.ndarray]) -> bool:

@@ -22,7 +22,7 @@ from ..text import counted, units
 from .allocate import Allocation
 from .bind import Bound, bind, fed, words_in
 from .memory import Memory, arena_bytes, place_constants
-from .runnable import ConstantMemory, Feed, Place, Runnable
+from .runnable import ConstantMemory, Feed, Place, Runnable, pays
 
 if TYPE_CHECKING:
     from .model import Model
@@ -140,11 +140,15 @@ class Executable(Runnable):
         [(steps, _)], [words] = bound.segments, bound.words
         outputs = {name: self._place(self._made[v]) for name, v in self._results if self._made[v].data is None}
         kept = [self.program.storage[s.input].root for s in self.compiled.states]
-        self.direct_for(words, partial(words_in, steps), {v.name: self._place(v) for v in inputs}, outputs, kept)
+        fed = {v.name: self._place(v) for v in inputs}
+        if pays(fed, outputs):
+            from .direct import Direct  # most models are small
+
+            self.direct = Direct(words, partial(words_in, steps), fed, outputs, kept) or None
 
     def _place(self, value: Value) -> Place:
-        at = self.program.storage[value]
-        return Place(at.root, at.offset, buffer_bytes(at.root), self.memory.array(value))
+        root = self.program.storage[value].root
+        return Place(root, buffer_bytes(root), self.memory.array(value))
 
     def _has_memory(self, value: Value) -> bool:
         return value.data is not None or self.memory.has(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from .reuse import Reuse
 
 
-Where = Callable[[set[Any]], dict[Any, np.ndarray]]
-
 LEAST = 1 << 16
 """Bytes of results from which on their memory is used again."""
-DIRECT = 1 << 18
-"""Bytes of a feed or a result from which on it is not copied, where that is possible."""
+READ, MADE = 1 << 20, 1 << 18
+"""Bytes of a feed and of a result from which on it is not copied. To copy a smaller feed brings it into a core's cache,
+which costs less than it saves.
+"""
 
 
 class ConstantMemory(NamedTuple):
@@ -38,22 +38,26 @@ class ConstantMemory(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an array lies: `view` of the arena, `offset` bytes into a buffer of `size`."""
+    """Where an array lies: `view` of the arena, in a buffer of `size` bytes."""
 
     buffer: Hashable
-    offset: int
     size: int
     view: np.ndarray
 
-    @property
-    def whole(self) -> bool:
+    def whole(self, least: int) -> bool:
         """Whether it is all of its buffer, and so large that it pays to have it elsewhere."""
-        return self.size == self.view.nbytes >= threshold("direct_least", DIRECT) and self.view.flags.c_contiguous
+        return self.size == self.view.nbytes >= threshold("direct_least", least) and self.view.flags.c_contiguous
 
 
 def address(array: np.ndarray) -> int:
     """The address of its first byte."""
     return int(array.__array_interface__["data"][0])
+
+
+def pays(inputs: Mapping[str, Place], outputs: Mapping[str, Place]) -> bool:
+    """Whether some of these are large enough to be outside of the arena, as in direct.py; guard pages are in it."""
+    large = [p for p in inputs.values() if p.whole(READ)] + [p for p in outputs.values() if p.whole(MADE)]
+    return bool(large) and free("direct") and checked() != "guard"
 
 
 class Feed(NamedTuple):
@@ -118,20 +122,6 @@ class Runnable:
         self._quick = len(feeds) + len(self._exact) if plain and len(self._exact) == len(self.values) else -1
         self._small = outputs if result_bytes < LARGE else None
         self.large = outputs is None or result_bytes >= LEAST
-
-    def direct_for(
-        self, words: np.ndarray, where: Where, inputs: Mapping[str, Place], outputs: Mapping[str, Place],
-        kept: Iterable[Hashable],
-    ) -> None:  # fmt: skip
-        """Let large feeds and results be outside of the arena, as in `Direct`; guard pages are in it."""
-        if (
-            any(place.whole for place in (*inputs.values(), *outputs.values()))
-            and free("direct")
-            and checked() != "guard"
-        ):
-            from .direct import Direct
-
-            self.direct = Direct(words, where, inputs, outputs, kept) or None
 
     # -- states
 

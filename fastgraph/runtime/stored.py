@@ -24,7 +24,7 @@ from . import pool
 from .allocate import Allocation, allocate, allocate_apart
 from .feeds import declared
 from .keys import Key, Shapes
-from .runnable import ConstantMemory, Feed, Place, Runnable, address, in_turn
+from .runnable import ConstantMemory, Feed, Place, Runnable, address, in_turn, pays
 
 EXECUTOR = "executor"
 """The image of the kernels that run others, which all tiers share."""
@@ -108,14 +108,19 @@ class StoredRunnable(Runnable):
         inputs = {feed.name: _place(flat, v, feed.view) for feed, (_, v) in zip(feeds, flat.inputs, strict=True)}
         made = zip(outputs, flat.outputs, strict=True)
         results = {name: _place(flat, at, view) for (name, view), (_, at) in made if isinstance(at, View)}
-        self.direct_for(words, flat.words_in, inputs, results, [view.buffer for view, _ in flat.states])
+        if pays(inputs, results):
+            from .direct import Direct  # most models are small
+
+            self.direct = (
+                Direct(words, flat.words_in, inputs, results, [view.buffer for view, _ in flat.states]) or None
+            )
 
     def output_types(self) -> list[TensorType]:
         return self._types
 
 
 def _place(flat: Flat, at: View, view: np.ndarray) -> Place:
-    return Place(at.buffer, at.offset, int(flat.buffers[at.buffer, 1]) if at.buffer < len(flat.buffers) else 0, view)
+    return Place(at.buffer, int(flat.buffers[at.buffer, 1]) if at.buffer < len(flat.buffers) else 0, view)
 
 
 def _memory(plan: StoredPlan, block: Allocation | None) -> tuple[np.ndarray, int, list[int], list[np.ndarray]]:
