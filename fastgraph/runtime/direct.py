@@ -27,7 +27,8 @@ Where = Callable[[set[Any]], dict[Any, np.ndarray]]
 class Direct:
     """The buffers of a plan that may be elsewhere: `made`, results of this run by name, in memory of their own.
 
-    `reuse`: where that comes from. Arrays that words point at are held until the words don't.
+    `reads`: the inputs that are read where they lie; `reuse`: where memory of results comes from. Arrays that words
+    point at are held until the words don't.
     """
 
     reuse: Reuse
@@ -44,11 +45,11 @@ class Direct:
         results, fed = (Counter(place.buffer for place in ports.values()) for ports in (outputs, inputs))
         alone = {buffer for buffer, n in (results + fed).items() if n == 1}.difference(kept)
         self._results = [(name, p) for name, p in outputs.items() if p.buffer in alone and p.whole(MADE)]
-        self._read = {
+        self.reads = {
             name: p for name, p in inputs.items()
             if p.buffer in alone and p.whole(READ) and p.view.dtype.kind == "f"
         }  # fmt: skip
-        moving = {place.buffer for place in (*self._read.values(), *dict(self._results).values())}
+        moving = {place.buffer for place in (*self.reads.values(), *dict(self._results).values())}
         self._usual = {buffer: (at, words[at]) for buffer, at in where(moving).items()}
 
     def __bool__(self) -> bool:
@@ -62,7 +63,7 @@ class Direct:
             self.made[name] = self.reuse.room(whole.view)
             self._move(whole, self.made[name])
         for name, _, _, view in feeds:
-            array, place = arrays[name], self._read.get(name)
+            array, place = arrays[name], self.reads.get(name)
             if place is not None and _readable(array, written):
                 self._move(place, array)
             else:

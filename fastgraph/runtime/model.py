@@ -51,8 +51,10 @@ class TensorSpec(NamedTuple):
 class Model:
     """What `fastgraph.load` gives.
 
-    `run` and calling copy in and out and may be called from several threads (one runs at a time); `input`, `execute`
-    and `output` work on the memory of the plan itself, without copies, and are for one thread.
+    `run` and calling copy in and out, but large arrays of floats, which are read where they lie, and large results,
+    which are made in their arrays; they may be called from several threads (one runs at a time). `input`, `execute` and
+    `output` work on the memory of the plan itself, without copies, and are for one thread; a `run` need not leave there
+    what it read and made.
 
     Its attributes, which nobody sets: `inputs` and `outputs`, a `TensorSpec` each; `threads`; `tier`, the instructions
     that kernels use; `precision`, what float32 may be computed in; `metadata`, what the file says of itself; `graph`,
@@ -273,7 +275,9 @@ class Model:
         return self._planned().view(name, inputs=True)
 
     def output(self, name: str) -> np.ndarray:
-        """The plan's own memory of an output: valid until the next run, or until the input shapes change."""
+        """The plan's own memory of an output, as `execute` leaves it: valid until the next run, or until the input
+        shapes change.
+        """
         return self._planned().view(name, inputs=False)
 
     @property

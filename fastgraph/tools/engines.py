@@ -53,7 +53,8 @@ def fastgraph(path: str, feeds: Feeds, threads: int, **options: Any) -> Engine:
 
 def loaded(model: Model, feeds: Feeds) -> Engine:
     """A model with a plan for the feeds. They are copied into the plan's memory, then `execute` runs, which leaves the
-    results there and may overwrite inputs. Models whose results have no fixed memory use `run`.
+    results there and may overwrite inputs. Models whose results have no fixed memory, or whose feeds are read where
+    they lie, use `run`.
     """
     from .. import __version__
 
@@ -63,6 +64,9 @@ def loaded(model: Model, feeds: Feeds) -> Engine:
         return list(model.run(kept).values())
 
     try:
+        direct = model.plan.direct
+        if direct is not None and direct.reads:
+            return Engine("fastgraph", __version__, lambda: model.run(kept), results, model)
         places = [_as_bytes(model.input(name), array) for name, array in kept.items()]
         for spec in model.outputs:
             model.output(spec.name)

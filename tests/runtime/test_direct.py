@@ -81,7 +81,7 @@ def test_no_step_writes_a_feed(case: Case) -> None:
     plan = model.plan
     if plan.direct is None:
         return
-    read = {v for v in plan.graph.inputs if v.name in plan.direct._read}
+    read = {v for v in plan.graph.inputs if v.name in plan.direct.reads}
     for step in plan.program.steps:
         if not isinstance(step, Step):
             continue
@@ -101,7 +101,7 @@ def doubled(rows: int = 2048, outputs: int = 1) -> Net:
 def moved(model: fg.Model) -> tuple[int, int]:
     """How many feeds and results need no copy."""
     direct = model.plan.direct if model._stored is None else model._plans.current.direct  # type: ignore[union-attr]
-    return (0, 0) if direct is None else (len(direct._read), len(direct._results))
+    return (0, 0) if direct is None else (len(direct.reads), len(direct._results))
 
 
 def test_only_large_arrays() -> None:
