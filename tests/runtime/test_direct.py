@@ -87,7 +87,7 @@ def test_no_step_writes_a_feed(case: Case) -> None:
             continue
         for slot, arg in zip(row(step.kernel.name).args.values(), step.args, strict=False):
             if isinstance(arg, Ref) and arg.base in read:
-                assert slot.kind == "read", step.kernel  # type: ignore[attr-defined]
+                assert getattr(slot, "kind", "") not in ("write", "work"), step.kernel
 
 
 def doubled(rows: int = 2048, outputs: int = 1) -> Net:
