@@ -104,12 +104,13 @@ class Deciders:
 class Keys:
     """The keys of a model's plans. `open`: the caller chooses shapes; `decide`: inputs that may decide shapes.
 
-    `stored`: the file that the model is loaded from, if it is a saved program. `part_of`: where the model is part
-    of a plan, what that shares. `lock`: held while planning, which models that share keys do one at a time.
+    `graph`: the model's; `stored`: the file that it is loaded from, if it is a saved program. `part_of`: where the
+    model is part of a plan, what that shares. `lock`: held while planning, which models that share keys do one at a
+    time.
     """
 
     def __init__(self, graph: Graph, stored: Saved | None = None, part_of: Shared | None = None) -> None:
-        self._graph, self._stored, self._part_of = graph, stored, part_of
+        self.graph, self.stored, self._part_of = graph, stored, part_of
         self._origin, self.lock = self, lock() if part_of is None else part_of.lock
         self._inputs = {v.name: v for v in graph.inputs}
         self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
@@ -119,7 +120,7 @@ class Keys:
     @property
     def whole(self) -> Graph:
         """The graph with its nodes."""
-        return self._graph if self._stored is None else self._stored.whole
+        return self.graph if self.stored is None else self.stored.whole
 
     def twin(self) -> Keys:
         """Keys for another model of the same network, whose plans share what these share."""
@@ -134,14 +135,14 @@ class Keys:
 
     @cached_property
     def _shared(self) -> Shared | None:
-        if self._stored is None and not self.open and not self.decide:
+        if self.stored is None and not self.open and not self.decide:
             return None
         from ..shared import share
 
         found = share(self.whole, self._part_of)
         found.lock = self.lock
-        if self._stored is not None:
-            found.addresses.update(self._stored.kernels())
+        if self.stored is not None:
+            found.addresses.update(self.stored.kernels())
         return found
 
     def of(self, arrays: Mapping[str, Any], shapes: Shapes | None = None) -> Key:
@@ -156,7 +157,8 @@ class Keys:
 
     def deciders(self, shapes: Shapes) -> Deciders:
         if shapes not in self._deciders:
-            wide = next((line for line in self._deciders if is_open(line) and _among(shapes, line)), None)
+            lines = (line for line in reversed(self._deciders) if is_open(line))
+            wide = next((line for line in lines if _among(shapes, line)), None)
             names = self._names(shapes) if wide is None else self._deciders[wide].names
             self._deciders[shapes] = Deciders(names)
             if len(self._deciders) > MOST_SHAPES:
@@ -165,7 +167,7 @@ class Keys:
         return self._deciders[shapes]
 
     def _names(self, shapes: Shapes) -> tuple[str, ...]:
-        known = None if self._stored is None else self._stored.deciders(shapes)
+        known = None if self.stored is None else self.stored.deciders(shapes)
         if known is not None:
             return known
         from ..shared import deciders

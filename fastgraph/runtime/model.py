@@ -81,7 +81,7 @@ class Model:
         self._keep: Callable[[Model], None] | None = None
         self._set(inputs=[TensorSpec.of(v) for v in graph.inputs])
         self._shows = graph.interface.shows | _shown(graph.interface.elements)
-        self._planner = Planner(Keys(graph, stored, part_of), plans, graph, tier, threads, stored, _part)
+        self._planner = Planner(Keys(graph, stored, part_of), plans, tier, threads, _part)
         self._keys, self._plans = self._planner.keys, self._planner.plans
         self._looked: tuple[Key, Executable] | None = None
         self._lock = lock()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..errors import CompilerError, FastgraphError, InputError, UnsupportedError
-from ..ir import Graph, is_open
+from ..ir import is_open
 from ..kernels.isa.tiers import Tier
 from .keys import Key, Keys, Shapes
 from .plans import Kept, Plans
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .lengths import Lengths
     from .plans import Plan
     from .reuse import Reuse
-    from .stored import Saved
     from .tail import Part
 
 MOST_VALUES = 4
@@ -33,11 +32,9 @@ MOST_VALUES = 4
 class Planner:
     """The plans of a model. `decided`: the memory of inputs whose values decide shapes, by name."""
 
-    def __init__(
-        self, keys: Keys, limits: Plans, graph: Graph, tier: Tier, threads: int, stored: Saved | None, part: Part
-    ) -> None:
-        """`stored`: the saved program that the model is loaded from; `part`: what makes models of parts of plans."""
-        self._graph, self._tier, self._threads, self._stored, self._part = graph, tier, threads, stored, part
+    def __init__(self, keys: Keys, limits: Plans, tier: Tier, threads: int, part: Part) -> None:
+        """`part`: what makes models of parts of plans."""
+        self._tier, self._threads, self._part = tier, threads, part
         self.keys, self.plans = keys, Kept(limits)
         self.decided: dict[str, np.ndarray] = {}
 
@@ -56,7 +53,7 @@ class Planner:
         for name, value in current.values.items():
             shape = self.keys.shapes(key)[name]
             if name not in self.decided or self.decided[name].shape != shape:
-                dtype = np.dtype(next(v.type.dtype for v in self._graph.inputs if v.name == name))
+                dtype = np.dtype(next(v.type.dtype for v in self.keys.graph.inputs if v.name == name))
                 self.decided[name] = np.ndarray(shape, dtype, bytearray(math.prod(shape) * dtype.itemsize))
             if value is not None:
                 self.decided[name][...] = value
@@ -70,7 +67,7 @@ class Planner:
         values; or where such a plan does not pay, that for any values.
         """
         key = self.keys.of(arrays)
-        kept, any_length = key in self.plans, self.keys.open and not self._graph.states
+        kept, any_length = key in self.plans, self.keys.open and not self.keys.graph.states
         wide = self.lengths.instead(key.shapes, kept) if any_length else None
         if wide is not None:
             try:
@@ -90,8 +87,7 @@ class Planner:
 
     def _any_of(self, key: Key) -> Key:
         """The key of a plan for many lengths. UnsupportedError where values that decide shapes are new in each run."""
-        kept = self.plans.keys()
-        if key not in kept and sum(each.shapes == key.shapes for each in kept) >= MOST_VALUES:
+        if key not in self.plans and sum(each.shapes == key.shapes for each in self.plans.keys()) >= MOST_VALUES:
             raise UnsupportedError(f"{self.keys.asked(key)}: plans for many lengths would be for other values each")
         return key
 
@@ -121,7 +117,7 @@ class Planner:
     def made(self, key: Key) -> Plan:
         """A new plan, stored or made now, as `new` says."""
         with self.keys.lock:
-            found = None if self._stored is None else self._stored.plan(key)
+            found = None if self.keys.stored is None else self.keys.stored.plan(key)
             return found or self.new(key)
 
     def new(self, key: Key) -> Made:
@@ -140,7 +136,7 @@ class Planner:
         try:
             yield
         except MemoryError as error:
-            where = self._graph.source or self._graph.name or "model"
+            where = self.keys.graph.source or self.keys.graph.name or "model"
             raise InputError(f"{where}: not enough memory for {self.keys.asked(key)}: {error}") from None
 
     @contextmanager
@@ -149,10 +145,11 @@ class Planner:
         try:
             yield
         except (CompilerError, ImportError) as error:
-            if self._stored is None:
+            stored = self.keys.stored
+            if stored is None:
                 raise
             raise InputError(
-                f"{self._stored.file.title}: the saved program runs {self._stored.stored()}; other shapes need a "
+                f"{stored.file.title}: the saved program runs {stored.stored()}; other shapes need a "
                 f"compiler, which is not installed here ({error}): save it with these shapes, or install fastgraph "
                 "with its dependencies"
             ) from error

@@ -196,6 +196,13 @@ def recognizer() -> Net:
     return net
 
 
+def normalized() -> Net:
+    net = Net()
+    x = net.input("x", ["n", 3, 5])
+    net.output(net("InstanceNormalization", x, net.weight(3), net.weight(3), epsilon=1e-3))
+    return net
+
+
 def line(width: int) -> Feeds:
     return {"x": RNG.standard_normal((1, 1, 16, width)).astype(F32)}
 
@@ -210,6 +217,7 @@ NETS: dict[str, tuple[Callable[[], Net], Callable[[int], Feeds]]] = {
         rows,
         lambda n: {"x": RNG.standard_normal((3, n)).astype(F32), "past": np.ones(n - 2, F32)},
     ),
+    "batches, each normalized": (normalized, lambda n: {"x": RNG.standard_normal((n, 3, 5)).astype(F32)}),
     "encoder": (encoder, words),
     "encoder of batches": (encoder, lambda n: words(6, n)),
     "recognizer": (recognizer, line),

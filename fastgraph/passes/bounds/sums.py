@@ -145,7 +145,10 @@ def by_row(g: Bounds, node: Node) -> list[Bounded]:
 def instance_normalization(g: Bounds, node: Node) -> list[Bounded]:
     x, scale, shift = g.take(node.x), *map(g.fixed, node.inputs[1:])
     axes = range(1, len(x.dims) - 1)
-    count, open_ = _count(g, x, axes), [axis for axis in axes if axis in x.extents]
+    open_ = [axis for axis in axes if axis in x.extents]
+    if not open_:
+        return [Bounded(g.again(node, x.value, scale, shift)[0], x.extents)]
+    count = _count(g, x, axes)
     mean = g.reduce("reduce_sum", g.masked(x, 0, open_), axes, True) / count
     apart = x.value - mean
     squares = g.masked(Bounded(apart * apart, x.extents), 0, open_)
