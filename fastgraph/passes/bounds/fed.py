@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...ir import LENGTH, Graph, Node, Open, TensorType, Value, open_axes
-from .numbers import total
+from .lengths import dim_by_length
 from .state import Bounds
 from .values import Bounded, Dim, Extent
 
@@ -24,11 +24,12 @@ def fed(g: Bounds, graph: Graph, shapes: Mapping[str, Sequence[int | Open]]) -> 
     if not common or not graph.nodes:
         return
     length = Value(LENGTH, TensorType(np.dtype(np.int64), ()))
-    base, g.node, g.limit = Extent(length, *common[0]), graph.nodes[0], ROOM
+    greatest, least = common[0]
+    g.length, g.lengths, g.node, g.limit = length, np.arange(least, greatest + 1), graph.nodes[0], ROOM
     g.ready(length)
     for at, value in enumerate(graph.inputs):
         shape = shapes.get(value.name, ())
-        dims: list[Dim] = [total(g, base, d.more) if isinstance(d, Open) else d for d in shape]
+        dims: list[Dim] = [dim_by_length(g, g.lengths + d.more) if isinstance(d, Open) else d for d in shape]
         if any(isinstance(d, Open) for d in shape):
             most = tuple(d.most if isinstance(d, Extent) else d for d in dims)
             graph.inputs[at] = room = Value(value.name, value.type.with_shape(most))

@@ -12,7 +12,7 @@ from ...ir import Node, Value
 from ...ops.registry import attr
 from .shapes import unflattened
 from .state import Bounds, follows
-from .values import Below, Bounded, Unbounded, same
+from .values import Below, Bounded, Unbounded, reaches, same
 
 
 def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int], places: int | None = None) -> Value:
@@ -28,7 +28,7 @@ def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int],
         if below is None or below.axis != places and len(below.extents) > 1:
             raise Unbounded
         limit = below.extents[i if below.axis is not None else 0]
-        if not same(limit, x.extents[axis]):
+        if not reaches(limit, x.extents[axis]):
             raise Unbounded
     return indices.value if indices.clean else g.masked(indices, 0)
 

@@ -7,9 +7,10 @@ import numpy as np
 from ...ir import Graph, Node, Value
 from ...ops.control import BRANCHES
 from ...ops.registry import OPS, Layout, attr
+from .lengths import dim_by_length, lines, varies
 from .numbers import KINDS, difference
 from .state import RULES, Bounds, follows
-from .values import Below, Bounded, Extent, Unbounded, extents_of, most_of, same
+from .values import Below, Bounded, Extent, Unbounded, Varied, extents_of, most_of, reaches, same
 from .visit import visit
 
 
@@ -107,7 +108,7 @@ def top_k(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _within(g: Bounds, a: Extent, b: Extent) -> bool:
-    return same(a, b) or b.count in g.within.get(a.count, ())
+    return reaches(a, b) or b.count in g.within.get(a.count, ())
 
 
 def _checked_count(g: Bounds, node: Node, size: int) -> Extent:
@@ -121,18 +122,25 @@ def _checked_count(g: Bounds, node: Node, size: int) -> Extent:
 @follows("range")
 def range_(g: Bounds, node: Node) -> list[Bounded]:
     """Given a past of p words, and range(p, p + 3); result p + [0, 1, 2]."""
-    start, limit, delta = (g.numbers_of(v).item() for v in node.inputs)
-    dtype = node.out.type.dtype
-    if delta != 1 or dtype is None or dtype.name not in KINDS:
+    parts = [g.varied_of(v).item() for v in node.inputs]
+    dtype, (start, limit, delta) = node.out.type.dtype, parts
+    if isinstance(delta, Extent | Varied) or not delta or dtype is None or dtype.name not in KINDS:
         raise Unbounded
-    count = difference(g, limit, start)
-    places = np.arange(max(*most_of([count]), 0))
-    if isinstance(start, Extent):
-        value = g.cast(g("add", start.count, places), dtype)
+    if varies(*parts):
+        first, end = lines(g, start, limit)
+        count = dim_by_length(g, np.maximum(np.ceil((end - first) / delta), 0).astype(np.int64))
+    elif delta == 1:
+        count = difference(g, limit, start)
     else:
-        value = g.held((places + int(start)).astype(dtype))
-    below = Below(None, (limit,)) if dtype.kind in "iu" and isinstance(limit, Extent) else None
-    return [Bounded(value, extents_of([count]), False, below)]
+        raise Unbounded
+    places = (np.arange(max(*most_of([count]), 0)) * delta).astype(dtype)
+    if isinstance(start, Extent | Varied):
+        value = g("add", g.shape(g.written(node.x)), places)
+    else:
+        value = g.held((places + start).astype(dtype))
+    least = start.least if isinstance(start, Extent) else -1 if isinstance(start, Varied) else start
+    known = dtype.kind in "iu" and delta == 1 and isinstance(limit, Extent) and least >= 0
+    return [Bounded(value, extents_of([count]), False, Below(None, (limit,)) if known else None)]
 
 
 @follows("constant_of_shape")

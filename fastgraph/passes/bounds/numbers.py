@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import ModelError
 from ...ir import Node, Value
 from ...ops.evaluate import run_node
 from ...ops.reduce import reduced_axes
-from ...ops.registry import attr
+from ...ops.registry import OPS, Layout, attr
+from .lengths import dim_by_length, for_lengths, lines, of_lengths, varies
 from .state import Bounds
-from .values import Dim, Extent, Negated, Unbounded
+from .values import Dim, Extent, Unbounded, Varied
 
 Rule = Callable[[Bounds, Extent, Dim], Dim]
 
@@ -37,21 +39,24 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
     if node.out.type.dtype is None or node.out.type.dtype.name not in KINDS:
         return None
     try:
-        values: list[Any] = [None if v is None else g.signed_of(v) for v in node.inputs]
-        followed = node.op in MOVES or node.op in BINARY or node.op in FOLDED or node.op in ("cast", "where", "neg")
-        if followed and not any(isinstance(n, Extent | Negated) for v in values if v is not None for n in v.flat):
+        values: list[Any] = [None if v is None else g.varied_of(v) for v in node.inputs]
+        numbers = [n for v in values if v is not None for n in v.flat]
+        followed = node.op in MOVES or node.op in BINARY or node.op in FOLDED or OPS[node.op].layout is Layout.EACH
+        if followed and not any(isinstance(n, Extent | Varied) for n in numbers):
             return _known(node, values)
-        if node.op == "cast" and node.out.type.dtype.kind != "b":
-            return _stored(values[0], node.out.type.dtype)
         if node.op in MOVES:
             return _moved(node, values)
-        if node.op == "neg":
-            return _each(_negated, values[0])
+        if varies(*numbers):
+            return of_lengths(g, node, values)
+        if any(isinstance(n, Varied) for n in numbers):
+            raise Unbounded
+        if node.op == "cast" and node.out.type.dtype.kind != "b":
+            return _stored(values[0], node.out.type.dtype)
         if node.op == "where":
             return _each(_chosen, *values)
         if node.op in BINARY or node.op in FOLDED:
             return _stored(_computed(g, node, values), node.out.type.dtype)
-    except Unbounded:
+    except (Unbounded, ModelError):
         pass
     return None
 
@@ -66,10 +71,10 @@ def _known(node: Node, values: list[Any]) -> np.ndarray:
 
 def _stored(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Numbers as elements of this type hold them, and extents."""
-    if not all(isinstance(n, Extent | Negated) or -(1 << 63) <= n < 1 << 63 for n in numbers.flat):
+    if not all(isinstance(n, Extent | Varied) or -(1 << 63) <= n < 1 << 63 for n in numbers.flat):
         raise Unbounded
     with np.errstate(invalid="ignore"):
-        return _each(lambda n: n if isinstance(n, Extent | Negated) else np.array(n).astype(dtype).item(), numbers)
+        return _each(lambda n: n if isinstance(n, Extent | Varied) else np.array(n).astype(dtype).item(), numbers)
 
 
 def _moved(node: Node, values: list[Any]) -> np.ndarray:
@@ -87,37 +92,20 @@ def _moved(node: Node, values: list[Any]) -> np.ndarray:
 def _plain(numbers: np.ndarray | None) -> np.ndarray | None:
     if numbers is None:
         return None
-    if any(isinstance(n, Extent | Negated) for n in numbers.flat):
+    if any(isinstance(n, Extent | Varied) for n in numbers.flat):
         raise Unbounded
     return numbers.astype(np.int64)
 
 
 def _computed(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
     if node.op in BINARY:
-        return reduce(lambda a, b: _each(lambda x, y: _signed(g, node.op, x, y), a, b), values)
-    if any(isinstance(n, Negated) for n in values[0].flat):
-        raise Unbounded
+        return reduce(lambda a, b: _each(lambda x, y: BINARY[node.op](g, x, y), a, b), values)
     (x, axes), function = (*values, None)[:2], FOLDED[node.op]
     if reduced_axes(node, x.ndim, None if axes is None else _plain(axes)) != (0,) or not x.size:
         raise Unbounded
     total = np.empty((), object)
     total[()] = reduce(lambda a, b: function(g, a, b), x)
     return total.reshape(1) if attr(node, "keepdims") else total
-
-
-def _negated(n: Any) -> Any:
-    return Negated(n) if isinstance(n, Extent) else n.extent if isinstance(n, Negated) else -n
-
-
-def _signed(g: Bounds, op: str, a: Any, b: Any) -> Dim:
-    """What an operator computes of two numbers or extents, which may be negated in sums."""
-    if op == "add" and isinstance(a, Negated):
-        a, b = b, a
-    if op in ("add", "sub") and isinstance(b, Negated):
-        op, b = "sub" if op == "add" else "add", b.extent
-    if isinstance(a, Negated) or isinstance(b, Negated):
-        raise Unbounded
-    return BINARY[op](g, a, b)
 
 
 def _chosen(condition: Dim, yes: Dim, no: Dim) -> Dim:
@@ -160,6 +148,7 @@ def _symmetric(plain: Callable[[Any, Any], Dim]) -> Callable[[Rule], Callable[[B
     return either
 
 
+@for_lengths(np.minimum)
 @_symmetric(min)
 def least(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The lesser of two extents."""
@@ -182,6 +171,7 @@ def least(g: Bounds, a: Extent, b: Dim) -> Dim:
     return found
 
 
+@for_lengths(np.maximum)
 @_symmetric(max)
 def greatest(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The greater of two."""
@@ -195,6 +185,7 @@ def greatest(g: Bounds, a: Extent, b: Dim) -> Dim:
     return computed(g, "max", (a, b), max(a.most, b.most), max(a.least, b.least))
 
 
+@for_lengths(np.add)
 @_symmetric(operator.add)
 def total(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The sum; Unbounded where it may be below 0."""
@@ -211,6 +202,7 @@ def total(g: Bounds, a: Extent, b: Dim) -> Dim:
     return found
 
 
+@for_lengths(np.subtract)
 def difference(g: Bounds, a: Dim, b: Dim) -> Dim:
     """a - b; Unbounded where it may be below 0 in some runs only."""
     if not isinstance(b, Extent):
@@ -229,6 +221,7 @@ def apart(g: Bounds, a: Extent, b: Extent) -> int | None:
     return more - less if base == other else None
 
 
+@for_lengths(np.multiply, signed=True)
 @_symmetric(operator.mul)
 def product(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The product of two; Unbounded where both depend on data."""
@@ -244,6 +237,11 @@ def product(g: Bounds, a: Extent, b: Dim) -> Dim:
 
 def quotient(g: Bounds, a: Dim, b: Dim) -> Dim:
     """a / b; Unbounded where there may be a remainder."""
+    if varies(a, b):
+        x, y = lines(g, a, b)
+        if not y.all() or (x % y).any():
+            raise Unbounded
+        return dim_by_length(g, x // y)
     if isinstance(b, Extent) or not _whole(a, b) or b < 1:
         raise Unbounded
     if not isinstance(a, Extent):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -10,20 +10,24 @@ from ...ir import Node, Value
 from ...ir.build import Builder
 from ...ops.inference import axes_of
 from ...ops.registry import attr
-from .numbers import difference, least, total
+from .lengths import by_length, dim_by_length, lines, varies
+from .numbers import least, total
 from .state import Bounds, follows
-from .values import Below, Bounded, Dim, Extent, Negated, Unbounded
+from .values import Below, Bounded, Dim, Extent, Unbounded, Varied, most_of
 
 FAR = 1 << 40
 """An end behind the last element of any axis."""
+
+
+Number: TypeAlias = Dim | Varied | Value
 
 
 class Cut(NamedTuple):
     """A slice of one axis. A start or end that is a Value is a scalar that the run computes."""
 
     axis: int
-    start: Dim | Negated | Value
-    end: Dim | Negated | Value
+    start: Number
+    end: Number
     step: int
 
 
@@ -38,10 +42,10 @@ def slice_(g: Bounds, node: Node) -> list[Bounded]:
     return [x]
 
 
-def _elements(g: Bounds, value: Value | None) -> list[Dim | Negated | Value]:
+def _elements(g: Bounds, value: Value | None) -> list[Number]:
     """The elements of a vector: numbers and extents where these are known, else scalars that the run computes."""
     try:
-        return list(g.signed_of(value).reshape(-1))
+        return list(g.varied_of(value).reshape(-1))
     except Unbounded:
         found = g.fixed(value)
     line = g.shape(g.cast(found, np.int64), found.type.size)
@@ -78,13 +82,10 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
 def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     axis, start, end, step = cut
     have = x.dims[axis]
-    start, end = (_of_negated(g, n, have) for n in (start, end))
-    if isinstance(have, Extent) and step == 1:
-        start, end = (_from_front(g, n, have) for n in (start, end))
-    if isinstance(start, Extent) and not isinstance(end, Value) and step == 1:
-        found = _counted(g, x, axis, start, least(g, have, end))
-        if found is not None:
-            return found
+    if varies(have, start, end):
+        return _by_length(g, x, cut)
+    if isinstance(start, Varied) or isinstance(end, Varied):
+        raise Unbounded
     if isinstance(start, Value | Extent) or isinstance(end, Value):
         return _computed(g, x, axis, (start, end), step)
     below, extents, plain = x.below, dict(x.extents), end
@@ -106,32 +107,31 @@ def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     return Bounded(value, extents, x.clean and not isinstance(end, Extent), below)
 
 
-def _of_negated(g: Bounds, n: Dim | Negated | Value, size: Dim) -> Dim | Value:
-    """A start or an end from the front, where it is an extent before the end; a computed one where only a run says."""
-    if not isinstance(n, Negated):
-        return n
-    try:
-        start = difference(g, size, n.extent)
-        return start if isinstance(start, Extent) else max(start, 0)
-    except Unbounded:
-        return g("neg", n.extent.count)
-
-
-def _from_front(g: Bounds, n: Dim | Value, size: Extent) -> Dim | Value:
-    """A start or an end, which counts from the end where it is negative."""
-    return total(g, size, n) if isinstance(n, int) and n < 0 else n
-
-
-def _counted(g: Bounds, x: Bounded, axis: int, start: Extent, end: Dim) -> Bounded | None:
-    """The elements from `start` to `end`, where these are as many in every run; else None."""
-    try:
-        n = difference(g, end, start)
-    except Unbounded:
-        return None
-    if isinstance(n, Extent) or n <= 0:
-        return None
-    value = g.pick(x.value, start.count + np.arange(n), axis)
-    return Bounded(value, {a: e for a, e in x.extents.items() if a != axis}, x.clean)
+def _by_length(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
+    """A slice that is known for each length of the inputs, as Python has it; but a start before the axis is clamped to
+    its first element.
+    """
+    axis, *ends, step = cut
+    size, start, end = (n.astype(np.int64) for n in lines(g, x.dims[axis], *ends))
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    start = np.clip(np.where(start < 0, np.maximum(start + size, 0), start), low, high)
+    end = np.clip(np.where(end < 0, end + size, end), low, high)
+    each = np.maximum(-((start - end) // step), 0)
+    count, first, room = dim_by_length(g, each), by_length(g, np.where(each > 0, start, 0)), x.value.type.dims[axis]
+    (most,), below = most_of([count]), x.below
+    if isinstance(first, int):
+        last = first + step * most
+        value = g.cut(x.value, axis, first, last if last >= 0 else -FAR, step)
+    else:
+        assert isinstance(first, Extent)
+        places = first.count + step * np.arange(most)
+        value = g.pick(x.value, places if isinstance(count, int) else g.clip(places, 0, room - 1), axis)
+    if below is not None and below.axis == axis:
+        plain = isinstance(first, int) and isinstance(count, int)
+        below = Below(axis, below.extents[first : first + step * most : step]) if plain and step > 0 else None
+    extents = {a: n for a, n in x.extents.items() if a != axis} | ({axis: count} if isinstance(count, Extent) else {})
+    to_end = step == 1 and isinstance(first, int) and bool((start + each >= size).all())
+    return Bounded(value, extents, x.clean and (to_end or isinstance(count, int)), below)
 
 
 def _without_first(g: Bounds, a: Dim, n: int) -> Dim:

@@ -11,7 +11,8 @@ from ...families import Families
 from ...ir import Graph, Node, TensorType, Value, captured
 from ...ir.build import Operand, Rewriter
 from ...ops.evaluate import infer_node
-from .values import Bounded, Extent, Negated, Unbounded
+from .lengths import lines, looked_up
+from .values import Bounded, Extent, Unbounded, Varied
 
 LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
 """Bytes of a bounded value: never above `LARGE`, nor, from `SMALL` on, above `TIMES` those of what the graph takes."""
@@ -53,7 +54,7 @@ class Bounds(Rewriter):
     `known`: the bounded value of an original one. `numbers`: integers as numbers and extents. `instead`: replacements
     of values whose shapes turned out to be known. `left`: the nodes of values that are not bounded. `rooms`: inputs
     that may be made wider, each with its graph. `sums`, `multiples`: extents that are another one plus or times a
-    number. `node`: the node at hand.
+    number. `length`: what open extents of inputs have in common, one of `lengths`. `node`: the node at hand.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -68,6 +69,8 @@ class Bounds(Rewriter):
         self.rooms: dict[Value, Graph] = {}
         self.multiples: dict[Value, tuple[Extent, int]] = {}
         self.sums: dict[Value, tuple[Extent, int]] = {}
+        self.length: Value | None = None
+        self.lengths = np.zeros(0, np.int64)
         given = [v for v in graph.inputs if v.type.concrete and v.type.dtype is not None]
         around = (v for v in captured(graph) if v.type.concrete and v.type.dtype is not None)
         self._ready = {*given, *around}
@@ -114,7 +117,7 @@ class Bounds(Rewriter):
         numbers = self.numbers.get(value)
         if numbers is not None and value not in self.instead:
             assert value.type.dtype is not None
-            self.instead[value] = self.cast(self.stacked(numbers), value.type.dtype)
+            self.instead[value] = self._written(numbers, value.type.dtype)
         return self.instead.get(value, value)
 
     def take(self, value: Value | None) -> Bounded:
@@ -140,13 +143,13 @@ class Bounds(Rewriter):
 
     def numbers_of(self, value: Value | None) -> np.ndarray:
         """The numbers and extents that an operand holds. Unbounded where these are not known."""
-        found = self.signed_of(value)
-        if any(isinstance(n, Negated) for n in found.flat):
+        found = self.varied_of(value)
+        if any(isinstance(n, Varied) for n in found.flat):
             raise Unbounded
         return found
 
-    def signed_of(self, value: Value | None) -> np.ndarray:
-        """The same, with negated extents."""
+    def varied_of(self, value: Value | None) -> np.ndarray:
+        """The same, with numbers that are no extents."""
         found = None if value is None else self.numbers.get(value)
         if found is None:
             data = None if value is None else self.instead.get(value, value).data
@@ -203,13 +206,14 @@ class Bounds(Rewriter):
 
     def stacked(self, numbers: np.ndarray) -> Value:
         """Numbers and extents as an int64 vector."""
-        flat = [self._counted(n) for n in numbers.flat]
+        flat = [n.count if isinstance(n, Extent) else self.ints(int(n)) for n in numbers.flat]
         return self.shape(self.join([self.shape(v, 1) for v in flat], axis=0), *numbers.shape)
 
-    def _counted(self, n: Any) -> Value:
-        if isinstance(n, Negated):
-            return self("neg", n.extent.count)
-        return n.count if isinstance(n, Extent) else self.ints(int(n))
+    def _written(self, numbers: np.ndarray, dtype: np.dtype) -> Value:
+        if not any(isinstance(n, Varied) for n in numbers.flat):
+            return self.cast(self.stacked(numbers), dtype)
+        table = np.array(lines(self, *numbers.flat)).T.astype(dtype)
+        return looked_up(self, table.reshape(-1, *numbers.shape))
 
     def real(self, extent: Extent) -> Value:
         """A mask of the real elements along an axis: bool [most]."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from ...ir import Value
 
 
 class Extent:
-    """The number of real elements along an axis: an int64 scalar of the graph, from `least` to `most`."""
+    """The number of real elements along an axis: an int64 scalar of the graph, from `least` to `most`. `each`: where it
+    follows from what open extents of inputs have in common, the number for each of that.
+    """
 
-    __slots__ = ("count", "least", "most")
+    __slots__ = ("count", "each", "least", "most")
 
-    def __init__(self, count: Value, most: int, least: int = 0) -> None:
-        self.count, self.least, self.most = count, least, most
+    def __init__(self, count: Value, most: int, least: int = 0, each: np.ndarray | None = None) -> None:
+        self.count, self.least, self.most, self.each = count, least, most, each
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Extent) and self.count is other.count
@@ -23,10 +27,18 @@ class Extent:
         return hash(self.count)
 
 
-class Negated(NamedTuple):
-    """An extent counted from the end: minus so many."""
+class Varied:
+    """A number that is no extent, as it may be below 0 or no integer, for each length of open extents."""
 
-    extent: Extent
+    __slots__ = ("each",)
+
+    def __init__(self, each: np.ndarray) -> None:
+        self.each = each
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Varied) and np.array_equal(self.each, other.each)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 Dim: TypeAlias = int | Extent
@@ -34,7 +46,10 @@ Dim: TypeAlias = int | Extent
 
 def most_of(dims: Iterable[Dim]) -> list[int]:
     """The upper bounds of extents."""
-    return [n.most if isinstance(n, Extent) else int(n) for n in dims]
+    found = [n.most if isinstance(n, Extent) else n for n in dims]
+    if any(isinstance(n, Varied) for n in found):
+        raise Unbounded
+    return [int(n) for n in found]
 
 
 def extents_of(dims: Iterable[Dim]) -> dict[int, Extent]:
@@ -45,6 +60,11 @@ def extents_of(dims: Iterable[Dim]) -> dict[int, Extent]:
 def same(a: Extent | None, b: Extent | None) -> bool:
     """Whether two axes have the same extent in every run."""
     return a is not None and b is not None and a.count is b.count
+
+
+def reaches(a: Extent | None, b: Extent) -> bool:
+    """Whether what stays below one extent stays below the other in every run."""
+    return same(a, b) or a is not None and a.each is not None and b.each is not None and bool((a.each <= b.each).all())
 
 
 class Below(NamedTuple):

@@ -13,7 +13,7 @@ from ...ops.registry import OPS
 from .numbers import counted
 from .state import RULES, Bounds
 from .sums import elementwise
-from .values import Bounded, Extent, Negated, Unbounded
+from .values import Bounded, Extent, Unbounded, Varied
 
 
 def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
@@ -75,5 +75,5 @@ def _stands(g: Bounds, old: Value, new: Bounded) -> None:
 
 def _hold(g: Bounds, value: Value, numbers: np.ndarray) -> None:
     g.numbers[value] = numbers
-    if not any(isinstance(n, Extent | Negated) for n in numbers.flat):
+    if not any(isinstance(n, Extent | Varied) for n in numbers.flat):
         g.instead[value] = Value.constant(value.name, numbers.astype(value.type.dtype))

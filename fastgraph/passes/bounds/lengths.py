@@ -1,0 +1,124 @@
+"""Numbers that follow from what the open extents of inputs have in common, their length: known for each length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...ops.evaluate import run_node
+from ...ops.reduce import reduced_axes
+from ...ops.registry import OPS, Layout, attr
+from .values import Dim, Extent, Unbounded, Varied
+
+if TYPE_CHECKING:
+    from .state import Bounds
+
+MOST = 1 << 24
+"""Extents are below: float32 holds them without rounding."""
+REDUCED: dict[str, Callable[..., np.ndarray]] = {
+    "reduce_min": np.min, "reduce_max": np.max, "reduce_sum": np.sum, "reduce_prod": np.prod,
+}  # fmt: skip
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+def each_of(n: Any) -> np.ndarray | None:
+    """A number, or one for each length; None where data decides it."""
+    return n.each if isinstance(n, Extent | Varied) else np.asarray(n)
+
+
+def lines(g: Bounds, *numbers: Any) -> list[np.ndarray]:
+    """Each number for all lengths. Unbounded where data decides one."""
+    found = [each_of(n) for n in numbers]
+    if any(n is None for n in found):
+        raise Unbounded
+    return [np.broadcast_to(n, g.lengths.shape) for n in found if n is not None]
+
+
+def varies(*numbers: Any) -> bool:
+    """Whether some of these numbers depend on the length, and none on data."""
+    return any(isinstance(n, Extent | Varied) for n in numbers) and all(each_of(n) is not None for n in numbers)
+
+
+def by_length(g: Bounds, each: np.ndarray) -> Any:
+    """The number that is one of these for each length."""
+    if (each == each.flat[0]).all():
+        return each.flat[0].item()
+    if each.dtype.kind == "b" or not (each == np.trunc(each)).all() or not 0 <= each.min() <= each.max() < MOST:
+        return Varied(each)
+    whole = each.astype(np.int64)
+    key = "each", whole.tobytes()
+    if key not in g.memo:
+        g.memo[key] = Extent(_count(g, whole), int(whole.max()), int(whole.min()), whole)
+    return g.memo[key]
+
+
+def dim_by_length(g: Bounds, each: np.ndarray) -> Dim:
+    """The same, of an extent. Unbounded where it is none."""
+    found: Dim | Varied = by_length(g, each)
+    if isinstance(found, Varied) or not isinstance(found, Extent) and found < 0:
+        raise Unbounded
+    return found
+
+
+def _count(g: Bounds, each: np.ndarray) -> Value:
+    assert g.length is not None
+    more = each - g.lengths
+    if (more == more[0]).all():
+        return g("add", g.length, int(more[0])) if more[0] else g.length
+    return looked_up(g, each)
+
+
+def looked_up(g: Bounds, table: np.ndarray) -> Value:
+    """The element of a table [lengths, ...] for a run's length."""
+    assert g.length is not None
+    return g.pick(g.held(table), g("sub", g.length, int(g.lengths[0])))
+
+
+def for_lengths(plain: Callable[..., Any], signed: bool = False) -> Callable[[Rule], Rule]:
+    """Has the decorated function of two numbers computed by a function of arrays where they depend on the length.
+    Unbounded where the result is no extent, unless it may be `signed`.
+    """
+
+    def add(rule: Rule) -> Rule:
+        @wraps(rule)
+        def computed(g: Bounds, a: Any, b: Any) -> Any:
+            if not varies(a, b):
+                return rule(g, a, b)
+            return (by_length if signed else dim_by_length)(g, plain(each_of(a), each_of(b)))
+
+        return computed  # type: ignore[return-value]
+
+    return add
+
+
+def of_lengths(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
+    """The result of an elementwise node, or of a reduction, of numbers that depend on the length: its reference runs on
+    those for all lengths at once. Unbounded for others.
+    """
+    first, rank = values[0], max(v.ndim for v in values if v is not None)
+    if node.op in REDUCED:
+        axes = None if len(values) < 2 or values[1] is None else values[1].astype(np.int64)
+        over = reduced_axes(node, first.ndim, axes)
+        if over is None:
+            raise Unbounded
+        found = REDUCED[node.op](_stacked(g, node.x, first, first.ndim), axis=over, keepdims=bool(attr(node, "keepdims")))
+    elif OPS[node.op].layout is Layout.EACH and OPS[node.op].pure and not node.graphs:
+        data = [None if v is None else _stacked(g, v, x, rank) for v, x in zip(node.inputs, values, strict=True)]
+        inputs = [None if x is None else Value.constant("", x) for x in data]
+        found = run_node(node.with_(inputs), data)[0]
+    else:
+        raise Unbounded
+    rows = found.reshape(-1, len(g.lengths))
+    return np.array([None, *(by_length(g, row) for row in rows)], object)[1:].reshape(found.shape[:-1])
+
+
+def _stacked(g: Bounds, value: Value | None, numbers: np.ndarray, rank: int) -> np.ndarray:
+    """Numbers for each length, along a last axis, in the element type of their value."""
+    assert value is not None
+    dims = (1,) * (rank - numbers.ndim) + numbers.shape
+    return np.array(lines(g, *numbers.flat)).astype(value.type.dtype).reshape(*dims, len(g.lengths))
