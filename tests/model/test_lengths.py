@@ -391,7 +391,7 @@ def test_saved_programs(tmp_path: Any) -> None:
 def test_where_a_plan_for_many_does_not_pay() -> None:
     """An operator without a rule, or work beyond that of planning: each shape has its own plan."""
     net = Net()
-    net.output(net("Resize", net.input("x", [1, 2, "n"]), "", net.const([1.0, 1.0, 2.0], F32), mode="linear"))
+    net.output(net("LpNormalization", net.input("x", [1, 2, "n"]), axis=2))
     model = net.load()
     for n in range(1, 10):
         model(np.ones((1, 2, n), F32))

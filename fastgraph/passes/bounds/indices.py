@@ -21,16 +21,30 @@ def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int],
     """
     if any(not x.value.type.dims[a] for a in axes):
         raise Unbounded
-    below = indices.below
-    for i, axis in enumerate(axes):
-        if axis not in x.extents:
-            continue
-        if below is None or below.axis != places and len(below.extents) > 1:
-            raise Unbounded
-        limit = below.extents[i if below.axis is not None else 0]
-        if not reaches(limit, x.extents[axis]):
-            raise Unbounded
-    return indices.value if indices.clean else g.masked(indices, 0)
+    if all(_proved(x, indices.below, axis, i, places) for i, axis in enumerate(axes)):
+        return indices.value if indices.clean else g.masked(indices, 0)
+    if any(x.extents[a].each is None for a in axes if a in x.extents):
+        raise Unbounded
+    return g.masked(indices._replace(value=_checked(g, x, indices.value, axes, places)), 0)
+
+
+def _proved(x: Bounded, below: Below | None, axis: int, i: int, places: int | None) -> bool:
+    """Whether indices along one axis of x are known to be in range."""
+    if axis not in x.extents:
+        return True
+    if below is None or below.axis != places and len(below.extents) > 1:
+        return False
+    return reaches(below.extents[i if below.axis is not None else 0], x.extents[axis])
+
+
+def _checked(g: Bounds, x: Bounded, indices: Value, axes: Sequence[int], places: int | None) -> Value:
+    """Indices from the front of x's real elements; those out of range are beyond its room, so that the run fails."""
+    dims = np.empty(len(axes), object)
+    dims[:] = [x.dims[a] for a in axes]
+    i = g.cast(indices, np.int64)
+    sizes = g.stacked(dims if places is not None else dims[0, ...])
+    i = g.choose(i < 0, i + sizes, i)
+    return g.choose((i >= 0) & (i < sizes), i, max(x.value.type.dims) + 1)
 
 
 def _among_least(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | None:

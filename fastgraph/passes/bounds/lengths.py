@@ -106,7 +106,9 @@ def of_lengths(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
         over = reduced_axes(node, first.ndim, axes)
         if over is None:
             raise Unbounded
-        found = REDUCED[node.op](_stacked(g, node.x, first, first.ndim), axis=over, keepdims=bool(attr(node, "keepdims")))
+        found = REDUCED[node.op](
+            _stacked(g, node.x, first, first.ndim), axis=over, keepdims=bool(attr(node, "keepdims"))
+        )
     elif OPS[node.op].layout is Layout.EACH and OPS[node.op].pure and not node.graphs:
         data = [None if v is None else _stacked(g, v, x, rank) for v, x in zip(node.inputs, values, strict=True)]
         inputs = [None if x is None else Value.constant("", x) for x in data]

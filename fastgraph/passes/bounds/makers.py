@@ -93,9 +93,13 @@ def top_k(g: Bounds, node: Node) -> list[Bounded]:
     except Unbounded:
         wanted = _checked_count(g, node, size)
     if not isinstance(wanted, Extent):
-        if there is not None:
+        if there is None:
+            return [Bounded(v, x.extents) for v in g.again(node, x.value, g.ints([wanted]))]
+        if wanted > there.least:
             raise Unbounded
-        return [Bounded(v, x.extents) for v in g.again(node, x.value, g.ints([wanted]))]
+        attrs, left = {**node.attrs, "most": int(wanted)}, {a: n for a, n in x.extents.items() if a != axis}
+        best, places = g.several("top_k", 2, x.value, g.ints([wanted]), there.count, **attrs)
+        return [Bounded(best, left), Bounded(places, left, False, Below(None, (there,)))][: len(node.outputs)]
     if wanted.most > size or there is not None and not _within(g, wanted, there):
         raise Unbounded
     attrs = {**node.attrs, "most": wanted.most}

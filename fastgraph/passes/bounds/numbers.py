@@ -254,6 +254,14 @@ def quotient(g: Bounds, a: Dim, b: Dim) -> Dim:
     return product(g, base, by // int(b))
 
 
+@for_lengths(np.floor_divide)
+def parts(g: Bounds, a: Dim, b: int) -> Dim:
+    """The number of whole b in a."""
+    if not isinstance(a, Extent):
+        return a // b
+    return a if b == 1 else computed(g, "div", (a, b), a.most // b, a.least // b)
+
+
 def times(g: Bounds, dims: Any) -> Dim:
     """The product of many."""
     y: Dim = 1

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import accumulate, pairwise
 from math import prod
 
 import numpy as np
 
 from ...ir import Node, Value
-from ...ops.index import pad_amounts
 from ...ops.inference import axes_of
 from ...ops.registry import attr
 from ...ops.shape import permutation
 from .fed import widened
+from .lengths import varies
 from .numbers import product, quotient, times, total
+from .places import regathered
+from .slices import Cut, taken
 from .state import Bounds, follows
 from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, limits_of, most_of, same
 
@@ -73,7 +76,8 @@ def flatten(g: Bounds, node: Node) -> list[Bounded]:
 def unflattened(g: Bounds, value: Value) -> Bounded | None:
     """x, where a value is x in another shape, which has no place for rows of any length."""
     made = g.left.get(value)
-    return g.take(made.x) if made is not None and made.op in ("reshape", "flatten") else None
+    before: Bounded | None = g.memo.get(("before", value))
+    return g.take(made.x) if made is not None and made.op in ("reshape", "flatten") else before
 
 
 @follows("reshape")
@@ -112,27 +116,28 @@ def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bound
             raise Unbounded
         return Bounded(g.shape(x.value, *(int(n) for n in target)))  # type: ignore[arg-type]
     ends = extents_of(target)
-    if len(x.extents) != 1 or len(ends) != 1:
-        return _ones_moved(g, x, target)
-    (axis, extent), (end,) = *x.extents.items(), ends
-    dims, size = x.value.type.dims, target[end]
-    assert isinstance(size, Extent)
-    plain = most_of(target)
-    outer, inner, block = prod(dims[:axis]), prod(dims[axis + 1 :]), prod(plain[end + 1 :])
-    if outer != prod(plain[:end]) or prod(plain) != prod(dims) or not prod(dims):
-        raise Unbounded
-    if product(g, extent, inner) != product(g, size, block):
-        raise Unbounded
-    below = None if x.below is None else x.below.for_all()
-    return Bounded(g.shape(x.value, *plain), {end: size}, x.clean, below)
+    if len(x.extents) == 1 and len(ends) == 1:
+        (axis, extent), (end,) = *x.extents.items(), ends
+        dims, size, plain = x.value.type.dims, target[end], most_of(target)
+        assert isinstance(size, Extent)
+        outer, inner, block = prod(dims[:axis]), prod(dims[axis + 1 :]), prod(plain[end + 1 :])
+        fits = outer == prod(plain[:end]) and prod(plain) == prod(dims) > 0
+        if fits and product(g, extent, inner) == product(g, size, block):
+            below = None if x.below is None else x.below.for_all()
+            return Bounded(g.shape(x.value, *plain), {end: size}, x.clean, below)
+    found = _ones_moved(g, x, target)
+    if found is None:
+        found = regathered(g, x, target)
+        g.memo["before", node.out] = x
+    return found
 
 
-def _ones_moved(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
-    """A reshape that only adds or drops axes of extent 1."""
+def _ones_moved(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded | None:
+    """A reshape that only adds or drops axes of extent 1; None for others."""
     old = [(a, n) for a, n in enumerate(x.dims) if n != 1 or isinstance(n, Extent)]
     new = [(a, n) for a, n in enumerate(target) if n != 1 or isinstance(n, Extent)]
     if len(old) != len(new) or any(m != n for (_, m), (_, n) in zip(old, new, strict=True)):
-        raise Unbounded
+        return None
     plain = most_of(target)
     extents = {b: n for (a, _), (b, n) in zip(old, new, strict=True) if isinstance(n, Extent)}
     return Bounded(g.shape(x.value, *plain), extents, x.clean)
@@ -168,36 +173,15 @@ def trilu(g: Bounds, node: Node) -> list[Bounded]:
     return [x._replace(value=g.again(node, x.value, *(() if k is None else (k,)))[0], below=None)]
 
 
-@follows("pad")
-def pad(g: Bounds, node: Node) -> list[Bounded]:
-    """Along an axis of an open extent, elements behind the real ones are the constant that goes on behind them."""
-    x, pads, axes = g.take(node.x), g.ints_of(node, 1) or [], g.ints_of(node, 3)
-    amounts = pad_amounts(node, len(x.dims), np.array(pads), None if axes is None else np.array(axes))
-    padded = [axis for axis in x.extents if any(amounts[axis])]
-    fill = g.numbers_of(node.inputs[2]).item() if node.has(2) else 0
-    if padded and attr(node, "mode") != "constant" or isinstance(fill, Extent):
-        raise Unbounded
-    others = (g.written(v) if v is not None else None for v in node.inputs[1:])
-    value = g.again(node, g.masked(x, fill, padded) if padded else x.value, *others)[0]
-    extents = extents_of([total(g, n, sum(amounts[axis])) if axis in padded else n for axis, n in enumerate(x.dims)])
-    return [Bounded(value, extents, x.clean and not fill)]
-
-
-@follows("tile")
-def tile(g: Bounds, node: Node) -> list[Bounded]:
-    x, repeats = g.take(node.x), g.ints_of(node, 1)
-    if repeats is None or any(repeats[a] != 1 for a in x.extents):
-        raise Unbounded
-    value = g.again(node, x.value, g.ints(repeats))[0]
-    return [Bounded(value, x.extents, x.clean)]
-
-
 @follows("split")
 def split(g: Bounds, node: Node) -> list[Bounded]:
-    x, sizes = g.take(node.x), g.ints_of(node, 1)
+    x, sizes = g.take(node.x), list(g.numbers_of(node.inputs[1]).reshape(-1)) if node.has(1) else None
     axis = attr(node, "axis") % len(x.dims)
-    if axis in x.extents:
-        raise Unbounded
+    if axis in x.extents or sizes is not None and varies(*sizes):
+        sizes = sizes or [quotient(g, x.dims[axis], len(node.outputs))] * len(node.outputs)
+        start: Dim = 0
+        ends = [start, *accumulate(sizes, lambda a, b: total(g, a, b))]
+        return [taken(g, x, Cut(axis, a, b, 1)) for a, b in pairwise(ends)]
     parts, at, found = g.again(node, x.value, *([] if sizes is None else [g.ints(sizes)])), 0, []
     for part in parts:
         below, n = x.below, part.type.dims[axis]
@@ -266,3 +250,21 @@ def joined(g: Bounds, sizes: Sequence[Dim]) -> tuple[Value, Extent]:
     count = reduce(lambda a, b: total(g, a, b), sizes)
     assert isinstance(count, Extent)
     return g.shape(places, sum(room)), count
+
+
+@follows("one_hot")
+def one_hot(g: Bounds, node: Node) -> list[Bounded]:
+    x, others = g.take(node.x), [g.fixed(v) for v in node.inputs[1:]]
+    axis = attr(node, "axis") % (len(x.dims) + 1)
+    value = g.again(node, x.value, *others)[0]
+    return [Bounded(value, {a + (a >= axis): n for a, n in x.extents.items()})]
+
+
+@follows("depth_to_space")
+def depth_to_space(g: Bounds, node: Node) -> list[Bounded]:
+    """Of each pixel, numbered along its channels, a block."""
+    x, by = g.take(node.x), attr(node, "blocksize")
+    if len(x.dims) - 1 in x.extents:
+        raise Unbounded
+    dims = [product(g, n, by) if axis in x.extents and axis else n for axis, n in enumerate(x.dims)]
+    return [Bounded(g.again(node, x.value)[0], {a: n for a, n in extents_of(dims).items()})]

@@ -38,7 +38,7 @@ def slice_(g: Bounds, node: Node) -> list[Bounded]:
     axes = axes_of(node, g.ints_of(node, 3) or range(len(starts)), len(x.dims))
     steps = g.ints_of(node, 4) or [1] * len(starts)
     for cut in map(Cut, axes, starts, ends, steps):
-        x = _taken(g, x, cut)
+        x = taken(g, x, cut)
     return [x]
 
 
@@ -71,7 +71,7 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
             raise Unbounded
         start = 0 if attr(node, "begin_mask") >> axis & 1 and axis not in gone else start
         end = FAR if attr(node, "end_mask") >> axis & 1 and axis not in gone else end
-        x = _taken(g, x, Cut(axis, start, end, step))
+        x = taken(g, x, Cut(axis, start, end, step))
         if axis in gone and x.value.type.dims[axis] != 1:
             raise Unbounded
     left = [a for a in range(len(x.dims)) if a not in gone]
@@ -79,7 +79,8 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(value, {left.index(a): n for a, n in x.extents.items()}, x.clean)]
 
 
-def _taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
+def taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
+    """The elements of x along an axis, from the cut's start to its end."""
     axis, start, end, step = cut
     have = x.dims[axis]
     if varies(have, start, end):

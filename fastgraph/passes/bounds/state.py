@@ -24,13 +24,14 @@ RULES = Families(__package__, {
     "makers": """
         non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
     """,
-    "shapes": "reshape flatten squeeze unsqueeze transpose expand trilu pad tile split concat",
+    "shapes": "reshape flatten squeeze unsqueeze transpose expand trilu split concat one_hot depth_to_space",
     "slices": "slice strided_slice",
+    "places": "pad tile resize",
     "indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
     "sums": """
         reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum
         reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization rms_normalization
-        instance_normalization matmul gemm einsum
+        batch_normalization instance_normalization matmul gemm einsum
     """,
     "windows": "conv conv_transpose max_pool average_pool lp_pool lstm gru rnn",
 }, _rules)  # fmt: skip

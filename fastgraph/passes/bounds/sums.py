@@ -12,7 +12,7 @@ from ...ops.matmul import terms_of
 from ...ops.reduce import reduced_axes
 from ...ops.registry import OPS, Layout, attr
 from .state import Bounds, follows
-from .values import Bounded, Dim, Extent, Unbounded, same
+from .values import Below, Bounded, Dim, Extent, Unbounded, same
 
 
 def elementwise(g: Bounds, node: Node) -> list[Bounded]:
@@ -67,7 +67,7 @@ FILLS = {
 def _fill(node: Node, dtype: np.dtype) -> float:
     if node.op in FILLS:
         return FILLS[node.op]
-    least = node.op == "reduce_max"
+    least = node.op in ("reduce_max", "arg_max")
     if dtype.kind == "f":
         return -np.inf if least else np.inf
     if dtype.kind == "b":
@@ -111,21 +111,25 @@ def softmax(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("arg_max", "arg_min")
 def arg_extreme(g: Bounds, node: Node) -> list[Bounded]:
-    x, rank = g.take(node.x), len(g.take(node.x).dims)
-    axis = attr(node, "axis") % rank
-    if axis in x.extents:
+    """Of equal elements the first counts, which is real."""
+    x, axis = g.take(node.x), attr(node, "axis") % len(g.take(node.x).dims)
+    along, dtype = x.extents.get(axis), x.value.type.dtype
+    if dtype is None or along is not None and (not along.least or attr(node, "select_last_index")):
         raise Unbounded
-    left = [a for a in range(rank) if attr(node, "keepdims") or a != axis]
-    return [Bounded(g.again(node, x.value)[0], {left.index(a): n for a, n in x.extents.items()})]
+    value = x.value if along is None else g.masked(x, _fill(node, dtype), [axis])
+    left = [a for a in range(len(x.dims)) if attr(node, "keepdims") or a != axis]
+    found = {left.index(a): n for a, n in x.extents.items() if a != axis}
+    return [Bounded(g.again(node, value)[0], found, False, None if along is None else Below(None, (along,)))]
 
 
 @follows("cum_sum", "cum_prod")
 def running(g: Bounds, node: Node) -> list[Bounded]:
-    """Running sums and products: elements behind the count don't affect those before."""
+    """Running sums and products: elements behind the count don't affect those before, but where these come first."""
     x, axis = g.take(node.x), g.ints_of(node, 1)
-    if axis is None or attr(node, "reverse") and axis[0] % len(x.dims) in x.extents:
+    if axis is None:
         raise Unbounded
-    return [Bounded(g.again(node, x.value, g.ints(axis[0]))[0], x.extents)]
+    value = g.masked(x, node.op == "cum_prod", [axis[0] % len(x.dims)]) if attr(node, "reverse") else x.value
+    return [Bounded(g.again(node, value, g.ints(axis[0]))[0], x.extents)]
 
 
 @follows("layer_normalization", "rms_normalization", "gemm")
@@ -139,6 +143,14 @@ def by_row(g: Bounds, node: Node) -> list[Bounded]:
     if bias is not None and bias.type.dims[:-1] not in ((), (1,)):
         raise Unbounded
     return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
+
+
+@follows("batch_normalization")
+def batch_normalization(g: Bounds, node: Node) -> list[Bounded]:
+    x, others = g.take(node.x), map(g.fixed, node.inputs[1:])
+    if len(x.dims) - 1 in x.extents or len(node.outputs) > 1:
+        raise Unbounded
+    return [Bounded(g.again(node, x.value, *others)[0], x.extents)]
 
 
 @follows("instance_normalization")

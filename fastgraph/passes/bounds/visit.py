@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import ModelError, UnsupportedError
-from ...ir import Node, Value, read_by
+from ...ir import Graph, Node, Value, read_by
+from ...ops.control import BRANCHES
 from ...ops.evaluate import fold, infer_node
-from ...ops.registry import OPS
+from ...ops.registry import OPS, attr
 from .numbers import counted
 from .state import RULES, Bounds
 from .sums import elementwise
@@ -29,6 +30,8 @@ def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
         if numbers is not None:
             _hold(g, node.out, numbers)
             return True
+        if _taken(g, node):
+            return True
         for old, new in zip(node.outputs, _followed(g, node), strict=False):
             _stands(g, old, new)
         return True
@@ -37,6 +40,23 @@ def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
     if keep:
         g.keep(node, all([g.is_ready(g.written(v)) for v in reads]))
     return False
+
+
+def _taken(g: Bounds, node: Node) -> bool:
+    """Whether a node is an `if` whose branch is known; then that is written. Unbounded where it has nodes without a
+    rule.
+    """
+    if node.op != "if" or g.written(node.x).data is None:
+        return False
+    body: Graph = attr(node, BRANCHES[0 if g.written(node.x).data.item() else 1])  # type: ignore[union-attr]
+    if not all([visit(g, each, keep=False) for each in body.nodes]):
+        raise Unbounded
+    for old, new in zip(node.outputs, body.outputs, strict=True):
+        if new in g.numbers:
+            _hold(g, old, g.numbers[new])
+        else:
+            _stands(g, old, g.take(new))
+    return True
 
 
 def _followed(g: Bounds, node: Node) -> list[Bounded]:

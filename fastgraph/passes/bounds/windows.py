@@ -7,29 +7,38 @@ import numpy as np
 from ...ir import Node, Value
 from ...ops.registry import attr
 from ...ops.window import resolve_pads, window_attrs
-from .numbers import computed, total
+from .numbers import parts, product, total
 from .state import Bounds, follows
-from .values import Bounded, Extent, Unbounded
+from .values import Bounded, Dim, Extent, Unbounded
 
-FILLS = {"conv": 0.0, "max_pool": -np.inf}
+FILLS = {"conv": 0.0, "conv_transpose": 0.0, "max_pool": -np.inf, "average_pool": 0.0, "lp_pool": 0.0}
 """What stands behind the real elements of a map, so that results are as with the padding of the operator."""
 
 
-@follows("conv", "conv_transpose", "max_pool", "average_pool", "lp_pool")
+@follows(*FILLS)
 def window(g: Bounds, node: Node) -> list[Bounded]:
     """Each image of a batch is computed on its own; a window over an axis of bounded extent meets its padding there."""
     x, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
     slid = {axis: n for axis, n in x.extents.items() if axis}
     if not slid:
         return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
-    channels, fill = len(x.dims) - 1, FILLS.get(node.op)
-    if fill is None or channels in slid or len(node.outputs) > 1 or node.attrs.get("ceil_mode"):
+    channels, fill = len(x.dims) - 1, FILLS[node.op]
+    if channels in slid or len(node.outputs) > 1 or node.attrs.get("ceil_mode"):
         raise Unbounded
     if fill and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"):
         raise Unbounded
     sizes = {axis: _positions(g, node, x, others, axis) for axis in slid}
     y = g.again(node, g.masked(x, fill, slid), *others)[0]
+    if node.op == "average_pool" and not attr(node, "count_include_pad"):
+        y = y / _shares(g, node, x, slid)
     return [Bounded(y, {**x.extents, **sizes})]
+
+
+def _shares(g: Bounds, node: Node, x: Bounded, slid: dict[int, Extent]) -> Value:
+    """How much of each window is real, of what lies in the map."""
+    kind, dims = x.value.type, x.value.type.dims
+    ones = g.held(np.ones((1, *dims[1:-1], 1), kind.dtype))
+    return g.max(g.again(node, g.masked(Bounded(ones, slid), 0))[0], 1e-6)
 
 
 def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], axis: int) -> Extent:
@@ -41,12 +50,20 @@ def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], ax
     if begin[at] is None or end[at] is None:
         raise Unbounded
     stride, reach = a["strides"][at], (kernel[at] - 1) * a["dilations"][at] + 1
+    if node.op == "conv_transpose":
+        if attr(node, "output_shape") or a["auto_pad"].startswith("SAME"):
+            raise Unbounded
+        more = reach - begin[at] - end[at] - stride + (attr(node, "output_padding") or (0,) * len(kernel))[at]
+        return _some(total(g, product(g, x.extents[axis], stride), more))
     covered = total(g, x.extents[axis], begin[at] + end[at] - reach + stride)
-    if not isinstance(covered, Extent) or covered.least < stride:
+    return _some(parts(g, covered, stride))
+
+
+def _some(n: Dim) -> Extent:
+    """An extent that is never 0. Unbounded for others."""
+    if not isinstance(n, Extent) or not n.least:
         raise Unbounded
-    if stride == 1:
-        return covered
-    return computed(g, "div", (covered, stride), covered.most // stride, covered.least // stride)
+    return n
 
 
 @follows("lstm", "gru", "rnn")

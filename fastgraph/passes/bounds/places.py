@@ -1,0 +1,225 @@
+"""Rules for bounded values whose results take elements from places that the extents tell: pads, tiles, resizes, and
+reshapes that do not keep real elements to the front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+from operator import add
+
+import numpy as np
+
+from ...ir import Node, Value
+from ...kernels.move.resize_tables import Axis
+from ...ops.inference import axes_of
+from ...ops.registry import attr
+from ...ops.resize import indices_of, table_of
+from .lengths import dim_by_length, lines, looked_up, varies
+from .numbers import product, times, total
+from .state import Bounds, follows
+from .values import Bounded, Dim, Extent, Unbounded, extents_of, most_of
+
+TABLE = 1 << 20
+"""Bytes of a table of places for all lengths."""
+
+
+def _size(n: Dim) -> Value | int:
+    return n.count if isinstance(n, Extent) else n
+
+
+def _replaced(x: Bounded, axis: int, value: Value, n: Dim) -> Bounded:
+    """`value`, which is x but for an axis."""
+    return Bounded(value, extents_of(n if a == axis else m for a, m in enumerate(x.dims)))
+
+
+# -- pads
+
+FEWER = {"reflect": 1, "symmetric": 0, "wrap": 0}
+"""How many elements fewer than there are these modes may add at an end."""
+
+Pads = dict[int, tuple[Dim, Dim]]
+"""What is added before and behind each axis."""
+
+
+@follows("pad")
+def pad(g: Bounds, node: Node) -> list[Bounded]:
+    x, amounts, axes = g.take(node.x), g.varied_of(node.inputs[1]).reshape(-1), g.ints_of(node, 3)
+    fill = g.numbers_of(node.inputs[2]).item() if node.has(2) else 0
+    where = range(len(x.dims)) if axes is None else axes_of(node, axes, len(x.dims))
+    if isinstance(fill, Extent) or len(amounts) != 2 * len(where):
+        raise Unbounded
+    ends = zip(amounts, amounts[len(where) :], strict=False)
+    pads: Pads = {axis: pair for axis, pair in zip(where, ends, strict=False) if pair != (0, 0)}
+    if attr(node, "mode") == "constant":
+        return [_surrounded(g, x, pads, fill)]
+    for axis in [a for a, pair in pads.items() if a in x.extents or varies(*pair)]:
+        x = _mirrored(g, x, axis, pads.pop(axis), attr(node, "mode"))
+    begin, end = ([pads.get(a, (0, 0))[i] for a in range(len(x.dims))] for i in (0, 1))
+    value = g("pad", x.value, g.ints([*begin, *end]), mode=attr(node, "mode")) if pads else x.value
+    return [Bounded(value, x.extents)]
+
+
+def _surrounded(g: Bounds, x: Bounded, pads: Pads, fill: float) -> Bounded:
+    """Along an axis of an open extent, elements behind the real ones are the constant that goes on behind them."""
+    dims, rank = list(x.dims), range(len(x.dims))
+    for axis, (before, after) in pads.items():
+        if not isinstance(before, int):
+            raise Unbounded
+        dims[axis] = total(g, total(g, dims[axis], before), after)
+    begin = [int(pads.get(a, (0, 0))[0]) for a in rank]  # type: ignore[arg-type]
+    rooms = zip(most_of(dims), x.value.type.dims, begin, strict=True)
+    value, grows = g.masked(x, fill, pads), all(isinstance(n, Extent) or n >= 0 for _, n in pads.values())
+    value = g.pad(value, begin, [most - room - b for most, room, b in rooms], g.number(fill, value) if fill else 0)
+    return Bounded(value, extents_of(dims), x.clean and not fill and grows)
+
+
+def _mirrored(g: Bounds, x: Bounded, axis: int, pair: tuple[Dim, Dim], mode: str) -> Bounded:
+    """Along an axis, elements of x again before the first and behind the last one."""
+    have, before, after = lines(g, x.dims[axis], *pair)
+    largest = np.maximum(before, after)
+    if min(before.min(), after.min()) < 0 or not have.all() or (largest > have - FEWER.get(mode, -largest)).any():
+        raise Unbounded
+    count, first = dim_by_length(g, have + before + after), pair[0]
+    (most,), n = most_of([count]), g.stacked(np.array(x.dims[axis], object))
+    i = np.arange(most) - (first.count if isinstance(first, Extent) else first)
+    places = g.clip(_place(g, g.number(i) if isinstance(i, np.ndarray) else i, n, mode), 0, x.value.type.dims[axis] - 1)
+    return _replaced(x, axis, g.pick(x.value, places, axis), count)
+
+
+def _place(g: Bounds, i: Value, n: Value, mode: str) -> Value:
+    """The place that a mode reads at i, which may be before the first or behind the last of n elements."""
+    if mode == "edge":
+        return g.min(i, n - 1)
+    if mode == "reflect":
+        return (n - 1) - g.abs((n - 1) - g.abs(i))
+    if mode == "symmetric":
+        i = g.choose(i < 0, -1 - i, i)
+        return g.choose(i < n, i, n + (n - 1 - i))
+    return g.choose(i < 0, i + n, g.choose(i < n, i, i - n))
+
+
+@follows("tile")
+def tile(g: Bounds, node: Node) -> list[Bounded]:
+    x, repeats = g.take(node.x), list(g.numbers_of(node.inputs[1]).reshape(-1))
+    if len(repeats) != len(x.dims):
+        raise Unbounded
+    plain = [1 if isinstance(r, Extent) or a in x.extents else int(r) for a, r in enumerate(repeats)]
+    value = g.again(node, x.value, g.ints(plain))[0] if any(r != 1 for r in plain) else x.value
+    found = Bounded(value, x.extents, x.clean)
+    for axis, (r, done) in enumerate(zip(repeats, plain, strict=True)):
+        if r != done:
+            have, count = found.dims[axis], product(g, found.dims[axis], r)
+            (most,) = most_of([count])
+            at = np.arange(most) % have if not isinstance(have, Extent) else g("mod", np.arange(most), have.count)
+            if isinstance(have, Extent) and not have.least:
+                raise Unbounded
+            found = _replaced(found, axis, g.pick(found.value, at, axis), count)
+    return [found]
+
+
+# -- resizes
+
+
+@follows("resize")
+def resize(g: Bounds, node: Node) -> list[Bounded]:
+    """One axis after the other; along one whose extents depend on the length, places and weights do so, too."""
+    x, scales, axes = g.take(node.x), _given(g, node, 2), attr(node, "axes")
+    sizes = _given(g, node, 3) if scales is None else None
+    where = axes_of(node, axes, len(x.dims)) if axes else range(len(x.dims))
+    policy = attr(node, "keep_aspect_ratio_policy") == "stretch"
+    if node.has(1) and attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize" or not policy:
+        raise Unbounded
+    plain: dict[int, Dim] = {}
+    for axis, n in zip(where, scales if sizes is None else sizes, strict=True):  # type: ignore[arg-type]
+        if not varies(x.dims[axis], n):
+            plain[axis] = n
+        elif sizes is None or n != x.dims[axis]:
+            x = _resampled(g, node, x, axis, n, sizes is None)
+    kept = all(n == (1 if sizes is None else x.dims[axis]) for axis, n in plain.items())
+    if not kept:
+        numbers = g.held(np.array([*plain.values()], np.float32 if sizes is None else np.int64))
+        operands = (None, numbers) if sizes is None else (None, None, numbers)
+        attrs = {**node.attrs, "axes": tuple(plain)}
+        x = Bounded(g(node.op, x.value, *operands, **attrs), x.extents)
+    return [x]
+
+
+def _given(g: Bounds, node: Node, index: int) -> list[Dim] | None:
+    found = list(g.numbers_of(node.inputs[index]).reshape(-1)) if node.has(index) else []
+    return found or None
+
+
+def _resampled(g: Bounds, node: Node, x: Bounded, axis: int, n: Dim, scales: bool) -> Bounded:
+    (have, given), dtype = lines(g, x.dims[axis], n), x.value.type.dtype
+    out = np.floor(have.astype(np.float32) * given.astype(np.float32)).astype(np.int64) if scales else given
+    count, nearest = dim_by_length(g, out), attr(node, "mode") == "nearest"
+    factors = given if scales else out / np.maximum(have, 1)
+    (most,) = most_of([count])
+    if not have.all() or not out.all() or 8 * most * len(out) > TABLE or not nearest and dtype != np.float32:
+        raise Unbounded
+    each = [Axis(int(a), int(b), float(f), (0.0, 1.0), axis) for a, b, f in zip(have, out, factors, strict=True)]
+    if nearest:
+        rows = [indices_of(node, a) for a in each]
+        if min(row.min() for row in rows) < 0:
+            raise Unbounded
+        return _replaced(x, axis, g.pick(x.value, _for_length(g, rows, most), axis), count)
+    tables = [table_of(node, a) for a in each]
+    if any(t.outside.any() for t in tables):
+        raise Unbounded
+    column = [most if a == axis else 1 for a in range(len(x.dims))]
+    taps = [
+        g.pick(x.value, _for_length(g, [_column(t.index, i) for t in tables], most), axis)
+        * g.shape(_for_length(g, [_column(t.weight, i) for t in tables], most), *column)
+        for i in range(max(t.index.shape[1] for t in tables))
+    ]
+    return _replaced(x, axis, reduce(add, taps), count)
+
+
+def _column(table: np.ndarray, i: int) -> np.ndarray:
+    return table[:, i] if i < table.shape[1] else np.zeros(len(table), table.dtype)
+
+
+def _for_length(g: Bounds, rows: list[np.ndarray], most: int) -> Value:
+    """The row for a run's length; rows may be the same as far as they go."""
+    table = np.array([np.pad(row, (0, most - len(row))) for row in rows])
+    longest = max(rows, key=len)
+    return g.held(longest) if all(np.array_equal(row, longest[: len(row)]) for row in rows) else looked_up(g, table)
+
+
+# -- reshapes
+
+
+def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
+    """x in another shape, where real elements do not keep to the front: each by its place among the real ones.
+
+    Given x [2, 3, n] and [2, 3 n]; result: element i of each row is from row i // n and column i % n.
+    """
+    old, new, outer = list(x.dims), list(target), 0
+    inner: list[Dim] = []
+    while old and new and old[0] == new[0]:
+        outer, old, new = outer + 1, old[1:], new[1:]
+    while old and new and old[-1] == new[-1] and not isinstance(old[-1], Extent):
+        inner, old, new = [old[-1], *inner], old[:-1], new[:-1]
+    rooms, most = most_of(old), most_of(new)
+    if not old or not new or times(g, old) != times(g, new) or 0 in rooms or 8 * prod(most) > g.limit:
+        raise Unbounded
+    flat = _row_major(g, new, most)
+    place: Value = flat * 0
+    for axis, n in reversed(list(enumerate(old))):
+        left = flat if not axis else g("div", flat, _size(n))
+        place = place + (flat if not axis else flat - left * _size(n)) * prod(rooms[axis + 1 :])
+        flat = left
+    lead, block = most_of(x.dims[:outer]), most_of(inner)
+    value = g.shape(x.value, *lead, prod(rooms), *block)
+    value = g.pick(value, g.shape(g.clip(place, 0, prod(rooms) - 1), prod(most)), outer)
+    return Bounded(g.shape(value, *lead, *most, *block), extents_of(target))
+
+
+def _row_major(g: Bounds, dims: Sequence[Dim], most: Sequence[int]) -> Value:
+    """The places of elements among the real ones, row after row."""
+    found: Value | np.ndarray = np.zeros([1] * len(dims), np.int64)
+    for axis, n in enumerate(most):
+        step = _size(times(g, dims[axis + 1 :]))
+        found = found + np.arange(n).reshape([n if a == axis else 1 for a in range(len(dims))]) * step
+    return g.number(found) if isinstance(found, np.ndarray) else found
