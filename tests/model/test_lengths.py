@@ -286,6 +286,54 @@ def test_numbers_beside_an_open_extent_have_their_type(factor: float) -> None:
     assert opened(model) == 1
 
 
+def test_places_that_a_run_computes() -> None:
+    """Those behind the last real element are out of range, though there is room."""
+    net = Net()
+    x, at = net.input("x", ["n", 4]), net.input("at", [2], np.int64)
+    net.output(net("Gather", x, net("Mul", at, net.const(1)), axis=0))
+    net.output(net("ScatterElements", x, net("Unsqueeze", at, net.const([1])), net.weight(2, 1), axis=0))
+    model, ort = net.load(), session(net.bytes())
+    for n in range(40, 60):
+        fed = {"x": RNG.standard_normal((n, 4)).astype(F32), "at": RNG.permutation(n)[:2] - n * (n % 2)}
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    for place in (50, 63, 64, 1000, -51, -64):
+        with pytest.raises(fg.InputError, match="out of range"):
+            model.run({"x": np.ones((50, 4), F32), "at": np.array([0, place])})
+    assert opened(model) >= 1
+
+
+@pytest.mark.parametrize("limit, plans", [(8, 1), (45, 0)])
+def test_branches_that_the_length_decides(limit: int, plans: int) -> None:
+    """One is known where it is the same for all lengths of a plan."""
+    net, more, less = Net(), Net(prefix="more"), Net(prefix="less")
+    x = net.input("x", ["n", 4])
+    n = net("Gather", net("Shape", x), net.const(0))
+    more.output(more("Slice", "x", more.const([1]), more.const([1 << 40])))
+    less.output(less("Mul", "x", less.const(2, F32)))
+    bodies = {"then_branch": more.graph(), "else_branch": less.graph()}
+    net.output(net("Relu", net("If", net("Greater", n, net.const(limit)), **bodies)))
+    model, ort = net.load(), session(net.bytes())
+    for n in range(40, 52):
+        fed = {"x": RNG.standard_normal((n, 4)).astype(F32)}
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    assert opened(model) == plans
+
+
+@pytest.mark.parametrize("mode", ["wrap", "reflect", "edge"])
+def test_pads_before_and_behind_all_lengths(mode: str) -> None:
+    net = Net(opset=19)
+    x = net.input("x", ["n", 3, 4])
+    amounts = net(
+        "Concat", net.const([2, 1, 0]), net("Sub", net("Shape", x, end=1), net.const([20])), net.const([0, 2]), axis=0
+    )
+    net.output(net("Pad", x, amounts, mode=mode))
+    model, ort = net.load(), session(net.bytes())
+    for n in range(22, 40):
+        fed = {"x": RNG.standard_normal((n, 3, 4)).astype(F32)}
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    assert opened(model) >= 1
+
+
 def test_the_shortest_lengths() -> None:
     """A past of nothing has a plan of its own; a line too narrow for a window is refused in any plan."""
     source = decoder().bytes()
