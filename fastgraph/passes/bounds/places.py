@@ -11,10 +11,9 @@ from operator import add
 import numpy as np
 
 from ...ir import Node, Value
-from ...kernels.move.resize_tables import Axis
 from ...ops.inference import axes_of
 from ...ops.registry import attr
-from ...ops.resize import indices_of, table_of
+from ...ops.resize import Axis, indices_of, table_of
 from .lengths import dim_by_length, lines, looked_up, varies
 from .numbers import product, times, total
 from .state import Bounds, follows
