@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from math import prod
+from math import gcd, prod
 from operator import add
 
 import numpy as np
@@ -15,7 +15,7 @@ from ...ops.inference import axes_of
 from ...ops.registry import attr
 from ...ops.resize import Axis, indices_of, table_of
 from .lengths import dim_by_length, lines, looked_up, varies
-from .numbers import product, times, total
+from .numbers import product, quotient, times, total
 from .state import Bounds, follows
 from .values import Bounded, Dim, Extent, Unbounded, extents_of, most_of
 
@@ -194,12 +194,11 @@ def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
 
     Given x [2, 3, n] and [2, 3 n]; result: element i of each row is from row i // n and column i % n.
     """
-    old, new, outer = list(x.dims), list(target), 0
-    inner: list[Dim] = []
-    while old and new and old[0] == new[0]:
-        outer, old, new = outer + 1, old[1:], new[1:]
-    while old and new and old[-1] == new[-1] and not isinstance(old[-1], Extent):
-        inner, old, new = [old[-1], *inner], old[:-1], new[:-1]
+    old, new = list(x.dims), list(target)
+    outer: list[Dim] = [1]
+    inner: list[Dim] = [1]
+    _common(g, old, new, 0, outer)
+    _common(g, old, new, -1, inner)
     rooms, most = most_of(old), most_of(new)
     if not old or not new or times(g, old) != times(g, new) or 0 in rooms or 8 * prod(most) > g.limit:
         raise Unbounded
@@ -209,10 +208,30 @@ def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
         left = flat if not axis else g("div", flat, _size(n))
         place = place + (flat if not axis else flat - left * _size(n)) * prod(rooms[axis + 1 :])
         flat = left
-    lead, block = most_of(x.dims[:outer]), most_of(inner)
-    value = g.shape(x.value, *lead, prod(rooms), *block)
-    value = g.pick(value, g.shape(g.clip(place, 0, prod(rooms) - 1), prod(most)), outer)
-    return Bounded(g.shape(value, *lead, *most, *block), extents_of(target))
+    value = g.shape(x.value, prod(most_of(outer)), prod(rooms), prod(most_of(inner)))
+    value = g.pick(value, g.shape(g.clip(place, 0, prod(rooms) - 1), prod(most)), 1)
+    return Bounded(g.shape(value, *most_of(target)), extents_of(target))
+
+
+def _common(g: Bounds, old: list[Dim], new: list[Dim], end: int, found: list[Dim]) -> None:
+    """Take what the first axes (`end` 0) or the last ones (-1) have in common from both, factors of axes among it."""
+    while old and new:
+        a, b = old[end], new[end]
+        common = a if a == b else gcd(_factor(a, end), _factor(b, end))
+        if common == 1 and a != b:
+            return
+        found.append(common)
+        for dims in (old, new):
+            dims[end] = 1 if a == b else quotient(g, dims[end], common)  # type: ignore[arg-type]
+            if dims[end] == 1:
+                dims.pop(end)
+
+
+def _factor(n: Dim, end: int) -> int:
+    """What an extent is a multiple of in every run. Only as blocks of last axes real elements keep to the front."""
+    if not isinstance(n, Extent):
+        return n
+    return int(np.gcd.reduce(n.each)) if end and n.each is not None else 1
 
 
 def _row_major(g: Bounds, dims: Sequence[Dim], most: Sequence[int]) -> Value:
