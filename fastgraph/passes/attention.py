@@ -264,8 +264,10 @@ def _limit(g: Sweep, weights: Value | None) -> Limit | None:
 
 
 def _counts(g: Sweep, count: Value) -> bool:
-    """Whether a number is an open extent of the inputs, none of which is 0, or a larger one."""
-    more = g.made_by(count, "add")
+    """Whether a number is an open extent of the inputs, none of which is 0, a larger one, or of a table of such."""
+    picked, more = g.made_by(count, "gather"), g.made_by(count, "add")
+    if picked is not None:
+        return picked.x.data is not None and bool(picked.x.data.min() >= 1)
     if more is None:
         return count.name == LENGTH
     a, b = more.inputs

@@ -58,8 +58,6 @@ def _among_least(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | 
 
 def _of_rows(g: Bounds, x: Bounded, indices: Bounded) -> Bounded:
     """Elements of x by indices that count real ones only, row after row."""
-    if list(x.extents) != [len(x.dims) - 1]:
-        raise Unbounded
     (length,), i = x.extents.values(), g.cast(g.masked(indices, 0), np.dtype(np.int64))
     if not length.least:
         raise Unbounded
@@ -79,7 +77,7 @@ def _column(node: Node) -> int | None:
 @follows("gather")
 def gather(g: Bounds, node: Node) -> list[Bounded]:
     rows, rank = unflattened(g, node.x), _column(node)
-    if rows is not None and rank is not None:
+    if rows is not None and rank is not None and [*rows.extents] == [len(rows.dims) - 1]:
         found = _of_rows(g, rows, g.take(node.inputs[1]))
         return [found._replace(value=g.shape(found.value, *found.value.type.dims, *[1] * (rank - 1)))]
     x, indices = g.take(node.x), g.take(node.inputs[1])

@@ -112,7 +112,8 @@ def of_lengths(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
     elif OPS[node.op].layout is Layout.EACH and OPS[node.op].pure and not node.graphs:
         data = [None if v is None else _stacked(g, v, x, rank) for v, x in zip(node.inputs, values, strict=True)]
         inputs = [None if x is None else Value.constant("", x) for x in data]
-        found = run_node(node.with_(inputs), data)[0]
+        with np.errstate(all="ignore"):
+            found = run_node(node.with_(inputs), data)[0]
     else:
         raise Unbounded
     rows = found.reshape(-1, len(g.lengths))

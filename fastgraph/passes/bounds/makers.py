@@ -131,7 +131,7 @@ def range_(g: Bounds, node: Node) -> list[Bounded]:
     if isinstance(delta, Extent | Varied) or not delta or dtype is None or dtype.name not in KINDS:
         raise Unbounded
     if varies(*parts):
-        first, end = lines(g, start, limit)
+        first, end = (n.astype(np.float64) for n in lines(g, start, limit))
         count = dim_by_length(g, np.maximum(np.ceil((end - first) / delta), 0).astype(np.int64))
     elif delta == 1:
         count = difference(g, limit, start)

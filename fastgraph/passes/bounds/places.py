@@ -68,7 +68,7 @@ def _surrounded(g: Bounds, x: Bounded, pads: Pads, fill: float) -> Bounded:
         dims[axis] = total(g, total(g, dims[axis], before), after)
     begin = [int(pads.get(a, (0, 0))[0]) for a in rank]  # type: ignore[arg-type]
     rooms = zip(most_of(dims), x.value.type.dims, begin, strict=True)
-    value, grows = g.masked(x, fill, pads), all(isinstance(n, Extent) or n >= 0 for _, n in pads.values())
+    value, grows = g.masked(x, fill, pads), all(n >= 0 for _, n in pads.values() if isinstance(n, int))
     value = g.pad(value, begin, [most - room - b for most, room, b in rooms], g.number(fill, value) if fill else 0)
     return Bounded(value, extents_of(dims), x.clean and not fill and grows)
 
@@ -124,21 +124,22 @@ def tile(g: Bounds, node: Node) -> list[Bounded]:
 def resize(g: Bounds, node: Node) -> list[Bounded]:
     """One axis after the other; along one whose extents depend on the length, places and weights do so, too."""
     x, scales, axes = g.take(node.x), _given(g, node, 2), attr(node, "axes")
-    sizes = _given(g, node, 3) if scales is None else None
+    given = _given(g, node, 3) if scales is None else scales
     where = axes_of(node, axes, len(x.dims)) if axes else range(len(x.dims))
     policy = attr(node, "keep_aspect_ratio_policy") == "stretch"
-    if node.has(1) and attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize" or not policy:
+    crops = attr(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
+    if given is None or len(given) != len(where) or not policy or crops:
         raise Unbounded
     plain: dict[int, Dim] = {}
-    for axis, n in zip(where, scales if sizes is None else sizes, strict=True):  # type: ignore[arg-type]
-        if not varies(x.dims[axis], n):
+    for axis, n in zip(where, given, strict=True):
+        if not isinstance(x.dims[axis], Extent) and not isinstance(n, Extent):
             plain[axis] = n
-        elif sizes is None or n != x.dims[axis]:
-            x = _resampled(g, node, x, axis, n, sizes is None)
-    kept = all(n == (1 if sizes is None else x.dims[axis]) for axis, n in plain.items())
+        elif n != (x.dims[axis] if scales is None else 1):
+            x = _resampled(g, node, x, axis, n, scales is not None)
+    kept = all(n == (x.dims[axis] if scales is None else 1) for axis, n in plain.items())
     if not kept:
-        numbers = g.held(np.array([*plain.values()], np.float32 if sizes is None else np.int64))
-        operands = (None, numbers) if sizes is None else (None, None, numbers)
+        numbers = g.held(np.array([*plain.values()], np.int64 if scales is None else np.float32))
+        operands = (None, None, numbers) if scales is None else (None, numbers)
         attrs = {**node.attrs, "axes": tuple(plain)}
         x = Bounded(g(node.op, x.value, *operands, **attrs), x.extents)
     return [x]
@@ -156,6 +157,8 @@ def _resampled(g: Bounds, node: Node, x: Bounded, axis: int, n: Dim, scales: boo
     factors = given if scales else out / np.maximum(have, 1)
     (most,) = most_of([count])
     if not have.all() or not out.all() or 8 * most * len(out) > TABLE or not nearest and dtype != np.float32:
+        raise Unbounded
+    if (have == out).any():  # then it is a copy, if other axes stay, too
         raise Unbounded
     each = [Axis(int(a), int(b), float(f), (0.0, 1.0), axis) for a, b, f in zip(have, out, factors, strict=True)]
     if nearest:

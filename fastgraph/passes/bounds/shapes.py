@@ -181,6 +181,8 @@ def split(g: Bounds, node: Node) -> list[Bounded]:
         sizes = sizes or [quotient(g, x.dims[axis], len(node.outputs))] * len(node.outputs)
         start: Dim = 0
         ends = [start, *accumulate(sizes, lambda a, b: total(g, a, b))]
+        if ends[-1] != x.dims[axis]:
+            raise Unbounded
         return [taken(g, x, Cut(axis, a, b, 1)) for a, b in pairwise(ends)]
     parts, at, found = g.again(node, x.value, *([] if sizes is None else [g.ints(sizes)])), 0, []
     for part in parts:

@@ -25,7 +25,7 @@ def window(g: Bounds, node: Node) -> list[Bounded]:
     channels, fill = len(x.dims) - 1, FILLS[node.op]
     if channels in slid or len(node.outputs) > 1 or node.attrs.get("ceil_mode"):
         raise Unbounded
-    if fill and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"):
+    if node.op != "conv" and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"):
         raise Unbounded
     sizes = {axis: _positions(g, node, x, others, axis) for axis in slid}
     y = g.again(node, g.masked(x, fill, slid), *others)[0]
