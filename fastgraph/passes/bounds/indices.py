@@ -12,7 +12,7 @@ from ...ir import Node, Value
 from ...ops.registry import attr
 from .shapes import unflattened
 from .state import Bounds, follows
-from .values import Below, Bounded, Unbounded, reaches, same
+from .values import Bounded, Unbounded, reaches, same
 
 
 def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int], places: int | None = None) -> Value:
@@ -91,9 +91,9 @@ def gather(g: Bounds, node: Node) -> list[Bounded]:
     below = x.below
     if below is not None and below.axis is not None:
         if below.axis != axis:
-            below = Below(below.axis if below.axis < axis else below.axis + more - 1, below.extents)
+            below = below._replace(axis=below.axis if below.axis < axis else below.axis + more - 1)
         elif indices.value.data is not None and indices.value.data.size == 1:
-            below = Below(None, (below.extents[int(indices.value.data.item())],))
+            below = below._replace(axis=None, extents=(below.extents[int(indices.value.data.item())],))
         else:
             below = None
     return [Bounded(value, extents, not indices.extents and x.clean, below)]
@@ -163,6 +163,6 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
 def _not_below_zero(g: Bounds, indices: Bounded, dims: Sequence[int]) -> Value:
     """Negative indices, which count from the end, as indices from the front."""
     x, dtype = indices.value, indices.value.type.dtype
-    if indices.below is not None or dtype is None or dtype.kind == "u":
+    if indices.below is not None and not indices.below.signed or dtype is None or dtype.kind == "u":
         return x
     return g.choose(x < 0, x + np.asarray(dims if len(dims) > 1 else dims[0], dtype), x)

@@ -233,7 +233,7 @@ def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
             raise Unbounded
         if node.op in INDEXED:
             indices = g.take(node.inputs[1])
-            if indices.value.data is None and indices.below is None:
+            if indices.value.data is None and (indices.below is None or indices.below.signed):
                 raise Unbounded
         if node.op == "top_k":
             g.numbers_of(node.inputs[1])

@@ -26,7 +26,7 @@ def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:
     """`value`, whose elements are x's with axis a at axes[a], with x's extents."""
     below = x.below
     if below is not None:
-        below = Below(axes[below.axis], below.extents) if below.axis in axes else below.for_all()
+        below = below._replace(axis=axes[below.axis]) if below.axis in axes else below.for_all()
     return Bounded(value, {axes[a]: n for a, n in x.extents.items()}, x.clean, below)
 
 
@@ -188,7 +188,7 @@ def split(g: Bounds, node: Node) -> list[Bounded]:
     for part in parts:
         below, n = x.below, part.type.dims[axis]
         if below is not None and below.axis == axis:
-            below = Below(axis, below.extents[at : at + n])
+            below = below._replace(extents=below.extents[at : at + n])
         found.append(Bounded(part, x.extents, x.clean, below))
         at += n
     return found
@@ -218,12 +218,14 @@ def concat(g: Bounds, node: Node) -> list[Bounded]:
 def _joined_limits(parts: Sequence[Bounded], axis: int) -> Below | None:
     """What indices stay below that are joined along an axis of no open extents."""
     found: list[Extent | None] = []
+    signed = False
     for x in parts:
         below = limits_of(x)
         if below is None or below.axis not in (None, axis):
             return None
         found += below.extents * (x.value.type.dims[axis] if below.axis is None else 1)
-    return Below(axis, tuple(found))
+        signed |= below.signed
+    return Below(axis, tuple(found), signed)
 
 
 def _appended(g: Bounds, parts: Sequence[Bounded], axis: int, first: Bounded) -> Bounded:

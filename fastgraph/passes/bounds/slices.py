@@ -13,7 +13,7 @@ from ...ops.registry import attr
 from .lengths import by_length, dim_by_length, lines, varies
 from .numbers import least, total
 from .state import Bounds, follows
-from .values import Below, Bounded, Dim, Extent, Unbounded, Varied, most_of
+from .values import Bounded, Dim, Extent, Unbounded, Varied, most_of
 
 FAR = 1 << 40
 """An end behind the last element of any axis."""
@@ -92,7 +92,7 @@ def taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
     below, extents, plain = x.below, dict(x.extents), end
     if below is not None and axis == below.axis:
         known = step > 0 and not isinstance(end, Extent)
-        below = Below(axis, below.extents[int(start) : int(end) : step]) if known else None  # type: ignore[arg-type]
+        below = below._replace(extents=below.extents[int(start) : int(end) : step]) if known else None  # type: ignore
     if isinstance(have, Extent) or isinstance(end, Extent):
         if step != 1 or start < 0 or not isinstance(end, Extent) and end < 0:
             raise Unbounded

@@ -68,15 +68,17 @@ def reaches(a: Extent | None, b: Extent) -> bool:
 
 
 class Below(NamedTuple):
-    """Limits of indices, none of which is negative: the extents that they stay below (None: no limit), one for each
-    position along `axis`, or one for all (axis None)."""
+    """Limits of indices: the extents that they stay below (None: no limit), one for each position along `axis`, or one
+    for all (axis None). Only where there is no limit, and if `signed`, some may be negative.
+    """
 
     axis: int | None
     extents: tuple[Extent | None, ...]
+    signed: bool = False
 
     def for_all(self) -> Below | None:
         """The limits without their axis; None where they differ along it."""
-        return Below(None, self.extents) if self.axis is None or len(self.extents) == 1 else None
+        return self._replace(axis=None) if self.axis is None or len(self.extents) == 1 else None
 
 
 class Bounded(NamedTuple):
@@ -94,10 +96,10 @@ class Bounded(NamedTuple):
 
 
 def limits_of(x: Bounded) -> Below | None:
-    """What indices stay below: constants that are not negative have no limit."""
+    """What indices stay below: constants have no limit."""
     data = x.value.data
-    if x.below is None and data is not None and data.dtype.kind in "iu" and data.size and data.min() >= 0:
-        return Below(None, (None,))
+    if x.below is None and data is not None and data.dtype.kind in "iu" and data.size:
+        return Below(None, (None,), bool(data.min() < 0))
     return x.below
 
 

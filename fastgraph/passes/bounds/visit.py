@@ -23,7 +23,10 @@ def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
     reads = read_by(node)
     fixed = all(g.is_ready(v) for v in reads)
     if fixed and all(v.type.concrete for v in node.outputs):
-        g.keep(node)
+        if _keeps(node, node.x, node.out):
+            g.instead[node.out] = g.written(node.x)
+        else:
+            g.keep(node)
         return True
     try:
         numbers = counted(g, node)
@@ -69,11 +72,20 @@ def _followed(g: Bounds, node: Node) -> list[Bounded]:
         before = g.saved()
         inputs = [v and g.written(v) for v in node.inputs]
         try:
-            return [Bounded(v) for v in _constants(g, node, inputs) or g.again(node, *inputs)]
+            made = _constants(g, node, inputs) or g.again(node, *inputs)
+            if not _keeps(node, inputs[0], made[0]):
+                return [Bounded(v) for v in made]
+            g.restore(before)
+            return [Bounded(g.written(node.x))]
         except Unbounded:
             g.restore(before)
     rule = RULES.get(node.op)
     return elementwise(g, node) if rule is None else rule(g, node)
+
+
+def _keeps(node: Node, x: Value | None, y: Value) -> bool:
+    """Whether y is x in its own shape: extents that follow from either are the same."""
+    return node.op in ("expand", "reshape", "cast", "identity") and x is not None and x.type == y.type
 
 
 def _constants(g: Bounds, node: Node, inputs: Sequence[Value | None]) -> list[Value]:
