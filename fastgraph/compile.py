@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from .errors import UnsupportedError
-from .ir import Graph, State, Value, check, copy, is_open
+from .ir import Graph, Open, State, Value, check, copy, open_axes
 from .kernels.core.kernel import Kernel
 from .kernels.isa.tiers import NUMPY, Tier
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
+from .ops.work import is_heavy
 from .passes.dynamic import cut_dynamic, is_dynamic
 from .passes.specialize import sizes_suit, specialize, states_fit
 from .passes.stages import EARLY_ENDS, LISTS, optimize
@@ -27,8 +30,25 @@ from .shared import Shapes, Shared, guarded, name_of
 if TYPE_CHECKING:
     from .passes.bounds.values import Bounded
 
-Values = Mapping[str, np.ndarray | None]
+Values = Mapping[str, np.ndarray | tuple[int | Open, ...] | None]
+"""What inputs that decide shapes hold: an array, numbers of which some are open, or None for anything."""
+
 Watcher = Callable[[Graph], None]
+
+
+class Length(NamedTuple):
+    """Where a run finds what open extents of a group have in common: the extent of an input's axis `at`, or its element
+    there if `held`, less `more`.
+    """
+
+    name: str
+    at: int
+    held: bool
+    more: int
+
+    def of(self, arrays: Mapping[str, np.ndarray]) -> int:
+        array = arrays[self.name]
+        return int(array.flat[self.at] if self.held else array.shape[self.at]) - self.more
 
 
 class Compiled(NamedTuple):
@@ -41,7 +61,7 @@ class Compiled(NamedTuple):
     that are known after a run, by the results and inputs of the tail that they stand for. `shared`: what it shares with
     other plans of its model, of which it uses `used`. `values`: of the inputs that decide shapes, those that it is made
     for, or None where it is for any. `cheap`: whether a run of references takes less time than planning did.
-    `shapes`: of the inputs, which may have open extents.
+    `lengths`: where the open extents are found, by group.
     """
 
     graph: Graph
@@ -57,9 +77,9 @@ class Compiled(NamedTuple):
     bounded: Mapping[Value, Bounded]
     shared: Shared | None = None
     used: Sequence[np.ndarray] = ()
-    values: Values = {}
+    values: Mapping[str, np.ndarray | None] = {}
     cheap: bool = False
-    shapes: Shapes = {}
+    lengths: Mapping[int, Length] = {}
 
 
 def compiled(
@@ -85,22 +105,29 @@ def planned(
 
     `before` is called with the graph before the stages, whose nodes are still those of the file.
     """
-    values, native = values or {}, tier is not NUMPY
+    native = tier is not NUMPY
+    numbers = {name: row for name, row in (values or {}).items() if isinstance(row, tuple)}
+    held = {name: value for name, value in (values or {}).items() if not isinstance(value, tuple)}
+    lengths = _lengths(shapes, numbers)
     planning = nullcontext(()) if shared is None else shared.weights.planning()
     with guarded(graph), undisturbed(), planning as used:  # modules are imported on the way
         lowered = copy(graph if shared is None else shared.graph)
         states = lowered.states
-        _know(lowered, graph, shapes, values)
-        cheap = any(value is not None for value in values.values()) and _cheap_on_host(lowered)
+        _know(lowered, graph, shapes, held)
+        cheap = any(value is not None for value in held.values()) and _cheap_on_host(lowered)
         if native:
             LISTS(lowered)
             EARLY_ENDS(lowered)
-        open_ = is_open(shapes.values())
-        bounded = _bounded(lowered, shapes) if native and (open_ or is_dynamic(lowered)) else {}
+        bounded = _bounded(lowered, shapes, numbers) if native and (lengths or is_dynamic(lowered)) else {}
         asked = list(lowered.outputs)
         tail = cut_dynamic(lowered, bounded)
-        if open_ and (tail is not None or not _cheap_natively(lowered, bounded)):
+        layers = 0 if tail is None else sum(map(is_heavy, tail.nodes))
+        if lengths and (tail is not None and not 0 < layers <= (0 if shared is None else shared.left)):
+            raise UnsupportedError(f"{name_of(graph)}: a plan for any lengths up to {shapes} leaves more to others")
+        if lengths and not _cheap_natively(lowered, bounded, _idle(shapes, numbers)):
             raise UnsupportedError(f"{name_of(graph)}: a plan for any lengths up to {shapes} does not pay")
+        if shared is not None and not lengths:
+            shared.left = layers
         if lowered.prune():
             check(lowered, "bounds")
         wanted = list(lowered.outputs)
@@ -116,12 +143,22 @@ def planned(
     asked_of = {v: bounded[v] for v in (*asked, *(tail.inputs if tail is not None else ())) if v in bounded}
     _need(program, made, shared)
     return Compiled(
-        lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used, values, cheap,
-        shapes,
+        lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used, held, cheap,
+        lengths,
     )  # fmt: skip
 
 
-def _know(lowered: Graph, graph: Graph, shapes: Shapes, values: Values) -> None:
+def _lengths(shapes: Shapes, numbers: Shapes) -> dict[int, Length]:
+    """The first open extent of each group."""
+    found: dict[int, Length] = {}
+    for rows, held in ((shapes, False), (numbers, True)):
+        for name, row in rows.items():
+            for at, d in open_axes(row):
+                found.setdefault(d.group, Length(name, at, held, d.more))
+    return found
+
+
+def _know(lowered: Graph, graph: Graph, shapes: Shapes, values: Mapping[str, np.ndarray | None]) -> None:
     """Make the shapes of a copy of the graph known, with its states as inputs and outputs."""
     states, hidden = lowered.states, {s.input for s in lowered.states}
     lowered.unfold_states()
@@ -152,16 +189,22 @@ def _cheap_on_host(graph: Graph) -> bool:
     return cheap_on_host(graph)
 
 
-def _cheap_natively(graph: Graph, bounded: Mapping[Value, Bounded]) -> bool:
+def _cheap_natively(graph: Graph, bounded: Mapping[Value, Bounded], idle: float) -> bool:
     from .passes.deciding import cheap_natively
 
-    return cheap_natively(graph, {b.value for b in bounded.values()})
+    return cheap_natively(graph, {b.value for b in bounded.values()}, idle)
 
 
-def _bounded(graph: Graph, shapes: Shapes) -> dict[Value, Bounded]:
+def _idle(*rows: Shapes) -> float:
+    """The share of the room of open extents that is not used by lengths in the middle."""
+    open_ = {d.group: d for row in chain(*(each.values() for each in rows)) for _, d in open_axes(row)}
+    return 1 - prod((d.least + d.most) / (2 * d.most) for d in open_.values())
+
+
+def _bounded(graph: Graph, shapes: Shapes, values: Shapes) -> dict[Value, Bounded]:
     from .passes.bounds import bounded
 
-    return bounded(graph, shapes)
+    return bounded(graph, shapes, values)
 
 
 def _need(program: Program, made: Mapping[Value, Value], shared: Shared | None) -> None:

@@ -24,14 +24,15 @@ class Shared:
     """What the plans of a model with open input shapes share.
 
     `graph`: the model's, with all constants folded that don't depend on shapes. `addresses`: of the kernels linked by
-    now. `block`: bytes of the memory for arenas; a smaller arena takes no more. `lock`: held while planning.
+    now. `block`: bytes of the memory for arenas; a smaller arena takes no more. `left`: how many layers the last plan
+    for known lengths left to its tail. `lock`: held while planning.
     """
 
     def __init__(self, graph: Graph, weights: Weights, whole: Shared | None = None) -> None:
         self.graph, self.weights = graph, weights
         self.addresses: dict[Kernel, int] = {} if whole is None else whole.addresses
         self.lock: Any = lock() if whole is None else whole.lock
-        self.block = 0
+        self.block = self.left = 0
 
 
 def share(graph: Graph, whole: Shared | None = None) -> Shared:

@@ -5,10 +5,10 @@ from .copy import copy
 from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by
 from .kinds import Kind
 from .quantization import Quantization
-from .types import LENGTH, MAX_ELEMENTS, MAX_RANK, UNKNOWN, Dim, Open, Shape, TensorType, is_open, open_axes
+from .types import LENGTHS, MAX_ELEMENTS, MAX_RANK, UNKNOWN, Dim, Open, Shape, TensorType, is_open, open_axes
 
 __all__ = [
-    "LENGTH",
+    "LENGTHS",
     "MAX_ELEMENTS",
     "MAX_RANK",
     "UNKNOWN",

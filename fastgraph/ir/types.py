@@ -27,17 +27,18 @@ MAX_RANK = 32
 
 
 class Open(NamedTuple):
-    """An extent of an input, from `least` to `most`, which only a run knows: a number that all open extents have in
-    common, and `more`.
+    """An extent of an input, or a number that an input holds, from `least` to `most`, which only a run knows: what all
+    open ones of a `group` have in common, and `more`.
     """
 
     least: int
     most: int
     more: int
+    group: int = 0
 
 
-LENGTH = "open extents"
-"""The input of a plan, int64, that holds what its open extents have in common."""
+LENGTHS = ("open extents", "other open extents")
+"""The inputs of a plan, int64, that hold what the open extents of each group have in common."""
 
 
 def open_axes(shape: Sequence[int | Open]) -> list[tuple[int, Open]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ir import LENGTH, Graph, Node, TensorType, Value
+from ..ir import LENGTHS, Graph, Node, TensorType, Value
 from ..ops.registry import attr
 from ..ops.shape import permutation
 from ..rules.rule import rule
@@ -269,7 +269,7 @@ def _counts(g: Sweep, count: Value) -> bool:
     if picked is not None:
         return picked.x.data is not None and bool(picked.x.data.min() >= 1)
     if more is None:
-        return count.name == LENGTH
+        return count.name in LENGTHS
     a, b = more.inputs
     assert a is not None and b is not None
     return b.data is not None and b.data.size == 1 and bool(b.data.min() >= 0) and _counts(g, a)

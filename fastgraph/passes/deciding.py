@@ -20,8 +20,8 @@ MOST = 64
 PLANNING = 500_000
 """Work (`work_of`) of references that takes as long as planning one node does."""
 
-NATIVE, LAYER = 4, 10
-"""How much more work kernels do in a few times that time, and how much more again layers of products."""
+NATIVE, LAYER = 2, 10
+"""How much more work kernels do in that time, and how much more again layers of products."""
 
 
 def cheap_on_host(graph: Graph) -> bool:
@@ -32,13 +32,13 @@ def cheap_on_host(graph: Graph) -> bool:
     return sum(work_of(node)[0] for node in known) <= threshold("planning_work", PLANNING) * len(graph.nodes)
 
 
-def cheap_natively(graph: Graph, values: Collection[Value]) -> bool:
-    """Whether kernels compute these values of a graph, and what is made of them at once, in a few times the time that
-    planning it takes: room for more costs a part of that.
+def cheap_natively(graph: Graph, values: Collection[Value], idle: float) -> bool:
+    """Whether room for more costs kernels less than planning the graph: `idle` is its usual share of the work on these
+    values, and on what is made of them at once.
     """
     nodes = [n for n in graph.nodes if any(v in values for v in (*n.inputs, *n.outputs))]
     work = sum(work_of(node)[0] / (LAYER if is_heavy(node) else 1) for node in nodes)
-    return work <= threshold("native_work", NATIVE * PLANNING) * len(graph.nodes)
+    return work * idle <= threshold("native_work", NATIVE * PLANNING) * len(graph.nodes)
 
 
 def deciding(graph: Graph, typed: bool = True) -> list[Value]:

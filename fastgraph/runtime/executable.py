@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compile import Compiled, Values, compiled
-from ..ir import LENGTH, Graph, TensorType, Value, open_axes
+from ..ir import LENGTHS, Graph, TensorType, Value
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..locks import undisturbed
@@ -115,8 +115,9 @@ class Executable(Runnable):
         checked = any(port.kind is not None for port in plan.graph.interface.ports.values())
         feeds = [Feed(v.name, v.type.dims, _dtype(v), self.memory.array(v)) for v in placed]
         self._fed: dict[str, tuple[int, ...]] = {}
-        self._open = [(name, axis, d.more) for name, shape in plan.shapes.items() for axis, d in open_axes(shape)]
-        self._length = [self.memory.array(v) for v in plan.graph.inputs if v.name == LENGTH and self.memory.has(v)]
+        self._open = bool(plan.lengths)
+        held_lengths = {v.name: self.memory.array(v) for v in plan.graph.inputs if self.memory.has(v)}
+        self._lengths = [(held_lengths[LENGTHS[i]], n) for i, n in plan.lengths.items() if LENGTHS[i] in held_lengths]
         held = all(v in plan.made and self._has_memory(plan.made[v]) for _, v in plan.results)
         outputs = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
         result_bytes = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
@@ -170,9 +171,8 @@ class Executable(Runnable):
                 if dims[axis] < view.shape[axis]:
                     view[(slice(None),) * axis + (slice(dims[axis], None),)] = 0
             view[tuple(map(slice, dims))] = arrays[name]
-        name, axis, more = self._open[0]
-        for length in self._length:
-            length[...] = arrays[name].shape[axis] - more
+        for held, length in self._lengths:
+            held[...] = length.of(arrays)
 
     def fed(self) -> dict[str, Any]:
         found = {value.name: self.memory.held(value) for value in self._on_host} | super().fed()
@@ -258,7 +258,7 @@ class Executable(Runnable):
 def fed_inputs(plan: Compiled) -> list[Value]:
     """The inputs that callers feed: those of states are not among them."""
     hidden = {s.input for s in plan.states}
-    return [v for v in plan.graph.inputs if v not in hidden and v.name != LENGTH]
+    return [v for v in plan.graph.inputs if v not in hidden and v.name not in LENGTHS]
 
 
 def _dtype(value: Value) -> np.dtype:

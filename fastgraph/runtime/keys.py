@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -30,13 +30,15 @@ Shapes = tuple[tuple[int, ...], ...]
 Line = tuple[tuple[int | Open, ...], ...]
 """Shapes with open extents, of a plan for many."""
 
-Contents = tuple[tuple[str, bytes], ...]
-"""Values of inputs by name."""
+Contents = tuple[tuple[str, bytes | tuple[int | Open, ...]], ...]
+"""Values of inputs by name; numbers, where some are open."""
 
 PRICE, PLANS = 4, 16
 """Of credit for values that decide shapes."""
 MOST = 64
 """What came lately and has no plan, at most."""
+MOST_NUMBERS = 8
+"""Numbers of an input that may be open."""
 MOST_SHAPES = 256
 """Sets of input shapes whose deciders are kept."""
 
@@ -49,6 +51,15 @@ class Key(NamedTuple):
 
     shapes: Shapes
     values: Contents = ()
+
+    @property
+    def opens(self) -> Line:
+        """The shapes, and values with open numbers."""
+        return *self.shapes, *(row for _, row in self.values if not isinstance(row, bytes))
+
+    def contents(self) -> list[list[str]]:
+        """The values, as a saved program has them."""
+        return [[name, content.hex()] for name, content in self.values if isinstance(content, bytes)]
 
 
 class Credit:
@@ -118,6 +129,11 @@ class Keys:
         self.decide = _deciding(graph) if stored is None else set(stored.directory["decide"])
 
     @property
+    def part(self) -> bool:
+        """Whether the model is a part of a plan."""
+        return self._part_of is not None
+
+    @property
     def whole(self) -> Graph:
         """The graph with its nodes."""
         return self.graph if self.stored is None else self.stored.whole
@@ -145,11 +161,21 @@ class Keys:
             found.addresses.update(self.stored.kernels())
         return found
 
-    def of(self, arrays: Mapping[str, Any], shapes: Shapes | None = None) -> Key:
-        """The key for checked feeds, in the inputs' order; `shapes`: open ones, of a plan for these and others."""
-        if shapes is None:
-            shapes = tuple(() if self._inputs[name].type.dtype is None else a.shape for name, a in arrays.items())
+    def of(self, arrays: Mapping[str, Any]) -> Key:
+        """The key for checked feeds, in the inputs' order."""
+        shapes = tuple(() if self._inputs[name].type.dtype is None else a.shape for name, a in arrays.items())
         return Key(shapes, tuple((name, arrays[name].tobytes()) for name in self.names(shapes)))
+
+    def rows(self, key: Key, arrays: Mapping[str, Any]) -> Shapes:
+        """The shapes, and the numbers that inputs hold which decide shapes."""
+        return key.shapes + tuple(_numbers(arrays[name]) for name, _ in key.values)
+
+    def wide(self, key: Key, arrays: Mapping[str, Any], rows: Line) -> Key:
+        """The key of a plan for these feeds and others; `rows`: those of `key`, some of whose numbers are open."""
+        shapes, numbers = rows[: len(key.shapes)], rows[len(key.shapes) :]
+        held = {name: row for (name, _), row in zip(key.values, numbers, strict=True) if is_open([row])}
+        names = self.names(cast(Shapes, shapes))
+        return Key(cast(Shapes, shapes), tuple((name, held.get(name) or arrays[name].tobytes()) for name in names))
 
     def names(self, shapes: Shapes) -> tuple[str, ...]:
         """The inputs that decide shapes when all inputs have these shapes. InputError when no plan is possible."""
@@ -187,17 +213,21 @@ class Keys:
         shapes, given = self.shapes(key), dict(key.values)
         if is_open(shapes[name] for name in given):
             raise UnsupportedError("inputs of any length decide shapes by their values")
-        return {
-            name: np.frombuffer(given[name], self._inputs[name].type.dtype).reshape(shapes[name]) if given else None
-            for name in self.names(key.shapes)
-        }
+
+        def held(name: str) -> np.ndarray | tuple[int | Open, ...] | None:
+            content = given.get(name)
+            if not isinstance(content, bytes):
+                return content
+            return np.frombuffer(content, self._inputs[name].type.dtype).reshape(shapes[name])
+
+        return {name: held(name) for name in self.names(key.shapes)}
 
     def asked(self, key: Key) -> str:
         """Shapes and values of a key, for messages."""
         shapes = f"input shapes {self.shapes(key)}"
         if not key.values:
             return shapes
-        values = {name: value.tolist() for name, value in self.values(key).items() if value is not None}
+        values = {name: np.asarray(value).tolist() for name, value in self.values(key).items() if value is not None}
         return f"{shapes} with the values {values}"
 
     def planned(self, key: Key, tier: Tier, threads: int, shared: Shared | None, part: Part | None = None) -> Made:
@@ -217,6 +247,12 @@ class Keys:
             if not key.values and (not self.open or isinstance(error, GraphError)):
                 raise
             raise InputError(f"{self.asked(key)} don't suit the model: {error}") from error
+
+
+def _numbers(array: np.ndarray) -> tuple[int, ...]:
+    """What an input holds, where these are a few integers."""
+    few = array.dtype.kind in "iu" and array.size <= MOST_NUMBERS
+    return tuple(array.ravel().tolist()) if few else ()
 
 
 def _among(shapes: Shapes, line: Shapes) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from ..ir import Open, open_axes
+from ..ir import LENGTHS, Open, open_axes
 from .keys import Credit, Line, Shapes
 
-PRICE, PLANS = 64, 3
-"""Of credit: room for longer inputs costs a run little."""
+PRICE, PLANS, OF_PART = 64, 3, 1
+"""Of credit: room for longer inputs costs a run little. A part of a plan has credit for one: what it reads was made by
+layers, and is new in each run."""
 MOST_LINES = 8
 """Lines that are kept in mind."""
 TRIES = 3
@@ -25,11 +26,13 @@ T = TypeVar("T")
 class Lengths:
     """Which plan runs given shapes. Plans of their own cost credit, as those for values do (`Deciders`).
 
-    Shapes on a line differ by the same number in all of their open extents, and are the same elsewhere.
+    Shapes on a line differ by the same number in all open extents of a group, and are the same elsewhere. Numbers that
+    inputs hold and that decide shapes are likes of shapes here.
     """
 
-    def __init__(self) -> None:
-        self._credit = Credit(PRICE, PLANS)
+    def __init__(self, part: bool) -> None:
+        """`part`: whether the model is a part of a plan."""
+        self._credit = Credit(PRICE, OF_PART if part else PLANS)
         self._last: Shapes = ()
         self._lines: list[Line] = []
         self._refused: dict[Axes, set[Line]] = {}
@@ -37,24 +40,22 @@ class Lengths:
     def instead(self, shapes: Shapes, kept: bool) -> Line | None:
         """The open shapes of the plan that is to run these; None for a plan of their own, `kept` or new."""
         last, self._last = self._last, shapes
-        found = next(self._on(shapes), None)
-        if found is None and not kept:
+        found = self._on(shapes)
+        if not kept and (found is None or len(found[1]) > 1):
             line = _line(last, shapes)
-            if line is not None:
+            if line is not None and line not in self._lines:
                 self._lines = [line, *self._lines][:MOST_LINES]
-                found = next(self._on(shapes), None)
+                found = self._on(shapes)
         if self._credit.pays(shapes, kept) or found is None:
             return None
         wide = _with_room(*found)
         refused = self._refused.get(_axes(wide), ()) if self._refused else ()
         return None if wide in refused or len(refused) >= TRIES else wide
 
-    def _on(self, shapes: Shapes) -> Iterator[tuple[Line, int]]:
-        """The lines that shapes lie on, with what their open extents have in common."""
-        for line in self._lines:
-            n = _length(line, shapes)
-            if n is not None:
-                yield line, n
+    def _on(self, shapes: Shapes) -> tuple[Line, tuple[int, ...]] | None:
+        """The line of the fewest groups that shapes lie on, with what the open extents of each have in common."""
+        found = [(line, n) for line in self._lines if (n := _lengths(line, shapes)) is not None]
+        return min(found, key=lambda each: len(each[1]), default=None)
 
     def refuse(self, wide: Line) -> None:
         """Note that a plan for these open shapes is not possible, or does not pay."""
@@ -81,41 +82,50 @@ def _line(a: Shapes, b: Shapes) -> Line | None:
     """
     if [len(shape) for shape in a] != [len(shape) for shape in b]:
         return None
-    moved = {(m - n, n) for m, n in _pairs(a, b) if m != n}
-    if len({step for step, _ in moved}) != 1:
+    least: dict[int, int] = {}
+    for m, n in _pairs(a, b):
+        if m != n:
+            least[m - n] = min(n, least.get(m - n, n))
+    if not 0 < len(least) <= len(LENGTHS):
         return None
-    least = min(n for _, n in moved)
+    groups = {step: group for group, step in enumerate(least)}
     return tuple(
-        tuple(n if m == n else Open(0, 0, n - least) for m, n in zip(x, y, strict=True))
+        tuple(n if m == n else Open(0, 0, n - least[m - n], groups[m - n]) for m, n in zip(x, y, strict=True))
         for x, y in zip(a, b, strict=True)
     )
 
 
-def _length(line: Line, shapes: Shapes) -> int | None:
-    """What the open extents of these shapes have in common; None where they don't lie on the line, or one is 0."""
+def _lengths(line: Line, shapes: Shapes) -> tuple[int, ...] | None:
+    """What the open extents of these shapes have in common, by group; None where they don't lie on the line, or one is
+    not above 0.
+    """
     if [*map(len, line)] != [*map(len, shapes)]:
         return None
-    found: int | None = None
+    found: dict[int, int] = {}
     for d, n in _pairs(line, shapes):
         if type(d) is int:
             if d != n:
                 return None
-        elif isinstance(d, Open):
-            if not n or found not in (None, n - d.more):
-                return None
-            found = n - d.more
-    return found if found is not None and found >= 0 else None
+        elif isinstance(d, Open) and (n <= 0 or found.setdefault(d.group, n - d.more) != n - d.more):
+            return None
+    return None if min(found.values()) < 0 else tuple(n for _, n in sorted(found.items()))
 
 
-def _with_room(line: Line, n: int) -> Line:
-    """The line's shapes with room for the next lengths: at most a quarter more, or 32."""
-    step = max(32, 1 << max(n.bit_length() - 3, 0))
-    return _between(line, max(n // step * step, 1), (n // step + 1) * step)
+def _with_room(line: Line, common: Sequence[int]) -> Line:
+    """The line's shapes with room for the next lengths: at most a quarter more, or 32, or 8 where there are two groups,
+    such as sentences of a batch and their words.
+    """
+    least = 32 if len(common) == 1 else 8
+    steps = [max(least, 1 << max(n.bit_length() - 3, 0)) for n in common]
+    return _between(line, tuple((n // step * step, step) for n, step in zip(common, steps, strict=True)))
 
 
 @lru_cache(64)
-def _between(line: Line, low: int, most: int) -> Line:
-    """The line's shapes for lengths from `low` to `most`."""
-    return tuple(
-        tuple(Open(low + d.more, most + d.more, d.more) if isinstance(d, Open) else d for d in shape) for shape in line
-    )
+def _between(line: Line, rooms: tuple[tuple[int, int], ...]) -> Line:
+    """The line's shapes for lengths of each group from a least one on, and so many more."""
+
+    def between(d: Open) -> Open:
+        low, step = rooms[d.group]
+        return Open(max(low, 1) + d.more, low + step + d.more, d.more, d.group)
+
+    return tuple(tuple(between(d) if isinstance(d, Open) else d for d in shape) for shape in line)

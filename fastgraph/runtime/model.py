@@ -424,7 +424,7 @@ class Model:
                 f"the model's input shapes are not fixed{why} ({input_types(self._graph)}): run it once, "
                 "call resize({name: shape}), or load it with shapes={name: shape}"
             )
-        if self._plans.key is not None and is_open(self._plans.key.shapes):
+        if self._plans.key is not None and is_open(self._plans.key.opens):
             return self._use_own()
         return self._plans.current
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import CompilerError, FastgraphError, InputError, UnsupportedError
 from ..ir import is_open
 from ..kernels.isa.tiers import Tier
-from .keys import Key, Keys, Shapes
+from .keys import Key, Keys
 from .plans import Kept, Plans
 from .runnable import Runnable
 
@@ -67,11 +67,12 @@ class Planner:
         values; or where such a plan does not pay, that for any values.
         """
         key = self.keys.of(arrays)
-        kept, any_length = key in self.plans, self.keys.open and not self.keys.graph.states
-        wide = self.lengths.instead(key.shapes, kept) if any_length else None
+        kept, any_length = key in self.plans, (self.keys.open or key.values) and not self.keys.graph.states
+        rows = self.keys.rows(key, arrays) if any_length else ()
+        wide = self.lengths.instead(rows, kept) if any_length else None
         if wide is not None:
             try:
-                return self.use(self._any_of(self.keys.of(arrays, cast(Shapes, wide))))
+                return self.use(self._any_of(self.keys.wide(key, arrays, wide)))
             except FastgraphError:
                 self.lengths.refuse(wide)
         known = self.keys.deciders(key.shapes) if key.values else None
@@ -82,12 +83,12 @@ class Planner:
         if not kept and known is not None:
             known.made(key.values, chosen.cheap)
         if not kept and any_length:
-            self.lengths.paid(key.shapes)
+            self.lengths.paid(rows)
         return chosen
 
     def _any_of(self, key: Key) -> Key:
         """The key of a plan for many lengths. UnsupportedError where values that decide shapes are new in each run."""
-        if key not in self.plans and sum(each.shapes == key.shapes for each in self.plans.keys()) >= MOST_VALUES:
+        if key not in self.plans and sum(each.opens == key.opens for each in self.plans.keys()) >= MOST_VALUES:
             raise UnsupportedError(f"{self.keys.asked(key)}: plans for many lengths would be for other values each")
         return key
 
@@ -95,7 +96,7 @@ class Planner:
     def lengths(self) -> Lengths:
         from .lengths import Lengths  # of models whose shapes are open
 
-        return Lengths()
+        return Lengths(self.keys.part)
 
     @cached_property
     def reuse(self) -> Reuse:
@@ -105,7 +106,7 @@ class Planner:
 
     def own_keys(self) -> list[Key]:
         """The keys of the plans kept, but those for many shapes."""
-        return [key for key in self.plans.keys() if not is_open(key.shapes)]
+        return [key for key in self.plans.keys() if not is_open(key.opens)]
 
     def made_plans(self) -> dict[tuple[Tier, int, Key], Made]:
         """The plans that were made in this process, by tier, threads and key."""

@@ -219,7 +219,7 @@ def _entry(tier: Tier, threads: int, key: Key, made: Made, image: _Image, arrays
     flat = flattened(made.compiled, image.numbers) if is_flat(made.compiled) else None
     return {
         "tier": tier.name, "threads": threads, "shapes": key.shapes,
-        "values": [[name, content.hex()] for name, content in key.values],
+        "values": key.contents(),
         "decided": [
             [name, None if value is None else arrays.number(value)] for name, value in made.compiled.values.items()
         ],

@@ -11,7 +11,7 @@ import numpy as np
 from .. import __version__
 from ..errors import GraphError, InputError, ModelError
 from ..freedoms import checked, threshold
-from ..ir import Graph, TensorType, check
+from ..ir import Graph, TensorType, check, is_open
 from ..kernels.core.kernel import Kernel
 from ..kernels.core.slots import CALL, CALL_AT, JUMP, JUMPS, LOOK, MEMBER, PROGRAM, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import Tier, has, usable
@@ -236,9 +236,9 @@ class Saved:
         Of those for several thread counts, the one for the fewest that are at least as many as asked for, else for the
         most; fewer threads than it is for can run it.
         """
-        wanted = [list(map(list, key.shapes)), [[name, content.hex()] for name, content in key.values]]
+        wanted = [list(map(list, key.shapes)), key.contents()]
         found = {plan["threads"]: plan for plan in self.plans if [plan["shapes"], plan["values"]] == wanted}
-        if not found:
+        if not found or is_open(key.opens):
             return None
         chosen = found[min((n for n in found if n >= self.threads), default=max(found))]
         if chosen["flat"] is None:

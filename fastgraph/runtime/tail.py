@@ -20,8 +20,8 @@ from ..shared import Shared, guarded
 if TYPE_CHECKING:
     from .model import Model
 
-MOST_SHAPES = 256
-"""Sets of shapes for which it is kept whether a plan pays."""
+MOST_SHAPES, ALIKE = 256, 4
+"""Sets of shapes for which it is kept whether a plan pays, and how many are asked for where it does for all."""
 
 Part = Callable[[Graph, Tier, int, Shared | None], "Model"]
 """The model of a part of a plan, which shares what other plans do."""
@@ -88,6 +88,8 @@ class Tail:
         shapes = {v.name: feeds[v.name].shape for v in self._rest.inputs if v.type.dtype is not None}
         key = tuple(shapes.values())
         found = self._cheap.get(key)
+        if found is None and len(self._cheap) >= ALIKE and not any(self._cheap.values()):
+            return False
         if found is None:
             graph = copy(self._rest)
             with guarded(graph):

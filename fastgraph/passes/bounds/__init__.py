@@ -12,22 +12,26 @@ Nodes that no rule knows stay, and read values cut to the count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...ir import Graph, Node, Open, Value, read_by
-from .fed import fed
+from ...ir import Graph, Node, Value, read_by
+from .fed import Shapes, fed
 from .state import Bounds
 from .values import Bounded
 from .visit import visit
 
+NONE: Shapes = MappingProxyType({})
 
-def bounded(graph: Graph, shapes: Mapping[str, Sequence[int | Open]] = MappingProxyType({})) -> dict[Value, Bounded]:
+
+def bounded(graph: Graph, shapes: Shapes = NONE, values: Shapes = NONE) -> dict[Value, Bounded]:
     """Replace nodes of a graph by nodes of known shapes, where there is a rule; returns the replacements of values
-    whose shapes depend on data. `shapes`: of inputs; open extents are read as data, from an input that is added."""
+    whose shapes depend on data. `shapes`: of inputs; open extents are read as data, from inputs that are added.
+    `values`: what inputs hold, likewise.
+    """
     g = Bounds(graph)
     with g:
-        fed(g, graph, shapes)
+        fed(g, graph, shapes, values)
         for node in graph.nodes:
             visit(g, node)
         for value in graph.results():

@@ -1,10 +1,10 @@
-"""Numbers that follow from what the open extents of inputs have in common, their length: known for each length."""
+"""Numbers that follow from what the open extents of inputs have in common, their lengths: known for each of these."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,14 @@ REDUCED: dict[str, Callable[..., np.ndarray]] = {
     "reduce_min": np.min, "reduce_max": np.max, "reduce_sum": np.sum, "reduce_prod": np.prod,
 }  # fmt: skip
 
+
+class Group(NamedTuple):
+    """The input that holds what open extents have in common, and what that is at each point of the grid of all groups."""
+
+    length: Value
+    each: np.ndarray
+
+
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
@@ -36,7 +44,7 @@ def lines(g: Bounds, *numbers: Any) -> list[np.ndarray]:
     found = [each_of(n) for n in numbers]
     if any(n is None for n in found):
         raise Unbounded
-    return [np.broadcast_to(n, g.lengths.shape) for n in found if n is not None]
+    return [np.broadcast_to(n, g.groups[0].each.shape) for n in found if n is not None]
 
 
 def varies(*numbers: Any) -> bool:
@@ -66,17 +74,27 @@ def dim_by_length(g: Bounds, each: np.ndarray) -> Dim:
 
 
 def _count(g: Bounds, each: np.ndarray) -> Value:
-    assert g.length is not None
-    more = each - g.lengths
-    if (more == more[0]).all():
-        return g("add", g.length, int(more[0])) if more[0] else g.length
+    for length, own in g.groups:
+        more = each - own
+        if (more == more[0]).all():
+            return g("add", length, int(more[0])) if more[0] else length
     return looked_up(g, each)
 
 
 def looked_up(g: Bounds, table: np.ndarray) -> Value:
-    """The element of a table [lengths, ...] for a run's length."""
-    assert g.length is not None
-    return g.pick(g.held(table), g("sub", g.length, int(g.lengths[0])))
+    """The element of a table [points, ...] for a run's lengths."""
+    sizes = [int(own[-1] - own[0]) + 1 for _, own in g.groups]
+    table = table.reshape(*sizes, *table.shape[1:])
+    for axis in range(len(sizes)):
+        first = table.take([0], axis)
+        table = first if (table == first).all() else table
+    place: Value | None = None
+    for (length, own), size in zip(g.groups, table.shape, strict=False):
+        if size > 1:
+            here = g("sub", length, int(own[0]))
+            place = here if place is None else g("add", g("mul", place, size), here)
+    assert place is not None
+    return g.pick(g.held(table.reshape(-1, *table.shape[len(sizes) :])), place)
 
 
 def for_lengths(plain: Callable[..., Any], signed: bool = False) -> Callable[[Rule], Rule]:
@@ -116,7 +134,7 @@ def of_lengths(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
             found = run_node(node.with_(inputs), data)[0]
     else:
         raise Unbounded
-    rows = found.reshape(-1, len(g.lengths))
+    rows = found.reshape(-1, len(g.groups[0].each))
     return np.array([None, *(by_length(g, row) for row in rows)], object)[1:].reshape(found.shape[:-1])
 
 
@@ -124,4 +142,4 @@ def _stacked(g: Bounds, value: Value | None, numbers: np.ndarray, rank: int) -> 
     """Numbers for each length, along a last axis, in the element type of their value."""
     assert value is not None
     dims = (1,) * (rank - numbers.ndim) + numbers.shape
-    return np.array(lines(g, *numbers.flat)).astype(value.type.dtype).reshape(*dims, len(g.lengths))
+    return np.array(lines(g, *numbers.flat)).astype(value.type.dtype).reshape(*dims, -1)

@@ -157,6 +157,15 @@ def constant_of_shape(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(g.held(np.full(room, fill)), extents_of(dims), not fill)]
 
 
+@follows("random_normal_like", "random_uniform_like")
+def drawn(g: Bounds, node: Node) -> list[Bounded]:
+    """Fresh numbers; those of a seed are others where there are more of them."""
+    x = g.take(node.x)
+    if node.attrs.get("seed") is not None:
+        raise Unbounded
+    return [Bounded(g.again(node, x.value)[0], x.extents)]
+
+
 @follows("unique")
 def unique(g: Bounds, node: Node) -> list[Bounded]:
     """Sorted: elements that differ from the one before; unsorted: the same in the order of their first indices."""

@@ -129,7 +129,9 @@ def _by_length(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
         value = g.pick(x.value, places if isinstance(count, int) else g.clip(places, 0, room - 1), axis)
     if below is not None and below.axis == axis:
         plain = isinstance(first, int) and isinstance(count, int)
-        below = Below(axis, below.extents[first : first + step * most : step]) if plain and step > 0 else None
+        below = (
+            below._replace(extents=below.extents[first : first + step * most : step]) if plain and step > 0 else None
+        )
     extents = {a: n for a, n in x.extents.items() if a != axis} | ({axis: count} if isinstance(count, Extent) else {})
     to_end = step == 1 and isinstance(first, int) and bool((start + each >= size).all())
     return Bounded(value, extents, x.clean and (to_end or isinstance(count, int)), below)

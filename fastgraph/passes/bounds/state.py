@@ -11,7 +11,8 @@ from ...families import Families
 from ...ir import Graph, Node, TensorType, Value, captured
 from ...ir.build import Operand, Rewriter
 from ...ops.evaluate import infer_node
-from .lengths import lines, looked_up
+from ...ops.registry import OPS
+from .lengths import Group, lines, looked_up
 from .values import Bounded, Extent, Unbounded, Varied
 
 LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
@@ -23,6 +24,7 @@ _rules: dict[str, Rule] = {}
 RULES = Families(__package__, {
     "makers": """
         non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
+        random_normal_like random_uniform_like
     """,
     "shapes": "reshape flatten squeeze unsqueeze transpose expand trilu split concat one_hot depth_to_space",
     "slices": "slice strided_slice",
@@ -55,7 +57,7 @@ class Bounds(Rewriter):
     `known`: the bounded value of an original one. `numbers`: integers as numbers and extents. `instead`: replacements
     of values whose shapes turned out to be known. `left`: the nodes of values that are not bounded. `rooms`: inputs
     that may be made wider, each with its graph. `sums`, `multiples`: extents that are another one plus or times a
-    number. `length`: what open extents of inputs have in common, one of `lengths`. `node`: the node at hand.
+    number. `groups`: of the open extents of inputs. `node`: the node at hand.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -70,8 +72,7 @@ class Bounds(Rewriter):
         self.rooms: dict[Value, Graph] = {}
         self.multiples: dict[Value, tuple[Extent, int]] = {}
         self.sums: dict[Value, tuple[Extent, int]] = {}
-        self.length: Value | None = None
-        self.lengths = np.zeros(0, np.int64)
+        self.groups: list[Group] = []
         given = [v for v in graph.inputs if v.type.concrete and v.type.dtype is not None]
         around = (v for v in captured(graph) if v.type.concrete and v.type.dtype is not None)
         self._ready = {*given, *around}
@@ -116,7 +117,7 @@ class Bounds(Rewriter):
     def written(self, value: Value) -> Value:
         """The value; written as a constant or a stack of counts where only its numbers are known."""
         numbers = self.numbers.get(value)
-        if numbers is not None and value not in self.instead:
+        if numbers is not None and value not in self.instead and not self.is_ready(value):
             assert value.type.dtype is not None
             self.instead[value] = self._written(numbers, value.type.dtype)
         return self.instead.get(value, value)
@@ -192,6 +193,8 @@ class Bounds(Rewriter):
         """The results of a node; the same operator of the same operands is written once, so that equal values are the
         same value."""
         inputs = self._node(op, operands, [], attrs).inputs
+        if not OPS[op].pure:
+            return super().several(op, results, *inputs, **attrs)
         key = op, results, *inputs, str(sorted(attrs.items()))
         if key not in self.memo:
             self.memo[key] = super().several(op, results, *inputs, **attrs)

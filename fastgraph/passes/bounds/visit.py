@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -27,6 +28,7 @@ def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
             g.instead[node.out] = g.written(node.x)
         else:
             g.keep(node)
+            _number(g, node)
         return True
     try:
         numbers = counted(g, node)
@@ -65,7 +67,7 @@ def _taken(g: Bounds, node: Node) -> bool:
 def _followed(g: Bounds, node: Node) -> list[Bounded]:
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     plain = all(v.type.quant is None and v.type.dtype != object for v in values)
-    if not plain or not OPS[node.op].pure:
+    if not plain or not OPS[node.op].pure and node.op not in RULES:
         raise Unbounded
     reads = [v for v in node.inputs if v is not None]
     if not node.graphs and not any(v in g.left or g.take(v).extents for v in reads):
@@ -103,6 +105,15 @@ def _stands(g: Bounds, old: Value, new: Bounded) -> None:
     if not new.extents:
         g.instead[old] = new.value
     g.known[new.value if not new.extents else old] = new
+
+
+def _number(g: Bounds, node: Node) -> None:
+    """Note what a node that is computed holds, where it is made of fed numbers."""
+    if any(v in g.numbers for v in node.inputs if v is not None):
+        with suppress(ModelError, UnsupportedError):
+            numbers = counted(g, node)
+            if numbers is not None:
+                g.numbers[node.out] = numbers
 
 
 def _hold(g: Bounds, value: Value, numbers: np.ndarray) -> None:
