@@ -112,11 +112,11 @@ def _lengths(line: Line, shapes: Shapes) -> tuple[int, ...] | None:
 
 
 def _with_room(line: Line, common: Sequence[int]) -> Line:
-    """The line's shapes with room for the next lengths: at most a quarter more, or 32, or 8 where there are two groups,
-    such as sentences of a batch and their words.
+    """The line's shapes with room for the next lengths: at most a quarter more, or 32; where there are two groups, such
+    as sentences of a batch and their words, at most twice as much or 8.
     """
-    least = 32 if len(common) == 1 else 8
-    steps = [max(least, 1 << max(n.bit_length() - 3, 0)) for n in common]
+    least = [32 if len(common) == 1 else min(max(1 << max(n.bit_length() - 1, 0), 8), 32) for n in common]
+    steps = [max(few, 1 << max(n.bit_length() - 3, 0)) for few, n in zip(least, common, strict=True)]
     return _between(line, tuple((n // step * step, step) for n, step in zip(common, steps, strict=True)))
 
 

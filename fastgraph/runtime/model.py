@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .stored import Saved
 
 
-PARTS = Plans(count=16, bytes="256MiB")
+PARTS = Plans(count=64, bytes="256MiB")
 """The plans kept of a part of a plan."""
 
 
@@ -88,7 +88,7 @@ class Model:
         self._reduced: Callable[[], Any] | None = None  # what pickles, given by who has loaded it
         fixed = [(v.name, fixed_shape(v)) for v in graph.inputs]
         usual = [graph.usual.get(name) if shape is None else shape for name, shape in fixed]
-        if None not in usual:
+        if None not in usual and part_of is None:
             shapes: Shapes = tuple(usual)  # type: ignore[arg-type]
             try:
                 self._use(Key(shapes) if stored is None else stored.first(shapes))

@@ -12,7 +12,7 @@ from ...ir import Node, Value
 from ...ops.registry import attr
 from .shapes import unflattened
 from .state import Bounds, follows
-from .values import Bounded, Unbounded, reaches, same
+from .values import Below, Bounded, Unbounded, reaches, same
 
 
 def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int], places: int | None = None) -> Value:

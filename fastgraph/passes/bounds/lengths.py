@@ -25,7 +25,7 @@ REDUCED: dict[str, Callable[..., np.ndarray]] = {
 
 
 class Group(NamedTuple):
-    """The input that holds what open extents have in common, and what that is at each point of the grid of all groups."""
+    """The input that holds what open extents have in common, and what that is at each point of the grid they make."""
 
     length: Value
     each: np.ndarray
@@ -65,6 +65,14 @@ def by_length(g: Bounds, each: np.ndarray) -> Any:
     return g.memo[key]
 
 
+def number_by_length(g: Bounds, each: np.ndarray) -> Value:
+    """The same as an int64 scalar that a run computes."""
+    found = by_length(g, each)
+    if isinstance(found, Varied):
+        return looked_up(g, each)
+    return found.count if isinstance(found, Extent) else g.ints(found)
+
+
 def dim_by_length(g: Bounds, each: np.ndarray) -> Dim:
     """The same, of an extent. Unbounded where it is none."""
     found: Dim | Varied = by_length(g, each)
@@ -83,18 +91,29 @@ def _count(g: Bounds, each: np.ndarray) -> Value:
 
 def looked_up(g: Bounds, table: np.ndarray) -> Value:
     """The element of a table [points, ...] for a run's lengths."""
-    sizes = [int(own[-1] - own[0]) + 1 for _, own in g.groups]
-    table = table.reshape(*sizes, *table.shape[1:])
-    for axis in range(len(sizes)):
-        first = table.take([0], axis)
-        table = first if (table == first).all() else table
+    points = points_of(g, table)
+    return picked(g, table[points.ravel()], points)
+
+
+def points_of(g: Bounds, *tables: np.ndarray) -> np.ndarray:
+    """The points of the grid that these tables [points, ...] differ at, [n of each group]; n is 1 for a group that does
+    not matter."""
+    points = np.arange(len(tables[0])).reshape([int(own[-1] - own[0]) + 1 for _, own in g.groups])
+    for axis in range(len(g.groups)):
+        first = points.take([0], axis)
+        if all((table[points] == table[first]).all() for table in tables):
+            points = first
+    return points
+
+
+def picked(g: Bounds, table: np.ndarray, points: np.ndarray) -> Value:
+    """The element for a run's lengths of a table for some points."""
     place: Value | None = None
-    for (length, own), size in zip(g.groups, table.shape, strict=False):
+    for (length, own), size in zip(g.groups, points.shape, strict=True):
         if size > 1:
             here = g("sub", length, int(own[0]))
             place = here if place is None else g("add", g("mul", place, size), here)
-    assert place is not None
-    return g.pick(g.held(table.reshape(-1, *table.shape[len(sizes) :])), place)
+    return g.pick(g.held(table), place if place is not None else g.ints(0))
 
 
 def for_lengths(plain: Callable[..., Any], signed: bool = False) -> Callable[[Rule], Rule]:

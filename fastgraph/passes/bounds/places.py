@@ -14,7 +14,7 @@ from ...ir import Node, Value
 from ...ops.inference import axes_of
 from ...ops.registry import attr
 from ...ops.resize import Axis, indices_of, table_of
-from .lengths import dim_by_length, lines, looked_up, varies
+from .lengths import dim_by_length, lines, number_by_length, picked, points_of, varies
 from .numbers import product, quotient, times, total
 from .state import Bounds, follows
 from .values import Bounded, Dim, Extent, Unbounded, extents_of, most_of
@@ -61,16 +61,30 @@ def pad(g: Bounds, node: Node) -> list[Bounded]:
 
 def _surrounded(g: Bounds, x: Bounded, pads: Pads, fill: float) -> Bounded:
     """Along an axis of an open extent, elements behind the real ones are the constant that goes on behind them."""
+    for axis in [a for a, (before, _) in pads.items() if not isinstance(before, int)]:
+        x = _moved_by_length(g, x, axis, pads.pop(axis), fill)
     dims, rank = list(x.dims), range(len(x.dims))
     for axis, (before, after) in pads.items():
-        if not isinstance(before, int):
-            raise Unbounded
         dims[axis] = total(g, total(g, dims[axis], before), after)
     begin = [int(pads.get(a, (0, 0))[0]) for a in rank]  # type: ignore[arg-type]
     rooms = zip(most_of(dims), x.value.type.dims, begin, strict=True)
     value, grows = g.masked(x, fill, pads), all(n >= 0 for _, n in pads.values() if isinstance(n, int))
     value = g.pad(value, begin, [most - room - b for most, room, b in rooms], g.number(fill, value) if fill else 0)
     return Bounded(value, extents_of(dims), x.clean and not fill and grows)
+
+
+def _moved_by_length(g: Bounds, x: Bounded, axis: int, pair: tuple[Dim, Dim], fill: float) -> Bounded:
+    """x with `fill` around it along an axis, where what comes before depends on the length; negative numbers crop."""
+    size, before, after = (n.astype(np.int64) for n in lines(g, x.dims[axis], *pair))
+    count, room = dim_by_length(g, size + before + after), x.value.type.dims[axis]
+    (most,) = most_of([count])
+    if not room or not most:
+        raise Unbounded
+    place = g.ints(np.arange(most)) - number_by_length(g, before)
+    inside = (place >= 0) & (place < number_by_length(g, size))
+    value = g.pick(x.value, g.clip(place, 0, room - 1), axis)
+    inside = g.shape(inside, *(most if a == axis else 1 for a in range(len(x.dims))))
+    return _replaced(x, axis, g.choose(inside, value, fill), count)
 
 
 def _mirrored(g: Bounds, x: Bounded, axis: int, pair: tuple[Dim, Dim], mode: str) -> Bounded:
@@ -155,6 +169,8 @@ def _resampled(g: Bounds, node: Node, x: Bounded, axis: int, n: Dim, scales: boo
     out = np.floor(have.astype(np.float32) * given.astype(np.float32)).astype(np.int64) if scales else given
     count, nearest = dim_by_length(g, out), attr(node, "mode") == "nearest"
     factors = given if scales else out / np.maximum(have, 1)
+    points = points_of(g, have, out, factors)
+    have, out, factors = (each[points.ravel()] for each in (have, out, factors))
     (most,) = most_of([count])
     if not have.all() or not out.all() or 8 * most * len(out) > TABLE or not nearest and dtype != np.float32:
         raise Unbounded
@@ -165,14 +181,14 @@ def _resampled(g: Bounds, node: Node, x: Bounded, axis: int, n: Dim, scales: boo
         rows = [indices_of(node, a) for a in each]
         if min(row.min() for row in rows) < 0:
             raise Unbounded
-        return _replaced(x, axis, g.pick(x.value, _for_length(g, rows, most), axis), count)
+        return _replaced(x, axis, g.pick(x.value, _for_length(g, rows, points, most), axis), count)
     tables = [table_of(node, a) for a in each]
     if any(t.outside.any() for t in tables):
         raise Unbounded
     column = [most if a == axis else 1 for a in range(len(x.dims))]
     taps = [
-        g.pick(x.value, _for_length(g, [_column(t.index, i) for t in tables], most), axis)
-        * g.shape(_for_length(g, [_column(t.weight, i) for t in tables], most), *column)
+        g.pick(x.value, _for_length(g, [_column(t.index, i) for t in tables], points, most), axis)
+        * g.shape(_for_length(g, [_column(t.weight, i) for t in tables], points, most), *column)
         for i in range(max(t.index.shape[1] for t in tables))
     ]
     return _replaced(x, axis, reduce(add, taps), count)
@@ -182,11 +198,12 @@ def _column(table: np.ndarray, i: int) -> np.ndarray:
     return table[:, i] if i < table.shape[1] else np.zeros(len(table), table.dtype)
 
 
-def _for_length(g: Bounds, rows: list[np.ndarray], most: int) -> Value:
-    """The row for a run's length; rows may be the same as far as they go."""
-    table = np.array([np.pad(row, (0, most - len(row))) for row in rows])
+def _for_length(g: Bounds, rows: list[np.ndarray], points: np.ndarray, most: int) -> Value:
+    """The row for a run's lengths, of those at some points; rows may be the same as far as they go."""
     longest = max(rows, key=len)
-    return g.held(longest) if all(np.array_equal(row, longest[: len(row)]) for row in rows) else looked_up(g, table)
+    if all(np.array_equal(row, longest[: len(row)]) for row in rows):
+        return g.held(longest)
+    return picked(g, np.array([np.pad(row, (0, most - len(row))) for row in rows]), points)
 
 
 # -- reshapes
