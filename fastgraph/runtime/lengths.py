@@ -14,11 +14,13 @@ PRICE, PLANS, OF_PART = 64, 3, 1
 layers, and is new in each run."""
 MOST_LINES = 8
 """Lines that are kept in mind."""
+STEADY = 4
+"""Shapes one after the other on a line from which on it is preferred to one with more groups."""
 TRIES = 3
 """Plans for many lengths that are tried in vain for the same open extents."""
 
-Axes = tuple[tuple[int, int], ...]
-"""Inputs, by number, and axes of them."""
+Axes = tuple[tuple[int, int, int], ...]
+"""Inputs, by number, axes of them, and their groups."""
 
 T = TypeVar("T")
 
@@ -35,27 +37,43 @@ class Lengths:
         self._credit = Credit(PRICE, OF_PART if part else PLANS)
         self._last: Shapes = ()
         self._lines: list[Line] = []
+        self._through: Line | None = None
+        self._steady = 0
         self._refused: dict[Axes, set[Line]] = {}
 
     def instead(self, shapes: Shapes, kept: bool) -> Line | None:
         """The open shapes of the plan that is to run these; None for a plan of their own, `kept` or new."""
         last, self._last = self._last, shapes
-        found = self._on(shapes)
-        if not kept and (found is None or len(found[1]) > 1):
-            line = _line(last, shapes)
-            if line is not None and line not in self._lines:
-                self._lines = [line, *self._lines][:MOST_LINES]
-                found = self._on(shapes)
-        if self._credit.pays(shapes, kept) or found is None:
+        first = next(self._on(shapes), None)
+        groups = 0 if first is None else len(first[1])
+        if not kept and groups != 1:
+            self._note(_line(last, shapes), groups)
+        if self._credit.pays(shapes, kept):
             return None
-        wide = _with_room(*found)
-        refused = self._refused.get(_axes(wide), ()) if self._refused else ()
-        return None if wide in refused or len(refused) >= TRIES else wide
+        for line, common in self._on(shapes):
+            wide = _with_room(line, common)
+            refused = self._refused.get(_axes(wide), ()) if self._refused else ()
+            if wide not in refused and len(refused) < TRIES:
+                return wide
+        return None
 
-    def _on(self, shapes: Shapes) -> tuple[Line, tuple[int, ...]] | None:
-        """The line of the fewest groups that shapes lie on, with what the open extents of each have in common."""
-        found = [(line, n) for line in self._lines if (n := _lengths(line, shapes)) is not None]
-        return min(found, key=lambda each: len(each[1]), default=None)
+    def _note(self, line: Line | None, groups: int) -> None:
+        """Keep the line through the last two shapes in mind, if there is none for them, or if shapes keep to it while
+        that has more groups.
+        """
+        self._steady = self._steady + 1 if line == self._through else 1
+        self._through = line
+        if line is None or line in self._lines:
+            return
+        if not groups or self._steady >= STEADY and len({group for _, _, group in _axes(line)}) < groups:
+            self._lines = [line, *self._lines][:MOST_LINES]
+
+    def _on(self, shapes: Shapes) -> Iterator[tuple[Line, tuple[int, ...]]]:
+        """The lines that shapes lie on, with what the open extents of each group have in common."""
+        for line in self._lines:
+            common = _lengths(line, shapes)
+            if common is not None:
+                yield line, common
 
     def refuse(self, wide: Line) -> None:
         """Note that a plan for these open shapes is not possible, or does not pay."""
@@ -67,7 +85,7 @@ class Lengths:
 
 
 def _axes(shapes: Line) -> Axes:
-    return tuple((i, axis) for i, shape in enumerate(shapes) for axis, _ in open_axes(shape))
+    return tuple((i, axis, d.group) for i, shape in enumerate(shapes) for axis, d in open_axes(shape))
 
 
 def _pairs(a: tuple[tuple[T, ...], ...], b: Shapes) -> Iterator[tuple[T, int]]:
