@@ -131,10 +131,11 @@ def _lengths(line: Line, shapes: Shapes) -> tuple[int, ...] | None:
 
 def _with_room(line: Line, common: Sequence[int]) -> Line:
     """The line's shapes with room for the next lengths: at most a quarter more, or 32; where there are two groups, such
-    as sentences of a batch and their words, at most twice as much or 8.
+    as sentences of a batch and their words, half as much more, up to 64, or 4.
     """
-    least = [32 if len(common) == 1 else min(max(1 << max(n.bit_length() - 1, 0), 8), 32) for n in common]
-    steps = [max(few, 1 << max(n.bit_length() - 3, 0)) for few, n in zip(least, common, strict=True)]
+    bits = [max(n.bit_length(), 3) for n in common]
+    few = [32 if len(common) == 1 else max(min(1 << n - 2, 64), 4) for n in bits]
+    steps = [max(least, 1 << n - 3) for least, n in zip(few, bits, strict=True)]
     return _between(line, tuple((n // step * step, step) for n, step in zip(common, steps, strict=True)))
 
 
