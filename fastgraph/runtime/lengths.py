@@ -12,6 +12,8 @@ from .keys import Credit, Line, Shapes
 PRICE, PLANS, OF_PART = 64, 3, 1
 """Of credit: room for longer inputs costs a run little. A part of a plan has credit for one: what it reads was made by
 layers, and is new in each run."""
+MOST_STEP = 128
+"""Lengths of each of several groups that a plan is for; tables that are made for it have a row for each pair."""
 MOST_LINES = 8
 """Lines that are kept in mind."""
 STEADY = 4
@@ -135,7 +137,8 @@ def _with_room(line: Line, common: Sequence[int]) -> Line:
     """
     bits = [max(n.bit_length(), 3) for n in common]
     few = [32 if len(common) == 1 else max(min(1 << n - 2, 64), 4) for n in bits]
-    steps = [max(least, 1 << n - 3) for least, n in zip(few, bits, strict=True)]
+    most = 1 << 20 if len(common) == 1 else MOST_STEP
+    steps = [max(least, min(1 << n - 3, most)) for least, n in zip(few, bits, strict=True)]
     return _between(line, tuple((n // step * step, step) for n, step in zip(common, steps, strict=True)))
 
 

@@ -210,7 +210,8 @@ def _for_length(g: Bounds, rows: list[np.ndarray], points: np.ndarray, most: int
 
 
 def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
-    """x in another shape, where real elements do not keep to the front: each by its place among the real ones.
+    """x in another shape, where real elements do not keep to the front: each by its place among the real ones. Axes that
+    do not change are left alone.
 
     Given x [2, 3, n] and [2, 3 n]; result: element i of each row is from row i // n and column i % n.
     """
@@ -220,6 +221,8 @@ def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
     _common(g, old, new, 0, outer)
     _common(g, old, new, -1, inner)
     rooms, most = most_of(old), most_of(new)
+    if rooms and prod(rooms) == prod(most) and not any(isinstance(n, Extent) for n in (*old, *new)):
+        return Bounded(g.shape(x.value, *most_of(target)), extents_of(target), x.clean)
     if not old or not new or times(g, old) != times(g, new) or 0 in rooms or 8 * prod(most) > g.limit:
         raise Unbounded
     flat = _row_major(g, new, most)

@@ -28,10 +28,11 @@ def window(g: Bounds, node: Node) -> list[Bounded]:
     if node.op != "conv" and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"):
         raise Unbounded
     sizes = {axis: _positions(g, node, x, others, axis) for axis in slid}
-    y = g.again(node, g.masked(x, fill, slid), *others)[0]
+    beyond = [axis for axis, (_, reaches) in sizes.items() if reaches]
+    y = g.again(node, g.masked(x, fill, beyond), *others)[0]
     if node.op == "average_pool" and not attr(node, "count_include_pad"):
         y = y / _shares(g, node, x, slid)
-    return [Bounded(y, {**x.extents, **sizes})]
+    return [Bounded(y, {**x.extents, **{axis: n for axis, (n, _) in sizes.items()}})]
 
 
 def _shares(g: Bounds, node: Node, x: Bounded, slid: dict[int, Extent]) -> Value:
@@ -41,8 +42,10 @@ def _shares(g: Bounds, node: Node, x: Bounded, slid: dict[int, Extent]) -> Value
     return g.max(g.again(node, g.masked(Bounded(ones, slid), 0))[0], 1e-6)
 
 
-def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], axis: int) -> Extent:
-    """How many windows there are along an axis. Unbounded where a map may be too small for one."""
+def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], axis: int) -> tuple[Extent, bool]:
+    """How many windows there are along an axis, and whether these read beyond the map. Unbounded where a map may be too
+    small for one.
+    """
     kernel = others[0].type.dims[1:-1] if others and others[0] is not None else attr(node, "kernel_shape")
     a, at = window_attrs(node, len(kernel), kernel), axis - 1
     spatial = [None if i + 1 in x.extents else n for i, n in enumerate(x.value.type.dims[1:-1])]
@@ -54,9 +57,9 @@ def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], ax
         if attr(node, "output_shape") or a["auto_pad"].startswith("SAME"):
             raise Unbounded
         more = reach - begin[at] - end[at] - stride + (attr(node, "output_padding") or (0,) * len(kernel))[at]
-        return _some(total(g, product(g, x.extents[axis], stride), more))
+        return _some(total(g, product(g, x.extents[axis], stride), more)), True
     covered = total(g, x.extents[axis], begin[at] + end[at] - reach + stride)
-    return _some(parts(g, covered, stride))
+    return _some(parts(g, covered, stride)), end[at] > 0
 
 
 def _some(n: Dim) -> Extent:
