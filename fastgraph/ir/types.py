@@ -27,14 +27,15 @@ MAX_RANK = 32
 
 
 class Open(NamedTuple):
-    """An extent of an input, or a number that an input holds, from `least` to `most`, which only a run knows: what all
-    open ones of a `group` have in common, and `more`.
+    """An extent of an input, or a number that an input holds, which only a run knows: from `least` to `most` by a `step`,
+    what all open ones of a `group` have in common and `more`.
     """
 
     least: int
     most: int
     more: int
     group: int = 0
+    step: int = 1
 
 
 LENGTHS = ("open extents", "other open extents")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import starmap
+from math import gcd
 from typing import TypeVar
 
 from ..ir import LENGTHS, Open, open_axes
@@ -21,6 +23,8 @@ STEADY = 4
 TRIES = 3
 """Plans for many lengths that are tried in vain for the same open extents."""
 
+Common = tuple[int, ...]
+"""What the open extents of each group have in common."""
 Axes = tuple[tuple[int, int, int], ...]
 """Inputs, by number, axes of them, and their groups."""
 
@@ -38,7 +42,7 @@ class Lengths:
         """`part`: whether the model is a part of a plan."""
         self._credit = Credit(PRICE, OF_PART if part else PLANS)
         self._last: Shapes = ()
-        self._lines: list[Line] = []
+        self._lines: dict[Line, tuple[tuple[int, int], ...]] = {}
         self._through: Line | None = None
         self._steady = 0
         self._refused: dict[Axes, set[Line]] = {}
@@ -46,35 +50,37 @@ class Lengths:
     def instead(self, shapes: Shapes, kept: bool) -> Line | None:
         """The open shapes of the plan that is to run these; None for a plan of their own, `kept` or new."""
         last, self._last = self._last, shapes
-        first = next(self._on(shapes), None)
-        groups = 0 if first is None else len(first[1])
+        groups = next((len(common) for _, common in self._on(shapes)), 0)
         if not kept and groups != 1:
-            self._note(_line(last, shapes), groups)
+            self._note(last, shapes, groups)
         if self._credit.pays(shapes, kept):
             return None
         for line, common in self._on(shapes):
-            wide = _with_room(line, common)
+            self._lines[line] = met = tuple(starmap(_with, zip(self._lines[line], common, strict=True)))
+            wide = _with_room(line, common, tuple(step for _, step in met))
             refused = self._refused.get(_axes(wide), ()) if self._refused else ()
             if wide not in refused and len(refused) < TRIES:
                 return wide
         return None
 
-    def _note(self, line: Line | None, groups: int) -> None:
+    def _note(self, last: Shapes, shapes: Shapes, groups: int) -> None:
         """Keep the line through the last two shapes in mind, if there is none for them, or if shapes keep to it while
         that has more groups.
         """
+        line = _line(last, shapes)
         self._steady = self._steady + 1 if line == self._through else 1
         self._through = line
         if line is None or line in self._lines:
             return
         if not groups or self._steady >= STEADY and len({group for _, _, group in _axes(line)}) < groups:
-            self._lines = [line, *self._lines][:MOST_LINES]
+            met = tuple((n, 0) for n in _common(line, last))
+            self._lines = dict([(line, met), *self._lines.items()][:MOST_LINES])
 
-    def _on(self, shapes: Shapes) -> Iterator[tuple[Line, tuple[int, ...]]]:
+    def _on(self, shapes: Shapes) -> Iterator[tuple[Line, Common]]:
         """The lines that shapes lie on, with what the open extents of each group have in common."""
-        for line in self._lines:
-            common = _lengths(line, shapes)
-            if common is not None:
+        for line in [*self._lines]:
+            common = _common(line, shapes)
+            if common:
                 yield line, common
 
     def refuse(self, wide: Line) -> None:
@@ -115,39 +121,50 @@ def _line(a: Shapes, b: Shapes) -> Line | None:
     )
 
 
-def _lengths(line: Line, shapes: Shapes) -> tuple[int, ...] | None:
-    """What the open extents of these shapes have in common, by group; None where they don't lie on the line, or one is
-    not above 0.
+def _common(line: Line, shapes: Shapes) -> Common:
+    """What the open extents of these shapes have in common, by group; () where they don't lie on the line, or one of
+    them is not above 0.
     """
     if [*map(len, line)] != [*map(len, shapes)]:
-        return None
+        return ()
     found: dict[int, int] = {}
     for d, n in _pairs(line, shapes):
         if type(d) is int:
             if d != n:
-                return None
+                return ()
         elif isinstance(d, Open) and (n <= 0 or found.setdefault(d.group, n - d.more) != n - d.more):
-            return None
-    return None if min(found.values()) < 0 else tuple(n for _, n in sorted(found.items()))
+            return ()
+    return () if min(found.values()) < 0 else tuple(n for _, n in sorted(found.items()))
 
 
-def _with_room(line: Line, common: Sequence[int]) -> Line:
+def _with(met: tuple[int, int], n: int) -> tuple[int, int]:
+    """A number that was met, and that of which all differ from it by multiples, with one more."""
+    origin, step = met
+    return origin, gcd(step, n - origin)
+
+
+def _with_room(line: Line, common: Common, steps: Sequence[int]) -> Line:
     """The line's shapes with room for the next lengths: at most a quarter more, or 32; where there are two groups, such
-    as sentences of a batch and their words, half as much more, up to 64, or 4.
+    as sentences of a batch and their words, half as much more, up to 64, or 4. `steps`: lengths differ by multiples.
     """
-    bits = [max(n.bit_length(), 3) for n in common]
-    few = [32 if len(common) == 1 else max(min(1 << n - 2, 64), 4) for n in bits]
-    most = 1 << 20 if len(common) == 1 else MOST_STEP
-    steps = [max(least, min(1 << n - 3, most)) for least, n in zip(few, bits, strict=True)]
-    return _between(line, tuple((n // step * step, step) for n, step in zip(common, steps, strict=True)))
+    one, rooms = len(common) == 1, []
+    for n, step in zip(common, steps, strict=True):
+        bits = max(n.bit_length(), 3)
+        room = max(32 if one else max(min(1 << bits - 2, 64), 4), 1 << bits - 3)
+        low, step = n // room * room, max(step, 1)
+        least = n - (n - max(low, 1)) // step * step
+        if not one:
+            room = min(room, MOST_STEP * step)
+        rooms.append((least, n + (low + room - n) // step * step, step))
+    return _between(line, tuple(rooms))
 
 
 @lru_cache(64)
-def _between(line: Line, rooms: tuple[tuple[int, int], ...]) -> Line:
-    """The line's shapes for lengths of each group from a least one on, and so many more."""
+def _between(line: Line, rooms: tuple[tuple[int, int, int], ...]) -> Line:
+    """The line's shapes for lengths of each group from the least to the greatest, by steps."""
 
     def between(d: Open) -> Open:
-        low, step = rooms[d.group]
-        return Open(max(low, 1) + d.more, low + step + d.more, d.more, d.group)
+        least, most, step = rooms[d.group]
+        return Open(least + d.more, most + d.more, d.more, d.group, step)
 
     return tuple(tuple(between(d) if isinstance(d, Open) else d for d in shape) for shape in line)

@@ -29,7 +29,7 @@ def fed(g: Bounds, graph: Graph, shapes: Shapes, values: Shapes) -> None:
     g.node, g.limit = graph.nodes[0], ROOM
     for group, each in _grid(open_).items():
         length = Value(LENGTHS[group], TensorType(np.dtype(np.int64), ()))
-        g.groups.append(Group(length, each))
+        g.groups.append(Group(length, each, open_[group].step))
         g.ready(length)
     common = dict(zip(sorted(open_), g.groups, strict=True))
 
@@ -53,7 +53,7 @@ def fed(g: Bounds, graph: Graph, shapes: Shapes, values: Shapes) -> None:
 
 def _grid(open_: Mapping[int, Open]) -> dict[int, np.ndarray]:
     """What each group of open extents has in common, at every point of the grid of all that they may have."""
-    ranges = [np.arange(d.least - d.more, d.most - d.more + 1) for _, d in sorted(open_.items())]
+    ranges = [np.arange(d.least - d.more, d.most - d.more + 1, d.step) for _, d in sorted(open_.items())]
     return dict(zip(sorted(open_), [each.ravel() for each in np.meshgrid(*ranges, indexing="ij")], strict=True))
 
 

@@ -25,10 +25,18 @@ REDUCED: dict[str, Callable[..., np.ndarray]] = {
 
 
 class Group(NamedTuple):
-    """The input that holds what open extents have in common, and what that is at each point of the grid they make."""
+    """The input that holds what open extents have in common, and what that is at each point of the grid they make, with
+    the `step` from one to the next.
+    """
 
     length: Value
     each: np.ndarray
+    step: int
+
+    @property
+    def size(self) -> int:
+        """How many lengths there are."""
+        return int(self.each[-1] - self.each[0]) // self.step + 1
 
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
@@ -82,7 +90,7 @@ def dim_by_length(g: Bounds, each: np.ndarray) -> Dim:
 
 
 def _count(g: Bounds, each: np.ndarray) -> Value:
-    for length, own in g.groups:
+    for length, own, _ in g.groups:
         more = each - own
         if (more == more[0]).all():
             return g("add", length, int(more[0])) if more[0] else length
@@ -98,7 +106,7 @@ def looked_up(g: Bounds, table: np.ndarray) -> Value:
 def points_of(g: Bounds, *tables: np.ndarray) -> np.ndarray:
     """The points of the grid that these tables [points, ...] differ at, [n of each group]; n is 1 for a group that does
     not matter."""
-    points = np.arange(len(tables[0])).reshape([int(own[-1] - own[0]) + 1 for _, own in g.groups])
+    points = np.arange(len(tables[0])).reshape([group.size for group in g.groups])
     for axis in range(len(g.groups)):
         first = points.take([0], axis)
         if all((table[points] == table[first]).all() for table in tables):
@@ -109,9 +117,10 @@ def points_of(g: Bounds, *tables: np.ndarray) -> np.ndarray:
 def picked(g: Bounds, table: np.ndarray, points: np.ndarray) -> Value:
     """The element for a run's lengths of a table for some points."""
     place: Value | None = None
-    for (length, own), size in zip(g.groups, points.shape, strict=True):
+    for (length, own, step), size in zip(g.groups, points.shape, strict=True):
         if size > 1:
             here = g("sub", length, int(own[0]))
+            here = g("div", here, step) if step > 1 else here
             place = here if place is None else g("add", g("mul", place, size), here)
     return g.pick(g.held(table), place if place is not None else g.ints(0))
 

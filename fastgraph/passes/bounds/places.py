@@ -210,8 +210,8 @@ def _for_length(g: Bounds, rows: list[np.ndarray], points: np.ndarray, most: int
 
 
 def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
-    """x in another shape, where real elements do not keep to the front: each by its place among the real ones. Axes that
-    do not change are left alone.
+    """x in another shape, where real elements do not keep to the front: each by its place among the real ones. Axes
+    that do not change are left alone.
 
     Given x [2, 3, n] and [2, 3 n]; result: element i of each row is from row i // n and column i % n.
     """
