@@ -27,8 +27,8 @@ MAX_RANK = 32
 
 
 class Open(NamedTuple):
-    """An extent of an input, or a number that an input holds, which only a run knows: from `least` to `most` by a `step`,
-    what all open ones of a `group` have in common and `more`.
+    """An extent of an input, or a number that an input holds, which only a run knows: from `least` to `most` by a
+    `step`, what all open ones of a `group` have in common and `more`.
     """
 
     least: int

@@ -53,11 +53,13 @@ class Lengths:
         groups = next((len(common) for _, common in self._on(shapes)), 0)
         if not kept and groups != 1:
             self._note(last, shapes, groups)
+        found = [*self._on(shapes)]
+        for line, common in found:
+            self._lines[line] = tuple(starmap(_with, zip(self._lines[line], common, strict=True)))
         if self._credit.pays(shapes, kept):
             return None
-        for line, common in self._on(shapes):
-            self._lines[line] = met = tuple(starmap(_with, zip(self._lines[line], common, strict=True)))
-            wide = _with_room(line, common, tuple(step for _, step in met))
+        for line, common in found:
+            wide = _with_room(line, common, tuple(step for _, step in self._lines[line]))
             refused = self._refused.get(_axes(wide), ()) if self._refused else ()
             if wide not in refused and len(refused) < TRIES:
                 return wide
