@@ -61,7 +61,8 @@ class Lengths:
         for line, common in found:
             wide = _with_room(line, common, tuple(step for _, step in self._lines[line]))
             refused = self._refused.get(_axes(wide), ()) if self._refused else ()
-            if wide not in refused and len(refused) < TRIES:
+            several = any(d.least < d.most for row in wide for _, d in open_axes(row))
+            if several and wide not in refused and len(refused) < TRIES:
                 return wide
         return None
 

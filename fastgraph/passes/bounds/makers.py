@@ -48,7 +48,7 @@ def non_max_suppression(g: Bounds, node: Node) -> list[Bounded]:
     there = boxes.extents.get(1)
     if boxes.extents.keys() - {1} or scores.extents.keys() - {2}:
         raise Unbounded
-    if there is not scores.extents.get(2) and not same(there, scores.extents.get(2)):
+    if boxes.dims[1] != scores.dims[2]:
         raise Unbounded
     attrs = dict(node.attrs)
     if most is not None and most.data is None:
