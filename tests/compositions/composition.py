@@ -82,7 +82,7 @@ class Op:
 class Composition:
     """Operators in an order in which they can run. A result may be an input, or one that is read on.
 
-    `open`: which extents of inputs a file leaves open: those of the "batch", of "places", or none.
+    `open`: which extents of inputs a file leaves open: those of the "batch", of "places", "both", or none.
     """
 
     inputs: dict[str, Input] = field(default_factory=dict)
@@ -121,9 +121,8 @@ class Composition:
         rank = len(given.shape)
         if not self.open or rank < 2:
             return ()
-        if self.open == "batch":
-            return (0,)
-        return tuple(axis for axis in {4: (2, 3), 3: (1,)}.get(rank, ()) if given.shape[axis] > 1)
+        places = tuple(axis for axis in {4: (2, 3), 3: (1,)}.get(rank, ()) if given.shape[axis] > 1)
+        return {"batch": (0,), "places": places, "both": (0, *places)}[self.open]
 
     def made(self) -> Iterator[str]:
         for op in self.ops:

@@ -23,11 +23,22 @@ from tests.random_nets import case, examples, nets
 pytestmark = pytest.mark.slow
 
 
-def extents(net: Composition, usual: dict[str, tuple[int, ...]], n: int) -> dict[str, tuple[int, ...]]:
-    """Input shapes on a line: their open extents keep their distances, and the least is n."""
-    least = min(usual[name][axis] for name in usual for axis in net.open_axes(name))
+def extents(net: Composition, usual: dict[str, tuple[int, ...]], n: int, places: int) -> dict[str, tuple[int, ...]]:
+    """Input shapes on a line: their open extents keep their distances, and the least is n, or that of places."""
+
+    def group(axis: int) -> int:
+        return places if net.open == "both" and axis else n
+
+    least: dict[int, int] = {}
+    for name in usual:
+        for axis in net.open_axes(name):
+            least[bool(axis)] = min(usual[name][axis], least.get(bool(axis), 1 << 20))
+    if net.open != "both":
+        least = dict.fromkeys((False, True), min(least.values()))
     return {
-        name: tuple(n + d - least if axis in net.open_axes(name) else d for axis, d in enumerate(dims))
+        name: tuple(
+            group(axis) + d - least[bool(axis)] if axis in net.open_axes(name) else d for axis, d in enumerate(dims)
+        )
         for name, dims in usual.items()
     }
 
@@ -45,7 +56,7 @@ def results(model: fg.Model, feeds: dict[str, np.ndarray]) -> list[Any] | str:
 
 
 @examples(80)
-@given(nets(), st.sampled_from(["batch", "places"]), st.integers(1, 2), st.integers(0, 1 << 20))
+@given(nets(), st.sampled_from(["batch", "places", "both"]), st.integers(1, 2), st.integers(0, 1 << 20))
 def test_a_plan_for_many_lengths_gives_what_their_own_give(
     net: Composition, axes: str, threads: int, seed: int
 ) -> None:
@@ -53,17 +64,18 @@ def test_a_plan_for_many_lengths_gives_what_their_own_give(
     assume(any(map(net.open_axes, net.inputs)))
     made, rng = case(net), np.random.default_rng(seed)
     usual = {name: given.shape for name, given in net.inputs.items()}
-    first = int(rng.choice([1, 2, 5, 31, 33]))
+    first, step = int(rng.choice([1, 2, 5, 31, 33])), int(rng.choice([1, 1, 2, 5]))
     with thresholds(native_work=1 << 40):
         model = fg.load(made.source, threads=threads)
         model._planner.lengths._credit = Credit(1, 0)
-        longest = {k: filled(made.feeds[k], dims, rng) for k, dims in extents(net, usual, first + 29).items()}
-        for n in (first, first + 1, first + 3, first + 2, first + 29, first + 4):
-            feeds = {name: filled(made.feeds[name], dims, rng) for name, dims in extents(net, usual, n).items()}
+        longest = {k: filled(made.feeds[k], dims, rng) for k, dims in extents(net, usual, first + 29, 40).items()}
+        for n, m in ((0, 0), (1, 3), (3, 2), (2, 5), (29, 29), (4, 4)):
+            shapes = extents(net, usual, first + n * step, 1 + m * step)
+            feeds = {name: filled(made.feeds[name], dims, rng) for name, dims in shapes.items()}
             dirt = {k: np.full_like(v, np.nan) if v.dtype.kind == "f" else v for k, v in longest.items()}
             results(model, dirt)  # what lies in memory afterwards is no number
             found = results(model, feeds)
-            wide = any(is_open(key.shapes) for key in model._plans.keys())
+            wide = any(is_open(key.opens) for key in model._plans.keys())
             with thresholds(native_work=-1):
                 wanted = results(fg.load(made.source, threads=threads), feeds)
             if isinstance(wanted, str) or isinstance(found, str):
@@ -80,7 +92,7 @@ def test_random_networks_reach_them() -> None:
     """A fair share of what is drawn has rules for all of its operators."""
     reached = 0
     for seed in range(60):
-        net = replace(compositions.draw(seed, seed % 8), open=("batch", "places")[seed % 2])
+        net = replace(compositions.draw(seed, seed % 8), open=("batch", "places", "both")[seed % 3])
         if not any(map(net.open_axes, net.inputs)):
             continue
         with suppress(Declined), thresholds(native_work=1 << 40):
@@ -89,7 +101,8 @@ def test_random_networks_reach_them() -> None:
             model._planner.lengths._credit = Credit(1, 0)
             usual = {name: given.shape for name, given in net.inputs.items()}
             for n in (5, 6):
-                feeds = {name: np.resize(made.feeds[name], dims) for name, dims in extents(net, usual, n).items()}
+                shapes = extents(net, usual, n, 2 * n)
+                feeds = {name: np.resize(made.feeds[name], dims) for name, dims in shapes.items()}
                 results(model, feeds)
             reached += any(is_open(key.shapes) for key in model._plans.keys())
     assert reached >= 8
