@@ -25,8 +25,8 @@ TRIES = 3
 
 Common = tuple[int, ...]
 """What the open extents of each group have in common."""
-Axes = tuple[tuple[int, int, int], ...]
-"""Inputs, by number, axes of them, and their groups."""
+Axes = tuple[tuple[int, int, int, bool], ...]
+"""Inputs, by number, axes of them, their groups, and whether these go by steps."""
 
 T = TypeVar("T")
 
@@ -59,12 +59,17 @@ class Lengths:
         if self._credit.pays(shapes, kept):
             return None
         for line, common in found:
-            wide = _with_room(line, common, tuple(step for _, step in self._lines[line]))
-            refused = self._refused.get(_axes(wide), ()) if self._refused else ()
-            several = any(d.least < d.most for row in wide for _, d in open_axes(row))
-            if several and wide not in refused and len(refused) < TRIES:
-                return wide
+            for steps in ((1,) * len(common), tuple(step for _, step in self._lines[line])):
+                wide = _with_room(line, common, steps)
+                if self._may(wide):
+                    return wide
         return None
+
+    def _may(self, wide: Line) -> bool:
+        """Whether a plan for these open shapes may be possible, and is for several lengths."""
+        refused = self._refused.get(_axes(wide), ()) if self._refused else ()
+        several = any(d.least < d.most for row in wide for _, d in open_axes(row))
+        return several and wide not in refused and len(refused) < TRIES
 
     def _note(self, last: Shapes, shapes: Shapes, groups: int) -> None:
         """Keep the line through the last two shapes in mind, if there is none for them, or if shapes keep to it while
@@ -75,7 +80,7 @@ class Lengths:
         self._through = line
         if line is None or line in self._lines:
             return
-        if not groups or self._steady >= STEADY and len({group for _, _, group in _axes(line)}) < groups:
+        if not groups or self._steady >= STEADY and len({group for _, _, group, _ in _axes(line)}) < groups:
             met = tuple((n, 0) for n in _common(line, last))
             self._lines = dict([(line, met), *self._lines.items()][:MOST_LINES])
 
@@ -96,7 +101,7 @@ class Lengths:
 
 
 def _axes(shapes: Line) -> Axes:
-    return tuple((i, axis, d.group) for i, shape in enumerate(shapes) for axis, d in open_axes(shape))
+    return tuple((i, axis, d.group, d.step > 1) for i, shape in enumerate(shapes) for axis, d in open_axes(shape))
 
 
 def _pairs(a: tuple[tuple[T, ...], ...], b: Shapes) -> Iterator[tuple[T, int]]:
@@ -148,7 +153,8 @@ def _with(met: tuple[int, int], n: int) -> tuple[int, int]:
 
 def _with_room(line: Line, common: Common, steps: Sequence[int]) -> Line:
     """The line's shapes with room for the next lengths: at most a quarter more, or 32; where there are two groups, such
-    as sentences of a batch and their words, half as much more, up to 64, or 4. `steps`: lengths differ by multiples.
+    as sentences of a batch and their words, half as much more, up to 64, or 4. `steps`: lengths differ by multiples; a
+    network may be for such only, as one that halves and doubles maps.
     """
     one, rooms = len(common) == 1, []
     for n, step in zip(common, steps, strict=True):

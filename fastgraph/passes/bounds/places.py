@@ -221,7 +221,7 @@ def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
     _common(g, old, new, 0, outer)
     _common(g, old, new, -1, inner)
     rooms, most = most_of(old), most_of(new)
-    if rooms and prod(rooms) == prod(most) and not any(isinstance(n, Extent) for n in (*old, *new)):
+    if rooms == most == []:
         return Bounded(g.shape(x.value, *most_of(target)), extents_of(target), x.clean)
     if not old or not new or times(g, old) != times(g, new) or 0 in rooms or 8 * prod(most) > g.limit:
         raise Unbounded
