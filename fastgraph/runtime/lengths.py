@@ -78,11 +78,12 @@ class Lengths:
         line = _line(last, shapes)
         self._steady = self._steady + 1 if line == self._through else 1
         self._through = line
-        if line is None or line in self._lines:
+        common = () if line is None or line in self._lines else _common(line, last)
+        if line is None or not common:
             return
         if not groups or self._steady >= STEADY and len({group for _, _, group, _ in _axes(line)}) < groups:
-            met = tuple((n, 0) for n in _common(line, last))
-            self._lines = dict([(line, met), *self._lines.items()][:MOST_LINES])
+            new = line, tuple((n, 0) for n in common)
+            self._lines = dict([new, *self._lines.items()][:MOST_LINES])
 
     def _on(self, shapes: Shapes) -> Iterator[tuple[Line, Common]]:
         """The lines that shapes lie on, with what the open extents of each group have in common."""

@@ -13,7 +13,8 @@ from onnx import TensorProto, helper
 
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
-from fastgraph.runtime import keys
+from fastgraph.ir import is_open
+from fastgraph.runtime import keys, lengths
 from fastgraph.tools.host import on_host
 from tests.circle.write import Model as Circle
 from tests.circle.write import litert
@@ -356,6 +357,18 @@ def counted(**options: Any) -> tuple[fg.Model, Callable[[int], None]]:
     return model, run
 
 
+def test_a_counter_has_a_plan_for_many_numbers() -> None:
+    """A number that decides shapes is like an extent of an input: one plan is for many."""
+    model, run = counted()
+    for n in [*range(1, 64), 250, 251]:
+        run(n)
+    assert is_open(model._plans.key.opens) and sum(is_open(key.opens) for key in model._plans.keys()) == 3
+    for _ in range(lengths.PRICE + 1):
+        run(250)
+    assert model._plans.key.values == (("position", np.array([250]).tobytes()),)
+
+
+@thresholds(native_work=-1)
 def test_a_counter_makes_few_plans() -> None:
     """What never comes again is left to a plan for any value after some plans, and what comes again has one soon."""
     model, run = counted()
