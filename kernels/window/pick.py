@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from ..core.table import row
@@ -28,6 +29,9 @@ UNEVEN = 1.1
 BLOCK, LONG_BLOCK = 128, 512
 """Channels of a pixel that are computed before the next pixels, and in pools of few rows: memory is faster in longer
 runs, and pixels a power of two apart fall into few sets of the cache."""
+
+FAR = 16 << 20
+"""Maps that take more bytes are in memory, beyond the caches that a core may hope for."""
 
 
 class Window(NamedTuple):
@@ -170,6 +174,8 @@ def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, t
     if "block" in slots:
         found["block"] = _block(tier, name, params, window)
         found["band"] = band_rows(window, found["block"], threads)
+    if "fetch" in slots:
+        found["fetch"] = int(_map_bytes(params, window) > FAR)
     return found
 
 
@@ -180,6 +186,12 @@ def _block(tier: Tier, name: str, params: dict[str, Any], window: Window) -> int
     most = LONG_BLOCK if name in ("pool", "pool_any") and window.kernel[1] <= ROWS else BLOCK
     width = params.get("vectors", 1) * tier.lanes
     return min(most, -(-window.channels // width) * width)
+
+
+def _map_bytes(params: dict[str, Any], g: Window) -> int:
+    """Of x and y."""
+    item = 2 if params.get("narrow") or params.get("element") == "bf16" else 4
+    return item * g.channels * g.images * (prod(g.size) + prod(g.out))
 
 
 def band_rows(g: Window, block: int, threads: int = 1) -> int:

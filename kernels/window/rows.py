@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record, Slot, number, reads, works, writes
+from ..core.record import Record, Slot, flag, number, reads, works, writes
 from ..core.table import Row, has_rounds, of_bytes, of_pairs, rounds
 from ..gemm.rows import STORED, STORED_U8, STORES
 from ..isa.lanes import PARTS
@@ -50,6 +50,7 @@ def _windows(maps: Record, planes: str = "> 0", k_w: str = "> 0", block: str = "
     )  # fmt: skip
 
 
+FETCH = Record(fetch=flag("1: what the next row of outputs takes is fetched from memory; either gives the same bits"))
 FAR_PADS = Record(
     far_pad_z="planes of padding after x", far_pad_y="rows of padding below it", far_pad_x="columns of padding after it"
 )
@@ -81,17 +82,20 @@ _ENDING: dict[str, Any] = {
 _FIXED = "== size and stride * dilation_x % stride_x == 0"
 """Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
 _ITEM = "(2 if narrow else 4)"
-DEPTHWISE = _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + PARAMETERS + ending(**_ENDING, forms=ALL_FORMS)
+DEPTHWISE = (
+    _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + FETCH + PARAMETERS + ending(**_ENDING, forms=ALL_FORMS)
+)
 _OF_ELEMENT = "(2 if element == 'bf16' else 4)"
 GROUPED = (
     _windows(_maps(_OF_ELEMENT, "y_item", _LAST), "== 1", _FIXED)
+    + FETCH
     + Record(y_item=number("bytes of an element of y", f"in (4, {_OF_ELEMENT})"))
     + _parameters(f"k_h * k_w * (group * {_OF_ELEMENT} // 4)", "window..., group, or half of it in words of two bf16")
     + ending(**_ENDING, forms=ALL_FORMS)
 )
 DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=ALL_FORMS)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
-POOL = _windows(_F32, k_w=_FIXED) + _COUNTED + ending(**_ENDING)
+POOL = _windows(_F32, k_w=_FIXED) + FETCH + _COUNTED + ending(**_ENDING)
 POOL_ANY = _windows(_F32) + _COUNTED + ending(**_ENDING)
 POOL_BF16 = _windows(_maps("2", "2", "max(2 * lanes - c, 0)"), block="> 0")
 """Kernels of reals. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""

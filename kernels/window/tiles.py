@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..core.record import Record
-from ..lang import Type, Value, divide, either, over, register, smaller, when
+from ..gemm.tile import LINE
+from ..lang import Type, Value, divide, either, outlined, over, prefetch, register, smaller, when
 from .results import finish, outputs_at, walk_row
 from .window import Place, Range, low_bits, rows_inside, slots, steps, taps_inside, vectors_of
 
@@ -68,6 +69,9 @@ def tiles(
     _, stride, tile, vectors = shape
     item = kind.number.size
 
+    def y_item(r: Any) -> Any:
+        return r.y_item if "y_item" in record else item
+
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
         planes: Range | None = None
@@ -96,6 +100,10 @@ def tiles(
             count.value = steps(r.out_w, where.column, where.apart, tile)
             columns.value = _existing_columns(r, left, count.value, shape)
         begin = where.x + start * r.ldx
+        if "fetch" in record:
+            with when(r.fetch != 0):
+                x, y = (begin + place.channel).address, outputs_at(r, place, where.column + r.out_w, size=y_item(r)).y
+                outlined(None, None, fetch, place.args, x, y, place.end - place.channel)
         for channel in vectors_of(r, place, kind, vectors):
             here = replace(where, place=replace(place, channel=channel), x=begin + channel)
             with either(inside) as (inner, edge):
@@ -107,11 +115,26 @@ def tiles(
     def one_tile(where: Tile, count: Value | None) -> None:
         r = slots(where.place.args, record)
         sums = sums_of(r, where)
-        y_item = r.y_item if "y_item" in record else item
-        out = outputs_at(r, where.place, where.column, count, where.apart, y_item)
+        out = outputs_at(r, where.place, where.column, count, where.apart, y_item(r))
         finish(record, where.place, out, sums, vectors, kind.number)
 
+    def fetch(args: Value, x: Value, y: Value, channels: Value) -> None:
+        """Fetch the columns of x below those that the windows of a tile read, and the outputs below its own."""
+        r = slots(args, record)
+        step, y_step = item * (r.ldx * r.dilation_x), y_item(r) * (r.ldy * divide(r.dilation_x * stride, r.stride_x))
+        for row in over(r.stride_y):
+            below = x + item * (r.w * r.ldx) * ((r.k_h - 1) * r.dilation_y + 1 + row)
+            _fetch(below, step, tile * stride, item * channels)
+        _fetch(y, y_step, tile, y_item(r) * channels)
+
     return row_of_outputs
+
+
+def _fetch(at: Value, step: Value, count: int, size: Value) -> None:
+    """Prefetch `size` bytes at each of `count` places `step` bytes apart."""
+    for line in over(0, size, LINE):
+        for i in range(count):
+            prefetch(at + line + step * i)
 
 
 def _existing_columns(r: Any, left: Value, count: Value, shape: Shape) -> Value:
