@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..isa.tiers import Tier
-from ..lang import Value, shuffle
+from ..lang import Value, joined, shuffle
 
 
 def tile_lanes(tier: Tier, itemsize: int) -> int:
@@ -53,6 +53,24 @@ def transpose_square(vectors: list[Value], itemsize: int) -> list[Value]:
     groups = [_interleave(vectors[g : g + part], part) for g in range(0, n, part)]
     columns = [_deinterleave([group[j] for group in groups], part) for j in range(part)]
     return [columns[j][q] for q in range(n // part) for j in range(part)]
+
+
+def has_halves(lanes: int, itemsize: int) -> bool:
+    """Whether there is `transpose_half` for vectors of so many lanes: they have two or four parts of 128 bits."""
+    return lanes * itemsize >= 32
+
+
+def transpose_half(vectors: list[Value], itemsize: int) -> list[Value]:
+    """Transposes n / 2 vectors of n lanes, or n of n / 2."""
+    n, part = max(len(vectors), vectors[0].lanes), 16 // itemsize
+    half, starts = n // 2, [0]
+    if len(vectors) == n:
+        vectors, starts = [joined(*pair) for pair in zip(vectors[:half], vectors[half:], strict=True)], [0, half]
+    groups = [_interleave(vectors[g : g + part], part) for g in range(0, half, part)]
+    parts = [start + n * g for start in starts for g in range(len(groups))]
+    firsts = range(0, n // len(starts), part)
+    orders = [[at + i for at in [first + p for p in parts] for i in range(part)] for first in firsts]
+    return [shuffle(groups[0][j], order, groups[-1][j]) for order in orders for j in range(part)]
 
 
 def pick(vectors: list[Value], wanted: Sequence[tuple[int, int]]) -> Value:

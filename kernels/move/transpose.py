@@ -29,7 +29,7 @@ from ..lang import (
 )
 from .outer_loops import outer_address, outer_count
 from .rows import NARROW, TRANSPOSE
-from .shuffles import mix, tile_lanes, transpose_square
+from .shuffles import has_halves, mix, tile_lanes, transpose_half, transpose_square
 
 
 def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
@@ -42,14 +42,16 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
     if narrow:
         return _narrow(tier, itemsize, narrow < 0)
     lanes = tile_lanes(tier, itemsize)
-    tile, edge = _tile(itemsize, lanes), _edge(itemsize, lanes)
+    half = lanes // 2 if has_halves(lanes, itemsize) else 0
     fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
+    tile, edge = _tile(itemsize, lanes, lanes), _edge(itemsize, lanes)
+    low, slim = (_tile(itemsize, half, lanes), _tile(itemsize, lanes, half)) if half else (tile, tile)
 
     def kernel(args, thread, threads):
         r = fields(args)
         down, across = pieces(r.rows, r.high), pieces(r.cols, r.wide)
         begin, end = share(outer(args) * down * across, thread, threads)
-        whole = r.rows >= lanes and r.cols >= lanes
+        tall, broad = r.rows >= lanes, r.cols >= lanes
         while begin < end:
             line, right = div_rem(begin, across)
             o, below = div_rem(line, down)
@@ -58,8 +60,14 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
             to, at = address(args, o, r.dst, r.src)
             for i in range(row, smaller(r.rows, row + r.high), lanes):
                 for j in range(col, smaller(r.cols, col + r.wide), lanes):
-                    if whole:
-                        y, x = smaller(i, r.rows - lanes), smaller(j, r.cols - lanes)
+                    y, x = smaller(i, r.rows - lanes), smaller(j, r.cols - lanes)
+                    if tall and half <= r.cols <= j + half:
+                        x = r.cols - half
+                        slim(to + y * r.row_d + x * itemsize, at + x * r.col_s + y * itemsize, r.row_d, r.col_s)
+                    elif broad and half <= r.rows <= i + half:
+                        y = r.rows - half
+                        low(to + y * r.row_d + x * itemsize, at + x * r.col_s + y * itemsize, r.row_d, r.col_s)
+                    elif tall and broad:
                         tile(to + y * r.row_d + x * itemsize, at + x * r.col_s + y * itemsize, r.row_d, r.col_s)
                     else:
                         dst, src = to + i * r.row_d + j * itemsize, at + j * r.col_s + i * itemsize
@@ -91,15 +99,16 @@ def _vector(itemsize: int, lanes: int) -> Type:
     return integer(8 * itemsize, signed=False).vector(lanes)
 
 
-def _tile(itemsize: int, lanes: int) -> Callable:
-    """`tile(dst, src, row_d, col_s)`: one whole square."""
-    vector = _vector(itemsize, lanes)
+def _tile(itemsize: int, rows: int, cols: int) -> Callable:
+    """`tile(dst, src, row_d, col_s)`: a whole square, or half of one."""
+    column = _vector(itemsize, rows)
+    transposed = transpose_square if rows == cols else transpose_half
 
     @traced
     def tile(dst: Value, src: Value, row_d: Value, col_s: Value) -> None:
-        columns = [vector[src + col_s * i] for i in range(lanes)]
-        for i, row in enumerate(transpose_square(columns, itemsize)):
-            vector[dst + row_d * i] = row
+        columns = [column[src + col_s * i] for i in range(cols)]
+        for i, row in enumerate(transposed(columns, itemsize)):
+            row.type[dst + row_d * i] = row
 
     return tile
 
