@@ -40,7 +40,8 @@ def make_conv_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[...,
 def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
     """The loops of a convolution around tiles of at most so many rows; its record begins with `rows.CONV`.
 
-    A tile's rows are outputs that follow one another in a band, of one row of the map where more than are `crossing`.
+    A tile's rows are outputs that follow one another in a band, of one row of the map where more than are `crossing` or
+    rows of y are apart.
     """
     item, out_item = arithmetic.item, arithmetic.out_item
     fields, fill_band = reader(record), make_band(tier, item)
@@ -58,6 +59,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
         panels = (r.n + width - 1) // width
         step = head + r.k * word
         last = step + r.k * word
+        by_row = r.height > near or r.y_y != r.out_w * r.ldy
         p0, p1, first, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
         for unit in range(first, end):
             image, group, oz, band = band_at(r, unit, bands)
@@ -67,11 +69,11 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
             if r.direct:
                 a += oz * r.stride_z * r.x_z + y0 * r.stride_y * r.x_y
             else:
-                z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-                fill_band(r, scratch, a, z, y, rows=(count - 1) * r.move_y + r.reach)
+                front, top = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+                fill_band(r, scratch, a, front, top, rows=(count - 1) * r.move_y + r.reach)
                 a = scratch
             pixel0 = (oz * r.out_h + y0) * r.out_w
-            row0 = image * r.out_d * r.out_h * r.out_w
+            y = r.y + image * r.out_d * r.out_h * r.y_y * out_item
             pace = pace_of(divide(count * r.out_w + r.height - 1, r.height), word)
             for p in range(p0, p1):
                 column = group * r.n_set + r.n0 + p * width
@@ -79,12 +81,12 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                 start, left, line = a, r.out_w, oz * r.out_h + y0
                 i, stop = pixel0, pixel0 + count * r.out_w
                 while i < stop:
-                    height = smaller(r.height, left if r.height > near else stop - i)
+                    height = smaller(r.height, left if by_row else stop - i)
                     starts, beyond, rest, ended = _across(in_row, across, height, left, r.rs, turn, r.out_w)
                     runs = _inside(r.inside, line, line + ended - (1 if rest == r.out_w else 0))
                     rows = segmented_rows(start, starts, r.taps, r.length, runs, word)
                     panel = r.w + (group * panels + p) * step
-                    c = r.y + ((row0 + i) * r.ldy + column) * out_item
+                    c = y + (line * r.y_y + (r.out_w - left) * r.ldy + column) * out_item
                     into = target(c, r.ldy * out_item, r.n - p * width, image=image, row=i, column=column)
                     tile(r, height, rows, panel, ahead, pace, into)
                     ahead = ahead + rows.words * pace if 0 < ahead < last else 0
@@ -93,7 +95,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                     left = rest
                     line += ended
             column = group * r.n_set + r.n0 + p0 * width
-            c = r.y + ((row0 + pixel0) * r.ldy + column) * out_item
+            c = y + ((oz * r.out_h + y0) * r.y_y + column) * out_item
             columns = smaller(r.n, p1 * width) - p0 * width
             walk(r, (image, pixel0, column, count * r.out_w, columns), (c, r.ldy * out_item))
 

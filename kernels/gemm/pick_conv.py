@@ -48,6 +48,7 @@ class Geometry(NamedTuple):
     pads: Triple = (0, 0, 0)
     item: int = 4
     zeros: bool = True
+    apart: bool = False
 
     @property
     def k(self) -> int:
@@ -191,9 +192,9 @@ def conv_pieces(
         most, pixels = costs.most_rows(tier, ceil(nv)), out_h * out_w
         near = crossing(most, ceil(nv))
         within = costs.choices(tier, out_w, nv, summed, most).items()
-        across = costs.choices(tier, pixels, nv, g.words, near).items()
-        found = {h: c + pixels * CROSSING for h, c in across}
-        found |= {h: c * out_h for h, c in within if h > near or out_w % h == 0}
+        across = costs.choices(tier, pixels, nv, g.words, near) if not g.apart else {}
+        found = {h: c + pixels * CROSSING for h, c in across.items()}
+        found |= {h: c * out_h for h, c in within if h > near or out_w % h == 0 or g.apart}
         return min((c * share, -h) for h, c in found.items())
 
     pieces = []
@@ -259,10 +260,17 @@ def split_row(g: Geometry, together: int) -> tuple[Geometry, Geometry, int]:
 
 def conv_args(piece: ConvPiece, **operands: Any) -> dict[str, Any]:
     """The slots of `rows.CONV`: the piece's, and `operands`: x, w (this piece's channels packed), y (whole), ldy,
-    scratch, and fill unless it is 0.
+    scratch; fill unless it is 0, and y_y unless rows follow one another.
     """
     tables = {"taps": piece.taps, "inside": piece.inside}
-    return {"fill": 0, **piece.fields, **tables, "n0": piece.start, **operands}
+    return {
+        "fill": 0,
+        "y_y": piece.fields["out_w"] * operands["ldy"],
+        **piece.fields,
+        **tables,
+        "n0": piece.start,
+        **operands,
+    }
 
 
 def layout(

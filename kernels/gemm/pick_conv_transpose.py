@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..isa.tiers import Tier
-from .pick_conv import Triple
+from .pick_conv import Geometry, Triple, plain_cycles
 from .pick_dot import DotPiece, Product, dot_args, pick_dot
+
+OVERLAP_CYCLES = 4
+"""Of col2im, for each vector of products."""
 
 
 class Transposed(NamedTuple):
@@ -109,6 +113,63 @@ def run_args(piece: DotPiece, g: Transposed, product: Product, lda: int, ldy: in
     strides = {"a_stride": product.m * lda, "c_stride": k_h * g.out[2] * ldy}
     shapes = {"lda": lda, "ldc": k_w * ldy, "m": product.m, "k": g.c, "batch": product.batch}
     return dot_args(piece, **shapes, **strides, **operands)
+
+
+class Phase(NamedTuple):
+    """Outputs a stride apart from `first` (row, column) on: a convolution with some taps (rows, columns)."""
+
+    first: tuple[int, int]
+    taps: tuple[tuple[int, ...], tuple[int, ...]]
+    g: Geometry
+
+
+def phases(g: Transposed, ldx: int) -> list[Phase] | None:
+    """The convolutions that make y, each output of which reads the taps of one phase; None unless there are two
+    dimensions without dilation, and each phase has taps, the first of which lies in x or before it, and as many outputs
+    as the others if there are several images. ldx: from pixel to pixel of x.
+    """
+    alike = g.images == 1 or not any(n % s for n, s in zip(g.out, g.strides, strict=True))
+    flat = g.kernel[0] == g.out[0] == g.size[0] == g.strides[0] == 1 and g.pads[0] == 0
+    if not alike or not flat or any(d > 1 and k > 1 for d, k in zip(g.dilations, g.kernel, strict=True)):
+        return None
+    down, across = (_phases(*(triple[axis] for triple in (g.kernel, g.strides, g.pads, g.out))) for axis in (1, 2))
+    if not down or not across:
+        return None
+    _, h, w = g.size
+    plain = Geometry(g.images, g.groups, g.c, g.n, g.size, g.kernel, g.out, (h * w * ldx, h * w * ldx, w * ldx, ldx))
+    found = []
+    for y, x in product(down, across):
+        kernel, out, pads = (1, len(y.taps), len(x.taps)), (1, y.outputs, x.outputs), (0, y.pad, x.pad)
+        part = plain._replace(kernel=kernel, out=out, pads=pads, apart=y.outputs > 1)
+        found.append(Phase((y.first, x.first), (y.taps, x.taps), part))
+    return found
+
+
+class _Axis(NamedTuple):
+    """A phase along one axis: its taps, which `outputs` outputs read from `pad` before x on."""
+
+    first: int
+    taps: tuple[int, ...]
+    pad: int
+    outputs: int
+
+
+def _phases(kernel: int, stride: int, pad: int, out: int) -> list[_Axis] | None:
+    found = []
+    for first in range(min(stride, out)):
+        further, tap = divmod(first + pad, stride)
+        taps = tuple(range(tap, kernel, stride))[::-1]
+        if further >= len(taps):
+            return None
+        found.append(_Axis(first, taps, len(taps) - 1 - further, len(range(first, out, stride))))
+    return found
+
+
+def pays_by_phases(tier: Tier, g: Transposed, found: list[Phase]) -> bool:
+    """Whether these convolutions are faster than products and col2im."""
+    products = Geometry(1, g.groups, g.c, g.columns, (1, 1, g.pixels), (1, 1, 1), (1, 1, g.pixels), (0, 0, 0, g.c))
+    sums = g.groups * g.pixels * g.columns // g.n * -(-g.n // tier.lanes)
+    return sum(plain_cycles(tier, phase.g) for phase in found) < plain_cycles(tier, products) + OVERLAP_CYCLES * sums
 
 
 def col2im_args(g: Transposed, **operands: Any) -> dict[str, Any]:

@@ -135,6 +135,17 @@ CONV = Record(
     fill="the word whose bytes padding repeats",
 )
 
+_CONV_APART = Record(
+    CONV,
+    y=writes(
+        "the result, whole",
+        "stored * n",
+        "images * out_d * out_h: stored * y_y, out_w: stored * ldy, sets: stored * n_set",
+        start="stored * n0",
+    ),
+    y_y="elements from row to row of y; a tile goes on in the next row only where that is out_w * ldy",
+)
+
 PACK = Record(
     b=reads("B [batch, k, n]", "4 * n", "batch: 4 * b_stride, k: 4 * ldb"),
     ldb="f32 from row to row of B",
@@ -245,7 +256,7 @@ STORED = STORED_U8 + Record(
 STORES = {"bytes": 1, "words": 4}
 """What a kernel stores, u8 and s8 or f32 and i32, and the bytes of an element."""
 DOT_INT8 = DOT + STORED
-CONV_INT8 = CONV + STORED
+CONV_INT8 = _CONV_APART + STORED
 COL2IM_INT8 = OVERLAPS + Record(multipliers=reads("[sets * n] f32", "4 * sets * n")) + STORED
 """The products and the bias are i32."""
 
@@ -335,11 +346,11 @@ _LATER = Record(
 _DOT_ENDING = ending("batch", "m", start="4 * n0") + _LATER
 _CONV_ENDING = ending("images", _PIXELS, columns="sets: 4 * n_set", start="4 * n0") + _LATER
 DOT_DYNAMIC = DOT + RANGES + _DOT_ENDING
-CONV_DYNAMIC = CONV + _ranges("images", _PIXELS) + _CONV_ENDING
+CONV_DYNAMIC = _CONV_APART + _ranges("images", _PIXELS) + _CONV_ENDING
 NO_ENDING = {**NO_EPILOGUE, "later": 0}
 """The slots with which results of these are the sums."""
 DOT_F32 = DOT + _DOT_ENDING
-CONV_F32 = CONV + _CONV_ENDING
+CONV_F32 = _CONV_APART + _CONV_ENDING
 
 ITEM = {"f32": 4, "bf16": 2}
 """Bytes of an element."""

@@ -1,4 +1,5 @@
-"""Transposed convolutions without overlap are products that are stored where they belong in y."""
+"""Transposed convolutions without overlap are products that are stored where they belong in y; with it, convolutions
+that compute outputs a stride apart."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 def network(x: tuple[int, ...], weights: tuple[int, ...], end: str = "", **attrs: Any) -> bytes:
     """A transposed convolution and what its result is for."""
     net = Net()
-    bias = net.weight(weights[1], scale=0.5)
+    bias = net.weight(weights[1] * attrs.get("group", 1), scale=0.5)
     y = net("ConvTranspose", net.input("x", x), net.weight(*weights), bias, **attrs)
     if end == "Concat":
         y = net("Concat", net("Relu", y), net.input("skip", (x[0], 5, *(2 * n for n in x[2:]))), axis=1)
@@ -43,28 +44,38 @@ APART: dict[str, bytes] = {
     "of a column": network((2, 6, 3, 5), (6, 7, 3, 1), strides=[3, 1]),
     "planes": network((2, 4, 3, 2, 5), (4, 3, 1, 2, 2), strides=[1, 2, 2]),
 }
-SUMMED: dict[str, bytes] = {
+AROUND: dict[str, Any] = {"pads": [1, 1, 1, 1], **SQUARE}
+PHASED: dict[str, bytes] = {
     "overlap": network((1, 8, 5, 5), (8, 8, 3, 3), **SQUARE),
+    "images": network((3, 16, 5, 9), (16, 24, 4, 4), "Relu", **AROUND),
+    "a part": network((2, 16, 3, 7), (16, 12, 4, 4), "Concat", **AROUND),
+    "odd": network((1, 32, 6, 5), (32, 16, 3, 3), output_padding=[1, 0], **AROUND),
+    "oblong": network((1, 16, 4, 5), (16, 16, 3, 7), strides=[1, 3], pads=[1, 0, 0, 2]),
+    "groups": network((1, 32, 4, 5), (32, 16, 4, 4), group=2, **AROUND),
+    "a long row": network((1, 16, 3000), (16, 16, 8), strides=[4], pads=[2, 2]),
+    "many weights": network((1, 512, 2, 2), (512, 160, 2, 2), **SQUARE),
+}
+SUMMED: dict[str, bytes] = {
     "gaps": network((1, 8, 5, 5), (8, 8, 1, 1), **SQUARE),
     "cut": network((1, 8, 5, 5), (8, 8, 2, 2), pads=[1, 0, 0, 1], **SQUARE),
-    "longer": network((1, 8, 5, 5), (8, 8, 2, 2), output_padding=[1, 0], **SQUARE),
+    "images of an odd height": network((2, 16, 5, 5), (16, 16, 3, 3), **SQUARE),
     "dilated": network((1, 8, 1, 1), (8, 8, 2, 2), dilations=[2, 2], **SQUARE),
     "two planes": network((1, 4, 2, 2, 2), (4, 4, 2, 2, 2), strides=[2, 2, 2]),
     "an addend": network((1, 8, 5, 5), (8, 8, 2, 2), "Add", **SQUARE),
     "a function": network((1, 8, 5, 5), (8, 8, 2, 2), "Tanh", **SQUARE),
-    "many weights": network((1, 512, 2, 2), (512, 160, 2, 2), **SQUARE),
 }
 
 
 @pytest.mark.parametrize("isa", [tier.name for tier in usable()])
-@pytest.mark.parametrize("name", [*APART, *SUMMED])
+@pytest.mark.parametrize("name", [*APART, *PHASED, *SUMMED])
 def test_transposed_convolutions(name: str, isa: str) -> None:
-    source = {**APART, **SUMMED}[name]
+    source = {**APART, **PHASED, **SUMMED}[name]
     one, two = (fg.load(source, threads=n, isa=isa) for n in (1, 2))
-    with without("apart"):
+    with without("apart", "phases"):
         summed = fg.load(source, threads=1, isa=isa)
     assert "col2im" in kernels(summed)
     assert ("col2im" in kernels(one)) == (name in SUMMED)
+    assert ("conv" in kernels(one)) == (name in PHASED)
     feeds = feeds_for(one)
     expected = by_onnxruntime(source, feeds)
     found = [list(model.run(feeds).values()) for model in (one, two, summed)]

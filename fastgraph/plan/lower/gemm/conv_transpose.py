@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....cpus import level_two
 from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement, pack_weights
 from ....kernels.gemm.pack_int8 import Words
+from ....kernels.gemm.pick_conv import conv_args, pick_conv
 from ....kernels.gemm.pick_conv_transpose import (
+    Phase,
     Transposed,
     col2im_args,
+    pays_by_phases,
+    phases,
     pick_products,
     products_args,
     run_args,
@@ -54,6 +59,10 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
     if g.apart and _is_short(node) and _pays(g) and free("apart"):
         _store_apart(e, node, g, plan[1])
         return
+    found = phases(g, e.stride(node.x))
+    if found and pays_by_phases(e.tier, g, found) and _is_short(node) and free("phases"):
+        _convolve(e, node, g, plan[1], found)
+        return
     products, lda = e.scratch(g.products), e.stride(node.x)
     for piece in pick_products(e.tier, g, e.threads):
         packed = e.packed(_panels, weights, g.groups, columns_of(piece), e.tier.lanes)
@@ -87,6 +96,36 @@ def _store_apart(e: Emit, node: Node, g: Transposed, reals: Reals) -> None:
             own = {"a": node.x, "b": e.packed(_run_panels, *reals, columns, e.tier.lanes)}
             args = run_args(piece, g, product, lda, ldy, c=e.address(node.out, 4 * run.y * ldy), **own, **slots)
             e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
+
+
+def _convolve(e: Emit, node: Node, g: Transposed, reals: Reals, found: list[Phase]) -> None:
+    """Compute y phase by phase."""
+    ldy, slots, (_, stride_y, stride_x) = e.stride(node.out), product_ending(e, node), g.strides
+    for phase in found:
+        row, column = phase.first
+        own = {
+            "x": node.x,
+            "y": e.address(node.out, 4 * (row * g.out[2] + column) * ldy),
+            "ldy": stride_x * ldy,
+            **slots,
+        }
+        if phase.g.apart:
+            own["y_y"] = stride_y * g.out[2] * ldy
+        for piece in pick_conv(e.tier, phase.g, e.threads, level_two()):
+            packed = e.packed(_phase_panels, *reals, phase.taps, g, columns_of(piece), e.tier.lanes)
+            args = conv_args(piece, w=packed, scratch=e.scratch(piece.scratch * e.threads), **own)
+            share = phase.g.out[1] * phase.g.out[2] / (g.out[1] * g.out[2]) * piece.columns / g.n
+            e.kernel("conv", piece.params, args, share=share)
+
+
+def _phase_panels(
+    weights: np.ndarray, bias: np.ndarray | None, taps: tuple[tuple[int, ...], ...], g: Transposed, columns: Columns,
+    lanes: int,
+) -> np.ndarray:  # fmt: skip
+    y, x = taps
+    taken = weights.reshape(len(weights), *g.kernel[1:], g.c)[:, y][:, :, x]
+    own = None if bias is None else bias.reshape(g.groups, -1)[:, columns.part]
+    return pack_weights(taken.reshape(g.groups, g.n, -1)[:, columns.part], own, columns.nv, lanes)
 
 
 def _run_panels(weights: np.ndarray, bias: np.ndarray | None, columns: Columns, lanes: int) -> np.ndarray:
