@@ -30,7 +30,7 @@ BLOCK, LONG_BLOCK = 128, 512
 """Channels of a pixel that are computed before the next pixels, and in pools of few rows: memory is faster in longer
 runs, and pixels a power of two apart fall into few sets of the cache."""
 
-FAR = 16 << 20
+FAR = 12 << 20
 """Maps that take more bytes are in memory, beyond the caches that a core may hope for."""
 
 
