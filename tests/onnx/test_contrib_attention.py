@@ -176,17 +176,18 @@ def test_packed_operands_by_their_documentation() -> None:
 
 
 ROTARY = [{"do_rotary": 1}, {"do_rotary": 1, "rotary_interleaved": 1}]
+SINKS = [{"smooth_softmax": 1}, {"sink": True, "local_window_size": 2}, {"sink": True, "do_rotary": 1}]
 PROMPTS = [
     (kv, S, 0, totals, attrs)
     for kv in (1, 2, 4)
     for totals in ([5, 5], [5, 3])
-    for attrs in [{}, {"local_window_size": 2}, {"softcap": 3.0}, {"scale": 0.1}, *ROTARY]
+    for attrs in [{}, {"local_window_size": 2}, {"softcap": 3.0}, {"scale": 0.1}, *ROTARY, *SINKS]
 ]
 WORDS = [
     (kv, 1, past, totals, attrs)
     for kv in (1, 2, 4)
     for past, totals in [(6, [7, 7]), (6, [7, 4]), (9, [7, 7]), (9, [3, 9])]
-    for attrs in [{}, {"local_window_size": 3}, {"softcap": 3.0}, *ROTARY]
+    for attrs in [{}, {"local_window_size": 3}, {"softcap": 3.0}, *ROTARY, *SINKS]
 ]
 
 
@@ -198,8 +199,10 @@ def test_group_query_attention(
     """As onnxruntime; of caches as far as they are filled, of results those of words that are none of the padding."""
     qkv = [fed(B, s, (N + 2 * kv) * D), absent, absent] if packed else [fed(B, s, n * D) for n in (N, kv, kv)]
     counts = [given(np.array(totals, I32) - 1), known(max(totals), I32)]
-    tables = [const(32, D // 2), const(32, D // 2)] if attrs.get("do_rotary") else []
-    operands = [*qkv, *of_past(past, *[(B, kv, past, D)] * 2), *counts, *tables]
+    tables = [const(32, D // 2) if attrs.get("do_rotary") else absent] * 2
+    sink = [absent, absent, const(N)] if attrs.get("sink") else []
+    attrs = {name: value for name, value in attrs.items() if name != "sink"}
+    operands = [*qkv, *of_past(past, *[(B, kv, past, D)] * 2), *counts, *tables, *sink]
     net, feeds = net_of("GroupQueryAttention", operands, num_heads=N, kv_num_heads=kv, outputs="abc", **attrs)
     (y, *caches), (y_want, *wanted) = net.load().run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
     for i, total in enumerate(totals):

@@ -50,7 +50,7 @@ def _positions(c: Call, x: Value, axis: int, first: Value) -> Value:
 )
 def group_query_attention(c: Call, query: Value, *inputs: Any, **attrs: Any) -> list[Value]:
     """Keys and values go into the cache behind those of earlier runs, of which each sequence has so many."""
-    key, value, past_key, past_value, last, total, cos, sin, positions, bias, *_ = inputs
+    key, value, past_key, past_value, last, total, cos, sin, positions, bias, sink, *_ = inputs
     _check_group_query(c, attrs)
     heads, shared = attrs["num_heads"], attrs["kv_num_heads"]
     if key is None or value is None:
@@ -70,17 +70,44 @@ def group_query_attention(c: Call, query: Value, *inputs: Any, **attrs: Any) -> 
     if past_key is not None:
         k, v = _stored(c, past_key, k, before, total), _stored(c, past_value, v, before, total)
     kind = {"is_causal": attrs["causal"], "scale": attrs["scale"] or None, "softcap": attrs["softcap"]}
-    window = max(attrs["local_window_size"] - 1, -1)
-    y = c("attention", q, k, v, bias, None, None, before + length, left_window_size=window, **kind)
+    kind["left_window_size"] = max(attrs["local_window_size"] - 1, -1)
+    if sink is None and attrs["smooth_softmax"] == 1:
+        sink = c("expand", c.number(0.0, query), [heads])
+    if sink is None:
+        y = c("attention", q, k, v, bias, None, None, before + length, **kind)
+    else:
+        if bias is not None:
+            c.unsupported("with both attention_bias and a sink")
+        y = _with_sink(c, [q, k, v], sink, _seen(c, q, k, before, kind), kind)
     return [flat(c, y), k, v]
 
 
+def _seen(c: Call, q: Value, k: Value, before: Value, kind: dict[str, Any]) -> Value:
+    """bool [B, 1, S, T]: which keys each query sees, of those that there are."""
+    queries, keys = c.extent(q, 2), c.places(c.extent(k, 2))
+    first = c("unsqueeze", before, [1, 2, 3])
+    place = first + c("unsqueeze", c.places(queries), [1])
+    seen = keys <= place if kind["is_causal"] else keys < first + queries
+    window = kind["left_window_size"]
+    return seen if window < 0 else seen & (keys >= place - window)
+
+
+def _with_sink(c: Call, qkv: list[Value], sink: Value, seen: Value, kind: dict[str, Any]) -> Value:
+    """Attention with one more key, whose score is a number of its own for each head and whose value is zero."""
+    q, k, v = qkv
+    k, v = (c("pad", x, [0, 0, 1, 0, 0, 0, 0, 0]) for x in (k, v))
+    rows = c.join([c.extent(q, 0), c.extent(q, 1), c.extent(q, 2), c.vector(1)], axis=0)
+    scores = c.reshape(sink, 1, -1, 1, 1), c.choose(seen, c.number(0.0, q), -np.inf)
+    mask = c.join([c("expand", score, rows) for score in scores], axis=3)
+    return c("attention", q, k, v, mask, scale=kind["scale"], softcap=kind["softcap"])
+
+
 def _check_group_query(c: Call, attrs: dict[str, Any]) -> None:
-    for index, name in enumerate(("head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight"), 11):
+    for index, name in enumerate(("k_scale", "v_scale", "q_norm_weight", "k_norm_weight"), 12):
         if c.input(index) is not None:
             c.unsupported(f"with {name}")
-    for name in ("kv_cache_bit_width", "qk_output", "sliding_window_cache", "smooth_softmax"):
-        if attrs[name] not in ((-1, 0) if name == "smooth_softmax" else (0,)):
+    for name in ("kv_cache_bit_width", "qk_output", "sliding_window_cache"):
+        if attrs[name]:
             c.unsupported(f"with {name}")
     heads, shared = attrs["num_heads"], attrs["kv_num_heads"]
     if shared < 1 or heads < 1 or heads % shared:
