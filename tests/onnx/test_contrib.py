@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.nets import F32, I64
-from tests.onnx.contrib import MS, S8, U8, Operand, absent, agree, const, fed, given, known, net_of
+from tests.nets import F32, I64, Net
+from tests.onnx.contrib import MS, S8, U8, Operand, absent, agree, const, fed, given, known, net_of, numbers
 
 ML = "ai.onnx.ml"
 I32 = np.dtype(np.int32)
@@ -169,6 +169,14 @@ def of_bytes(dtype: Any) -> list[Case]:
 @pytest.mark.parametrize("op, operands, attrs", [*REALS, *of_bytes(U8), *of_bytes(S8)])
 def test_no_step_is_left_to_numpy(op: str, operands: list[Operand], attrs: dict[str, Any]) -> None:
     agree(*net_of(op, operands, **attrs))
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (2, 3, 6, 4)])
+def test_a_product_turns_an_operand_of_open_rank(shape: tuple[int, ...]) -> None:
+    net = Net()
+    a, b = net.input("a", [5, 4]), net.input("b", None)
+    net.output(net("FusedMatMul", a, b, domain=MS, transB=1, alpha=0.5))
+    agree(net, {"a": numbers(net.rng, (5, 4), F32), "b": numbers(net.rng, shape, F32)})
 
 
 @pytest.mark.parametrize("op, operands, attrs", NEAR_INTEGERS)

@@ -83,7 +83,9 @@ def _turned(c: Call, index: int, swap: int, batch: int) -> Value:
         return x
     rank = c.known_rank(x)
     if rank is None:
-        c.unsupported(f"that transposes input {index}, whose number of axes the file leaves open")
+        if batch:
+            c.unsupported(f"that turns the first axis of input {index}, whose number of axes the file leaves open")
+        return c("einsum", x, equation="...ij->...ji")
     if rank < 2:
         return x
     order = [*range(1, rank - 1), 0, rank - 1] if batch and rank > 2 else [*range(rank)]
