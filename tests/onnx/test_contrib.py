@@ -152,7 +152,9 @@ def of_bytes(dtype: Any) -> list[Case]:
               kinds, (0, 1, 16), (False, True), (("", 0, 1), ("", 0, 2), (MS, 0, 1), (MS, 1, 1), ("", 0, 8)))],
         *[("QLinearMatMul", [*x(3, 5, 24, at=0), *weights(stored, (24, 10), count, zeros), *least], {"domain": ""})
           for stored, count, zeros in product(kinds, (0, 10), (False, True))],
-        ("QLinearMatMul", [*x(2, 5, 24, at=0), *x(2, 24, 7, at=1), known(np.float32(0.41)), least[1]], {"domain": ""}),
+        *[("QLinearMatMul", [*x(*a, 5, 24, at=0), *x(*b, 24, 7, at=1), known(np.float32(0.41)), least[1]],
+           {"domain": ""})
+          for a, b in (((2,), (2,)), ((2, 3), (3,)), ((1, 3), (2, 3)), ((2, 1), (1, 3)), ((), (3,)))],
         *[("QGemm", [*x(*((24, 5) if "transA" in attrs else (5, 24)), at=0),
                      *weights(stored, (10, 24) if "transB" in attrs else (24, 10), count, True),
                      known(np.arange(-500, 500, 100), I32) if bias else absent, *(least if stores else [])], attrs)

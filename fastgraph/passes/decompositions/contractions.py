@@ -112,14 +112,14 @@ def _product(g: Sweep, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: se
     return g.shape(y, *(sizes[axis] for axis in own)), own
 
 
-@rule("pads", "matmul")
+@rule("pads", "matmul", quantized=True)
 def spread_matmul(g: Sweep, node: Node) -> bool:
     """Given ``y = a @ b`` of stacks of matrices that broadcast to one another; result the product of equal stacks."""
     a, b = node.inputs[:2]
     assert a is not None and b is not None
     if len(node.inputs) > 2 or not all(v.type.concrete and v.type.size for v in (a, b, node.out)):
         return False
-    if not real(a.type.dtype) or len(a.type.dims) < 2 or len(b.type.dims) < 3:
+    if not _spreads(a) or not _spreads(b) or len(a.type.dims) < 2 or len(b.type.dims) < 3:
         return False
     stack = node.out.type.dims[:-2]
     if a.type.dims[:-2] == b.type.dims[:-2] or (*stack, a.type.dims[-2], b.type.dims[-1]) != node.out.type.dims:
@@ -127,9 +127,15 @@ def spread_matmul(g: Sweep, node: Node) -> bool:
     return g.again(node, [_expanded(g, a, stack), _expanded(g, b, stack)])
 
 
+def _spreads(value: Value) -> bool:
+    """Whether all of a value's elements stand for numbers in one way."""
+    quant = value.type.quant
+    return real(value.type.dtype) if quant is None else quant.axis is None
+
+
 def _expanded(g: Sweep, value: Value, stack: tuple[int, ...]) -> Value:
     """The matrices expanded to the extents of the stack."""
     dims = (*stack, *value.type.dims[-2:])
     if value.data is not None and value.type.dims != dims:
-        return constant(value, np.ascontiguousarray(np.broadcast_to(value.data, dims)), "spread")
+        return constant(value, np.ascontiguousarray(np.broadcast_to(value.data, dims)), "spread", value.type.quant)
     return g.spread(value, *dims)
