@@ -188,6 +188,13 @@ def test_a_product_of_two_activations_reads_unsigned_bytes() -> None:
     assert [v.type.dtype for v in (*product.operands, product.out)] == [U8] * 3
 
 
+def test_a_norm_of_stored_numbers_is_written_by_others() -> None:
+    b = Build()
+    x = b.input((3, 16), U8, q(0.03, 128))
+    after = same_after(b.done(b.add("lp_normalization", [x], U8, q(1 / 128, 128), axis=-1)))
+    assert "lp_normalization" not in ops(after)
+
+
 def test_a_table_of_signed_bytes() -> None:
     b = Build()
     x = b.input((3, 100), I8, q(0.03, 12))

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from ...ir import Node, Value
+from ...ir import Node, TensorType, Value
 from ...ops.registry import OPS, Layout, attr
 from ...ops.shape import permutation
 from ...rules.operands import known
@@ -84,15 +84,20 @@ def _broadcasts(value: Value, x: Value) -> bool:
     return same and len(dims) <= len(target) and all(a in (1, b) for a, b in pairs)
 
 
-@rule("common", "lp_normalization")
+@rule("common", "lp_normalization", quantized=True)
 def lp_normalization(g: Sweep, node: Node) -> bool:
-    """Given ``y = lp_normalization(x)``; result ``x / max(norm, least)``, 0 where that is 0."""
-    x, least = node.x, attr(node, "least")
+    """Given ``y = lp_normalization(x)``; result ``x / max(norm, least)``, 0 where that is 0; on reals, between two
+    `requantize`s where values are quantized.
+    """
+    x, out, least = node.x, node.out.type, attr(node, "least")
+    if x.type.quant is not None:
+        x = g.requantize(x, TensorType(F32, x.type.shape))
     if not known(x, dtypes=FLOATS):
         return False
     op = "reduce_l1" if attr(node, "p") == 1 else "reduce_l2"
     norm = g.reduce(op, x, [attr(node, "axis") % len(x.type.dims)], keep=True)
-    return g.becomes(x / (g.max(norm, least) if least > 0 else g.choose(g.equal(norm, 0), 1, norm)))
+    y = x / (g.max(norm, least) if least > 0 else g.choose(g.equal(norm, 0), 1, norm))
+    return g.becomes(y if out.quant is None else g.requantize(y, out))
 
 
 @rule("common", "lrn")
