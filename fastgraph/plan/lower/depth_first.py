@@ -8,7 +8,7 @@ it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...freedoms import free, threshold
@@ -16,7 +16,7 @@ from ...ir import Graph, Node, Value
 from ...kernels.gemm.pick_dot import L2
 from ...kernels.window.pick import Window
 from ..layer import Layer, chain_of
-from ..program import Ref, Step
+from ..program import AnyStep, Ref, Step
 from ..storage import Views, same_form
 from .emit import Matched, Rows
 from .moves import emit_copy
@@ -165,17 +165,26 @@ def emit_block(e: Emit, block: Block) -> None:
     rows = where.size[1] if images > 1 else (band - 1) * where.strides[1] + where.reach[1]
     made = e.scratch(line * rows * images) if block.expand else None
     kept = e.scratch(out_line * band * images) if block.project else None
-    steps, whole, done = e.program.steps, where.images // images, 0
-    marks = [len(steps)]
-    while done < min(whole, 2):
-        _emit_images(e, block, done * images, images, made, kept)
+
+    def emit(i: int) -> None:
+        _emit_images(e, block, i * images, min(images, where.images - i * images), made, kept)
+
+    _emit_parts(e.program.steps, emit, -(-where.images // images), range(where.images // images))
+
+
+def _emit_parts(steps: list[AnyStep], emit: Callable[[int], None], count: int, alike: range) -> None:
+    """Write the steps of parts 0 to `count` - 1 of some work, by `emit` where need be. From one part of `alike` to the
+    next addresses advance by the same differences, if at all: where the first two show it, the others are copies.
+    """
+    marks, part = [], 0
+    while part < count:
         marks.append(len(steps))
-        done += 1
-    if whole > 2 and (more := _extrapolated(steps[marks[0] : marks[1]], steps[marks[1] :], whole - 2)) is not None:
-        steps += more
-        done = whole
-    for image in range(done * images, where.images, images):
-        _emit_images(e, block, image, min(images, where.images - image), made, kept)
+        emit(part)
+        part += 1
+        if part == alike.start + 2 < alike.stop:
+            more = _extrapolated(steps[marks[-2] : marks[-1]], steps[marks[-1] :], alike.stop - part)
+            steps += more or ()
+            part = part if more is None else alike.stop
 
 
 def _extrapolated(first: Sequence[Any], second: Sequence[Any], count: int) -> list[Step] | None:
@@ -213,22 +222,28 @@ def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | Non
     node, whole = block.middle, block.layer.window
     (_, height, width), (_, out_height, out_width) = whole.size, whole.out
     reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
-    line, band, below = block.lines()[0], block.height(), 0
+    line, band = block.lines()[0], block.height()
     before, out_before = image * height * width, image * out_height * out_width
-    for first in range(0, out_height, band):
-        end, top = min(first + band, out_height), first * stride - pad
-        low, high = max(top, 0), min((end - 1) * stride - pad + reach, height) if images == 1 else height
+
+    def top(i: int) -> int:
+        """The first row of its input that the depthwise layer reads for a band; in padding where it is less than 0."""
+        return i * band * stride - pad
+
+    def emit(i: int) -> None:
+        first, end = i * band, min((i + 1) * band, out_height)
+        low, below = max(top(i), 0), min(top(i) - stride + reach, height) if i else 0
+        high = min((end - 1) * stride - pad + reach, height) if images == 1 else height
         if made is not None and block.expand is not None:
-            previous, start = max(top - band * stride, 0), max(below, low)
+            previous, start = max(top(i - 1), 0), max(below, low)
             if below > low > previous:
                 _move_up(e, block.expand, made, line * (low - previous), line * (below - low))
             _expand(e, block.expand, Ref(made.base, line * (start - low)), range(start, images * high), before)
-            x, ldx, below = made, last(node.x), high
+            x, ldx = made, last(node.x)
         else:
             x, ldx = _row(e, node.x, before + low * width), e.stride(node.x)
         start, count = out_before + first * out_width, images * (end - first) * out_width
         y, ldy = (kept, last(node.out)) if kept else (_row(e, node.out, start), e.stride(node.out))
-        size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top, whole.pads[2])
+        size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top(i), whole.pads[2])
         e.node = node
         part = whole._replace(images=images, size=size, out=out, pads=pads)
         layer = block.layer._replace(window=part, ldx=ldx, ldy=ldy)
@@ -236,6 +251,10 @@ def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | Non
         if block.project is not None:
             e.node = project = block.project
             _dot(e, project, Rows(y, _row(e, project.out, start), start), count, ldy, e.stride(project.out))
+
+    whole_bands = min((height - reach + pad + stride) // (band * stride), out_height // band)  # read no padding below
+    alike = range(2 if made else 1, whole_bands)
+    _emit_parts(e.program.steps, emit, -(-out_height // band), alike)
 
 
 def _lowered(e: Emit, node: Node) -> tuple[Any, Layer[Any]]:
