@@ -42,6 +42,7 @@ class Weights:
         self._numbers = count()
         self._own = list(constants)
         self._used: list[np.ndarray] = []
+        self._places: dict[int, tuple[np.ndarray, Hashable]] = {}
         for array in self._own:
             self._last(array)
 
@@ -60,13 +61,20 @@ class Weights:
         finally:
             _current.reset(token)
             self._used = []
+            self._places.clear()
 
     def key(self, make: Callable[..., Any], parts: Iterable[Any]) -> Hashable | None:
         """`key_of` of them; None for arguments that have no key."""
         try:
-            return key_of(make, parts, self._number)
+            return key_of(make, parts, self._place)
         except Unknowable:
             return None
+
+    def _place(self, array: np.ndarray) -> Hashable:
+        """The array's part of a key. It is found once in a plan, which asks for each part of a layer."""
+        if id(array) not in self._places:
+            self._places[id(array)] = array, place_of(array, self._number)
+        return self._places[id(array)][1]
 
     def find(self, key: Hashable) -> np.ndarray | None:
         """The array of a key, if a plan has it."""
@@ -101,43 +109,43 @@ class Weights:
         return number if found is not None and found() is root else None
 
 
-def key_of(make: Callable[..., Any], parts: Iterable[Any], number: Callable[[np.ndarray], int | None]) -> Hashable:
-    """A key of make(*parts): the function and each of its arguments.
+def key_of(make: Callable[..., Any], parts: Iterable[Any], place: Callable[[np.ndarray], Hashable]) -> Hashable:
+    """A key of make(*parts): the function and each of its arguments, an array as `place` says.
 
-    The function depends on nothing but its arguments: it is a function of a module, not a closure. `number`: of a kept
-    array, by which views of it are identified; an array without one is identified by its content. TypeError for other
+    The function depends on nothing but its arguments: it is a function of a module, not a closure. TypeError for other
     functions, `Unknowable` for arguments that can change.
     """
     if not isinstance(make, FunctionType) or make.__closure__ or "<" in make.__qualname__ or make.__defaults__:
         raise TypeError(f"{make!r}: expected a function of a module, without defaults, which reads only its arguments")
-    return make, *[_known(part, number) for part in parts]
+    return make, *[_known(part, place) for part in parts]
 
 
-def _known(part: Any, number: Callable[[np.ndarray], int | None]) -> Hashable:
+def _known(part: Any, place: Callable[[np.ndarray], Hashable]) -> Hashable:
     if isinstance(part, np.ndarray):
-        return _array(part, number)
+        return place(part)
     if isinstance(part, FIXED):
         return type(part), part
     if isinstance(part, (float, np.generic)):
         return type(part), np.asarray(part).tobytes()  # 0.0 == -0.0
     if isinstance(part, tuple):
-        return type(part), *[_known(item, number) for item in part]
+        return type(part), *[_known(item, place) for item in part]
     if isinstance(part, slice):
         return slice, part.start, part.stop, part.step
     if isinstance(part, dict):
-        return dict, *[(name, _known(item, number)) for name, item in sorted(part.items())]
+        return dict, *[(name, _known(item, place)) for name, item in sorted(part.items())]
     if isinstance(part, Value):
-        return Value, _known(part.type, number), None if part.data is None else _array(part.data, number)
+        return Value, _known(part.type, place), None if part.data is None else place(part.data)
     if isinstance(part, TensorType):
-        return TensorType, part.dtype, part.shape, _known(part.quant, number)
+        return TensorType, part.dtype, part.shape, _known(part.quant, place)
     if isinstance(part, Node):
-        values = [None if v is None else _known(v, number) for v in (*part.inputs, *part.outputs)]
-        return Node, part.op, len(part.inputs), *values, _known(part.attrs, number)
+        values = [None if v is None else _known(v, place) for v in (*part.inputs, *part.outputs)]
+        return Node, part.op, len(part.inputs), *values, _known(part.attrs, place)
     raise Unknowable(part)
 
 
-def _array(array: np.ndarray, number: Callable[[np.ndarray], int | None]) -> Hashable:
-    """The key of an array: its place in a kept one, or its content."""
+def place_of(array: np.ndarray, number: Callable[[np.ndarray], int | None]) -> Hashable:
+    """The key of an array: its place in a kept one, which has a number, or its content. `Unknowable` where that is much.
+    """
     root = root_of(array)
     found = number(root)
     if found is not None:

@@ -95,13 +95,20 @@ class Step:
     def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0) -> None:
         self.kernel, self.args, self.node, self.share = kernel, args, node, share
 
-    def words(self) -> list[Arg]:
+    def tables(self) -> list[Table]:
+        """The tables that words of its record are."""
+        return [arg for arg in self.args if type(arg) is Table] if Table in map(type, self.args) else []
+
+    def words(self) -> tuple[Arg, ...]:
         """All words of its record and its tables."""
-        return [*self.args, *(word for arg in self.args if type(arg) is Table for word in arg.words)]
+        tables = self.tables()
+        return (*self.args, *(word for table in tables for word in table.words)) if tables else self.args
 
     def kernels(self) -> list[Kernel]:
         """Its kernel, and the kernels that this one calls."""
-        return [self.kernel, *(word for word in self.words() if type(word) is Kernel)]
+        words = self.words()
+        called = [word for word in words if type(word) is Kernel] if Kernel in map(type, words) else []
+        return [self.kernel, *called]
 
 
 class HostStep:

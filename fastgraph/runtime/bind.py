@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,14 +100,14 @@ def jump_record(jump: Jump) -> tuple[Arg, ...]:
 
 def _blocks(steps: Sequence[Step | Jump]) -> tuple[list[Table], list[tuple[Arg, ...]]]:
     """The tables of steps; the words of each step's record, and then of each table."""
-    tables = list(dict.fromkeys(a for s in steps if isinstance(s, Step) for a in s.args if type(a) is Table))
+    tables = list(dict.fromkeys(table for s in steps if isinstance(s, Step) for table in s.tables()))
     return tables, [s.args if isinstance(s, Step) else jump_record(s) for s in steps] + [t.words for t in tables]
 
 
 def words_in(steps: Sequence[Step | Jump], buffers: set[Value]) -> dict[Value, np.ndarray]:
     """The numbers of the words of `records` that are addresses in buffers, for each."""
     found: dict[Any, list[int]] = {buffer: [] for buffer in buffers}
-    for i, arg in enumerate(arg for block in _blocks(steps)[1] for arg in block):
+    for i, arg in enumerate(chain.from_iterable(_blocks(steps)[1])):
         if type(arg) is Ref and arg.base in found:
             found[arg.base].append(i)
     return {buffer: np.array(at, np.int64) for buffer, at in found.items()}
@@ -124,11 +124,13 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tup
     at = dict(zip(tables, base + 8 * starts[len(steps) :], strict=False))
 
     def word(arg: Arg) -> int:
+        if type(arg) is Ref:
+            return memory.address(arg)
         if isinstance(arg, Kernel):
             return plan.addresses[arg]
         return int(at[arg]) if isinstance(arg, Table) else memory.address(arg)
 
-    words[:-1] = [a if type(a) is int else word(a) for block in blocks for a in block]
+    words[:-1] = [a if type(a) is int else word(a) for a in chain.from_iterable(blocks)]
     kernels = [plan.addresses[s.kernel] if isinstance(s, Step) else 0 for s in steps]
     rows = [[kernel, base + 8 * start] for kernel, start in zip(kernels, starts, strict=False)]
     return np.array(rows, np.int64), words
@@ -137,10 +139,10 @@ def records(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump]) -> tup
 def _runner(
     plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], threads: int, table: np.ndarray, words: np.ndarray
 ) -> Runner:
-    work = [work_of(step) if isinstance(step, Step) else 0 for step in steps]
     owner = memory.arena, memory.constants, memory.common, memory.error, words
     error = memory.error.ctypes.data
-    return Runner(table, threads, error, owner, commit_of(steps), work, threshold("waking_work", pool.WORTH_WAKING))
+    least = threshold("waking_work", pool.WORTH_WAKING)
+    return Runner(table, threads, error, owner, commit_of(steps), work_of(steps), least)
 
 
 def commit_of(steps: Sequence[Step | Jump]) -> int:
@@ -148,10 +150,14 @@ def commit_of(steps: Sequence[Step | Jump]) -> int:
     return next((i for i, step in enumerate(steps) if step.node.op == KEEP), len(steps))
 
 
-def work_of(step: Step) -> int:
-    """An estimate of a step's work; a user's kernel counts enough for a look at the clock after it."""
-    own = WORTH_LOOKING if isinstance(step.kernel, UserKernel) else macs(step)
-    return int(own + 4 * step.node.out.type.size * step.share)
+def work_of(steps: Sequence[Step | Jump]) -> list[int]:
+    """An estimate of each step's work; a user's kernel counts enough for a look at the clock after it."""
+    known: dict[Any, int] = {}  # bands of a node are alike
+    for step in steps:
+        if isinstance(step, Step) and (step.node, step.kernel, step.share) not in known:
+            own = WORTH_LOOKING if isinstance(step.kernel, UserKernel) else macs(step)
+            known[step.node, step.kernel, step.share] = int(own + 4 * step.node.out.type.size * step.share)
+    return [known[s.node, s.kernel, s.share] if isinstance(s, Step) else 0 for s in steps]
 
 
 def _calls(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:

@@ -68,11 +68,10 @@ class Memory:
         """A slot of a step's record: numbers as they are, references as addresses."""
         if isinstance(arg, int):
             return arg
-        if arg == ERROR:
-            return self.error.ctypes.data
-        if isinstance(arg.base, int):
-            return self.addresses[arg.base] + arg.offset
-        return self._base + self.offsets[arg.base] + arg.offset
+        base, offset = arg
+        if not isinstance(base, int):
+            return self._base + self.offsets[base] + offset
+        return self.error.ctypes.data if arg == ERROR else self.addresses[base] + offset
 
 
 def arena_bytes(program: Program) -> int:

@@ -295,7 +295,7 @@ class _Flattener:
         based = np.flatnonzero(words[:, 1] >= 0)
         numbers = {kernel: number for number, kernel in enumerate(self.kernels)}
         kernels = [numbers[s.kernel] if isinstance(s, Step) else -1 for s in self.steps]
-        work = [work_of(step) if isinstance(step, Step) else 0 for step in self.steps]
+        work = work_of(self.steps)
         plan, program = self.plan, self.program
         assert program.arena is not None
         results = [(plan.made[v], name) for name, v in plan.results]

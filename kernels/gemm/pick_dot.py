@@ -247,7 +247,8 @@ def _pairs(vectors: float, cost: dict[float, float]) -> Iterator[tuple[float, fl
     A half is in the last panel.
     """
     for wide, other in permutations(cost, 2):
-        for panels in range(1, int(vectors / wide) + 1) if wide % 1 == 0 else ():
+        most, left = int(vectors / wide), max(2 * wide, other)
+        for panels in range(max(1, ceil((vectors - left) / wide)), most + 1) if wide % 1 == 0 else ():
             rest = vectors - panels * wide
             alike = other < wide and other % 1 == 0 and 0 < rest <= 2 * wide and rest % other == 0
             if alike or (rest == other and other % 1):

@@ -71,8 +71,8 @@ def without_part(name: str, part: int) -> Key:
     """A key that lacks an argument of the functions of that name."""
     honest = weights.key_of
 
-    def key_of(make: Any, parts: Any, number: Any) -> Any:
-        return honest(make, [p for i, p in enumerate(parts) if (make.__name__, i) != (name, part)], number)
+    def key_of(make: Any, parts: Any, place: Any) -> Any:
+        return honest(make, [p for i, p in enumerate(parts) if (make.__name__, i) != (name, part)], place)
 
     return key_of
 

@@ -11,7 +11,7 @@ from ...errors import PlanError
 from ...freedoms import checked
 from ...ir import Graph, Node, Value
 from ...ir.weights import current as current_weights
-from ...ir.weights import key_of
+from ...ir.weights import key_of, place_of
 from ...kernels.core.kernel import Kernel
 from ...kernels.core.table import row
 from ...kernels.isa.tiers import Tier
@@ -64,6 +64,7 @@ class Emit:
         self.node: Node | None = None
         self.rounded: dict[Value, Ref] = {}
         """Where whole values lie in bf16, too (gemm/layer_bf16.py)."""
+        self._checked = bool(checked())
         self._constants: dict[Any, Ref] = {}
         self._named: dict[int, np.ndarray] = {}
 
@@ -116,13 +117,13 @@ class Emit:
         """
         weights = current_weights()
         lasting = None if weights is None else weights.key(make, parts)
-        key = key_of(make, parts, self._number) if lasting is None else lasting
+        key = key_of(make, parts, lambda array: place_of(array, self._number)) if lasting is None else lasting
         ref = self._constants.get(key)
         if ref is not None:
             found: np.ndarray | None = self.array(ref)
         else:
             found = None if weights is None or lasting is None else weights.find(lasting)
-        if found is not None and checked():
+        if found is not None and self._checked:
             _check_same(found, make(*parts, empty=np.empty) if placed else make(*parts), self.node)
         if ref is not None:
             return ref
