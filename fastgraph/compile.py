@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .errors import UnsupportedError
+from .errors import FastgraphError, UnsupportedError
 from .ir import Graph, Open, State, Value, check, copy, open_axes
 from .kernels.core.kernel import Kernel
 from .kernels.isa.tiers import NUMPY, Tier
@@ -19,6 +19,7 @@ from .objects.cache import objects
 from .objects.link import link
 from .ops.work import is_heavy
 from .passes.dynamic import cut_dynamic, is_dynamic
+from .passes.spatial import has_ones
 from .passes.specialize import sizes_suit, specialize, states_fit
 from .passes.stages import EARLY_ENDS, LISTS, optimize
 from .plan.lower import Matches
@@ -111,9 +112,7 @@ def planned(
     lengths = _lengths(shapes, numbers)
     planning = nullcontext(()) if shared is None else shared.weights.planning()
     with guarded(graph), undisturbed(), planning as used:  # modules are imported on the way
-        lowered = copy(graph if shared is None else shared.graph)
-        states = lowered.states
-        _know(lowered, graph, shapes, held)
+        lowered, states = _known(graph, shared, shapes, held)
         cheap = any(value is not None for value in held.values()) and _cheap_on_host(lowered)
         if native:
             LISTS(lowered)
@@ -156,6 +155,23 @@ def _lengths(shapes: Shapes, numbers: Shapes) -> dict[int, Length]:
             for at, d in open_axes(row):
                 found.setdefault(d.group, Length(name, at, held, d.more))
     return found
+
+
+def _known(
+    graph: Graph, shared: Shared | None, shapes: Shapes, values: Mapping[str, np.ndarray | None]
+) -> tuple[Graph, list[State]]:
+    """A copy of the graph whose shapes are known, and its states."""
+    if shared is not None:
+        with suppress(FastgraphError):  # the graph as the file has it says what is wrong
+            lowered = copy(shared.short)
+            nodes, states = lowered.nodes, lowered.states
+            _know(lowered, graph, shapes, values)
+            if not has_ones(nodes, shared.short.nodes):
+                return lowered, states
+    lowered = copy(graph if shared is None else shared.graph)
+    states = lowered.states
+    _know(lowered, graph, shapes, values)
+    return lowered, states
 
 
 def _know(lowered: Graph, graph: Graph, shapes: Shapes, values: Mapping[str, np.ndarray | None]) -> None:

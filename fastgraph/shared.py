@@ -14,6 +14,7 @@ from .ir.weights import Weights
 from .kernels.core.kernel import Kernel
 from .limits import spending
 from .locks import lock, undisturbed
+from .passes.spatial import cancel_transposes
 from .passes.specialize import specialize
 
 Shapes = Mapping[str, Sequence[int | Open]]
@@ -23,13 +24,14 @@ _UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, LookupError, Rec
 class Shared:
     """What the plans of a model with open input shapes share.
 
-    `graph`: the model's, with all constants folded that don't depend on shapes. `addresses`: of the kernels linked by
-    now. `block`: bytes of the memory for arenas; a smaller arena takes no more. `left`: how many layers the last plan
-    for known lengths left to its tail. `lock`: held while planning.
+    `graph`: the model's, with all constants folded that don't depend on shapes; `short`: the same without transposes
+    between spatial layers, for plans without extents of 1. `addresses`: of the kernels linked by now. `block`: bytes of
+    the memory for arenas; a smaller arena takes no more. `left`: how many layers the last plan for known lengths left to
+    its tail. `lock`: held while planning.
     """
 
-    def __init__(self, graph: Graph, weights: Weights, whole: Shared | None = None) -> None:
-        self.graph, self.weights = graph, weights
+    def __init__(self, graph: Graph, short: Graph, weights: Weights, whole: Shared | None = None) -> None:
+        self.graph, self.short, self.weights = graph, short, weights
         self.addresses: dict[Kernel, int] = {} if whole is None else whole.addresses
         self.lock: Any = lock() if whole is None else whole.lock
         self.block = self.left = 0
@@ -44,9 +46,12 @@ def share(graph: Graph, whole: Shared | None = None) -> Shared:
                 specialize(base, {})
             except (FastgraphError, *_UNFORESEEN):
                 base = copy(graph)  # a plan says what is wrong
+    short = copy(base)
+    cancel_transposes(short)
     if whole is not None:
-        return Shared(base, whole.weights, whole)
-    return Shared(base, Weights(v.data for v in base.constants() if v.data is not None))
+        return Shared(base, short, whole.weights, whole)
+    constants = dict.fromkeys((*base.constants(), *short.constants()))
+    return Shared(base, short, Weights(v.data for v in constants if v.data is not None))
 
 
 def deciders(shared: Shared, shapes: Shapes) -> tuple[str, ...]:

@@ -144,8 +144,7 @@ def _known(part: Any, place: Callable[[np.ndarray], Hashable]) -> Hashable:
 
 
 def place_of(array: np.ndarray, number: Callable[[np.ndarray], int | None]) -> Hashable:
-    """The key of an array: its place in a kept one, which has a number, or its content. `Unknowable` where that is much.
-    """
+    """The key of an array: its place in a kept one, which has a number, or its content, if that is little."""
     root = root_of(array)
     found = number(root)
     if found is not None:

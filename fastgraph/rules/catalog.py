@@ -216,6 +216,11 @@ CATALOG = {
     "shuffles": {
         "passes.shuffles.ordered_channels": "transpose",
     },
+    "spatial": {
+        "passes.spatial.to_last": "transpose",
+        "passes.spatial.joint": "*",
+        "passes.spatial.single": "*",
+    },
     "integers": {
         "passes.to_integers.moves_integers": "*",
         "passes.to_integers.never_nan": "where",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Quantization
+from ..ir import Quantization, Shape
 from ..ir.weights import once
 
 
-def only_moves_ones(dims: tuple[int, ...], perm: tuple[int, ...]) -> bool:
-    """Whether a transpose keeps the order of the data, because it moves extents of 1 only."""
+def only_moves_ones(dims: Shape, perm: tuple[int, ...]) -> bool:
+    """Whether a transpose keeps the order of the data, because it moves extents of 1 only, as far as is known."""
     kept = [p for p in perm if dims[p] != 1]
     return kept == sorted(kept)
 
