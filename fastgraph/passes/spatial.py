@@ -106,9 +106,10 @@ def _rank(value: Value) -> int:
 
 
 def _source(g: Sweep, value: Value, rank: int) -> Value | None:
-    """u when value = to_first(u), and of this rank."""
-    node = g.made_by(value, "transpose")
-    found = node is not None and rank == _rank(value) > 2 and permutation(node, rank) == _first(rank)
+    """u when value = to_first(u), of floats and of this rank."""
+    node, dtype = g.made_by(value, "transpose"), value.type.dtype
+    floats = dtype is not None and dtype.kind == "f"
+    found = floats and node is not None and rank == _rank(value) > 2 and permutation(node, rank) == _first(rank)
     return node.x if node is not None and found else None
 
 

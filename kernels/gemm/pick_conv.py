@@ -105,12 +105,14 @@ class Geometry(NamedTuple):
     @property
     def run(self) -> int:
         """Elements in a run."""
-        return self.c * self.runs[0] * self.runs[1]
+        down, across = self.runs
+        return self.c * down * across
 
     @property
     def words(self) -> int:
         """Words of 4 bytes per output: each run is rounded up to whole ones."""
-        return self.k // self.run * -(-self.run * self.item // 4)
+        run = self.run
+        return self.k // run * -(-run * self.item // 4)
 
     @property
     def inside(self) -> np.ndarray:
@@ -185,32 +187,33 @@ def conv_pieces(
     """As `pick_conv`, for operands of any type; params: the kernel's parameters beside nv."""
     _, out_h, out_w = g.out
     rows = idle(g.images * g.groups * g.out[0] * out_h, threads)
-    summed = g.summed
+    words, summed = g.words, g.summed
 
     def best(nv: float) -> tuple[float, int]:
         share = min(rows, idle(-(-g.n // (ceil(nv) * tier.lanes)), threads))
         most, pixels = costs.most_rows(tier, ceil(nv)), out_h * out_w
         near = crossing(most, ceil(nv))
         within = costs.choices(tier, out_w, nv, summed, most).items()
-        across = costs.choices(tier, pixels, nv, g.words, near) if not g.apart else {}
+        across = costs.choices(tier, pixels, nv, words, near) if not g.apart else {}
         found = {h: c + pixels * CROSSING for h, c in across.items()}
         found |= {h: c * out_h for h, c in within if h > near or out_w % h == 0 or g.apart}
         return min((c * share, -h) for h, c in found.items())
 
-    pieces = []
-    for start, columns, nv in split_columns(tier, g.n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
+    chosen, pieces = {nv: best(nv) for nv in costs.widths(tier)}, []
+    for start, columns, nv in split_columns(tier, g.n, {nv: cycles for nv, (cycles, _) in chosen.items()}):
         wide = ceil(nv)
-        laid = layout(g, -best(nv)[1], columns, wide * tier.lanes, threads, l2)
+        laid = layout(g, -chosen[nv][1], columns, wide * tier.lanes, threads, l2)
         pieces.append(ConvPiece(start, columns, wide, {**costs.params(nv), **params}, *laid))
     return tuple(pieces)
 
 
 def plain_cycles(tier: Tier, g: Geometry) -> float:
     """Cycles of the conv kernel in full tiles, rows of padding among them: as many as Winograd's model goes by."""
+    words = g.words
 
     def cost(nv: int) -> float:
         mr = max_rows(tier, nv)
-        return tile_cost(tier, mr, nv, g.words) / mr * -(-g.n // (nv * tier.lanes))
+        return tile_cost(tier, mr, nv, words) / mr * -(-g.n // (nv * tier.lanes))
 
     pixels = g.images * g.out[0] * g.out[1] * g.out[2]
     return g.groups * pixels * min(cost(nv) for nv in range(1, 9 if tier.registers >= 32 else 5))

@@ -75,8 +75,8 @@ class Costs(NamedTuple):
     def rows_cost(self, tier: Tier, m: int, height: int, nv: float, words: int) -> float:
         """Cycles of m rows of one panel in tiles of `height` rows and one of the remaining rows."""
         whole, rest = divmod(m, height)
-        tiles = ((height, whole), (rest, 1))
-        return sum(count * self.tile_cost(tier, rows, nv, words) for rows, count in tiles if rows and count)
+        cycles = whole * self.tile_cost(tier, height, nv, words) if whole else 0.0
+        return cycles + self.tile_cost(tier, rest, nv, words) if rest else cycles
 
     def choices(self, tier: Tier, m: int, nv: float, words: int, most: int) -> dict[int, float]:
         """Candidate heights of the main tiles, at most `most` rows, each with its `rows_cost`."""
@@ -132,9 +132,9 @@ def dot_pieces(
         heights = costs.choices(tier, m, nv, words, costs.most_rows(tier, ceil(nv)))
         return min((cost(h, nv, cycles), -h) for h, cycles in heights.items())
 
-    pieces = []
-    for start, columns, nv in split_columns(tier, n, {nv: best(nv)[0] for nv in costs.widths(tier)}):
-        height, wide = -best(nv)[1], ceil(nv)
+    found, pieces = {nv: best(nv) for nv in costs.widths(tier)}, []
+    for start, columns, nv in split_columns(tier, n, {nv: cycles for nv, (cycles, _) in found.items()}):
+        height, wide = -found[nv][1], ceil(nv)
         units, panels = -(-m // height), -(-columns // (wide * tier.lanes))
         by_columns = columns_first(batch * units, batch * panels, m, columns, threads)
         block = max(1, l2 * 3 // 8 // (4 * words * height))

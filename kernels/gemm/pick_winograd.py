@@ -162,8 +162,10 @@ def _cycles(tier: Tier, form: WinogradForm, m: int, l2: int) -> float:
         for b, j in zip((down // band, 1), (band, down % band), strict=True)
     ]
 
+    k = form.k
+
     def cost(rows: int) -> float:
-        return sum(times * -(-tiles // rows) for times, tiles in rounds) * tile_cost(tier, rows, nv, form.k)
+        return sum(times * -(-tiles // rows) for times, tiles in rounds) * tile_cost(tier, rows, nv, k)
 
     heights = range(1, min(largest, slices * band * across) + 1)
     best = min(heights, key=lambda h: cost(h) * (STANDARD if h == largest else 1))

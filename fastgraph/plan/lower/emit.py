@@ -64,6 +64,8 @@ class Emit:
         self.node: Node | None = None
         self.rounded: dict[Value, Ref] = {}
         """Where whole values lie in bf16, too (gemm/layer_bf16.py)."""
+        self.endings: dict[Node, Any] = {}
+        """What nodes end with: their chain, how its operands broadcast, and both as slots (epilogue.py)."""
         self._checked = bool(checked())
         self._constants: dict[Any, Ref] = {}
         self._named: dict[int, np.ndarray] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, isnan
 from typing import NamedTuple, cast
 
@@ -82,9 +83,11 @@ def epilogue(
     images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:
     sums lie in the result's place while a chain is walked, so that its operands may not. long: it has LONG_FORMS.
     """
-    chain, kinds = chain_of(node)
-    reads = _extras(e, node, row, images)
-    found = ending(chain, len(kinds))
+    if node not in e.endings:
+        chain, kinds = chain_of(node)
+        e.endings[node] = chain, kinds, ending(chain, len(kinds))
+    chain, kinds, found = e.endings[node]
+    reads = _extras(e, node, kinds, row, images)
     if found is not None and isinstance(found.addend, int) and kinds[found.addend - 1] == "scalar":
         found = None
     if found is not None and found.form in LONG_FORMS and not long:
@@ -149,12 +152,12 @@ class _Extra(NamedTuple):
     per_row: int
 
 
-def _extras(e: Emit, node: Node, row: int, images: int | None) -> list[_Extra]:
-    """The operands of a node's chain, as of `epilogue`."""
+def _extras(e: Emit, node: Node, kinds: Sequence[str], row: int, images: int | None) -> list[_Extra]:
+    """The operands of a node's chain, which broadcast as `kinds` say, as of `epilogue`."""
     dims = node.out.type.dims
     count = images or max(dims[0] if len(dims) > 1 else 1, 1)
     found = []
-    for value, kind in zip(extra_values(node), chain_of(node)[1], strict=True):
+    for value, kind in zip(extra_values(node), kinds, strict=True):
         stride = e.stride(value)
         per_row = stride if kind == "full" else 0
         per_image = {"full": stride * row_count(node.out) // count, "image": stride}.get(kind, 0)
