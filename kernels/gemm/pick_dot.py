@@ -119,14 +119,15 @@ def dot_pieces(
     colliding = (lda or k) * costs.item % 4096 == 0  # rows 4 KiB apart fall into one set of the cache
 
     def cost(height: int, nv: float, cycles: float) -> float:
-        tiles = -(-m // height)
-        by_rows = idle(batch * tiles, threads) * tiles * height / m
-        by_columns = idle(batch * -(-n // (ceil(nv) * tier.lanes)), threads)
+        tiles, shared = -(-m // height), 1.0
+        if threads > 1:
+            by_columns = idle(batch * -(-n // (ceil(nv) * tier.lanes)), threads)
+            shared = min(idle(batch * tiles, threads) * tiles * height / m, by_columns)
         slower = 1.05 if colliding and height > 12 else 1.0
         if tier.registers >= 32 and m > 1 and costs.item == 4:
             waiting = 4 * tier.lanes * words * (ceil(nv) / AHEAD if tiles > 1 else 1 / ALONE)
             cycles = max(cycles, waiting) + min(cycles, waiting) / 8
-        return cycles * (min(by_rows, by_columns) if threads > 1 else 1.0) * slower
+        return cycles * shared * slower
 
     def best(nv: float) -> tuple[float, int]:
         heights = costs.choices(tier, m, nv, words, costs.most_rows(tier, ceil(nv)))
@@ -235,7 +236,8 @@ def split_columns(tier: Tier, n: int, cost: dict[float, float]) -> list[tuple[in
     """(start, columns, nv) of the one or two ranges of columns that cost least; cost[nv]: cycles of one panel."""
     vectors, used = -(-n // tier.lanes), -(-2 * n // tier.lanes) / 2
     single = min((ceil(used / nv) * each, -nv) for nv, each in cost.items() if nv % 1 == 0 or nv == used)
-    pair = min((*_pairs(vectors, cost), *_pairs(used, cost)), default=(inf, 0, 0, 0))
+    pairs = (pair for count in {vectors, used} for pair in _pairs(count, cost))
+    pair = min(pairs, default=(inf, 0, 0, 0))
     if pair[0] >= single[0] * SPLIT_GAIN:
         return [(0, n, -single[1])]
     first = int(pair[1] * pair[2] * tier.lanes)
@@ -246,12 +248,14 @@ def _pairs(vectors: float, cost: dict[float, float]) -> Iterator[tuple[float, fl
     """(cost, nv, its panels, other nv) of each exact cover by panels of two widths; a second call costs 300 cycles.
     A half is in the last panel.
     """
+    halves = vectors % 1 > 0
     for wide, other in permutations(cost, 2):
-        most, left = int(vectors / wide), max(2 * wide, other)
-        for panels in range(max(1, ceil((vectors - left) / wide)), most + 1) if wide % 1 == 0 else ():
+        if wide % 1 or (other % 1 > 0) != halves or not halves and other > wide:
+            continue
+        left = other if halves else 2 * wide
+        for panels in range(max(ceil((vectors - left) / wide), 1), int(vectors / wide) + 1):
             rest = vectors - panels * wide
-            alike = other < wide and other % 1 == 0 and 0 < rest <= 2 * wide and rest % other == 0
-            if alike or (rest == other and other % 1):
+            if rest == other if halves else rest and rest % other == 0:
                 yield panels * cost[wide] + rest // other * cost[other] + 300, wide, panels, other
 
 
