@@ -161,7 +161,7 @@ def _known(
     graph: Graph, shared: Shared | None, shapes: Shapes, values: Mapping[str, np.ndarray | None]
 ) -> tuple[Graph, list[State]]:
     """A copy of the graph whose shapes are known, and its states."""
-    if shared is not None:
+    if shared is not None and shared.short is not shared.graph:
         with suppress(FastgraphError):  # the graph as the file has it says what is wrong
             lowered = copy(shared.short)
             nodes, states = lowered.nodes, lowered.states

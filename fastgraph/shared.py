@@ -47,7 +47,8 @@ def share(graph: Graph, whole: Shared | None = None) -> Shared:
             except (FastgraphError, *_UNFORESEEN):
                 base = copy(graph)  # a plan says what is wrong
     short = copy(base)
-    cancel_transposes(short)
+    if not cancel_transposes(short):
+        short = base
     if whole is not None:
         return Shared(base, short, whole.weights, whole)
     constants = dict.fromkeys((*base.constants(), *short.constants()))

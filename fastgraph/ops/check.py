@@ -33,10 +33,11 @@ class Operand(NamedTuple):
     single: bool
     wanted: str
 
-    def need(self, node: Node, t: TensorType | None, name: str) -> None:
-        """ModelError unless the type is of the kinds and the rank, as far as it is known."""
+    def need(self, node: Node, t: TensorType | None, index: int | None = None) -> None:
+        """ModelError unless the type is of the kinds and the rank, as far as it is known. `index`: of the input."""
         if t is None or ((not self.kinds or t.dtype is None or t.dtype.kind in self.kinds) and self._fits(t.shape)):
             return
+        name = self.name if index is None else f"{self.name} (input {index})"
         fail(node, f"{name} must be {self.wanted}, found {t}")
 
     def _fits(self, shape: Shape | None) -> bool:
@@ -85,8 +86,7 @@ def takes(text: str) -> Callable[[Infer], Infer]:
         @wraps(infer)
         def checked(node: Node, types: Types) -> list[TensorType]:
             for index, t in enumerate(types):
-                wanted = listed[min(index, len(listed) - 1)]
-                wanted.need(node, t, f"{wanted.name} (input {index})")
+                listed[min(index, len(listed) - 1)].need(node, t, index)
             return infer(node, types)
 
         checked.inputs = least, most  # type: ignore[attr-defined]
@@ -98,7 +98,7 @@ def takes(text: str) -> Callable[[Infer], Infer]:
 def operand(node: Node, t: TensorType | None, text: str) -> None:
     """ModelError unless a value is the operand that the text describes, in the form of `operands`."""
     (wanted,) = operands(text)
-    wanted.need(node, t, wanted.name)
+    wanted.need(node, t)
 
 
 def shape(node: Node, t: TensorType | None, what: str, *wanted: Dim) -> None:

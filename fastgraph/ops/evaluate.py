@@ -185,6 +185,8 @@ def fold(node: Node) -> list[np.ndarray] | None:
     They are when the operator is pure and its inputs are constants, or it asks only for a known shape or type.
     What costs more than the budget (`limits.current`) has left, and values that are not tensors, are not folded.
     """
+    if node.op not in _BY_TYPE and any(v is not None and v.data is None for v in node.inputs):
+        return None
     if not pure(node) or USER in node.attrs and node.attrs[USER].native:
         return None  # numba's arithmetic is not that of NumPy's scalars: a user's kernel gives its own results
     first = node.inputs[0] if node.inputs else None
@@ -208,6 +210,8 @@ def fold(node: Node) -> list[np.ndarray] | None:
     return results
 
 
+_BY_TYPE = ("shape", "size", "cast_like")
+"""What may be known of operands that are not."""
 SMALL = 1 << 14
 """Bytes up to which a constant is computed again for each plan: that costs less than looking it up."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -168,6 +169,7 @@ def upright(g: Geometry, l2: int) -> Geometry:
     return g._replace(x_strides=(image, z, x, y), **turned)
 
 
+@lru_cache(64)
 def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[ConvPiece, ...]:
     """The conv calls for a geometry: one, or two that share the channels."""
     return conv_pieces(tier, upright(g, min(l2, L2)), threads, F32_COSTS, {}, l2)
