@@ -16,7 +16,7 @@ from ...ir import Graph, Node, Value
 from ...kernels.gemm.pick_dot import L2
 from ...kernels.window.pick import Window
 from ..layer import Layer, chain_of
-from ..program import AnyStep, Ref, Step
+from ..program import AnyStep, Ref, Step, Table
 from ..storage import Views, same_form
 from .emit import Matched, Rows
 from .moves import emit_copy
@@ -196,13 +196,9 @@ def _extrapolated(first: Sequence[Any], second: Sequence[Any], count: int) -> li
     for a, b in zip(first, second, strict=True):
         moves = []
         for i, (x, y) in enumerate(zip(a.args, b.args, strict=True)):
-            if (
-                isinstance(x, Ref)
-                and isinstance(y, Ref)
-                and (x.base is y.base or x.base == y.base and type(x.base) is int)
-            ):
+            if isinstance(x, Ref) and isinstance(y, Ref) and x.base == y.base:
                 moves.append((i, y, y.offset - x.offset))
-            elif type(x) is not int or x != y:
+            elif type(x) is not type(y) or (x.words != y.words if isinstance(x, Table) else x != y):
                 return None
         if a.kernel != b.kernel or a.share != b.share:
             return None
