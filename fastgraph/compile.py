@@ -19,7 +19,6 @@ from .objects.cache import objects
 from .objects.link import link
 from .ops.work import is_heavy
 from .passes.dynamic import cut_dynamic, is_dynamic
-from .passes.spatial import has_ones
 from .passes.specialize import sizes_suit, specialize, states_fit
 from .passes.stages import EARLY_ENDS, LISTS, optimize
 from .plan.lower import Matches
@@ -162,6 +161,8 @@ def _known(
 ) -> tuple[Graph, list[State]]:
     """A copy of the graph whose shapes are known, and its states."""
     if shared is not None and shared.short is not shared.graph:
+        from .passes.spatial import has_ones
+
         with suppress(FastgraphError):  # the graph as the file has it says what is wrong
             lowered = copy(shared.short)
             nodes, states = lowered.nodes, lowered.states

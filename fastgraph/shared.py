@@ -14,7 +14,6 @@ from .ir.weights import Weights
 from .kernels.core.kernel import Kernel
 from .limits import spending
 from .locks import lock, undisturbed
-from .passes.spatial import cancel_transposes
 from .passes.specialize import specialize
 
 Shapes = Mapping[str, Sequence[int | Open]]
@@ -39,16 +38,18 @@ class Shared:
 
 def share(graph: Graph, whole: Shared | None = None) -> Shared:
     """What plans of a graph for several shapes share. `whole`: where the graph is part of a plan, what that shares."""
-    base = copy(graph)
+    from .passes.spatial import cancel_transposes  # of models whose shapes are open
+
+    base = short = copy(graph)
     if not graph.states:
         with spending(graph.limits, _stored(graph), name_of(graph)):
             try:
                 specialize(base, {})
+                short = copy(base)
+                if not cancel_transposes(short):
+                    short = base
             except (FastgraphError, *_UNFORESEEN):
-                base = copy(graph)  # a plan says what is wrong
-    short = copy(base)
-    if not cancel_transposes(short):
-        short = base
+                base = short = copy(graph)  # a plan says what is wrong
     if whole is not None:
         return Shared(base, short, whole.weights, whole)
     constants = dict.fromkeys((*base.constants(), *short.constants()))
