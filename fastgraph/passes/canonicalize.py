@@ -28,8 +28,8 @@ def _same_types(graph: Graph) -> bool:
     """Casts for powers and halves whose operands have several types, or whose kernels compute in another. f16 then
     stays in the graph only where something reads it."""
     read = {v.type.dtype for node in graph.nodes for v in (*node.inputs, *node.outputs) if v is not None}
-    if np.dtype(np.float16) not in read and not any(node.op == "pow" for node in graph.nodes):
-        return False
+    if np.dtype(np.float16) not in read:
+        return sweep(graph, "exponents")
     from .decompositions.element_types import halves
 
     return sweep(graph, "exponents", halves())
@@ -179,6 +179,8 @@ def spread_operand(g: Sweep, node: Node) -> bool:
     if len(node.inputs) < 2 or not node.out.type.concrete:
         return False
     before = [g.made_by(value, "expand") for value in node.inputs]
+    if not any(before):
+        return False
     inputs = [m.x if m is not None and m.x.type.concrete else v for m, v in zip(before, node.inputs, strict=True)]
     shapes = [value.type.shape for value in inputs if value is not None]
     if inputs == node.inputs or any(shape is None for shape in shapes):

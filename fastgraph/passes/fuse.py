@@ -7,6 +7,7 @@ inputs.
 
 from __future__ import annotations
 
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -297,8 +298,8 @@ def _into_maker(g: Sweep, node: Node, at_hand: Node) -> Node | None:
     Of several candidates the last one is taken, since the others' results must exist before it runs.
     """
     makers = [g.sole_maker(v, own=int(v in at_hand.inputs)) for v in node.inputs]
-    ready = [m for m in makers if m is not None and OPS[m.op].extras_at]
-    for maker in sorted(ready, key=g.position.__getitem__, reverse=True):
+    ready = {m for m in makers if m is not None and OPS[m.op].extras_at}
+    for maker in islice((m for m in reversed(g.nodes) if m in ready), len(ready)):
         value = maker.out
         others = [v for v in node.inputs if v is not None and v is not value]
         if value.type != node.out.type or len(maker.outputs) > 1 or not all(_can_address(maker, v) for v in others):

@@ -34,8 +34,7 @@ class Sweep(Rewriter):
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.nodes: list[Node] = []
-        self.maker: dict[Value, Node] = {}
-        self.position: dict[Node, int] = {}
+        self.maker = graph.producers()
         self.outputs = set(graph.results())
         self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
         self._instead: dict[Value, Value] = {}
@@ -149,8 +148,7 @@ class Sweep(Rewriter):
             reads[value] += 1
 
     def keep(self, node: Node) -> None:
-        """Write a node of the graph as it is."""
-        self.position[node] = len(self.nodes)
+        """Write a node as it is."""
         self.nodes.append(node)
         for value in node.outputs:
             self.maker[value] = node
@@ -258,11 +256,14 @@ def _apply(state: Sweep, by_op: Mapping[str, list[Rule]], real: Mapping[str, lis
     """Have the rules of each node's operator look at it, in order; `real`: those that see quantized ones, too. Whether
     one applied.
     """
-    applied = False
+    applied, instead = False, state._instead.keys()
     for node in state.graph.nodes:
-        if not state._instead.keys().isdisjoint(node.inputs):  # type: ignore[arg-type]
+        if instead and not instead.isdisjoint(node.inputs):  # type: ignore[arg-type]
             node.inputs = [None if v is None else state.current(v) for v in node.inputs]
         found = by_op[node.op]
+        if not found:
+            state.nodes.append(node)
+            continue
         if len(found) > len(real[node.op]) and computes_reals(node):
             found = real[node.op]
         state.node = node
@@ -272,5 +273,5 @@ def _apply(state: Sweep, by_op: Mapping[str, list[Rule]], real: Mapping[str, lis
                 applied = True
                 break
         else:
-            state.keep(node)
+            state.nodes.append(node)
     return applied
