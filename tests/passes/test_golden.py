@@ -17,7 +17,8 @@ from fastgraph.ir import Graph, Node, TensorType, Value, check
 from fastgraph.passes.specialize import specialize
 from fastgraph.passes.stages import LISTS, stages
 from fastgraph.plan.lower import Matches
-from tests.blocks import BLOCKS, NEWEST, RARE
+from fastgraph.shared import share
+from tests.blocks import BLOCKS, NEWEST, RARE, conv
 from tests.circle.write import Model, litert
 from tests.compositions.coverage import Coverage, known_rules, watching
 from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
@@ -163,6 +164,24 @@ def test_listed_parts(golden: Callable[..., None]) -> None:
     golden("listed_parts", graph, unchanged(graph, fed([0, 3, 3, 12])))
 
 
+def open_layers() -> Graph:
+    """Layers over images of any size, as plans share them: without transposes between layers."""
+    net = Net()
+    x = net("Relu", conv(net, net.input("x", (1, 4, "h", "w")), 4, 8, 3))
+    gate = net("Sigmoid", conv(net, net("ReduceMean", x, net.const(np.array([2, 3]))), 8, 8, 1))
+    y = conv(net, net("Add", net("Mul", x, gate), net.weight(8, 1, 1)), 8, 8, 3)
+    wide = net("Resize", y, "", net.const(np.array([1, 1, 2, 2], F32)), mode="nearest")
+    net.output(conv(net, net("Softmax", net("Concat", wide, wide, axis=1), axis=1), 16, 4, 1))
+    graph = share(graph_of(net.bytes())).short
+    specialize(graph, {"x": (1, 4, 6, 8)})
+    return graph
+
+
+def test_open_layers(golden: Callable[..., None]) -> None:
+    graph = open_layers()
+    golden("open_layers", graph, unchanged(graph, feeds_of(graph)))
+
+
 def test_every_rule_applies_in_one_of_them() -> None:
     """And so is seen in a golden text."""
     seen = Coverage()
@@ -174,11 +193,11 @@ def test_every_rule_applies_in_one_of_them() -> None:
             net = Net()
             write(net)
             list(stages(graph_of(net.bytes()), Matches()))
-        for make in (written_slice, listed_parts, *GRAPHS.values()):
+        for make in (written_slice, listed_parts, open_layers, *GRAPHS.values()):
             list(stages(make(), Matches()))
     assert not known_rules() - set(seen.rules)
 
 
 def test_every_file_belongs_to_a_block() -> None:
-    known = {*FLOATS, *NEWEST, *TFLITE, *QDQ, *GRAPHS, "written_slice", "listed_parts"}
+    known = {*FLOATS, *NEWEST, *TFLITE, *QDQ, *GRAPHS, "written_slice", "listed_parts", "open_layers"}
     assert {path.stem for path in FOLDER.glob("*.txt")} == known
