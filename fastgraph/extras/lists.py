@@ -24,11 +24,6 @@ def _infer_make(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(np.dtype(attr(node, "dtype")), (count, *attr(node, "element")))]
 
 
-def _make(node: Node, inputs: list[Any]) -> list[Any]:
-    """A list of zeros, of a length that is known before only when it does not grow."""
-    return [np.zeros((ints(inputs[0])[0], *attr(node, "element")), attr(node, "dtype"))]
-
-
 @check.takes("items, indices iu 0-1, values")
 def _infer_write(node: Node, types: Types) -> list[TensorType]:
     items, indices, values = types
@@ -67,7 +62,7 @@ def _write(node: Node, inputs: list[Any]) -> list[Any]:
 define(
     "list_make",
     _infer_make,
-    _make,
+    lambda node, inputs: [np.zeros((ints(inputs[0])[0], *attr(node, "element")), attr(node, "dtype"))],
     attrs={"element": REQUIRED, "dtype": REQUIRED, "grows": 0},
     shaped_by=(0,),
 )

@@ -31,18 +31,6 @@ def gelu(x: np.ndarray, approximate: str) -> np.ndarray:
     return 0.5 * x * erfc(x.astype(np.float64) * -math.sqrt(0.5)).astype(x.dtype)
 
 
-def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
-    return np.where(x < 0, alpha * np.expm1(x), x)
-
-
-def _celu(x: np.ndarray, alpha: float) -> np.ndarray:
-    return np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0)
-
-
-def _selu(x: np.ndarray, alpha: float, gamma: float) -> np.ndarray:
-    return gamma * np.where(x <= 0, alpha * np.expm1(x), x)
-
-
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "relu": (lambda x: np.maximum(x, 0), {}),
     "sigmoid": (sigmoid, {}),
@@ -54,9 +42,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "leaky_relu": (lambda x, alpha: np.where(x < 0, alpha * x, x), {"alpha": 0.01}),
     "thresholded_relu": (lambda x, alpha: np.where(x > alpha, x, 0), {"alpha": 1.0}),
     "hard_sigmoid": (lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1), {"alpha": 0.2, "beta": 0.5}),
-    "elu": (_elu, {"alpha": 1.0}),
-    "celu": (_celu, {"alpha": 1.0}),
-    "selu": (_selu, {"alpha": 1.6732631921768188, "gamma": 1.0507010221481323}),
+    "elu": (lambda x, alpha: np.where(x < 0, alpha * np.expm1(x), x), {"alpha": 1.0}),
+    "celu": (lambda x, alpha: np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0), {"alpha": 1.0}),
+    "selu": (
+        lambda x, alpha, gamma: gamma * np.where(x <= 0, alpha * np.expm1(x), x),
+        {"alpha": 1.6732631921768188, "gamma": 1.0507010221481323},
+    ),
 }
 """Name -> (function of the array and the attributes, attribute defaults)."""
 

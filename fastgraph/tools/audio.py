@@ -34,7 +34,7 @@ def audio_input(
         done.append(f"the mean of {samples.shape[1]} channels")
     samples = samples.mean(axis=1)
     if wanted.rate and wanted.rate != rate:
-        samples = _resampled(path, samples, rate, wanted.rate)
+        samples = _library("soxr", path).resample(samples, rate, wanted.rate)
         done.append(f"resampled to {wanted.rate} Hz")
     elif not wanted.rate:
         done.append("at the file's own rate, as neither --rate nor the model says which it wants")
@@ -85,10 +85,6 @@ def read_audio(path: str, stream: BinaryIO | None = None) -> tuple[np.ndarray, i
         return soundfile.read(path if stream is None else stream, dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
         raise InputError(f"{path}: no audio file that can be read: {error}") from None
-
-
-def _resampled(path: str, samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
-    return _library("soxr", path).resample(samples, rate, wanted)
 
 
 def _library(name: str, path: str) -> Any:

@@ -178,10 +178,6 @@ def _openvino_streams(path: str, feeds: Feeds, count: int, precision: str = "f32
     return _requests(path, feeds, count, count, "THROUGHPUT", precision)
 
 
-def _litert_streams(path: str, feeds: Feeds, count: int) -> list[Engine]:
-    return [litert(path, feeds, 1) for _ in range(count)]
-
-
 PEERS: dict[str, Callable[..., Engine]] = {
     "onnxruntime": onnxruntime,
     "openvino": openvino,
@@ -191,7 +187,7 @@ PEERS: dict[str, Callable[..., Engine]] = {
 STREAMS: dict[str, Callable[..., list[Engine]]] = {
     "onnxruntime": _onnxruntime_streams,
     "openvino": _openvino_streams,
-    "litert": _litert_streams,
+    "litert": lambda path, feeds, count: [litert(path, feeds, 1) for _ in range(count)],
 }
 """So many engines that may run at the same time, each in a thread of its own, as its documentation advises."""
 

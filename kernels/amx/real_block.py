@@ -10,23 +10,13 @@ from typing import Any
 from ..core.record import fields
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang import (
-    F16,
-    F32,
-    I64,
-    U16,
-    U32,
-    Value,
-    any_lane,
-    fma,
-    over,
-    prefetch,
-    register,
-    registers,
-    repeat,
-    traced,
-    when,
-)
+from ..lang.control import over, repeat, when
+from ..lang.hints import prefetch
+from ..lang.instructions import any_lane, fma
+from ..lang.memory import register, registers
+from ..lang.traced import traced
+from ..lang.types import F16, F32, I64, U16, U32
+from ..lang.values import Value
 from .pack_amx import LINE, numbering
 from .pack_real import MT, panel_bytes_real
 from .real_finish import BLOCK_NOTE, TILE_NOTE, make_close, make_finish, tile_note

@@ -110,10 +110,6 @@ def needs_parts(params: Mapping[str, Any]) -> tuple[str, ...]:
     return F16 if params["element"] == "f16" else BF16
 
 
-def _byte_tiles(params: Mapping[str, Any]) -> str:
-    return "byte tiles"
-
-
 def _real_tiles(params: Mapping[str, Any]) -> str:
     if params["element"] == "f16":
         return "f16 tiles"
@@ -124,7 +120,9 @@ _REAL_PARAMS = {"nt": (1, 2), "planes": (1, 2, 3), "element": ("bf16", "f16")}
 _PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
 
 ROWS = (
-    Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, product=True, unit=_byte_tiles),
+    Row(
+        "amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, True, unit=lambda _: "byte tiles"
+    ),
     Row(
         "amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_parts, True, needs_parts, _real_tiles
     ),

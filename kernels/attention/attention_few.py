@@ -9,26 +9,13 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.tiers import Tier
-from ..lang import (
-    F32,
-    I32,
-    I64,
-    Type,
-    Value,
-    div_rem,
-    divide,
-    fma,
-    larger,
-    over,
-    pieces,
-    registers,
-    repeat,
-    share,
-    smaller,
-    traced,
-    when,
-    whole,
-)
+from ..lang.control import over, repeat, when
+from ..lang.instructions import div_rem, divide, fma, larger, smaller
+from ..lang.lines import pieces, share, whole
+from ..lang.memory import registers
+from ..lang.traced import traced
+from ..lang.types import F32, I32, I64, Type
+from ..lang.values import Value
 from .rows import ATTENTION
 from .softmax import combined, line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
 from .visible_keys import bounds, seen

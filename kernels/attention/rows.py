@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..core.record import Record, number, reads, strides, works, writes
 from ..core.table import Row, has_rounds, of_pairs, rounds
-from ..isa.tiers import BF16, Tier
+from ..isa.tiers import BF16
 
 MASKS = ("none", "f32", "bool")
 """Nothing, what is added to scores, or which keys a query sees."""
@@ -100,22 +97,11 @@ FAR = 1 << 40
 """More keys than there are: `low` and `high` that limit nothing."""
 
 
-def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return tier.tiles
-
-
-def _bf16(params: Mapping[str, Any]) -> tuple[str, ...]:
-    return BF16
-
-
-def _tiles(params: Mapping[str, Any]) -> str:
-    return "tiles"
-
-
 ROWS: tuple[Row, ...] = (
     Row("attention", "attention.attention_many", "make", ATTENTION, product=True),
     Row("attention_few", "attention.attention_few", "make", ATTENTION, product=True),
-    Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, {}, _has_tiles, True, _bf16, _tiles),
+    Row("attention_tiles", "attention.attention_tiles", "make", ATTENTION_TILES, exists=lambda tier, params: tier.tiles,
+        product=True, needs=lambda params: BF16, unit=lambda params: "tiles"),
     Row("attention_pairs", "attention.attention_pairs", "make", ATTENTION_PAIRS, {}, has_rounds, product=True,
         needs=rounds, unit=of_pairs),
 )  # fmt: skip

@@ -13,25 +13,13 @@ from typing import Any
 
 from ..isa.functions import exp, half_exp, tanh
 from ..isa.tiers import Tier
-from ..lang import (
-    BIT,
-    F32,
-    I32,
-    U8,
-    Type,
-    Value,
-    along,
-    choose,
-    either,
-    fma,
-    larger,
-    over,
-    register,
-    shuffle,
-    total,
-    traced,
-    when,
-)
+from ..lang.control import either, over, when
+from ..lang.instructions import choose, fma, larger, shuffle
+from ..lang.lines import along, total
+from ..lang.memory import register
+from ..lang.traced import traced
+from ..lang.types import BIT, F32, I32, U8, Type
+from ..lang.values import Value
 from .rows import BLIND, MASKS, STATE
 
 

@@ -11,22 +11,13 @@ from typing import Any
 
 from ..core.record import reader
 from ..isa.tiers import Tier
-from ..lang import (
-    F32,
-    I8,
-    I32,
-    Value,
-    divide,
-    either,
-    fma,
-    over,
-    registers,
-    repeat,
-    share,
-    smaller,
-    tier,
-    traced,
-)
+from ..lang.control import either, over, repeat
+from ..lang.instructions import divide, fma, smaller
+from ..lang.lines import share
+from ..lang.memory import registers
+from ..lang.traced import traced
+from ..lang.types import F32, I8, I32
+from ..lang.values import Value, tier
 from .by_height import by_height
 from .pick_blocks import NV, few_rows, per_word
 from .pick_dot import max_rows

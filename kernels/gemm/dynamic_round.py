@@ -15,30 +15,13 @@ from ..isa.byte_ops import run_filler
 from ..isa.integer import in_order, round_to_int, to_bytes
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import (
-    F32,
-    I8,
-    I32,
-    I64,
-    Registers,
-    Type,
-    Value,
-    along,
-    choose,
-    divide,
-    either,
-    fma,
-    fold,
-    larger,
-    over,
-    registers,
-    share,
-    slices,
-    smaller,
-    traced,
-    when,
-    whole,
-)
+from ..lang.control import either, over, when
+from ..lang.instructions import choose, divide, fma, larger, smaller
+from ..lang.lines import along, fold, share, slices, whole
+from ..lang.memory import Registers, registers
+from ..lang.traced import traced
+from ..lang.types import F32, I8, I32, I64, Type
+from ..lang.values import Value
 from .rows import EXTREMES, GRIDS, RANGE_BYTES, ROUND
 
 TINY = 1e-30

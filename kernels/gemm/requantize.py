@@ -12,24 +12,11 @@ from typing import Any, NamedTuple
 
 from ..isa.functions import maximum, minimum
 from ..isa.integer import pack_bytes, round_to_int
-from ..lang import (
-    BIT,
-    F32,
-    I16,
-    I32,
-    I64,
-    U8,
-    Value,
-    choose,
-    copy_bytes,
-    either,
-    integer,
-    intrinsic,
-    repeat,
-    room,
-    shuffle,
-    tier,
-)
+from ..lang.control import either, repeat
+from ..lang.instructions import choose, shuffle
+from ..lang.memory import copy_bytes, room
+from ..lang.types import BIT, F32, I16, I32, I64, U8, integer
+from ..lang.values import Value, intrinsic, tier
 from .pack_int8 import fours, parts
 from .results import Destination
 

@@ -5,6 +5,8 @@ calls is `traced`: a function that Python runs once, while the kernel is written
 instruction for each operator. So `n = (x * (1 / math.log(2)) + shift) - shift` is three vector instructions,
 `f32[x + 4 * i, mask]` a load under a mask, `for i in over(n)` a loop of the kernel, and `for i in range(4)` its body
 four times.
+
+Kernels import its words from here, or, where they are more than a line holds, from the modules that define them.
 """
 
 from . import llvm

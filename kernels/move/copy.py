@@ -8,22 +8,13 @@ from functools import partial
 from ..core.record import reader
 from ..isa.byte_ops import by_size, repeat, run_copier, run_filler
 from ..isa.tiers import Tier
-from ..lang import (
-    Register,
-    Type,
-    Value,
-    cases,
-    div_rem,
-    over,
-    pieces,
-    quotient,
-    register,
-    share,
-    smaller,
-    traced,
-    when,
-    word,
-)
+from ..lang.control import cases, over, when
+from ..lang.instructions import div_rem, quotient, smaller
+from ..lang.lines import pieces, share
+from ..lang.memory import Register, register
+from ..lang.traced import traced
+from ..lang.types import Type, word
+from ..lang.values import Value
 from .outer_loops import outer_address, outer_count
 from .rows import COPY
 from .shuffles import pick, tile_lanes

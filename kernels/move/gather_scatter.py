@@ -10,26 +10,13 @@ from typing import Any
 from ..core.record import fields, reader
 from ..isa.byte_ops import copy_run
 from ..isa.tiers import Tier
-from ..lang import (
-    I64,
-    Value,
-    cases,
-    choose,
-    div_rem,
-    divide,
-    either,
-    integer,
-    is_nan,
-    larger,
-    named,
-    over,
-    register,
-    share,
-    smaller,
-    traced,
-    when,
-    word,
-)
+from ..lang.control import cases, either, over, when
+from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
+from ..lang.lines import share
+from ..lang.memory import register
+from ..lang.traced import traced
+from ..lang.types import I64, integer, named, word
+from ..lang.values import Value
 from .outer_loops import outer_addresses, outer_count
 from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
 

@@ -10,24 +10,12 @@ from collections.abc import Callable
 from functools import partial
 
 from ..isa.tiers import Tier
-from ..lang import (
-    I32,
-    I64,
-    Type,
-    Value,
-    any_lane,
-    cases,
-    choose,
-    during,
-    integer,
-    is_nan,
-    named,
-    number,
-    register,
-    smaller,
-    traced,
-    when,
-)
+from ..lang.control import cases, during, when
+from ..lang.instructions import any_lane, choose, is_nan, smaller
+from ..lang.memory import register
+from ..lang.traced import traced
+from ..lang.types import I32, I64, Type, integer, named
+from ..lang.values import Value, number
 from .rows import NUMBERS, entry_bytes, size_of
 
 _LOW = (1 << 32) - 1

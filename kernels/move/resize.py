@@ -13,24 +13,13 @@ from ..core.record import fields, reader
 from ..isa.elements import ELEMENTS, Rounding, load
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import (
-    F32,
-    I64,
-    Type,
-    Value,
-    cases,
-    choose,
-    cover,
-    div_rem,
-    each_vector,
-    fma,
-    outlined,
-    over,
-    register,
-    share,
-    smaller,
-    traced,
-)
+from ..lang.control import cases, outlined, over
+from ..lang.instructions import choose, div_rem, fma, smaller
+from ..lang.lines import cover, each_vector, share
+from ..lang.memory import register
+from ..lang.traced import traced
+from ..lang.types import F32, I64, Type
+from ..lang.values import Value
 from .rows import BILINEAR, RESIZE, SHORT
 
 

@@ -12,30 +12,13 @@ from typing import Any
 
 from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..lang import (
-    BIT,
-    F32,
-    F64,
-    I32,
-    I64,
-    Type,
-    Value,
-    cases,
-    choose,
-    div_rem,
-    divide,
-    either,
-    is_nan,
-    larger,
-    over,
-    pieces,
-    register,
-    room,
-    share,
-    smaller,
-    traced,
-    when,
-)
+from ..lang.control import cases, either, over, when
+from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
+from ..lang.lines import pieces, share
+from ..lang.memory import register, room
+from ..lang.traced import traced
+from ..lang.types import BIT, F32, F64, I32, I64, Type
+from ..lang.values import Value
 from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, ZEROS
 
 TAPS = 1024

@@ -7,25 +7,13 @@ from typing import Any
 
 from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..lang import (
-    BIT,
-    F32,
-    I32,
-    I64,
-    Value,
-    any_lane,
-    choose,
-    divide,
-    during,
-    either,
-    larger,
-    register,
-    registers,
-    share,
-    smaller,
-    traced,
-    when,
-)
+from ..lang.control import during, either, when
+from ..lang.instructions import any_lane, choose, divide, larger, smaller
+from ..lang.lines import share
+from ..lang.memory import register, registers
+from ..lang.traced import traced
+from ..lang.types import BIT, F32, I32, I64
+from ..lang.values import Value
 from .heap import key_reader, popper, sifter
 from .rows import BOX, NUMBERS, SUPPRESS
 

@@ -13,26 +13,13 @@ from ..core.table import rounds
 from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import (
-    BIT,
-    F32,
-    I64,
-    U8,
-    Type,
-    Value,
-    along,
-    choose,
-    cover,
-    either,
-    over,
-    register,
-    room,
-    shuffle,
-    tier,
-    traced,
-    when,
-)
-from ..lang.lines import UNROLL
+from ..lang.control import either, over, when
+from ..lang.instructions import choose, shuffle
+from ..lang.lines import UNROLL, along, cover
+from ..lang.memory import register, room
+from ..lang.traced import traced
+from ..lang.types import BIT, F32, I64, U8, Type
+from ..lang.values import Value, tier
 from .chain import emit_chain
 from .rows import VALUE
 from .steps import NUMBER, ROUNDED, STEPS, Step

@@ -13,27 +13,12 @@ from typing import Any
 from ..core.record import Record
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
-from ..lang import (
-    F32,
-    I32,
-    U8,
-    Registers,
-    Type,
-    Value,
-    below,
-    choose,
-    divide,
-    either,
-    larger,
-    opaque,
-    over,
-    register,
-    registers,
-    remainder,
-    smaller,
-    tier,
-    when,
-)
+from ..lang.control import either, over, when
+from ..lang.hints import opaque
+from ..lang.instructions import below, choose, divide, larger, remainder, smaller
+from ..lang.memory import Registers, register, registers
+from ..lang.types import F32, I32, U8, Type
+from ..lang.values import Value, tier
 from .results import finish, finish_sums, outputs_at, walk_row
 from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY
 from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows

@@ -144,10 +144,6 @@ def global_pool(c: Call, op: str, x: Value, last: bool = False) -> Value:
     return y if last else c.to_first(y)
 
 
-def _global_lp_pool(c: Call, x: Value, p: int) -> Value:
-    return global_pool(c, f"reduce_l{p}", x) if p in (1, 2) else c("global_lp_pool", x, p=p)
-
-
 def _channelwise(op: str) -> Rule:
     """Operators of one output that are the same but for where the channels are."""
     return lambda c, x, *others, **attrs: c.to_first(c(op, c.to_last(x), *others, **attrs))
@@ -193,7 +189,7 @@ SPATIAL: dict[str, Rule] = {
     "LpPool": _pool("lp_pool", "p"),
     "GlobalAveragePool": lambda c, x: global_pool(c, "reduce_mean", x),
     "GlobalMaxPool": lambda c, x: global_pool(c, "reduce_max", x),
-    "GlobalLpPool": _global_lp_pool,
+    "GlobalLpPool": lambda c, x, p: global_pool(c, f"reduce_l{p}", x) if p in (1, 2) else c("global_lp_pool", x, p=p),
     "BatchNormalization": _batch_normalization,
     "InstanceNormalization": _channelwise("instance_normalization"),
     "LRN": _channelwise("lrn"),
