@@ -120,9 +120,7 @@ _REAL_PARAMS = {"nt": (1, 2), "planes": (1, 2, 3), "element": ("bf16", "f16")}
 _PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
 
 ROWS = (
-    Row(
-        "amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, True, unit=lambda _: "byte tiles"
-    ),
+    Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, True, unit=lambda _: "byte tiles"),
     Row(
         "amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_parts, True, needs_parts, _real_tiles
     ),

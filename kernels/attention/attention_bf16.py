@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from ..core.record import Record, reader
 from ..isa.tiers import Tier
 from ..lang import BIT, Value, choose, div_rem, divide, either, larger, over, pieces, share, smaller, traced
-from .pack_pairs import Layout, make_pack_keys, make_pack_queries, make_pack_values
+from .pack_pairs import Layout, make_pack_keys, make_pack_values, pack_queries
 from .pick_attention import LINE, PANEL
-from .softmax import line_of, make_begin, make_clear
-from .softmax_pairs import make_add_up, make_finish, make_look, make_rebase, make_rescale, make_weigh
+from .softmax import begin, clear, line_of
+from .softmax_pairs import add_up, finish, look, rebase, rescale, weigh
 from .visible_keys import bounds, seen
 
 Lines = tuple[Value, Value]
@@ -44,10 +44,7 @@ class Products(NamedTuple):
 def attention_of(tier: Tier, record: Record, products: Products) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
     fields, (layout, configure, release, multiply) = reader(record), products
-    pack_queries = make_pack_queries(tier)
     pack_keys, pack_values = make_pack_keys(tier, layout), make_pack_values(tier, layout)
-    begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
-    add_up, rescale, finish, clear = make_add_up(tier), make_rescale(tier), make_finish(tier), make_clear(tier)
     score, add_values = _make_score(tier, multiply), _make_add_values(tier, multiply)
     BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
     lanes = tier.lanes

@@ -15,17 +15,15 @@ from ..lang.lines import pieces, share, whole
 from ..lang.memory import registers
 from ..lang.traced import traced
 from ..lang.types import F32, I32, I64, Type
-from ..lang.values import Value
+from ..lang.values import Value, tier
 from .rows import ATTENTION
-from .softmax import combined, line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
+from .softmax import begin, clear, combined, finish, line_of, look, rebase, weigh
 from .visible_keys import bounds, seen
 
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel: all queries that share a head of keys and values go through them together, block after block."""
     fields = reader(ATTENTION)
-    begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
-    finish, clear, score, gather = make_finish(tier), make_clear(tier), _score(tier), _gather(tier)
     lanes = tier.lanes
     BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 
@@ -59,7 +57,7 @@ def make(tier: Tier) -> Callable[..., None]:
                     there = mask + head * r.mask_head + row * r.mask_row + (4 * key if r.kind == 1 else key)
                     if n:
                         to, query = scores + i * line, q + head * r.q_head + row * r.q_row
-                        score(to, query, keys + key * r.k_row, r.k_row, n, r.d, r.scale)
+                        _score(to, query, keys + key * r.k_row, r.k_row, n, r.d, r.scale)
                     look(r, scores + i * line, there, left, right, base + 4 * i)
                 rebase(state, each)
                 begun, ended = key == near, key + n >= stop
@@ -68,86 +66,78 @@ def make(tier: Tier) -> Callable[..., None]:
                     left, right = seen(r, limit, place + row, key, n)
                     weigh(scores + i * line, left, right, n, base + 4 * i, total + 4 * i)
                     if n:
-                        gather(sums, scores + i * line, values + key * r.v_row, r.v_row, n, r.e)
+                        _gather(sums, scores + i * line, values + key * r.v_row, r.v_row, n, r.e)
                     finish(r, y + head * r.y_head + row * r.y_row, sums, total + 4 * i, factor + 4 * i, begun, ended)
                 key += larger(n, 1)
 
     return attention
 
 
-def _score(tier: Tier) -> Any:
-    """score(scores, q, k, row, n, d, scale): scaled products of a query with n keys, `row` bytes apart. Writes whole
+@traced
+def _score(scores: Value, q: Value, k: Value, row: Value, n: Value, d: Value, scale: Value) -> None:
+    """Scaled products of a query with n keys, `row` bytes apart. Writes whole
     vectors.
     """
-    f32 = F32.vector(tier.lanes)
+    f32 = F32.vector(tier().lanes)
+    factor = f32(scale.to(I32).bits(F32))
+    end = whole(d, f32.lanes)
+    rest = d - end
+    mask, some = f32.below(rest), end > 0
 
-    @traced
-    def score(scores: Value, q: Value, k: Value, row: Value, n: Value, d: Value, scale: Value) -> None:
-        factor = f32(scale.to(I32).bits(F32))
-        end = whole(d, f32.lanes)
-        rest = d - end
-        mask, some = f32.below(rest), end > 0
+    def add(rows: list[Value], at: Value, mask: Value | None, sums: list[Value]) -> list[Value]:
+        offset = at * 4
+        x = f32[q + offset, mask]
+        return [fma(x, f32[address + offset, mask], sum_) for address, sum_ in zip(rows, sums, strict=True)]
 
-        def add(rows: list[Value], at: Value, mask: Value | None, sums: list[Value]) -> list[Value]:
-            offset = at * 4
-            x = f32[q + offset, mask]
-            return [fma(x, f32[address + offset, mask], sum_) for address, sum_ in zip(rows, sums, strict=True)]
-
-        def vectors(rows: list[Value]) -> list[Value]:
-            """For each key a vector of sums of products."""
-            sums = registers([f32(0)] * f32.lanes)
-            with when(some):
-                zeros = [f32(0)] * f32.lanes
-                step = partial(add, rows)
-                count = divide(end, f32.lanes)
-                sums.set(repeat(count, zeros, lambda at, state: step(at * f32.lanes, None, state)))
-            with when(rest > 0):
-                sums.set(add(rows, end, mask, sums.values()))
-            return sums.values()
-
-        for i in over(0, n, f32.lanes):
-            places = [smaller(i + j, n - 1) for j in range(f32.lanes)]
-            products = combined(operator.add, vectors([k + row * place for place in places]))
-            f32[F32.at(scores) + i] = products * factor
-
-    return score
-
-
-def _gather(tier: Tier) -> Any:
-    """gather(sums, weights, v, row, n, e): the weighted sum of n values, `row` bytes apart. Writes whole vectors."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def gather(sums: Value, weights: Value, start: Value, row: Value, n: Value, e: Value) -> None:
-        factors = F32.at(weights)
-
-        def columns(some: Type, i: Value, mask: Value | None, chains: int) -> None:
-            """A vector of columns, in `chains` partial sums to hide the latency of additions."""
-            offset = i * 4
-            first = start + offset
-
-            def term(key: Value, sum_: Value) -> Value:
-                x = some[first + key * row, mask]
-                return fma(some(factors[key]), x, sum_)
-
-            chain = registers([some(0)] * chains)
-            full = whole(n, chains)
-            for key in over(0, full, chains):
-                for j in range(chains):
-                    chain[j] = term(key + j, chain[j])
-            for key in over(full, n):
-                chain[0] = term(key, chain[0])
-            some[sums + offset] = reduce(operator.add, chain.values())
-
-        at: Any = I64(0)
-        for vectors in (4, 2, 1):
-            some = f32.times(vectors)
-            end = at + whole(e - at, some.lanes)
-            for i in over(at, end, some.lanes):
-                columns(some, i, None, 4 // vectors)
-            at = end
-        rest = e - at
+    def vectors(rows: list[Value]) -> list[Value]:
+        """For each key a vector of sums of products."""
+        sums = registers([f32(0)] * f32.lanes)
+        with when(some):
+            zeros = [f32(0)] * f32.lanes
+            step = partial(add, rows)
+            count = divide(end, f32.lanes)
+            sums.set(repeat(count, zeros, lambda at, state: step(at * f32.lanes, None, state)))
         with when(rest > 0):
-            columns(f32, at, f32.below(rest), 4)
+            sums.set(add(rows, end, mask, sums.values()))
+        return sums.values()
 
-    return gather
+    for i in over(0, n, f32.lanes):
+        places = [smaller(i + j, n - 1) for j in range(f32.lanes)]
+        products = combined(operator.add, vectors([k + row * place for place in places]))
+        f32[F32.at(scores) + i] = products * factor
+
+
+@traced
+def _gather(sums: Value, weights: Value, start: Value, row: Value, n: Value, e: Value) -> None:
+    """The weighted sum of n values, `row` bytes apart. Writes whole vectors."""
+    f32 = F32.vector(tier().lanes)
+    factors = F32.at(weights)
+
+    def columns(some: Type, i: Value, mask: Value | None, chains: int) -> None:
+        """A vector of columns, in `chains` partial sums to hide the latency of additions."""
+        offset = i * 4
+        first = start + offset
+
+        def term(key: Value, sum_: Value) -> Value:
+            x = some[first + key * row, mask]
+            return fma(some(factors[key]), x, sum_)
+
+        chain = registers([some(0)] * chains)
+        full = whole(n, chains)
+        for key in over(0, full, chains):
+            for j in range(chains):
+                chain[j] = term(key + j, chain[j])
+        for key in over(full, n):
+            chain[0] = term(key, chain[0])
+        some[sums + offset] = reduce(operator.add, chain.values())
+
+    at: Any = I64(0)
+    for vectors in (4, 2, 1):
+        some = f32.times(vectors)
+        end = at + whole(e - at, some.lanes)
+        for i in over(at, end, some.lanes):
+            columns(some, i, None, 4 // vectors)
+        at = end
+    rest = e - at
+    with when(rest > 0):
+        columns(f32, at, f32.below(rest), 4)

@@ -12,19 +12,17 @@ from ..gemm.results import target
 from ..gemm.tile import even_rows, f32_arithmetic, make_tile
 from ..isa.tiers import Tier
 from ..lang import F32, Value, div_rem, divide, larger, outlined, over, pieces, share, smaller, traced
-from .pack_keys_values import make_pack_keys, make_pack_values
+from .pack_keys_values import pack_keys, pack_values
 from .pick_attention import NV
 from .rows import ATTENTION
-from .softmax import line_of, make_begin, make_clear, make_finish, make_look, make_rebase, make_weigh
+from .softmax import begin, clear, finish, line_of, look, rebase, weigh
 from .visible_keys import bounds, seen
 
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
     fields = reader(ATTENTION)
-    begin, look, rebase, weigh = make_begin(tier), make_look(tier), make_rebase(tier), make_weigh(tier)
-    finish, clear, multiply = make_finish(tier), make_clear(tier), _multiply(tier)
-    pack_keys, pack_values = make_pack_keys(tier), make_pack_values(tier)
+    multiply = _multiply(tier)
     width, lanes = NV * tier.lanes, tier.lanes
     BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 

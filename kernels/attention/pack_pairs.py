@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
-from ..lang import F32, I32, U16, Value, choose, either, over, pieces, shuffle, smaller, traced
+from ..lang import F32, I32, U16, Value, choose, either, over, pieces, shuffle, smaller, tier, traced
 from ..move.shuffles import transpose_square
 from .pick_attention import LINE, PANEL, TILE
 
@@ -28,13 +28,13 @@ class Layout(NamedTuple):
 IN_TILES, IN_VECTORS = Layout(LINE, TILE), Layout(2 * LINE, LINE)
 
 
-def _by_item(tier: Tier, item: Value, body: Callable[[Numbers], None]) -> None:
+def _by_item(item: Value, body: Callable[[Numbers], None]) -> None:
     """Do something with numbers that are f32, or bf16 already."""
-    f32, u16 = F32.vector(tier.lanes), U16.vector(PANEL)
+    f32, u16 = F32.vector(tier().lanes), U16.vector(PANEL)
 
     def rounded(row: Value, column: Value, rest: Value) -> Value:
         at = row + 4 * column
-        found: Value = tier.isa.to_bf16(f32[at, f32.below(rest)], f32[at + LINE, f32.below(rest - tier.lanes)])
+        found: Value = tier().isa.to_bf16(f32[at, f32.below(rest)], f32[at + LINE, f32.below(rest - tier().lanes)])
         return found
 
     def same(row: Value, column: Value, rest: Value) -> Value:
@@ -47,25 +47,21 @@ def _by_item(tier: Tier, item: Value, body: Callable[[Numbers], None]) -> None:
             body(rounded)
 
 
-def make_pack_queries(tier: Tier) -> Any:
-    """queries(lines, q, item, row, count, d, flip): rows of d numbers, `row` bytes apart, in whole lines; flip: the bit
+@traced
+def pack_queries(to: Value, q: Value, item: Value, row: Value, count: Value, d: Value, flip: Value) -> None:
+    """Rows of d numbers, `row` bytes apart, in whole lines; flip: the bit
     that turns their sign, or 0.
     """
     u16 = U16.vector(PANEL)
+    lines, sign = pieces(d, PANEL), u16(flip.to(U16))
 
-    @traced
-    def queries(to: Value, q: Value, item: Value, row: Value, count: Value, d: Value, flip: Value) -> None:
-        lines, sign = pieces(d, PANEL), u16(flip.to(U16))
+    def copy(numbers: Numbers) -> None:
+        for i in over(count):
+            for line in over(lines):
+                found = numbers(q + i * row, line * PANEL, d - line * PANEL)
+                u16[to + (i * lines + line) * LINE] = found ^ sign
 
-        def copy(numbers: Numbers) -> None:
-            for i in over(count):
-                for line in over(lines):
-                    found = numbers(q + i * row, line * PANEL, d - line * PANEL)
-                    u16[to + (i * lines + line) * LINE] = found ^ sign
-
-        _by_item(tier, item, copy)
-
-    return queries
+    _by_item(item, copy)
 
 
 def make_pack_keys(tier: Tier, layout: Layout) -> Any:
@@ -86,7 +82,7 @@ def make_pack_keys(tier: Tier, layout: Layout) -> Any:
                     for j, found in enumerate(transpose_square(pairs, 4)):
                         words[start + (line * (2 * TILE) + j * layout.word)] = found
 
-        _by_item(tier, item, copy)
+        _by_item(item, copy)
 
     return keys
 
@@ -111,6 +107,6 @@ def make_pack_values(tier: Tier, layout: Layout) -> Any:
                         for n, order in enumerate(halves):
                             u16[to + n * layout.half] = shuffle(one, order, other)
 
-        _by_item(tier, item, copy)
+        _by_item(item, copy)
 
     return values

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..isa.functions import exp, half_exp, tanh
-from ..isa.tiers import Tier
 from ..lang.control import either, over, when
 from ..lang.instructions import choose, fma, larger, shuffle
 from ..lang.lines import along, total
 from ..lang.memory import register
 from ..lang.traced import traced
 from ..lang.types import BIT, F32, I32, U8, Type
-from ..lang.values import Value
+from ..lang.values import Value, tier
 from .rows import BLIND, MASKS, STATE
 
 
@@ -38,49 +37,41 @@ def combined(combine: Callable[[Value, Value], Value], vectors: list[Value]) -> 
     return vectors[0]
 
 
-def make_begin(tier: Tier) -> Any:
-    """begin(state, line): the state before any score; a line is `line` bytes."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def begin(state: Value, line: Value) -> None:
-        for name, value in (("top", -math.inf), ("total", 0.0)):
-            for i in over(0, line, f32.size):
-                f32[state + (i + line * line_of(name))] = value
-
-    return begin
+@traced
+def begin(state: Value, line: Value) -> None:
+    """The state before any score; a line is `line` bytes."""
+    f32 = F32.vector(tier().lanes)
+    for name, value in (("top", -math.inf), ("total", 0.0)):
+        for i in over(0, line, f32.size):
+            f32[state + (i + line * line_of(name))] = value
 
 
-def make_look(tier: Tier) -> Any:
-    """look(record, scores, mask, left, right, base): apply `cap` and the mask to the scores left..right of a query; the
+@traced
+def look(r: Any, scores: Value, mask: Value, left: Any, right: Any, base: Value) -> None:
+    """Apply `cap` and the mask to the scores left..right of a query; the
     largest is stored at `base`. `mask`: address for the first score of the row. Writes whole vectors.
     """
-    f32 = F32.vector(tier.lanes)
+    f32 = F32.vector(tier().lanes)
+    x, count = F32.at(scores) + left, right - left
+    _cap(f32, x, count, r.cap.to(I32).bits(F32))
+    bias, seen = F32.at(mask) + left, U8.at(mask) + left
 
-    @traced
-    def look(r: Any, scores: Value, mask: Value, left: Value, right: Value, base: Value) -> None:
-        x, count = F32.at(scores) + left, right - left
-        _cap(f32, x, count, r.cap.to(I32).bits(F32))
-        bias, seen = F32.at(mask) + left, U8.at(mask) + left
+    def same(some: Type, i: Value, _: Any) -> Value:
+        return some[x + i]
 
-        def same(some: Type, i: Value, _: Any) -> Value:
-            return some[x + i]
+    def add(some: Type, i: Value, m: Any) -> Value:
+        y = some[x + i] + some[bias + i, m]
+        some[x + i] = y
+        return y
 
-        def add(some: Type, i: Value, m: Any) -> Value:
-            y = some[x + i] + some[bias + i, m]
-            some[x + i] = y
-            return y
+    def hide(some: Type, i: Value, _: Any) -> Value:
+        y = choose(U8.like(some)[seen + i] != 0, some[x + i], -math.inf)
+        some[x + i] = y
+        return y
 
-        def hide(some: Type, i: Value, _: Any) -> Value:
-            y = choose(U8.like(some)[seen + i] != 0, some[x + i], -math.inf)
-            some[x + i] = y
-            return y
-
-        for kind, term in {"none": same, "f32": add, "bool": hide}.items():
-            with when(r.kind == MASKS.index(kind)):
-                F32[base] = total(f32, count, -math.inf, larger, term)
-
-    return look
+    for kind, term in {"none": same, "f32": add, "bool": hide}.items():
+        with when(r.kind == MASKS.index(kind)):
+            F32[base] = total(f32, count, -math.inf, larger, term)
 
 
 def _cap(f32: Type, x: Value, count: Value, cap: Value) -> None:
@@ -90,82 +81,70 @@ def _cap(f32: Type, x: Value, count: Value, cap: Value) -> None:
             some[x + i] = limit * tanh(some[x + i] / limit)
 
 
-def make_rebase(tier: Tier) -> Any:
-    """rebase(state, line): update the largest scores by a block's, and set the factors of earlier sums."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def rebase(state: Value, line: Value) -> None:
-        for i in over(0, line, f32.size):
-            at = {name: F32.at(state + (i + line * line_of(name))) for name in STATE}
-            before, found = f32[at["top"]], f32[at["base"]]
-            top = larger(before, found)
-            base = choose(top == -math.inf, 0.0, top)
-            factor = exp(before - base)
-            f32[at["top"]] = top
-            f32[at["base"]] = base
-            f32[at["factor"]] = factor
-            f32[at["total"]] = f32[at["total"]] * factor
-
-    return rebase
+@traced
+def rebase(state: Value, line: Value) -> None:
+    """Update the largest scores by a block's, and set the factors of earlier sums."""
+    f32 = F32.vector(tier().lanes)
+    for i in over(0, line, f32.size):
+        at = {name: F32.at(state + (i + line * line_of(name))) for name in STATE}
+        before, found = f32[at["top"]], f32[at["base"]]
+        top = larger(before, found)
+        base = choose(top == -math.inf, 0.0, top)
+        factor = exp(before - base)
+        f32[at["top"]] = top
+        f32[at["base"]] = base
+        f32[at["factor"]] = factor
+        f32[at["total"]] = f32[at["total"]] * factor
 
 
-def make_weigh(tier: Tier) -> Any:
-    """weigh(scores, left, right, n, base, total): the n scores of a query become weights, 0 outside of left..right;
+@traced
+def weigh(scores: Value, left: Any, right: Any, n: Value, base: Value, all_: Value) -> None:
+    """The n scores of a query become weights, 0 outside of left..right;
     they are added to `total`. Writes whole vectors.
     """
-    f32 = F32.vector(tier.lanes)
+    f32 = F32.vector(tier().lanes)
+    row, least = F32.at(scores), F32[base]
+    x, weights = row + left, F32.at(all_)
 
-    @traced
-    def weigh(scores: Value, left: Value, right: Value, n: Value, base: Value, all_: Value) -> None:
-        row, least = F32.at(scores), F32[base]
-        x, weights = row + left, F32.at(all_)
+    def power(some: Type, i: Value, _: Any) -> Value:
+        y = half_exp(some[x + i] - some(least))
+        some[x + i] = y
+        return y  # type: ignore[no-any-return]
 
-        def power(some: Type, i: Value, _: Any) -> Value:
-            y = half_exp(some[x + i] - some(least))
-            some[x + i] = y
-            return y  # type: ignore[no-any-return]
-
-        found = total(f32, right - left, 0, lambda p, q: p + q, power)
-        weights[0] = weights[0] + found
-        for some, i, m in along(f32, 0, left, unroll=1):
-            some[row + i, m] = 0
-        for some, i, _ in along(f32, right, n, unroll=1):
-            some[row + i] = 0
-
-    return weigh
+    found = total(f32, right - left, 0, lambda p, q: p + q, power)
+    weights[0] = weights[0] + found
+    for some, i, m in along(f32, 0, left, unroll=1):
+        some[row + i, m] = 0
+    for some, i, _ in along(f32, right, n, unroll=1):
+        some[row + i] = 0
 
 
-def make_finish(tier: Tier) -> Any:
-    """finish(record, y, sums, total, factor, first, last): add a block's sums of values to a row of the result; the
+@traced
+def finish(r: Any, y: Value, sums: Value, all_: Value, factor: Value, first: Any, last: Any) -> None:
+    """Add a block's sums of values to a row of the result; the
     first block starts it, the last divides it by the sum of weights.
     """
-    f32 = F32.vector(tier.lanes)
+    f32 = F32.vector(tier().lanes)
+    y, sums, first, last = F32.at(y), F32.at(sums), BIT(first), BIT(last)
+    weight = F32[all_]
+    nothing = blind(r, weight) & last
+    inverse = register(F32(1))
+    with when(last, likely=True):
+        inverse.value = 1.0 / weight
+    scale = inverse.value
 
-    @traced
-    def finish(r: Any, y: Value, sums: Value, all_: Value, factor: Value, first: Any, last: Any) -> None:
-        y, sums, first, last = F32.at(y), F32.at(sums), BIT(first), BIT(last)
-        weight = F32[all_]
-        nothing = blind(r, weight) & last
-        inverse = register(F32(1))
-        with when(last, likely=True):
-            inverse.value = 1.0 / weight
-        scale = inverse.value
+    def store(some: Type, i: Value, m: Any, x: Value) -> None:
+        x = x * some(scale)
+        some[y + i, m] = choose(BIT.like(some)(nothing), 0.0, x)
 
-        def store(some: Type, i: Value, m: Any, x: Value) -> None:
-            x = x * some(scale)
-            some[y + i, m] = choose(BIT.like(some)(nothing), 0.0, x)
-
-        with either(first) as (begin, go_on):
-            with begin:
-                for some, i, m in along(f32, 0, r.e, unroll=2):
-                    store(some, i, m, some[sums + i])
-            with go_on:
-                for some, i, m in along(f32, 0, r.e, unroll=2):
-                    before = some(F32[factor])
-                    store(some, i, m, fma(some[y + i, m], before, some[sums + i]))
-
-    return finish
+    with either(first) as (begin, go_on):
+        with begin:
+            for some, i, m in along(f32, 0, r.e, unroll=2):
+                store(some, i, m, some[sums + i])
+        with go_on:
+            for some, i, m in along(f32, 0, r.e, unroll=2):
+                before = some(F32[factor])
+                store(some, i, m, fma(some[y + i, m], before, some[sums + i]))
 
 
 def blind(r: Any, weight: Value) -> Value:
@@ -175,13 +154,9 @@ def blind(r: Any, weight: Value) -> Value:
     return zeros & (weight == 0) | never_nan & bad
 
 
-def make_clear(tier: Tier) -> Any:
-    """clear(start, nbytes): writes zeros in whole vectors."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def clear(start: Value, nbytes: Value) -> None:
-        for i in over(0, nbytes, f32.size):
-            f32[start + i] = 0
-
-    return clear
+@traced
+def clear(start: Value, nbytes: Value) -> None:
+    """Writes zeros in whole vectors."""
+    f32 = F32.vector(tier().lanes)
+    for i in over(0, nbytes, f32.size):
+        f32[start + i] = 0

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..lang import F32, Value, along, choose, either, repeat, traced
+from ..lang import F32, Value, along, choose, either, repeat, tier, traced
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import COL2IM, OVERLAPS
@@ -20,7 +20,7 @@ from .rows import COL2IM, OVERLAPS
 
 def make_col2im(tier: Tier) -> Callable[..., None]:
     """The kernel that sums f32 products."""
-    return col2im_kernel(tier, _finish(tier), lambda x, y: x + y, 4)
+    return col2im_kernel(tier, _finish, lambda x, y: x + y, 4)
 
 
 def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: int) -> Callable[..., None]:
@@ -31,7 +31,7 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
     column) on; `out_item`: bytes of an element of y.
     """
     read = reader(OVERLAPS)
-    fill, lanes, (add_pixels, add_taps) = _fill(tier), tier.lanes, _adds(_add(tier, total))
+    lanes, (add_pixels, add_taps) = tier.lanes, _adds(_add(tier, total))
 
     def col2im(args: int, thread: int, threads: int) -> None:
         r = read(args)
@@ -46,7 +46,7 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
             oy = upper - above * r.out_h
             image = above // r.out_d
             oz = above - image * r.out_d
-            fill(row, r.bias + group * pixel, r.n, r.out_w)
+            _fill(row, r.bias + group * pixel, r.n, r.out_w)
             products = r.t + (group * r.images + image) * r.d * r.h * r.w * step
             for kz in range(r.k_d):
                 z = oz + r.pad_z - kz * r.dilation_z
@@ -106,23 +106,19 @@ def _adds(add: Any) -> tuple[Callable[..., None], Callable[..., None]]:
     return add_pixels, add_taps
 
 
-def _fill(tier: Tier) -> Any:
-    """fill(row, bias, n, pixels): writes the bias to every pixel of a row."""
-    f32 = F32.vector(tier.lanes)
+@traced
+def _fill(row: Value, bias: Value, n: Value, pixels: Value) -> None:
+    """Writes the bias to every pixel of a row."""
+    f32 = F32.vector(tier().lanes)
+    source = F32.at(bias)
 
-    @traced
-    def fill(row: Value, bias: Value, n: Value, pixels: Value) -> None:
-        source = F32.at(bias)
+    def pixel(_: Value, state: list[Value]) -> list[Value]:
+        to = F32.at(state[0])
+        for some, i, mask in along(f32, 0, n, 1):
+            some[to + i, mask] = some[source + i, mask]
+        return [state[0] + n * 4]
 
-        def pixel(_: Value, state: list[Value]) -> list[Value]:
-            to = F32.at(state[0])
-            for some, i, mask in along(f32, 0, n, 1):
-                some[to + i, mask] = some[source + i, mask]
-            return [state[0] + n * 4]
-
-        repeat(pixels, [row], pixel)
-
-    return fill
+    repeat(pixels, [row], pixel)
 
 
 def _add(tier: Tier, total: Callable[[Value, Value], Value]) -> Any:
@@ -142,26 +138,22 @@ def _add(tier: Tier, total: Callable[[Value, Value], Value]) -> Any:
     return add
 
 
-def _finish(tier: Tier) -> Any:
+@traced
+def _finish(
+    args: Value, row: Value, to: Value, to_step: Value, n: Value, pixels: Value, first: tuple[Value, Value, Value]
+) -> None:
     """`finish` of col2im_kernel: stores what EPILOGUE makes of the sums."""
+    slots, (image, pixel, column) = fields(args, COL2IM), first
+    dense = (to_step == n * 4) & ((slots.addend == 0) | (slots.addend_row == n))
+    each, count = choose(dense, n * pixels, n), choose(dense, 1, pixels)
 
-    @traced
-    def finish(
-        args: Value, row: Value, to: Value, to_step: Value, n: Value, pixels: Value, first: tuple[Value, Value, Value]
-    ) -> None:
-        slots, (image, pixel, column) = fields(args, COL2IM), first
-        dense = (to_step == n * 4) & ((slots.addend == 0) | (slots.addend_row == n))
-        each, count = choose(dense, n * pixels, n), choose(dense, 1, pixels)
+    def run(p: Value, state: list[Value]) -> list[Value]:
+        source, into = (F32.at(address) for address in state)
+        finish_row(slots, source, into, each, addend_at(slots, image, pixel + p, column))
+        return [state[0] + n * 4, state[1] + to_step]
 
-        def run(p: Value, state: list[Value]) -> list[Value]:
-            source, into = (F32.at(address) for address in state)
-            finish_row(slots, source, into, each, addend_at(slots, image, pixel + p, column))
-            return [state[0] + n * 4, state[1] + to_step]
-
-        with either(is_walked(slots), likely=False) as (chain, plain):
-            with chain:
-                walk(slots, Area(image, pixel, column, pixels, n), Lines(row, n * 4), Lines(to, to_step))
-            with plain:
-                repeat(count, [row, to], run)
-
-    return finish
+    with either(is_walked(slots), likely=False) as (chain, plain):
+        with chain:
+            walk(slots, Area(image, pixel, column, pixels, n), Lines(row, n * 4), Lines(to, to_step))
+        with plain:
+            repeat(count, [row, to], run)

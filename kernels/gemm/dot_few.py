@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.record import fields, reader
 from ..isa.tiers import Tier
-from ..lang import F32, Value, along, either, fma, number, repeat, smaller, total, traced
+from ..lang import F32, Value, along, either, fma, number, repeat, smaller, tier, total, traced
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import DOT_FEW
@@ -21,7 +21,6 @@ TOGETHER = 8
 def make_dot_few(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_FEW`. Sums run over k in order, for a B of one column as in `total`."""
     read = reader(DOT_FEW)
-    clear, column = _clear(tier), _column(tier)
     add, add_one = _add(tier, TOGETHER), _add(tier, 1)
 
     def one_column(args: int, thread: int, threads: int) -> None:
@@ -33,7 +32,7 @@ def make_dot_few(tier: Tier) -> Callable[..., None]:
             first = row - i * r.m
             count = smaller(r.m - first, end - row)
             c = r.c + (i * r.c_stride + first) * 4
-            column(c, r.a + (i * r.a_stride + first * r.k) * 4, r.b + i * r.b_stride * 4, r.k, count)
+            _column(c, r.a + (i * r.a_stride + first * r.k) * 4, r.b + i * r.b_stride * 4, r.k, count)
             _finish(args, c, 1, count, i, first, 0)
             row += count
 
@@ -50,7 +49,7 @@ def make_dot_few(tier: Tier) -> Callable[..., None]:
             b = r.b + (i * r.b_stride + left) * 4
             c = r.c + (i * r.c_stride + left) * 4
             for row in range(r.m):
-                clear(c + row * line, columns)
+                _clear(c + row * line, columns)
             whole = r.k // TOGETHER * TOGETHER
             for k in range(0, whole, TOGETHER):
                 for row in range(r.m):
@@ -71,16 +70,12 @@ def make_dot_few(tier: Tier) -> Callable[..., None]:
     return dot_few
 
 
-def _clear(tier: Tier) -> Any:
-    """clear(to, n): zero n sums."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def clear(to: Value, n: Value) -> None:
-        for some, i, mask in along(f32, 0, n, 1):
-            some[F32.at(to) + i, mask] = 0
-
-    return clear
+@traced
+def _clear(to: Value, n: Value) -> None:
+    """Zero n sums."""
+    f32 = F32.vector(tier().lanes)
+    for some, i, mask in along(f32, 0, n, 1):
+        some[F32.at(to) + i, mask] = 0
 
 
 def _add(tier: Tier, count: int) -> Any:
@@ -101,25 +96,21 @@ def _add(tier: Tier, count: int) -> Any:
     return add
 
 
-def _column(tier: Tier) -> Any:
-    """column(to, a, x, n, rows): products of `rows` rows of n elements with one column."""
-    f32 = F32.vector(tier.lanes)
+@traced
+def _column(to: Value, a: Value, x: Value, n: Value, rows: Value) -> None:
+    """Products of `rows` rows of n elements with one column."""
+    f32 = F32.vector(tier().lanes)
+    right = F32.at(x)
 
-    @traced
-    def column(to: Value, a: Value, x: Value, n: Value, rows: Value) -> None:
-        right = F32.at(x)
+    def row(_: Value, state: list[Value]) -> list[Value]:
+        y, left = state[0], F32.at(state[1])
+        products = total(
+            f32, n, 0, lambda p, q: p + q, lambda some, i, mask: some[left + i, mask] * some[right + i, mask]
+        )
+        F32[y] = products
+        return [y + 4, state[1] + n * 4]
 
-        def row(_: Value, state: list[Value]) -> list[Value]:
-            y, left = state[0], F32.at(state[1])
-            products = total(
-                f32, n, 0, lambda p, q: p + q, lambda some, i, mask: some[left + i, mask] * some[right + i, mask]
-            )
-            F32[y] = products
-            return [y + 4, state[1] + n * 4]
-
-        repeat(rows, [to, a], row)
-
-    return column
+    repeat(rows, [to, a], row)
 
 
 @traced

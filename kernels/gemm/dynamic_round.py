@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import run_filler
+from ..isa.byte_ops import fill_run
 from ..isa.integer import in_order, round_to_int, to_bytes
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
@@ -21,7 +21,7 @@ from ..lang.lines import along, fold, share, slices, whole
 from ..lang.memory import Registers, registers
 from ..lang.traced import traced
 from ..lang.types import F32, I8, I32, I64, Type
-from ..lang.values import Value
+from ..lang.values import Value, tier
 from .rows import EXTREMES, GRIDS, RANGE_BYTES, ROUND
 
 TINY = 1e-30
@@ -78,8 +78,7 @@ def make_round(tier: Tier, out: str) -> Callable[..., None]:
     out: "u8" for stored bytes, 128 more than LiteRT's, or "f32" for numbers as the record says.
     """
     fields = reader(ROUND)
-    prepare, fill = _range_maker(tier), run_filler(tier)
-    convert, size = (_to_bytes(tier), 1) if out == "u8" else (_to_reals(tier), 4)
+    convert, size = (_to_bytes, 1) if out == "u8" else (_to_reals, 4)
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -92,14 +91,14 @@ def make_round(tier: Tier, out: str) -> Callable[..., None]:
             row, at, to = unit - image * lines - r.top, r.ranges + own * RANGE_BYTES, r.y + unit * line * size
             if image != made:
                 # Threads that share an image all write the same.
-                prepare(r.extremes + 8 * own * r.parts, r.parts, at, r.grid)
+                _make_range(r.extremes + 8 * own * r.parts, r.parts, at, r.grid)
                 made, blank = image, _repeated(I64[at])
             if row < 0 or row >= r.rows:
-                fill(to, blank, line)
+                fill_run(to, blank, line)
             else:
-                fill(to, blank, r.left)
+                fill_run(to, blank, r.left)
                 convert(r.x + 4 * (image * r.rows + row) * r.run, to + r.left * size, r.run, at, r.grid, r.whole)
-                fill(to + (r.left + r.run) * size, blank, r.right)
+                fill_run(to + (r.left + r.run) * size, blank, r.right)
 
     return run
 
@@ -110,23 +109,19 @@ def _repeated(first: Any) -> Any:
     return (-(first >> 32) & 255) * 0x0101010101010101
 
 
-def _range_maker(tier: Tier) -> Any:
-    """prepare(extremes, parts, to, grid): write the range of an image from the extremes of its parts."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def prepare(extremes: Value, parts: Value, to: Value, grid: Value) -> None:
-        start, seen = F32.at(extremes), _seen(f32)
-        for i in over(parts):
-            least, greatest = (f32(start[(i << 1) + j]) for j in (0, 1))
-            _see(seen, least, greatest)
-        bottom, top, odd = seen.values()
-        scale, factor, zero = _range(grid, bottom, top)
-        values = scale + odd, (-128 - zero).bits(F32), factor, zero.to(F32)
-        for k, value in enumerate(values):
-            F32.at(to)[k] = value[0]
-
-    return prepare
+@traced
+def _make_range(extremes: Value, parts: Value, to: Value, grid: Value) -> None:
+    """Write the range of an image from the extremes of its parts."""
+    f32 = F32.vector(tier().lanes)
+    start, seen = F32.at(extremes), _seen(f32)
+    for i in over(parts):
+        least, greatest = (f32(start[(i << 1) + j]) for j in (0, 1))
+        _see(seen, least, greatest)
+    bottom, top, odd = seen.values()
+    scale, factor, zero = _range(grid, bottom, top)
+    values = scale + odd, (-128 - zero).bits(F32), factor, zero.to(F32)
+    for k, value in enumerate(values):
+        F32.at(to)[k] = value[0]
 
 
 def _range(grid: Value, bottom: Value, top: Value) -> list[Value]:
@@ -160,15 +155,11 @@ def _rounders(f32: Type, at: Value, grid: Value, body: Callable[[Number], None])
             body(lambda x: round_to_int(x * factor + zero))
 
 
-def _to_bytes(tier: Tier) -> Any:
-    """convert(x, y, count, range, grid, _): rounds `count` f32 to bytes."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def convert(x: Value, y: Value, count: Value, at: Value, grid: Value, _: Value) -> None:
-        _rounders(f32, at, grid, partial(_bytes, f32, F32.at(x), I8.at(y), count))
-
-    return convert
+@traced
+def _to_bytes(x: Value, y: Value, count: Value, at: Value, grid: Value, _: Value) -> None:
+    """Rounds `count` f32 to bytes."""
+    f32 = F32.vector(tier().lanes)
+    _rounders(f32, at, grid, partial(_bytes, f32, F32.at(x), I8.at(y), count))
 
 
 def _bytes(f32: Type, source: Value, target: Value, count: Value, number: Number) -> None:
@@ -198,22 +189,18 @@ def _bytes(f32: Type, source: Value, target: Value, count: Value, number: Number
             store_first(packed(0, rest), target, rest)
 
 
-def _to_reals(tier: Tier) -> Any:
-    """convert(x, y, count, range, grid, whole): round `count` f32 to the reals of bytes, or to whole numbers of
+@traced
+def _to_reals(x: Value, y: Value, count: Value, at: Value, grid: Value, whole: Value) -> None:
+    """Round `count` f32 to the reals of bytes, or to whole numbers of
     steps.
     """
-    f32 = F32.vector(tier.lanes)
+    f32 = F32.vector(tier().lanes)
+    step, zero = (f32(F32.at(at)[i]) for i in (0, 3))
+    scale = choose(whole != 0, 1, step)
 
-    @traced
-    def convert(x: Value, y: Value, count: Value, at: Value, grid: Value, whole: Value) -> None:
-        step, zero = (f32(F32.at(at)[i]) for i in (0, 3))
-        scale = choose(whole != 0, 1, step)
+    def body(number: Number) -> None:
+        for some, i, mask in along(f32, 0, count, 1):
+            steps = number(some[F32.at(x) + i, mask]).to(F32)
+            some[F32.at(y) + i, mask] = (smaller(larger(steps, -128), 127) - zero) * scale
 
-        def body(number: Number) -> None:
-            for some, i, mask in along(f32, 0, count, 1):
-                steps = number(some[F32.at(x) + i, mask]).to(F32)
-                some[F32.at(y) + i, mask] = (smaller(larger(steps, -128), 127) - zero) * scale
-
-        _rounders(f32, at, grid, body)
-
-    return convert
+    _rounders(f32, at, grid, body)

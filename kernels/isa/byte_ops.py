@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from ..lang import I64, Value, cases, either, over, register, shuffle, splat, tier, traced, when, whole, word
 from ..lang.lines import UNROLL
-from .tiers import Tier
 
 # -- elements
 
@@ -62,6 +61,7 @@ def _cover(n: Value, width: int, put: Callable[[Any, int], None]) -> None:
             put(I64(0), 1)
 
 
+@traced
 def copy_run(dst: Value, src: Value, n: Value) -> None:
     """Copy n >= 0 bytes between runs that don't overlap; touches nothing else."""
 
@@ -73,33 +73,17 @@ def copy_run(dst: Value, src: Value, n: Value) -> None:
     _cover(n, 4 * tier().lanes, put)
 
 
-@cache
-def run_copier(tier: Tier) -> Callable:
-    """`copy(dst, src, n)`: `copy_run` within a kernel."""
-
-    @traced
-    def copy(dst: Any, src: Any, n: Any) -> None:
-        copy_run(dst, src, n)
-
-    return copy
-
-
-@cache
-def run_filler(tier: Tier) -> Callable:
-    """`fill(dst, bits, n)`: repeats an element over n >= 0 bytes.
+@traced
+def fill_run(dst: Any, bits: Any, n: Any) -> None:
+    """Repeats an element over n >= 0 bytes.
 
     `bits` is the element repeated to 8 bytes, and n a multiple of its size: the overlapping last store needs both.
     """
+    element = I64(bits).unsigned
+    wide = splat(element, tier().lanes // 2)
 
-    @traced
-    def fill(dst: Any, bits: Any, n: Any) -> None:
-        element = I64(bits).unsigned
-        wide = splat(element, tier.lanes // 2)
+    def put(offset: Value, size: int) -> None:
+        value = shuffle(wide, [0] * (size // 8)) if size > 8 else element.to(word(size))
+        value.type[dst + offset] = value
 
-        def put(offset: Value, size: int) -> None:
-            value = shuffle(wide, [0] * (size // 8)) if size > 8 else element.to(word(size))
-            value.type[dst + offset] = value
-
-        _cover(n, 4 * tier.lanes, put)
-
-    return fill
+    _cover(n, 4 * tier().lanes, put)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, repeat, run_copier, run_filler
+from ..isa.byte_ops import by_size, copy_run, fill_run, repeat
 from ..isa.tiers import Tier
 from ..lang.control import cases, over, when
 from ..lang.instructions import div_rem, quotient, smaller
@@ -14,7 +14,7 @@ from ..lang.lines import pieces, share
 from ..lang.memory import Register, register
 from ..lang.traced import traced
 from ..lang.types import Type, word
-from ..lang.values import Value
+from ..lang.values import Value, tier
 from .outer_loops import outer_address, outer_count
 from .rows import COPY
 from .shuffles import pick, tile_lanes
@@ -29,7 +29,7 @@ def copy(tier: Tier, mode: str) -> Callable:
     `mode` is the layout of a row: "run", contiguous on both sides (then everything counts in bytes and itemsize is 1);
     "fill", one source element repeated; "step", any strides.
     """
-    row, fields = _row(tier, mode), reader(COPY)
+    row, fields = _row(mode), reader(COPY)
     outer, address = outer_count(COPY), outer_address(COPY)
 
     def kernel(args, thread, threads):
@@ -53,40 +53,35 @@ def copy(tier: Tier, mode: str) -> Callable:
     return kernel
 
 
-def _row(tier: Tier, mode: str) -> Callable:
+def _row(mode: str) -> Callable:
     if mode == "run":
-        copy_run = run_copier(tier)
 
         def run(dst, src, n, s, d, size):
             copy_run(dst, src, n)
 
         return run
     if mode == "fill":
-        fill_run = run_filler(tier)
 
         def fill(dst, src, n, s, d, size):
             fill_run(dst, repeat(src, size), n * size)
 
         return fill
     if mode == "step":
-        return _step(tier)
+        return _step
     raise ValueError(f"copy mode {mode!r} is none of run, fill, step")
 
 
-def _step(tier: Tier) -> Callable:
-    @traced
-    def step(dst: Value, src: Value, n: Value, s: Value, d: Value, size: Value) -> None:
-        def elements(nbytes: int) -> None:
-            done, item = register(0), word(nbytes)
-            vector = item.vector(tile_lanes(tier, nbytes))
-            with when(d == nbytes):
-                cases(s, {k * nbytes: partial(_near, dst, src, n, k, vector, done) for k in NEAR})
-            for i in over(done.value, n):
-                item[dst + i * d] = item[src + i * s]
+@traced
+def _step(dst: Value, src: Value, n: Value, s: Value, d: Value, size: Value) -> None:
+    def elements(nbytes: int) -> None:
+        done, item = register(0), word(nbytes)
+        vector = item.vector(tile_lanes(tier(), nbytes))
+        with when(d == nbytes):
+            cases(s, {k * nbytes: partial(_near, dst, src, n, k, vector, done) for k in NEAR})
+        for i in over(done.value, n):
+            item[dst + i * d] = item[src + i * s]
 
-        by_size(size, elements)
-
-    return step
+    by_size(size, elements)
 
 
 def _near(dst: Value, src: Value, n: Value, k: int, vector: Type, done: Register) -> None:

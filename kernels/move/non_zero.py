@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, run_filler
+from ..isa.byte_ops import by_size, fill_run
 from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, div_rem, divide, register, share, traced, word
 from .rows import NON_ZERO
@@ -15,7 +15,7 @@ def non_zero(tier: Tier) -> Callable:
     """The kernel, for one thread: each result's position depends on the number of those before it. Words of zeros are
     skipped.
     """
-    fields, fill = reader(NON_ZERO), run_filler(tier)
+    fields = reader(NON_ZERO)
 
     def kernel(args, thread, threads):
         r = fields(args)
@@ -38,7 +38,7 @@ def non_zero(tier: Tier) -> Callable:
                     i += 1
             I64[r.count] = count
             for axis in range(r.rank):
-                fill(r.places + 8 * (axis * r.n + count), 0, 8 * (r.n - count))
+                fill_run(r.places + 8 * (axis * r.n + count), 0, 8 * (r.n - count))
 
     return kernel
 

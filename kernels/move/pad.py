@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
-from ..isa.byte_ops import run_copier, run_filler
+from ..isa.byte_ops import copy_run, fill_run
 from ..isa.tiers import Tier
 from ..lang import div_rem, share
 from .outer_loops import outer_count, outer_fields
@@ -14,7 +14,6 @@ from .rows import PAD, PAD_LOOP
 
 def pad(tier: Tier) -> Callable:
     """The kernel that writes rows of fill, run, fill; rows outside of the source are fill only."""
-    copy_run, fill_run = run_copier(tier), run_filler(tier)
     fields, outer, loop_fields = reader(PAD), outer_count(PAD), outer_fields(PAD, PAD_LOOP)
 
     def kernel(args, thread, threads):

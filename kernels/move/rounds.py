@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import run_copier
+from ..isa.byte_ops import copy_run
 from ..isa.tiers import Tier
 from ..lang import I64, U8, Value, pieces, share, smaller, traced
 from .rows import ROUND, SLICE
@@ -16,7 +16,7 @@ def slice_(tier: Tier) -> Callable:
     """The kernel that copies slice number `turn`: from one of many, or to its place among them; none if it is out of
     range.
     """
-    fields, copy_run = reader(SLICE), run_copier(tier)
+    fields = reader(SLICE)
 
     def kernel(args, thread, threads):
         r = fields(args)

@@ -13,7 +13,7 @@ from ..lang.lines import share
 from ..lang.memory import register, registers
 from ..lang.traced import traced
 from ..lang.types import BIT, F32, I32, I64
-from ..lang.values import Value
+from ..lang.values import Value, tier
 from .heap import key_reader, popper, sifter
 from .rows import BOX, NUMBERS, SUPPRESS
 
@@ -27,7 +27,6 @@ def suppress(tier: Tier) -> Callable:
     Candidate scores are a heap with the best at its root, from which boxes are taken until enough are kept.
     """
     slots, sift, pop, key_of = reader(SUPPRESS), sifter(False), popper(False), key_reader(False)
-    covered = _covered(tier)
 
     def kernel(args, thread, threads):
         r = slots(args)
@@ -60,7 +59,7 @@ def suppress(tier: Tier) -> Callable:
                 best = I64[heap] & _LOW
                 pop(heap, waiting)
                 waiting -= 1
-                if not covered(args, boxes + 16 * best, kept, space, count):
+                if not _covered(args, boxes + 16 * best, kept, space, count):
                     I64[places + 8 * count] = best
                     if r.found != 0:
                         I32[found + 4 * count] = I32[scores + 4 * best]
@@ -85,33 +84,29 @@ def _counts(score: Value, r: Any) -> Value:
     return counts.value
 
 
-def _covered(tier: Tier) -> Callable:
-    """`covered(args, box, kept, space, count)`: whether a kept box covers this one; if not, it is added to them."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def covered(args: Value, box: Value, kept: Value, space: Value, count: Value) -> Value:
-        r = fields(args, SUPPRESS)
-        corners = _corners(r, [F32[box + 4 * k] for k in range(4)])
-        area = (corners[2] - corners[0]) * (corners[3] - corners[1])
-        arrays = [F32.at(kept + space * (4 * k)) for k in range(BOX)]
-        limit, own = f32(F32[r.limit]), [f32(x) for x in (*corners, area)]
-        strict = BIT.like(f32)(r.strict != 0)
-        at, hits = register(0), register(BIT.like(f32)(0))
-        for _ in during(lambda: ~any_lane(hits.value) & (at.value < count)):
-            i = at.value
-            overlap = _overlap(own, [f32[array + i] for array in arrays])
-            # An overlap that is no number is too much, too.
-            too_much = ~(overlap <= limit) | (strict & (overlap == limit))
-            hits.value = too_much & f32.below(count - i)
-            at.value = i + f32.lanes
-        found = any_lane(hits.value)
-        with when(~found):
-            for array, x in zip(arrays, (*corners, area), strict=True):
-                array[count] = x
-        return found
-
-    return covered
+@traced
+def _covered(args: Value, box: Value, kept: Value, space: Value, count: Any) -> Value:
+    """Whether a kept box covers this one; if not, it is added to them."""
+    f32 = F32.vector(tier().lanes)
+    r = fields(args, SUPPRESS)
+    corners = _corners(r, [F32[box + 4 * k] for k in range(4)])
+    area = (corners[2] - corners[0]) * (corners[3] - corners[1])
+    arrays = [F32.at(kept + space * (4 * k)) for k in range(BOX)]
+    limit, own = f32(F32[r.limit]), [f32(x) for x in (*corners, area)]
+    strict = BIT.like(f32)(r.strict != 0)
+    at, hits = register(0), register(BIT.like(f32)(0))
+    for _ in during(lambda: ~any_lane(hits.value) & (at.value < count)):
+        i = at.value
+        overlap = _overlap(own, [f32[array + i] for array in arrays])
+        # An overlap that is no number is too much, too.
+        too_much = ~(overlap <= limit) | (strict & (overlap == limit))
+        hits.value = too_much & f32.below(count - i)
+        at.value = i + f32.lanes
+    found = any_lane(hits.value)
+    with when(~found):
+        for array, x in zip(arrays, (*corners, area), strict=True):
+            array[count] = x
+    return found
 
 
 def _corners(r: Any, box: Sequence[Value]) -> list[Value]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import by_size, run_copier, run_filler
+from ..isa.byte_ops import by_size, copy_run, fill_run
 from ..isa.tiers import Tier
 from ..lang import I64, Value, div_rem, either, over, share, smaller, traced, word
 from .outer_loops import outer_count, outer_fields
@@ -59,16 +59,15 @@ def _elements(r: Any, to: Value, base: Value, i: Value, stop: Value) -> None:
 
 
 def _runs(tier: Tier) -> Callable:
-    copy, fill = run_copier(tier), run_filler(tier)
 
     def runs(r, to, base, i, stop):
         while i < stop:
             entry = r.table + 24 * i
             at = base + I64[entry + 8]
             if at >= 0:
-                copy(to + I64[entry], r.src + at, I64[entry + 16])
+                copy_run(to + I64[entry], r.src + at, I64[entry + 16])
             else:
-                fill(to + I64[entry], r.fill, I64[entry + 16])
+                fill_run(to + I64[entry], r.fill, I64[entry + 16])
             i += 1
 
     return runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import reader
-from ..isa.byte_ops import run_copier, run_filler
+from ..isa.byte_ops import copy_run, fill_run
 from ..isa.tiers import Tier
 from ..lang import I64, larger, remainder, share, smaller
 from .rows import TRIANGLE
@@ -13,7 +13,7 @@ from .rows import TRIANGLE
 
 def triangle(tier: Tier) -> Callable:
     """The kernel: row i keeps the columns from i + k on (`upper`), or those up to i + k."""
-    fields, copy, fill = reader(TRIANGLE), run_copier(tier), run_filler(tier)
+    fields = reader(TRIANGLE)
 
     def kernel(args, thread, threads):
         r = fields(args)
@@ -25,10 +25,10 @@ def triangle(tier: Tier) -> Callable:
             edge = r.size * larger(smaller(edge, r.columns), 0)
             to, at = r.dst + row * line, r.src + row * line
             if r.upper != 0:
-                fill(to, 0, edge)
-                copy(to + edge, at + edge, line - edge)
+                fill_run(to, 0, edge)
+                copy_run(to + edge, at + edge, line - edge)
             else:
-                copy(to, at, edge)
-                fill(to + edge, 0, line - edge)
+                copy_run(to, at, edge)
+                fill_run(to + edge, 0, line - edge)
 
     return kernel

@@ -11,7 +11,7 @@ from ..gemm.requantize import scaled
 from ..isa.functions import maximum
 from ..isa.integer import round_to_int, split_weights
 from ..isa.tiers import Tier
-from ..lang import F32, I8, I32, I64, Value, along, fma, repeat, total, traced
+from ..lang import F32, I8, I32, I64, Value, along, fma, repeat, tier, total, traced
 from .rows import INFO, UNROLL
 from .sums import StateRows, chains, combined, heights, start, turns
 
@@ -63,19 +63,13 @@ def make_byte_sums(tier: Tier, gates: int) -> Any:
     return sums
 
 
-def make_rounding(tier: Tier) -> Any:
-    """round_state(state, to, scale, hidden): f32 as u8, 128 for 0.0, in steps of a 127th of the greatest; the step's
-    bits at `scale`.
-    """
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def round_state(state: Value, to: Value, scale: Value, hidden: Value) -> None:
-        x = F32.at(state)
-        step = total(f32, hidden, 0, maximum, lambda f32, i, mask: abs(f32[x + i, mask])) / 127
-        I64[scale] = step.bits(I32).unsigned.to(I64)
-        for some, i, mask in along(f32, 0, hidden, 1):
-            stored = (round_to_int(some[x + i, mask] / step) + 128).to(I8)
-            stored.type[I8.at(to) + i] = stored
-
-    return round_state
+@traced
+def round_to_bytes(state: Value, to: Value, scale: Value, hidden: Value) -> None:
+    """f32 as u8, 128 for 0.0, in steps of a 127th of the greatest; the step's bits at `scale`."""
+    f32 = F32.vector(tier().lanes)
+    x = F32.at(state)
+    step = total(f32, hidden, 0, maximum, lambda f32, i, mask: abs(f32[x + i, mask])) / 127
+    I64[scale] = step.bits(I32).unsigned.to(I64)
+    for some, i, mask in along(f32, 0, hidden, 1):
+        stored = (round_to_int(some[x + i, mask] / step) + 128).to(I8)
+        stored.type[I8.at(to) + i] = stored

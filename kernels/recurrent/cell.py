@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..isa.functions import clip, gated_tanh, round_even
 from ..isa.tiers import Tier
-from ..lang import F32, I32, I64, Value, choose, divide, either, fma, register, registers, traced, when
+from ..lang import F32, I32, I64, Value, choose, divide, either, fma, register, registers, tier, traced, when
 from .activation import activated, usual
 from .rows import INFO, STATES, USUAL
 
@@ -176,19 +176,15 @@ def _store(x: Value, y: Value, whole: Value, mask: Value) -> None:
             x.type[y, mask] = x
 
 
-def make_gates(tier: Tier) -> Any:
-    """gates(...), as `cell`, for the first product of a gru: keeps the update gate, and what is reset of the state."""
-    f32 = F32.vector(tier.lanes)
+@traced
+def reset_gates(r: Any, row: Value, now: Any, sums: Value, unit: Any, table: Value, peepholes: Value) -> None:
+    """As `cell`, for the first product of a gru: keeps the update gate, and what is reset of the state."""
+    f32 = F32.vector(tier().lanes)
+    at = _pointers(r, row, unit, now)
+    update, reset = (f32[F32.at(sums) + g * f32.lanes] for g in range(2))
 
-    @traced
-    def gates(r: Any, row: Value, now: Value, sums: Value, unit: Value, table: Value, peepholes: Value) -> None:
-        at = _pointers(r, row, unit, now)
-        update, reset = (f32[F32.at(sums) + g * f32.lanes] for g in range(2))
+    def body(form: CellForm) -> None:
+        f32[at.kept] = form.act(0, update)
+        f32[at.reset] = form.act(0, reset) * f32[at.before]
 
-        def body(form: CellForm) -> None:
-            f32[at.kept] = form.act(0, update)
-            f32[at.reset] = form.act(0, reset) * f32[at.before]
-
-        _in_either_form(r, "gru", table, peepholes, body)
-
-    return gates
+    _in_either_form(r, "gru", table, peepholes, body)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..gemm.by_height import by_height
 from ..isa.tiers import Tier
-from ..lang import BF16, F32, I32, I64, Type, Value, fma, over, repeat, room, traced
+from ..lang import BF16, F32, I32, I64, Type, Value, fma, over, repeat, room, tier, traced
 from .rows import INFO, UNROLL
 
 StateRows = tuple[Value, Value, Value]
@@ -96,17 +96,13 @@ def chains(tier: Tier, sums: int) -> int:
     return max(count for count in (1, 2, UNROLL) if count == 1 or count * sums <= most)
 
 
-def make_pairs(tier: Tier) -> Any:
-    """round_state(state, to, _, hidden): f32 as bf16, in whole vectors, elsewhere or in their place."""
-    f32 = F32.vector(tier.lanes)
+@traced
+def round_to_bf16(state: Value, to: Value, _: Value, hidden: Value) -> None:
+    """f32 as bf16, in whole vectors, elsewhere or in their place."""
+    f32 = F32.vector(tier().lanes)
     bf16 = BF16.like(f32)
-
-    @traced
-    def round_state(state: Value, to: Value, _: Value, hidden: Value) -> None:
-        for i in over(0, hidden, f32.lanes):
-            bf16[to + 2 * i] = f32[state + 4 * i].to(BF16)
-
-    return round_state
+    for i in over(0, hidden, f32.lanes):
+        bf16[to + 2 * i] = f32[state + 4 * i].to(BF16)
 
 
 def make_room(tier: Tier, gates: int) -> Any:

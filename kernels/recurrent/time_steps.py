@@ -12,12 +12,12 @@ from typing import Any
 from ..core.record import reader
 from ..gemm.pack_int8 import HEAD_LINES
 from ..isa.tiers import PAIRS, Tier
-from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, traced
+from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, tier, traced
 from .activation import WORDS
-from .byte_sums import make_byte_sums, make_rounding
-from .cell import make_cell, make_gates
+from .byte_sums import make_byte_sums, round_to_bytes
+from .cell import make_cell, reset_gates
 from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK, WORD
-from .sums import heights, make_pairs, make_room, make_sums
+from .sums import heights, make_room, make_sums, round_to_bf16
 
 INFO_BYTES = 8 * len(INFO)
 PROJECTED, Y, ALIVE, SCALE = (8 * INFO.at(name) for name in ("projected", "y", "alive", "scale"))
@@ -27,7 +27,7 @@ def make(tier: Tier, cell: str, element: str) -> Callable[..., None]:
     """The kernel of a cell that multiplies f32 or bf16; its record is `rows.WALK`."""
     fields = reader(WALK)
     height = min(heights(tier, gates)[0] for gates in CELLS[cell])
-    begin, end, product = _begin(tier, cell), _end(tier, cell), _product(tier, cell, element, 0, height)
+    begin, end, product = _begin(cell), _end(cell), _product(tier, cell, element, 0, height)
     second = _product(tier, cell, element, 1, height) if len(CELLS[cell]) > 1 else None
 
     def walk(args: int, thread: int, threads: int) -> None:
@@ -70,9 +70,9 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     head, each = (HEAD_LINES[False] * gates, 4) if of_bytes else (gates, WORD[element])
     projected = 2 if cell == "gru_after" else gates
     sums = make_byte_sums(tier, gates) if of_bytes else make_sums(tier, gates, projected, element)
-    rounded, round_state = of_bytes or element == "bf16", make_rounding(tier) if of_bytes else make_pairs(tier)
+    rounded, round_state = of_bytes or element == "bf16", round_to_bytes if of_bytes else round_to_bf16
     resets = cell == "gru" and number == 0
-    finish = make_gates(tier) if resets else make_cell(tier, cell, gates)
+    finish = reset_gates if resets else make_cell(tier, cell, gates)
     tall = height >= 4
     line = 4 * lanes
 
@@ -114,30 +114,30 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     return product
 
 
-def _begin(tier: Tier, cell: str) -> Callable[..., None]:
+def _begin(cell: str) -> Callable[..., None]:
     """begin(r, row, d, n): load the initial states of row n of direction d."""
-    (clear, copy), whole = _copiers(tier), cell.startswith("lstm")
+    whole = cell.startswith("lstm")
 
     def begin(r: Any, row: int, d: int, n: int) -> None:
         wide = (r.row_bytes - INFO_BYTES) // STATES
-        clear(row, STATES * wide // 4)
+        _clear(row, STATES * wide // 4)
         if r.first != 0:
-            copy(row, r.first + d * r.first_direction + n * r.first_row, r.hidden)
+            _copy(row, r.first + d * r.first_direction + n * r.first_row, r.hidden)
         if whole and r.first_cell != 0:
-            copy(row + 2 * wide, r.first_cell + d * r.first_cell_direction + n * r.first_cell_row, r.hidden)
+            _copy(row + 2 * wide, r.first_cell + d * r.first_cell_direction + n * r.first_cell_row, r.hidden)
 
     return begin
 
 
-def _end(tier: Tier, cell: str) -> Callable[..., None]:
+def _end(cell: str) -> Callable[..., None]:
     """end(r, row, d, n, state, kept): store the final states of row n, from these offsets in its row of scratch."""
-    (_, copy), whole = _copiers(tier), cell.startswith("lstm")
+    whole = cell.startswith("lstm")
 
     def end(r: Any, row: int, d: int, n: int, state: int, kept: int) -> None:
         if r.last != 0:
-            copy(r.last + d * r.last_direction + n * r.last_row, row + state, r.hidden)
+            _copy(r.last + d * r.last_direction + n * r.last_row, row + state, r.hidden)
         if whole and r.last_cell != 0:
-            copy(r.last_cell + d * r.last_cell_direction + n * r.last_cell_row, row + kept, r.hidden)
+            _copy(r.last_cell + d * r.last_cell_direction + n * r.last_cell_row, row + kept, r.hidden)
 
     return end
 
@@ -165,18 +165,13 @@ def whole_number(at: Value) -> Value:
     return I32[at].to(I64)
 
 
-def _copiers(tier: Tier) -> tuple[Any, Any]:
-    """clear(to, count) and copy(to, source, count) of f32."""
-    f32 = F32.vector(tier.lanes)
+@traced
+def _clear(to: Any, count: Value) -> None:
+    for some, i, mask in along(F32.vector(tier().lanes), 0, count, 1):
+        some[F32.at(to) + i, mask] = 0
 
-    @traced
-    def clear(to: Value, count: Value) -> None:
-        for some, i, mask in along(f32, 0, count, 1):
-            some[F32.at(to) + i, mask] = 0
 
-    @traced
-    def copy(to: Value, source: Value, count: Value) -> None:
-        for some, i, mask in along(f32, 0, count, 1):
-            some[F32.at(to) + i, mask] = some[F32.at(source) + i, mask]
-
-    return clear, copy
+@traced
+def _copy(to: Any, source: Any, count: Value) -> None:
+    for some, i, mask in along(F32.vector(tier().lanes), 0, count, 1):
+        some[F32.at(to) + i, mask] = some[F32.at(source) + i, mask]

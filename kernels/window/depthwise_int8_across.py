@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import reader
-from ..isa.byte_ops import run_copier, run_filler
+from ..isa.byte_ops import copy_run, fill_run
 from ..isa.lanes import PARTS
 from ..isa.stores import store_some
 from ..isa.tiers import Tier
@@ -24,7 +24,7 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
     """
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    fields, copy, fill = reader(DEPTHWISE_INT8_ACROSS), run_copier(tier), run_filler(tier)
+    fields = reader(DEPTHWISE_INT8_ACROSS)
     reach, rows, u8 = len(scheme.lines), scheme.rows, U8.vector(width)
 
     @traced
@@ -66,22 +66,22 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
                 to, up = scratch + remainder(made, r.lines) * r.line, made - r.pad_y
                 made += 1
                 if up < 0 or up >= r.h:
-                    fill(to, zero, r.plane * stride)
+                    fill_run(to, zero, r.plane * stride)
                     continue
                 source = r.x + (image * r.h + up) * r.w * r.ldx
                 if stride == 1 and r.ldx == r.c:
                     end = smaller(r.w * r.c, r.plane - r.pad_x * r.c)
-                    fill(to, zero, r.pad_x * r.c)
-                    copy(to + r.pad_x * r.c, source, end)
-                    fill(to + r.pad_x * r.c + end, zero, r.plane - r.pad_x * r.c - end)
+                    fill_run(to, zero, r.pad_x * r.c)
+                    copy_run(to + r.pad_x * r.c, source, end)
+                    fill_run(to + r.pad_x * r.c + end, zero, r.plane - r.pad_x * r.c - end)
                     continue
                 for part in range(stride):
                     column, limit = part - r.pad_x, to + r.plane
                     while to < limit:
                         if column < 0 or column >= r.w:
-                            fill(to, zero, r.c)
+                            fill_run(to, zero, r.c)
                         else:
-                            copy(to, source + column * r.ldx, r.c)
+                            copy_run(to, source + column * r.ldx, r.c)
                         to += r.c
                         column += stride
             row_of_vectors(args, r.y + (image * r.out_h + row) * r.out_w * r.c, row, scratch)
