@@ -12,7 +12,7 @@ chains spell out, passes/named.py); in `plan/`: "bands" (lower/), the candidates
 "depthwise", ...) while others suit, "views" and "in_place" (storage.py), "reuse" (of the memory of dead values,
 lower/build.py), "later" (of products' chains, lower/epilogue.py), "reals_of_bytes" (layers of bytes that end in reals,
 layer.py), "narrow" (values in bfloat16, lower/narrow.py), "residual"
-(sums at the ends of layers of bytes, lower/residual.py), "apart" and "phases" (transposed convolutions without overlap,
+(sums at the ends of layers of bytes, lower/build.py), "apart" and "phases" (transposed convolutions without overlap,
 and others as convolutions, lower/gemm/conv_transpose.py), "byte_weights" (of few rows, lower/gemm/dynamic.py), and
 "direct" (feeds and results outside of the arena, runtime/direct.py).
 Without "control", a stage, NumPy runs all control flow.

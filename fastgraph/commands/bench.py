@@ -11,7 +11,7 @@ from .. import __version__
 from ..disturbance import of_shared_core
 from ..errors import InputError
 from . import options
-from .common import Shapes, addressed, as_json, each_file, granted, note, show, terminal_width, writable, write
+from .common import Shapes, addressed, as_json, each_file, granted, loaded, note, show, terminal_width, writable, write
 from .profile import shown, write_trace
 
 if TYPE_CHECKING:
@@ -63,10 +63,7 @@ come with pip install 'fastgraph-runtime[bench]'
 
 
 def arguments(sub: argparse.ArgumentParser) -> None:
-    options.isa(sub)
-    options.precision(sub)
-    options.model(sub, many=True, least=0)
-    options.threads(sub, 1, "1")
+    options.running(sub, many=True, least=0)
     sub.add_argument("--cpu", type=_cpus, default=(), metavar="N", help="the CPU to run on; several with commas")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
     length = sub.add_mutually_exclusive_group()
@@ -130,11 +127,10 @@ def _measure(
     plans: list[Executable],
 ) -> int:  # fmt: skip
     """Measure a file, and print its table; the exit code. Adds to `results`, and to `plans` what was looked at."""
-    from ..loading import load
     from ..tools import bench, profile
 
     how = {"threads": args.threads, "isa": args.isa, "precision": args.precision, "function": args.function}
-    model = load(path, shapes=shapes, **how)
+    model = loaded(args, path, shapes)
     inputs = _feeds(args, path, model, shapes)
     looked = args.profile or args.html or args.trace
     if looked:

@@ -17,6 +17,7 @@ from ..text import shorten, visible
 
 if TYPE_CHECKING:
     from ..ir import Graph
+    from ..runtime.model import Model
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -67,6 +68,14 @@ def writable(flag: str, name: str | None, *read: str, kinds: Sequence[str] = ())
         raise InputError(f"{flag} {name}: {what}")
     if kinds and path.suffix.lower() not in kinds:
         raise InputError(f"{flag} {name}: expected a name that ends in {' or '.join(filter(None, kinds))}")
+
+
+def loaded(args: argparse.Namespace, path: str, shapes: Shapes) -> Model:
+    """A file's model, as the options say."""
+    from ..loading import load
+
+    how = {"threads": args.threads, "isa": args.isa, "precision": args.precision, "function": args.function}
+    return load(path, shapes=shapes, **how)
 
 
 def granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ..errors import FastgraphError, InputError
 from . import options
-from .common import as_json, granted, say, show, terminal_width
+from .common import as_json, granted, loaded, say, show, terminal_width
 
 SUMMARY = "show a model's plan"
 DESCRIPTION = """\
@@ -28,10 +28,7 @@ stands for: uint8[1,10] {0.5 * (q - 128)}.
 
 
 def arguments(sub: argparse.ArgumentParser) -> None:
-    options.isa(sub)
-    options.precision(sub)
-    options.model(sub, many=True)
-    options.threads(sub, None, "the CPUs that this process may use")
+    options.running(sub, many=True, all_threads=True)
     what = sub.add_mutually_exclusive_group()
     what.add_argument("--graph", action="store_true", help="the graph as text, as the plan has it")
     what.add_argument("--stages", action="store_true", help="the graph as text after each stage")
@@ -45,7 +42,6 @@ def arguments(sub: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..loading import load
     from ..runtime.feeds import declared
     from ..tools import asm, feeds, inspect, saved
 
@@ -71,9 +67,7 @@ def command(args: argparse.Namespace) -> int:
             shapes |= granted(graph, shapes)
         show(inspect.stages_text(graph, shapes))
         return 0
-    model = load(
-        path, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
-    )
+    model = loaded(args, path, shapes)
     if inspect.unplanned(model):
         with suppress(FastgraphError):
             model.resize(granted(model.signature, shapes))

@@ -41,6 +41,14 @@ def precision(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--precision", choices=PRECISIONS, metavar="TYPE", help=said)
 
 
+def running(sub: argparse.ArgumentParser, many: bool = False, least: int = 1, all_threads: bool = False) -> None:
+    """Which model or models are run, how, and by how many threads: one, or as many as there are CPUs."""
+    isa(sub)
+    precision(sub)
+    model(sub, many, least)
+    threads(sub, None if all_threads else 1, "the CPUs that this process may use" if all_threads else "1")
+
+
 def threads(sub: argparse.ArgumentParser, default: int | None, said: str) -> None:
     sub.add_argument("--threads", type=positive, default=default, metavar="N", help=f"default: {said}")
 

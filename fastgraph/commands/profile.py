@@ -7,7 +7,7 @@ import json
 
 from ..text import counted, units
 from . import options
-from .common import as_json, granted, note, show, terminal_width, writable, write
+from .common import as_json, granted, loaded, note, show, terminal_width, writable, write
 
 SUMMARY = "the time of each step, beside what the machine could do"
 DESCRIPTION = """\
@@ -29,10 +29,7 @@ table beside other engines' times.
 
 
 def arguments(sub: argparse.ArgumentParser) -> None:
-    options.isa(sub)
-    options.precision(sub)
-    options.model(sub)
-    options.threads(sub, 1, "1")
+    options.running(sub)
     sub.add_argument("--runs", type=options.positive, default=50, metavar="N", help="runs to take medians of (50)")
     shown(sub)
     sub.add_argument("--json", action="store_true", help="print the rows, their sums and the machine's limits as JSON")
@@ -46,14 +43,11 @@ def shown(sub: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..loading import load
     from ..tools import bench, feeds, profile
 
     writable("--trace", args.trace, args.model)
     shapes = feeds.parse_shapes(args.shape)
-    model = load(
-        args.model, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
-    )
+    model = loaded(args, args.model, shapes)
     granted(model.signature, shapes)
     model.run(feeds.random_feeds(model, shapes))
     plan = model.plan

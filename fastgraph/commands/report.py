@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .. import __version__
 from . import options
-from .common import Shapes, each_file, granted, note, writable, write
+from .common import Shapes, each_file, granted, loaded, note, writable, write
 
 SUMMARY = "a page with charts: time, memory, graph"
 DESCRIPTION = """\
@@ -21,16 +21,12 @@ each step, the arena over time, the graph with the time of its nodes, the enviro
 
 
 def arguments(sub: argparse.ArgumentParser) -> None:
-    options.isa(sub)
-    options.precision(sub)
-    options.model(sub, many=True)
-    options.threads(sub, 1, "1")
+    options.running(sub, many=True)
     sub.add_argument("--runs", type=options.positive, default=50, metavar="N", help="runs to take medians of (50)")
     sub.add_argument("-o", "--output", metavar="FILE", help="default: the first file's name, .html")
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..loading import load
     from ..tools import bench, feeds
     from ..tools.profile import profile
     from ..tools.report import Measured, report
@@ -40,9 +36,7 @@ def command(args: argparse.Namespace) -> int:
     found = []
 
     def measure(path: str, shapes: Shapes) -> int:
-        model = load(
-            path, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
-        )
+        model = loaded(args, path, shapes)
         granted(model.signature, shapes)
         model.run(feeds.random_feeds(model, shapes))
         with bench.pinned(args.threads):

@@ -6,7 +6,7 @@ import argparse
 
 from ..errors import InputError
 from . import options
-from .common import as_json, granted, note, show, terminal_width, writable
+from .common import as_json, granted, loaded, note, show, terminal_width, writable
 
 SUMMARY = "run a model"
 DESCRIPTION = """\
@@ -35,10 +35,7 @@ it. It is cut, or filled up with zeros, to an input of fixed length.
 
 
 def arguments(sub: argparse.ArgumentParser) -> None:
-    options.isa(sub)
-    options.precision(sub)
-    options.model(sub)
-    options.threads(sub, None, "the CPUs that this process may use")
+    options.running(sub, all_threads=True)
     options.feeding(sub)
     sub.add_argument("--random", action="store_true", help="random arrays for the inputs that --input leaves out")
     sub.add_argument("--labels", metavar="FILE", help="names of classes, one a line: print the likeliest")
@@ -51,16 +48,13 @@ def arguments(sub: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..loading import load
     from ..tools import feeds, labels, run, tensors
 
     writable("--output", args.output, args.model, kinds=run.KINDS)
     how = options.preprocessing(args)
     shapes = feeds.parse_shapes(args.shape)
     named = labels.read_labels(args.labels) if args.labels else None
-    model = load(
-        args.model, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
-    )
+    model = loaded(args, args.model, shapes)
     given = feeds.read_inputs(args.input, model, how, file=args.model, shapes=shapes, float_io=args.float_io, say=note)
     if args.random:
         granted(model.signature, given)

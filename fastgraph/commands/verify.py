@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import options
-from .common import Shapes, as_json, each_file, granted, note, show, terminal_width
+from .common import Shapes, as_json, each_file, granted, loaded, note, show, terminal_width
 
 SUMMARY = "compare each step with its reference, and outputs with other engines'"
 DESCRIPTION = """\
@@ -28,25 +28,19 @@ step, the rule is wrong that wrote the operator as those steps.
 
 
 def arguments(sub: argparse.ArgumentParser) -> None:
-    options.isa(sub)
-    options.precision(sub)
-    options.model(sub, many=True)
-    options.threads(sub, 1, "1")
+    options.running(sub, many=True)
     sub.add_argument("--input", action="append", default=[], metavar="[NAME=]FILE", help="what to feed; repeatable")
     sub.add_argument("--against", default="", metavar="ENGINES", help="of onnxruntime, openvino, litert; with commas")
     sub.add_argument("--json", action="store_true", help="print JSON, with every step")
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..loading import load
     from ..tools import feeds, verify
 
     reports = []
 
     def check(path: str, shapes: Shapes) -> int:
-        model = load(
-            path, threads=args.threads, isa=args.isa, precision=args.precision, shapes=shapes, function=args.function
-        )
+        model = loaded(args, path, shapes)
         given = feeds.read_inputs(args.input, model, file=path, shapes=shapes, say=note)
         known = {**shapes, **{name: a.shape for name, a in given.items()}}
         granted(model.signature, known)

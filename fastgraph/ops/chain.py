@@ -19,7 +19,7 @@ Step = Callable[[Node], tuple[Any, ...] | None]
 
 F32 = np.dtype(np.float32)
 SUM = "sum"
-"""The attribute of layers of bytes that end in a sum (residual.py): the step of the chain behind their own."""
+"""The attribute of layers of bytes that end in a sum (plan/lower/build.py): the step of the chain behind their own."""
 MEANING: dict[str, Callable[..., Any]] = {}
 """Step -> NumPy function of its operands."""
 

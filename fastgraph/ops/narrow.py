@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.pointwise.formats import FLOATS
+from ..kernels.pointwise.exact_names import FLOATS
 
 INTEGERS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 

@@ -13,7 +13,7 @@ from ..ops.evaluate import computes_reals
 from ..ops.registry import OPS, Layout
 from ..ops.shape import permutation
 from ..ops.window import resolve_pads, window_attrs
-from ..rules.moves import only_moves_ones
+from ..rules.operands import only_moves_ones
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
 

@@ -9,7 +9,7 @@ from ..ir import Graph, Node, Value
 from ..ir.build import constant
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
-from ..rules.moves import only_moves_ones, turned_data
+from ..rules.operands import only_moves_ones, turned_data
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
 

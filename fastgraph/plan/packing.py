@@ -11,24 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from numpy.typing import NDArray
+
+    from .arena import Buffer
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
-
-    class Sized(Protocol):
-        """What is read of a buffer: alive in steps `first`..`last` inclusive; `size`, `align` in bytes."""
-
-        @property
-        def first(self) -> int: ...
-        @property
-        def last(self) -> int: ...
-        @property
-        def size(self) -> int: ...
-        @property
-        def align(self) -> int: ...
 
 
 class Problem:
@@ -39,7 +27,7 @@ class Problem:
     that overlap one alive in it: they can push its buffers up.
     """
 
-    def __init__(self, buffers: Sequence[Sized]) -> None:
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
         self.count = len(buffers)
         self.unit = math.gcd(*(b.align for b in buffers))
         self.align = [b.align for b in buffers]
@@ -219,7 +207,7 @@ def best_fit(p: Problem) -> list[int]:
     return offsets
 
 
-def _sections(buffers: Sequence[Sized]) -> tuple[Ints, Ints, int]:
+def _sections(buffers: Sequence[Buffer]) -> tuple[Ints, Ints, int]:
     """The first and the last section of each buffer, and how many there are."""
     firsts = np.array([b.first for b in buffers], np.int64)
     lasts = np.array([b.last for b in buffers], np.int64)

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ..errors import PlanError
 
-
-class Placed(Protocol):
-    """What `verify` reads of a buffer: alive in steps `first`..`last` inclusive; `size`, `align` in bytes."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def last(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def align(self) -> int: ...
+if TYPE_CHECKING:
+    from .arena import Buffer
 
 
-def verify(buffers: Sequence[Placed], offsets: Sequence[int], size: int, loops: Sequence[tuple[int, int]] = ()) -> None:
+def verify(buffers: Sequence[Buffer], offsets: Sequence[int], size: int, loops: Sequence[tuple[int, int]] = ()) -> None:
     """Return None when `offsets` (bytes, in the order of `buffers`) is a safe plan of `size` bytes.
 
     Raises PlanError when the counts differ, an offset is negative or misaligned, a buffer ends beyond
@@ -56,7 +44,7 @@ def verify(buffers: Sequence[Placed], offsets: Sequence[int], size: int, loops: 
         insort(live, entry)
 
 
-def _check_range(buffer: Placed, offset: int, size: int) -> None:
+def _check_range(buffer: Buffer, offset: int, size: int) -> None:
     where = f"{_describe(buffer, offset)} in an arena of {size} bytes"
     if offset < 0:
         raise PlanError(f"negative offset: {where}")
@@ -66,13 +54,13 @@ def _check_range(buffer: Placed, offset: int, size: int) -> None:
         raise PlanError(f"ends beyond the arena: {where}")
 
 
-def _check_apart(buffers: Sequence[Placed], offsets: Sequence[int], i: int, j: int) -> None:
+def _check_apart(buffers: Sequence[Buffer], offsets: Sequence[int], i: int, j: int) -> None:
     if offsets[i] < offsets[j] + buffers[j].size and offsets[j] < offsets[i] + buffers[i].size:
         one, two = (_describe(buffers[k], offsets[k]) for k in sorted((i, j)))
         raise PlanError(f"overlap: {one} and {two} are alive in the same step")
 
 
-def _describe(buffer: Placed, offset: int) -> str:
+def _describe(buffer: Buffer, offset: int) -> str:
     return (
         f"{buffer.name!r} (bytes {offset}..{offset + buffer.size}, "
         f"steps {buffer.first}..{buffer.last}, align {buffer.align})"

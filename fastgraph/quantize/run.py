@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,6 @@ from . import report, write
 from .bias import correct
 from .equalize import equalize
 from .libraries import library
-from .mixed import to_leave
 from .network import LAYERS, constants, opened
 from .observe import observed, tensors_of
 from .ranges import METHODS, Range, method
@@ -177,3 +176,31 @@ def _report(
         report.by_onnxruntime(output, compared, found), (sum(n.name not in left for n in layers), len(layers)), left,
         (Path(paths[0]).stat().st_size, Path(output).stat().st_size), ms, ratio, noisy,
     )  # fmt: skip
+
+
+Measure = Callable[[Collection[str]], float]
+"""The signal to noise, in dB, of the network with these nodes on integers."""
+
+
+def sensitivity(layers: Sequence[str], others: Sequence[str], snr: Measure) -> list[tuple[float, str]]:
+    """(dB, layer) with that layer alone, and the other nodes, on integers, the worst first."""
+    return sorted((snr([name, *others]), name) for name in layers)
+
+
+def to_leave(layers: Sequence[str], others: Sequence[str], snr: Measure, wanted: float) -> tuple[list[str], float]:
+    """The fewest layers, of the most sensitive ones, without which the network, `layers` and `others` on integers,
+    reaches `wanted` dB; and what it reaches. All where none is few enough.
+    """
+    reached = snr([*layers, *others])
+    if reached >= wanted:
+        return [], reached
+    ranked = [name for _, name in sensitivity(layers, others, snr)]
+    low, high, best = 1, len(ranked), snr(others)
+    while low < high:
+        middle = (low + high) // 2
+        found = snr([*ranked[middle:], *others])
+        if found >= wanted:
+            high, best = middle, found
+        else:
+            low = middle + 1
+    return ranked[:high], best

@@ -19,7 +19,7 @@ from ..limits import current
 from ..ops.evaluate import computes_reals, fold, infer_node, only_result
 from ..ops.registry import OPS
 from ..ops.shape import permutation
-from .moves import converted, only_moves_ones, turned_data, turned_quant
+from .operands import converted, only_moves_ones, turned_data, turned_quant
 from .rule import Rule, applies, rules_of, sees
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..lang import F32, Value, choose, during, integer, intrinsic, is_nan, larger, register, smaller
-from .formats import FLOATS
+from .exact_names import FLOATS
 
 _MANTISSA = {32: 23, 64: 52}
 _LEAST = {32: 2.0**-126, 64: 2.0**-1022}

@@ -76,7 +76,7 @@ def test_external_data_that_another_program_cuts_meanwhile(tmp_path: Path, monke
     (tmp_path / "w.bin").write_bytes(bytes(40))
     with pytest.raises(fg.ModelError, match="expected 64 bytes at offset 0 of 'w.bin', which has only 40"):
         fg.load(tmp_path / "m.onnx")
-    monkeypatch.setattr("fastgraph.frontends.onnx.external.size_of", lambda file: 64)
+    monkeypatch.setattr("fastgraph.frontends.onnx.tensors.size_of", lambda file: 64)
     with pytest.raises(fg.ModelError, match="expected 64 bytes at 0, found 40: another program changes it"):
         fg.load(tmp_path / "m.onnx")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastgraph.freedoms import without
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import choose
-from fastgraph.kernels.pointwise.formats import FLOATS
+from fastgraph.kernels.pointwise.exact_names import FLOATS
 from fastgraph.ops.evaluate import infer_graph
 from fastgraph.ops.narrow import INTEGERS
 from fastgraph.runtime.model import Model

@@ -1,9 +1,12 @@
-"""Signatures of operators as text: a table of a format has an entry for each, which names may share."""
+"""Signatures of operators as text: a table of a format has an entry for each, which names may share. Rules by name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TypeVar
 
 
 def entries(table: str) -> dict[str, str]:
@@ -24,3 +27,36 @@ def arity(parameters: Sequence[str]) -> tuple[int, float]:
 def _arity(parameters: tuple[str, ...]) -> tuple[int, float]:
     needed = [i + 1 for i, name in enumerate(parameters) if name[-1] not in "?*"]
     return max(needed, default=0), float("inf") if parameters and parameters[-1][-1] in "*+" else len(parameters)
+
+
+Rule = TypeVar("Rule")
+
+
+def register(table: dict[str, Rule], names: Sequence[str]) -> Callable[[Rule], Rule]:
+    """A decorator that enters a rule under each of the names."""
+
+    def note(rule: Rule) -> Rule:
+        for name in names:
+            assert name not in table, f"two rules for {name}"
+            table[name] = rule
+        return rule
+
+    return note
+
+
+class RuleFiles:
+    """The files `rules_*.py` of a frontend's package."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+        self._waiting: list[str] | None = None
+
+    def find(self, table: Mapping[str, Rule], name: str) -> Rule | None:
+        """What `table`, which the files fill as they are imported, has under that name."""
+        if self._waiting is None:
+            found = {m.name for m in iter_modules(import_module(self.package).__path__) if m.name.startswith("rules_")}
+            self._waiting = sorted(found)
+        while name not in table and self._waiting:
+            import_module(f"{self.package}.{self._waiting[0]}")
+            self._waiting.pop(0)
+        return table.get(name)

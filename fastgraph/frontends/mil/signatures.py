@@ -18,7 +18,7 @@ import numpy as np
 
 from ...ir import Value
 from ..core.common import axis_in
-from ..core.registry import RuleFiles, register
+from ..core.signatures import RuleFiles, entries, register
 from . import signature_table
 from .call import REQUIRED, Call
 from .common import alike, axes_in, per_channel, reals
@@ -207,21 +207,15 @@ KINDS: dict[str, Callable[[Call, str, list[Any]], Any]] = {
 # -- text
 
 
-def _rows(table: str) -> Iterator[tuple[str, str]]:
-    """(name, what a table says of it)."""
-    for line in table.replace("\n  ", " ").strip().splitlines():
-        names, _, text = line.partition(":")
-        yield from ((name, text) for name in names.split())
-
-
 CHOICES: dict[str, dict[str, str]] = {
-    kind: dict((text.split("=") * 2)[:2] for text in texts.split()) for kind, texts in _rows(signature_table.CHOICES)
+    kind: dict((text.split("=") * 2)[:2] for text in texts.split())
+    for kind, texts in entries(signature_table.CHOICES).items()
 }
 """Texts of a kind, and what the graph calls them."""
 
 
 def parsed(table: str) -> Iterator[tuple[str, Signature]]:
-    for name, text in _rows(table):
+    for name, text in entries(table).items():
         head, _, tail = text.partition("|")
         operands, _, op = head.partition("->")
         attributes = tail.split()

@@ -5,11 +5,15 @@ declared there have a rule here. Both are derived from the kernels, and share no
 records.
 """
 
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
 from ...kernels.pointwise.rows import WALK
 from ..program import UserKernel
 from . import amx, attention, gemm, move, pointwise, recurrent, window
-from .call import RULES, Call, Misfit, Reach, need
-from .custom import custom
+from .call import RULES, Call, Misfit, Reach, need, read, write
 from .declared import declared
 
 NO_STEPS = frozenset({"execute", "call", "team", "chain", "vector_op"})
@@ -28,3 +32,16 @@ def reaches_of(c: Call) -> list[Reach]:
         return list(custom(c))
     by_hand = RULES.get(c.kernel)
     return [*declared(c), *(by_hand and by_hand(c) or ())]
+
+
+def custom(c: Call) -> Iterator[Reach]:
+    """The ranges of a call of a user's kernel."""
+    kernel = c.step.kernel
+    assert isinstance(kernel, UserKernel)
+    yield write(".error", 8)
+    for name, form in kernel.forms.items():
+        if form[0] == "array":
+            extents = [f"{name}.{axis}" for axis in range(form[2])]
+            r = c.record(" ".join(extents))
+            size = np.dtype(form[1]).itemsize * prod(getattr(r, extent) for extent in extents)
+            yield (write if form[3] else read)(name, size)
