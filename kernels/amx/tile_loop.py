@@ -13,7 +13,7 @@ from ..core.record import Record, reader
 from ..gemm.band import band_at, deal
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang import I64, Value, divide, smaller, traced
+from ..lang import I64, Value, divide, smaller, tier, traced
 from .pack_amx import LINE, NOTE, SUMS
 
 EARLY = 2
@@ -62,7 +62,7 @@ class PanelSize(NamedTuple):
 
 def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: BlockFunctions) -> Callable[..., None]:
     """The kernel for blocks of mt tiles of pixels."""
-    fields, (configure, release), (width, head, line, near) = reader(record), make_registers(tier), size
+    fields, (width, head, line, near) = reader(record), size
     read, note, result, place, begin, steps, again, finish = block
 
     @traced
@@ -130,18 +130,16 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
     return kernel
 
 
-def make_registers(tier: Tier) -> tuple[Any, Any]:
-    """configure(config) shapes the tile registers; release() gives them up."""
+@traced
+def configure(config: Value) -> None:
+    """Shape the tile registers."""
+    tier().isa.configure(config)
 
-    @traced
-    def configure(config: Value) -> None:
-        tier.isa.configure(config)
 
-    @traced
-    def release() -> None:
-        tier.isa.release()
-
-    return configure, release
+@traced
+def release() -> None:
+    """Give them up."""
+    tier().isa.release()
 
 
 def put(address: Value, values: Any) -> None:

@@ -17,18 +17,14 @@ from .pick_attention import NV, PANEL
 from .rows import ATTENTION_PAIRS
 
 
+@traced
+def _nothing(*_: Any) -> None:
+    """Vectors need no configuration."""
+
+
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_PAIRS`."""
-
-    @traced
-    def configure(r: Any) -> None:
-        pass
-
-    @traced
-    def release() -> None:
-        pass
-
-    attention = attention_of(tier, ATTENTION_PAIRS, Products(IN_VECTORS, configure, release, _multiply(tier)))
+    attention = attention_of(tier, ATTENTION_PAIRS, Products(IN_VECTORS, _nothing, _nothing, _multiply(tier)))
     attention.needs = PAIRS  # type: ignore[attr-defined]
     return attention
 

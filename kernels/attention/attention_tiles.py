@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..amx.pack_amx import numbering
-from ..amx.tile_loop import make_registers
+from ..amx.tile_loop import configure, release
 from ..isa.tiers import BF16, Tier
 from ..lang import Value, either, over, pieces, traced
 from .attention_bf16 import Product, Products, attention_of
@@ -15,15 +15,14 @@ from .pick_attention import LINE, PANEL, TILE
 from .rows import ATTENTION_TILES
 
 
+@traced
+def _configure(r: Any) -> None:
+    configure(r.config)
+
+
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_TILES`."""
-    registers, release = make_registers(tier)
-
-    @traced
-    def configure(r: Any) -> None:
-        registers(r.config)
-
-    attention = attention_of(tier, ATTENTION_TILES, Products(IN_TILES, configure, release, _multiply(tier)))
+    attention = attention_of(tier, ATTENTION_TILES, Products(IN_TILES, _configure, release, _multiply(tier)))
     attention.needs = BF16  # type: ignore[attr-defined]
     return attention
 

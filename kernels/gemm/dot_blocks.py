@@ -31,7 +31,6 @@ Each = Callable[[Value, int, list[Value], list[Value]], list[Value]]
 def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_BLOCKS`. Threads share the groups of columns."""
     fields, width = reader(DOT_BLOCKS), NV * tier.lanes
-    few, decode = _few(tier, bits), _decode(tier, bits)
     tile = make_tile(tier, NV, max_rows(tier, NV), f32_arithmetic(tier, NV), fetch=False)
 
     def dot_blocks(args: int, thread: int, threads: int) -> None:
@@ -41,13 +40,14 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
         for group in range(first, end):
             codes, column = r.b + group * r.group, group * width
             if not r.few:
-                decode(r, codes, panel)
+                _decode(bits, r, codes, panel)
             for i in range(r.batch):
                 for row in range(0, r.m, r.height):
                     height, at = smaller(r.height, r.m - row), i * r.m + row
                     a, c = r.a + at * r.lda * 4, r.c + (at * r.ldc + column) * 4
                     if r.few:
-                        few(r, height, a, codes, target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column))
+                        to = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
+                        _few(bits, r, height, a, codes, to)
                     else:
                         into = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
                         tile(r, height, even_rows(a, r.lda * 4, r.k), panel, 0, 0, into)
@@ -55,23 +55,19 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
     return dot_blocks
 
 
-def _few(tier: Tier, bits: int) -> Any:
-    """few(record, height, a, codes, target): a tile of 1 to `few_rows` rows times a group."""
-    most = few_rows(tier)
+@traced
+def _few(bits: int, record: Any, height: Value, a: Value, codes: Value, target: Target) -> None:
+    """A tile of 1 to `few_rows` rows times a group."""
+    most = few_rows(tier())
+    dest, lda = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict()), record.lda << 2
+    sink = open_sink(dest, NV, most, True)
 
-    @traced
-    def few(record: Any, height: Value, a: Value, codes: Value, target: Target) -> None:
-        dest, lda = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict()), record.lda << 2
-        sink = open_sink(dest, NV, most, True)
+    def body(rows: int) -> list[Value]:
+        return _sums(record, bits, codes, [a + lda * r for r in range(rows)])
 
-        def body(rows: int) -> list[Value]:
-            return _sums(record, bits, codes, [a + lda * r for r in range(rows)])
-
-        found, done = by_height(height, range(most, 0, -1), body)
-        store_rows(dest, sink, found, done)
-        finish_tile(dest, sink)
-
-    return few
+    found, done = by_height(height, range(most, 0, -1), body)
+    store_rows(dest, sink, found, done)
+    finish_tile(dest, sink)
 
 
 def _sums(record: Any, bits: int, codes: Value, rows: list[Value]) -> list[Value]:
@@ -99,28 +95,24 @@ def _sums(record: Any, bits: int, codes: Value, rows: list[Value]) -> list[Value
     return totals.values()
 
 
-def _decode(tier: Tier, bits: int) -> Any:
-    """decode(record, codes, to): makes the f32 panel of a group: a line of 0.0, then one for each k."""
-    f32 = F32.vector(tier.lanes)
+@traced
+def _decode(bits: int, record: Any, codes: Value, to: Value) -> None:
+    """Makes the f32 panel of a group: a line of 0.0, then one for each k."""
+    f32 = F32.vector(tier().lanes)
+    target = F32.at(to)
+    for n in range(NV):
+        f32[target + n * f32.lanes] = 0
 
-    @traced
-    def decode(record: Any, codes: Value, to: Value) -> None:
-        target = F32.at(to)
-        for n in range(NV):
-            f32[target + n * f32.lanes] = 0
+    def block(first: Value, words: Words, scales: list[Value]) -> None:
+        def put(k: Value, j: int, weights: list[Value], _: list[Value]) -> list[Value]:
+            line = target + (k + (j + 1)) * (NV * f32.lanes)
+            for n, (w, scale) in enumerate(zip(weights, scales, strict=True)):
+                f32[line + n * f32.lanes] = w * scale
+            return []
 
-        def block(first: Value, words: Words, scales: list[Value]) -> None:
-            def put(k: Value, j: int, weights: list[Value], _: list[Value]) -> list[Value]:
-                line = target + (k + (j + 1)) * (NV * f32.lanes)
-                for n, (w, scale) in enumerate(zip(weights, scales, strict=True)):
-                    f32[line + n * f32.lanes] = w * scale
-                return []
+        words(put, [])
 
-            words(put, [])
-
-        _blocks(record, bits, codes, block)
-
-    return decode
+    _blocks(record, bits, codes, block)
 
 
 Words = Callable[[Each, list[Value]], list[Value]]

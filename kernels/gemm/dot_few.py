@@ -21,7 +21,6 @@ TOGETHER = 8
 def make_dot_few(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_FEW`. Sums run over k in order, for a B of one column as in `total`."""
     read = reader(DOT_FEW)
-    add, add_one = _add(tier, TOGETHER), _add(tier, 1)
 
     def one_column(args: int, thread: int, threads: int) -> None:
         r = read(args)
@@ -53,10 +52,10 @@ def make_dot_few(tier: Tier) -> Callable[..., None]:
             whole = r.k // TOGETHER * TOGETHER
             for k in range(0, whole, TOGETHER):
                 for row in range(r.m):
-                    add(c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
+                    _add(TOGETHER, c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
             for k in range(whole, r.k):
                 for row in range(r.m):
-                    add_one(c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
+                    _add(1, c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
             for row in range(r.m):
                 _finish(args, c + row * line, columns, 1, i, row, left)
 
@@ -78,22 +77,18 @@ def _clear(to: Value, n: Value) -> None:
         some[F32.at(to) + i, mask] = 0
 
 
-def _add(tier: Tier, count: int) -> Any:
-    """add(to, factors, rows, step, n): add `count` rows of n elements, `step` bytes apart, each times a factor."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def add(to: Value, factors: Value, rows: Value, step: Value, n: Value) -> None:
-        sums, start = F32.at(to), F32.at(factors)
-        weights = [f32(start[j]) for j in range(count)]
-        sources = [F32.at(rows + step * j) for j in range(count)]
-        for some, i, mask in along(f32, 0, n, 1):
-            y = some[sums + i, mask]
-            for weight, source in zip(weights, sources, strict=True):
-                y = fma(some[source + i, mask], weight, y)
-            some[sums + i, mask] = y
-
-    return add
+@traced
+def _add(count: int, to: Value, factors: Value, rows: Value, step: Value, n: Value) -> None:
+    """Add `count` rows of n elements, `step` bytes apart, each times a factor."""
+    f32 = F32.vector(tier().lanes)
+    sums, start = F32.at(to), F32.at(factors)
+    weights = [f32(start[j]) for j in range(count)]
+    sources = [F32.at(rows + step * j) for j in range(count)]
+    for some, i, mask in along(f32, 0, n, 1):
+        y = some[sums + i, mask]
+        for weight, source in zip(weights, sources, strict=True):
+            y = fma(some[source + i, mask], weight, y)
+        some[sums + i, mask] = y
 
 
 @traced

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..core.record import reader
 from ..isa.tiers import Tier
-from ..lang import F32, Type, Value, either, repeat, traced
+from ..lang import F32, Type, Value, either, repeat, tier, traced
 from .rows import PACK
 
 
 def make_pack(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors. No bias: that line is 0."""
-    fields, lines = reader(PACK), _lines(tier, nv)
-    width = nv * tier.lanes
+    fields, width = reader(PACK), nv * tier.lanes
 
     def pack(args: int, thread: int, threads: int) -> None:
         r = fields(args)
@@ -24,26 +22,22 @@ def make_pack(tier: Tier, nv: int) -> Callable[..., None]:
             i = unit // panels
             column = (unit - i * panels) * width
             panel = r.packed + unit * (r.k + 1) * width * 4
-            lines(panel, r.b + (i * r.b_stride + column) * 4, r.ldb * 4, r.k, r.n - column)
+            _lines(nv, panel, r.b + (i * r.b_stride + column) * 4, r.ldb * 4, r.k, r.n - column)
 
     return pack
 
 
-def _lines(tier: Tier, nv: int) -> Any:
-    """lines(panel, start, stride, k, columns) from k rows of B."""
-    f32 = F32.vector(tier.lanes)
+@traced
+def _lines(nv: int, panel: Value, start: Value, stride: Value, k: Value, columns: Value) -> None:
+    """The lines of a panel from k rows of B."""
+    f32 = F32.vector(tier().lanes)
+    for i in range(nv):
+        f32[F32.at(panel) + i * f32.lanes] = 0
 
-    @traced
-    def lines(panel: Value, start: Value, stride: Value, k: Value, columns: Value) -> None:
-        for i in range(nv):
-            f32[F32.at(panel) + i * f32.lanes] = 0
+    def rows(masks: Masks) -> None:
+        copy_lines(f32, masks, panel + nv * f32.size, (start, stride), k)
 
-        def rows(masks: Masks) -> None:
-            copy_lines(f32, masks, panel + nv * f32.size, (start, stride), k)
-
-        by_columns(f32, nv, columns, rows)
-
-    return lines
+    by_columns(f32, nv, columns, rows)
 
 
 Masks = Sequence[Value | None]

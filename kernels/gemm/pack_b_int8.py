@@ -21,7 +21,7 @@ from .rows import PACK_INT8
 
 def make_pack_int8(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.PACK_INT8`."""
-    fields, lines = record.reader(PACK_INT8), _lines(tier, nv)
+    fields = record.reader(PACK_INT8)
     width, line = nv * tier.lanes, tier.lanes * 4
     head, word = HEAD_LINES[True] * nv * line, vectors_per_word(tier, nv, True) * line
 
@@ -32,54 +32,51 @@ def make_pack_int8(tier: Tier, nv: int) -> Callable[..., None]:
         size = head + (r.k + 3) // 4 * word
         for unit in range(total * thread // threads, total * (thread + 1) // threads):
             i = unit // panels
-            lines(args, r.packed + unit * size, r.b + i * r.b_stride + (unit - i * panels) * width, r.ldb, r.k)
+            _lines(nv, args, r.packed + unit * size, r.b + i * r.b_stride + (unit - i * panels) * width, r.ldb, r.k)
 
     return pack
 
 
-def _lines(tier: Tier, nv: int) -> Any:
-    """lines(args, panel, start, stride, k) from k rows of B, each read as many bytes wide as a panel has columns."""
-    i32, i8 = I32.vector(tier.lanes), I8.vector(nv * tier.lanes)
-    count, vectors = sums_per_row(nv, True), vectors_per_word(tier, nv, True)
+@traced
+def _lines(nv: int, args: Any, panel: Value, start: Value, stride: Value, k: Value) -> None:
+    """The lines of a panel from k rows of B, each read as many bytes wide as a panel has columns."""
+    i32, i8 = I32.vector(tier().lanes), I8.vector(nv * tier().lanes)
+    count, vectors = sums_per_row(nv, True), vectors_per_word(tier(), nv, True)
     head = HEAD_LINES[True] * nv * i32.size
-    places = [nv * (i // 4) + i % 4 if i % 4 < nv else 0 for i in range(tier.lanes)]
+    places = [nv * (i // 4) + i % 4 if i % 4 < nv else 0 for i in range(tier().lanes)]
 
     def put(address: Value, index: int, value: Value) -> None:
         i32[address + index * i32.size] = value.bits(I32)
 
-    @traced
-    def lines(args: Value, panel: Value, start: Value, stride: Value, k: Value) -> None:
-        last = k - 1
+    last = k - 1
 
-        def row(index: Value) -> Value:
-            inside = index <= last
-            found = choose(inside, i8[start + choose(inside, index, last) * stride] ^ -128, 0)
-            return found if nv == 4 else shuffle(found.bits(I32), places).bits(I8)
+    def row(index: Value) -> Value:
+        inside = index <= last
+        found = choose(inside, i8[start + choose(inside, index, last) * stride] ^ -128, 0)
+        return found if nv == 4 else shuffle(found.bits(I32), places).bits(I8)
 
-        def words(w: Value, state: list[Value]) -> list[Value]:
-            to, *sums = state
-            first = w * 4
-            parts = interleave([row(first + i) for i in range(4)])[:nv]
-            # As many ones as there are rows left: what lies behind a run of A isn't part of its sum.
-            lacking = 4 - smaller(k - first, 4)
-            stored = [*parts, i32((U32(0x01010101) >> (lacking * 8).to(U32)).signed)]
-            if not tier.byte_dot:
-                stored = [half(x) for half in (_even, _odd) for x in stored]
-            for i, value in enumerate(stored):
-                put(to, i, value)
-            totals = [_column_sums(s, stored, i, count) for i, s in enumerate(sums)]
-            return [to + vectors * i32.size, *totals]
+    def words(w: Value, state: list[Value]) -> list[Value]:
+        to, *sums = state
+        first = w * 4
+        parts = interleave([row(first + i) for i in range(4)])[:nv]
+        # As many ones as there are rows left: what lies behind a run of A isn't part of its sum.
+        lacking = 4 - smaller(k - first, 4)
+        stored = [*parts, i32((U32(0x01010101) >> (lacking * 8).to(U32)).signed)]
+        if not tier().byte_dot:
+            stored = [half(x) for half in (_even, _odd) for x in stored]
+        for i, value in enumerate(stored):
+            put(to, i, value)
+        totals = [_column_sums(s, stored, i, count) for i, s in enumerate(sums)]
+        return [to + vectors * i32.size, *totals]
 
-        sums = repeat((k + 3) >> 2, [panel + head, *[i32(0)] * nv], words)[1:]
-        r = record.fields(args, PACK_INT8)
-        slots = r.minus_zero_a, r.start, r.multiplier, r.minus_zero_b
-        minus_a, begin, factor, minus_b = (i32(slot.to(I32)) for slot in slots)
-        for i, total in enumerate(sums):
-            put(panel, i, begin + total * minus_a)
-            put(panel, nv + i, factor)
-            put(panel, 2 * nv + i, minus_b)
-
-    return lines
+    sums = repeat((k + 3) >> 2, [panel + head, *[i32(0)] * nv], words)[1:]
+    r = record.fields(args, PACK_INT8)
+    slots = r.minus_zero_a, r.start, r.multiplier, r.minus_zero_b
+    minus_a, begin, factor, minus_b = (i32(slot.to(I32)) for slot in slots)
+    for i, total in enumerate(sums):
+        put(panel, i, begin + total * minus_a)
+        put(panel, nv + i, factor)
+        put(panel, 2 * nv + i, minus_b)
 
 
 def _even(x: Value) -> Value:

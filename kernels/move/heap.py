@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from ..isa.tiers import Tier
 from ..lang.control import cases, during, when
@@ -15,7 +16,7 @@ from ..lang.instructions import any_lane, choose, is_nan, smaller
 from ..lang.memory import register
 from ..lang.traced import traced
 from ..lang.types import I32, I64, Type, integer, named
-from ..lang.values import Value, number
+from ..lang.values import Value, number, tier
 from .rows import NUMBERS, entry_bytes, size_of
 
 _LOW = (1 << 32) - 1
@@ -44,50 +45,42 @@ def _key(kind: Type, at: Value) -> Value:
     return key.to(I64 if bits == 64 else I32)
 
 
-def key_reader(wide: bool) -> Callable:
-    """`key(kind, at, place, least)`: an element's key; `least`: smaller elements are better."""
+@traced
+def key_of(wide: bool, kind: Any, at: Any, place: Any, least: Any) -> Any:
+    """An element's key; `least`: smaller elements are better."""
+    found = register(0)
 
-    @traced
-    def key(kind: Value, at: Value, place: Value, least: Value) -> Value:
-        found = register(0)
+    def take(number: Type) -> None:
+        found.value = _key(number, at).to(I64)
 
-        def take(number: Type) -> None:
-            found.value = _key(number, at).to(I64)
-
-        _by_kind(kind, wide, take)
-        turned = found.value ^ -least
-        return turned if wide else (turned << 32) | (_LOW - place)
-
-    return key
+    _by_kind(kind, wide, take)
+    turned = found.value ^ -least
+    return turned if wide else (turned << 32) | (_LOW - place)
 
 
-def seeker(tier: Tier, wide: bool) -> Callable:
-    """`seek(kind, x, step, i, n, least, root)`: the first index from i on with a better key than the entry `root`.
+@traced
+def _seek(wide: bool, kind: Value, x: Value, step: Value, i: Any, n: Value, least: Value, root: Value) -> Any:
+    """The first index from i on with a better key than the entry `root`.
 
     n, or a lower index from which to search again.
     """
-    lanes = tier.lanes if not wide else max(2, tier.lanes // 2)
+    lanes = tier().lanes if not wide else max(2, tier().lanes // 2)
     keys = (I64 if wide else I32).vector(lanes)
+    place = register(i)
 
-    @traced
-    def seek(kind: Value, x: Value, step: Value, i: Value, n: Value, least: Value, root: Value) -> Value:
-        place = register(i)
+    def search(number: Type) -> None:
+        with when(step == number.size):
+            bound = keys((root if wide else root >> 32).to(keys.number))
+            turn = keys((-least).to(keys.number))
 
-        def search(number: Type) -> None:
-            with when(step == number.size):
-                bound = keys((root if wide else root >> 32).to(keys.number))
-                turn = keys((-least).to(keys.number))
+            def better() -> Value:
+                return (_key(number.vector(lanes), x + place.value * number.size) ^ turn) > bound
 
-                def better() -> Value:
-                    return (_key(number.vector(lanes), x + place.value * number.size) ^ turn) > bound
+            for _ in during(lambda: place.value + lanes <= n, lambda: ~any_lane(better())):
+                place.value = place.value + lanes
 
-                for _ in during(lambda: place.value + lanes <= n, lambda: ~any_lane(better())):
-                    place.value = place.value + lanes
-
-        _by_kind(kind, wide, search)
-        return place.value
-
-    return seek
+    _by_kind(kind, wide, search)
+    return place.value
 
 
 def place_of(wide: bool) -> Callable:
@@ -149,12 +142,12 @@ def sifter(wide: bool) -> Callable:
 
 def selector(tier: Tier, wide: bool) -> Callable:
     """`select(heap, k, kind, x, step, n, least)`: a heap of the k best of n elements `step` bytes apart; 0 < k <= n."""
-    key_of, sift, seek, entry = key_reader(wide), sifter(wide), seeker(tier, wide), entry_bytes(wide)
+    sift, entry = sifter(wide), entry_bytes(wide)
     together = tier.lanes
 
     def select(heap, k, kind, x, step, n, least):
         for i in range(k):
-            I64[heap + entry * i] = key_of(kind, x + step * i, i, least)
+            I64[heap + entry * i] = key_of(wide, kind, x + step * i, i, least)
             if wide:
                 I64[heap + entry * i + 8] = i
         half = k >> 1
@@ -164,10 +157,10 @@ def selector(tier: Tier, wide: bool) -> Callable:
             sift(heap, k, half, I64[at], I64[at + 8] if wide else 0)
         i = k
         while i < n:
-            i = seek(kind, x, step, i, n, least, I64[heap])
+            i = _seek(wide, kind, x, step, i, n, least, I64[heap])
             stop = smaller(n, i + together)
             while i < stop:
-                key = key_of(kind, x + step * i, i, least)
+                key = key_of(wide, kind, x + step * i, i, least)
                 if key > I64[heap]:
                     sift(heap, k, 0, key, i)
                 i += 1

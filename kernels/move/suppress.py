@@ -14,7 +14,7 @@ from ..lang.memory import register, registers
 from ..lang.traced import traced
 from ..lang.types import BIT, F32, I32, I64
 from ..lang.values import Value, tier
-from .heap import key_reader, popper, sifter
+from .heap import key_of, popper, sifter
 from .rows import BOX, NUMBERS, SUPPRESS
 
 _F32 = NUMBERS.index("f32")
@@ -26,7 +26,7 @@ def suppress(tier: Tier) -> Callable:
 
     Candidate scores are a heap with the best at its root, from which boxes are taken until enough are kept.
     """
-    slots, sift, pop, key_of = reader(SUPPRESS), sifter(False), popper(False), key_reader(False)
+    slots, sift, pop = reader(SUPPRESS), sifter(False), popper(False)
 
     def kernel(args, thread, threads):
         r = slots(args)
@@ -46,7 +46,7 @@ def suppress(tier: Tier) -> Callable:
             for i in range(n):
                 if _counts(F32[scores + 4 * i], r) != 0:
                     # The greatest key is the best, and the root is the least.
-                    I64[heap + 8 * waiting] = key_of(_F32, scores + 4 * i, _LOW - i, 1)
+                    I64[heap + 8 * waiting] = key_of(False, _F32, scores + 4 * i, _LOW - i, 1)
                     waiting += 1
             half = waiting >> 1
             while half > 0:

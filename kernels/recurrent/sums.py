@@ -105,12 +105,10 @@ def round_to_bf16(state: Value, to: Value, _: Value, hidden: Value) -> None:
         bf16[to + 2 * i] = f32[state + 4 * i].to(BF16)
 
 
-def make_room(tier: Tier, gates: int) -> Any:
-    """room(): the address of a buffer for the result of `sums`."""
-    f32 = F32.vector(tier.lanes)
-
-    @traced
-    def found() -> Value:
-        return room(f32, gates * heights(tier, gates)[0]).address
-
-    return found
+@traced
+def result_room(
+    gates: int,
+) -> Value:
+    """The address of a buffer for the result of `sums`."""
+    f32 = F32.vector(tier().lanes)
+    return room(f32, gates * heights(tier(), gates)[0]).address

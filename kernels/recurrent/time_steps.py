@@ -17,7 +17,7 @@ from .activation import WORDS
 from .byte_sums import make_byte_sums, round_to_bytes
 from .cell import make_cell, reset_gates
 from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK, WORD
-from .sums import heights, make_room, make_sums, round_to_bf16
+from .sums import heights, make_sums, result_room, round_to_bf16
 
 INFO_BYTES = 8 * len(INFO)
 PROJECTED, Y, ALIVE, SCALE = (8 * INFO.at(name) for name in ("projected", "y", "alive", "scale"))
@@ -66,7 +66,7 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     """
     gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
     before, activations, peephole_line = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
-    of_bytes, found = cell == "lstm_bytes", make_room(tier, gates)
+    of_bytes = cell == "lstm_bytes"
     head, each = (HEAD_LINES[False] * gates, 4) if of_bytes else (gates, WORD[element])
     projected = 2 if cell == "gru_after" else gates
     sums = make_byte_sums(tier, gates) if of_bytes else make_sums(tier, gates, projected, element)
@@ -77,7 +77,7 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     line = 4 * lanes
 
     def product(r: Any, rows: int, first: int, until: int, d: int, now: int, wide: int) -> None:
-        to = found()
+        to = result_room(gates)
         blocks = pieces(r.hidden, lanes)
         lines = pieces(r.hidden, each * UNROLL) * UNROLL
         step = (head + lines * gates) * line
