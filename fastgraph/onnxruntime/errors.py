@@ -11,14 +11,6 @@ from typing import NoReturn
 from ..errors import FastgraphError, MissingFileError, ModelError, UnsupportedError
 from ..frontends.onnx.signatures import signature
 
-_CODES = """
-Fail=1 FAIL, InvalidArgument=2 INVALID_ARGUMENT, NoSuchFile=3 NO_SUCHFILE, NoModel=4 NO_MODEL,
-EngineError=5 ENGINE_ERROR, RuntimeException=6 RUNTIME_EXCEPTION, InvalidProtobuf=7 INVALID_PROTOBUF,
-ModelLoaded=8 MODEL_LOADED, NotImplemented=9 NOT_IMPLEMENTED, InvalidGraph=10 INVALID_GRAPH, EPFail=11 EP_FAIL,
-ModelLoadCanceled=12 MODEL_LOAD_CANCELED, ModelRequiresCompilation=13 MODEL_REQUIRES_COMPILATION, NotFound=14 NOT_FOUND,
-DeviceReset=15 DEVICE_RESET
-"""
-
 
 class OrtError(Exception):
     """Base of what onnxruntime raises; there each of them is an Exception by itself."""
@@ -33,53 +25,22 @@ class OrtError(Exception):
         return type(self), (self.text,)
 
 
-class Fail(OrtError): ...
+def _error(code: str) -> type[OrtError]:
+    """An exception by its number, its class and how messages call it."""
+    number, name, spelled = code.split()
+    return type(name, (OrtError,), {"code": f"{number} : {spelled}", "__module__": __name__})
 
 
-class InvalidArgument(OrtError): ...
-
-
-class NoSuchFile(OrtError): ...
-
-
-class NoModel(OrtError): ...
-
-
-class EngineError(OrtError): ...
-
-
-class RuntimeException(OrtError): ...
-
-
-class InvalidProtobuf(OrtError): ...
-
-
-class ModelLoaded(OrtError): ...
-
-
-class NotImplemented(OrtError): ...
-
-
-class InvalidGraph(OrtError): ...
-
-
-class EPFail(OrtError): ...
-
-
-class ModelLoadCanceled(OrtError): ...
-
-
-class ModelRequiresCompilation(OrtError): ...
-
-
-class NotFound(OrtError): ...
-
-
-class DeviceReset(OrtError): ...
-
-
-for _name, _code, _spelled in re.findall(r"(\w+)=(\d+) (\w+)", _CODES):
-    globals()[_name].code = f"{_code} : {_spelled}"
+(
+    Fail, InvalidArgument, NoSuchFile, NoModel, EngineError, RuntimeException, InvalidProtobuf, ModelLoaded,
+    NotImplemented, InvalidGraph, EPFail, ModelLoadCanceled, ModelRequiresCompilation, NotFound, DeviceReset,
+) = map(_error, (
+    "1 Fail FAIL", "2 InvalidArgument INVALID_ARGUMENT", "3 NoSuchFile NO_SUCHFILE", "4 NoModel NO_MODEL",
+    "5 EngineError ENGINE_ERROR", "6 RuntimeException RUNTIME_EXCEPTION", "7 InvalidProtobuf INVALID_PROTOBUF",
+    "8 ModelLoaded MODEL_LOADED", "9 NotImplemented NOT_IMPLEMENTED", "10 InvalidGraph INVALID_GRAPH",
+    "11 EPFail EP_FAIL", "12 ModelLoadCanceled MODEL_LOAD_CANCELED",
+    "13 ModelRequiresCompilation MODEL_REQUIRES_COMPILATION", "14 NotFound NOT_FOUND", "15 DeviceReset DEVICE_RESET",
+))  # fmt: skip
 
 _KINDS: tuple[tuple[str, type[OrtError]], ...] = (
     ("not an ONNX model", InvalidProtobuf),
@@ -122,7 +83,7 @@ def _unsupported(text: str) -> type[OrtError]:
     return NotImplemented if signature(named[2]) else InvalidGraph
 
 
-def failed(error: FastgraphError) -> Fail:
+def failed(error: FastgraphError) -> OrtError:
     """The exception of onnxruntime for an operator that can't be computed with the feeds."""
     return Fail(f"Non-zero status code returned while running the model: {error}")
 
