@@ -34,12 +34,17 @@ def free_memory() -> int | None:
         lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         free = sum(int(lines[key].split()[0]) << 10 for key in ("MemAvailable", "SwapFree"))
     except (OSError, ValueError, KeyError):
-        try:
-            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        except (AttributeError, ValueError, OSError):
-            return None
+        return physical_memory()
     group = _group(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))
     return free if group is None else min(free, group)
+
+
+def physical_memory() -> int | None:
+    """Bytes of the machine's memory; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _group(root: Path, membership: Path) -> int | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
-from ..ops.detection import overlapping
+from ..ops.detection import greedy, overlapping
 from ..ops.inference import FLOAT32, Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
@@ -51,12 +51,8 @@ def _decoded(node: Node, boxes: np.ndarray, anchors: np.ndarray) -> np.ndarray:
 def _kept(node: Node, boxes: np.ndarray, scores: np.ndarray, most: int) -> list[int]:
     order = np.flatnonzero(scores >= np.float32(attr(node, "score_threshold")))
     order = order[np.argsort(-scores[order], kind="stable")]
-    kept: list[int] = []
-    while order.size and len(kept) < most:
-        best, order = int(order[0]), order[1:]
-        kept.append(best)
-        order = order[overlapping(boxes[best], boxes[order]) <= np.float32(attr(node, "iou_threshold"))]
-    return kept
+    limit = np.float32(attr(node, "iou_threshold"))
+    return greedy(order, most, lambda best, others: ~(overlapping(boxes[best], boxes[others]) <= limit))
 
 
 def _regular(node: Node, boxes: np.ndarray, scores: np.ndarray) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from ..ops import check
-from ..ops.detection import as_corners, overlapping
+from ..ops.detection import as_corners, greedy, overlapping
 from ..ops.inference import INT64, Types
 from ..ops.registry import REQUIRED, attr, define
 from ..ops.work import squares
@@ -57,14 +57,12 @@ def _best(node: Node, boxes: np.ndarray, scores: np.ndarray, most: int) -> list[
     corners, classes, best = as_corners(boxes, 1), scores.argmax(axis=1), scores.max(axis=1)
     order = np.argsort(-best, kind="stable")
     waiting = order if attr(node, "least") is None else order[best[order] >= attr(node, "least")]
-    kept: list[int] = []
-    while waiting.size and len(kept) < most:
-        first, waiting = int(waiting[0]), waiting[1:]
-        kept.append(first)
-        covered = overlapping(corners[first], corners[waiting]) > attr(node, "limit")
-        if attr(node, "per_class"):
-            covered &= classes[waiting] == classes[first]
-        waiting = waiting[~covered]
+
+    def covers(one: int, others: np.ndarray) -> np.ndarray:
+        covered: np.ndarray = overlapping(corners[one], corners[others]) > attr(node, "limit")
+        return covered & (classes[others] == classes[one]) if attr(node, "per_class") else covered
+
+    kept = greedy(waiting, most, covers)
     return kept or [int(i) for i in order[: min(most, 1)]]
 
 

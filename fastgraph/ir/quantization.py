@@ -88,6 +88,11 @@ def to_real(stored: np.ndarray, quant: Quantization) -> np.ndarray:
     return np.asarray((stored.astype(np.float64) - zero) * spread(quant.scale, quant.axis, stored.ndim))
 
 
+def reals(array: np.ndarray, quant: Quantization | None) -> np.ndarray:
+    """What stored numbers stand for, in f64; others as they are."""
+    return array if quant is None else to_real(array, quant)
+
+
 def to_stored(reals: np.ndarray, dtype: np.dtype, quant: Quantization, ties: float | None = None) -> np.ndarray:
     """The stored numbers nearest to reals: rounded half to even, clamped to `dtype`; the least for NaN.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,17 +50,20 @@ def overlapping(box: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.where(union > 0, shared / np.where(union > 0, union, 1), 0)
 
 
+def greedy(order: np.ndarray, most: int, covers: Callable[[int, np.ndarray], np.ndarray]) -> list[int]:
+    """The first `most` of an order, without those that one before covers."""
+    kept: list[int] = []
+    while order.size and len(kept) < most:
+        kept.append(int(order[0]))
+        order = order[1:][~covers(kept[-1], order[1:])]
+    return kept
+
+
 def _kept(boxes: np.ndarray, scores: np.ndarray, most: int, overlap: float, least: float | None) -> list[int]:
     """Boxes of one class by descending score, without those that overlap a better one."""
     order = np.argsort(-scores, kind="stable")
     order = order if least is None else order[scores[order] > least]
-    kept: list[int] = []
-    while order.size and len(kept) < most:
-        best = int(order[0])
-        kept.append(best)
-        order = order[1:]
-        order = order[overlapping(boxes[best], boxes[order]) <= overlap]
-    return kept
+    return greedy(order, most, lambda best, others: ~(overlapping(boxes[best], boxes[others]) <= overlap))
 
 
 def _nms(node: Node, inputs: list[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..freedoms import free
 from ..ir import Node, Value
-from ..ir.quantization import to_real
+from ..ir.quantization import reals
 from ..kernels.gemm.pack import Arrangement, arranged
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
 from ..kernels.isa.tiers import Tier
@@ -203,17 +203,14 @@ def chained_layer(node: Node) -> Layer[Integers] | None:
     n = len(zeros)
     assert w.data is not None
     weights = np.moveaxis(w.data, int(node.op == "matmul"), 0)
-    bias = np.zeros(n, np.float32) if b is None or b.data is None else _reals(b)
+    bias = np.zeros(n) if b is None or b.data is None else reals(b.data, b.type.quant).reshape(-1)
     fits = fits_int32(weights.reshape(n, -1), np.zeros(n, np.int64), zeros)
     multipliers = scales(w, n).astype(np.float32)
-    return _layer(node, form, Integers(weights, zeros, bias, multipliers, ranged=True)) if fits else None
-
-
-def _reals(constant: Value) -> np.ndarray:
-    """f32 [n]: the numbers of a constant that may be quantized."""
-    assert constant.data is not None
-    q = constant.type.quant
-    return np.asarray(constant.data if q is None else to_real(constant.data, q), np.float32).reshape(-1)
+    return (
+        _layer(node, form, Integers(weights, zeros, bias.astype(np.float32), multipliers, ranged=True))
+        if fits
+        else None
+    )
 
 
 def ranged_layer(node: Node) -> Layer[Integers] | None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..runtime.feeds import instance
 from ..runtime.model import Model, TensorSpec
-from ..tools.feeds import fits, read_inputs, samples_of
+from ..tools.feeds import read_inputs, samples_of
 
 Feeds = dict[str, np.ndarray]
 
@@ -89,7 +90,7 @@ def _checked(feeds: Feeds, specs: Iterable[TensorSpec], where: str) -> Feeds:
     for spec in specs:
         if spec.name not in feeds:
             raise InputError(f"{where}: it has no array for the input {spec.name!r}")
-        if spec.shape is not None and not fits(feeds[spec.name].shape, spec.shape):
+        if spec.shape is not None and not instance(spec.shape, feeds[spec.name].shape):
             found, wanted = list(feeds[spec.name].shape), ", ".join(map(str, spec.shape))
             raise InputError(f"{where}: {spec.name} has shape {found}, expected [{wanted}]")
     return feeds

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..kernels.isa.tiers import usable
+from ..room import physical_memory
 from ..text import bytes_text
 
 SYSTEM = Path("/sys/devices/system/cpu")
@@ -34,7 +35,7 @@ def machine() -> dict[str, Any]:
         "turbo": _turbo(),
         "mhz": _mhz(known),
         "hypervisor": "hypervisor" in known["flags"].split() if "flags" in known else None,
-        "memory_bytes": _memory(),
+        "memory_bytes": physical_memory(),
         "system": platform.platform(),
         "python": platform.python_version(),
         "versions": _versions(),
@@ -106,13 +107,6 @@ def _mhz(known: dict[str, str]) -> dict[str, float | None]:
         with suppress(ValueError, KeyError):
             found["now"] = float(known["cpu MHz"])
     return found
-
-
-def _memory() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _versions() -> dict[str, str]:

@@ -15,8 +15,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..errors import InputError
-from ..ir import Graph, Kind
+from ..ir import Graph, Kind, Shape
 from ..ir.quantization import to_real, to_stored
+from ..runtime.feeds import instance
 from ..runtime.model import Model, TensorSpec
 from . import audio, images, preprocessing, tensors
 from .preprocessing import NOTHING, Preprocessing
@@ -178,18 +179,13 @@ def _raw(source: Source, spec: TensorSpec, shape: Sequence[int] | None, float_io
     return np.frombuffer(data, dtype).reshape(dims)
 
 
-def fits(dims: Sequence[int], shape: Sequence[Any]) -> bool:
-    """Whether an array's extents are those of a shape, which may be open."""
-    return len(dims) == len(shape) and all(not isinstance(n, int) or n == d for d, n in zip(dims, shape, strict=True))
-
-
-def samples_of(array: np.ndarray, shape: Sequence[Any]) -> list[np.ndarray] | None:
+def samples_of(array: np.ndarray, shape: Shape) -> list[np.ndarray] | None:
     """The samples in an array that has an axis of them before those of an input's shape, or more rows in the place of
     its batch, each in that shape; None where it has neither.
     """
-    if array.ndim and fits(array.shape[1:], shape):
+    if array.ndim and instance(shape, array.shape[1:]):
         return list(array)
-    if array.ndim != len(shape) or not shape or not fits(array.shape[1:], shape[1:]):
+    if array.ndim != len(shape) or not shape or not instance(shape[1:], array.shape[1:]):
         return None
     size = shape[0] if isinstance(shape[0], int) else 1
     return [array[i : i + size] for i in range(0, len(array) - size + 1, size)]

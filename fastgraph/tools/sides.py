@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..ir.quantization import to_real, to_stored
 from ..loading import load
-from ..runtime.feeds import widened
+from ..runtime.feeds import instance, widened
 from ..runtime.model import Model, TensorSpec
 from . import agreement, feeds, pairing
 from .engines import PEERS, Unavailable, peer
@@ -136,7 +136,7 @@ def samples(side: Side, fed: Arrays) -> list[Arrays]:
         array = np.asarray(fed[spec.name]) if spec.name in fed and spec.shape is not None else None
         if (
             array is None
-            or feeds.fits(array.shape, spec.shape or ())
+            or instance(spec.shape or (), array.shape)
             or spec.name in side.loaded.signature.interface.ports
         ):
             continue

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ir import Node, Value
-from ....ir.quantization import to_real
+from ....ir.quantization import reals
 from ...quantized import LARGE, bounds, clamps_only, per_tensor, quant, zero_point
 from ..elements import Operand, element, plain
 from ..registry import Emit
@@ -51,17 +51,11 @@ class Chain:
         )
 
 
-def _reals(value: Value) -> np.ndarray:
-    """The reals of a constant."""
-    assert value.data is not None
-    return np.asarray(value.data if value.type.quant is None else to_real(value.data, value.type.quant))
-
-
 def as_read(value: Value) -> Operand:
     """A constant of several scales as f32; anything else as it lies."""
     if value.data is None or value.type.quant is None or per_tensor(value, np.uint8, np.int8):
         return value
-    return _reals(value).astype(np.float32)
+    return reals(value.data, value.type.quant).astype(np.float32)
 
 
 def _affine(value: Operand) -> tuple[float, float]:
@@ -77,7 +71,7 @@ def _largest(value: Operand) -> float:
     if isinstance(value, np.ndarray):
         return float(np.abs(value).max(initial=0))
     if value.data is not None:
-        return float(np.abs(_reals(value)).max(initial=0))
+        return float(np.abs(reals(value.data, value.type.quant)).max(initial=0))
     if value.type.dtype is None or value.type.dtype.kind == "f":
         return np.inf
     limits = np.iinfo(value.type.dtype)
