@@ -18,13 +18,17 @@ from .rows import ATTENTION_PAIRS
 
 
 @traced
-def _nothing(*_: Any) -> None:
+def _configure(r: Any) -> None:
     """Vectors need no configuration."""
+
+
+@traced
+def _release() -> None: ...
 
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_PAIRS`."""
-    attention = attention_of(tier, ATTENTION_PAIRS, Products(IN_VECTORS, _nothing, _nothing, _multiply(tier)))
+    attention = attention_of(tier, ATTENTION_PAIRS, Products(IN_VECTORS, _configure, _release, _multiply(tier)))
     attention.needs = PAIRS  # type: ignore[attr-defined]
     return attention
 
