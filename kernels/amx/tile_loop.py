@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.record import Record, reader
+from ..core.record import Record, fields
 from ..gemm.band import band_at, deal
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
@@ -62,7 +62,7 @@ class PanelSize(NamedTuple):
 
 def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: BlockFunctions) -> Callable[..., None]:
     """The kernel for blocks of mt tiles of pixels."""
-    fields, (width, head, line, near) = reader(record), size
+    (width, head, line, near) = size
     read, note, result, place, begin, steps, again, finish = block
 
     @traced
@@ -71,7 +71,7 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
             tier.isa.store(c, sums + c * TILE, LINE)
 
     def kernel(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, record)
         scratch = r.scratch + thread * r.scratch_bytes
         work = scratch + r.work
         notes, buffer = work + 2 * SUMS, work + 2 * SUMS + 2 * NOTE

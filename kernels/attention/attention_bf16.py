@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.record import Record, reader
+from ..core.record import Record, fields
 from ..isa.tiers import Tier
 from ..lang import BIT, Value, choose, div_rem, divide, either, larger, over, pieces, share, smaller, traced
 from .pack_pairs import Layout, make_pack_keys, make_pack_values, pack_queries
@@ -43,14 +43,14 @@ class Products(NamedTuple):
 
 def attention_of(tier: Tier, record: Record, products: Products) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
-    fields, (layout, configure, release, multiply) = reader(record), products
+    (layout, configure, release, multiply) = products
     pack_keys, pack_values = make_pack_keys(tier, layout), make_pack_values(tier, layout)
     score, add_values = _make_score(tier, multiply), _make_add_values(tier, multiply)
     BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
     lanes = tier.lanes
 
     def attention(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, record)
         scratch = r.scratch + thread * r.scratch_bytes
         values, queries, scores = scratch + r.values_at, scratch + r.queries_at, scratch + r.scores_at
         sums, parts, state = scratch + r.sums_at, scratch + r.parts_at, scratch + r.state_at

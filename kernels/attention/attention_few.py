@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang.control import over, repeat, when
 from ..lang.instructions import div_rem, divide, fma, larger, smaller
@@ -23,12 +23,11 @@ from .visible_keys import bounds, seen
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel: all queries that share a head of keys and values go through them together, block after block."""
-    fields = reader(ATTENTION)
     lanes = tier.lanes
     BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 
     def attention(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, ATTENTION)
         scratch = r.scratch + thread * r.scratch_bytes
         scores, sums, state = scratch + r.scores_at, scratch + r.sums_at, scratch + r.state_at
         groups = divide(r.heads, r.share)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..gemm.pick_dot import max_rows
 from ..gemm.results import target
 from ..gemm.tile import even_rows, f32_arithmetic, make_tile
@@ -21,13 +21,12 @@ from .visible_keys import bounds, seen
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
-    fields = reader(ATTENTION)
     multiply = _multiply(tier)
     width, lanes = NV * tier.lanes, tier.lanes
     BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 
     def attention(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, ATTENTION)
         scratch = r.scratch + thread * r.scratch_bytes
         values, scores = scratch + r.values_at, scratch + r.scores_at
         sums, state = scratch + r.sums_at, scratch + r.state_at

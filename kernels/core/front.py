@@ -25,6 +25,7 @@ from ..lang import I64, Mistake, Type, Value
 from ..lang.values import writing
 from .numba_parts import Infer, Lowering, Typing, contexts, read
 from .numba_values import Known, Slots, forget, given, of_values, type_of, value_of
+from .record import Record
 
 
 def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bool, tier: Tier) -> Any:
@@ -113,7 +114,7 @@ def _passed(kind: Any) -> Any:
 
 class _Typing(Typing):
     def resolve_value_type(self, value: Any) -> Any:
-        if isinstance(value, Type):
+        if isinstance(value, Type | Record):
             return Known(value)
         return Function(value) if type(value) is FunctionType else super().resolve_value_type(value)
 

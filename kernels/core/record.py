@@ -82,7 +82,7 @@ class Record(dict[str, str]):
     """The slots of a kernel's record in order: each name with its meaning and unit.
 
     `DOT = Record(a="address of A [batch, m, k]", lda="f32 from row to row of A", ...)`; `DOT + STORED` goes on with
-    other slots. Within a kernel `r = reader(DOT)(args)` reads them all, as `r.lda`; `DOT.at("lda")` is a slot's
+    other slots. Within a kernel `r = fields(args, DOT)` reads them all, as `r.lda`; `DOT.at("lda")` is a slot's
     number; a caller fills them with `DOT.filled(a=..., lda=..., ...)`.
     """
 
@@ -91,6 +91,9 @@ class Record(dict[str, str]):
         if twice := self.keys() & other.keys():
             raise ValueError(f"a record can't have two slots called {', '.join(sorted(twice))}")
         return Record({**self, **other})
+
+    def __repr__(self) -> str:
+        return f"Record({', '.join(self)})"
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
@@ -106,8 +109,9 @@ class Record(dict[str, str]):
         return [values[name] for name in self]
 
 
-def fields(args: Any, record: Record, first: int = 0, constant: bool = False) -> Any:
-    """For traced code: a record's slots as a named tuple of int64s; they begin `first` slots behind `args`.
+def fields(args: Any, record: Record, *, first: int = 0, constant: bool = False) -> Any:
+    """For kernel code, and what it calls: the record at address `args` as a named tuple of int64s; its slots begin
+    `first` slots behind that.
 
     constant: nothing writes them while the kernel runs, so that loads may move out of loops.
     """
@@ -118,18 +122,9 @@ def fields(args: Any, record: Record, first: int = 0, constant: bool = False) ->
     return _named(record)(*(map(constant_memory, found) if constant else found))
 
 
+fields.traced = True  # type: ignore[attr-defined]  # as lang.traced does, which imports the compiler
+
+
 @cache
 def _named(record: Record) -> Any:
     return namedtuple("Slots", list(record))
-
-
-@cache
-def reader(record: Record) -> Any:
-    """For kernel code: read(args) loads the record at address `args` as a named tuple of int64s."""
-    from ..lang import traced
-
-    @traced
-    def read(args: Any) -> Any:
-        return fields(args, record)
-
-    return read

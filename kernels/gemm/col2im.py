@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import fields, reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import F32, Value, along, choose, either, repeat, tier, traced
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
@@ -30,11 +30,10 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
     pixels, first) stores the sums of `pixels` pixels of n channels, `to_step` bytes apart, from first = (image, pixel,
     column) on; `out_item`: bytes of an element of y.
     """
-    read = reader(OVERLAPS)
     lanes, (add_pixels, add_taps) = tier.lanes, _adds(_add(tier, total))
 
     def col2im(args: int, thread: int, threads: int) -> None:
-        r = read(args)
+        r = fields(args, OVERLAPS)
         row = r.scratch + thread * r.scratch_bytes
         pixel = r.n * 4
         step = r.k_d * r.k_h * r.k_w * pixel

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import Record, reader
+from ..core.record import Record, fields
 from ..isa.tiers import PAIRS, Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import band_at, deal, make_band
@@ -44,14 +44,14 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
     rows of y are apart.
     """
     item, out_item = arithmetic.item, arithmetic.out_item
-    fields, fill_band = reader(record), make_band(tier, item)
+    fill_band = make_band(tier, item)
     tile, walk = make_tile(tier, nv, most, arithmetic, True), make_walk(arithmetic.epilogue)
     offsets, near = make_offsets(most), crossing(most, nv)
     width = nv * tier.lanes
     head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
     def conv(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, record)
         in_row, across = offsets(r.rs), offsets(0)
         turn = r.gs - r.out_w * r.rs
         scratch = r.scratch + thread * r.scratch_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.record import Record, reader
+from ..core.record import Record, fields
 from ..isa.tiers import PAIRS, Tier
 from ..lang import divide, smaller
 from .pick_dot import F32_COSTS
@@ -34,14 +34,13 @@ def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:
 
 def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
     """The loops of a dot kernel around tiles of at most so many rows; its record begins with `rows.DOT`."""
-    fields = reader(record)
     tile, walk = make_tile(tier, nv, most, arithmetic), make_walk(arithmetic.epilogue)
     width = nv * tier.lanes
     head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
     item, out_item = arithmetic.item, arithmetic.out_item
 
     def dot(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, record)
         tiles = divide(r.m + r.height - 1, r.height)
         panels = (r.n + width - 1) // width
         step = head + r.k * word

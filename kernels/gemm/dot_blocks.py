@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang.control import either, over, repeat
 from ..lang.instructions import divide, fma, smaller
@@ -30,11 +30,11 @@ Each = Callable[[Value, int, list[Value], list[Value]], list[Value]]
 
 def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_BLOCKS`. Threads share the groups of columns."""
-    fields, width = reader(DOT_BLOCKS), NV * tier.lanes
+    width = NV * tier.lanes
     tile = make_tile(tier, NV, max_rows(tier, NV), f32_arithmetic(tier, NV), fetch=False)
 
     def dot_blocks(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, DOT_BLOCKS)
         panel = r.scratch + thread * r.scratch_bytes
         first, end = share((r.n + width - 1) // width, thread, threads)
         for group in range(first, end):

@@ -4,12 +4,10 @@ the product.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ..core.record import fields, reader
-from ..isa.tiers import Tier
-from ..lang import F32, Value, along, either, fma, number, repeat, smaller, tier, total, traced
+from ..core.record import fields
+from ..lang import F32, Value, along, either, every_tier, fma, number, repeat, smaller, tier, total, traced
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import DOT_FEW
@@ -18,55 +16,53 @@ TOGETHER = 8
 """Rows of B that are added to a row of C at a time."""
 
 
-def make_dot_few(tier: Tier) -> Callable[..., None]:
+def _one_column(args: int, thread: int, threads: int) -> None:
+    r = fields(args, DOT_FEW)
+    rows = r.batch * r.m
+    row, end = rows * thread // threads, rows * (thread + 1) // threads
+    while row < end:
+        i = row // r.m
+        first = row - i * r.m
+        count = smaller(r.m - first, end - row)
+        c = r.c + (i * r.c_stride + first) * 4
+        _column(c, r.a + (i * r.a_stride + first * r.k) * 4, r.b + i * r.b_stride * 4, r.k, count)
+        _finish(args, c, 1, count, i, first, 0)
+        row += count
+
+
+def _some_rows(args: int, thread: int, threads: int) -> None:
+    r = fields(args, DOT_FEW)
+    blocks = (r.n + r.block - 1) // r.block
+    units = r.batch * blocks
+    line = r.n * 4
+    for unit in range(units * thread // threads, units * (thread + 1) // threads):
+        i = unit // blocks
+        left = (unit - i * blocks) * r.block
+        columns = smaller(r.block, r.n - left)
+        a = r.a + i * r.a_stride * 4
+        b = r.b + (i * r.b_stride + left) * 4
+        c = r.c + (i * r.c_stride + left) * 4
+        for row in range(r.m):
+            _clear(c + row * line, columns)
+        whole = r.k // TOGETHER * TOGETHER
+        for k in range(0, whole, TOGETHER):
+            for row in range(r.m):
+                _add(TOGETHER, c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
+        for k in range(whole, r.k):
+            for row in range(r.m):
+                _add(1, c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
+        for row in range(r.m):
+            _finish(args, c + row * line, columns, 1, i, row, left)
+
+
+@every_tier
+def make_dot_few(args: int, thread: int, threads: int) -> None:
     """The kernel; its record is `rows.DOT_FEW`. Sums run over k in order, for a B of one column as in `total`."""
-    read = reader(DOT_FEW)
-
-    def one_column(args: int, thread: int, threads: int) -> None:
-        r = read(args)
-        rows = r.batch * r.m
-        row, end = rows * thread // threads, rows * (thread + 1) // threads
-        while row < end:
-            i = row // r.m
-            first = row - i * r.m
-            count = smaller(r.m - first, end - row)
-            c = r.c + (i * r.c_stride + first) * 4
-            _column(c, r.a + (i * r.a_stride + first * r.k) * 4, r.b + i * r.b_stride * 4, r.k, count)
-            _finish(args, c, 1, count, i, first, 0)
-            row += count
-
-    def some_rows(args: int, thread: int, threads: int) -> None:
-        r = read(args)
-        blocks = (r.n + r.block - 1) // r.block
-        units = r.batch * blocks
-        line = r.n * 4
-        for unit in range(units * thread // threads, units * (thread + 1) // threads):
-            i = unit // blocks
-            left = (unit - i * blocks) * r.block
-            columns = smaller(r.block, r.n - left)
-            a = r.a + i * r.a_stride * 4
-            b = r.b + (i * r.b_stride + left) * 4
-            c = r.c + (i * r.c_stride + left) * 4
-            for row in range(r.m):
-                _clear(c + row * line, columns)
-            whole = r.k // TOGETHER * TOGETHER
-            for k in range(0, whole, TOGETHER):
-                for row in range(r.m):
-                    _add(TOGETHER, c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
-            for k in range(whole, r.k):
-                for row in range(r.m):
-                    _add(1, c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
-            for row in range(r.m):
-                _finish(args, c + row * line, columns, 1, i, row, left)
-
-    def dot_few(args: int, thread: int, threads: int) -> None:
-        r = read(args)
-        if r.n == 1:
-            one_column(args, thread, threads)
-        else:
-            some_rows(args, thread, threads)
-
-    return dot_few
+    r = fields(args, DOT_FEW)
+    if r.n == 1:
+        _one_column(args, thread, threads)
+    else:
+        _some_rows(args, thread, threads)
 
 
 @traced

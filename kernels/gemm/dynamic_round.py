@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.byte_ops import fill_run
 from ..isa.integer import in_order, round_to_int, to_bytes
 from ..isa.stores import store_first
@@ -43,7 +43,7 @@ def _see(seen: Registers, least: Value, greatest: Value) -> None:
 
 def make_extremes(tier: Tier) -> Callable[..., None]:
     """The kernel that finds the extremes of parts; its record is `rows.EXTREMES`."""
-    fields, f32 = reader(EXTREMES), F32.vector(tier.lanes)
+    f32 = F32.vector(tier.lanes)
 
     @traced
     def find(x: Value, count: Value, to: Value) -> None:
@@ -61,7 +61,7 @@ def make_extremes(tier: Tier) -> Callable[..., None]:
             F32.at(to)[k] = total(k, combine) + odd
 
     def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, EXTREMES)
         first, end = share(r.images * r.parts, thread, threads)
         for unit in range(first, end):
             image = divide(unit, r.parts)
@@ -77,11 +77,10 @@ def make_round(tier: Tier, out: str) -> Callable[..., None]:
 
     out: "u8" for stored bytes, 128 more than LiteRT's, or "f32" for numbers as the record says.
     """
-    fields = reader(ROUND)
     convert, size = (_to_bytes, 1) if out == "u8" else (_to_reals, 4)
 
     def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, ROUND)
         lines, line = r.top + r.rows + r.bottom, r.left + r.run + r.right
         first, end = share(r.images * lines, thread, threads)
         made, blank = -1, 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import F32, Type, Value, either, repeat, tier, traced
 from .rows import PACK
@@ -12,10 +12,10 @@ from .rows import PACK
 
 def make_pack(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors. No bias: that line is 0."""
-    fields, width = reader(PACK), nv * tier.lanes
+    width = nv * tier.lanes
 
     def pack(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, PACK)
         panels = (r.n + width - 1) // width
         total = r.batch * panels
         for unit in range(total * thread // threads, total * (thread + 1) // threads):

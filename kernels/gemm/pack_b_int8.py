@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import record
+from ..core.record import fields
 from ..isa.integer import dot_bytes, dot_halves
 from ..isa.interleave import interleave
 from ..isa.tiers import Tier
@@ -21,12 +21,11 @@ from .rows import PACK_INT8
 
 def make_pack_int8(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.PACK_INT8`."""
-    fields = record.reader(PACK_INT8)
     width, line = nv * tier.lanes, tier.lanes * 4
     head, word = HEAD_LINES[True] * nv * line, vectors_per_word(tier, nv, True) * line
 
     def pack(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, PACK_INT8)
         panels = (r.n + width - 1) // width
         total = r.batch * panels
         size = head + (r.k + 3) // 4 * word
@@ -70,7 +69,7 @@ def _lines(nv: int, args: Any, panel: Value, start: Value, stride: Value, k: Val
         return [to + vectors * i32.size, *totals]
 
     sums = repeat((k + 3) >> 2, [panel + head, *[i32(0)] * nv], words)[1:]
-    r = record.fields(args, PACK_INT8)
+    r = fields(args, PACK_INT8)
     slots = r.minus_zero_a, r.start, r.multiplier, r.minus_zero_b
     minus_a, begin, factor, minus_b = (i32(slot.to(I32)) for slot in slots)
     for i, total in enumerate(sums):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.tiers import PAIRS, Tier
 from ..lang import BF16, F32, Value, along, over, share, shuffle, smaller, traced
 from .rows import ROUND_BF16
@@ -15,7 +15,7 @@ COLORS = 3
 
 def make_round(tier: Tier) -> Callable[..., None]:
     """The kernel; half to even, denormals become 0. A row that is longer than x's ends with zeros."""
-    fields, f32 = reader(ROUND_BF16), F32.vector(tier.lanes)
+    f32 = F32.vector(tier.lanes)
     bf16, pixels = BF16.like(f32), tier.lanes // 4
     widening = [pixel * COLORS + c if c < COLORS else tier.lanes for pixel in range(pixels) for c in range(4)]
 
@@ -34,7 +34,7 @@ def make_round(tier: Tier) -> Callable[..., None]:
             bf16[y + 8 * i, bf16.below(4 * left)] = shuffle(found, widening, f32(0)).to(BF16)
 
     def rounded(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, ROUND_BF16)
         first, end = share(r.rows, thread, threads)
         x, y = r.x + 4 * first * r.ldx, r.y + 2 * first * r.ldy
         if r.ldx == COLORS and r.c == COLORS and r.ldy == COLORS + 1:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import I8, I32, I64, Value, choose, repeat, share, traced
 from ..lang.blocks import Block, here
@@ -27,12 +27,12 @@ SIGNS = -0x7F7F7F80
 def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.ROW_INT8`."""
     arithmetic = int8_arithmetic(tier, nv, out, rowsum)
-    fields, panel = reader(ROW_INT8), _make_panel(tier, nv, chains(nv), arithmetic)
+    panel = _make_panel(tier, nv, chains(nv), arithmetic)
     width, item = nv * tier.lanes, arithmetic.out_item
     head, line = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
     def row(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, ROW_INT8)
         step = head + r.k * line
         p, end = 0, (r.n + width - 1) // width
         if threads > 1:

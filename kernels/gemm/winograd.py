@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import F32, I64, Value, choose, either, fma, over, quotient, register, repeat, room, smaller, traced, when
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
@@ -30,14 +30,14 @@ Pair = tuple[Value, Value]
 
 def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors."""
-    fields, fill_rows = reader(WINOGRAD), make_band(tier, 4, every=True)
+    fill_rows = make_band(tier, 4, every=True)
     tile = make_tile(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
     scatter, gather, walk = _scatter(tier, m, tall), _gather(tier, m, tall, nv), _walk(tier, m, nv)
     width = nv * tier.lanes
     beside, places = (1, m + 2) if tall else (m, (m + 2) * (m + 2))
 
     def winograd(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, WINOGRAD)
         scratch = r.scratch + thread * r.scratch_bytes
         v, s = scratch + r.v_start, scratch + r.s_start
         down = (r.out_h + m - 1) // m

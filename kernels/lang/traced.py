@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TypeVar
 
 Body = TypeVar("Body", bound=Callable)
@@ -17,3 +18,8 @@ def traced(function: Body) -> Body:
     """
     function.traced = True  # type: ignore[attr-defined]
     return function
+
+
+def every_tier(kernel: Body) -> Callable[..., Body]:
+    """The generator of a kernel that is written alike for all tiers."""
+    return wraps(kernel)(lambda tier: kernel)

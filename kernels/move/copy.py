@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.byte_ops import by_size, copy_run, fill_run, repeat
 from ..isa.tiers import Tier
 from ..lang.control import cases, over, when
@@ -29,11 +29,11 @@ def copy(tier: Tier, mode: str) -> Callable:
     `mode` is the layout of a row: "run", contiguous on both sides (then everything counts in bytes and itemsize is 1);
     "fill", one source element repeated; "step", any strides.
     """
-    row, fields = _row(mode), reader(COPY)
+    row = _row(mode)
     outer, address = outer_count(COPY), outer_address(COPY)
 
     def kernel(args, thread, threads):
-        r = fields(args)
+        r = fields(args, COPY)
         total = outer(args) * r.rows
         begin, end, first, last = 0, total, 0, r.count
         if total >= 8 * threads:

@@ -7,14 +7,14 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from ..core.record import fields, reader
+from ..core.record import fields
 from ..isa.byte_ops import copy_run
 from ..isa.tiers import Tier
 from ..lang.control import cases, either, over, when
 from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
 from ..lang.lines import share
 from ..lang.memory import register
-from ..lang.traced import traced
+from ..lang.traced import every_tier, traced
 from ..lang.types import I64, integer, named, word
 from ..lang.values import Value
 from .outer_loops import outer_addresses, outer_count
@@ -38,19 +38,15 @@ def scatter_reduce(tier: Tier) -> Callable:
     return _moved(_line(_reduced, scatter=True))
 
 
-def backwards(tier: Tier) -> Callable:
+@every_tier
+def backwards(args, thread, threads):
     """The kernel that writes the source index of each step, for sequences whose first `lengths` steps are reversed."""
-    read = reader(BACKWARDS)
-
-    def kernel(args, thread, threads):
-        r = read(args)
-        first, last = share(r.count, thread, threads)
-        for i in range(first, last):
-            end = _length(r, r.lengths + r.index_size * i)
-            for t in range(r.steps):
-                I64[r.places + 8 * (r.steps * i + t)] = end - 1 - t if t < end else t
-
-    return kernel
+    r = fields(args, BACKWARDS)
+    first, last = share(r.count, thread, threads)
+    for i in range(first, last):
+        end = _length(r, r.lengths + r.index_size * i)
+        for t in range(r.steps):
+            I64[r.places + 8 * (r.steps * i + t)] = end - 1 - t if t < end else t
 
 
 @traced
@@ -59,10 +55,10 @@ def _length(r: Any, at: Value) -> Value:
 
 
 def _moved(line: Callable) -> Callable:
-    read, outer, addresses = reader(PLACES), outer_count(PLACES), outer_addresses(PLACES)
+    outer, addresses = outer_count(PLACES), outer_addresses(PLACES)
 
     def kernel(args, thread, threads):
-        r = read(args)
+        r = fields(args, PLACES)
         each = divide(outer(args) * r.count, r.parts)
         first, last = share(r.parts, thread, threads)
         begin, end, bad = first * each, last * each, 0

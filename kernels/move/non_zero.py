@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.byte_ops import by_size, fill_run
-from ..isa.tiers import Tier
-from ..lang import I64, Value, choose, div_rem, divide, register, share, traced, word
+from ..lang import I64, Value, choose, div_rem, divide, every_tier, register, share, traced, word
 from .rows import NON_ZERO
 
 
-def non_zero(tier: Tier) -> Callable:
+@every_tier
+def non_zero(args, thread, threads):
     """The kernel, for one thread: each result's position depends on the number of those before it. Words of zeros are
     skipped.
     """
-    fields = reader(NON_ZERO)
-
-    def kernel(args, thread, threads):
-        r = fields(args)
-        begin, end = share(1, thread, threads)
-        for _ in range(begin, end):
-            together, count, i = divide(8, r.size), 0, 0
-            while i < r.n:
-                if i + together <= r.n and I64[r.x + r.size * i] == 0:
-                    i += together
-                else:
-                    if _counts(r.x + r.size * i, r.size, r.real) != 0:
-                        place, axis = i, r.rank - 1
-                        while axis > 0:
-                            rest, along = div_rem(place, I64[r.dims + 8 * axis])
-                            I64[r.places + 8 * (axis * r.n + count)] = along
-                            place = rest
-                            axis -= 1
-                        I64[r.places + 8 * count] = place
-                        count += 1
-                    i += 1
-            I64[r.count] = count
-            for axis in range(r.rank):
-                fill_run(r.places + 8 * (axis * r.n + count), 0, 8 * (r.n - count))
-
-    return kernel
+    r = fields(args, NON_ZERO)
+    begin, end = share(1, thread, threads)
+    for _ in range(begin, end):
+        together, count, i = divide(8, r.size), 0, 0
+        while i < r.n:
+            if i + together <= r.n and I64[r.x + r.size * i] == 0:
+                i += together
+            else:
+                if _counts(r.x + r.size * i, r.size, r.real) != 0:
+                    place, axis = i, r.rank - 1
+                    while axis > 0:
+                        rest, along = div_rem(place, I64[r.dims + 8 * axis])
+                        I64[r.places + 8 * (axis * r.n + count)] = along
+                        place = rest
+                        axis -= 1
+                    I64[r.places + 8 * count] = place
+                    count += 1
+                i += 1
+        I64[r.count] = count
+        for axis in range(r.rank):
+            fill_run(r.places + 8 * (axis * r.n + count), 0, 8 * (r.n - count))
 
 
 @traced

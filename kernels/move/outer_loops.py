@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ..core.record import Record, reader
+from ..core.record import Record, fields
 from ..lang import I64, Value, div_rem, over, register, registers, traced
 
 
@@ -68,10 +68,10 @@ def _advanced(args: Value, record: Record, index: Value, starts: list[Value]) ->
 
 @cache
 def outer_fields(record: Record, slots: Record) -> Callable:
-    """`fields(args, k)`: the fields of outer loop k, by their names in `slots`."""
-    read, first, step = reader(slots), 8 * record.at("n0"), 8 * len(slots)
+    """`loop(args, k)`: the fields of outer loop k, by their names in `slots`."""
+    first, step = 8 * record.at("n0"), 8 * len(slots)
 
-    def fields(args, k):
-        return read(args + first + k * step)
+    def loop(args, k):
+        return fields(args + first + k * step, slots)
 
-    return fields
+    return loop

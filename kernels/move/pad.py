@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.byte_ops import copy_run, fill_run
-from ..isa.tiers import Tier
-from ..lang import div_rem, share
+from ..lang import div_rem, every_tier, share
 from .outer_loops import outer_count, outer_fields
 from .rows import PAD, PAD_LOOP
 
+_outer, _loop = outer_count(PAD), outer_fields(PAD, PAD_LOOP)
 
-def pad(tier: Tier) -> Callable:
+
+@every_tier
+def pad(args, thread, threads):
     """The kernel that writes rows of fill, run, fill; rows outside of the source are fill only."""
-    fields, outer, loop_fields = reader(PAD), outer_count(PAD), outer_fields(PAD, PAD_LOOP)
-
-    def kernel(args, thread, threads):
-        r = fields(args)
-        begin, end = share(outer(args), thread, threads)
-        while begin < end:
-            rest, to, at, inside = begin, r.dst, r.src, True
-            begin += 1
-            for k in range(r.rank):
-                loop = loop_fields(args, k)
-                rest, i = div_rem(rest, loop.n)
-                to += i * loop.d
-                i -= loop.low
-                at += i * loop.s
-                inside = inside and 0 <= i < loop.inside
-            if inside:
-                fill_run(to, r.fill, r.left)
-                copy_run(to + r.left, at, r.run)
-                fill_run(to + r.left + r.run, r.fill, r.right)
-            else:
-                fill_run(to, r.fill, r.left + r.run + r.right)
-
-    return kernel
+    r = fields(args, PAD)
+    begin, end = share(_outer(args), thread, threads)
+    while begin < end:
+        rest, to, at, inside = begin, r.dst, r.src, True
+        begin += 1
+        for k in range(r.rank):
+            loop = _loop(args, k)
+            rest, i = div_rem(rest, loop.n)
+            to += i * loop.d
+            i -= loop.low
+            at += i * loop.s
+            inside = inside and 0 <= i < loop.inside
+        if inside:
+            fill_run(to, r.fill, r.left)
+            copy_run(to + r.left, at, r.run)
+            fill_run(to + r.left + r.run, r.fill, r.right)
+        else:
+            fill_run(to, r.fill, r.left + r.run + r.right)

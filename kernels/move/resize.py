@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..core.record import fields, reader
+from ..core.record import fields
 from ..isa.elements import ELEMENTS, Rounding, load
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
@@ -28,10 +28,10 @@ def resize(tier: Tier, source: str, target: str) -> Callable:
 
     x and y are of the types `source` and `target` of isa.elements.
     """
-    places, read = _places(tier, source, target), reader(RESIZE)
+    places = _places(tier, source, target)
 
     def kernel(args, thread, threads):
-        r = read(args)
+        r = fields(args, RESIZE)
         begin, end = share(r.outer * r.n, thread, threads)
         while begin < end:
             o, i = div_rem(begin, r.n)
@@ -48,10 +48,10 @@ def bilinear(tier: Tier, source: str, target: str) -> Callable:
 
     Two taps per axis. Reads whole vectors at the end of a run.
     """
-    row, read = _bilinear_row(tier, source, target), reader(BILINEAR)
+    row = _bilinear_row(tier, source, target)
 
     def kernel(args, thread, threads):
-        r = read(args)
+        r = fields(args, BILINEAR)
         begin, end = share(r.outer * r.height, thread, threads)
         while begin < end:
             o, i = div_rem(begin, r.height)

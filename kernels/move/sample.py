@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..core.record import fields, reader
-from ..isa.tiers import Tier
+from ..core.record import fields
 from ..lang.control import cases, either, over, when
 from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
 from ..lang.lines import pieces, share
 from ..lang.memory import register, room
-from ..lang.traced import traced
+from ..lang.traced import every_tier, traced
 from ..lang.types import BIT, F32, F64, I32, I64, Type
 from ..lang.values import Value
 from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, ZEROS
@@ -29,28 +28,24 @@ STEEPNESS = -0.75
 """Of the cubic curve."""
 
 
-def sample(tier: Tier) -> Callable:
+@every_tier
+def sample(args, thread, threads):
     """The kernel."""
-    slots = reader(SAMPLE)
-
-    def kernel(args, thread, threads):
-        r = slots(args)
-        points = r.rows * r.columns
-        together = TAPS >> (r.mode * r.axes)
-        blocks = pieces(points, together)
-        begin, end = share(r.items * blocks, thread, threads)
-        for unit in range(begin, end):
-            item, block = div_rem(unit, blocks)
-            asked = I64[r.images + 8 * item]
-            image = larger(smaller(asked, r.image_count - 1), 0)
-            if image != asked:
-                I64[r.error] = 1
-            first = block * together
-            grid = r.grid + divide(item, r.share) * r.grid_item
-            to = r.dst + item * r.dst_item + 4 * first
-            _block(args, grid, to, r.src + image * r.src_image, first, smaller(points - first, together))
-
-    return kernel
+    r = fields(args, SAMPLE)
+    points = r.rows * r.columns
+    together = TAPS >> (r.mode * r.axes)
+    blocks = pieces(points, together)
+    begin, end = share(r.items * blocks, thread, threads)
+    for unit in range(begin, end):
+        item, block = div_rem(unit, blocks)
+        asked = I64[r.images + 8 * item]
+        image = larger(smaller(asked, r.image_count - 1), 0)
+        if image != asked:
+            I64[r.error] = 1
+        first = block * together
+        grid = r.grid + divide(item, r.share) * r.grid_item
+        to = r.dst + item * r.dst_item + 4 * first
+        _block(args, grid, to, r.src + image * r.src_image, first, smaller(points - first, together))
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..core.record import fields, reader
-from ..isa.tiers import Tier
+from ..core.record import fields
 from ..lang.control import during, either, when
 from ..lang.instructions import any_lane, choose, divide, larger, smaller
 from ..lang.lines import share
 from ..lang.memory import register, registers
-from ..lang.traced import traced
+from ..lang.traced import every_tier, traced
 from ..lang.types import BIT, F32, I32, I64
 from ..lang.values import Value, tier
 from .heap import key_of, popper, sifter
@@ -21,56 +20,55 @@ _F32 = NUMBERS.index("f32")
 _LOW = (1 << 32) - 1
 
 
-def suppress(tier: Tier) -> Callable:
+_sift, _pop = sifter(False), popper(False)
+
+
+@every_tier
+def suppress(args, thread, threads):
     """The kernel. Of equal scores the first box comes first; all is computed in f32.
 
     Candidate scores are a heap with the best at its root, from which boxes are taken until enough are kept.
     """
-    slots, sift, pop = reader(SUPPRESS), sifter(False), popper(False)
-
-    def kernel(args, thread, threads):
-        r = slots(args)
-        begin, end = share(r.items, thread, threads)
-        heap = r.scratch + thread * r.scratch_bytes
-        kept = heap + 8 * r.n
-        space = divide(r.scratch_bytes - 8 * r.n, 4 * BOX)
-        n, most = r.n, r.most
-        if r.count != 0:
-            n = larger(smaller(I64[r.count], n), 0)
-        if r.wanted != 0:
-            most = larger(smaller(I64[r.wanted], most), 0)
-        for item in range(begin, end):
-            scores = r.scores + 4 * r.n * item
-            boxes = r.boxes + 16 * r.n * divide(item, r.share)
-            waiting = 0
-            for i in range(n):
-                if _counts(F32[scores + 4 * i], r) != 0:
-                    # The greatest key is the best, and the root is the least.
-                    I64[heap + 8 * waiting] = key_of(False, _F32, scores + 4 * i, _LOW - i, 1)
-                    waiting += 1
-            half = waiting >> 1
-            while half > 0:
-                half -= 1
-                sift(heap, waiting, half, I64[heap + 8 * half], 0)
-            places = r.places + 8 * r.most * item
-            found = r.found + 4 * r.most * item
-            count = 0
-            while waiting > 0 and count < most:
-                best = I64[heap] & _LOW
-                pop(heap, waiting)
-                waiting -= 1
-                if not _covered(args, boxes + 16 * best, kept, space, count):
-                    I64[places + 8 * count] = best
-                    if r.found != 0:
-                        I32[found + 4 * count] = I32[scores + 4 * best]
-                    count += 1
-            I64[r.counts + 8 * item] = count
-            for i in range(count, r.most):
-                I64[places + 8 * i] = r.empty
+    r = fields(args, SUPPRESS)
+    begin, end = share(r.items, thread, threads)
+    heap = r.scratch + thread * r.scratch_bytes
+    kept = heap + 8 * r.n
+    space = divide(r.scratch_bytes - 8 * r.n, 4 * BOX)
+    n, most = r.n, r.most
+    if r.count != 0:
+        n = larger(smaller(I64[r.count], n), 0)
+    if r.wanted != 0:
+        most = larger(smaller(I64[r.wanted], most), 0)
+    for item in range(begin, end):
+        scores = r.scores + 4 * r.n * item
+        boxes = r.boxes + 16 * r.n * divide(item, r.share)
+        waiting = 0
+        for i in range(n):
+            if _counts(F32[scores + 4 * i], r) != 0:
+                # The greatest key is the best, and the root is the least.
+                I64[heap + 8 * waiting] = key_of(False, _F32, scores + 4 * i, _LOW - i, 1)
+                waiting += 1
+        half = waiting >> 1
+        while half > 0:
+            half -= 1
+            _sift(heap, waiting, half, I64[heap + 8 * half], 0)
+        places = r.places + 8 * r.most * item
+        found = r.found + 4 * r.most * item
+        count = 0
+        while waiting > 0 and count < most:
+            best = I64[heap] & _LOW
+            _pop(heap, waiting)
+            waiting -= 1
+            if not _covered(args, boxes + 16 * best, kept, space, count):
+                I64[places + 8 * count] = best
                 if r.found != 0:
-                    I32[found + 4 * i] = 0
-
-    return kernel
+                    I32[found + 4 * count] = I32[scores + 4 * best]
+                count += 1
+        I64[r.counts + 8 * item] = count
+        for i in range(count, r.most):
+            I64[places + 8 * i] = r.empty
+            if r.found != 0:
+                I32[found + 4 * i] = 0
 
 
 @traced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.byte_ops import by_size, copy_run, fill_run
 from ..isa.tiers import Tier
 from ..lang import I64, Value, div_rem, either, over, share, smaller, traced, word
@@ -21,10 +21,10 @@ def take(tier: Tier, runs: bool) -> Callable:
     written, an element repeated to 8 bytes.
     """
     line: Callable = _runs(tier) if runs else _elements
-    fields, outer, loop_fields = reader(TAKE), outer_count(TAKE), outer_fields(TAKE, TAKE_LOOP)
+    outer, loop_fields = outer_count(TAKE), outer_fields(TAKE, TAKE_LOOP)
 
     def kernel(args, thread, threads):
-        r = fields(args)
+        r = fields(args, TAKE)
         begin, end = share(r.rows * outer(args), thread, threads)
         while begin < end:
             rest, i = div_rem(begin, r.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.byte_ops import by_size
 from ..isa.tiers import Tier
 from ..lang import I64, Value, div_rem, larger, share, smaller, traced, word
@@ -17,11 +17,11 @@ def top_k(tier: Tier, wide: bool) -> Callable:
 
     Of equal elements the first is first; NaN counts as the greatest.
     """
-    fields, select, pop = reader(TOP_K), selector(tier, wide), popper(wide)
+    select, pop = selector(tier, wide), popper(wide)
     place_at, entry = place_of(wide), entry_bytes(wide)
 
     def kernel(args, thread, threads):
-        r = fields(args)
+        r = fields(args, TOP_K)
         n, k = r.n, r.k
         if r.count != 0:
             n = larger(smaller(I64[r.count], n), 0)

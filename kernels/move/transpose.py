@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..core.record import fields, reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang.control import cases, outlined, over, when
 from ..lang.instructions import choose, div_rem, smaller
@@ -33,12 +33,12 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
         return _narrow(tier, itemsize, narrow < 0)
     lanes = tile_lanes(tier, itemsize)
     half = lanes // 2 if has_halves(lanes, itemsize) else 0
-    fields, outer, address = reader(TRANSPOSE), outer_count(TRANSPOSE), outer_address(TRANSPOSE)
+    outer, address = outer_count(TRANSPOSE), outer_address(TRANSPOSE)
     tile, edge = _tile(itemsize, lanes, lanes), _edge(itemsize, lanes)
     low, slim = (_tile(itemsize, half, lanes), _tile(itemsize, lanes, half)) if half else (tile, tile)
 
     def kernel(args, thread, threads):
-        r = fields(args)
+        r = fields(args, TRANSPOSE)
         down, across = pieces(r.rows, r.high), pieces(r.cols, r.wide)
         begin, end = share(outer(args) * down * across, thread, threads)
         tall, broad = r.rows >= lanes, r.cols >= lanes
@@ -67,11 +67,11 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
 
 
 def _narrow(tier: Tier, itemsize: int, split: bool) -> Callable:
-    strips, fields = _strips(itemsize, tile_lanes(tier, itemsize), split), reader(TRANSPOSE)
+    strips = _strips(itemsize, tile_lanes(tier, itemsize), split)
     outer, address = outer_count(TRANSPOSE), outer_address(TRANSPOSE)
 
     def kernel(args, thread, threads):
-        r = fields(args)
+        r = fields(args, TRANSPOSE)
         n = r.cols if split else r.rows
         count = pieces(n, r.high)
         begin, end = share(outer(args) * count, thread, threads)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..core.record import Record, fields, reader
+from ..core.record import Record, fields
 from ..isa import functions as f
 from ..isa.tiers import Tier
 from ..lang import BF16, F32, Type, Value, along, larger, named, over, smaller, thread_block, total, traced
@@ -26,14 +26,13 @@ class Share(NamedTuple):
 
 def along_axis(record: Record, part: Callable[[Any, Share], None]) -> Callable[..., None]:
     """The kernel that calls part(record, share); its record begins with AXIS."""
-    read = reader(record)
 
     @traced
     def parts(args: Value, first: Any, end: Any, left: Any, right: Any) -> None:
         part(fields(args, record), Share(first, end, left, right))
 
     def kernel(args, thread, threads):
-        r = read(args)
+        r = fields(args, record)
         first, end, left, right = thread_block(r.outer, r.inner, thread, threads)
         parts(args, first, end, left, right)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from ..core.record import fields, reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import Type, Value, div_rem, over, smaller, thread_block, traced
 from .epilogue import Area, Lines, walk
@@ -34,10 +34,9 @@ def make(tier: Tier) -> Callable[..., None]:
 
 def over_planes(plane: Any) -> Callable[..., None]:
     """The kernel that calls plane(args, (i0, i1, i2), (row, count), (left, right)) for the thread's part of LOOPS."""
-    read = reader(LOOPS)
 
     def elementwise(args, thread, threads):
-        r = read(args)
+        r = fields(args, LOOPS)
         first, end, left, right = thread_block(r.rows * r.d2 * r.d1 * r.d0, r.cols, thread, threads)
         while first < end and left < right:
             outer, row = div_rem(first, r.rows)

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..core.table import rounds
 from ..isa.elements import ELEMENTS
 from ..isa.tiers import Tier
@@ -17,7 +17,7 @@ from .rows import NORM
 
 def make(tier: Tier, out: str) -> Callable[..., None]:
     """The kernel; out: the elements of y, f32 or bf16."""
-    read, f32, made = reader(NORM), F32.vector(tier.lanes), ELEMENTS[out]
+    f32, made = F32.vector(tier.lanes), ELEMENTS[out]
 
     @traced
     def row(r: Any, y: Value, x: Value) -> None:
@@ -53,7 +53,7 @@ def make(tier: Tier, out: str) -> Callable[..., None]:
                     made.like(v)[ys + i, mask] = unit(v, i, mask).to(made)
 
     def norm(args, thread, threads):
-        r = read(args)
+        r = fields(args, NORM)
         first, end = share(r.rows, thread, threads)
         for i in range(first, end):
             row(r, r.y + i * r.y_row, r.x + i * r.x_row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..core.record import fields, reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import Type, Value, div_rem, fma, named, over, registers, share, smaller, traced, whole
 from .rows import PRODUCT
@@ -27,7 +27,7 @@ class Matrix(NamedTuple):
 
 def make(tier: Tier, element: str) -> Callable[..., None]:
     """The kernel of y[i] = a[i] b[i]; its record is PRODUCT."""
-    read, number = reader(PRODUCT), named(element)
+    number = named(element)
 
     @traced
     def block(args: Value, batch: Value, first: Value, end: Value) -> None:
@@ -46,7 +46,7 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
             first = stop
 
     def product(args, thread, threads):
-        r = read(args)
+        r = fields(args, PRODUCT)
         first, end = share(r.batch * r.m, thread, threads)
         while first < end:
             batch, row = div_rem(first, r.m)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.primitives import clock
-from ..core.record import reader
-from ..isa.tiers import Tier
-from ..lang import I64, U32, U64, Value, constant, joined, over, share, shuffle, traced, whole
+from ..core.record import fields
+from ..lang import I64, U32, U64, Value, constant, every_tier, joined, over, share, shuffle, tier, traced, whole
 from .random_rounds import halves, philox, threefry
 from .rows import RANDOM
 
@@ -19,31 +18,27 @@ Scramble = Callable[[Value, Value, Value], list[Value]]
 """(key, upper half of the counters, their lower halves), of 64 bits, -> words of 32 bits, held in 64."""
 
 
-def make(tier: Tier) -> Callable[..., None]:
+@every_tier
+def make(args, thread, threads):
     """The kernel; its record is RANDOM."""
-    fields, by_philox, by_threefry = reader(RANDOM), _blocks(tier, _philox), _blocks(tier, _threefry)
-
-    def random(args, thread, threads):
-        r = fields(args)
-        first, end = share(r.blocks, thread, threads)
-        high = I64[r.high]
-        if r.fresh != 0:
-            high += clock()
-        if r.threefry != 0:
-            by_threefry(r.y, I64[r.key], high, I64[r.counter], first, end)
-        else:
-            by_philox(r.y, I64[r.key], high, I64[r.counter], first, end)
-
-    return random
+    r = fields(args, RANDOM)
+    first, end = share(r.blocks, thread, threads)
+    high = I64[r.high]
+    if r.fresh != 0:
+        high += clock()
+    if r.threefry != 0:
+        _by_threefry(r.y, I64[r.key], high, I64[r.counter], first, end)
+    else:
+        _by_philox(r.y, I64[r.key], high, I64[r.counter], first, end)
 
 
-def _blocks(tier: Tier, scramble: Scramble) -> Callable[..., None]:
+def _blocks(scramble: Scramble) -> Callable[..., None]:
     """A function that writes the blocks from first up to end, a vector of counters at a time."""
 
     @traced
     def blocks(y: Value, key: Value, high: Value, counter: Value, first: Value, end: Value) -> None:
         left = first
-        for lanes in (tier.lanes // 2, 1):
+        for lanes in (tier().lanes // 2, 1):
             u64 = U64.vector(lanes)
             right = left + whole(end - left, lanes)
             for i in over(left, right, lanes):
@@ -72,3 +67,6 @@ def _philox(key: Value, high: Value, counters: Value) -> list[Value]:
 
 def _threefry(key: Value, high: Value, counters: Value) -> list[Value]:
     return threefry(halves(counters), halves(counters.type(key)))
+
+
+_by_philox, _by_threefry = _blocks(_philox), _blocks(_threefry)

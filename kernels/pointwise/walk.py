@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.primitives import call
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import I64, U8, Value, divide, room, smaller, traced
 from .rows import CALL, CHAIN, MOST_VALUES, READ, ROOM, STEP, VALUE, value
@@ -24,13 +24,12 @@ def stack() -> tuple[Value, Value]:
 
 def make(tier: Tier) -> Callable[..., None]:
     """The walker: its record is CALL."""
-    fields, head, read = reader(CALL), reader(CHAIN), reader(READ)
     operand_at, read_bytes, size, offset = 8 * len(CHAIN), 8 * len(READ), len(VALUE), value(0) // 8
     step_at, room = 8 * len(STEP), _VALUES
 
     def chain(args, thread, threads):
-        c = fields(args)
-        t = head(c.table)
+        c = fields(args, CALL)
+        t = fields(c.table, CHAIN)
         words, values = stack()
         height, width = c.rows, c.columns
         if t.temporaries > 0 and height * width > t.block:
@@ -57,7 +56,7 @@ def make(tier: Tier) -> Callable[..., None]:
                 slot = offset + 2 * size
                 at = c.table + operand_at
                 for _ in range(t.operands):
-                    o = read(at)
+                    o = fields(at, READ)
                     outer = o.operand_d0 * c.d0 + o.operand_d1 * c.d1 + o.operand_image * c.image
                     inner = o.operand_row * (c.row + top) + o.operand_column * (c.column + left)
                     words[slot] = o.operand + outer + inner

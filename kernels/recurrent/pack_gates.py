@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import F32, pieces, share, smaller
 from .rows import PACK
@@ -12,10 +12,10 @@ from .rows import PACK
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.PACK`."""
-    fields, lanes = reader(PACK), tier.lanes
+    lanes = tier.lanes
 
     def pack(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, PACK)
         blocks = pieces(r.hidden, lanes)
         line = r.gates * lanes * 4
         unit, stop = share(r.directions * blocks * r.gates, thread, threads)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..gemm.pack_int8 import HEAD_LINES
 from ..isa.tiers import PAIRS, Tier
 from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, tier, traced
@@ -25,13 +25,12 @@ PROJECTED, Y, ALIVE, SCALE = (8 * INFO.at(name) for name in ("projected", "y", "
 
 def make(tier: Tier, cell: str, element: str) -> Callable[..., None]:
     """The kernel of a cell that multiplies f32 or bf16; its record is `rows.WALK`."""
-    fields = reader(WALK)
     height = min(heights(tier, gates)[0] for gates in CELLS[cell])
     begin, end, product = _begin(cell), _end(cell), _product(tier, cell, element, 0, height)
     second = _product(tier, cell, element, 1, height) if len(CELLS[cell]) > 1 else None
 
     def walk(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, WALK)
         wide = (r.row_bytes - INFO_BYTES) // STATES
         tiles = pieces(r.batch, height)
         unit, stop = share(r.directions * tiles, thread, threads)

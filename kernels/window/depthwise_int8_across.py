@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.record import reader
+from ..core.record import fields
 from ..isa.byte_ops import copy_run, fill_run
 from ..isa.lanes import PARTS
 from ..isa.stores import store_some
@@ -24,7 +24,6 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
     """
     scheme = scheme_of(tier, size, stride, wide)
     width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    fields = reader(DEPTHWISE_INT8_ACROSS)
     reach, rows, u8 = len(scheme.lines), scheme.rows, U8.vector(width)
 
     @traced
@@ -49,7 +48,7 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
             phase.value = choose(following < end, following, 0)
 
     def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args)
+        r = fields(args, DEPTHWISE_INT8_ACROSS)
         scratch = r.scratch + thread * r.scratch_bytes
         tiles = pieces(r.out_h, rows)
         zero = r.zero_x * 0x0101010101010101

@@ -38,7 +38,7 @@ class Place:
 
 def slots(args: Value, record: Record, first: int = 0) -> Any:
     """A record's slots by name, which nothing writes."""
-    return fields(args, record, first, constant=True)
+    return fields(args, record, first=first, constant=True)
 
 
 def constants(kind: Type, pointer: Value, count: int) -> list[Value]:

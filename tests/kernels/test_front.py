@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fastgraph.kernels.core.build import build
-from fastgraph.kernels.core.record import Record, reader
+from fastgraph.kernels.core.record import Record, fields
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.lang import I64, traced
 from fastgraph.objects.link import link
@@ -206,7 +206,6 @@ def from_file(source: str) -> dict[str, Any]:
 
 def test_records_tuples_and_what_is_traced() -> None:
     record = Record(a="", b="", c="")
-    read = reader(record)
 
     @traced
     def both(r: Any, x: Any) -> Any:
@@ -216,7 +215,7 @@ def test_records_tuples_and_what_is_traced() -> None:
         return both(r, x=x)
 
     def kernel(args: int, thread: int, threads: int) -> int:
-        r = read(args)
+        r = fields(args, record)
         low, high = pick(r, thread)
         both(x=1, r=r)
         return low * 100 + high * 10 + r.c + I64[args + 8 * threads] + both(r, thread)[0]
@@ -283,10 +282,11 @@ def test_errors_of_traced_code_have_its_place() -> None:
 
 
 def test_what_a_record_lacks_is_named() -> None:
-    read = reader(Record(a="", b=""))
+
+    record = Record(a="", b="")
 
     def kernel(args: int, y: int, z: int) -> int:
-        return read(args).c
+        return fields(args, record).c
 
     with pytest.raises(TypeError, match="the record has no slot 'c'; it has a, b"):
         native(kernel)
