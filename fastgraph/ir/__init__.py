@@ -3,9 +3,8 @@
 from .check import check, fits
 from .copy import copy
 from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by
-from .kinds import Kind
 from .quantization import Quantization
-from .types import LENGTHS, MAX_ELEMENTS, MAX_RANK, UNKNOWN, Dim, Open, Shape, TensorType, is_open, open_axes
+from .types import LENGTHS, MAX_ELEMENTS, MAX_RANK, UNKNOWN, Dim, Kind, Open, Shape, TensorType, is_open, open_axes
 
 __all__ = [
     "LENGTHS",

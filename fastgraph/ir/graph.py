@@ -9,9 +9,8 @@ import numpy as np
 
 from ..limits import Limits
 from ..named import NamedTuple
-from .kinds import Kind
 from .quantization import Quantization
-from .types import UNKNOWN, TensorType
+from .types import UNKNOWN, Kind, TensorType
 
 
 class Value:

@@ -1,6 +1,7 @@
 """Quantized arithmetic: real = (stored - zero point) * scale. Semantics: ONNX.
 
-Rounding is half to even, results saturate. qlinear_conv is channels last, like conv.
+Rounding is half to even, results saturate. qlinear_conv is channels last, like conv. Of fake_quant: tflite/kernels/
+{fake_quant, numeric_verify}.cc.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import numpy as np
 from ..ir import Node, TensorType
 from . import check
 from .conv import WINDOW, conv_shape, need_zeros
-from .inference import FLOAT32, Types, axis_of, product
+from .inference import FLOAT32, Types, axis_of, product, same_type
 from .matmul import check_zero, matmul_shape
 from .narrow import is_narrow, rounded, saturated_to
-from .registry import Layout, attr, define, fail
+from .registry import REQUIRED, Layout, attr, define, fail
 from .work import products, window
 
 UINT8 = np.dtype(np.uint8)
@@ -148,3 +149,27 @@ define("dequantize_linear", _check_block, _dequantize, attrs=_LINEAR)
 define("dynamic_quantize_linear", _infer_dynamic)
 define("qlinear_conv", _infer_qlinear_conv, attrs=WINDOW, weights=3, bias=8, layout=Layout.WINDOW, work=window(3))
 define("qlinear_matmul", _infer_qlinear_matmul, weights=3, work=products(0, 3))
+
+
+def nudged(node: Node) -> tuple[np.float32, np.float32, np.float32]:
+    """(least, greatest, step) of the representable numbers, shifted so that 0 is one of them."""
+    low, high, bits = np.float32(attr(node, "min")), np.float32(attr(node, "max")), attr(node, "num_bits")
+    first, last = np.float32(1 if attr(node, "narrow_range") else 0), np.float32((1 << bits) - 1)
+    step = (high - low) / (last - first)
+    zero = np.clip(np.floor(first - low / step + np.float32(0.5)), first, last)
+    return (first - zero) * step, (last - zero) * step, step
+
+
+def _infer(node: Node, types: Types) -> list[TensorType]:
+    if not 2 <= attr(node, "num_bits") <= 16 or not attr(node, "min") < attr(node, "max"):
+        found = f"{attr(node, 'num_bits')}, {attr(node, 'min')} and {attr(node, 'max')}"
+        fail(node, f"num_bits must be from 2 to 16 and min below max, found {found}")
+    return same_type(node, types)
+
+
+define(
+    "fake_quant",
+    _infer,
+    inputs=(1, 1),
+    attrs={"min": REQUIRED, "max": REQUIRED, "num_bits": 8, "narrow_range": 0},
+)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
-from .libraries import library
+from ..errors import FastgraphError, ModelError
 
 LAYERS = ("Conv", "Gemm", "MatMul", "ConvTranspose")
 """Operators with weights, whose quantization decides about accuracy."""
@@ -150,3 +150,12 @@ def _set_nodes(model: Any, nodes: list[Any]) -> None:
     copies = [library("onnx").NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del model.graph.node[:]
     model.graph.node.extend(copies)
+
+
+def library(name: str) -> Any:
+    """The module; FastgraphError, with how to install it, where it is missing."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = (error.name or name).split(".")[0]
+        raise FastgraphError(f"{package}: not installed: pip install 'fastgraph-runtime[quantize]'") from None

@@ -16,8 +16,7 @@ from ..text import counted
 from . import report, write
 from .bias import correct
 from .equalize import equalize
-from .libraries import library
-from .network import LAYERS, constants, opened
+from .network import LAYERS, constants, library, opened
 from .observe import observed, tensors_of
 from .ranges import METHODS, Range, method
 from .samples import Feeds, samples

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FastgraphError
-from .libraries import library
-from .network import LAYERS, add_constant, array, attribute, constants, opset
+from .network import LAYERS, add_constant, array, attribute, constants, library, opset
 from .ranges import Range
 
 TYPES = {"int8": "QInt8", "uint8": "QUInt8"}

@@ -12,8 +12,7 @@ import pytest
 
 from fastgraph.tools import environment
 from fastgraph.tools.bench import energy, figures
-from fastgraph.tools.bench.sheet import sheet
-from fastgraph.tools.bench.text import digits, text
+from fastgraph.tools.bench.text import digits, sheet, text
 
 
 def test_latencies() -> None:

@@ -28,7 +28,7 @@ def affine_grid(g: Sweep, node: Node) -> bool:
 @rule("common", "fake_quant")
 def fake_quant(g: Sweep, node: Node) -> bool:
     """Given ``y = fake_quant(x)``; result ``round((clip(x) - least) / step) * step + least``."""
-    from ...ops.fake_quant import nudged
+    from ...ops.quantize import nudged
 
     x = node.x
     if not known(x) or not real(x.type.dtype):

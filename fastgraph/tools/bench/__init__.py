@@ -6,9 +6,8 @@ from ..environment import invocation, machine
 from .cold import cold_start
 from .comparison import NotMeasurable, agrees, compare, geomean, refuse
 from .rounds import measure, pinned
-from .sheet import sheet
 from .streams import throughput
-from .text import LEGEND, text
+from .text import LEGEND, sheet, text
 
 __all__ = (
     "LEGEND", "NotMeasurable", "agrees", "cold_start", "compare", "geomean", "invocation", "machine", "measure",
