@@ -65,42 +65,50 @@ def load(
     for arguments that don't fit the model, and for files that can't be read errors that are OSErrors too
     (FileNotFoundError when there is none).
     """
-    if not isinstance(precision, str | None) or precision not in (None, *PRECISIONS):
-        raise InputError(
-            f"precision={precision!r}: expected one of {', '.join(PRECISIONS)}; for integers load a quantized network, "
-            "as `fastgraph quantize` or LiteRT's converter make them"
-        )
+    given: dict[str, Any] = {
+        "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
+        "outputs": outputs, "float_io": float_io, "trusted": trusted, "precision": precision,
+    }  # fmt: skip
+    _check(given)
     count, kept = _count(threads), Plans.of(plans)
     try:
         with undisturbed():  # modules are imported on the way
             tier = choose(isa)
     except ValueError as error:
         raise InputError(str(error)) from None
-    if not isinstance(trusted, bool | None):
-        raise InputError(f"trusted={trusted!r}: expected True, False or None")
     source = _existing(source)
     times = _times(source)
+    model = (_from_program if saved_in(source) else _from_file)(source, tier, count, kept, given)
+    model._reduced = partial(_reduced, source, times, dict(model.signature.beside), given)
+    return model
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """InputError for arguments of `load` that are wrong for any file."""
+    precision, trusted, function, limits = (given[name] for name in ("precision", "trusted", "function", "limits"))
+    if not isinstance(precision, str | None) or precision not in (None, *PRECISIONS):
+        raise InputError(
+            f"precision={precision!r}: expected one of {', '.join(PRECISIONS)}; for integers load a quantized network, "
+            "as `fastgraph quantize` or LiteRT's converter make them"
+        )
+    if not isinstance(trusted, bool | None):
+        raise InputError(f"trusted={trusted!r}: expected True, False or None")
     if function is not None and not isinstance(function, str):
         raise InputError(f"function={function!r}: expected the name of a function")
     if not isinstance(limits, Limits | None):
         raise InputError(f"limits={limits!r}: expected fastgraph.Limits(constants=..., work=..., nodes=...)")
-    given: dict[str, Any] = {
-        "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
-        "outputs": outputs, "float_io": float_io, "trusted": trusted, "precision": precision,
-    }  # fmt: skip
-    if saved_in(source):
-        told = {"function": function, "outputs": outputs, "float_io": float_io or None, "precision": precision}
-        for name, value in told.items():
-            if value is not None:
-                raise InputError(f"{name}={value!r}: a saved program is what it was saved as: save one with this")
-        with undisturbed():
-            from .runtime.stored import Saved
-        saved = Saved(container(source, trusted), None if isa is None else tier, count, shapes, limits=limits)
-        model = Model(saved.graph, saved.tier, count, kept, saved)
-    else:
-        model = _from_file(source, tier, count, kept, given)
-    model._reduced = partial(_reduced, source, times, dict(model.signature.beside), given)
-    return model
+
+
+def _from_program(source: str | bytes, tier: Tier, threads: int, plans: Plans, given: dict[str, Any]) -> Model:
+    """The model of a saved program, of a tier if one is asked for."""
+    for name in ("function", "outputs", "float_io", "precision"):
+        if given[name] not in (None, False):
+            raise InputError(f"{name}={given[name]!r}: a saved program is what it was saved as: save one with this")
+    with undisturbed():
+        from .runtime.stored import Saved
+    asked = None if given["isa"] is None else tier
+    saved = Saved(container(source, given["trusted"]), asked, threads, given["shapes"], limits=given["limits"])
+    return Model(saved.graph, saved.tier, threads, plans, saved)
 
 
 def _from_file(source: str | bytes, tier: Tier, threads: int, plans: Plans, given: dict[str, Any]) -> Model:
