@@ -138,7 +138,7 @@ def configure(config: Value) -> None:
 
 @traced
 def release() -> None:
-    """Give them up."""
+    """Give the tile registers up."""
     tier().isa.release()
 
 

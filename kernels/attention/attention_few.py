@@ -74,9 +74,7 @@ def make(tier: Tier) -> Callable[..., None]:
 
 @traced
 def _score(scores: Value, q: Value, k: Value, row: Value, n: Value, d: Value, scale: Value) -> None:
-    """Scaled products of a query with n keys, `row` bytes apart. Writes whole
-    vectors.
-    """
+    """Scaled products of a query with n keys, `row` bytes apart. Writes whole vectors."""
     f32 = F32.vector(tier().lanes)
     factor = f32(scale.to(I32).bits(F32))
     end = whole(d, f32.lanes)

@@ -13,9 +13,7 @@ from .pick_attention import NV
 
 @traced
 def pack_keys(panels: Value, k: Value, row: Value, t: Value, d: Value, scale: Value) -> None:
-    """T keys, `row` bytes apart, times a scale; panels are padded with copies of the
-    last.
-    """
+    """Pack t keys, `row` bytes apart, times a scale; panels are padded with copies of the last."""
     f32, width = F32.vector(tier().lanes), NV * tier().lanes
 
     def square(rows: Sequence[Value], start: Value, at: Value, factor: Value, rest: Value | None = None) -> None:
@@ -43,9 +41,7 @@ def pack_keys(panels: Value, k: Value, row: Value, t: Value, d: Value, scale: Va
 
 @traced
 def pack_values(panels: Value, start: Value, row: Value, t: Value, e: Value) -> None:
-    """T values, `row` bytes apart, in one panel per vectors of columns; columns beyond e
-    are 0.
-    """
+    """Pack t values, `row` bytes apart, in one panel per vectors of columns; columns beyond e are 0."""
     f32, width = F32.vector(tier().lanes), NV * tier().lanes
 
     def copy(column: Value, masks: Masks) -> None:

@@ -49,9 +49,7 @@ def _by_item(item: Value, body: Callable[[Numbers], None]) -> None:
 
 @traced
 def pack_queries(to: Value, q: Value, item: Value, row: Value, count: Value, d: Value, flip: Value) -> None:
-    """Rows of d numbers, `row` bytes apart, in whole lines; flip: the bit
-    that turns their sign, or 0.
-    """
+    """Pack rows of d numbers, `row` bytes apart, in whole lines; flip: the bit that turns their sign, or 0."""
     u16 = U16.vector(PANEL)
     lines, sign = pieces(d, PANEL), u16(flip.to(U16))
 

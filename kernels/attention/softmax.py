@@ -48,8 +48,8 @@ def begin(state: Value, line: Value) -> None:
 
 @traced
 def look(r: Any, scores: Value, mask: Value, left: Any, right: Any, base: Value) -> None:
-    """Apply `cap` and the mask to the scores left..right of a query; the
-    largest is stored at `base`. `mask`: address for the first score of the row. Writes whole vectors.
+    """Apply `cap` and the mask to the scores left..right of a query; the largest is stored at `base`. `mask`: address
+    for the first score of the row. Writes whole vectors.
     """
     f32 = F32.vector(tier().lanes)
     x, count = F32.at(scores) + left, right - left
@@ -99,9 +99,7 @@ def rebase(state: Value, line: Value) -> None:
 
 @traced
 def weigh(scores: Value, left: Any, right: Any, n: Value, base: Value, all_: Value) -> None:
-    """The n scores of a query become weights, 0 outside of left..right;
-    they are added to `total`. Writes whole vectors.
-    """
+    """Make weights of the n scores of a query, 0 outside of left..right, and sum them to `all_`. In whole vectors."""
     f32 = F32.vector(tier().lanes)
     row, least = F32.at(scores), F32[base]
     x, weights = row + left, F32.at(all_)
@@ -121,9 +119,7 @@ def weigh(scores: Value, left: Any, right: Any, n: Value, base: Value, all_: Val
 
 @traced
 def finish(r: Any, y: Value, sums: Value, all_: Value, factor: Value, first: Any, last: Any) -> None:
-    """Add a block's sums of values to a row of the result; the
-    first block starts it, the last divides it by the sum of weights.
-    """
+    """Add a block's sums of values to a row of the result, which the last block divides by the sum of weights."""
     f32 = F32.vector(tier().lanes)
     y, sums, first, last = F32.at(y), F32.at(sums), BIT(first), BIT(last)
     weight = F32[all_]
@@ -156,7 +152,7 @@ def blind(r: Any, weight: Value) -> Value:
 
 @traced
 def clear(start: Value, nbytes: Value) -> None:
-    """Writes zeros in whole vectors."""
+    """Write zeros in whole vectors."""
     f32 = F32.vector(tier().lanes)
     for i in over(0, nbytes, f32.size):
         f32[start + i] = 0

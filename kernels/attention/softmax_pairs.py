@@ -55,8 +55,8 @@ def _left(r: Any) -> Value:
 
 @traced
 def look(r: Any, scores: Value, mask: Value, left: Any, right: Any, most: Value) -> None:
-    """Apply `cap` and the mask to the scores left..right of a query; a
-    vector with the largest is stored at `most`. `mask`: address for the first score of the row. Writes whole vectors.
+    """Apply `cap` and the mask to the scores left..right of a query; a vector with the largest is stored at `most`.
+    `mask`: address for the first score of the row. Writes whole vectors.
     """
     f32, u8 = F32.vector(tier().lanes), U8.vector(tier().lanes)
     _cap(r, scores, left, right)
@@ -95,9 +95,7 @@ def _cap(r: Any, scores: Value, left: Value, right: Value) -> None:
 
 @traced
 def rebase(r: Any, state: Value, line: Value, most: Value) -> None:
-    """Update the largest scores by those of a block, and set the factors of earlier
-    sums.
-    """
+    """Update the largest scores by those of a block, and set the factors of earlier sums."""
     f32 = F32.vector(tier().lanes)
     for i in over(0, line, f32.size):
         at = {name: F32.at(state + (i + line * STATE.at(name))) for name in STATE}
@@ -112,8 +110,8 @@ def rebase(r: Any, state: Value, line: Value, most: Value) -> None:
 
 @traced
 def weigh(r: Any, scores: Value, left: Any, right: Any, n: Value, base: Value, sum_: Value) -> None:
-    """The n scores of a query become weights in their place, whole
-    lines of bf16, 0 outside of left..right; a vector of their sums is stored at `sum`.
+    """The n scores of a query become weights in their place, whole lines of bf16, 0 outside of left..right; a vector of
+    their sums is stored at `sum_`.
     """
     f32, u16 = F32.vector(tier().lanes), U16.vector(PANEL)
     factor, least = f32(_left(r)), f32(F32[base])
@@ -133,7 +131,7 @@ def weigh(r: Any, scores: Value, left: Any, right: Any, n: Value, base: Value, s
 
 @traced
 def add_up(state: Value, line: Value, sums: Value) -> None:
-    """A block's sums of weights, to those before it."""
+    """Add a block's sums of weights to those before it."""
     f32 = F32.vector(tier().lanes)
     for i in over(0, line, f32.size):
         total, factor = (F32.at(state + (i + line * STATE.at(name))) for name in ("total", "factor"))
@@ -143,7 +141,7 @@ def add_up(state: Value, line: Value, sums: Value) -> None:
 
 @traced
 def rescale(sums: Value, nbytes: Value, factor: Value) -> None:
-    """A row of sums of values times a factor."""
+    """Multiply a row of sums of values by a factor."""
     f32 = F32.vector(tier().lanes)
     by = f32(F32[factor])
     for i in over(0, nbytes, f32.size):
@@ -152,7 +150,7 @@ def rescale(sums: Value, nbytes: Value, factor: Value) -> None:
 
 @traced
 def finish(r: Any, y: Value, sums: Value, total: Value) -> None:
-    """A row of the result, the sums of values by the sum of weights."""
+    """Write a row of the result: the sums of values, divided by the sum of weights."""
     f32, u16 = F32.vector(tier().lanes), U16.vector(PANEL)
     weight = F32[total]
     inverse, nothing = f32(1.0 / weight), BIT.like(f32)(blind(r, weight))

@@ -107,7 +107,7 @@ def _adds(add: Any) -> tuple[Callable[..., None], Callable[..., None]]:
 
 @traced
 def _fill(row: Value, bias: Value, n: Value, pixels: Value) -> None:
-    """Writes the bias to every pixel of a row."""
+    """Write the bias to every pixel of a row."""
     f32 = F32.vector(tier().lanes)
     source = F32.at(bias)
 

@@ -97,7 +97,7 @@ def _sums(record: Any, bits: int, codes: Value, rows: list[Value]) -> list[Value
 
 @traced
 def _decode(bits: int, record: Any, codes: Value, to: Value) -> None:
-    """Makes the f32 panel of a group: a line of 0.0, then one for each k."""
+    """Make the f32 panel of a group: a line of 0.0, then one for each k."""
     f32 = F32.vector(tier().lanes)
     target = F32.at(to)
     for n in range(NV):

@@ -156,7 +156,7 @@ def _rounders(f32: Type, at: Value, grid: Value, body: Callable[[Number], None])
 
 @traced
 def _to_bytes(x: Value, y: Value, count: Value, at: Value, grid: Value, _: Value) -> None:
-    """Rounds `count` f32 to bytes."""
+    """Round `count` f32 to bytes."""
     f32 = F32.vector(tier().lanes)
     _rounders(f32, at, grid, partial(_bytes, f32, F32.at(x), I8.at(y), count))
 
@@ -190,9 +190,7 @@ def _bytes(f32: Type, source: Value, target: Value, count: Value, number: Number
 
 @traced
 def _to_reals(x: Value, y: Value, count: Value, at: Value, grid: Value, whole: Value) -> None:
-    """Round `count` f32 to the reals of bytes, or to whole numbers of
-    steps.
-    """
+    """Round `count` f32 to the reals of bytes, or to whole numbers of steps."""
     f32 = F32.vector(tier().lanes)
     step, zero = (f32(F32.at(at)[i]) for i in (0, 3))
     scale = choose(whole != 0, 1, step)

@@ -75,7 +75,7 @@ def copy_run(dst: Value, src: Value, n: Value) -> None:
 
 @traced
 def fill_run(dst: Any, bits: Any, n: Any) -> None:
-    """Repeats an element over n >= 0 bytes.
+    """Repeat an element over n >= 0 bytes.
 
     `bits` is the element repeated to 8 bytes, and n a multiple of its size: the overlapping last store needs both.
     """
