@@ -1,4 +1,4 @@
-"""Code of the operations in `math.py` that Python's operators don't express."""
+"""Code of the operations in `math.py`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,15 @@ def _elu(x: Value, alpha: Value) -> Value:
 _GELU = math.sqrt(2 / math.pi)
 
 WRITTEN: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
     "fma": fma,
+    "div": operator.truediv,
+    "abs": abs,
+    "neg": operator.neg,
+    "reciprocal": lambda x: 1.0 / x,
+    "square": lambda x: x * x,
     "min": f.minimum,
     "max": f.maximum,
     "floor": f.floor,
@@ -122,6 +130,7 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     "hard_swish": lambda x: x * (f.clamp(x + 3.0, 0, 6) * (1 / 6)),
     "mish": _mish,
     "softplus": _softplus,
+    "softsign": lambda x: x / (1.0 + abs(x)),
     "gelu": f.gelu,
     "gelu_tanh": _gelu_tanh,
 }

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..isa.math import OPS
 
 if TYPE_CHECKING:
@@ -28,16 +26,6 @@ def emit_chain(kind: Type, chain: Chain, inputs: Sequence[Value]) -> Value:
     for name, *operands in chain:
         taken = [values[o] if isinstance(o, int) else kind(float(o)) for o in operands]
         values.append(_op(name, operands).emit(*taken))
-    return values[-1] if chain else values[0]
-
-
-def eval_chain(chain: Chain, arrays: Sequence[Any]) -> np.ndarray:
-    """The reference of a chain: f32 arrays in, their broadcast f32 result out (f64 arrays give an f64 oracle)."""
-    values = [np.asarray(a) for a in arrays]
-    with np.errstate(all="ignore"):
-        for name, *operands in chain:
-            taken = [values[o] if isinstance(o, int) else values[0].dtype.type(o) for o in operands]
-            values.append(np.asarray(_op(name, operands).meaning(*taken), values[0].dtype))
     return values[-1] if chain else values[0]
 
 

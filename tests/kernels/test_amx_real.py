@@ -14,12 +14,12 @@ from fastgraph.kernels.amx.rows import ROWS
 from fastgraph.kernels.gemm.pack_bf16 import rounded
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS, NO_EPILOGUE
 from tests.amx_trap import AMX, needs_amx
 from tests.amx_trap import tiles as tile_registers
 from tests.kernels.geometries import random_geometry, square, strided
 from tests.kernels.harness import drawn, f32_bits, run
+from tests.kernels.meanings import eval_chain
 from tests.kernels.walking import ENDINGS
 
 KERNEL = ROWS[1]

@@ -10,11 +10,11 @@ import pytest
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import broadcast, collapse, loops, strides_of
 from fastgraph.kernels.pointwise.rows import NUMBERS, TARGETS
 from fastgraph.plan.lower.walk import Out
 from tests.kernels.harness import drawn, each_tier, noise, run
+from tests.kernels.meanings import eval_chain
 from tests.kernels.walking import TYPES, elementwise
 
 WIDER = {"i64": np.int64, "f64": np.float64, "f16": np.float16, "u32": np.uint32, "u64": np.uint64}

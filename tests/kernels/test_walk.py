@@ -17,7 +17,7 @@ from fastgraph.kernels.gemm.pack_bf16 import rounded
 from fastgraph.kernels.isa.math import OPS
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, has_pairs
 from fastgraph.kernels.lang import F32, I64, Value, along, traced
-from fastgraph.kernels.pointwise.chain import emit_chain, eval_chain
+from fastgraph.kernels.pointwise.chain import emit_chain
 from fastgraph.kernels.pointwise.elementwise_shape import broadcast, loops, strides_of
 from fastgraph.kernels.pointwise.steps import COMPOSED, NUMBERS, ROUNDED, pattern
 from fastgraph.plan.lower.emit import _kernel
@@ -25,6 +25,7 @@ from fastgraph.plan.lower.epilogue import ending
 from fastgraph.plan.lower.steps import steps_of
 from fastgraph.plan.lower.walk import Out, _form, _hashable, f32_bits
 from tests.kernels.harness import calling, each_tier, run
+from tests.kernels.meanings import eval_chain
 from tests.kernels.walking import elementwise
 
 PAIRED = BY_NAME["avx512"]

@@ -11,7 +11,6 @@ import numpy as np
 from fastgraph.ir.types import BFLOAT16
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.pointwise.chain import eval_chain
 from fastgraph.kernels.pointwise.elementwise_shape import Loops
 from fastgraph.kernels.pointwise.rows import FORMS, NO_EPILOGUE
 from fastgraph.plan.lower.epilogue import ending
@@ -19,6 +18,7 @@ from fastgraph.plan.lower.registry import Emit
 from fastgraph.plan.lower.walk import Out, Read, f32_bits, table
 from fastgraph.plan.program import Ref
 from tests.kernels.harness import compiled, noise, run
+from tests.kernels.meanings import eval_chain
 
 ROW = row("elementwise")
 TYPES = {"f32": np.float32, "bf16": BFLOAT16, "u8": np.uint8, "s8": np.int8, "i16": np.int16, "u16": np.uint16,
