@@ -25,8 +25,8 @@ class Shared:
 
     `graph`: the model's, with all constants folded that don't depend on shapes; `short`: the same without transposes
     between spatial layers, for plans without extents of 1. `addresses`: of the kernels linked by now. `block`: bytes of
-    the memory for arenas; a smaller arena takes no more. `left`: how many layers the last plan for known lengths left to
-    its tail. `lock`: held while planning.
+    the memory for arenas; a smaller arena takes no more. `left`: how many layers the last plan for known lengths left
+    to its tail. `lock`: held while planning.
     """
 
     def __init__(self, graph: Graph, short: Graph, weights: Weights, whole: Shared | None = None) -> None:
