@@ -17,8 +17,7 @@ from .kernels.isa.tiers import NUMPY, Tier
 from .locks import undisturbed
 from .objects.cache import objects
 from .objects.link import link
-from .ops.work import is_heavy
-from .passes.dynamic import cut_dynamic, is_dynamic
+from .passes.dynamic import cut_dynamic, is_dynamic, layers_of
 from .passes.specialize import sizes_suit, specialize, states_fit
 from .passes.stages import EARLY_ENDS, LISTS, optimize
 from .plan.lower import Matches
@@ -119,7 +118,7 @@ def planned(
         bounded = _bounded(lowered, shapes, numbers) if native and (lengths or is_dynamic(lowered)) else {}
         asked = list(lowered.outputs)
         tail = cut_dynamic(lowered, bounded)
-        layers = 0 if tail is None else sum(map(is_heavy, tail.nodes))
+        layers = 0 if tail is None else layers_of(tail)
         if lengths and (tail is not None and not 0 < layers <= (0 if shared is None else shared.left)):
             raise UnsupportedError(f"{name_of(graph)}: a plan for any lengths up to {shapes} leaves more to others")
         if lengths and not _cheap_natively(lowered, bounded, _idle(shapes, numbers)):

@@ -52,6 +52,11 @@ def cut_dynamic(graph: Graph, bounded: Mapping[Value, Bounded] | None = None) ->
     return tail
 
 
+def layers_of(graph: Graph) -> int:
+    """How many layers of products there are."""
+    return sum(map(is_heavy, graph.nodes))
+
+
 def split_dynamic(tail: Graph) -> tuple[Graph, Graph] | None:
     """A tail that `cut_dynamic` gave in two: the nodes whose results only their references give a shape, and the rest,
     which can be planned when these results are there. None where the rest has no layer of products, for which a plan

@@ -112,17 +112,24 @@ class Deciders:
         self._credit.pay(values)
 
 
+class Whole(NamedTuple):
+    """The plan that a model computes a part of: what it shares with others, if there are any."""
+
+    shared: Shared | None
+
+
 class Keys:
     """The keys of a model's plans. `open`: the caller chooses shapes; `decide`: inputs that may decide shapes.
 
-    `graph`: the model's; `stored`: the file that it is loaded from, if it is a saved program. `part_of`: where the
-    model is part of a plan, what that shares. `lock`: held while planning, which models that share keys do one at a
+    `graph`: the model's; `stored`: the file that it is loaded from, if it is a saved program. `part_of`: the
+    plan that the model computes a part of. `lock`: held while planning, which models that share keys do one at a
     time.
     """
 
-    def __init__(self, graph: Graph, stored: Saved | None = None, part_of: Shared | None = None) -> None:
+    def __init__(self, graph: Graph, stored: Saved | None = None, part_of: Whole | None = None) -> None:
         self.graph, self.stored, self._part_of = graph, stored, part_of
-        self._origin, self.lock = self, lock() if part_of is None else part_of.lock
+        shared = None if part_of is None else part_of.shared
+        self._origin, self.lock = self, lock() if shared is None else shared.lock
         self._inputs = {v.name: v for v in graph.inputs}
         self._deciders: OrderedDict[Shapes, Deciders] = OrderedDict()
         self.open = not all(v.type.concrete or v.type.dtype is None for v in graph.inputs)
@@ -155,7 +162,7 @@ class Keys:
             return None
         from ..shared import share
 
-        found = share(self.whole, self._part_of)
+        found = share(self.whole, None if self._part_of is None else self._part_of.shared)
         found.lock = self.lock
         if self.stored is not None:
             found.addresses.update(self.stored.kernels())

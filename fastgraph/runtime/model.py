@@ -19,7 +19,7 @@ from ..named import NamedTuple
 from ..text import counted, units
 from .asked import checked_feeds, example, fixed_shape, input_types, wanted
 from .feeds import picked, without_overlap
-from .keys import Key, Keys, Shapes
+from .keys import Key, Keys, Shapes, Whole
 from .planner import Planner
 from .plans import USUAL, Plans
 from .runnable import Runnable
@@ -71,10 +71,10 @@ class Model:
 
     def __init__(
         self, graph: Graph, tier: Tier, threads: int, plans: Plans = USUAL, stored: Saved | None = None,
-        keep: Callable[[Model], None] | None = None, part_of: Shared | None = None,
+        keep: Callable[[Model], None] | None = None, part_of: Whole | None = None,
     ) -> None:  # fmt: skip
         """`stored`: the file that the model is loaded from, if it is a saved program; `graph` then needs no nodes.
-        `keep` is called once there is a plan. `part_of`: where the graph is part of a plan, what that shares.
+        `keep` is called once there is a plan. `part_of`: the plan that the graph is part of.
         """
         self._set(tier=tier, threads=threads, precision=graph.precision, unplanned="")
         self._graph, self._stored = graph, stored
@@ -469,7 +469,7 @@ class Model:
 
 def _part(graph: Graph, tier: Tier, threads: int, shared: Shared | None) -> Model:
     """The model of a part of a plan, as `tail.Part`."""
-    return Model(graph, tier, threads, PARTS, part_of=shared)
+    return Model(graph, tier, threads, PARTS, part_of=Whole(shared))
 
 
 def _shown(elements: Mapping[str, str]) -> dict[str, Callable[[Any], Any]]:

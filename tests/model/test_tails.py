@@ -11,6 +11,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
+from fastgraph.ir import is_open
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.runtime import tail
@@ -45,19 +46,19 @@ def layers(net: Net, x: str, *, count: int = 2) -> str:
     return y
 
 
-def speech() -> Net:
+def speech(tokens: int | str = TOKENS) -> Net:
     """A vocoder's shape: durations are computed, and what follows is as long as their sum."""
     net = Net()
-    x = net.input("x", (TOKENS, WIDTH))
+    x = net.input("x", (tokens, WIDTH))
     durations = net("Round", net("Relu", net("ReduceMean", net("Mul", x, x), axes=[1], keepdims=0)))
     y = layers(net, frames(net, net("Gemm", x, net.weight(WIDTH, WIDTH)), durations))
     net.output(net("Tanh", y), durations)
     return net
 
 
-def fed(seed: int, size: float = 1.0) -> dict[str, np.ndarray]:
+def fed(seed: int, size: float = 1.0, tokens: int = TOKENS) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {"x": (rng.standard_normal((TOKENS, WIDTH)) * size).astype(F32)}
+    return {"x": (rng.standard_normal((tokens, WIDTH)) * size).astype(F32)}
 
 
 def agree(net: Net, model: fg.Model, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -73,6 +74,31 @@ def test_each_length_has_a_plan() -> None:
     assert len(set(lengths)) == 3 and model.plan.plans_tail
     with patch.object(tail, "evaluate", lambda graph, feeds: evaluate(graph, feeds) if not graph.nodes else None):
         model.run(fed(0))
+
+
+def opened(model: fg.Model) -> int:
+    """Plans for many lengths."""
+    return sum(is_open(key.opens) for key in model._plans.keys())
+
+
+def test_one_plan_for_many_lengths() -> None:
+    """From the second run on: lengths that layers compute are new in each."""
+    net = speech()
+    model = net.load()
+    lengths = {agree(net, model, fed(seed, 1 + seed / 40))[0].shape for seed in range(12)}
+    [part] = model._plans.current._tail._idle
+    assert len(lengths) > 6 and opened(part) and len(part._plans._plans) <= 2 + opened(part) < 6
+
+
+def test_one_plan_for_many_lengths_of_both() -> None:
+    """How long the input is and how long the results are are two groups of lengths."""
+    net = speech("tokens")
+    model = net.load()
+    for n in range(60, 80):
+        agree(net, model, fed(n, 1 + n % 7 / 10, n))
+    assert 0 < opened(model) < 4 and len(model._plans._plans) <= 3 + opened(model)
+    part = model._plans.current._tail._idle[0]
+    assert opened(part) and len(part._plans._plans) <= 2 + opened(part)
 
 
 def test_no_frame_at_all() -> None:
