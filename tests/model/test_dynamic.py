@@ -192,3 +192,25 @@ def test_constants_among_dynamic_results_are_the_callers_own() -> None:
         places, ones = model(X)
         assert ones.tolist() == [1, 1, 1]
         ones[...] = 9
+
+
+def test_masks_written_back() -> None:
+    """What PyTorch's exporter makes of y[mask] = f(x[mask]), with rows whose last element is set: one native program."""
+    net = Net()
+    x, low = net.input("x", (3, 7)), net.const(0.0, F32)
+    mask = net("Greater", x, low)
+    rows = net("Unsqueeze", net("GatherND", x, net("Transpose", net("NonZero", mask), perm=[1, 0])), net.const([1]))
+    wide = net("Mul", net("Softplus", rows), net.const(np.arange(1, 6), F32))
+    count = net("Squeeze", net("Slice", net("Shape", wide), net.const([0]), net.const([1])))
+    places = net("Unsqueeze", net("Range", net.const(0), count, net.const(1)), net.const([1]))
+    last = net("Expand", net.const([[-1]]), net("Shape", places))
+    wide = net("ScatterND", wide, net("Concat", places, last, axis=1), net("Squeeze", rows, net.const([1])))
+    values = net("ReduceSum", wide, net.const([1]), keepdims=0)
+    again = net("Transpose", net("NonZero", net("Expand", mask, net("Shape", x))), perm=[1, 0])
+    count = net("Slice", net("Shape", again), net.const([0]), net.const([1]))
+    part = net("Slice", net("Reshape", values, net.const([-1])), net.const([0]), count, net.const([0]))
+    net.output(net("ScatterND", net("Neg", x), again, part))
+    rng = np.random.default_rng(0)
+    for lift in (0, -9, 9, 0.5):
+        model = agree(net, x=(rng.standard_normal((3, 7)) + lift).astype(F32))
+    assert model.plan.tail is None

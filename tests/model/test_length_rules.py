@@ -191,10 +191,27 @@ def chosen(net: Net, x: str, rng: np.random.Generator) -> str:
     return net("Add", x, net("ReduceSum", bits, net.const([2]), keepdims=0))
 
 
+def in_windows(net: Net, x: str, rng: np.random.Generator) -> str:
+    """A map of outer products, cut into windows of which each is normalized, as attention in windows does."""
+    n, side = length(net, x), net.const([4])
+    more = net("Mod", net("Sub", side, net("Mod", n, side)), side)
+    y = net("Mul", net("Unsqueeze", x, net.const([1])), net("Unsqueeze", x, net.const([2])))
+    y = net("Pad", y, net("Concat", net.const([0, 0, 0, 0]), more, more, axis=0))
+    count = net("Div", net("Add", n, more), side)
+    y = net("Reshape", y, net("Concat", net.const([ROWS]), count, side, count, side, axis=0))
+    y = net("Reshape", net("Transpose", y, perm=[0, 1, 3, 2, 4]), net.const([-1, 16]))
+    y = net("Softmax", y, axis=1)
+    y = net("Reshape", y, net("Concat", net.const([ROWS]), count, count, side, side, axis=0))
+    whole = net("Concat", net.const([ROWS]), net("Add", n, more), net("Add", n, more), axis=0)
+    y = net("Reshape", net("Transpose", y, perm=[0, 1, 3, 2, 4]), whole)
+    y = net("Slice", y, net.const([0, 0]), net("Concat", n, n, axis=0), net.const([1, 2]))
+    return net("ReduceMean", y, axes=[2], keepdims=0)
+
+
 PIECES: tuple[Piece, ...] = (
     padded, cut, from_the_end, triangle, of_a_table, places, in_another_order, normalized, less_its_mean, twice,
     rewritten, mirrored, in_blocks, turned, some_twice, resampled, pooled, shifted, best, from_behind, in_parts,
-    all_rows, chosen,
+    all_rows, chosen, in_windows,
 )  # fmt: skip
 
 

@@ -220,6 +220,8 @@ def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
     inner: list[Dim] = [1]
     _common(g, old, new, 0, outer)
     _common(g, old, new, -1, inner)
+    if not old and not new:
+        return Bounded(g.shape(x.value, *most_of(target)), extents_of(target), x.clean)
     rooms, most = most_of(old), most_of(new)
     if rooms == most == []:
         return Bounded(g.shape(x.value, *most_of(target)), extents_of(target), x.clean)

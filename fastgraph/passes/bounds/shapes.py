@@ -14,7 +14,7 @@ from ...ops.inference import axes_of
 from ...ops.registry import attr
 from ...ops.shape import permutation
 from .fed import widened
-from .lengths import dim_by_length, lines, varies
+from .lengths import varies
 from .numbers import product, quotient, times, total
 from .places import regathered
 from .slices import Cut, taken
@@ -99,11 +99,8 @@ def reshape(g: Bounds, node: Node) -> list[Bounded]:
 
 def _remaining(g: Bounds, dims: Sequence[Dim], given: Sequence[Dim]) -> Dim:
     """The extent of -1 beside the given extents."""
-    if varies(*dims, *given):
-        whole, part = (np.prod(lines(g, 1, *each), 0).astype(np.int64) for each in (dims, given))
-        if (part < 1).any() or (whole % np.maximum(part, 1)).any():
-            raise Unbounded
-        return dim_by_length(g, whole // part)
+    if varies(*dims):
+        return quotient(g, times(g, dims), times(g, given))
     dims, given = list(dims), list(given)
     for n in [n for n in given if isinstance(n, Extent)]:
         found = next((i for i, m in enumerate(dims) if isinstance(m, Extent) and same(m, n)), None)

@@ -86,12 +86,19 @@ def holds(whole: Region, part: Region) -> bool:
         return whole.start <= part.start and part.end <= whole.start + whole.run
     ((rows, pitch),) = whole.loops
     row, column = divmod(part.start - whole.start, pitch)
-    lines = [((n - 1) * (step // pitch), (n - 1) * (step % pitch)) for n, step in part.loops]
+    loops = [each for loop in part.loops for each in _by_rows(*loop, pitch)]
+    lines = [((n - 1) * (step // pitch), (n - 1) * (step % pitch)) for n, step in loops]
     for offsets in part.places:
         at = np.asarray(offsets)
         lines.append((int((at // pitch).max()), int((at % pitch).max())))
     last_row, last_column = row + sum(r for r, _ in lines), column + sum(c for _, c in lines)
     return row >= 0 and last_row < rows and last_column + part.run <= whole.run
+
+
+def _by_rows(n: int, step: int, pitch: int) -> list[tuple[int, int]]:
+    """A loop that goes on from one row to the next as one over rows and one within them."""
+    across = 0 if pitch % step else pitch // step
+    return [(n // across, pitch), (across, step)] if across > 1 and n % across == 0 else [(n, step)]
 
 
 def meet(one: Region, other: Region) -> bool:
