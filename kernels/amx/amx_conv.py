@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import fields
-from ..gemm.band import make_band
+from ..gemm.band import fill_band
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
@@ -68,21 +68,16 @@ def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
     def again(at: Value, sums: Value, r: Any) -> None:
         """Bytes are never split."""
 
-    return BlockFunctions(_make_read(tier), note, result, place, begin, steps, again, finish)
+    return BlockFunctions(_read, note, result, place, begin, steps, again, finish)
 
 
-def _make_read(tier: Tier) -> Callable[..., tuple[Any, ...]]:
+def _read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
     """BlockFunctions.read."""
-    fill_band = make_band(tier, 1)
-
-    def read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
-        y0 = divide(t0, r.across)
-        if r.direct:
-            a, y0 = source + oz * r.stride_z * r.x_z, 0
-        else:
-            z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-            fill_band(r, scratch, source, z, y, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
-            a = scratch
-        return a, y0, 0
-
-    return read
+    y0 = divide(t0, r.across)
+    if r.direct:
+        a, y0 = source + oz * r.stride_z * r.x_z, 0
+    else:
+        z, y = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+        fill_band(r, 1, scratch, source, z, y, rows=(divide(t1 - t0, r.across) - 1) * r.move_y + r.reach)
+        a = scratch
+    return a, y0, 0

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import is_dataclass
 from threading import Lock
 from traceback import walk_tb
 from types import CodeType, FunctionType
@@ -114,7 +115,7 @@ def _passed(kind: Any) -> Any:
 
 class _Typing(Typing):
     def resolve_value_type(self, value: Any) -> Any:
-        if isinstance(value, Type | Record):
+        if isinstance(value, Type | Record) or is_dataclass(value):
             return Known(value)
         return Function(value) if type(value) is FunctionType else super().resolve_value_type(value)
 

@@ -9,41 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..isa.tiers import Tier
-from ..lang import I32, I64, Type, Value, below, choose, divide, either, over, repeat, share, traced, when
+from ..lang import I32, I64, Type, Value, below, choose, divide, either, over, repeat, share, tier, traced, when
 
 FEW = I32.vector(4)
 """What runs of as many bytes or fewer are copied by, as those of a group of few channels."""
 
 
-def make_band(tier: Tier, item: int, every: bool = False) -> Any:
-    """band(r, to, source, z, y, rows): copies `rows` rows, from (z, y) of the input on, to each slice of a band at
-    `to`.
+@traced
+def fill_band(r: Any, item: int, to: Value, source: Value, z: Value, y: Value, rows: Value) -> None:
+    """Copy `rows` rows, from (z, y) of the input on, to each slice of a band at `to`.
 
-    `source`: address of the image's and group's input; an element has `item` bytes. every: all rows are copied, with
-    zeros around them; then the last row of a slice of x lacks `lacking` elements.
+    `source`: address of the image's and group's input; an element has `item` bytes. For Winograd's tiles, whose record
+    has `lacking`, all rows are copied, with zeros around them; the last row of a slice of x lacks so many.
     """
-    i32 = I32.vector(tier.lanes)
-
-    @traced
-    def band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> None:
-        step, fill, lacking = (I64(1), I64(0), r.lacking) if every else (r.step_y, r.fill, I64(0))
-        for k in over(r.k_d):
-            iz = z + k * r.dilation_z
-            plane = source + iz * r.x_z
-            inside = below(iz, r.d)
-            into = to + k * r.band_z
-            word = i32(fill.to(I32))
-            for i in over(rows):
-                iy = y + i * step
-                line = into + i * r.band_y
-                with either(inside & below(iy, r.h)) as (there, padding):
-                    with there:
-                        _row(r, item, word, line, (plane, iy), lacking)
-                    with padding:
-                        fill_words(line, word, r.band_y)
-
-    return band
+    step, fill, lacking = (I64(1), I64(0), r.lacking) if hasattr(r, "lacking") else (r.step_y, r.fill, I64(0))
+    for k in over(r.k_d):
+        iz = z + k * r.dilation_z
+        plane = source + iz * r.x_z
+        inside = below(iz, r.d)
+        into = to + k * r.band_z
+        word = I32.vector(tier().lanes)(fill.to(I32))
+        for i in over(rows):
+            iy = y + i * step
+            line = into + i * r.band_y
+            with either(inside & below(iy, r.h)) as (there, padding):
+                with there:
+                    _row(r, item, word, line, (plane, iy), lacking)
+                with padding:
+                    fill_words(line, word, r.band_y)
 
 
 def _row(r: Any, item: int, word: Value, to: Value, source: tuple[Value, Value], lacking: Value) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 from ..core.record import Record, fields
 from ..isa.tiers import PAIRS, Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
-from .band import band_at, deal, make_band
+from .band import band_at, deal, fill_band
 from .dot import arithmetic_of
 from .pick_dot import F32_COSTS, crossing
-from .results import make_walk, target
+from .results import target, walk_later
 from .rows import CONV_BF16, CONV_F32
-from .tile import Arithmetic, f32_arithmetic, make_offsets, make_tile, pace_of, segmented_rows
+from .tile import Arithmetic, f32_arithmetic, make_tile, offsets, pace_of, segmented_rows
 
 
 def make_conv(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
@@ -43,16 +43,13 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
     A tile's rows are outputs that follow one another in a band, of one row of the map where more than are `crossing` or
     rows of y are apart.
     """
-    item, out_item = arithmetic.item, arithmetic.out_item
-    fill_band = make_band(tier, item)
-    tile, walk = make_tile(tier, nv, most, arithmetic, True), make_walk(arithmetic.epilogue)
-    offsets, near = make_offsets(most), crossing(most, nv)
-    width = nv * tier.lanes
+    item, out_item, epilogue = arithmetic.item, arithmetic.out_item, arithmetic.epilogue
+    tile, near, width = make_tile(tier, nv, most, arithmetic, True), crossing(most, nv), nv * tier.lanes
     head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
     def conv(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
-        in_row, across = offsets(r.rs), offsets(0)
+        in_row, across = offsets(most, r.rs), offsets(most, 0)
         turn = r.gs - r.out_w * r.rs
         scratch = r.scratch + thread * r.scratch_bytes
         bands = (r.out_h + r.band - 1) // r.band
@@ -70,7 +67,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                 a += oz * r.stride_z * r.x_z + y0 * r.stride_y * r.x_y
             else:
                 front, top = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-                fill_band(r, scratch, a, front, top, rows=(count - 1) * r.move_y + r.reach)
+                fill_band(r, item, scratch, a, front, top, rows=(count - 1) * r.move_y + r.reach)
                 a = scratch
             pixel0 = (oz * r.out_h + y0) * r.out_w
             y = r.y + image * r.out_d * r.out_h * r.y_y * out_item
@@ -94,10 +91,11 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                     start += beyond
                     left = rest
                     line += ended
-            column = group * r.n_set + r.n0 + p0 * width
-            c = y + ((oz * r.out_h + y0) * r.y_y + column) * out_item
-            columns = smaller(r.n, p1 * width) - p0 * width
-            walk(r, (image, pixel0, column, count * r.out_w, columns), (c, r.ldy * out_item))
+            if epilogue:
+                column = group * r.n_set + r.n0 + p0 * width
+                c = y + ((oz * r.out_h + y0) * r.y_y + column) * out_item
+                columns = smaller(r.n, p1 * width) - p0 * width
+                walk_later(r, (image, pixel0, column, count * r.out_w, columns), (c, r.ldy * out_item))
 
     return conv
 

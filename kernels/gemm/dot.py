@@ -8,7 +8,7 @@ from ..core.record import Record, fields
 from ..isa.tiers import PAIRS, Tier
 from ..lang import divide, smaller
 from .pick_dot import F32_COSTS
-from .results import make_walk, target
+from .results import target, walk_later
 from .rows import DOT_BF16, DOT_F32, ITEM
 from .tile import Arithmetic, bf16_arithmetic, even_rows, f32_arithmetic, make_tile, pace_of
 
@@ -34,10 +34,9 @@ def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:
 
 def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
     """The loops of a dot kernel around tiles of at most so many rows; its record begins with `rows.DOT`."""
-    tile, walk = make_tile(tier, nv, most, arithmetic), make_walk(arithmetic.epilogue)
-    width = nv * tier.lanes
+    tile, width = make_tile(tier, nv, most, arithmetic), nv * tier.lanes
     head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
-    item, out_item = arithmetic.item, arithmetic.out_item
+    item, out_item, epilogue = arithmetic.item, arithmetic.out_item, arithmetic.epilogue
 
     def dot(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
@@ -72,10 +71,11 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
                         tile(r, height, rows, panel, ahead, pace, into)
                         ahead = ahead + r.k * pace if 0 < ahead < last else 0
                         row += height
-                column = r.n0 + p0 * width
-                c = r.c + (i * r.c_stride + first * r.ldc + column) * out_item
-                columns = smaller(r.n, p1 * width) - p0 * width
-                walk(r, (i, first, column, until - first, columns), (c, r.ldc * out_item))
+                if epilogue:
+                    column = r.n0 + p0 * width
+                    c = r.c + (i * r.c_stride + first * r.ldc + column) * out_item
+                    columns = smaller(r.n, p1 * width) - p0 * width
+                    walk_later(r, (i, first, column, until - first, columns), (c, r.ldc * out_item))
                 first = until
             unit += hi - lo
 

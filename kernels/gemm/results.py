@@ -256,17 +256,10 @@ _WAYS += [partial(_formed, form=form) for form in range(1, len(FORMS))]
 _WAYS += [_added_bf16, _aside]  # of kernels whose record has addend_item
 
 
-def make_walk(epilogue: bool) -> Any:
-    """walk(record, area, lines): where the record's chain is walked `later`, makes an Area of the result, in Lines,
-    of the sums that lie there.
-    """
-
-    @traced
-    def walk(record: Any, area: Any, lines: Any) -> None:
-        if epilogue:
-            walk_block(record, Area(*map(number, area)), Lines(*map(number, lines)))
-
-    return walk
+@traced
+def walk_later(record: Any, area: Any, lines: Any) -> None:
+    """Where the record's chain is walked `later`: make an Area of the result, in Lines, of the sums that lie there."""
+    walk_block(record, Area(*map(number, area)), Lines(*map(number, lines)))
 
 
 def finish_row(slots: Any, sums: Value, to: Value, n: Value, addends: Value) -> None:

@@ -149,17 +149,13 @@ def make_tile(
     return tile
 
 
-def make_offsets(most: int) -> Any:
-    """offsets(step): the address of a tile's offsets for up to `most` rows, `step` bytes apart."""
-
-    @traced
-    def offsets(step: Any) -> Value:
-        start = room(I64, most)
-        for r in range(most):
-            start[r] = number(step) * r
-        return start.address
-
-    return offsets
+@traced
+def offsets(most: int, step: Any) -> Value:
+    """The address of a tile's offsets for up to `most` rows, `step` bytes apart."""
+    start = room(I64, most)
+    for r in range(most):
+        start[r] = number(step) * r
+    return start.address
 
 
 Step = Callable[[Value, Sequence[Value]], list[Value]]

@@ -9,14 +9,20 @@ of `tall` tiles, m outputs of a column, are m + 2. Larger kernels, and those wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang import F32, I64, Value, choose, either, fma, over, quotient, register, repeat, room, smaller, traced, when
+from ..lang.control import either, over, repeat, when
+from ..lang.instructions import choose, fma, quotient, smaller
+from ..lang.memory import register, room
+from ..lang.traced import traced
+from ..lang.types import F32, I64, Type
+from ..lang.values import Value, tier
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
-from .band import deal, make_band
+from .band import deal, fill_band
 from .pack_winograd import Matrix, transforms
 from .pick_dot import F32_COSTS
 from .results import target
@@ -28,13 +34,35 @@ Masks = Sequence[Value | None]
 Pair = tuple[Value, Value]
 
 
+@dataclass(frozen=True)
+class Tile:
+    """Outputs that are computed together: m rows of m, or of 1 if `tall`, in a panel of nv vectors."""
+
+    m: int
+    tall: bool
+    nv: int
+
+    @property
+    def down(self) -> int:
+        """Rows of the places, each of which has a dot: those of the inputs."""
+        return self.m + 2
+
+    @property
+    def across(self) -> int:
+        """Places in a row."""
+        return 1 if self.tall else self.m + 2
+
+    @property
+    def beside(self) -> int:
+        """Outputs in a row."""
+        return 1 if self.tall else self.m
+
+
 def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors."""
-    fill_rows = make_band(tier, 4, every=True)
+    shape = Tile(m, tall, nv)
     tile = make_tile(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
-    scatter, gather, walk = _scatter(tier, m, tall), _gather(tier, m, tall, nv), _walk(tier, m, nv)
-    width = nv * tier.lanes
-    beside, places = (1, m + 2) if tall else (m, (m + 2) * (m + 2))
+    width, beside, places = nv * tier.lanes, shape.beside, shape.down * shape.across
 
     def winograd(args: int, thread: int, threads: int) -> None:
         r = fields(args, WINOGRAD)
@@ -61,10 +89,10 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                 image = at // r.out_d
                 z, y = (at - image * r.out_d) * r.stride_z - r.pad_z, t0 * m - r.pad_y
                 x = r.x + image * r.x_image + group * r.x_set
-                fill_rows(r, scratch, x, z, y, rows=count * m + 3 * r.parts_y - 1)
+                fill_band(r, 4, scratch, x, z, y, rows=count * m + 3 * r.parts_y - 1)
                 for i in range(count):
                     for j in range(r.across):
-                        scatter(r, source=scratch + i * m * r.band_y + j * beside * r.pixel, to=to)
+                        _scatter(r, shape, source=scratch + i * m * r.band_y + j * beside * r.pixel, to=to)
                         to += r.v_row
             tiles = (slice1 - slice0) * count * r.across
             pace = pace_of((tiles + r.height - 1) // r.height, width * 4)
@@ -89,9 +117,9 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                     for i in range(count):
                         for j in range(r.across):
                             kept = scratch + r.o_start
-                            gather(r, sums, bias, kept, (image, plane), ((t0 + i) * m, j * beside), part)
+                            _gather(r, shape, (sums, bias), kept, (image, plane), ((t0 + i) * m, j * beside), part)
                             sums += width * 4
-                        walk(r, kept=scratch + r.o_start, there=(image, plane), oy=(t0 + i) * m, part=part)
+                        _walk(r, shape, kept=scratch + r.o_start, there=(image, plane), oy=(t0 + i) * m, part=part)
 
     return winograd
 
@@ -149,134 +177,122 @@ def _both_ways(transform: Callable[[Sequence[Value]], list[Value]], grid: Grid) 
     return [transform(row) if len(row) > 1 else list(row) for row in zip(*columns, strict=True)]
 
 
-def _scatter(tier: Tier, m: int, tall: bool) -> Any:
-    """scatter(r, source, to): brings one tile's transformed input to its places, block after block of taps."""
-    f32, down, across = F32.vector(tier.lanes), m + 2, 1 if tall else m + 2
-    transform = partial(_transform_input, transforms(m).input)
+@traced
+def _scatter(r: Any, shape: Tile, source: Value, to: Value) -> None:
+    """Bring one tile's transformed input to its places, block after block of taps."""
+    f32, transform = _f32(), partial(_transform_input, transforms(shape.m).input)
 
-    @traced
-    def scatter(r: Any, source: Value, to: Value) -> None:
-        def vector(_: Value, state: list[Value]) -> list[Value]:
-            target, start = state
-            rows = [start + r.band_y * i for i in range(down)]
-            grid = [[f32[row + r.pixel * j] for j in range(across)] for row in rows]
-            for i, line in enumerate(_both_ways(transform, grid)):
-                for j, value in enumerate(line):
-                    f32[target + r.v_plane * (i * across + j)] = value
-            return [address + f32.size for address in state]
+    def vector(_: Value, state: list[Value]) -> list[Value]:
+        target, start = state
+        rows = [start + r.band_y * i for i in range(shape.down)]
+        grid = [[f32[row + r.pixel * j] for j in range(shape.across)] for row in rows]
+        for i, line in enumerate(_both_ways(transform, grid)):
+            for j, value in enumerate(line):
+                f32[target + r.v_plane * (i * shape.across + j)] = value
+        return [address + f32.size for address in state]
 
-        vectors = quotient(r.channels + (f32.lanes - 1), f32.lanes)
-        with either(r.k == r.channels) as (one, several):
-            with one:
-                repeat(vectors, [to, source], vector)
-            with several:
-                target = register(to)
-                for z in over(r.k_d):
-                    for y in over(r.parts_y):
-                        for x in over(r.parts_x):
-                            ahead = y * r.band_y + x * r.pixel
-                            repeat(vectors, [target.value, source + z * r.band_z + ahead * 3], vector)
-                            target.value = target.value + r.channels * 4
-
-    return scatter
+    vectors = quotient(r.channels + (f32.lanes - 1), f32.lanes)
+    with either(r.k == r.channels) as (one, several):
+        with one:
+            repeat(vectors, [to, source], vector)
+        with several:
+            target = register(to)
+            for z in over(r.k_d):
+                for y in over(r.parts_y):
+                    for x in over(r.parts_x):
+                        ahead = y * r.band_y + x * r.pixel
+                        repeat(vectors, [target.value, source + z * r.band_z + ahead * 3], vector)
+                        target.value = target.value + r.channels * 4
 
 
-def _outputs(tier: Tier, m: int, tall: bool, nv: int) -> Any:
-    """outputs(r, sums, bias): the pointer to one tile's outputs, [m, m or 1, a panel's columns] f32."""
-    f32, down, across, beside = F32.vector(tier.lanes), m + 2, 1 if tall else m + 2, 1 if tall else m
-    transform = partial(_transform_output, transforms(m).output)
+def _outputs(r: Any, shape: Tile, sums: Value, bias: Value) -> Value:
+    """The pointer to one tile's outputs, [m, m or 1, a panel's columns] f32."""
+    f32, nv, transform = _f32(), shape.nv, partial(_transform_output, transforms(shape.m).output)
+    found, biases = F32.at(room(f32, shape.m * shape.beside * nv)), F32.at(bias)
 
-    def outputs(r: Any, sums: Value, bias: Value) -> Value:
-        found, biases = F32.at(room(f32, m * beside * nv)), F32.at(bias)
+    def vector(n: Value, _: list[Value]) -> list[Value]:
+        start = sums + n * f32.size
+        rows = [start + r.s_plane * (i * shape.across) for i in range(shape.down)]
+        grid = [[f32[row + r.s_plane * j] for j in range(shape.across)] for row in rows]
+        element = n * f32.lanes
+        place, offset = found + element, f32[biases + element]
+        for i, line in enumerate(_both_ways(transform, grid)):
+            for j, value in enumerate(line):
+                f32[place + (i * shape.beside + j) * nv * f32.lanes] = value + offset
+        return []
 
-        def vector(n: Value, _: list[Value]) -> list[Value]:
-            start = sums + n * f32.size
-            rows = [start + r.s_plane * (i * across) for i in range(down)]
-            grid = [[f32[row + r.s_plane * j] for j in range(across)] for row in rows]
-            element = n * f32.lanes
-            place, offset = found + element, f32[biases + element]
-            for i, line in enumerate(_both_ways(transform, grid)):
-                for j, value in enumerate(line):
-                    f32[place + (i * beside + j) * nv * f32.lanes] = value + offset
-            return []
-
-        repeat(nv, [], vector)
-        return found
-
-    return outputs
+    repeat(nv, [], vector)
+    return found
 
 
-def _gather(tier: Tier, m: int, tall: bool, nv: int) -> Any:
-    """gather(r, sums, bias, kept, (image, plane), (oy, ox), column): brings one tile's outputs to y, or to where rows
-    of them wait for their chain (`_walk`). part: (column of y, columns from it on).
+@traced
+def _gather(r: Any, shape: Tile, made_of: Pair, kept: Value, there: Pair, first: Any, part: Pair) -> None:
+    """Bring one tile's outputs to y, or to where rows of them wait for their chain (`_walk`).
+
+    made_of: (sums, bias). there: (image, pixels before the slice). first: (row, column) of the first output. part:
+    (column of y, columns from it on).
     """
-    f32, beside, outputs = F32.vector(tier.lanes), 1 if tall else m, _outputs(tier, m, tall, nv)
-    width = nv * f32.lanes
+    f32, nv, width = _f32(), shape.nv, shape.nv * tier().lanes
+    (image, plane), (oy, ox), (column, columns) = there, first, part
+    outputs = _outputs(r, shape, *made_of)
+    above = image * (r.out_d * r.outputs) + plane
+    masks = [f32.below(columns - n * f32.lanes) for n in range(nv)]
+    walked = is_walked(r)
+    step = choose(walked, width * 4, r.ldy << 2)
 
-    def results(r: Any, source: Value, addends: Value, masks: Masks) -> list[Value]:
-        """The vectors of a pixel."""
-        values = [f32[source + n * f32.lanes] for n in range(nv)]
-        return simple(r, values, lambda n: f32[addends + n * f32.lanes, masks[n]])  # type: ignore[no-any-return]
+    def line(masks: Masks, row: Value, _: list[Value]) -> list[Value]:
+        y = oy + row
+        pixel = y * r.y_y + ox
+        ready = r.y + (((above + pixel) * r.ldy + column) << 2)
+        wait = kept + (row * r.out_w + ox) * (width * 4)
+        to, pixel = choose(walked, wait, ready), plane + pixel
+        exist = r.outputs - (y * r.out_w + ox)
+        for x in over(smaller(smaller(exist, r.out_w - ox), shape.beside)):
+            source = outputs + (row * shape.beside + x) * width
+            values = _pixel(r, source, addend_at(r, image, pixel + x, column), masks)
+            target = F32.at(to + step * x)
+            for n, value in enumerate(values):
+                f32[target + n * f32.lanes, masks[n]] = value
+        return []
 
-    @traced
-    def gather(r: Any, sums: Value, bias: Value, kept: Value, there: Pair, first: Pair, part: Pair) -> None:
-        (image, plane), (oy, ox), (column, columns) = there, first, part
-        buffer = outputs(r, sums, bias)
-        above = image * (r.out_d * r.outputs) + plane
-        masks = [f32.below(columns - n * f32.lanes) for n in range(nv)]
-        walked = is_walked(r)
-        step = choose(walked, width * 4, r.ldy << 2)
-
-        def line(masks: Masks, row: Value, _: list[Value]) -> list[Value]:
-            y = oy + row
-            pixel = y * r.y_y + ox
-            ready = r.y + (((above + pixel) * r.ldy + column) << 2)
-            wait = kept + (row * r.out_w + ox) * (width * 4)
-            to, pixel = choose(walked, wait, ready), plane + pixel
-            exist = r.outputs - (y * r.out_w + ox)
-            for x in over(smaller(smaller(exist, r.out_w - ox), beside)):
-                source = buffer + (row * beside + x) * width
-                values = results(r, source, addend_at(r, image, pixel + x, column), masks)
-                target = F32.at(to + step * x)
-                for n, value in enumerate(values):
-                    f32[target + n * f32.lanes, masks[n]] = value
-            return []
-
-        if tier.masks:
-            repeat(m, [], partial(line, masks))
-        else:
-            with either(columns >= width) as (whole, some):
-                with whole:
-                    repeat(m, [], partial(line, [None] * nv))
-                with some:
-                    repeat(m, [], partial(line, masks))
-
-    return gather
+    if tier().masks:
+        repeat(shape.m, [], partial(line, masks))
+    else:
+        with either(columns >= width) as (whole, some):
+            with whole:
+                repeat(shape.m, [], partial(line, [None] * nv))
+            with some:
+                repeat(shape.m, [], partial(line, masks))
 
 
-def _walk(tier: Tier, m: int, nv: int) -> Any:
-    """walk(r, kept, (image, plane), oy, (column, columns)): where there is a chain, makes m rows of y from row oy on of
-    the outputs at `kept`.
-    """
-    width = nv * tier.lanes
+def _pixel(r: Any, source: Value, addends: Value, masks: Masks) -> list[Value]:
+    """The vectors of a pixel: outputs from `source` on with what is added to them."""
+    f32 = _f32()
+    values = [f32[source + n * f32.lanes] for n in range(len(masks))]
+    return simple(r, values, lambda n: f32[addends + n * f32.lanes, masks[n]])  # type: ignore[no-any-return]
 
-    @traced
-    def walk(r: Any, kept: Value, there: Pair, oy: Value, part: Pair) -> None:
-        (image, plane), (column, columns) = there, part
-        columns = smaller(columns, width)
-        before = image * (r.out_d * r.outputs) + plane
-        # Rows of y that follow one another are walked as one.
-        together = choose(r.y_y == r.out_w, I64(m), 1)
-        for i in over(0, m, together):
-            line = oy + i
-            left = r.outputs - line * r.out_w
-            rows = smaller(left, r.out_w * together)
-            pixel = line * r.y_y
-            y = r.y + (((before + pixel) * r.ldy + column) << 2)
-            sums = kept + i * r.out_w * (width * 4)
-            with when(left > 0):
-                row = plane + pixel
-                area = Area(image, row, column, rows, columns)
-                walk_from(r, area, Lines(sums, width * 4), Lines(y, r.ldy << 2))
 
-    return walk
+@traced
+def _walk(r: Any, shape: Tile, kept: Value, there: Pair, oy: Value, part: Pair) -> None:
+    """Where there is a chain: make m rows of y from row oy on of the outputs at `kept`. there, part: as of _gather."""
+    m, width = shape.m, shape.nv * tier().lanes
+    (image, plane), (column, columns) = there, part
+    columns = smaller(columns, width)
+    before = image * (r.out_d * r.outputs) + plane
+    # Rows of y that follow one another are walked as one.
+    together = choose(r.y_y == r.out_w, I64(m), 1)
+    for i in over(0, m, together):
+        line = oy + i
+        left = r.outputs - line * r.out_w
+        rows = smaller(left, r.out_w * together)
+        pixel = line * r.y_y
+        y = r.y + (((before + pixel) * r.ldy + column) << 2)
+        sums = kept + i * r.out_w * (width * 4)
+        with when(left > 0):
+            row = plane + pixel
+            area = Area(image, row, column, rows, columns)
+            walk_from(r, area, Lines(sums, width * 4), Lines(y, r.ldy << 2))
+
+
+def _f32() -> Type:
+    return F32.vector(tier().lanes)
