@@ -195,7 +195,7 @@ def test_constants_among_dynamic_results_are_the_callers_own() -> None:
 
 
 def test_masks_written_back() -> None:
-    """What PyTorch's exporter makes of y[mask] = f(x[mask]), with rows whose last element is set: one native program."""
+    """y[mask] = f(x[mask]) and y[..., -1] = v, as the exporter of PyTorch writes these: one native program."""
     net = Net()
     x, low = net.input("x", (3, 7)), net.const(0.0, F32)
     mask = net("Greater", x, low)
