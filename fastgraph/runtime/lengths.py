@@ -49,7 +49,8 @@ class Lengths:
         if self._credit.pays(shapes, kept):
             return None
         for path, common in found:
-            for wide in (path.around(common, False), path.around(common, True)):
+            for by_steps in (path.settled, not path.settled):
+                wide = path.around(common, by_steps)
                 if wide is not None and self._may(wide):
                     return wide
         return None

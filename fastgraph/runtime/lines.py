@@ -12,6 +12,11 @@ from .keys import Line, Shapes
 MOST_STEP = 128
 """Lengths of each of several groups that a plan is for; tables that are made for it have a row for each pair."""
 
+MANY = 16
+"""Rooms, from which on there are more only if these served as often again."""
+SETTLED, COARSE = 6, 8
+"""How many lengths must have met steps, and how large these must be."""
+
 Common = tuple[int, ...]
 """What the open extents of each group have in common."""
 Room = tuple[int, int, int]
@@ -26,13 +31,14 @@ class Path:
     """
 
     def __init__(self, line: Line, met: Common) -> None:
-        self.line, self.steps = line, (0,) * len(met)
+        self.line, self.steps, self._times = line, (0,) * len(met), 0
         self._met, self._ranks = met, [*map(len, line)]
         dims = [*enumerate(chain.from_iterable(line))]
         self._open = [(at, d.more, d.group) for at, d in dims if isinstance(d, Open)]
         self._kept = [at for at, d in dims if not isinstance(d, Open)]
         self._fixed = [d for _, d in dims if not isinstance(d, Open)]
         self._wide: dict[tuple[Room, ...], Line] = {}
+        self._again = 0
 
     def common(self, shapes: Shapes) -> Common:
         """What the open extents of these shapes have in common; () where they don't lie on the line, or one of them is
@@ -50,15 +56,27 @@ class Path:
 
     def meet(self, common: Common) -> None:
         """Note shapes on the line."""
+        self._times += 1
         self.steps = tuple(gcd(step, n - m) for step, n, m in zip(self.steps, common, self._met, strict=True))
 
+    @property
+    def settled(self) -> bool:
+        """Whether lengths are likely to go by steps, as heights and widths of images that are multiples of 32 do."""
+        return self._times >= SETTLED and max(self.steps) >= COARSE
+
     def around(self, common: Common, by_steps: bool) -> Line | None:
-        """The line's shapes with room for lengths around these, all or by steps; None where there are no others."""
+        """The line's shapes with room for lengths around these, all or by steps; None where there are no others, or
+        there is too much room already that does not serve.
+        """
         steps = self.steps if by_steps else (1,) * len(common)
         rooms = tuple(_room(n, max(step, 1), len(common) == 1) for n, step in zip(common, steps, strict=True))
         if all(least == most for least, most, _ in rooms):
             return None
-        if rooms not in self._wide:
+        if rooms in self._wide:
+            self._again += 1
+        elif self._again < len(self._wide) >= MANY:
+            return None
+        else:
             self._wide[rooms] = tuple(
                 tuple(_opened(d, rooms[d.group]) if isinstance(d, Open) else d for d in shape) for shape in self.line
             )
