@@ -140,7 +140,7 @@ def phases(g: Transposed, ldx: int) -> list[Phase] | None:
     found = []
     for y, x in product(down, across):
         kernel, out, pads = (1, len(y.taps), len(x.taps)), (1, y.outputs, x.outputs), (0, y.pad, x.pad)
-        part = plain._replace(kernel=kernel, out=out, pads=pads, apart=y.outputs > 1)
+        part = plain._replace(kernel=kernel, out=out, pads=pads, apart=g.out[1] > 1)
         found.append(Phase((y.first, x.first), (y.taps, x.taps), part))
     return found
 

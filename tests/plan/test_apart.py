@@ -48,6 +48,7 @@ AROUND: dict[str, Any] = {"pads": [1, 1, 1, 1], **SQUARE}
 PHASED: dict[str, bytes] = {
     "overlap": network((1, 8, 5, 5), (8, 8, 3, 3), **SQUARE),
     "images": network((3, 16, 5, 9), (16, 24, 4, 4), "Relu", **AROUND),
+    "images of one row": network((2, 16, 1, 5), (16, 16, 2, 3), strides=[2, 1], pads=[0, 1, 0, 1]),
     "a part": network((2, 16, 3, 7), (16, 12, 4, 4), "Concat", **AROUND),
     "odd": network((1, 32, 6, 5), (32, 16, 3, 3), output_padding=[1, 0], **AROUND),
     "oblong": network((1, 16, 4, 5), (16, 16, 3, 7), strides=[1, 3], pads=[1, 0, 0, 2]),
