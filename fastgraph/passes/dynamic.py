@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..ir import Graph, Node, Value, captured, read_by
@@ -47,9 +47,20 @@ def cut_dynamic(graph: Graph, bounded: Mapping[Value, Bounded] | None = None) ->
     tail = Graph(f"{graph.name}.dynamic", [], list(graph.outputs), rest, graph.source)
     tail.inputs = [v for v in captured(tail) if v in known or v in loose]
     tail.limits, tail.precision = graph.limits, graph.precision
+    _name_apart([*graph.inputs, *graph.outputs, *tail.inputs, *(v for node in rest for v in node.outputs)])
     graph.nodes = left
     graph.outputs = _given([v for v in (*graph.outputs, *tail.inputs) if v in known], bounded)
     return tail
+
+
+def _name_apart(values: Iterable[Value]) -> None:
+    """Give values names of their own, by which parts of a tail are fed; the first of a name keeps it."""
+    named: dict[str, Value] = {}
+    for value in values:
+        name, i = value.name, 0
+        while named.setdefault(value.name, value) is not value:
+            i += 1
+            value.name = f"{name}.{i}"
 
 
 def layers_of(graph: Graph) -> int:

@@ -214,3 +214,13 @@ def test_masks_written_back() -> None:
     for lift in (0, -9, 9, 0.5):
         model = agree(net, x=(rng.standard_normal((3, 7)) + lift).astype(F32))
     assert model.plan.tail is None
+
+
+def test_parts_of_a_split_that_are_transposed_are_told_apart() -> None:
+    net = Net(opset=18)
+    x = net.input("x", ["N", 1, 8])
+    count = net("Cast", net("ReduceMax", x, keepdims=0), to=7)
+    some = net("Slice", x, net.const([0]), net("Unsqueeze", count, net.const([0])), net.const([1]))
+    a, b = net("Split", net("Transpose", some, perm=[0, 2, 1]), outputs=2, axis=0, num_outputs=2)
+    net.output(a, net("Expand", b, net.const([2])))
+    agree(net, x=np.linspace(-1, 1.5, 40, dtype=F32).reshape(5, 1, 8))
