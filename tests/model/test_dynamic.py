@@ -224,3 +224,18 @@ def test_parts_of_a_split_that_are_transposed_are_told_apart() -> None:
     a, b = net("Split", net("Transpose", some, perm=[0, 2, 1]), outputs=2, axis=0, num_outputs=2)
     net.output(a, net("Expand", b, net.const([2])))
     agree(net, x=np.linspace(-1, 1.5, 40, dtype=F32).reshape(5, 1, 8))
+
+
+@pytest.mark.parametrize("op", ["ScatterElements", "ScatterND"])
+@pytest.mark.parametrize("place", [3, -4, -5, 99])
+def test_a_place_out_of_range_is_none_to_write_to(op: str, place: int) -> None:
+    net = Net()
+    data, places, mask = net.input("data", (3,)), net.input("places", (4,), I64), net.input("mask", (4,), np.bool_)
+    taken = net("Compress", places, mask)
+    taken = net("Unsqueeze", taken, net.const([1])) if op == "ScatterND" else taken
+    net.output(net(op, data, taken, net("Compress", net.const([1.0, 2.0, 3.0, 4.0]), mask)))
+    feeds = {"data": np.zeros(3, F32), "places": np.array([place, -1, -3, 1]), "mask": np.arange(4) > 0}
+    model = agree(net, **feeds)
+    assert model.plan.tail is None
+    with pytest.raises(fg.FastgraphError, match="out of range"):
+        model.run({**feeds, "mask": np.arange(4) != 1})

@@ -43,8 +43,13 @@ def _checked(g: Bounds, x: Bounded, indices: Value, axes: Sequence[int], places:
     dims[:] = [x.dims[a] for a in axes]
     i = g.cast(indices, np.int64)
     sizes = g.stacked(dims if places is not None else dims[0, ...])
+    return _from_front(g, i, sizes, max(x.value.type.dims) + 1)
+
+
+def _from_front(g: Bounds, i: Value, sizes: Any, beyond: Any) -> Value:
+    """Indices of which negative ones count from the end, as indices from the front; `beyond` for those out of range."""
     i = g.choose(i < 0, i + sizes, i)
-    return g.choose((i >= 0) & (i < sizes), i, max(x.value.type.dims) + 1)
+    return g.choose((i >= 0) & (i < sizes), i, beyond)
 
 
 def _among_least(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | None:
@@ -62,7 +67,7 @@ def _of_rows(g: Bounds, x: Bounded, indices: Bounded) -> Bounded:
     if not length.least:
         raise Unbounded
     size = x.value.type.size
-    i = g.choose(i < 0, i + g("mul", length.count, g.ints(size // length.most)), i)
+    i = _from_front(g, i, g("mul", length.count, g.ints(size // length.most)), size * length.most)
     row = g("div", i, length.count)
     place = row * length.most + (i - row * length.count)
     return Bounded(g.pick(g.shape(x.value, size), place), indices.extents)
@@ -148,7 +153,7 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
         return [Bounded(g.again(node, data.value, within, updates.value)[0], data.extents)]
     safe = indices_within(g, data, indices, axes, None if each else last)
     rows = data.value.type.dims[axis]
-    at = _not_below_zero(g, indices._replace(value=safe), [data.value.type.dims[a] for a in axes])
+    at = _within_or_beyond(g, indices._replace(value=safe), [data.value.type.dims[a] for a in axes])
     beyond: Any = rows if each else [rows, *[0] * (depth - 1)]
     at = g.masked(indices._replace(value=at), beyond)
     more = [n if a != axis else 1 for a, n in enumerate(data.value.type.dims)]
@@ -160,9 +165,10 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(g.cut(written, axis, 0, rows), data.extents)]
 
 
-def _not_below_zero(g: Bounds, indices: Bounded, dims: Sequence[int]) -> Value:
-    """Negative indices, which count from the end, as indices from the front."""
+def _within_or_beyond(g: Bounds, indices: Bounded, dims: Sequence[int]) -> Value:
+    """Indices from the front; those out of range are beyond one more row, too."""
     x, dtype = indices.value, indices.value.type.dtype
     if indices.below is not None and not indices.below.signed or dtype is None or dtype.kind == "u":
         return x
-    return g.choose(x < 0, x + np.asarray(dims if len(dims) > 1 else dims[0], dtype), x)
+    sizes = np.asarray(dims if len(dims) > 1 else dims[0], dtype)
+    return _from_front(g, x, sizes, sizes + sizes.dtype.type(1))
