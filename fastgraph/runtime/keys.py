@@ -234,7 +234,8 @@ class Keys:
         shapes = f"input shapes {self.shapes(key)}"
         if not key.values:
             return shapes
-        values = {name: np.asarray(value).tolist() for name, value in self.values(key).items() if value is not None}
+        held = {name: value for name, value in self.values(key).items() if value is not None}
+        values = {name: [*n] if isinstance(n, tuple) else np.asarray(n).tolist() for name, n in held.items()}
         return f"{shapes} with the values {values}"
 
     def planned(self, key: Key, tier: Tier, threads: int, shared: Shared | None, part: Part | None = None) -> Made:

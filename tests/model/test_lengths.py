@@ -10,9 +10,10 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
-from fastgraph.ir import is_open
+from fastgraph.ir import Open, is_open
 from fastgraph.runtime import lengths
-from tests.nets import F32, Net, assert_close, numpy_steps, session
+from fastgraph.runtime.keys import Key
+from tests.nets import F32, I64, Net, assert_close, numpy_steps, session
 
 HEADS, SIZE = 4, 16
 WIDTH = HEADS * SIZE
@@ -456,3 +457,18 @@ def test_isa_numpy_plans_each_shape() -> None:
     for n in range(10, 18):
         model.run(words(n))
     assert opened(model) == 0
+
+
+def test_a_slice_from_a_computed_place_to_a_number() -> None:
+    """One of two numbers is new in each run; what says which shapes a plan is for has both."""
+    net = Net()
+    x, numbers = net.input("x", [1, "n", 4]), net.input("numbers", [2], I64)
+    first = net("Cast", net("ReduceMax", x, keepdims=0), to=7)
+    end = net("Gather", numbers, net.const([0]))
+    net.output(net("Slice", x, net("Unsqueeze", first, net.const([0])), end, net.const([1])))
+    model, reference = net.load(), session(net.bytes())
+    for n in range(10, 20):
+        feeds = {"x": np.arange(4 * n, dtype=F32).reshape(1, n, 4) % 3, "numbers": np.array([n - 2, 5])}
+        assert_close(list(model.run(feeds).values()), reference.run(None, feeds))
+    row = Open(1, 9, 0), 5
+    assert "'numbers': [Open(" in model._planner.keys.asked(Key(((1, 9, 4), (2,)), (("numbers", row),)))

@@ -44,6 +44,8 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 def each_of(n: Any) -> np.ndarray | None:
     """A number, or one for each length; None where data decides it."""
+    if isinstance(n, Value):
+        return None
     return n.each if isinstance(n, Extent | Varied) else np.asarray(n)
 
 
