@@ -169,8 +169,8 @@ class Keys:
         return found
 
     def of(self, arrays: Mapping[str, Any]) -> Key:
-        """The key for checked feeds, in the inputs' order."""
-        shapes = tuple(() if self._inputs[name].type.dtype is None else a.shape for name, a in arrays.items())
+        """The key for checked feeds."""
+        shapes = tuple(() if v.type.dtype is None else arrays[v.name].shape for v in self._inputs.values())
         return Key(shapes, tuple((name, arrays[name].tobytes()) for name in self.names(shapes)))
 
     def rows(self, key: Key, arrays: Mapping[str, Any]) -> Shapes:

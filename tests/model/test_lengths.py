@@ -472,3 +472,16 @@ def test_a_slice_from_a_computed_place_to_a_number() -> None:
         assert_close(list(model.run(feeds).values()), reference.run(None, feeds))
     row = Open(1, 9, 0), 5
     assert "'numbers': [Open(" in model._planner.keys.asked(Key(((1, 9, 4), (2,)), (("numbers", row),)))
+
+
+def test_a_clone_after_lengths_beside_a_number_that_decides_shapes() -> None:
+    net = Net()
+    rows, x = net.input("rows", [1], I64), net.input("x", [40, "n"])
+    net.output(net("Relu", net("Slice", x, net.const([0]), rows, net.const([0]))))
+    model, reference = net.load(), session(net.bytes())
+    for i in range(8):
+        fed = {"x": RNG.standard_normal((40, 10 + i)).astype(F32), "rows": np.array([3])}
+        model.run(fed)
+    assert any(is_open(key.opens) for key in model._plans.keys())
+    assert_close(list(model.clone().run(fed).values()), reference.run(None, fed))
+    assert model.input("x").shape == fed["x"].shape
