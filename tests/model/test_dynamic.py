@@ -239,3 +239,12 @@ def test_a_place_out_of_range_is_none_to_write_to(op: str, place: int) -> None:
     assert model.plan.tail is None
     with pytest.raises(fg.FastgraphError, match="out of range"):
         model.run({**feeds, "mask": np.arange(4) != 1})
+
+
+def test_casts_round_beside_what_depends_on_data() -> None:
+    """Floats of fewer bits are float32 here: a cast to these that keeps the type changes numbers."""
+    net = Net()
+    x = net.input("x", (2, 4))
+    rounded = net("Cast", net("Cast", x, to=TensorProto.BFLOAT16), to=TensorProto.FLOAT)
+    net.output(net("Cast", net("NonZero", x), to=1), rounded)
+    agree(net, x=X + F32.type(1 / 3))

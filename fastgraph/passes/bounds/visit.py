@@ -87,7 +87,7 @@ def _followed(g: Bounds, node: Node) -> list[Bounded]:
 
 def _keeps(node: Node, x: Value | None, y: Value) -> bool:
     """Whether y is x in its own shape: extents that follow from either are the same."""
-    return node.op in ("expand", "reshape", "cast", "identity") and x is not None and x.type == y.type
+    return node.op in ("expand", "reshape", "identity") and x is not None and x.type == y.type
 
 
 def _constants(g: Bounds, node: Node, inputs: Sequence[Value | None]) -> list[Value]:
