@@ -38,6 +38,9 @@ class Open(NamedTuple):
     step: int = 1
 
 
+MOST_LENGTH = 1 << 24
+"""What extents that a run decides are below: float32 holds them without rounding."""
+
 LENGTHS = ("open extents", "other open extents")
 """The inputs of a plan, int64, that hold what the open extents of each group have in common."""
 

@@ -116,8 +116,12 @@ class Executable(Runnable):
         feeds = [Feed(v.name, v.type.dims, _dtype(v), self.memory.array(v)) for v in placed]
         self._fed: dict[str, tuple[int, ...]] = {}
         self._open = bool(plan.lengths)
-        held_lengths = {v.name: self.memory.array(v) for v in plan.graph.inputs if self.memory.has(v)}
-        self._lengths = [(held_lengths[LENGTHS[i]], n) for i, n in plan.lengths.items() if LENGTHS[i] in held_lengths]
+        lengths = {LENGTHS[group]: length for group, length in plan.lengths.items()}
+        self._lengths = [
+            (self.memory.array(v), lengths[v.name])
+            for v in plan.graph.inputs
+            if v.name in lengths and self.memory.has(v)
+        ]
         held = all(v in plan.made and self._has_memory(plan.made[v]) for _, v in plan.results)
         outputs = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
         result_bytes = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)

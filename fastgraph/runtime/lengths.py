@@ -64,12 +64,9 @@ class Lengths:
         self._through = line
         if line is None or any(line == path.line for path in self._paths):
             return None
-        own = len({group for _, _, group, _ in _axes(line)})
-        path = Path(line, (0,) * own)
-        met, common = path.common(last), path.common(shapes)
-        if not met or not common or groups and (own >= groups or self._steady < STEADY):
-            return None
-        return Path(line, met)
+        path = Path(line, last)
+        narrower = not groups or len(path.steps) < groups and self._steady >= STEADY
+        return path if narrower and path.met and path.common(shapes) else None
 
     def _may(self, wide: Line) -> bool:
         """Whether a plan for these open shapes may be possible."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from itertools import chain
 from math import gcd
 
-from ..ir import LENGTHS, Open
+from ..ir import LENGTHS, MOST_LENGTH, Open
 from .keys import Line, Shapes
 
-MOST_STEP = 128
-"""Lengths of each of several groups that a plan is for; tables that are made for it have a row for each pair."""
+MOST_ALONE, MOST_EACH = 1 << 15, 128
+"""Lengths that a plan is for, of one group and of each of several: tables that are made for it have a row for each, or
+for each pair."""
 
 MANY = 16
 """Rooms, from which on there are more only if these served as often again."""
@@ -27,29 +28,31 @@ class Path:
     """A line, and what was met on it.
 
     `line`: shapes whose open extents say their group, and what they are more than the least of it. `steps`: the numbers
-    by multiples of which the lengths of each group differ.
+    by multiples of which the lengths of each group differ. `met`: the first of these lengths.
     """
 
-    def __init__(self, line: Line, met: Common) -> None:
-        self.line, self.steps, self._times = line, (0,) * len(met), 0
-        self._met, self._ranks = met, [*map(len, line)]
+    def __init__(self, line: Line, first: Shapes) -> None:
+        """`first`: shapes on the line."""
         dims = [*enumerate(chain.from_iterable(line))]
         self._open = [(at, d.more, d.group) for at, d in dims if isinstance(d, Open)]
         self._kept = [at for at, d in dims if not isinstance(d, Open)]
         self._fixed = [d for _, d in dims if not isinstance(d, Open)]
+        self.line, self._ranks = line, [*map(len, line)]
+        self.steps, self._times = (0,) * len({group for _, _, group in self._open}), 0
+        self.met = self.common(first)
         self._wide: dict[tuple[Room, ...], Line] = {}
         self._again = 0
 
     def common(self, shapes: Shapes) -> Common:
         """What the open extents of these shapes have in common; () where they don't lie on the line, or one of them is
-        not above 0.
+        not above 0 or too large.
         """
         if [*map(len, shapes)] != self._ranks:
             return ()
-        dims, found = [*chain.from_iterable(shapes)], [0] * len(self._met)
+        dims, found = [*chain.from_iterable(shapes)], [0] * len(self.steps)
         for at, more, group in self._open:
             n = dims[at] - more
-            if n <= 0 or n != (found[group] or n):
+            if not 0 < n < MOST_LENGTH or n != (found[group] or n):
                 return ()
             found[group] = n
         return tuple(found) if [dims[at] for at in self._kept] == self._fixed else ()
@@ -57,7 +60,7 @@ class Path:
     def meet(self, common: Common) -> None:
         """Note shapes on the line."""
         self._times += 1
-        self.steps = tuple(gcd(step, n - m) for step, n, m in zip(self.steps, common, self._met, strict=True))
+        self.steps = tuple(gcd(step, n - m) for step, n, m in zip(self.steps, common, self.met, strict=True))
 
     @property
     def settled(self) -> bool:
@@ -89,7 +92,7 @@ def _room(n: int, step: int, alone: bool) -> Room:
     """
     bits = max(n.bit_length(), 3)
     few = 32 if alone else max(min(1 << bits - 2, 64), 4)
-    room = max(few, 1 << bits - 3) if alone else min(max(few, 1 << bits - 3), MOST_STEP * step)
+    room = min(max(few, 1 << bits - 3), (MOST_ALONE if alone else MOST_EACH) * step)
     low = n // room * room
     return n - (n - max(low, 1)) // step * step, n + (low + room - n) // step * step, step
 

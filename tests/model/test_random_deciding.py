@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
+from fastgraph.ir import is_open
+from fastgraph.runtime.keys import Credit
 from tests.model.test_deciding import native
 from tests.nets import F32, I64, Net, assert_close, session
 from tests.random_nets import examples
@@ -137,3 +139,66 @@ def test_values_from_run_to_run(data: Any) -> None:
                 model.input(name)[...] = array
             model.execute()
             assert_close([model.output(spec.name) for spec in model.outputs], other.run(None, feeds))
+
+
+KINDS = ["first", "rest", "expand", "tile", "pad", "range", "best", "reshape", "last"]
+
+
+def by_number(net: Net, x: str, n: str, kind: str) -> str:
+    """x [rows, 6] by a number: some of its rows, or more of them."""
+    zero, rows = net.const([0]), net("Slice", net("Shape", x), net.const([0]), net.const([1]))
+    match kind:
+        case "first" | "rest":
+            fewer = net("Min", n, rows)
+            ends = (zero, fewer) if kind == "first" else (net("Sub", fewer, net.const([1])), rows)
+            return net("Slice", x, *ends, zero)
+        case "expand":
+            row = net("ReduceMax", x, axes=[0])
+            return net("Expand", row, net("Concat", n, net.const([6]), axis=0))
+        case "tile":
+            return net("Tile", net("ReduceSum", x, zero), net("Concat", n, net.const([1]), axis=0))
+        case "pad":
+            return net("Pad", x, net("Concat", zero, zero, n, zero, axis=0))
+        case "range":
+            places = net("Range", net.const(0), net("Squeeze", n), net.const(1))
+            added = net("Unsqueeze", net("Cast", places, to=1), net.const([1]))
+            return net("Add", net("ReduceMean", x, axes=[0]), added)
+        case "best":
+            return net("TopK", x, net("Min", n, rows), axis=0, outputs=2)[0]
+        case "reshape":
+            wide = net("Expand", net("ReduceMin", x, axes=[0]), net("Concat", n, net.const([6]), axis=0))
+            flat = net("Reshape", wide, net("Mul", n, net.const([6])))
+            return net("Reshape", flat, net("Concat", n, net.const([6]), axis=0))
+    return net("Slice", x, net("Neg", net("Min", n, rows)), net.const([1 << 40]), zero)
+
+
+@examples(60)
+@given(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3), st.integers(1, 2), st.integers(0, 1 << 20))
+def test_a_plan_for_many_numbers_gives_what_onnxruntime_gives(kinds: list[str], threads: int, seed: int) -> None:
+    """Numbers around the ends of room, in any order, with large ones among them where they only cut."""
+    net, rng = Net(opset=17), np.random.default_rng(seed)
+    x, n = net.input("x", (9, 6)), net.input("n", (1,), I64)
+    for kind in kinds:
+        x = net("Relu", by_number(net, x, n, kind))
+    net.output(net("MatMul", x, net.weight(6, 5)))
+    cuts = {"first", "rest", "best", "last"}.issuperset(kinds)
+    model, other = net.load(threads=threads), session(net.bytes())
+    model._planner.lengths._credit = Credit(1, 0)
+    large = [(1 << 24) - 1, 1 << 24, 1 << 31, 1 << 62] if cuts else []
+    for number in rng.permutation([1, 2, 3, 7, 8, 9, 31, 32, 33, 64, *large]):
+        fed = {"x": rng.standard_normal((9, 6)).astype(F32), "n": np.array([number])}
+        assert_close(list(model.run(fed).values()), other.run(None, fed), what=f"{kinds} of {number}")
+    event("many" if any(is_open(key.opens) for key in model._plans.keys()) else "each")
+
+
+def test_numbers_reach_them() -> None:
+    """One plan is for many numbers, whatever reads them."""
+    for kind in KINDS:
+        net = Net(opset=17)
+        x, n = net.input("x", (9, 6)), net.input("n", (1,), I64)
+        net.output(net("MatMul", by_number(net, x, n, kind), net.weight(6, 5)))
+        model = net.load()
+        model._planner.lengths._credit = Credit(1, 0)
+        for number in (3, 4, 5):
+            model.run({"x": np.ones((9, 6), F32), "n": np.array([number])})
+        assert any(is_open(key.opens) for key in model._plans.keys()), kind

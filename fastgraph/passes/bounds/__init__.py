@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...ir import Graph, Node, Value, read_by
+from ...errors import UnsupportedError
+from ...ir import MOST_LENGTH, Graph, Node, Value, read_by
 from .fed import Shapes, fed
 from .state import Bounds
-from .values import Bounded
+from .values import Bounded, Unbounded
 from .visit import visit
 
 NONE: Shapes = MappingProxyType({})
@@ -27,11 +28,14 @@ NONE: Shapes = MappingProxyType({})
 def bounded(graph: Graph, shapes: Shapes = NONE, values: Shapes = NONE) -> dict[Value, Bounded]:
     """Replace nodes of a graph by nodes of known shapes, where there is a rule; returns the replacements of values
     whose shapes depend on data. `shapes`: of inputs; open extents are read as data, from inputs that are added.
-    `values`: what inputs hold, likewise.
+    `values`: what inputs hold, likewise. UnsupportedError where lengths are too large to be followed.
     """
     g = Bounds(graph)
     with g:
-        fed(g, graph, shapes, values)
+        try:
+            fed(g, graph, shapes, values)
+        except Unbounded:
+            raise UnsupportedError(f"extents of {MOST_LENGTH} and more have plans of their own") from None
         for node in graph.nodes:
             visit(g, node)
         for value in graph.results():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ...ir import Node, Value
+from ...ir import MOST_LENGTH, Node, Value
 from ...ops.evaluate import run_node
 from ...ops.reduce import reduced_axes
 from ...ops.registry import OPS, Layout, attr
@@ -17,8 +17,6 @@ from .values import Dim, Extent, Unbounded, Varied
 if TYPE_CHECKING:
     from .state import Bounds
 
-MOST = 1 << 24
-"""Extents are below: float32 holds them without rounding."""
 REDUCED: dict[str, Callable[..., np.ndarray]] = {
     "reduce_min": np.min, "reduce_max": np.max, "reduce_sum": np.sum, "reduce_prod": np.prod,
 }  # fmt: skip
@@ -66,7 +64,7 @@ def by_length(g: Bounds, each: np.ndarray) -> Any:
     """The number that is one of these for each length."""
     if (each == each.flat[0]).all():
         return each.flat[0].item()
-    if each.dtype.kind == "b" or not (each == np.trunc(each)).all() or not 0 <= each.min() <= each.max() < MOST:
+    if each.dtype.kind == "b" or not (each == np.trunc(each)).all() or not 0 <= each.min() <= each.max() < MOST_LENGTH:
         return Varied(each)
     whole = each.astype(np.int64)
     key = "each", whole.tobytes()

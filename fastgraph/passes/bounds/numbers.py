@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ...ir import Node, Value
+from ...ir import MOST_LENGTH, Node, Value
 from ...ops.evaluate import run_node
 from ...ops.reduce import reduced_axes
 from ...ops.registry import OPS, Layout, attr
@@ -24,7 +24,7 @@ MOVES = frozenset(
     "gather slice strided_slice concat squeeze unsqueeze reshape identity expand transpose flatten".split()
 )
 KINDS = ("int64", "int32", "float32", "float64", "bool")
-"""Element types that hold extents, which are below 2 ** 24, without rounding, and what is said of them."""
+"""Element types that hold extents, which are below MOST_LENGTH, without rounding, and what is said of them."""
 
 
 def counted(g: Bounds, node: Node) -> np.ndarray | None:
@@ -125,7 +125,7 @@ def _each(function: Callable[..., Any], *operands: np.ndarray) -> np.ndarray:
 
 def computed(g: Bounds, op: str, operands: tuple[Dim, Dim], most: int, low: int = 0) -> Extent:
     """The extent, at least `low`, that an operator computes from two."""
-    if not 0 <= low <= most < 1 << 24:
+    if not 0 <= low <= most < MOST_LENGTH:
         raise Unbounded
     return Extent(g(op, *(n.count if isinstance(n, Extent) else g.ints(n) for n in operands)), most, low)
 

@@ -223,8 +223,6 @@ def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
     if not old and not new:
         return Bounded(g.shape(x.value, *most_of(target)), extents_of(target), x.clean)
     rooms, most = most_of(old), most_of(new)
-    if rooms == most == []:
-        return Bounded(g.shape(x.value, *most_of(target)), extents_of(target), x.clean)
     if not old or not new or times(g, old) != times(g, new) or 0 in rooms or 8 * prod(most) > g.limit:
         raise Unbounded
     flat = _row_major(g, new, most)
