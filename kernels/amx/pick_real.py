@@ -64,7 +64,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     fields |= _copied(g, how, flat, element)
     if flat:
         fields |= direct_band(banded._replace(c=how.pixel * planes), across, MT, nt, threads, l2)
-        if planes == 1 and g.n >= 2 * g.k and 2 * g.n * g.k <= l2:  # rows of results are written whole
+        if planes == 1 and g.n >= 2 * g.k and 4 * g.n * g.k <= l2:  # weights stay: rows of results are written whole
             fields["band"] = MT
         plane = -(-(fields["band"] * rows * how.pixel + LINE) // LINE) * LINE
         in_place = g.item == 2 and g.c % NUMBERS == 0 and 2 * g.x_strides[3] % LINE == 0
