@@ -14,7 +14,7 @@ from ..lang import I64, Value, divide, over, prefetch, traced
 from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
 from .pack_amx import LINE, numbering, panel_bytes
 from .rows import AMX_CONV
-from .tile_loop import BlockFunctions, PanelSize, make_loop, put
+from .tile_loop import BlockFunctions, PanelSize, make_loop, put, stay_awake
 
 
 def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]:
@@ -63,6 +63,7 @@ def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
                     if n == 0:
                         tier.isa.load(a_tiles[m], starts[m] + offset, r.rs)
                     tier.isa.multiply(m * nt + n, a_tiles[m], b_tiles[n])
+            stay_awake(at, s, a_tiles[0], mt * nt)
 
     @traced
     def again(at: Value, sums: Value, r: Any) -> None:

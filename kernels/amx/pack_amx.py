@@ -10,8 +10,8 @@ LINE = 64
 """Bytes of A that one tile multiplication takes, and of a row of any tile."""
 ROWS = 16
 """The most rows of a tile."""
-SUMS, NOTE = 4096, 192
-"""Bytes of memory that a block's sums take, and what is said about it."""
+SUMS, NOTE = 4096, 256
+"""Bytes of memory that a block's sums take, and its note, whose last line is for `tile_loop.stay_awake`."""
 WORK = 2 * (SUMS + NOTE)
 """Bytes that a thread works in: the sums of two blocks, then their notes."""
 

@@ -18,10 +18,10 @@ from ..lang.traced import traced
 from ..lang.types import F16, F32, I64, U16, U32
 from ..lang.values import Value
 from .pack_amx import LINE, numbering
-from .pack_real import MT, panel_bytes_real
+from .pack_real import MT, panel_bytes_real, products
 from .real_finish import BLOCK_NOTE, TILE_NOTE, make_close, make_finish, tile_note
 from .split_band import lost, seen
-from .tile_loop import BlockFunctions, put
+from .tile_loop import BlockFunctions, put, stay_awake
 
 ORDER = {1: ((0,),), 2: ((0,), (0, 1)), 3: ((0,), (0, 1), (1, 2, 0))}
 """For each plane of the weights, from the last one, the planes of A that multiply it: products below the rounding error
@@ -69,6 +69,7 @@ def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> Blo
                         for n in range(nt):
                             tier.isa.multiply_reals(m * nt + n, a_tiles[m], b_tiles[n], element)
                             fetched = _fetch(fetched, lines)
+            stay_awake(at, s, a_tiles[0], products(nt, planes))
 
     again, finish_sums, close = _make_again(tier, nt, planes, element), make_finish(nt, element), make_close(nt)
 

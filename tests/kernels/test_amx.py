@@ -130,13 +130,15 @@ def test_faults_are_found() -> None:
 
 @pytest.mark.parametrize("blocks", BLOCKS, ids=str)
 def test_machine_code(blocks: tuple[int, int]) -> None:
-    """It compiles on any machine, loads no tile twice in a step, and spills neither tiles nor vectors."""
+    """It compiles on any machine, loads no tile twice in a step, stores one at most (`stay_awake`), and spills neither
+    tiles nor vectors."""
     mt, nt = blocks
     text = assembly(KERNEL.make()(AMX, mt, nt, "bytes"), AMX)
     products = text.count("tdpbusd")
     assert products and products % (mt * nt) == 0
-    assert text.count("tileloadd") == products // (mt * nt) * (mt + nt) + mt * nt
-    assert text.count("tilestored") == mt * nt and "sttilecfg" not in text
+    steps = products // (mt * nt)
+    assert text.count("tileloadd") == steps * (mt + nt) + mt * nt
+    assert mt * nt < text.count("tilestored") <= steps + mt * nt and "sttilecfg" not in text
     assert text.count("ldtilecfg") == text.count("tilerelease") == 1
     assert not re.search(r"%rsp\).*zmm|zmm.*%rsp\)", text)
     assert text.count("vfmadd") == 4 * text.count("vminps"), "reals are clamped that nothing is added to"
