@@ -12,24 +12,30 @@ import numpy as np
 
 from ..gemm.pick_conv import Geometry, cover, layout
 from ..gemm.pick_dot import L2
-from ..gemm.pick_int8 import with_memory
+from ..gemm.pick_int8 import MEMORY, with_memory
 from .pack_amx import LINE, ROWS, configuration
 from .pack_real import MT, NUMBERS, WORK, held_planes, panel_bytes_real, products
 from .pick_amx import TileChoice, direct_band, tiles
 
-STEP = {1: 75.0, 2: 330.0, 3: 590.0}
-"""Cycles of a line's products in a block of 2 x 2 tiles, by planes: 0.78 of the measured ones, as in the model of f32's
-kernels. That of two planes is an estimate: single layers take 0.57 of the time of three."""
-NEAR = 0.8
+STEP = {1: 130.0, 2: 326.0, 3: 575.0}
+"""Cycles of a line's products in a block of 2 x 2 tiles, by planes. All cycles here are 0.73 of those at the clock that
+was measured, in a virtual machine of Granite Rapids, as in the model of f32's kernels."""
+NEAR = 0.9
 """Factor on STEP where taps of stride 1 read a line that the first-level cache still has."""
-FINISH = 11.0
+ROWS_PART, SHORT_PART = 0.25, 0.6
+"""Parts of STEP that fall with the rows of a tile, and with the bytes of a line."""
+FINISH = 20.0
 """Cycles to finish 64 sums."""
-SPLIT = {1: 3.0, 2: 14.0, 3: 24.0}
+SPLIT = {1: 7.0, 2: 16.0, 3: 25.0}
 """Cycles to copy 32 numbers."""
+LEAST_COPY = 0.15
+"""The part of it that a pixel of a few takes."""
 F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
 """STEP and SPLIT of one f16, estimated: no CPU that multiplies it was at hand."""
-OVERHEAD = 45.0
-"""Cycles to begin a block."""
+OVERHEAD, START = 200.0, 3500.0
+"""Cycles to begin a block, and a call."""
+FAR = 512
+"""Bytes of a pixel from which a line of padding in a convolution's band pays."""
 
 
 class Lines(NamedTuple):
@@ -54,7 +60,8 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     g = flattened(g)
     how, nt = lines_of(g), 1 if g.n <= 16 else 2
     flat = is_flat(g)
-    if flat and how.pixel % (2 * LINE) == 0:  # tiles whose rows are an even number of lines apart load more slowly
+    # Tiles whose rows are an even number of lines apart load more slowly.
+    if how.pixel % (2 * LINE) == 0 and (flat or how.pixel >= FAR):
         how = how._replace(pixel=how.pixel + LINE)
     # Of two bytes with the band's pixels as channels; x's strides are in elements of two bytes.
     banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(g.item // 2 * s for s in g.x_strides)))  # type: ignore[arg-type]
@@ -148,14 +155,26 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     how, nt = lines_of(g), 1 if g.n <= 16 else 2
     rows, across = tiles(g, MT)
     lines = g.k // (g.c * how.run) * how.lines
-    blocks = g.images * g.groups * g.out[0] * -(-g.out[1] * across // MT) * -(-g.n // (16 * nt))
+    panels = g.groups * -(-g.n // (16 * nt))
+    blocks = g.images * g.out[0] * -(-g.out[1] * across // MT) * panels
     step, split = (F16_STEP, F16_SPLIT) if element == "f16" else (STEP[planes], SPLIT[planes])
     near = NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
-    products, stores = lines * step * near * nt / 2, FINISH * MT * rows * nt / 4
+    part = (1 - ROWS_PART * (1 - rows / ROWS)) * (1 - SHORT_PART * (1 - how.length / LINE))
+    products, stores = lines * step * near * part * nt / 2, FINISH * MT * rows * nt / 4
     block = max(products, stores) + min(products, stores) / 4 + OVERHEAD
-    copies = split * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, 1.0)
-    weights = g.groups * -(-g.n // (16 * nt)) * panel_bytes_real(nt, lines, planes, element)
-    return with_memory(blocks * block + copies, weights, l2)
+    copies = split * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, LEAST_COPY)
+    panel = panel_bytes_real(nt, lines, planes, element)
+    cycles = blocks * block + copies + START
+    if panel > l2 * 3 // 4:  # there is no room to fetch the next one
+        return cycles + g.images * _bands(g, how, planes, l2) * panels * panel / MEMORY
+    return with_memory(cycles, panels * panel, l2)
+
+
+def _bands(g: Geometry, how: Lines, planes: int, l2: int) -> int:
+    """About how many bands of a map there are, each of which reads all weights."""
+    row = planes * how.pixel * _across(g)
+    band = (l2 * 3 // 8 // row - g.kernel[1]) // g.moves[0] + 1
+    return -(-g.out[1] // max(band, 1))
 
 
 def real_args(choice: TileChoice, **operands: Any) -> dict[str, Any]:

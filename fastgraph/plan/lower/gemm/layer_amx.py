@@ -27,22 +27,23 @@ ROUNDED: Parts = (1, "bf16")
 HALVES: Parts = (1, "f16")
 PARTS = {"bfloat16": (ROUNDED,), "float16": (HALVES, (2, "bf16")), "float32": ((3, "bf16"),)}
 """By precision, what a number may become: two bf16 hold the bits of float16 and more, three all bits of f32."""
-LEAST = 64
-"""Rows, columns and products of a sum from which on several products of bf16, or one of f16, are faster than f32's."""
+LEAST = {1: 16, 2: 16, 3: 32}
+"""Rows, columns and products of a sum from which on several products of bf16, or one of f16, may be faster than f32's,
+by planes."""
 
 
 def _suits(parts: Parts, layer: Layer[Reals], tier: Tier) -> bool:
     if layer.form == "depthwise":
         return False
     g, _ = layer.merged(tier)
-    large = min(g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k) >= threshold("tiles_least", LEAST)
+    large = min(g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k) >= threshold("tiles_least", LEAST[parts[0]])
     if parts == HALVES:
         return large and multiplies_f16(tier) and scalable(layer.numbers.weights)
     return parts == ROUNDED or (large and splits(layer.numbers.weights))
 
 
 def _times(parts: Parts, layer: Layer[Reals], tier: Tier) -> list[float]:
-    one = real_cycles(layer.merged(tier)[0], *parts) * (threshold("tiles_least", LEAST) > 1)
+    one = real_cycles(layer.merged(tier)[0], *parts) * (threshold("tiles_least", LEAST[parts[0]]) > 1)
     return [one, one / 2]
 
 
