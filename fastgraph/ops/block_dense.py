@@ -24,6 +24,16 @@ def block_weights(codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | Non
     return numbers.reshape(n, -1)[:, :k]
 
 
+def round_blocks(x: np.ndarray, block: int) -> np.ndarray:
+    """x with each row rounded block by block to whole steps, of which the largest number is 127."""
+    k = x.shape[-1]
+    blocks = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -k % block)]).reshape(*x.shape[:-1], -1, block)
+    most = np.maximum(np.abs(blocks).max(-1, keepdims=True, initial=0), np.float32(1e-30))
+    with np.errstate(invalid="ignore"):
+        rounded = np.rint(blocks * (np.float32(127) / most)) * (most / np.float32(127))
+    return rounded.reshape(*x.shape[:-1], -1)[..., :k]
+
+
 @check.takes("x 1+, codes, scales, zero_points?")
 def _infer(node: Node, types: Types) -> list[TensorType]:
     x, codes, scales, zeros = types
@@ -44,6 +54,8 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
 
 def _layer(node: Node, inputs: list[Any]) -> list[Any]:
     x, codes, scales, zeros = inputs
+    if attr(node, "rounds"):
+        x = round_blocks(x, attr(node, "block"))
     return [x @ block_weights(codes, scales, zeros, attr(node, "bits"), x.shape[-1]).T]
 
 
@@ -54,4 +66,6 @@ def _work(node: Node) -> tuple[int, int]:
     return weights * (2 + x.type.size // max(x.type.dims[-1], 1)), weights
 
 
-define("block_dense", _infer, _layer, attrs={"bits": REQUIRED, "block": REQUIRED}, extras_at=4, sums=True, work=_work)
+ATTRS = {"bits": REQUIRED, "block": REQUIRED, "rounds": 0}
+"""rounds: whether x is rounded to bytes, as `round_blocks` does; kernels may leave it as it is."""
+define("block_dense", _infer, _layer, attrs=ATTRS, extras_at=4, sums=True, work=_work)

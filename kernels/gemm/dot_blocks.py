@@ -1,7 +1,8 @@
 """dot_blocks: C = A x W; W is stored in codes of a few bits, with a scale and maybe a zero point for each block of k.
 
 Few rows are multiplied by codes as they are stored, block by block; for more rows a group of columns is decoded to a
-panel, as pack.py makes them, that stays in the cache for all rows.
+panel, as pack.py makes them, that stays in the cache for all rows. Where the record says so, rows are rounded to bytes
+(byte_blocks.py), and any number of them is multiplied by codes as they are stored.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang.control import either, over, repeat
-from ..lang.instructions import divide, fma, smaller
+from ..lang.control import over, repeat
+from ..lang.instructions import choose, fma, smaller
 from ..lang.lines import share
 from ..lang.memory import registers
 from ..lang.traced import traced
 from ..lang.types import F32, I8, I32
 from ..lang.values import Value, tier
 from .by_height import by_height
+from .byte_blocks import byte_row, byte_sums, round_rows
+from .code_blocks import CodeBlock, each_block, line_bytes, places
 from .pick_blocks import NV, few_rows, per_word
 from .pick_dot import max_rows
 from .results import Destination, Target, finish_tile, open_sink, store_rows, target
 from .rows import DOT_BLOCKS
 from .tile import even_rows, f32_arithmetic, make_tile
-
-Each = Callable[[Value, int, list[Value], list[Value]], list[Value]]
 
 
 def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
@@ -35,47 +36,70 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
 
     def dot_blocks(args: int, thread: int, threads: int) -> None:
         r = fields(args, DOT_BLOCKS)
-        panel = r.scratch + thread * r.scratch_bytes
+        scratch = r.scratch + thread * r.scratch_bytes
         first, end = share((r.n + width - 1) // width, thread, threads)
+        if r.rounded:
+            _bytes(bits, r, scratch, first, end)
+            return
         for group in range(first, end):
             codes, column = r.b + group * r.group, group * width
             if not r.few:
-                _decode(bits, r, codes, panel)
+                _decode(bits, r, codes, scratch)
             for i in range(r.batch):
                 for row in range(0, r.m, r.height):
                     height, at = smaller(r.height, r.m - row), i * r.m + row
                     a, c = r.a + at * r.lda * 4, r.c + (at * r.ldc + column) * 4
+                    into = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
                     if r.few:
-                        to = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
-                        _few(bits, r, height, a, codes, to)
+                        _few(bits, r, height, a, r.lda * 4, codes, into)
                     else:
-                        into = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
-                        tile(r, height, even_rows(a, r.lda * 4, r.k), panel, 0, 0, into)
+                        tile(r, height, even_rows(a, r.lda * 4, r.k), scratch, 0, 0, into)
 
     return dot_blocks
 
 
 @traced
-def _few(bits: int, record: Any, height: Value, a: Value, codes: Value, target: Target) -> None:
-    """A tile of 1 to `few_rows` rows times a group."""
+def _bytes(bits: int, record: Any, scratch: Value, first: Value, end: Value) -> None:
+    """The groups from `first` on of rows that are rounded, some at a time."""
+    if not tier().byte_dot:
+        return
+    width, step = NV * tier().lanes, byte_row(bits, record)
+    for i in over(record.batch):
+        for start in over(0, record.m, record.rounded):
+            rows, at = smaller(record.rounded, record.m - start), i * record.m + start
+            round_rows(bits, record, record.a + at * record.lda * 4, scratch, rows)
+            for group in over(first, end):
+                codes, column = record.b + group * record.group, group * width
+                for row in over(0, rows, record.height):
+                    c = record.c + ((at + row) * record.ldc + column) * 4
+                    into = target(c, record.ldc * 4, record.n - column, image=i, row=start + row, column=column)
+                    height = smaller(record.height, rows - row)
+                    _few(bits, record, height, scratch + row * step, step, codes, into)
+
+
+@traced
+def _few(bits: int, record: Any, height: Value, a: Value, step: Value, codes: Value, target: Target) -> None:
+    """A tile of 1 to `few_rows` rows, `step` bytes apart, times a group; rows are rounded where the record says so."""
     most = few_rows(tier())
-    dest, lda = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict()), record.lda << 2
+    dest = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict())
     sink = open_sink(dest, NV, most, True)
 
-    def body(rows: int) -> list[Value]:
-        return _sums(record, bits, codes, [a + lda * r for r in range(rows)])
+    def body(key: int) -> list[Value]:
+        rows = [a + step * r for r in range((key - 1) % most + 1)]
+        return (byte_sums if key > most else _sums)(bits, record, codes, rows)
 
-    found, done = by_height(height, range(most, 0, -1), body)
-    store_rows(dest, sink, found, done)
+    keys = range(most * (1 + tier().byte_dot), 0, -1)
+    found, done = by_height(choose(record.rounded != 0, height + most, height), keys, body)
+    store_rows(dest, sink, [(block, (key - 1) % most + 1, results) for block, key, results in found], done)
     finish_tile(dest, sink)
 
 
-def _sums(record: Any, bits: int, codes: Value, rows: list[Value]) -> list[Value]:
+def _sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[Value]:
     """The sums, NV vectors a row, of rows that start at these addresses."""
     f32, chains = F32.vector(tier().lanes), 2 if len(rows) == 1 else 1
     totals = registers([f32(0)] * (len(rows) * NV))
 
-    def block(first: Value, words: Words, scales: list[Value]) -> None:
+    def block(one: CodeBlock) -> None:
         def add(k: Value, j: int, weights: list[Value], sums: list[Value]) -> list[Value]:
             out = list(sums)
             for r, start in enumerate(rows):
@@ -85,13 +109,13 @@ def _sums(record: Any, bits: int, codes: Value, rows: list[Value]) -> list[Value
                     out[at] = fma(x, w, out[at])
             return out
 
-        sums = words(add, [f32(0)] * (len(totals) * chains))
+        sums = _each_word(bits, one, add, [f32(0)] * (len(totals) * chains))
         for i in range(len(totals)):
             own = sums[i * chains : (i + 1) * chains]
             value = own[0] if chains == 1 else own[0] + own[1]
-            totals[i] = fma(value, scales[i % NV], totals[i])
+            totals[i] = fma(value, one.scales[i % NV], totals[i])
 
-    _blocks(record, bits, codes, block)
+    each_block(record, bits, codes, block)
     return totals.values()
 
 
@@ -103,76 +127,43 @@ def _decode(bits: int, record: Any, codes: Value, to: Value) -> None:
     for n in range(NV):
         f32[target + n * f32.lanes] = 0
 
-    def block(first: Value, words: Words, scales: list[Value]) -> None:
+    def block(one: CodeBlock) -> None:
         def put(k: Value, j: int, weights: list[Value], _: list[Value]) -> list[Value]:
             line = target + (k + (j + 1)) * (NV * f32.lanes)
-            for n, (w, scale) in enumerate(zip(weights, scales, strict=True)):
+            for n, (w, scale) in enumerate(zip(weights, one.scales, strict=True)):
                 f32[line + n * f32.lanes] = w * scale
             return []
 
-        words(put, [])
+        _each_word(bits, one, put, [])
 
-    _blocks(record, bits, codes, block)
-
-
-Words = Callable[[Each, list[Value]], list[Value]]
-"""words(each, state): a loop over the words of a block, whose state becomes each(k of a word, j, weights of k + j,
-state) for each j.
-"""
+    each_block(record, bits, codes, block)
 
 
-def _blocks(record: Any, bits: int, codes: Value, body: Callable[[Value, Words, list[Value]], None]) -> None:
-    """Loop body(first k, words, scales) over the blocks of a group."""
-    f32, per = F32.vector(tier().lanes), per_word(bits)
-    line = NV * f32.size
-    count = divide(record.k, per)
-    step = (record.block + (record.zeros + 1)) * line
-    blocks = divide(count + (record.block - 1), record.block)
+Each = Callable[[Value, int, list[Value], list[Value]], list[Value]]
 
-    def vectors(address: Value) -> list[Value]:
-        return [f32[at] for at in _places(address)]
 
-    def block(i: Value, zeros: bool) -> None:
-        start = codes + i * step
-        scales = vectors(start)
-        minus = vectors(start + line) if zeros else []
-        first, lines = i * record.block, start + line * (1 + zeros)
+def _each_word(bits: int, one: CodeBlock, each: Each, state: list[Value]) -> list[Value]:
+    """Loop over the words of a block, with state = each(k of a word, j, weights of k + j, state) for each j."""
 
-        def words(each: Each, state: list[Value]) -> list[Value]:
-            def word(index: Value, state: list[Value]) -> list[Value]:
-                packed = _words(bits, lines + index * line)
-                k = (first + index) * per
-                for j in range(per):
-                    weights = [_weight(bits, codes, j) for codes in packed]
-                    if zeros:
-                        weights = [w + m for w, m in zip(weights, minus, strict=True)]
-                    state = each(k, j, weights, state)
-                return state
+    def word(index: Value, state: list[Value]) -> list[Value]:
+        packed = _words(bits, one.lines + index * line_bytes())
+        k = (one.first + index) * per_word(bits)
+        for j in range(per_word(bits)):
+            weights = [_weight(bits, codes, j) for codes in packed]
+            if one.minus:
+                weights = [w + m for w, m in zip(weights, one.minus, strict=True)]
+            state = each(k, j, weights, state)
+        return state
 
-            return repeat(smaller(record.block, count - first), state, word, once=True)
-
-        body(first, words, scales)
-
-    for i in over(blocks):
-        with either(record.zeros != 0) as (some, none):
-            with some:
-                block(i, True)
-            with none:
-                block(i, False)
+    return repeat(one.words, state, word, once=True)
 
 
 def _words(bits: int, address: Value) -> list[Any]:
     """The code words of NV vectors: one vector of bytes for each j, else i32."""
-    places = _places(address)
     if bits < 8:
-        return [I32.vector(tier().lanes)[place] for place in places]
+        return [I32.vector(tier().lanes)[place] for place in places(address)]
     i8 = I8.vector(tier().lanes)
-    return [[i8[place + j * i8.size] for j in range(per_word(bits))] for place in places]
-
-
-def _places(address: Value) -> list[Value]:
-    """Pointers to NV vectors."""
-    return [I8.at(address) + n * 4 * tier().lanes for n in range(NV)]
+    return [[i8[place + j * i8.size] for j in range(per_word(bits))] for place in places(address)]
 
 
 def _weight(bits: int, word: Any, j: int) -> Value:

@@ -32,9 +32,9 @@ def few_rows(tier: Tier) -> int:
     return 8 if tier.registers >= 32 else 4
 
 
-def tile_height(tier: Tier, m: int) -> int:
+def tile_height(tier: Tier, m: int, rounded: bool = False) -> int:
     """Rows of a tile, for m rows: the fewest tiles, of equal height."""
-    most = few_rows(tier) if is_few(tier, m) else max_rows(tier, NV)
+    most = few_rows(tier) if rounded or is_few(tier, m) else max_rows(tier, NV)
     return -(-m // -(-m // most))
 
 
@@ -43,9 +43,36 @@ def group_bytes(tier: Tier, bits: int, block: int, blocks: int, zeros: bool) -> 
     return 4 * tier.lanes * NV * blocks * (1 + zeros + block // per_word(bits))
 
 
-def pack_blocks(tier: Tier, codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int) -> np.ndarray:
+BYTES = 16
+"""Numbers of a row that become bytes at a time: blocks are multiples of as many."""
+ROW_LINE, ROUNDED = 64, 16
+"""What the bytes of a rounded row are a multiple of, and bytes behind them for each block."""
+BAND = 1 << 19
+"""Bytes of rounded rows that a group is multiplied with before the next one: they stay in the second-level cache."""
+
+
+def row_bytes(k: int, blocks: int) -> int:
+    """Bytes of a row that is rounded to bytes."""
+    return -(-k // ROW_LINE) * ROW_LINE + blocks * ROUNDED
+
+
+def rounded_rows(tier: Tier, m: int, k: int, blocks: int) -> int:
+    """Of m rows, those that are rounded at a time: whole tiles."""
+    height = tile_height(tier, m, rounded=True)
+    return min(m, max(BAND // row_bytes(k, blocks) // height, 1) * height)
+
+
+def byte_order(bits: int, count: int) -> list[int]:
+    """Where the bytes of a rounded row come from: the codes of a word are told apart byte by byte."""
+    per, each = per_word(bits), 8 // bits
+    return [word + i * each + j for word in range(0, count, per) for j in range(each) for i in range(4)]
+
+
+def pack_blocks(
+    tier: Tier, codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int, rounded: bool
+) -> np.ndarray:
     """uint8 [groups, group_bytes] from codes [N, blocks, block * bits / 8] as bytes, the first code in the low bits;
-    scales and zero points [N, blocks].
+    scales and zero points [N, blocks]. rounded: for rows that are rounded.
     """
     n, blocks = scales.shape
     width = NV * tier.lanes
@@ -61,8 +88,8 @@ def pack_blocks(tier: Tier, codes: np.ndarray, scales: np.ndarray, zeros: np.nda
     parts = [lines(scales.astype(np.float32)[..., None]).view(np.uint32)]
     if zeros is not None:
         parts.append(lines((middle - zeros).astype(np.float32)[..., None]).view(np.uint32))
-    words = lines(np.ascontiguousarray(codes ^ flipped).view("<u4"))
-    if bits == 8:
+    words = lines(np.ascontiguousarray(codes if rounded else codes ^ flipped).view("<u4"))
+    if bits == 8 and not rounded:
         bytewise = np.ascontiguousarray(words).view(np.uint8).reshape(*words.shape[:-1], NV, tier.lanes, 4)
         words = np.ascontiguousarray(bytewise.swapaxes(-1, -2)).reshape(*words.shape, 4).view("<u4")[..., 0]
     parts.append(words)

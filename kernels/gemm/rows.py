@@ -68,8 +68,12 @@ DOT_BLOCKS = Record(
     group="bytes from group to group",
     height=number("rows of a tile", _HEIGHT),
     few="whether products are summed while codes are read; else a group is decoded first",
+    rounded=number(
+        "rows of A that are rounded to bytes at a time, of `few`; 0: rows stay f32", "== 0 or (few and byte_dot)"
+    ),
     scratch=works(
-        "[1 + k, columns of a group] f32 for each thread, unless `few`", f"0 if few else {4 * NV} * (1 + k) * lanes"
+        "for each thread [1 + k, columns of a group] f32 unless `few`, or rows that are rounded",
+        f"rounded * row_bytes if few else {4 * NV} * (1 + k) * lanes",
     ),
     scratch_bytes=number("bytes", ">= 0"),
 ) + ending("batch", "m")

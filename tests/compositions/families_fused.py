@@ -148,15 +148,19 @@ def fused(g: Grow, x: str) -> str:
 
 
 def _few_bits(g: Grow, p: Piece, x: str) -> str:
-    """Weights of few bits, in blocks of columns with a scale each."""
+    """Weights of few bits, in blocks of columns with a scale each. Where rows are rounded to bytes, their numbers are
+    -1, 0 and 1, which stay what they are.
+    """
     shape, block, bits = g.shapes[x], g.pick(16, 16, 32), g.pick(4, 4, 8)
     need(len(shape) > 1 and shape[-1] % 2 == 0, "columns")
-    k, n = shape[-1], g.channels()
+    k, n, level = shape[-1], g.channels(), g.pick(0, 4)
+    if level == 4:
+        x = p("Clip", p.whole(x, np.float32), p.const(-1), p.const(1))
     blocks, rng = -(-k // block), np.random.default_rng(g.random.randrange(1 << 16))
     stored = p.const(rng.integers(0, 256, (n, blocks, block * bits // 8)), np.uint8)
     scales = p.const(rng.uniform(0.2, 2, n * blocks) / (1 << bits))
-    y = p("MatMulNBits", x, stored, scales, domain=MS, K=k, N=n, bits=bits, block_size=block)
-    return p.end(y, *shape[:-1], n)
+    attrs = {"K": k, "N": n, "bits": bits, "block_size": block, "accuracy_level": level}
+    return p.end(p("MatMulNBits", x, stored, scales, domain=MS, **attrs), *shape[:-1], n)
 
 
 def product_of_bytes(g: Grow, x: str) -> str:

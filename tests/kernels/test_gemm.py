@@ -22,6 +22,7 @@ from fastgraph.kernels.gemm.pick_blocks import (
     is_few,
     pack_blocks,
     per_word,
+    row_bytes,
     tile_height,
 )
 from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout, merge_factor, pick_conv
@@ -46,9 +47,9 @@ from fastgraph.kernels.gemm.pick_dot import (
 )
 from fastgraph.kernels.gemm.rows import NO_ENDING
 from fastgraph.kernels.isa import tiers
-from fastgraph.ops.block_dense import block_weights
+from fastgraph.ops.block_dense import block_weights, round_blocks
 from tests.kernels.geometries import PICKED, random_geometry, reference, small_geometry, square
-from tests.kernels.harness import drawn, each_tier, noise, run
+from tests.kernels.harness import drawn, each_integer_tier, each_tier, noise, run
 from tests.kernels.walking import SHORT, Constants, Ending, ended
 
 DOT, PACK, FEW, BLOCKS, CONV, COL2IM = map(row, ("dot", "pack_b", "dot_few", "dot_blocks", "conv", "col2im"))
@@ -175,24 +176,29 @@ def test_few_rows(tier: Any, pick: Random) -> None:
     same(results, ending.of(np.matmul(a.astype(np.float64), b.astype(np.float64))), 2e-5, 2e-5 * k**0.5)
 
 
-def check_blocks(tier: Any, sizes: tuple[int, int, int, int], bits: int, block: int, zeros: bool, end: str) -> None:
+def check_blocks(tier: Any, sizes: tuple[int, int, int, int], bits: int, block: int, zeros: bool, **how: Any) -> None:
+    """how: the ending, and whether rows are rounded to bytes."""
     (batch, m, n, k), rng, count = sizes, np.random.default_rng(sum(sizes)), -(-sizes[3] // block)
     codes = rng.integers(0, 256, (n, count, block * bits // 8)).astype(np.uint8)
     scales = rng.uniform(0.01, 0.1, (n, count)).astype(np.float32)
     points = rng.uniform(0, 1 << bits, (n, count)).astype(np.float32) if zeros else None
-    a, packed = noise(batch, m, k), pack_blocks(tier, codes, scales, points, bits)
+    rounds = how.get("rounds", False)
+    a, packed = noise(batch, m, k), pack_blocks(tier, codes, scales, points, bits, rounds)
     assert packed.shape[1] == group_bytes(tier, bits, block, count, zeros)
-    ending, results, few = Ending(tier, end, (batch, m, n)), [], is_few(tier, m)
-    size = 1 if few else 4 * (1 + k) * NV * tier.lanes
+    ending, results, few = Ending(tier, how["end"], (batch, m, n)), [], rounds or is_few(tier, m)
+    heights = tile_height(tier, m, rounds)
     slots = {"lda": k, "ldc": n, "m": m, "n": n, "k": k, "batch": batch, "block": block // per_word(bits)}
-    slots |= {"group": packed.shape[1], "height": tile_height(tier, m), "few": int(few), "zeros": int(zeros)}
+    slots |= {"group": packed.shape[1], "height": heights, "few": int(few), "zeros": int(zeros)}
     for threads in (1, 2, 3):
-        c, scratch = np.full((batch, m, n), 7, np.float32), np.zeros(size * threads, np.uint8)
-        memory = {"a": a, "b": packed, "c": c, "scratch": scratch, "scratch_bytes": size}
+        rows = min(m, threads * heights) if rounds else 0
+        size = rows * row_bytes(k, count) if few else 4 * (1 + k) * NV * tier.lanes
+        c, scratch = np.full((batch, m, n), 7, np.float32), np.zeros(max(size, 1) * threads, np.uint8)
+        memory = {"a": a, "b": packed, "c": c, "scratch": scratch, "scratch_bytes": size, "rounded": rows}
         args = BLOCKS.args.filled(**slots, **memory, **ending.slots)
         results.append(run(BLOCKS, {"bits": bits}, args, tier, threads)[2])
     w = block_weights(codes, scales, points, bits, k).astype(np.float64)
-    expected = ending.of(np.einsum("bmk,nk->bmn", a.astype(np.float64), w))
+    seen = round_blocks(a, block) if rounds else a
+    expected = ending.of(np.einsum("bmk,nk->bmn", seen.astype(np.float64), w))
     largest = np.abs(w).max() * k**0.5 * (1 << bits if zeros else 1)
     same(results, expected, 2e-5, 2e-6 * max(largest, 1))
 
@@ -204,13 +210,24 @@ def test_blocks_of_any_shape(tier: Any, pick: Random) -> None:
     bits = pick.choice(BITS)
     n, k = pick.randint(1, 5 * tier.lanes), pick.randint(1, 9) * per_word(bits)
     sizes = (pick.randint(1, 2), pick.randint(1, 24), n, k)
-    check_blocks(tier, sizes, bits, pick.choice((16, 32, 64)), pick.choice((False, True)), pick.choice(SHORT))
+    how = {"end": pick.choice(SHORT), "rounds": tier.byte_dot and pick.choice((False, True))}
+    check_blocks(tier, sizes, bits, pick.choice((16, 32, 64)), pick.choice((False, True)), **how)
 
 
 @each_tier
 @pytest.mark.parametrize("m", [1, 40])
 def test_blocks(tier: Any, m: int) -> None:
-    check_blocks(tier, (1, m, 100, 72), 4, 32, True, "all")
+    check_blocks(tier, (1, m, 100, 72), 4, 32, True, end="all")
+
+
+@each_integer_tier
+@pytest.mark.parametrize("m", [1, 40])
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("zeros", [True, False])
+def test_blocks_of_rounded_rows(tier: Any, m: int, bits: int, zeros: bool) -> None:
+    if not tier.byte_dot:
+        pytest.skip("no products of bytes")
+    check_blocks(tier, (2, m, 100, 80), bits, 32, zeros, end="all", rounds=True)
 
 
 # -- convolutions

@@ -176,12 +176,12 @@ def _bounded(net: Net) -> None:
 
 
 def _coded(net: Net) -> None:
-    """Weights in a few bits, for few rows and for many."""
-    for m, bits in ((1, 4), (40, 2), (17, 8)):
+    """Weights in a few bits, for few rows and for many, and rows that are rounded."""
+    for m, bits, level in ((1, 4, 0), (40, 2, 0), (17, 8, 0), (19, 4, 4)):
         codes = net.const(net.rng.integers(0, 256, (33, 3, 4 * bits)).astype(np.uint8))
-        inputs = [net.input(f"x{bits}", (2, m, 80)), codes, net.const(np.ones(99, F32))]
+        inputs = [net.input(f"x{m}", (2, m, 80)), codes, net.const(np.ones(99, F32))]
         zeros = net.const(net.rng.uniform(0, 4, (33, 3)).astype(F32)) if bits == 2 else ""
-        attrs = {"K": 80, "N": 33, "bits": bits, "block_size": 32}
+        attrs = {"K": 80, "N": 33, "bits": bits, "block_size": 32, "accuracy_level": level}
         net.output(net("Relu", net("MatMulNBits", *inputs, zeros, domain="com.microsoft", **attrs)))
 
 

@@ -4,6 +4,7 @@ along whole rows; others are unpacked when the file is loaded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -65,7 +66,7 @@ def matmul_nbits(c: Call, x: Value, *inputs: Any, **attrs: int) -> Value:
     if bits in (2, 4, 8) and k % (32 // bits) == 0 and (groups[columns] == np.arange(k) // block).all():
         if not (columns == np.arange(k)).all():
             x, codes = c.pick(x, columns, axis=-1), _reordered(c, codes, bits, columns)
-        y = _by_blocks(c, x, codes.reshape(n, blocks, -1), scales, zeros, bits)
+        y = _by_blocks(c, x, [codes.reshape(n, blocks, -1), scales, zeros], bits, attrs["accuracy_level"] == 4)
     else:
         current().hold(4 * n * k, c.where)
         shifts = np.float32(1 << (bits - 1)) if zeros is None else zeros[:, groups]
@@ -74,13 +75,16 @@ def matmul_nbits(c: Call, x: Value, *inputs: Any, **attrs: int) -> Value:
     return y if bias is None else y + bias
 
 
-def _by_blocks(c: Call, x: Value, codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray | None, bits: int) -> Value:
-    """x times weights of `bits` bits, codes [N, blocks, bytes of a block]; f32 in between where x is f16."""
+def _by_blocks(c: Call, x: Value, weights: Sequence[Any], bits: int, rounds: bool) -> Value:
+    """x times weights of `bits` bits: codes [N, blocks, bytes of a block], scales, and zero points or None; f32 in
+    between where x is f16. rounds: whether x may be rounded to bytes.
+    """
+    codes, scales, zeros = weights
     if codes.dtype != np.uint8:
         c.fail(f"expected codes as uint8, found {codes.dtype}")
     numbers = [codes, scales.astype(np.float32)] + ([] if zeros is None else [zeros])
     narrow, block = scales.dtype != np.float32, codes.shape[2] * 8 // bits
-    y = c("block_dense", c.cast(x, np.float32) if narrow else x, *numbers, bits=bits, block=block)
+    y = c("block_dense", c.cast(x, np.float32) if narrow else x, *numbers, bits=bits, block=block, rounds=int(rounds))
     return c.cast(y, scales.dtype) if narrow else y
 
 

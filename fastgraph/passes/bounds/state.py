@@ -33,7 +33,7 @@ RULES = Families(__package__, {
     "sums": """
         reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum
         reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization rms_normalization
-        batch_normalization instance_normalization matmul gemm einsum
+        batch_normalization instance_normalization matmul gemm block_dense einsum
     """,
     "windows": "conv conv_transpose max_pool average_pool lp_pool lstm gru rnn",
 }, _rules)  # fmt: skip

@@ -132,11 +132,11 @@ def running(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(g.again(node, value, g.ints(axis[0]))[0], x.extents)]
 
 
-@follows("layer_normalization", "rms_normalization", "gemm")
+@follows("layer_normalization", "rms_normalization", "gemm", "block_dense")
 def by_row(g: Bounds, node: Node) -> list[Bounded]:
     """Operators that compute each row on its own."""
     x, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
-    rows = attr(node, "axis") % len(x.dims) if node.op != "gemm" else 1
+    rows = len(x.dims) - 1 if node.op in ("gemm", "block_dense") else attr(node, "axis") % len(x.dims)
     bias = others[1] if node.op == "gemm" and len(others) > 1 else None
     if any(axis >= rows for axis in x.extents) or node.op == "gemm" and attr(node, "trans_a"):
         raise Unbounded

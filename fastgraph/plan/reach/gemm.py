@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
-from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word
+from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word, row_bytes
 from ...kernels.gemm.pick_dot import F32_COSTS, max_rows
 from ...kernels.gemm.pick_int8 import INT8_COSTS, chains
 from ...kernels.gemm.rows import ITEM, STORES
@@ -55,6 +55,12 @@ def _most_columns(c: Call) -> float:
     return (c.params["nv"] - 0.5) * c.lanes if c.params.get("half") else inf
 
 
+def _row_bytes(c: Call) -> int:
+    """Bytes of a row that is rounded for codes of a few bits."""
+    r, bits = c.record(), c.params["bits"]
+    return row_bytes(r.k, parts(r.k // per_word(bits), r.block))
+
+
 def _group_bytes(c: Call) -> int:
     """Bytes of a group of columns in codes of a few bits."""
     r, bits = c.record(), c.params["bits"]
@@ -66,6 +72,7 @@ KNOWN["item"], KNOWN["beyond"] = _item, _beyond
 KNOWN["stored"] = lambda c: (STORES | ITEM)[c.params.get("out", "words")]
 KNOWN["panels"] = lambda c: partial(_panels, c)
 KNOWN["most_rows"], KNOWN["most_columns"], KNOWN["group_bytes"] = _most_rows, _most_columns, _group_bytes
+KNOWN["row_bytes"], KNOWN["byte_dot"] = _row_bytes, lambda c: c.tier.byte_dot
 KNOWN["per_word"] = lambda c: per_word(c.params["bits"])
 KNOWN["chains"] = lambda c: chains(c.params["nv"])
 KNOWN["walks"] = lambda c: int(c.slots["walk"] != 0)

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from ....ir import Node
-from ....kernels.gemm.pick_blocks import NV, group_bytes, is_few, pack_blocks, per_word, tile_height
+from ....kernels.gemm.pick_blocks import (
+    BYTES,
+    NV,
+    group_bytes,
+    is_few,
+    pack_blocks,
+    per_word,
+    rounded_rows,
+    row_bytes,
+    tile_height,
+)
+from ....kernels.isa.tiers import Tier
+from ....ops.registry import attr
 from ...layer import chain_of
 from ..epilogue import epilogue
 from ..registry import F32, Emit, lowers, row_count
@@ -20,6 +32,11 @@ def _coded(node: Node) -> bool:
     return node.x.type.dims[-1] % per == 0 and node.attrs["block"] % per == 0
 
 
+def _rounds(tier: Tier, node: Node) -> bool:
+    """Whether rows are rounded to bytes: where the file lets them be, and bytes are faster than f32."""
+    return bool(attr(node, "rounds")) and tier.byte_dot and node.attrs["block"] % BYTES == 0
+
+
 @lowers("block_dense", match=_coded, strided_in=True, strided_out=True)
 def block_dense(e: Emit, node: Node, _: bool) -> None:
     bits, block = node.attrs["bits"], node.attrs["block"]
@@ -29,11 +46,13 @@ def block_dense(e: Emit, node: Node, _: bool) -> None:
     k, (n, blocks) = node.x.type.dims[-1], scales.type.dims
     images = node.out.type.dims[0] if "image" in chain_of(node)[1] else 1
     m = row_count(node.out) // images
-    few = is_few(e.tier, m)
-    scratch = 0 if few else 4 * (1 + k) * NV * e.tier.lanes
-    packed = e.packed(pack_blocks, e.tier, *numbers, bits)
+    rounded = rounded_rows(e.tier, m, k, blocks) if _rounds(e.tier, node) else 0
+    few = rounded > 0 or is_few(e.tier, m)
+    scratch = rounded * row_bytes(k, blocks) if few else 4 * (1 + k) * NV * e.tier.lanes
+    packed = e.packed(pack_blocks, e.tier, *numbers, bits, rounded > 0)
     sizes = {"m": m, "n": n, "k": k, "batch": images, "block": block // per_word(bits), "scratch_bytes": scratch}
-    how = {"zeros": int(zeros is not None), "height": tile_height(e.tier, m), "few": int(few)}
+    how = {"zeros": int(zeros is not None), "height": tile_height(e.tier, m, rounded > 0)}
+    how |= {"few": int(few), "rounded": rounded}
     group = group_bytes(e.tier, bits, block, blocks, zeros is not None)
     ends = {"a": node.x, "lda": e.stride(node.x), "b": packed, "c": node.out, "ldc": e.stride(node.out)}
     scratch_of_all = e.scratch(scratch * e.threads)
