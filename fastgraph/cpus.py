@@ -24,12 +24,25 @@ def level_two() -> int:
 
     Where it is smaller, blocks for 1 MiB are as fast as smaller ones (measured on Zen 3, which has 512 KiB).
     """
+    return min(max(_cache_bytes(2), 1 << 20), 1 << 21)
+
+
+@cache
+def near_bytes() -> int:
+    """Bytes that a core may hope to find in the caches that it shares: a sixteenth of the third level, at least 12 MiB.
+
+    Measured on Zen 4, and on a Xeon of 480 MiB, whose maps come from memory beyond some 32 MiB.
+    """
+    return max(_cache_bytes(3) // 16, 12 << 20)
+
+
+def _cache_bytes(level: int) -> int:
+    """The size of this level's cache; 0 where it is not known."""
     try:
-        found = _text("/sys/devices/system/cpu/cpu0/cache/index2/size").strip()
+        found = _text(f"/sys/devices/system/cpu/cpu0/cache/index{level}/size").strip()
     except OSError:
-        return 1 << 20
-    size = int(found[:-1]) << 10 if found.endswith("K") and found[:-1].isdigit() else 0
-    return min(max(size, 1 << 20), 1 << 21)
+        return 0
+    return int(found[:-1]) << 10 if found.endswith("K") and found[:-1].isdigit() else 0
 
 
 def _cgroup_limit(root: str, membership: str) -> float:

@@ -30,8 +30,8 @@ BLOCK, LONG_BLOCK = 128, 512
 """Channels of a pixel that are computed before the next pixels, and in pools of few rows: memory is faster in longer
 runs, and pixels a power of two apart fall into few sets of the cache."""
 
-FAR = 12 << 20
-"""Maps that take more bytes are in memory, beyond the caches that a core may hope for."""
+NEAR = 12 << 20
+"""Maps that take more bytes are in memory, beyond the caches that a core may hope for, where these are not larger."""
 
 
 class Window(NamedTuple):
@@ -166,8 +166,11 @@ def _spacing(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
     return None
 
 
-def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1) -> dict[str, int]:
-    """The slots of a planned kernel that follow from the window: all but addresses and strides of pixels."""
+def window_args(
+    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, near: int = NEAR
+) -> dict[str, int]:
+    """The slots of a planned kernel that follow from the window: all but addresses and strides of pixels. near: bytes
+    of maps that the caches hold."""
     window = window.flattened() if name in ("depthwise_any", "depthwise_int8_any") else window.near_taps()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}
@@ -175,7 +178,7 @@ def window_args(tier: Tier, name: str, params: dict[str, Any], window: Window, t
         found["block"] = _block(tier, name, params, window)
         found["band"] = band_rows(window, found["block"], threads)
     if "fetch" in slots:
-        found["fetch"] = int(_map_bytes(params, window) > FAR)
+        found["fetch"] = int(_map_bytes(params, window) > near)
     return found
 
 

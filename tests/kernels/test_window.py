@@ -14,7 +14,15 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_bf16 import pairs, rounded
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
-from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, grouped_tiles, plan_pool, window_args
+from fastgraph.kernels.window.pick import (
+    NEAR,
+    Window,
+    depthwise_any,
+    depthwise_tiles,
+    grouped_tiles,
+    plan_pool,
+    window_args,
+)
 from tests.kernels.harness import drawn, each_tier, run
 from tests.kernels.test_amx_real import needs_bf16
 from tests.kernels.walking import SHORT, Ending
@@ -74,7 +82,7 @@ class Layer:
         return ("pool_any", {"op": op}) if case.general else plan_pool(tier, g, op)
 
     def compute(self, tier: Any, slots: dict[str, Any], threads: int = 1) -> np.ndarray:
-        g, gap = self.case.window, self.case.gap
+        g, gap, seed = self.case.window, self.case.gap, self.case.seed
         name, params = self.kernel(tier)
         y = np.full((g.images, *g.out, g.channels + gap), 7, np.uint16 if "y" in self.narrow else np.float32)
         x, weights = pixels(self.x, gap, np.nan), self.weights
@@ -89,7 +97,8 @@ class Layer:
             memory["multiplier"] = self.multiplier
         if name == "grouped":
             memory["y_item"] = y.itemsize
-        record = row(name).args.filled(**window_args(tier, name, params, g, threads), **memory, **slots)
+        shape = window_args(tier, name, params, g, threads, near=seed % 2 * NEAR)
+        record = row(name).args.filled(**shape, **memory, **slots)
         written = run(row(name), params, record, tier, threads)[1]
         assert (written[..., g.channels :] == 7).all()
         found = written[..., : g.channels]

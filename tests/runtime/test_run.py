@@ -279,6 +279,12 @@ def test_a_stopped_pool_starts_again() -> None:
         assert not any(worker.is_alive() for worker in workers)
 
 
+@pytest.mark.parametrize(("size", "near"), [("491520K", 30 << 20), ("32768K", 12 << 20), ("", 12 << 20)])
+def test_caches_hold_a_part_of_the_third_level(size: str, near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpus, "_text", lambda path: size + "\n")
+    assert cpus.near_bytes.__wrapped__() == near
+
+
 def test_the_default_is_what_this_process_may_use(tmp_path: Path) -> None:
     assert 1 <= cpus.default_threads() <= (os.cpu_count() or 1)
     group = tmp_path / "fs" / "a" / "b"

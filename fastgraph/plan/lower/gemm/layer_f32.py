@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....cpus import level_two
+from ....cpus import level_two, near_bytes
 from ....ir import Node
 from ....ir.types import BFLOAT16
 from ....kernels.gemm.pack import Arrangement, arranged, pack_weights
@@ -146,7 +146,7 @@ def _call_depthwise(
 ) -> None:
     weights, bias = layer.numbers
     ending = epilogue(e, node, rows.start, apart=True, long=e.tier.registers >= 32)
-    shape = window_args(e.tier, kernel, params, layer.window, e.threads)
+    shape = window_args(e.tier, kernel, params, layer.window, e.threads, near_bytes())
     own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy}
     own["weights"] = e.packed(_in_taps, weights, params.get("element") == "bf16")
     own["bias"] = e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias)

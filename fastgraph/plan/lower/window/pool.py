@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from ....cpus import near_bytes
 from ....ir import Node
 from ....ir.types import BFLOAT16
 from ....kernels.window.pick import Window, plan_pool, window_args
@@ -44,7 +45,7 @@ def pool(e: Emit, node: Node, where: Window) -> None:
     name, params = plan_pool(e.tier, where, op)
     ends: dict[str, Slot] = {"x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out)}
     ends["include_pad"] = int(bool(node.attrs.get("count_include_pad", 0)))
-    shape = window_args(e.tier, name, params, where, e.threads)
+    shape = window_args(e.tier, name, params, where, e.threads, near_bytes())
     e.kernel(name, params, {**shape, **ends, **epilogue(e, node, apart=True)})
 
 
