@@ -18,6 +18,9 @@ LEAST, LEAST_WEIGHT, MOST = 2.0**-60, 2.0**-40, 2.0**40
 """Sizes within which products of three parts are as exact as f32's: numbers of A from LEAST, weights from LEAST_WEIGHT,
 both up to MOST, or 0. Then parts are no denormals, and a product of at least 2**-100 loses at most 6 * 2**-126, by
 those of its parts that are below 2**-126."""
+SURE = 2.0**-40
+"""Size from which on a finite sum of up to 2**17 products is as exact as f32's whatever numbers it reads: parts that
+are lost, below 2**-126, change a product by at most 3 * 2**-126 * MOST. What overflows is infinite or NaN."""
 SIZES = {"bf16": (LEAST, MOST), "f16": (2.0**-13, 65504.0)}
 """By element, the range of sizes in which parts hold numbers of A: of bf16 that of each number, of f16 that of the
 largest number of a sum: denormals err by 2**-25, so each number by at most 2**-12 of itself or of the largest."""

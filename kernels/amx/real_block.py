@@ -5,20 +5,24 @@ A block is 2 x nt tiles of sums: two tiles of pixels by 16 * nt output channels.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
 from ..core.record import fields
+from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
 from ..lang.control import over, repeat, when
 from ..lang.hints import prefetch
-from ..lang.instructions import any_lane, fma
+from ..lang.instructions import any_lane, choose, fma
 from ..lang.memory import register, registers
 from ..lang.traced import traced
 from ..lang.types import F16, F32, I64, U16, U32
 from ..lang.values import Value
 from .pack_amx import LINE, numbering
-from .pack_real import MT, panel_bytes_real, products
+from .pack_real import MT, SURE, panel_bytes_real, products
 from .real_finish import BLOCK_NOTE, TILE_NOTE, make_close, make_finish, tile_note
 from .split_band import lost, seen
 from .tile_loop import BlockFunctions, put, stay_awake
@@ -96,11 +100,21 @@ def _fetch(start: Value, lines: Value) -> Value:
 def _make_again(tier: Tier, nt: int, planes: int, element: str) -> Any:
     """BlockFunctions.again; two planes of A are the halves of its bits, and the sum of a weight's parts is f32."""
     f32, words, places = F32.vector(tier.lanes), U32.vector(tier.lanes), range(planes, planes + 2)
+    small, large = (int(np.float32(size).view(np.uint32)) for size in (SURE, np.finfo(np.float32).max))
 
     def numbers(found: list[Value]) -> list[Value]:
         """The two f32 of each pair of A, from its words in both planes."""
         high, low = found
         return [each.bits(F32) for each in (high << 16 | low & 0xFFFF, high & 0xFFFF0000 | low >> 16)]
+
+    @traced
+    def shows(sums: Value, columns: Value) -> Value:
+        """Whether what parts lose may show in one of a pixel's sums."""
+        found = words(0)
+        for n in range(nt):
+            size = f32[sums + n * TILE].bits(U32) & 0x7FFFFFFF
+            found |= choose(first_lanes(tier.lanes, columns - 16 * n), (size - small > large - small).to(U32), words(0))
+        return any_lane(found != 0)
 
     @traced
     def loses(pixel: Value, r: Any) -> Value:
@@ -131,13 +145,15 @@ def _make_again(tier: Tier, nt: int, planes: int, element: str) -> Any:
 
     @traced
     def again(at: Value, sums: Value, r: Any) -> None:
-        weights = fields(at, BLOCK_NOTE).panel + panel_bytes_real(nt, 0, planes, element)
+        block = fields(at, BLOCK_NOTE)
+        weights = block.panel + panel_bytes_real(nt, 0, planes, element)
         for m in over(MT):
             start = fields(tile_note(at, m), TILE_NOTE).a
             for row in over(r.rows):
-                pixel = start + row * r.rs
-                with when(loses(pixel, r)):
-                    summed(pixel, weights, sums + m * (nt * TILE) + row * LINE, r)
+                pixel, found = start + row * r.rs, sums + m * (nt * TILE) + row * LINE
+                doubtful = nullcontext() if element == "f16" else when(shows(found, block.columns))
+                with doubtful, when(loses(pixel, r)):
+                    summed(pixel, weights, found, r)
 
     return again
 

@@ -185,6 +185,25 @@ def test_what_products_of_parts_lose_is_done_by_f32(g: Geometry, planes: int, el
             assert (np.abs(y - expected) <= error * size + 2.0**-140)[finite].all(), number
 
 
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("planes", [2, 3])
+@pytest.mark.parametrize("size", [1e-30, 1e-36, 1e-42, 1e35])
+def test_numbers_that_parts_lose_beside_others_that_they_hold(planes: int, size: float) -> None:
+    """Sums of usual size stay as they are made of parts; a column that meets nothing but such numbers is exact."""
+    rng = np.random.default_rng(0)
+    g = dense(40, 40, 100)
+    x = rng.normal(size=(1, *g.size, g.c)).astype(np.float32)
+    x[..., ::2] *= np.float32(size)
+    w = rng.normal(size=(1, g.n, g.k // g.c, g.c)).astype(np.float32)
+    w[:, 7, :, 1::2] = 0
+    if size > 1:
+        w[:, :7, :, ::2], w[:, 8:, :, ::2] = 0, 2.0**-40
+    y = computed(g, x, w, np.zeros((1, g.n), np.float32), planes, 2, 1 << 20)[..., : g.n].astype(np.float64)
+    expected, magnitude = convolved(x, w, np.zeros((1, g.n)), g)
+    assert (np.abs(y - expected) <= 2 * ERRORS[planes] * magnitude + 2.0**-140).all()
+
+
 def test_weights_that_may_be_split() -> None:
     w = np.random.default_rng(0).normal(size=(300, 200)).astype(np.float32)
     w[5, 7] = 0
