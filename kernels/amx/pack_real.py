@@ -14,7 +14,7 @@ NUMBERS = LINE // 2
 """Numbers in a line of A."""
 BUFFER = MT * ROWS * 2 * ROWS * 4
 """Bytes of a block's sums row by row, to which a chain is applied."""
-LEAST, LEAST_WEIGHT, MOST = 2.0**-60, 2.0**-40, 2.0**40
+LEAST, LEAST_WEIGHT, MOST = 2.0**-40, 2.0**-60, 2.0**40
 """Sizes within which products of three parts are as exact as f32's: numbers of A from LEAST, weights from LEAST_WEIGHT,
 both up to MOST, or 0. Then parts are no denormals, and a product of at least 2**-100 loses at most 6 * 2**-126, by
 those of its parts that are below 2**-126."""
