@@ -13,7 +13,7 @@ from typing import Any
 from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang.control import over, repeat
-from ..lang.instructions import choose, fma, smaller
+from ..lang.instructions import fma, smaller
 from ..lang.lines import share
 from ..lang.memory import registers
 from ..lang.traced import traced
@@ -51,7 +51,7 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
                     a, c = r.a + at * r.lda * 4, r.c + (at * r.ldc + column) * 4
                     into = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
                     if r.few:
-                        _few(bits, r, height, a, r.lda * 4, codes, into)
+                        _few(bits, r, height, a, r.lda * 4, codes, into, 0)
                     else:
                         tile(r, height, even_rows(a, r.lda * 4, r.k), scratch, 0, 0, into)
 
@@ -74,23 +74,23 @@ def _bytes(bits: int, record: Any, scratch: Value, first: Value, end: Value) -> 
                     c = record.c + ((at + row) * record.ldc + column) * 4
                     into = target(c, record.ldc * 4, record.n - column, image=i, row=start + row, column=column)
                     height = smaller(record.height, rows - row)
-                    _few(bits, record, height, scratch + row * step, step, codes, into)
+                    _few(bits, record, height, scratch + row * step, step, codes, into, 1)
 
 
 @traced
-def _few(bits: int, record: Any, height: Value, a: Value, step: Value, codes: Value, target: Target) -> None:
-    """A tile of 1 to `few_rows` rows, `step` bytes apart, times a group; rows are rounded where the record says so."""
-    most = few_rows(tier())
+def _few(
+    bits: int, record: Any, height: Value, a: Value, step: Value, codes: Value, target: Target, rounded: Any
+) -> None:
+    """A tile of 1 to `few_rows` rows, `step` bytes apart, times a group; rounded: whether they are bytes."""
+    most, sums = few_rows(tier()), byte_sums if rounded else _sums
     dest = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict())
     sink = open_sink(dest, NV, most, True)
 
-    def body(key: int) -> list[Value]:
-        rows = [a + step * r for r in range((key - 1) % most + 1)]
-        return (byte_sums if key > most else _sums)(bits, record, codes, rows)
+    def body(rows: int) -> list[Value]:
+        return sums(bits, record, codes, [a + step * r for r in range(rows)])
 
-    keys = range(most * (1 + tier().byte_dot), 0, -1)
-    found, done = by_height(choose(record.rounded != 0, height + most, height), keys, body)
-    store_rows(dest, sink, [(block, (key - 1) % most + 1, results) for block, key, results in found], done)
+    found, done = by_height(height, range(most, 0, -1), body)
+    store_rows(dest, sink, found, done)
     finish_tile(dest, sink)
 
 
