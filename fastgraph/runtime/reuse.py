@@ -23,7 +23,8 @@ def _measured() -> int:
 
 
 class Reuse:
-    """Copies of a model's outputs, in memory of results before the last run's if all arrays on it are gone.
+    """Copies of a model's outputs, in memory of earlier results if all arrays on it are gone: the last run's, which is
+    in the cache, or the one's before.
 
     The blocks of two runs are kept: a caller often holds the last results until there are new ones.
     """
@@ -36,7 +37,7 @@ class Reuse:
 
     def begin(self) -> None:
         """A run's results are about to be copied."""
-        self._before, self._last, self._now = self._last, self._now, []
+        self._before, self._last, self._now = self._last or self._before, self._now, []
 
     def copy(self, array: np.ndarray) -> np.ndarray:
         """A dense copy that is the caller's own."""
@@ -53,7 +54,7 @@ class Reuse:
 
     def _block(self, nbytes: int) -> np.ndarray:
         """At least so many bytes that nobody else reads, and less than twice as many."""
-        for blocks in (self._before, self._last):
+        for blocks in (self._last, self._before):
             for i in range(len(blocks)):
                 if nbytes <= blocks[i].nbytes < 2 * nbytes and _holders(blocks, i) == self._free:
                     self._now.append(blocks.pop(i))

@@ -35,6 +35,21 @@ def test_memory_that_nobody_holds_is_used_again() -> None:
     assert places[2:] == places[:2] * 3, "two sets take turns, as the caller holds the last one"
 
 
+def test_memory_of_the_last_run_comes_first() -> None:
+    """It is in the cache; a caller who begins to hold results again finds that of both runs."""
+    model, feeds, places = doubled(outputs=1), {"x": np.ones((ROWS, 64), F32)}, list[int]()
+    held = None
+    for holds in (True, True, False, False, False, True, True, True):
+        found = model.run(feeds)
+        held = found if holds else None
+        places += map(address, found.values())
+        del found
+    first, second = places[:2]
+    assert first != second and places[2:5] == [first] * 3
+    assert places[5:] == [first, second, first]
+    assert held is not None
+
+
 @pytest.mark.parametrize("hold", [
     lambda y: y, lambda y: y[3:, ::2], lambda y: memoryview(y), lambda y: y.reshape(-1).view(np.int32),
     lambda y: {"there": [y.T]}, lambda y: np.lib.stride_tricks.as_strided(y, (2,), (4,)), lambda y: y.data,
