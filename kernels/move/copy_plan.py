@@ -130,7 +130,7 @@ def _block(rows: int, cols: int, itemsize: int) -> tuple[int, int]:
     end; near memory asks for few passes only.
     """
     far = rows * cols * itemsize > FAR and rows > cols
-    return (1024, LINE // itemsize) if far else (64, 512)
+    return (512, 2 * LINE // itemsize) if far else (64, 512)
 
 
 def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) -> Args:
