@@ -14,6 +14,7 @@ from ....kernels.amx.pack_real import pack_real, scalable, splits
 from ....kernels.amx.pick_real import pick_real, real_args, real_cycles
 from ....kernels.gemm.pack import Arrangement, arranged
 from ....kernels.gemm.pack_bf16 import balanced
+from ....kernels.gemm.pick_conv import Geometry
 from ....kernels.isa.tiers import Tier, multiplies_f16
 from ...choose import Candidate
 from ...layer import Layer, Reals
@@ -30,13 +31,23 @@ PARTS = {"bfloat16": (ROUNDED,), "float16": (HALVES, (2, "bf16")), "float32": ((
 LEAST = {1: 16, 2: 16, 3: 32}
 """Rows, columns and products of a sum from which on several products of bf16, or one of f16, may be faster than f32's,
 by planes."""
+FEW = 64
+"""Rows below which f32's products are taken where weights leave the second-level cache: in three parts they are half as
+much again to read, and nothing else takes the time."""
+
+
+def is_large(g: Geometry, planes: int) -> bool:
+    """Whether the model of tiles may be asked."""
+    rows = g.images * g.out[0] * g.out[1] * g.out[2]
+    streamed = planes == 3 and rows < FEW and 4 * g.groups * g.n * g.k > level_two()
+    return min(rows, g.n, g.k) >= threshold("tiles_least", LEAST[planes]) and not streamed
 
 
 def _suits(parts: Parts, layer: Layer[Reals], tier: Tier) -> bool:
     if layer.form == "depthwise":
         return False
     g, _ = layer.merged(tier)
-    large = min(g.images * g.out[0] * g.out[1] * g.out[2], g.n, g.k) >= threshold("tiles_least", LEAST[parts[0]])
+    large = is_large(g, parts[0])
     if parts == HALVES:
         return large and multiplies_f16(tier) and scalable(layer.numbers.weights)
     return parts == ROUNDED or (large and splits(layer.numbers.weights))
