@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
 from fastgraph.plan.lower import depth_first
+from fastgraph.runtime.executable import compile_graph
+from tests.amx_trap import AMX, needs_amx, tiles
 from tests.blocks import conv
 from tests.model.test_plans import said
-from tests.nets import F32, I64, Net, by_onnxruntime, feeds_for
+from tests.nets import F32, I64, Net, by_onnxruntime, feeds_for, graph_of
 from tests.plan.step_by_step import check_steps, poison, within
 from tests.random_nets import Case, Draw, examples
 
@@ -169,6 +171,26 @@ def test_windows(budget: int, kernel: int, stride: int, dilation: int, images: i
     y = conv(net, x, 32, 32, kernel, group=32, strides=[stride] * 2, pads=pads, dilations=[dilation] * 2)
     net.output(conv(net, net("Clip", y, net.const(0.0), net.const(6.0)), 32, 16, 1))
     check_bands(Case(net.bytes(), feeds_for(net.load())), budget)
+
+
+@needs_amx
+@pytest.mark.parametrize("budget", [1, 100000, 200000])
+def test_bands_of_few_rows_are_multiplied_on_tiles_as_all_rows_are(budget: int) -> None:
+    """On tiles a sum in f32 has other bits; which layers are worth them is asked of whole maps."""
+    net = Net()
+    x = net("Relu", conv(net, net.input("x", (1, 64, 14, 14)), 64, 192, 1))
+    x = net("Relu", conv(net, x, 192, 192, 3, group=192, pads=[1] * 4))
+    net.output(conv(net, x, 192, 64, 1))
+    feeds, found = feeds_for(net.load()), []
+    for worth, threads in ((1 << 40, 1), (1, 1), (1, 2)):
+        with thresholds(bands_worth=worth, bands_budget=budget), tiles():
+            plan = compile_graph(graph_of(net.bytes()), {}, AMX, threads)
+            assert "amx_real" in {kernel.name for kernel in plan.kernels()}
+            plan.fill(feeds)
+            plan.execute()
+            found.append([array.copy() for array in plan.results().values()])
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
 
 
 # -- blocks that a draw found to be wrong, or that have something beside them

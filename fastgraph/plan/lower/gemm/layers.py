@@ -53,8 +53,9 @@ def _chosen(e: Emit, node: Node) -> Candidate[Layer[Reals]]:
 
 @lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True, narrow=_narrow)
 def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
-    narrow = BFLOAT16 in (node.x.type.dtype, node.out.type.dtype)
-    _emit(e, node, layer, rows, [_chosen(e, node)] if narrow else _candidates(e))
+    """Some rows of a layer are computed as the whole would be: how many they are depends on threads."""
+    whole = rows is not None or BFLOAT16 in (node.x.type.dtype, node.out.type.dtype)
+    _emit(e, node, layer, rows, _candidates(e), _chosen(e, node) if whole else None)
 
 
 def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
@@ -110,9 +111,12 @@ def layer_real(e: Emit, node: Node, layer: Layer[Integers], rows: Rows | None = 
     _emit(e, node, layer, rows, CANDIDATES)
 
 
-def _emit(e: Emit, node: Node, layer: Layer[Any], rows: Rows | None, candidates: Sequence[Candidate[Any]]) -> None:
-    """The steps of a layer, or of some rows of its result, by the cheapest candidate."""
+def _emit(
+    e: Emit, node: Node, layer: Layer[Any], rows: Rows | None, candidates: Sequence[Candidate[Any]],
+    chosen: Candidate[Any] | None = None,
+) -> None:  # fmt: skip
+    """The steps of a layer, or of some rows of its result, by the candidate that is chosen, else by the cheapest."""
     if rows is None:
         layer = layer._replace(ldx=e.stride(node.x), ldy=e.stride(node.out))
         rows = Rows(e.address(node.x), e.address(node.out))
-    choose(candidates, layer, e.tier).emit(e, node, layer, rows)
+    (chosen or choose(candidates, layer, e.tier)).emit(e, node, layer, rows)
