@@ -18,6 +18,11 @@ SPLIT_GAIN = 0.93
 """Two calls split a layer's columns only when they cost less than this fraction of one call."""
 WHOLE = (1, 2, 3, 4)
 """Widths of panels in whole vectors."""
+UNEVEN, EVEN = 0.2, 0.06
+"""Differences of `idle`: rows that balance so much worse than panels are not split, panels that do so little are not.
+A core that writes panels takes half of the lines that the next step reads from another core's cache."""
+APART = 8
+"""Bytes of weights over those of rows, from which on each core better reads its own panels of the weights only."""
 LATER_TILES = 8
 """Tiles of rows, at least, over which a chain is walked at once."""
 AHEAD, ALONE = 9.0, 2.5
@@ -270,8 +275,9 @@ def idle(units: int, threads: int) -> float:
 
 
 def columns_first(row_units: int, column_units: int, row_size: int, column_size: int, threads: int) -> bool:
-    """Whether threads split the panels, else the rows: what balances better, then what reads less memory."""
+    """Whether threads split the panels, else the rows, as the layers before and after do: where the rows balance far
+    worse, or nearly as well as panels whose weights are far more than what the layer reads."""
     rows, columns = idle(row_units, threads), idle(column_units, threads)
-    if abs(rows - columns) > 0.06:
+    if columns < rows - UNEVEN or rows < columns - EVEN:
         return columns < rows
-    return column_size > row_size
+    return column_size > APART * row_size
