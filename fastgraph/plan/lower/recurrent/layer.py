@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....cpus import level_two
 from ....freedoms import threshold
 from ....ir import TensorType
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.rows import NO_ENDING
-from ....kernels.isa.tiers import has_pairs
+from ....kernels.isa.tiers import has_pairs, multiplies_pairs
 from ....kernels.recurrent.pack_recurrent import blocks
-from ....kernels.recurrent.rows import ACTIVATIONS, INFO, PLACES, STATES, USUAL
+from ....kernels.recurrent.rows import ACTIVATIONS, GATES, INFO, PLACES, STATES, USUAL
 from ...program import ERROR, Ref
 from ..emit import Strided
 from ..registry import Emit, Slot
@@ -87,9 +88,13 @@ class Buffers:
 
 
 def element_of(e: Emit, layer: Recurrence) -> str:
-    """What a layer of constant weights multiplies; quantized ones stay as exact as they are."""
+    """What a layer of constant weights multiplies; quantized ones stay as exact as they are. CPUs with tiles multiply
+    pairs at half the rate of f32, which pays where half of the bytes do.
+    """
     quantized = layer.cell == "lstm_bytes" or layer.state_grid is not None or layer.cell_grid is not None
-    return "bf16" if e.precision == "bfloat16" and has_pairs(e.tier) and not quantized else "f32"
+    far = 4 * GATES[layer.cell] * layer.hidden**2 >= threshold("recurrent_far", level_two())
+    paired = multiplies_pairs(e.tier) or (has_pairs(e.tier) and far)
+    return "bf16" if e.precision == "bfloat16" and paired and not quantized else "f32"
 
 
 class Multiplied(NamedTuple):
