@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.record import fields
@@ -11,6 +11,7 @@ from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
 from ..lang import I64, Value, divide, over, prefetch, traced
+from ..lang import tier as tier_in_use
 from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
 from .pack_amx import LINE, numbering, panel_bytes
 from .rows import AMX_CONV
@@ -26,7 +27,6 @@ def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]
 
 def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
     """The functions for blocks of mt x nt tiles; mt * nt is at most 4."""
-    a_tiles, b_tiles = numbering(mt, nt)
     item, finish = STORES[out], make_finish(tier, mt, nt, out)
 
     @traced
@@ -49,30 +49,43 @@ def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
 
     @traced
     def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
-        weights = fields(at, BLOCK_NOTE).panel + 2 * nt * LINE
         starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(mt)]
-        for s in over(first, last):
-            offset = I64.at(r.offsets)[s]
-            line = weights + s * (nt * TILE)
-            for i in over(lines):
-                prefetch(line + ahead + i * LINE)
-            # The side that stays in its registers is loaded along with the first of the other.
-            for n in range(nt):
-                tier.isa.load(b_tiles[n], line + n * TILE, LINE)
-                for m in range(mt):
-                    if n == 0:
-                        tier.isa.load(a_tiles[m], starts[m] + offset, r.rs)
-                    tier.isa.multiply(m * nt + n, a_tiles[m], b_tiles[n])
-            stay_awake(at, s, a_tiles[0], mt * nt)
+        weights = fields(at, BLOCK_NOTE).panel + panel_bytes(nt, 0)
+        add_products(at, r, weights, starts, nt, (first, last), (ahead, lines))
 
-    @traced
-    def again(at: Value, sums: Value, r: Any) -> None:
-        """Bytes are never split."""
-
-    return BlockFunctions(_read, note, result, place, begin, steps, again, finish)
+    return BlockFunctions(read, note, result, place, begin, steps, never_again, finish)
 
 
-def _read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
+def add_products(
+    at: Value, r: Any, weights: Value, starts: Sequence[Value], nt: int, part: tuple[Value, Value],
+    near: tuple[Value, Value],
+) -> None:  # fmt: skip
+    """BlockFunctions.steps, for len(starts) tiles of pixels; weights: those of the first line; part: first and last,
+    near: ahead and lines.
+    """
+    isa, mt = tier_in_use().isa, len(starts)
+    a_tiles, b_tiles = numbering(mt, nt)
+    for s in over(*part):
+        offset = I64.at(r.offsets)[s]
+        line = weights + s * (nt * TILE)
+        for i in over(near[1]):
+            prefetch(line + near[0] + i * LINE)
+        # The side that stays in its registers is loaded along with the first of the other.
+        for n in range(nt):
+            isa.load(b_tiles[n], line + n * TILE, LINE)
+            for m in range(mt):
+                if n == 0:
+                    isa.load(a_tiles[m], starts[m] + offset, r.rs)
+                isa.multiply(m * nt + n, a_tiles[m], b_tiles[n])
+        stay_awake(at, s, a_tiles[0], mt * nt)
+
+
+@traced
+def never_again(at: Value, sums: Value, r: Any) -> None:
+    """BlockFunctions.again: bytes are never split."""
+
+
+def read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
     """BlockFunctions.read."""
     y0 = divide(t0, r.across)
     if r.direct:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..gemm.pack_int8 import column_order
@@ -41,17 +43,17 @@ def configuration(mt: int, nt: int, rows: int, length: int = LINE) -> np.ndarray
     return config
 
 
-def panel_bytes(nt: int, steps: int) -> int:
-    """Bytes of one panel of `pack_amx`."""
-    return nt * (2 * LINE + steps * ROWS * LINE)
+def panel_bytes(nt: int, steps: int, head: int = 2) -> int:
+    """Bytes of one panel of `pack_amx`; head: numbers of a column before its weights."""
+    return nt * (head * LINE + steps * ROWS * LINE)
 
 
-def pack_amx(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray, nt: int, out: str) -> np.ndarray:
+def pack_amx(weights: np.ndarray, head: Sequence[np.ndarray], nt: int, out: str) -> np.ndarray:
     """uint8 [sets, panels, panel_bytes] from s8 weights [sets, N, runs, length].
 
-    bias (i32) and multipliers (f32): [sets, N]. A panel is 16 * nt columns: their bias, their multipliers, then for
-    every line of A (a run takes whole ones, the rest of its last line meets zeros) nt tiles of 16 rows, each with four
-    consecutive weights of 16 columns. Columns are in the `column_order` of `out`; those past N are zeros.
+    head: i32 or f32 [sets, N] each, as of gemm's `Head`. A panel is 16 * nt columns: their numbers of each of these,
+    then for every line of A (a run takes whole ones, the rest of its last line meets zeros) nt tiles of 16 rows, each
+    with four consecutive weights of 16 columns. Columns are in the `column_order` of `out`; those past N are zeros.
     """
     sets, n, runs, length = weights.shape
     lines, width = -(-length // LINE), ROWS * nt
@@ -60,12 +62,12 @@ def pack_amx(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray, nt:
     full[:, :n, :, :length] = weights
     order = column_order(nt, ROWS, out)
     quads = full.reshape(sets, panels, width, -1)[:, :, order].reshape(sets, panels, nt, 16, steps, ROWS, 4)
-    packed = np.zeros((sets, panels, panel_bytes(nt, steps)), np.uint8)
-    head = 4 * width
-    for start, values, kind in ((0, bias, np.int32), (head, multipliers, np.float32)):
-        padded = np.zeros((sets, panels * width), kind)
+    packed = np.zeros((sets, panels, panel_bytes(nt, steps, len(head))), np.uint8)
+    line = 4 * width
+    for i, values in enumerate(head):
+        padded = np.zeros((sets, panels * width), values.dtype)
         padded[:, :n] = values
         ordered = np.ascontiguousarray(padded.reshape(sets, panels, width)[..., order])
-        packed[..., start : start + head] = ordered.view(np.uint8)
-    packed[..., 2 * head :] = quads.transpose(0, 1, 4, 2, 5, 3, 6).reshape(sets, panels, -1).view(np.uint8)
+        packed[..., i * line : (i + 1) * line] = ordered.view(np.uint8)
+    packed[..., len(head) * line :] = quads.transpose(0, 1, 4, 2, 5, 3, 6).reshape(sets, panels, -1).view(np.uint8)
     return packed

@@ -11,7 +11,8 @@ from ..gemm.pick_conv import Geometry, layout
 from ..gemm.pick_dot import L2, STANDARD, columns_first
 from ..gemm.pick_int8 import FINISH, SECOND_LEVEL, with_memory, word_of
 from .pack_amx import LINE, ROWS, WORK, configuration, panel_bytes
-from .rows import AMX_CONV, BLOCKS
+from .pack_real import BUFFER, MT
+from .rows import AMX_CONV, BLOCKS, DYNAMIC_NT
 
 PRODUCT, SHORT_PRODUCT, LOAD, STORE = 16.0, 10.0, 8.7, 16.0
 """Cycles of a product (of few rows), a load and a store of a tile, as measured."""
@@ -68,6 +69,15 @@ def pick_amx(
     params = {"mt": mt, "nt": nt, "out": out}
     config = configuration(mt, nt, rows)
     return TileChoice(len(table), g.run, params, offsets, config, fields)
+
+
+def pick_amx_dynamic(g: Geometry, threads: int = 1, l2: int = L2) -> TileChoice:
+    """As `pick_amx`, for amx_dynamic."""
+    choice = pick_amx(g, threads, "words", l2, ((MT, DYNAMIC_NT),))
+    fields = {**choice.fields, "scratch_bytes": choice.scratch + BUFFER}
+    if fields["direct"] and g.n >= 2 * g.k and 2 * g.n * g.k <= l2:  # rows of results are written whole
+        fields |= {"band": MT, "prefetch": 0}
+    return choice._replace(params={"nt": DYNAMIC_NT}, fields=fields)
 
 
 def tile_cycles(g: Geometry, l2: int = L2) -> float:

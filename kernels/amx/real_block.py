@@ -23,7 +23,7 @@ from ..lang.types import F16, F32, I64, U16, U32
 from ..lang.values import Value
 from .pack_amx import LINE, numbering
 from .pack_real import MT, SURE, panel_bytes_real, products
-from .real_finish import BLOCK_NOTE, TILE_NOTE, make_close, make_finish, tile_note
+from .real_finish import BLOCK_NOTE, TILE_NOTE, make_close, make_finish, tile_note, y_item
 from .split_band import lost, seen
 from .tile_loop import BlockFunctions, put, stay_awake
 
@@ -35,23 +35,6 @@ of all planes are left out."""
 def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> BlockFunctions:
     """The functions for blocks of 2 x nt tiles."""
     a_tiles, b_tiles = numbering(MT, nt)
-
-    @traced
-    def note(at: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
-        put(at, BLOCK_NOTE.filled(panel=panel, columns=columns, image=image, column=column))
-
-    @traced
-    def result(r: Any, image: Value, row: Value, pixel: Value, column: Value) -> tuple[Value, Value]:
-        return r.y + (row * r.ldy + column) * r.y_item, pixel
-
-    @traced
-    def place(at: Value, m: Value, a: Value, y: Value, pixel: Value, skip: Value) -> None:
-        put(tile_note(at, m), TILE_NOTE.filled(a=a, y=y, skip=skip, pixel=pixel))
-
-    @traced
-    def begin(panel: Value) -> None:
-        for c in range(MT * nt):
-            tier.isa.clear(c)
 
     @traced
     def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
@@ -75,7 +58,30 @@ def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> Blo
                             fetched = _fetch(fetched, lines)
             stay_awake(at, s, a_tiles[0], products(nt, planes))
 
-    again, finish_sums, close = _make_again(tier, nt, planes, element), make_finish(nt, element), make_close(nt)
+    return block_functions(tier, nt, element, read, steps, _make_again(tier, nt, planes, element))
+
+
+def block_functions(tier: Tier, nt: int, element: str, read: Any, steps: Any, again: Any) -> BlockFunctions:
+    """The functions for blocks of 2 x nt tiles, whose notes are those of real_finish."""
+
+    @traced
+    def note(at: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
+        put(at, BLOCK_NOTE.filled(panel=panel, columns=columns, image=image, column=column))
+
+    @traced
+    def result(r: Any, image: Value, row: Value, pixel: Value, column: Value) -> tuple[Value, Value]:
+        return r.y + (row * r.ldy + column) * y_item(r), pixel
+
+    @traced
+    def place(at: Value, m: Value, a: Value, y: Value, pixel: Value, skip: Value) -> None:
+        put(tile_note(at, m), TILE_NOTE.filled(a=a, y=y, skip=skip, pixel=pixel))
+
+    @traced
+    def begin(panel: Value) -> None:
+        for c in range(MT * nt):
+            tier.isa.clear(c)
+
+    finish_sums, close = make_finish(nt, element), make_close(nt)
 
     @traced
     def finish(at: Value, sums: Value, buffer: Value, r: Any) -> None:

@@ -1,4 +1,4 @@
-"""From the sums of a block of amx_real to results: the epilogue of f32, and results in f32 or bf16."""
+"""From the sums of a block of amx_real or amx_dynamic to results: the epilogue of f32, and results in f32 or bf16."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..core.record import Record, fields
+from ..gemm.rows import RANGE_BYTES
 from ..isa.functions import clip
 from ..isa.stores import first_lanes
 from ..isa.x86_amx import TILE
-from ..lang import F32, I64, U16, U32, Value, choose, either, fma, halves, over, register, tier, traced, when
+from ..lang import F32, I32, I64, U16, U32, Value, choose, either, fma, halves, over, register, tier, traced, when
 from ..pointwise.epilogue import Area, Lines, bounds, formed, is_walked, simple, walk
 from ..pointwise.rows import ALL_FORMS, FORMS
 from .pack_amx import LINE, ROWS
@@ -49,6 +50,9 @@ class _Tile(NamedTuple):
 
     def each_row(self, store: Callable[[Value, list[Value]], None]) -> None:
         """store(row, sums) for each row that is written; the sums are scaled, and the bias is added."""
+        if self.element == "u8":
+            self._each_row_of_bytes(store)
+            return
         f32, panel, nt = F32.vector(tier().lanes), self.block.panel, self.nt
         bias = [f32[panel + n * LINE] for n in range(nt)]
         scales = [f32[panel + (nt + n) * LINE] for n in range(nt)] if self.element == "f16" else []
@@ -56,16 +60,41 @@ class _Tile(NamedTuple):
             found = [f32[self.sums + (n * TILE + row * LINE)] for n in range(nt)]
             store(row, [fma(x, scales[n], bias[n]) if scales else x + bias[n] for n, x in enumerate(found)])
 
+    def _each_row_of_bytes(self, store: Callable[[Value, list[Value]], None]) -> None:
+        """As gemm/dynamic_layer.py scales sums, by the range of the image or of the row."""
+        f32, i32, nt, r = F32.vector(tier().lanes), I32.vector(tier().lanes), self.nt, self.r
+        totals, scales, bias = (
+            [kind[self.block.panel + (i * nt + n) * LINE] for n in range(nt)] for i, kind in enumerate((i32, f32, f32))
+        )
+        step = r.per_row * RANGE_BYTES
+        first = r.ranges + self.block.image * (r.per_image * RANGE_BYTES) + self.tile.pixel * step
+        for row in over(self.tile.skip, r.rows):
+            at = F32.at(first + row * step)
+            scale, minus = f32(at[0]), i32(I32[at + 1])
+            sums = [i32[self.sums + (n * TILE + row * LINE)] + totals[n] * minus for n in range(nt)]
+            store(row, [fma(x.to(F32), scales[n] * scale, bias[n]) for n, x in enumerate(sums)])
+
     def addend(self) -> Callable[[Value, Value, int], Value]:
         """addend(mask, row, n): the n-th vector that is added to a row."""
         r = self.r
         index = self.block.image * r.addend_image + self.tile.pixel * r.addend_row + self.block.column
-        start, step = r.addend + r.addend_item * index, r.addend_item * r.addend_row
+        item = addend_item(r)
+        start, step = r.addend + item * index, item * r.addend_row
 
         def load(mask: Value, row: Value, n: int) -> Value:
-            return _f32_at(start + row * step + n * (16 * r.addend_item), r.addend_item == 2, mask)
+            return _f32_at(start + row * step + n * (16 * item), item == 2, mask)
 
         return load
+
+
+def y_item(r: Any) -> Value:
+    """Bytes of an element of the result, which is f32 where the record says nothing."""
+    return r.y_item if hasattr(r, "y_item") else I64(4)
+
+
+def addend_item(r: Any) -> Value:
+    """Likewise, of what is added."""
+    return r.addend_item if hasattr(r, "addend_item") else I64(4)
 
 
 def make_finish(nt: int, element: str) -> Any:
@@ -77,7 +106,7 @@ def make_finish(nt: int, element: str) -> Any:
         for m in over(MT):
             tile = fields(tile_note(note, m), TILE_NOTE)
             to = choose(walked, buffer + m * (ROWS * nt * LINE), tile.y)
-            _finish_tile(_Tile(r, block, tile, sums + m * (nt * TILE), to, nt, element), (r.y_item == 2) & ~walked)
+            _finish_tile(_Tile(r, block, tile, sums + m * (nt * TILE), to, nt, element), (y_item(r) == 2) & ~walked)
 
     return finish
 
@@ -104,14 +133,18 @@ def _finish_tile(at: _Tile, narrow: Value) -> None:
                 at.each_row(clipped)
             with more:
                 at.each_row(raised)
-        with rare, either(r.form < len(FORMS)) as (short, long):
-            with short:
+        with rare:
+            if at.element == "u8":
                 at.each_row(masked)
-            with long, either(narrow) as (rounded, exact):
-                with rounded:
-                    _long_forms(at, masks, rough=True)
-                with exact:
-                    _long_forms(at, masks, rough=False)
+            else:
+                with either(r.form < len(FORMS)) as (short, long):
+                    with short:
+                        at.each_row(masked)
+                    with long, either(narrow) as (rounded, exact):
+                        with rounded:
+                            _long_forms(at, masks, rough=True)
+                        with exact:
+                            _long_forms(at, masks, rough=False)
 
 
 def _long_forms(at: _Tile, masks: Masks, rough: bool) -> None:
@@ -133,8 +166,9 @@ def make_close(nt: int) -> Any:
     def walk_tile(r: Any, block: Any, tile: Any, buffer: Value, m: Value) -> None:
         area = Area(block.image, tile.pixel + tile.skip, block.column, r.rows - tile.skip, block.columns)
         sums = Lines(buffer + (m * ROWS + tile.skip) * I64(nt * LINE), I64(nt * LINE))
-        y = Lines(tile.y + tile.skip * (r.y_item * r.ldy), r.y_item * r.ldy)
-        with either(r.y_item == 2) as (narrow, wide):
+        item = y_item(r)
+        y = Lines(tile.y + tile.skip * (item * r.ldy), item * r.ldy)
+        with either(item == 2) as (narrow, wide):
             with narrow:
                 walk(r, area, sums, sums)
                 _store_rounded(area, sums, y, nt)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.record import Record, flag, number, reads, writes
 from ..core.table import Row
-from ..gemm.rows import CONV, STORED, STORES
+from ..gemm.rows import CONV, STORED, STORES, ranges
 from ..isa.tiers import BF16, F16, Tier
 from ..pointwise.rows import ALL_FORMS, ending
 from .pack_amx import LINE, WORK
@@ -93,12 +93,29 @@ AMX_REAL = Record(
 )
 """A band's elements are of two bytes."""
 
+DYNAMIC_NT, DYNAMIC_HEAD = 2, 3
+"""Of amx_dynamic: tiles across a block, and numbers of a column before its weights: their sum, scale and bias."""
+AMX_DYNAMIC = (
+    _tiled(
+        f"panel_bytes(nt, lines, {DYNAMIC_HEAD})",
+        REAL_WORK,
+        prefetch=_PREFETCH.format("line"),
+        y=writes("the result, whole", "4 * n", f"images * {_ROWS}: 4 * ldy, sets: 4 * n_set"),
+    )
+    + ranges("images", _ROWS, "in (0, 1)")
+    + ending("images", _ROWS, columns="sets: 4 * n_set")
+)
+
 BLOCKS = ((2, 2), (1, 4), (4, 1))
 """Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""
 
 
 def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles and (params["mt"], params["nt"]) in BLOCKS
+
+
+def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier.tiles
 
 
 def _has_parts(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -123,5 +140,15 @@ ROWS = (
     Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, True, unit=lambda _: "byte tiles"),
     Row(
         "amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_parts, True, needs_parts, _real_tiles
+    ),
+    Row(
+        "amx_dynamic",
+        "amx.amx_dynamic",
+        "make_amx_dynamic",
+        AMX_DYNAMIC,
+        {"nt": (DYNAMIC_NT,)},
+        _has_tiles,
+        True,
+        unit=lambda _: "byte tiles",
     ),
 )

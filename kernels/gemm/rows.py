@@ -330,17 +330,17 @@ ROUND = Record(
 )
 
 
-def _ranges(images: str, rows: str) -> Record:
+def ranges(images: str, rows: str, by_row: str = "== by_row") -> Record:
     """Where a dynamic kernel finds the ranges of what it multiplies."""
     loops = f"{images}: {RANGE_BYTES} * per_image, {rows}: {RANGE_BYTES} * per_row"
     return Record(
         ranges=reads("the ranges that A or x was rounded by", f"{RANGE_BYTES}", loops),
         per_image=number("ranges from image to image (batch to batch)", ">= 0"),
-        per_row=number("ranges from row to row: 1, or 0 where an image has one", "== by_row"),
+        per_row=number("ranges from row to row: 1, or 0 where an image has one", by_row),
     )
 
 
-RANGES = _ranges("batch", "m")
+RANGES = ranges("batch", "m")
 _LATER = Record(
     later=number(
         "whether a chain is walked over blocks or bands, whose sums lie in y until then",
@@ -350,7 +350,7 @@ _LATER = Record(
 _DOT_ENDING = ending("batch", "m", start="4 * n0") + _LATER
 _CONV_ENDING = ending("images", _PIXELS, columns="sets: 4 * n_set", start="4 * n0") + _LATER
 DOT_DYNAMIC = DOT + RANGES + _DOT_ENDING
-CONV_DYNAMIC = _CONV_APART + _ranges("images", _PIXELS) + _CONV_ENDING
+CONV_DYNAMIC = _CONV_APART + ranges("images", _PIXELS) + _CONV_ENDING
 NO_ENDING = {**NO_EPILOGUE, "later": 0}
 """The slots with which results of these are the sums."""
 DOT_F32 = DOT + _DOT_ENDING

@@ -1,4 +1,4 @@
-"""amx_conv against NumPy: any geometry, guarded memory; and its machine code."""
+"""amx_conv and amx_dynamic against NumPy: any geometry, guarded memory; and its machine code."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from fastgraph.kernels.amx.pack_amx import configuration, numbering, pack_amx, panel_bytes
-from fastgraph.kernels.amx.pick_amx import amx_args, pick_amx, tile_cycles, tiles
-from fastgraph.kernels.amx.rows import BLOCKS, NO_SUM, ROWS
+from fastgraph.kernels.amx.pick_amx import amx_args, pick_amx, pick_amx_dynamic, tile_cycles, tiles
+from fastgraph.kernels.amx.rows import BLOCKS, DYNAMIC_NT, NO_SUM, ROWS
 from fastgraph.kernels.core.build import assembly
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.gemm.pick_int8 import vector_cycles
+from fastgraph.kernels.gemm.rows import RANGE_BYTES
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.amx import permitted
 from fastgraph.kernels.lang import traced
@@ -22,11 +23,12 @@ from fastgraph.plan.layer import Integers, within_int32
 from fastgraph.plan.lower.gemm.layer_int8 import TILE_GAIN
 from tests.amx_trap import AMX, EMULATES, needs_amx
 from tests.amx_trap import tiles as tile_registers
-from tests.kernels.geometries import random_geometry, square, strided
+from tests.kernels.geometries import random_geometry, reference, square, strided
 from tests.kernels.harness import compiled, drawn, run
 from tests.kernels.int8 import DTYPES, draw_addend, draw_bytes, draw_layer, stores
+from tests.kernels.walking import SHORT, Ending
 
-KERNEL = ROWS[0]
+KERNEL, DYNAMIC = ROWS[0], ROWS[2]
 
 
 def dense(m: int, n: int, k: int, ldx: int) -> Geometry:
@@ -49,7 +51,7 @@ def check(g: Geometry, choices: Any, seed: int = 0, extreme: bool = False, out: 
         expected, out, ends = addend.added(expected), addend.out, {**layer.stored, **addend.slots}
     for threads, choice in choices.items():
         flat = layer.weights.reshape(g.groups, g.n, choice.runs, choice.run)
-        packed = pack_amx(flat, layer.start, layer.multipliers, choice.params["nt"], stores(out))
+        packed = pack_amx(flat, (layer.start, layer.multipliers), choice.params["nt"], stores(out))
         y, scratch = np.full((g.images, *g.out, outputs + 2), 77, DTYPES[out]), np.zeros(choice.scratch * threads, "u1")
         memory = {"x": x, "w": packed, "y": y, "ldy": outputs + 2, "scratch": scratch}
         args = amx_args(choice, zero, offsets=choice.table, config=choice.config, **memory, **ends)
@@ -108,6 +110,39 @@ def test_largest_sums() -> None:
     """Neither bytes nor their sums saturate."""
     g = dense(20, 40, 4096, 4096)
     check(g, {1: pick_amx(g, 1, "words")}, extreme=True, out="i32")
+
+
+@needs_amx
+@pytest.mark.parametrize("ending", SHORT)
+@drawn(8)
+def test_sums_of_rounded_bytes(ending: str, pick: Random) -> None:
+    """amx_dynamic, with a range for all images, one for each, or one for each pixel."""
+    g, threads, l2, own = geometry(pick), pick.randint(1, 3), pick.choice((1, 4000, 1 << 20)), pick.randint(0, 2)
+    pixels, outputs, rng = g.out[0] * g.out[1] * g.out[2], g.groups * g.n, np.random.default_rng(pick.randint(0, 99))
+    weights, x = (
+        draw_layer(1, g.groups, g.n, g.k, "f32", False).weights,
+        draw_bytes(1, g.images, *g.size, g.x_strides[3]),
+    )
+    choice, per_image = pick_amx_dynamic(g, threads, l2), (0, 1, pixels)[own]
+    scales, bias = rng.uniform(0.001, 0.1, (g.groups, g.n)).astype("f4"), rng.normal(size=(g.groups, g.n)).astype("f4")
+    ranges = np.zeros((g.images * pixels, RANGE_BYTES // 4), np.float32)
+    zero = pick.randint(0, 255)
+    ranges[:, 0], ranges.view(np.int32)[:, 1] = rng.uniform(0.01, 1, len(ranges)), -zero
+    head = weights.sum(axis=2, dtype=np.int32), scales, bias
+    packed = pack_amx(weights.reshape(g.groups, g.n, choice.runs, choice.run), head, DYNAMIC_NT, "words")
+    ends, memory = Ending(AMX, ending, (g.images, pixels, outputs)), np.zeros(choice.scratch * threads, np.uint8)
+    y = np.zeros((g.images, *g.out, outputs), np.float32)
+    args = amx_args(
+        choice, zero, x=x, w=packed, y=y, ldy=outputs, offsets=choice.table, config=choice.config, scratch=memory,
+        ranges=ranges, per_image=per_image, per_row=int(own == 2), **ends.slots,
+    )  # fmt: skip
+    with tile_registers():
+        y = run(DYNAMIC, choice.params, DYNAMIC.args.filled(**args), AMX, threads, offset=64)[2]
+    seen = x[..., : g.groups * g.c].astype(np.int64) - zero
+    acc = np.rint(reference(seen, weights.reshape(outputs, *g.kernel, g.c), g)).reshape(g.images, pixels, outputs)
+    first = np.arange(g.images)[:, None] * per_image + np.arange(pixels) * (own == 2)
+    sums = acc * (ranges[first, :1].astype(np.float64) * scales.reshape(-1)) + bias.reshape(-1)
+    np.testing.assert_allclose(y.reshape(acc.shape), ends.of(sums), rtol=1e-6, atol=2e-6 * max(1, np.abs(sums).max()))
 
 
 @pytest.mark.skipif(not EMULATES, reason="the CPU itself refuses")
@@ -180,7 +215,7 @@ def test_where_tiles_pay() -> None:
 def test_panels_end_with_zeros() -> None:
     """Columns and bytes that no weight is for must not add to sums."""
     w = np.full((1, 20, 3, 70), -1, np.int8)
-    packed = pack_amx(w, np.ones((1, 20), np.int32), np.ones((1, 20), np.float32), 2, "words")
+    packed = pack_amx(w, (np.ones((1, 20), np.int32), np.ones((1, 20), np.float32)), 2, "words")
     assert packed.shape == (1, 1, panel_bytes(2, 6))
     assert (packed[0, 0, 256:] == 255).sum() == w.size
     assert (packed[0, 0, :128].view(np.int32) == [1] * 20 + [0] * 12).all()

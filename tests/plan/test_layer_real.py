@@ -9,7 +9,7 @@ from fastgraph.kernels.isa.tiers import usable
 from tests.nets import F32, Net, assert_close, by_onnxruntime
 
 TIERS = [tier.name for tier in usable()]
-DYNAMIC = {"dot_dynamic", "conv_dynamic"}
+DYNAMIC = {"dot_dynamic", "conv_dynamic", "amx_dynamic"}
 
 
 class Qdq(Net):

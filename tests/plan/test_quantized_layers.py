@@ -20,6 +20,7 @@ from fastgraph.ops.evaluate import evaluate
 from fastgraph.plan.lower.registry import matched
 from fastgraph.plan.quantized import bounds, fits_int32, folded_bias, stored_bias
 from fastgraph.runtime.executable import Executable
+from tests.amx_trap import AMX, needs_amx, tiles
 from tests.kernels.geometries import square
 from tests.kernels.harness import each_integer_tier
 from tests.plan.computed import (
@@ -402,8 +403,23 @@ def test_layers_that_round_are_computed_on_integers(name: str) -> None:
     (expected,) = evaluate(graph, feeds)
     for tier, threads in zip(ENDS, (1, 3), strict=True):
         plan = compiled(graph, tier, threads)
-        assert kernels(plan) in (begin | {"dot_dynamic"}, begin | {"conv_dynamic"}), str(plan)
+        (product,) = kernels(plan) - begin
+        assert product in ("dot_dynamic", "conv_dynamic", "amx_dynamic"), str(plan)
         agrees(results(plan, feeds)[0], expected, rtol=1e-5)
+
+
+@needs_amx
+@pytest.mark.parametrize("name", [name for name in ROUNDED if "zeros" not in ROUNDED[name][3]])
+def test_layers_that_round_are_the_same_on_tiles(name: str) -> None:
+    feeds, graph, found = {"x": draw(ROUNDED[name][1])}, rounding(*ROUNDED[name]), []
+    with thresholds(tiles_least=1):
+        for tier, threads in ((AMX, 1), (AMX, 3), (tiers.BY_NAME["avx512vnni"], 1)):
+            plan = compiled(graph, tier, threads)
+            assert ("amx_dynamic" in kernels(plan)) == tier.tiles, str(plan)
+            with tiles():
+                found.append(results(plan, feeds)[0])
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def quantize_dynamic(op: str, x: tuple[int, ...], w: tuple[int, ...], dtype: type, zero: int) -> Graph:

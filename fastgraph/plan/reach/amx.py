@@ -17,17 +17,17 @@ KNOWN["panel_bytes_real"] = lambda c: panel_bytes_real
 KNOWN["n0"] = lambda c: 0
 
 
-@reaches("amx_conv")
+@reaches("amx_conv", "amx_dynamic")
 def amx_conv(c: Call) -> Iterator[Reach]:
     """Bands of rows, and lines of them; tiles are configured by a constant."""
-    r, tiles = c.record(), (c.params["mt"], c.params["nt"])
+    r, tiles = c.record(), (c.params.get("mt", MT), c.params["nt"])
     shape = bytes(c.table("config", 64, np.uint8))
     need(shape == configuration(*tiles, r.rows).tobytes(), "tiles of other shapes")
     height = r.band // r.across
     if not r.direct:
         yield from band(c, 1, height, r.out_h)
     yield from taps(c, c.table("offsets", r.lines), LINE, LINE - 1, height, r.out_w)
-    yield work("scratch", WORK, (c.threads, r.scratch_bytes), start=r.work)
+    yield work("scratch", WORK if "mt" in c.params else REAL_WORK, (c.threads, r.scratch_bytes), start=r.work)
 
 
 @reaches("amx_real")

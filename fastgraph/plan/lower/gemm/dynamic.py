@@ -19,6 +19,7 @@ from ..emit import Rows
 from ..epilogue import product_ending
 from ..moves import emit_copy
 from ..registry import Emit, Slot, is_f32, lowers
+from . import layer_amx_dynamic
 from .calls import conv_calls, dot_calls
 from .layer_int8 import cycles, packed
 
@@ -134,7 +135,16 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) 
     conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, Words(g.run)), **own)
 
 
+def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
+    per, images = node.attrs["per"], node.x.type.dims[0] if node.op == "dynamic_conv" else layer.window.images
+    if layer.form == "dense":
+        layer = layer._replace(window=layer.window._replace(images=images)).of_rows(layer.pixels, layer.ldx, layer.ldy)
+    each = {"row": layer.pixels // images, "tensor": 0, "batch": 1}[per]
+    layer_amx_dynamic.multiply(e, node, layer, rows, ranges, per_image=each, per_row=int(per == "row"))
+
+
 CANDIDATES = (
     Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", cycles, _dot),
     Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", cycles, _conv),
+    layer_amx_dynamic.candidate(_tiles),
 )

@@ -96,15 +96,16 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 # -- on tiers with tiles, whose modules others don't import
 
 
-def _tiles_suit(layer: Layer[Integers], tier: Tier) -> bool:
+def tiles_suit(layer: Layer[Integers], tier: Tier) -> bool:
     """Whether the tier has tile registers, and the layer suits: not depthwise, weights without zero points."""
     return tier.tiles and layer.form != "depthwise" and not layer.signed and not layer.numbers.rowsum(tier)
 
 
-def _tile_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
-    from ....kernels.amx.pick_amx import tile_cycles
+def tile_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
+    """The times of a candidate on tiles."""
+    from ....kernels.amx import pick_amx
 
-    return [TILE_GAIN * tile_cycles(layer.merged(tier)[0]) * (threshold("tiles_least", 2) > 1)]
+    return [TILE_GAIN * pick_amx.tile_cycles(layer.merged(tier)[0]) * (threshold("tiles_least", 2) > 1)]
 
 
 def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
@@ -126,7 +127,8 @@ def _tile_panels(numbers: Integers, how: Arrangement, zero: int, runs: int, leng
     weights = numbers.arranged(how).weights.reshape(len(numbers.weights), -1)
     start = folded_bias(weights, numbers.bias, zero)
     lines = weights.reshape(how.merged, -1, runs, length)
-    return pack_amx(lines, start.reshape(how.merged, -1), numbers.multipliers.reshape(how.merged, -1), nt, numbers.out)
+    head = [v.reshape(how.merged, -1) for v in (start, numbers.multipliers)]
+    return pack_amx(lines, head, nt, numbers.out)
 
 
 # -- depthwise
@@ -246,7 +248,7 @@ CANDIDATES: tuple[Candidate[Layer[Integers]], ...] = (
     Candidate("row_int8", lambda layer, tier: layer.form == "dense" and layer.pixels == 1, cycles, _row),
     Candidate("dot_int8", lambda layer, tier: layer.form == "dense" and layer.pixels > 1, cycles, _dot),
     Candidate("conv_int8", lambda layer, tier: layer.form == "conv", cycles, _conv),
-    Candidate("amx_conv", _tiles_suit, _tile_cycles, _tiles),
+    Candidate("amx_conv", tiles_suit, tile_cycles, _tiles),
     Candidate("depthwise_int8_any", lambda layer, tier: layer.form == "depthwise",
               lambda layer, tier: [PARTS * window_cycles(tier, layer.window)], _depthwise_any),
     Candidate("depthwise_int8_window", _windows,

@@ -4,6 +4,8 @@ run time, for a range that is known.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....ir import Node
@@ -14,16 +16,16 @@ from ....kernels.gemm.pick_dynamic import pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.pick_int8 import word_of
 from ...choose import Candidate
 from ...layer import Integers, Layer, RowPart
-from ...program import Ref
 from ...quantized import scales
 from ..emit import Rows
 from ..epilogue import product_ending
 from ..registry import Emit
+from . import layer_amx_dynamic
 from .calls import conv_calls, dot_calls
 from .layer_int8 import cycles, packed
 
 
-def _range(e: Emit, node: Node, layer: Layer[Integers]) -> dict[str, Ref | int]:
+def _range(e: Emit, node: Node, layer: Layer[Integers]) -> dict[str, Any]:
     """The slots of rows.RANGES for the quantization of x."""
     found = e.packed(_range_bytes, float(scales(node.x, 1)[0]), layer.zero)
     return {"ranges": found, "per_image": 0, "per_row": 0}
@@ -53,7 +55,12 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, Words(g.run)), **own)
 
 
+def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    layer_amx_dynamic.multiply(e, node, layer, rows, **_range(e, node, layer))
+
+
 CANDIDATES = (
     Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", cycles, _dot),
     Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", cycles, _conv),
+    layer_amx_dynamic.candidate(_tiles),
 )
