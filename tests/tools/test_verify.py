@@ -318,7 +318,8 @@ def test_a_layer_s_rounding_is_allowed_to_what_is_moved_or_computed_of_it(act: s
     y = net("Conv", net.input("x", (1, 16, 9, 9)), net.weight(16, 16, 3, 3))
     y = net(act, y)
     net.output(y, net("Mul", net.input("z", (1, 16, 7, 7)), net("GlobalAveragePool", net("Tanh", y))))
-    report = verify.verify(fg.load(net.bytes(), precision="bfloat16"))
+    with thresholds(tiles_least=1):
+        report = verify.verify(fg.load(net.bytes(), precision="bfloat16"))
     assert report.ok and max(step.error for step in report.steps) > 1e-4
 
 
@@ -327,7 +328,8 @@ def test_a_state_that_is_rounded_at_each_step() -> None:
     net = Net()
     x, weights = net.input("x", (30, 2, 9)), (net.weight(1, 105, 9), net.weight(1, 105, 35), net.weight(1, 210))
     net.output(*net("GRU", x, *weights, outputs=2, hidden_size=35))
-    report = verify.verify(fg.load(net.bytes(), precision="bfloat16"))
+    with thresholds(recurrent_far=0):
+        report = verify.verify(fg.load(net.bytes(), precision="bfloat16"))
     assert report.ok and report.steps[0].error > 1e-4
 
 
