@@ -78,13 +78,15 @@ def planes_of(x: np.ndarray, planes: int) -> list[np.ndarray]:
     """f32 as so many bf16 (uint16), each of which rounds what those before it leave. Of three the first is cut off, so
     that their sum is x.
     """
-    parts, left = [], np.ascontiguousarray(x, np.float32)
-    for place in range(planes):
-        cut = place == 0 and planes == 3
-        parts.append((left.view(np.uint32) >> 16).astype(np.uint16) if cut else rounded(left))
-        with np.errstate(invalid="ignore"):
-            left = left - widened(parts[-1])
-    return parts
+    numbers = np.ascontiguousarray(x, np.float32).reshape(-1)
+    parts = np.empty((planes, len(numbers)), np.uint16)
+    for start in range(0, len(numbers), 1 << 15):  # in parts that stay in the cache
+        left = numbers[start : start + (1 << 15)]
+        for place, part in enumerate(parts[:, start : start + len(left)]):
+            part[:] = left.view(np.uint32) >> 16 if place == 0 and planes == 3 else rounded(left)
+            with np.errstate(invalid="ignore"):
+                left = left - widened(part)
+    return list(parts.reshape(planes, *x.shape))
 
 
 def panel_bytes_real(nt: int, lines: int, planes: int, element: str) -> int:
@@ -112,8 +114,8 @@ def pack_real(weights: np.ndarray, bias: np.ndarray | None, nt: int, planes: int
             padded = np.zeros((sets, panels * width), np.float32)
             padded[:, :n] = each
             out[..., 4 * width * place :][..., : 4 * width] = padded.reshape(sets, panels, width).view(np.uint8)
-    tiles = out[..., panel_bytes_real(nt, 0, planes, element) :].view(np.uint16)
-    tiles = tiles.reshape(sets, panels, lines, planes, nt, ROWS, ROWS, 2)
+    tiles = out[..., panel_bytes_real(nt, 0, planes, element) :].view(np.uint32)
+    tiles = tiles.reshape(sets, panels, lines, planes, nt, ROWS, ROWS)
     if scale is None:
         parts = planes_of(weights, planes)
     else:
@@ -121,6 +123,6 @@ def pack_real(weights: np.ndarray, bias: np.ndarray | None, nt: int, planes: int
     full = np.zeros((sets, panels * width, runs, per_run * NUMBERS), np.uint16)
     for place, plane in enumerate(reversed(parts)):
         full[:, :n, :, :length] = plane
-        pairs = full.reshape(sets, panels, nt, ROWS, lines, ROWS, 2)
-        tiles[:, :, :, place] = pairs.transpose(0, 1, 4, 2, 5, 3, 6)
+        pairs = full.view(np.uint32).reshape(sets, panels, nt, ROWS, lines, ROWS)
+        tiles[:, :, :, place] = pairs.transpose(0, 1, 4, 2, 5, 3)
     return out
