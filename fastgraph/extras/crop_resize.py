@@ -9,7 +9,7 @@ from ..ops import check
 from ..ops.inference import FLOAT64, INT64, Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
-from ..rules.operands import known, operand
+from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
@@ -43,7 +43,7 @@ def crop_resize(g: Sweep, node: Node) -> bool:
     with `every`, of all: [N, B, C, h, w]. The rows and columns that boxes take, then samples at all pairs; what lies
     outside the image is `pad_value`.
     """
-    x, boxes, images = node.x, operand(node, 1), operand(node, 2)
+    x, boxes, images = node.x, node.input(1), node.input(2)
     if boxes is None or not known(x, boxes, images, node.out):
         return False
     wide, n = g.cast(boxes, FLOAT64) * attr(node, "scale"), boxes.type.dims[0]

@@ -17,7 +17,7 @@ from ..ops.registry import attr, define, fail
 from ..ops.sample import sampled
 from ..ops.window import output_size, window_attrs
 from ..ops.work import window
-from ..rules.operands import known, operand
+from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
@@ -91,7 +91,7 @@ define(
 @rule("rare", "deform_conv")
 def deform_conv(g: Sweep, node: Node) -> bool:
     """In two dimensions: samples of the channels at the places of all taps, times a mask, times the weights."""
-    x, w, offset, bias, mask = node.x, *(operand(node, i) for i in range(1, 5))
+    x, w, offset, bias, mask = node.x, *(node.input(i) for i in range(1, 5))
     if w is None or offset is None or not known(x, w, offset, bias, mask, node.out, dtypes=[FLOAT32]):
         return False
     if len(x.type.dims) != 4:

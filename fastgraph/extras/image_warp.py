@@ -8,7 +8,7 @@ from ..ir import Node, TensorType
 from ..ops import check
 from ..ops.inference import Types
 from ..ops.registry import define, fail
-from ..rules.operands import known, operand
+from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
@@ -29,7 +29,7 @@ define("dense_image_warp", _infer)
 @rule("rare", "dense_image_warp")
 def warp(g: Sweep, node: Node) -> bool:
     """At each place (y, x), the image at (y, x) - flow, between its four neighbors; edges go on as they are."""
-    image, flow = node.x, operand(node, 1)
+    image, flow = node.x, node.input(1)
     if flow is None or not known(image, flow):
         return False
     height, width = image.type.dims[1:3]

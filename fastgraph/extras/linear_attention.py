@@ -13,7 +13,7 @@ from ..ops.attention import head_dims
 from ..ops.inference import Types, same_type
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
-from ..rules.operands import known, operand
+from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 from .scans import scanned
@@ -53,7 +53,7 @@ def linear_attention(g: Sweep, node: Node) -> bool:
     """Given ``y, s = linear_attention(q, k, v, s0, decay, beta)``; result a scan over time, with one round for each
     token: ``s = fade * s; s = s + k x (beta * (v - k @ s)); y = q @ s``. A single token needs no scan.
     """
-    values = [operand(node, i) for i in range(6)]
+    values = [node.input(i) for i in range(6)]
     if not known(*values, *node.outputs):
         return False
     wide = np.dtype(np.float64 if node.x.type.dtype == np.float64 else np.float32)
@@ -125,7 +125,7 @@ def causal_conv(g: Sweep, node: Node) -> bool:
     """Given ``y, s = causal_conv_with_state(x, w, b, s0)``; result a convolution of ``concat(s0, x)``, or of a padded
     x, with a window for each channel, and the last columns of that.
     """
-    x, w, bias, past = node.x, operand(node, 1), operand(node, 2), operand(node, 3)
+    x, w, bias, past = node.x, node.input(1), node.input(2), node.input(3)
     if w is None or not known(x, w, bias, node.out):
         return False
     (_, channels, times), taps = x.type.dims, w.type.dims[2]

@@ -10,7 +10,7 @@ from ..ir import Node, TensorType, Value
 from ..ops import check
 from ..ops.inference import Types, same_type
 from ..ops.registry import attr, define, fail
-from ..rules.operands import known, operand
+from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
@@ -51,7 +51,7 @@ def loss(g: Sweep, node: Node) -> bool:
     """Given ``y, p = softmax_cross_entropy_loss(x, target, weight)``; result ``p = log_softmax(x)`` and y, the
     negated elements of p at the targets, times their weights, summed.
     """
-    x, target, weight = node.x, operand(node, 1), operand(node, 2)
+    x, target, weight = node.x, node.input(1), node.input(2)
     if target is None or not known(x, target, weight):
         return False
     batch, classes, *places = x.type.dims

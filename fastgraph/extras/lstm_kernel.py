@@ -13,7 +13,6 @@ from ..plan.lower.emit import Strided
 from ..plan.lower.recurrent.layer import Buffers, Recurrence, element_of, emit_layer, grid
 from ..plan.lower.recurrent.weights import Constants, constant, reals, signed, stored, symmetric
 from ..plan.lower.registry import Emit, is_f32, lowers
-from ..rules.operands import operand
 from .lstm_sequence import BIAS, CELL, FORGET, INPUT, NORM, OUTPUT, PEEPHOLE, PEEPHOLES, PROJECTION, C, H, R, W
 
 GATES = (INPUT, OUTPUT, FORGET, CELL)
@@ -33,13 +32,13 @@ def _f32(node: Node, rounded: bool) -> bool:
 
 def _layer(node: Node) -> Recurrence | None:
     """The layer, where it is f32, its weights are constant, and there is something to compute."""
-    weights = [operand(node, i) for i in range(W, NORM + 4)]
+    weights = [node.input(i) for i in range(W, NORM + 4)]
     fixed = all(v is None or v.data is not None for v in weights)
-    beyond = any(operand(node, i) is not None for i in (PROJECTION, *range(NORM, NORM + 4)))
+    beyond = any(node.input(i) is not None for i in (PROJECTION, *range(NORM, NORM + 4)))
     rounded = attr(node, "dynamic")
     if beyond or not fixed or not all(v.type.size for v in (node.x, *node.outputs)) or not _f32(node, bool(rounded)):
         return None
-    state, diagonal = operand(node, C), any(v is not None and len(v.type.dims) == 1 for v in weights[R - W : R - W + 4])
+    state, diagonal = node.input(C), any(v is not None and len(v.type.dims) == 1 for v in weights[R - W : R - W + 4])
     if diagonal or state is None:
         return None
     dims, (batch, hidden) = node.x.type.dims, state.type.dims
@@ -76,7 +75,7 @@ def _weights(node: Node, layer: Recurrence) -> Constants:
     """The weights and biases of all gates side by side; zeros for those that are absent."""
 
     def joined(places: tuple[int, ...], *shape: int) -> np.ndarray | None:
-        parts = [operand(node, i) for i in places]
+        parts = [node.input(i) for i in places]
         if all(v is None for v in parts):
             return None
         return once(_joined, tuple(parts), shape)
@@ -85,7 +84,7 @@ def _weights(node: Node, layer: Recurrence) -> Constants:
     w = joined(tuple(W + g for g in GATES), hidden, layer.inputs)
     bias = joined(tuple(BIAS + g for g in GATES), hidden)
     peepholes = joined(tuple(PEEPHOLES[g] for g in GATES if g in PEEPHOLES), hidden)
-    r, scales = _recurrent([operand(node, R + g) for g in GATES], layer)
+    r, scales = _recurrent([node.input(R + g) for g in GATES], layer)
     assert w is not None
     return Constants(w, r, bias, None, peepholes, scales)
 

@@ -21,7 +21,6 @@ from ..ops import check
 from ..ops.inference import FLOAT32, Types
 from ..ops.registry import attr, define, fail
 from ..ops.work import squares
-from ..rules.operands import operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 from .scans import scanned
@@ -131,7 +130,7 @@ def lstm_sequence(g: Sweep, node: Node) -> bool:
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     if not all(v.type.concrete and v.type.size and (v.type.quant or v.type.dtype == FLOAT32) for v in values):
         return False
-    inputs = [operand(node, i) for i in range(NORM + 4)]
+    inputs = [node.input(i) for i in range(NORM + 4)]
     recurrent = [v for v in inputs[R : R + 4] if v is not None]
     fixed = all(v is None or v.data is not None for v in inputs[W:])
     plain = inputs[PROJECTION] is None and not any(inputs[NORM:]) and all(len(v.type.dims) == 2 for v in recurrent)
@@ -154,7 +153,7 @@ def by_scan(g: Sweep, node: Node) -> bool:
     if layer is None:
         return False
     dims = node.x.type.dims
-    x, h, c = (_real(g, operand(node, i)) for i in (0, H, C))
+    x, h, c = (_real(g, node.input(i)) for i in (0, H, C))
     assert x is not None and h is not None and c is not None
     late = len(dims) == 3 and not attr(node, "time_major")
     batch, units = c.type.dims
@@ -180,7 +179,7 @@ def by_scan(g: Sweep, node: Node) -> bool:
 
 def _layer(g: Sweep, node: Node) -> Layer | None:
     """The layer's parameters as reals; None for one that has diagonal weights beside others, or a projection."""
-    inputs = [operand(node, i) for i in range(NORM + 4)]
+    inputs = [node.input(i) for i in range(NORM + 4)]
     gates = [i for i in range(4) if inputs[W + i] is not None]
     diagonal = {len(v.type.dims) == 1 for v in inputs[R : R + 4] if v is not None}
     if len(diagonal) > 1 or (True in diagonal and inputs[PROJECTION] is not None):
@@ -203,11 +202,11 @@ def _groups(g: Sweep, gates: list[int]) -> list[Group]:
     """Gates by what they look at (no cell, the one before the step, the one after it), and whether they have norms."""
     kinds: dict[tuple[bool, bool, bool], list[int]] = {}
     for i in gates:
-        peeps = i in PEEPHOLES and operand(g.node, PEEPHOLES[i]) is not None
-        kinds.setdefault((peeps, peeps and i == OUTPUT, operand(g.node, NORM + i) is not None), []).append(i)
+        peeps = i in PEEPHOLES and g.node.input(PEEPHOLES[i]) is not None
+        kinds.setdefault((peeps, peeps and i == OUTPUT, g.node.input(NORM + i) is not None), []).append(i)
 
     def lines(places: list[int]) -> Value | None:
-        found = _joined(g, [operand(g.node, place) for place in places])
+        found = _joined(g, [g.node.input(place) for place in places])
         return None if found is None else g.shape(found, len(places), found.type.dims[0] // len(places))
 
     groups = []
@@ -256,11 +255,11 @@ def _product(g: Sweep, x: Value, w: Value, bias: Value | None = None) -> Value:
 def _of_input(g: Sweep, layer: Layer, x: Value) -> Value:
     """[rows, gates * units] of all steps' inputs; with the biases of the gates that no norm comes between."""
     order = [i for group in layer.groups for i in group.gates]
-    w = _joined(g, [operand(layer.node, W + i) for i in order])
+    w = _joined(g, [layer.node.input(W + i) for i in order])
     assert w is not None
     none = g.number(np.zeros(w.type.dims[0] // len(order), w.type.dtype))
-    normed = [operand(layer.node, NORM + i) is not None for i in order]
-    biases = [none if has else operand(layer.node, BIAS + i) or none for i, has in zip(order, normed, strict=True)]
+    normed = [layer.node.input(NORM + i) is not None for i in order]
+    biases = [none if has else layer.node.input(BIAS + i) or none for i, has in zip(order, normed, strict=True)]
     bias = None if all(v is none for v in biases) else _joined(g, biases)
     return _product(g, x, w if w.data is not None else g.turn(w, 1, 0), bias)
 

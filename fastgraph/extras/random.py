@@ -19,7 +19,7 @@ from ..limits import current
 from ..ops import check
 from ..ops.inference import BOOL, FLOAT32, FLOAT64, INT32, INT64, Types, ints, unknown_dims
 from ..ops.registry import OPS, REQUIRED, attr, define, fail
-from ..rules.operands import decided, number, operand
+from ..rules.operands import decided, number
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
@@ -284,7 +284,7 @@ define("philox_multinomial", _infer_classes, pure=False, attrs=_SEEDED, shaped_b
 @rule("rare", "philox_multinomial")
 def philox_multinomial(g: Sweep, node: Node) -> bool:
     """As `multinomial`; what is not finite has no weight."""
-    x, before, out = node.x, operand(node, 2), node.out.type
+    x, before, out = node.x, node.input(2), node.out.type
     if before is None or not before.type.concrete or not x.type.concrete or not out.concrete or not out.size:
         return False
     rows, count = out.dims
@@ -298,8 +298,7 @@ def philox_multinomial(g: Sweep, node: Node) -> bool:
     high = g("bit_shift", g("bitwise_and", high, 0xFFFFF), 32, direction="LEFT")
     raw = g("bitwise_or", g("bitwise_or", high, low), 1023 << 52)
     draws = g.shape(g("bit_cast", raw, to="float64", resize=1) - 1.0, rows, count)
-    assert out.dtype is not None
-    return g.becomes(g.cast(_reached(g, edges, draws), out.dtype), before + rows * (-(-count // 4) * 4) * 2 * 256)
+    return g.becomes(g.cast(_reached(g, edges, draws), out.element), before + rows * (-(-count // 4) * 4) * 2 * 256)
 
 
 # -- StableHLO: bits of a state, a key and a counter of 64 (Threefry) or 128 bits (Philox)

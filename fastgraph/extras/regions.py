@@ -12,7 +12,7 @@ from ..ops import check
 from ..ops.inference import FLOAT32, INT64, Types, shown
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
-from ..rules.operands import known, operand
+from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
@@ -91,7 +91,7 @@ define(
 @rule("rare", "roi_align")
 def roi_align(g: Sweep, node: Node) -> bool:
     """Samples at all rows and columns of a region's bins, and their mean or maximum; as many in each bin of each."""
-    x, rois, batch, ratio = node.x, operand(node, 1), operand(node, 2), attr(node, "sampling_ratio")
+    x, rois, batch, ratio = node.x, node.input(1), node.input(2), attr(node, "sampling_ratio")
     if rois is None or batch is None or not known(x, rois, node.out, dtypes=[FLOAT32]) or not known(batch) or ratio < 1:
         return False
     bins, average = (attr(node, "output_height"), attr(node, "output_width")), attr(node, "mode") == "avg"

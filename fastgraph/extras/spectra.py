@@ -16,7 +16,7 @@ from ..ops import check
 from ..ops.inference import FLOAT32, Types, axis_of, ints, join, whole
 from ..ops.registry import Layout, attr, define, fail
 from ..ops.work import squares
-from ..rules.operands import decided, known, number, operand
+from ..rules.operands import decided, known, number
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 from .fourier import Transform, along, backward, backward_real, forward, framed, transformed
@@ -118,7 +118,7 @@ define("stft", _infer_stft, attrs={"onesided": 1}, work=squares, shaped_by=(1, 3
 @rule("rare", "stft")
 def stft(g: Sweep, node: Node) -> bool:
     """Spectra of windowed frames, [batch, frames, bins, 2]: a constant window is part of the matrix."""
-    step, window, weight = number(node, 1), operand(node, 2), node.const(2)
+    step, window, weight = number(node, 1), node.input(2), node.const(2)
     if not known(node.x, window, node.out) or not decided(node, 1, 3):
         return False
     batch, length, parts = (*node.x.type.dims, 1)[:3]

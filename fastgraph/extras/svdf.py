@@ -12,7 +12,6 @@ from ..ops import check
 from ..ops.inference import FLOAT32, Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
-from ..rules.operands import operand
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
@@ -54,7 +53,7 @@ define("svdf", _infer_svdf, _svdf, attrs={"rank": REQUIRED}, work=squares)
 def svdf(g: Sweep, node: Node) -> bool:
     """The memory moves up by a step, whose last entry is ``x * feature``; result the sum over a unit's filters and its
     steps of ``memory * time``."""
-    memory, feature, time, bias = (operand(node, i) for i in range(1, 5))
+    memory, feature, time, bias = (node.input(i) for i in range(1, 5))
     values = [v.type for v in (*node.inputs, *node.outputs) if v is not None]
     if not all(t.concrete and t.size and (t.quant or t.dtype == FLOAT32) for t in values):
         return False

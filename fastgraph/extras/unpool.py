@@ -103,9 +103,8 @@ def _scatters(node: Node) -> Indexing | None:
 @lowers("max_unpool", match=_scatters)
 def scattered_back(e: Emit, node: Node, plan: Indexing) -> None:
     """Zeros, then the elements at their places."""
-    indices, out, item = node.inputs[1], node.out.type, node.x.type.itemsize
-    assert indices is not None and indices.type.dtype is not None and out.dtype is not None
-    zero = e.constant(np.zeros(1, out.dtype)), [0]
+    indices, out, item = node.y, node.out.type, node.x.type.itemsize
+    zero = e.constant(np.zeros(1, out.element)), [0]
     emit_copy(e, (out.size,), item, zero, (e.address(node.out), [item]))
     loops = loops_of(plan, [item], [indices.type.itemsize], ())
     move = scattered(loops, [Component(out.size, item, 0)], indices_of(plan, indices, ()), item)

@@ -131,14 +131,18 @@ class Node:
             self.name,
         )
 
+    def input(self, index: int) -> Value | None:
+        """Input `index`; None when it is absent."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
     def const(self, index: int) -> np.ndarray | None:
         """The array of input `index` when it is present and constant, else None."""
-        value = self.inputs[index] if index < len(self.inputs) else None
+        value = self.input(index)
         return None if value is None else value.data
 
     def has(self, index: int) -> bool:
         """Whether input `index` is present."""
-        return index < len(self.inputs) and self.inputs[index] is not None
+        return self.input(index) is not None
 
     def text(self, indent: str = "") -> str:
         """Results with types as far as known, operator, operands, attributes; `indent` stands before the lines of

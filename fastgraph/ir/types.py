@@ -101,10 +101,15 @@ class TensorType:
         return prod(self.dims)
 
     @property
-    def itemsize(self) -> int:
-        """Bytes of an element; AssertionError for what has none."""
+    def element(self) -> np.dtype:
+        """The element type where it is known; AssertionError otherwise."""
         assert self.dtype is not None, f"{self} has no element type"
-        return self.dtype.itemsize
+        return self.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.element.itemsize
 
     @property
     def nbytes(self) -> int:

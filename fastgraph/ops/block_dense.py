@@ -60,8 +60,7 @@ def _layer(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def _work(node: Node) -> tuple[int, int]:
-    x, scales = node.x, node.inputs[2]
-    assert scales is not None
+    x, scales = node.x, node.operands[2]
     weights = scales.type.dims[0] * x.type.dims[-1]
     return weights * (2 + x.type.size // max(x.type.dims[-1], 1)), weights
 

@@ -144,8 +144,7 @@ def _result(value: Value, array: Any, ties: float | None) -> Any:
     if not isinstance(array, np.ndarray):
         return array
     if value.type.quant is not None:
-        assert value.type.dtype is not None
-        return to_stored(array, value.type.dtype, value.type.quant, ties)
+        return to_stored(array, value.type.element, value.type.quant, ties)
     return array.astype(value.type.dtype) if array.dtype == np.float64 and value.type.dtype is not None else array
 
 

@@ -33,8 +33,7 @@ def _declared(node: Node, types: Types) -> list[TensorType]:
 
 
 def _requantize(node: Node, inputs: list[Any]) -> list[Any]:
-    dtype = node.out.type.dtype
-    assert dtype is not None
+    dtype = node.out.type.element
     with np.errstate(over="ignore"):
         return [inputs[0] if node.out.type.quant is not None else inputs[0].astype(dtype)]
 

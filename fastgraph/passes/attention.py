@@ -247,8 +247,7 @@ def _limit(g: Sweep, weights: Value | None) -> Limit | None:
     maker = g.sole_maker(weights)
     if maker is None or maker.op != "where":
         return None
-    condition, kept, zero = maker.inputs
-    assert condition is not None and kept is not None and zero is not None
+    condition, kept, zero = maker.operands
     if not _is_zero(zero) or not kept.type.dims:
         return None
     less, keys = condition, kept.type.dims[-1]
@@ -257,8 +256,7 @@ def _limit(g: Sweep, weights: Value | None) -> Limit | None:
     test = g.made_by(less, "less")
     if test is None or condition.type.dims[-1:] != (keys,) or condition.type.size != keys:
         return None
-    places, count = test.inputs
-    assert places is not None and count is not None
+    places, count = test.operands
     known = places.data is not None and places.type.dims == (keys,) and np.array_equal(places.data, np.arange(keys))
     return Limit(kept, condition, count) if known and _counts(g, count) else None
 
@@ -270,8 +268,7 @@ def _counts(g: Sweep, count: Value) -> bool:
         return picked.x.data is not None and bool(picked.x.data.min() >= 1)
     if more is None:
         return count.name in LENGTHS
-    a, b = more.inputs
-    assert a is not None and b is not None
+    a, b = more.operands
     return b.data is not None and b.data.size == 1 and bool(b.data.min() >= 0) and _counts(g, a)
 
 
@@ -325,8 +322,7 @@ def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
         return None if inner is None or inner.masks else inner._replace(scale=inner.scale * factor[1])
     if maker.op != "add" or len(maker.inputs) != 2:
         return None
-    for x, mask in (maker.inputs, maker.inputs[::-1]):
-        assert x is not None and mask is not None
+    for x, mask in (maker.operands, maker.operands[::-1]):
         inner = _scores(g, x, plane, lead) if x.type.shape == dims and x is not mask else None
         known = mask.type.concrete and mask.type.dtype == F32
         if inner is not None and known:

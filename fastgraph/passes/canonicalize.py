@@ -203,8 +203,7 @@ def gemm(g: Sweep, node: Node) -> bool:
     """alpha * A' B' + beta * C as matmul, mul and add, with constants folded."""
     if not node.out.type.concrete:
         return False
-    a, b, c = (node.inputs + [None])[:3]
-    assert a is not None and b is not None
+    a, b, c = node.x, node.y, node.input(2)
     alpha, beta = node.attrs.get("alpha", 1.0), node.attrs.get("beta", 1.0)
     if computes_reals(node) and (alpha, beta) != (1.0, 1.0):
         return False
@@ -243,8 +242,7 @@ def _times(data: np.ndarray, factor: float) -> np.ndarray:
 @rule("canonical", "matmul", quantized=True)
 def matmul(g: Sweep, node: Node) -> bool:
     """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]."""
-    a, b = node.inputs[:2]
-    assert a is not None and b is not None
+    a, b = node.x, node.y
     if not node.out.type.concrete or len(node.inputs) != 2:
         return False
     y = _dense(g, node, a, b)

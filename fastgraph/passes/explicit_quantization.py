@@ -12,7 +12,7 @@ from ..ir.quantization import is_upright, to_real, to_stored, upright
 from ..ops.evaluate import computes_reals, fold
 from ..ops.registry import OPS, attr
 from ..ops.shape import permutation
-from ..rules.operands import BYTES, WHOLE, operand
+from ..rules.operands import BYTES, WHOLE
 from ..rules.rule import has, rule
 from ..rules.sweep import Sweep, sweep
 
@@ -183,8 +183,7 @@ def _reshaped(stored: Value, dims: tuple[int, ...]) -> Quantization | None:
 def stored_gemm(g: Sweep, node: Node) -> bool:
     """Given ``y = gemm(x, requantize(w), requantize(b))`` of constants of few bits; result ``y = dense(x,
     requantize(w.T), requantize(b))``."""
-    a, b, c = (*node.inputs, None)[:3]
-    assert a is not None and b is not None
+    a, b, c = node.x, node.y, node.input(2)
     before = g.made_by(b, "requantize")
     if before is None or before.x.data is None or not node.out.type.concrete:
         return False
@@ -233,11 +232,10 @@ def _joined(g: Sweep, node: Node) -> bool:
     """Given ``y = concat(a, b)`` of other scales; result ``y = concat(requantize(a), requantize(b))``."""
     kind = node.out.type
     count = len(node.inputs) if node.op == "concat" else 1
-    if all(v is not None and same_numbers(v.type, kind) for v in node.inputs[:count]):
+    if all(same_numbers(v.type, kind) for v in node.operands[:count]):
         return False
     inputs: list[Value | None] = []
-    for value in node.inputs[:count]:
-        assert value is not None
+    for value in node.operands[:count]:
         if not same_numbers(value.type, kind):
             value = g.requantize(value, TensorType(kind.dtype, value.type.shape, kind.quant))
         inputs.append(value)
@@ -246,7 +244,7 @@ def _joined(g: Sweep, node: Node) -> bool:
 
 def fills_with(node: Node, kind: TensorType) -> bool:
     """Whether the fill of a pad is a number that `kind` can represent."""
-    value = operand(node, 2)
+    value = node.input(2)
     if kind.quant is None or node.attrs.get("mode", "constant") != "constant":
         return True
     if value is None or same_numbers(value.type, kind):
@@ -264,8 +262,8 @@ def _real(value: Value) -> np.ndarray:
 
 
 def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
-    assert kind.dtype is not None and kind.quant is not None
-    return to_stored(np.zeros(()) if value is None else _real(value), kind.dtype, kind.quant)
+    assert kind.quant is not None
+    return to_stored(np.zeros(()) if value is None else _real(value), kind.element, kind.quant)
 
 
 @rule("padded", "pad", quantized=True)
@@ -276,7 +274,7 @@ def padded(g: Sweep, node: Node) -> bool:
         return False
     if kind.quant is None or kind.quant.axis is not None or not same_numbers(kind, node.out.type):
         return False
-    value = operand(node, 2)
+    value = node.input(2)
     if value is not None and (value.data is None or same_numbers(value.type, kind)):
         return False
     fill = Value.constant(f"{node.out.name}.fill", _fill(value, kind), kind.quant)

@@ -132,7 +132,7 @@ def _with_affine(g: Sweep, node: Node, layer: Node | None, c: Value | None) -> l
     if c is None or c.data is None or layer is None or not _adds_bias(layer):
         return None
     per_channel = _per_channel(c.data, layer.out)
-    w, b = layer.inputs[1], (layer.inputs[2] if len(layer.inputs) > 2 else None)
+    w, b = layer.inputs[1], layer.input(2)
     if per_channel is None or w is None or w.data is None or (b is not None and b.data is None):
         return None
     if node.out.type != layer.out.type or "chain" in layer.attrs:

@@ -167,7 +167,7 @@ def real_layer(node: Node) -> Layer[Reals] | None:
 
 def parameters(node: Node) -> Reals | None:
     """The constants of a node that is f32 throughout and not empty; None for others, or where they are computed."""
-    w, b = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+    w, b = node.inputs[1], node.input(2)
     if w is None or w.data is None or (b is not None and b.data is None):
         return None
     full = is_f32(node) and node.out.type.size > 0 and node.x.type.size > 0

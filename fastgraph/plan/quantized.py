@@ -135,8 +135,8 @@ def bounds(node: Node) -> tuple[int, int]:
 
 def stored_bounds(type_: TensorType, low: float, high: float) -> tuple[int, int]:
     """The stored numbers for two reals (or infinities), within the limits of a type with one scale."""
-    assert type_.quant is not None and type_.dtype is not None
-    both = to_stored(np.array([low, high]), type_.dtype, type_.quant)
+    assert type_.quant is not None
+    both = to_stored(np.array([low, high]), type_.element, type_.quant)
     return int(both[0]), int(both[1])
 
 

@@ -168,8 +168,7 @@ class Views:
         if placed is None:
             return
         offset, often = 0, Counter(node.inputs)
-        for value in node.inputs:
-            assert value is not None
+        for value in node.operands:
             size = part_bytes(value, axis, placed)
             if self._placeable(value) and often[value] == 1 and self._fits(value, node.out, placed == "rows"):
                 self.links[value] = Link(node.out, offset, placed == "rows")
@@ -281,8 +280,7 @@ def part_kind(whole: Value, axis: int) -> str | None:
 
 def part_bytes(part: Value, axis: int, kind: str) -> int:
     """The stride in bytes from one part to the next."""
-    assert part.type.dtype is not None
-    return part.type.nbytes if kind == "run" else part.type.dims[axis] * part.type.dtype.itemsize
+    return part.type.nbytes if kind == "run" else part.type.dims[axis] * part.type.itemsize
 
 
 def parts(node: Node) -> list[tuple[Value, int, int]]:
@@ -309,8 +307,7 @@ def parts(node: Node) -> list[tuple[Value, int, int]]:
 
 def _region(value: Value, at: Storage) -> tuple[int, int, int, int]:
     """(offset in its buffer, stride of rows, length of a row, end) of a value that is not empty, in bytes."""
-    assert value.type.dtype is not None
-    size = value.type.dtype.itemsize
+    size = value.type.itemsize
     pitch, width = size * at.stride, size * last(value)
     return at.offset, pitch, width, at.offset + (row_count(value) - 1) * pitch + width
 

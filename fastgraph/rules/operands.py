@@ -26,10 +26,6 @@ def known(*values: Value | None, dtypes: Sequence[Any] | None = None) -> bool:
     return all(t.concrete and t.size and t.quant is None and (kinds is None or t.dtype in kinds) for t in there)
 
 
-def operand(node: Node, i: int) -> Value | None:
-    return node.inputs[i] if len(node.inputs) > i else None
-
-
 def number(node: Node, i: int) -> Any:
     """The one number that an operand holds, where that is constant; else None."""
     found = node.const(i)

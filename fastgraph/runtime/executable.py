@@ -266,8 +266,7 @@ def fed_inputs(plan: Compiled) -> list[Value]:
 
 
 def _dtype(value: Value) -> np.dtype:
-    assert value.type.dtype is not None
-    return value.type.dtype
+    return value.type.element
 
 
 def _dense(array: np.ndarray) -> np.ndarray:

@@ -43,8 +43,7 @@ class Memory:
         """A NumPy view of a value's buffer in the arena; an empty value has no buffer."""
         if value not in self._views:
             at = self._storage[value]
-            dims, dtype = value.type.dims, value.type.dtype
-            assert dtype is not None
+            dims, dtype = value.type.dims, value.type.element
             if 0 in dims:  # a part of a value may begin behind the arena's end
                 return self._views.setdefault(value, np.empty(dims, dtype))
             strides = byte_strides(dims, dtype.itemsize, at.stride)

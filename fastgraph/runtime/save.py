@@ -324,8 +324,7 @@ class _Flattener:
             first += len(part)
 
     def view(self, value: Value) -> View:
-        at, dims, dtype = self.program.storage[value], value.type.dims, value.type.dtype
-        assert dtype is not None
+        at, dims, dtype = self.program.storage[value], value.type.dims, value.type.element
         strides = byte_strides(dims, dtype.itemsize, at.stride)
         buffer = self.buffers.get(at.root, 1) - 1  # an empty value may have none
         return View(buffer, at.offset, element(dtype), dims, tuple(strides))

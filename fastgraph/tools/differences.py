@@ -66,7 +66,7 @@ def flip(node: Node, given: Sequence[Any], made: Any, rounded: float = 0.0) -> f
         return state + half_unit(node) + sum(2 * t.quant.scale[0] for t in types if t is not None)
     if len(node.outputs) > 1:
         return 1.0  # whole numbers of steps
-    w = node.inputs[1] if len(node.inputs) > 1 else None
+    w = node.input(1)
     weight = 1.0 if w is None or w.type.quant is None else 128 * max(w.type.quant.scale)
     return 2 * largest(given[0]) / 127 * weight
 
@@ -74,7 +74,7 @@ def flip(node: Node, given: Sequence[Any], made: Any, rounded: float = 0.0) -> f
 def half_unit(node: Node) -> float:
     """Half a unit of a quantized layer's sums, where its bias is in floats; 0 elsewhere."""
     at = OPS[node.op].bias
-    x, w, bias = node.x, node.inputs[1] if len(node.inputs) > 1 else None, None
+    x, w, bias = node.x, node.input(1), None
     if at is not None and len(node.inputs) > at:
         bias = node.inputs[at]
     if bias is None or bias.type.quant is not None or w is None or w.type.quant is None or x.type.quant is None:

@@ -185,7 +185,7 @@ def _limits(side: Side, name: str) -> tuple[float, float] | None:
         return None
     for node in nodes:
         if node.op == "quantize_linear" and node.inputs[0] is not None and node.inputs[0].name == name:
-            scale, zero = node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None
+            scale, zero = node.inputs[1], node.input(2)
             if scale is None or scale.data is None or scale.data.size != 1 or zero is None or zero.data is None:
                 continue
             stored = np.iinfo(zero.data.dtype) if zero.data.dtype.kind in "iu" else None

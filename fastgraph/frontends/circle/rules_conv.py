@@ -28,9 +28,8 @@ def _operands(c: Call, x: Value, w: Value) -> None:
         c.fail(f"expected an output of the input's kind, found {x.type} and {c.outputs[0].type}")
     if quantized and w.type.quant is None:
         c.fail(f"expected quantized weights for the quantized input {x.type}, found {w.type}")
-    assert w.type.dtype is not None and x.type.dtype is not None
-    stored = w.type.dtype.kind in "iu"
-    if stored and (w.type.quant is None or w.type.dtype.itemsize > x.type.dtype.itemsize):
+    stored = w.type.element.kind in "iu"
+    if stored and (w.type.quant is None or w.type.itemsize > x.type.itemsize):
         c.fail(f"expected weights of floats, or of quantized integers no wider than {x.type}, found {w.type}")
     if not quantized:
         same_dtype(c, x, c.outputs[0])

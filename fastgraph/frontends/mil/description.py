@@ -105,10 +105,10 @@ class Feature(NamedTuple):
         """What the input takes. `outside`: its type, as `type` has it; call it on what `within` gave."""
         adapt: Callable[[Any], Any] | None = None
         if self.layout:
-            assert outside.shape is not None and outside.dtype is not None
+            assert outside.shape is not None
             channels = outside.shape[-3]
             assert isinstance(channels, int)
-            adapt = partial(image, self.name, self.layout, channels, len(outside.shape), outside.dtype)
+            adapt = partial(image, self.name, self.layout, channels, len(outside.shape), outside.element)
         elif outside.shape in ((), (1,)):
             adapt = partial(one, outside.shape)
         default = None

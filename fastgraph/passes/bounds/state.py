@@ -118,8 +118,7 @@ class Bounds(Rewriter):
         """The value; written as a constant or a stack of counts where only its numbers are known."""
         numbers = self.numbers.get(value)
         if numbers is not None and value not in self.instead and not self.is_ready(value):
-            assert value.type.dtype is not None
-            self.instead[value] = self._written(numbers, value.type.dtype)
+            self.instead[value] = self._written(numbers, value.type.element)
         return self.instead.get(value, value)
 
     def take(self, value: Value | None) -> Bounded:

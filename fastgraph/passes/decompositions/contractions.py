@@ -115,8 +115,7 @@ def _product(g: Sweep, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: se
 @rule("pads", "matmul", quantized=True)
 def spread_matmul(g: Sweep, node: Node) -> bool:
     """Given ``y = a @ b`` of stacks of matrices that broadcast to one another; result the product of equal stacks."""
-    a, b = node.inputs[:2]
-    assert a is not None and b is not None
+    a, b = node.x, node.y
     if len(node.inputs) > 2 or not all(v.type.concrete and v.type.size for v in (a, b, node.out)):
         return False
     if not _spreads(a) or not _spreads(b) or len(a.type.dims) < 2 or len(b.type.dims) < 3:

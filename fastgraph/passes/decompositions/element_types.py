@@ -67,8 +67,7 @@ def _in_type(
 @rule("exponents", "pow")
 def exponent(g: Sweep, node: Node) -> bool:
     """The exponent of a float in its type; also that of a whole number, where its type holds it."""
-    x, n = node.x, node.inputs[1]
-    assert n is not None
+    x, n = node.x, node.y
     base, own = x.type.dtype, n.type.dtype
     if base is None or own is None or base == own or base.kind not in "iuf" or own.kind not in "iuf":
         return False
@@ -79,10 +78,9 @@ def exponent(g: Sweep, node: Node) -> bool:
 
 def _fits(value: Value, dtype: np.dtype) -> bool:
     """Whether one type of whole numbers holds all numbers of another."""
-    assert value.type.dtype is not None
     if value.data is not None:
         return bool(np.all(value.data.astype(dtype) == value.data))
-    return np.can_cast(value.type.dtype, dtype)
+    return np.can_cast(value.type.element, dtype)
 
 
 @rule("narrow_types", "reduce_sum reduce_prod reduce_max reduce_min arg_max arg_min cum_sum cum_prod matmul")

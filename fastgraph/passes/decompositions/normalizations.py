@@ -124,8 +124,7 @@ def open_batch_norm(g: Sweep, node: Node) -> bool:
     """Given ``y = batch_normalization(x, s, b, mean, var)`` of statistics that are computed, or of the batch's own;
     result ``(x - mean) * (s / sqrt(var + epsilon)) + b``.
     """
-    x, scale, bias, mean, var = node.inputs
-    assert x is not None and scale is not None and bias is not None and mean is not None and var is not None
+    x, scale, bias, mean, var = node.operands
     if not known(x, scale, bias, mean, var, dtypes=FLOATS):
         return False
     scale, bias, mean, var = (g.cast(v, x.type.dtype) for v in (scale, bias, mean, var))

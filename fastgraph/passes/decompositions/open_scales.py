@@ -10,7 +10,7 @@ import numpy as np
 from ...ir import Node, Value
 from ...ops.narrow import INTEGERS, is_narrow
 from ...ops.registry import attr
-from ...rules.operands import SUMMED, known, operand
+from ...rules.operands import SUMMED, known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32, F64, I32, I64
@@ -28,8 +28,8 @@ def wider(dtype: Any) -> np.dtype:
 @rule("rare", "quantize_linear")
 def quantized(g: Sweep, node: Node) -> bool:
     """Given ``y = quantize_linear(x, s, z)``; result ``cast(clip(round(x / s) + z))``, for floats ``cast(x / s)``."""
-    x, scale, zero = node.x, node.inputs[1], operand(node, 2)
-    dtype, kind = node.out.type.dtype, attr(node, "format")
+    x, scale, zero = node.x, node.inputs[1], node.input(2)
+    dtype, kind = node.out.type.element, attr(node, "format")
     if scale is None or not known(x, scale, zero) or dtype not in (*SMALL, F32):
         return False
     wide = wider(attr(node, "precision") or scale.type.dtype)
@@ -41,7 +41,6 @@ def quantized(g: Sweep, node: Node) -> bool:
     y = g("round", y)
     if zero is not None:
         y = y + _broadcastable(g, g.cast(zero, wide))
-    assert dtype is not None
     limits = np.iinfo(dtype)
     return g.becomes(_stored(g, y, dtype, INTEGERS.get(kind, (limits.min, limits.max))))
 
@@ -67,7 +66,7 @@ def _broadcastable(g: Sweep, parameter: Value) -> Value:
 @rule("rare", "dequantize_linear")
 def dequantized(g: Sweep, node: Node) -> bool:
     """Given ``y = dequantize_linear(x, s, z)``; result ``(x - z) * s``."""
-    x, scale, zero = node.x, node.inputs[1], operand(node, 2)
+    x, scale, zero = node.x, node.inputs[1], node.input(2)
     if scale is None or not known(x, scale, zero) or not known(scale, dtypes=(np.float16, F32, F64)):
         return False
     exact = x.type.dtype in SMALL or x.type.dtype is not None and x.type.dtype.kind == "f"
@@ -81,7 +80,7 @@ def dequantized(g: Sweep, node: Node) -> bool:
 @rule("rare", "matmul_integer")
 def matmul_integer(g: Sweep, node: Node) -> bool:
     """Given ``y = matmul_integer(a, b, za, zb)``; result ``matmul(a - za, b - zb)``."""
-    a, b, a_zero, b_zero = (operand(node, i) for i in range(4))
+    a, b, a_zero, b_zero = (node.input(i) for i in range(4))
     if a is None or b is None or not known(a, b, a_zero, b_zero) or not known(a, b, dtypes=SMALL):
         return False
     return g.becomes(g.cast(_product(g, a, a_zero, b, b_zero), node.out.type.dtype))
@@ -104,9 +103,8 @@ def _requantized(g: Sweep, sums: Value, a: Value, b: Value, y: Value, zero: Valu
     """f64 sums times a * b / y as numbers of the element type of `zero`."""
     scale = g.min(g.cast(a, F32) * g.cast(b, F32) / g.cast(y, F32), MOST)
     whole = g("round", sums * g.cast(scale, F64)) + g.cast(zero, F64)
-    assert zero.type.dtype is not None
-    limits = np.iinfo(zero.type.dtype)
-    return _stored(g, whole, zero.type.dtype, (limits.min, limits.max))
+    limits = np.iinfo(zero.type.element)
+    return _stored(g, whole, zero.type.element, (limits.min, limits.max))
 
 
 def _rows(g: Sweep, x: Value) -> Value:
@@ -130,7 +128,7 @@ def _product(g: Sweep, a: Value, a_zero: Value | None, b: Value, b_zero: Value |
 @rule("rare", "conv_integer")
 def conv_integer(g: Sweep, node: Node) -> bool:
     """Given ``y = conv_integer(x, w, zx, zw)``; result ``conv(x - zx, w - zw)``."""
-    x, w, x_zero, w_zero = (operand(node, i) for i in range(4))
+    x, w, x_zero, w_zero = (node.input(i) for i in range(4))
     y = _window(g, x, x_zero, w, w_zero)
     if y is None:
         return False

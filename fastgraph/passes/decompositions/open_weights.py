@@ -13,7 +13,7 @@ import numpy as np
 from ...ir import Node, TensorType, Value
 from ...ops.conv import transposed_window
 from ...ops.registry import attr
-from ...rules.operands import known, operand, real
+from ...rules.operands import known, real
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
@@ -24,8 +24,7 @@ MOST_TAPS = 256
 @rule("stored_weights", "conv conv_transpose", quantized=True)
 def stored_weights(g: Sweep, node: Node) -> bool:
     """A layer with quantized weights that are computed at run time becomes one on their reals."""
-    w = node.inputs[1]
-    assert w is not None
+    w = node.y
     if node.x.type.quant is None or w.type.quant is None or node.out.type.quant is None or _foldable(g, w):
         return False
     if not all(v is None or v.type.concrete and v.type.size for v in (*node.inputs, node.out)):
@@ -45,8 +44,7 @@ def open_conv(g: Sweep, node: Node) -> bool:
     """
     if not _is_computed(g, node) or attr(node, "auto_pad") != "NOTSET":
         return False
-    assert node.inputs[1] is not None
-    kernel = node.inputs[1].type.dims[1:-1]
+    kernel = node.y.type.dims[1:-1]
     rank = len(kernel)
     pads, strides, dilations = (list(attr(node, name)) for name in ("pads", "strides", "dilations"))
     x = g.pad(node.x, [0, *pads[:rank], 0], [0, *pads[rank:], 0])
@@ -59,8 +57,7 @@ def open_conv_transpose(g: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w, b)`` of a w that is no constant; result the same of x with zeros in between."""
     if not _is_computed(g, node):
         return False
-    assert node.inputs[1] is not None
-    (n, *sizes, channels), kernel = node.x.type.dims, node.inputs[1].type.dims[1:-1]
+    (n, *sizes, channels), kernel = node.x.type.dims, node.y.type.dims[1:-1]
     begin, out, a = transposed_window(node, sizes, kernel)
     strides, dilations = a["strides"], a["dilations"]
     apart = g.shape(node.x, n, *(part for size in sizes for part in (size, 1)), channels)
@@ -78,8 +75,7 @@ def open_conv_transpose(g: Sweep, node: Node) -> bool:
 
 def _is_computed(g: Sweep, node: Node) -> bool:
     """Whether all values are concrete, and f32 with weights computed at run time, or f64."""
-    w, dtype = node.inputs[1], node.x.type.dtype
-    assert w is not None
+    w, dtype = node.y, node.x.type.dtype
     if not real(dtype) or dtype == np.float32 and _foldable(g, w):
         return False
     return known(*node.inputs, node.out, dtypes=[dtype]) and prod(w.type.dims[1:-1]) <= MOST_TAPS
@@ -97,8 +93,7 @@ def _foldable(g: Sweep, value: Value) -> bool:
 
 def _summed(g: Sweep, node: Node, x: Value, starts: Sequence[Sequence[int]], steps: Sequence[int]) -> bool:
     """The sum over taps of slices of x times the tap's weights, plus the bias."""
-    w, bias = node.inputs[1], operand(node, 2)
-    assert w is not None
+    w, bias = node.y, node.input(2)
     groups, out = attr(node, "groups"), node.out.type.dims[1:-1]
     taps = [cut_out(g, x, start, out, steps) for start in starts]
     if w.type.dims[-1] == 1 and groups == x.type.dims[-1] == w.type.dims[0]:

@@ -143,8 +143,7 @@ def softmax(g: Sweep, node: Node) -> bool:
 @rule("early", "cum_sum cum_prod")
 def axis_at_run_time(g: Sweep, node: Node) -> bool:
     """A running sum along an axis that is an operand: along each of up to three axes, of which `where` chooses one."""
-    x, at, rank = node.x, node.inputs[1], len(node.x.type.shape or ())
-    assert at is not None
+    x, at, rank = node.x, node.y, len(node.x.type.shape or ())
     if at.data is not None or not x.type.concrete or not 1 <= rank <= 3 or not x.type.size:
         return False
     if at.type.shape not in ((), (1,)):

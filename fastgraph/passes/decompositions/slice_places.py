@@ -22,8 +22,7 @@ def slice_update(g: Sweep, node: Node) -> bool:
     sizes = _sizes(node)
     if sizes is None:
         return False
-    x, update, begin, end, _ = node.inputs
-    assert x is not None and update is not None and begin is not None and end is not None
+    x, update, begin, end, _ = node.operands
     extents = np.array(x.type.dims, begin.type.dtype)
 
     def from_start(place: Value) -> Value:
@@ -48,9 +47,8 @@ def _bits(node: Node, mask: str) -> np.ndarray:
 
 def _sizes(node: Node) -> tuple[int, ...] | None:
     """The update's extents along the axes of x; None where all offsets are constant, or the node has no such form."""
-    x, update, begin, end, _ = node.inputs
+    x, update, begin, end, _ = node.operands
     steps = node.const(4)
-    assert x is not None and update is not None and begin is not None and end is not None
     dims = x.type.dims if x.type.concrete else ()
     if begin.data is not None and end.data is not None or steps is None or np.any(steps != 1):
         return None

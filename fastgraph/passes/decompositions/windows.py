@@ -148,8 +148,7 @@ def _column(g: Sweep, places: np.ndarray) -> Value:
 
 def _padded(g: Sweep, x: Value, pads: list[tuple[int, int]]) -> Value:
     """x padded with the lowest number, which also replaces NaN."""
-    dtype = x.type.dtype
-    assert dtype is not None
+    dtype = x.type.element
     low = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
     if dtype.kind == "f":
         x = g.choose(g("is_nan", x), low, x)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import Node, Value
-from ...rules.operands import operand
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
@@ -23,7 +22,7 @@ def dynamic_layer(g: Sweep, node: Node) -> bool:
     if "chain" in node.attrs or node.out.type.dtype != np.float32:
         return False
     rounding = g.made_by(node.x, "dynamic_round")
-    w, b = node.inputs[1], operand(node, 2)
+    w, b = node.inputs[1], node.input(2)
     if rounding is None or w is None or not _plain(w, rounding.attrs["per"]):
         return False
     if b is not None and (b.data is None or b.type.dtype != np.float32):

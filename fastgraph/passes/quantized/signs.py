@@ -112,6 +112,6 @@ def _is_row(node: Node) -> bool:
 def _writes_signed(node: Node) -> bool:
     if OPS[node.op].quant is Quant.REALS:
         return computes_reals(node) and len(node.outputs) == 1
-    weights = node.inputs[1] if len(node.inputs) > 1 else None
+    weights = node.input(1)
     constant = weights is not None and weights.data is not None
     return constant and (node.op == "dense" or node.op == "conv" and node.attrs["groups"] == 1)

@@ -96,8 +96,7 @@ def _seen_through(g: Sweep, value: Value, known: dict[Value, _Function | None], 
 
 
 def _itself(value: Value) -> _Function | None:
-    assert value.type.dtype is not None
-    return _Function(value, np.arange(256).astype(np.uint8).view(value.type.dtype)) if _is_byte(value) else None
+    return _Function(value, np.arange(256).astype(np.uint8).view(value.type.element)) if _is_byte(value) else None
 
 
 def _line(value: Value) -> Value:

@@ -89,8 +89,7 @@ class Emit:
 
     def strides(self, value: Value) -> tuple[int, ...]:
         """Byte strides of the value's axes in its storage."""
-        assert value.type.dtype is not None
-        return byte_strides(value.type.dims, value.type.dtype.itemsize, self.stride(value))
+        return byte_strides(value.type.dims, value.type.itemsize, self.stride(value))
 
     def strided(self, value: Value) -> Strided:
         return Strided(self.address(value), self.strides(value))

@@ -181,8 +181,7 @@ class _Check:
     def _value_region(self, value: Value) -> Region:
         """The region of a value in its root's buffer."""
         at: Storage = self.program.storage[value]
-        assert value.type.dtype is not None
-        size = value.type.dtype.itemsize
+        size = value.type.itemsize
         if at.stride == last(value) or value.type.size == last(value):
             return Region(at.offset, (), value.type.nbytes)
         return Region(at.offset, ((row_count(value), size * at.stride),), size * last(value))

@@ -62,12 +62,12 @@ class Operands(NamedTuple):
 
 
 def _match(node: Node) -> Operands | None:
-    q, k, v, mask, past, past_value, valid = (*node.inputs, *[None] * 7)[:7]
-    if len(node.outputs) > 1 or past is not None or past_value is not None:
+    q, k, v = node.operands[:3]
+    mask, valid = node.input(3), node.input(6)
+    if len(node.outputs) > 1 or node.has(4) or node.has(5):
         return None
-    if any(x is None or not x.type.concrete or x.type.dtype != F32 for x in (q, k, v, node.out)):
+    if any(not x.type.concrete or x.type.dtype != F32 for x in (q, k, v, node.out)):
         return None
-    assert q is not None and k is not None and v is not None
     precision = attr(node, "softmax_precision")
     if not node.out.type.size or not q.type.size or (precision and np.dtype(precision) not in (F32, np.float64)):
         return None
@@ -103,8 +103,8 @@ def _narrow(e: Emit, node: Node, plan: Operands) -> Narrow:
 
 @lowers("attention", match=_match, strided_in=True, strided_out=True, narrow=_narrow)
 def attention(e: Emit, node: Node, plan: Operands) -> None:
-    q, k, v, mask, _, _, valid = (*node.inputs, *[None] * 7)[:7]
-    assert q is not None and k is not None and v is not None
+    q, k, v = node.operands[:3]
+    mask, valid = node.input(3), node.input(6)
     s, t, past = plan.q.rows, plan.k.rows, attr(node, "place")
     scale = attr(node, "scale")
     share = plan.q.heads // plan.k.heads

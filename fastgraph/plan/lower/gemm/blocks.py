@@ -40,10 +40,8 @@ def _rounds(tier: Tier, node: Node) -> bool:
 @lowers("block_dense", match=_coded, strided_in=True, strided_out=True)
 def block_dense(e: Emit, node: Node, _: bool) -> None:
     bits, block = node.attrs["bits"], node.attrs["block"]
-    codes, scales, zeros = node.inputs[1], node.inputs[2], node.inputs[3] if len(node.inputs) > 3 else None
-    assert codes is not None and codes.data is not None and scales is not None and scales.data is not None
-    numbers = codes.data, scales.data, None if zeros is None else zeros.data
-    k, (n, blocks) = node.x.type.dims[-1], scales.type.dims
+    numbers = node.const(1), node.const(2), node.const(3)
+    k, (n, blocks) = node.x.type.dims[-1], node.operands[2].type.dims
     images = node.out.type.dims[0] if "image" in chain_of(node)[1] else 1
     m = row_count(node.out) // images
     rounded = rounded_rows(e.tier, m, k, blocks) if _rounds(e.tier, node) else 0
@@ -51,9 +49,9 @@ def block_dense(e: Emit, node: Node, _: bool) -> None:
     scratch = rounded * row_bytes(k, blocks) if few else 4 * (1 + k) * NV * e.tier.lanes
     packed = e.packed(pack_blocks, e.tier, *numbers, bits, rounded > 0)
     sizes = {"m": m, "n": n, "k": k, "batch": images, "block": block // per_word(bits), "scratch_bytes": scratch}
-    how = {"zeros": int(zeros is not None), "height": tile_height(e.tier, m, rounded > 0)}
+    how = {"zeros": int(node.has(3)), "height": tile_height(e.tier, m, rounded > 0)}
     how |= {"few": int(few), "rounded": rounded}
-    group = group_bytes(e.tier, bits, block, blocks, zeros is not None)
+    group = group_bytes(e.tier, bits, block, blocks, node.has(3))
     ends = {"a": node.x, "lda": e.stride(node.x), "b": packed, "c": node.out, "ldc": e.stride(node.out)}
     scratch_of_all = e.scratch(scratch * e.threads)
     own = {**ends, **sizes, **how, "group": group, "scratch": scratch_of_all}

@@ -136,7 +136,6 @@ def _matrices(node: Node) -> Matrices | None:
 
 @lowers("matmul", match=_matrices)
 def product(e: Emit, node: Node, found: Matrices) -> None:
-    y, dtype = node.y, node.x.type.dtype
-    assert dtype is not None
+    y, dtype = node.y, node.x.type.element
     steps = {"a_batch": dtype.itemsize * found.a_batch, "b_batch": dtype.itemsize * found.b_batch}
     e.kernel("product", {"element": number(dtype)}, {"a": node.x, "b": y, "y": node.out, **found._asdict(), **steps})

@@ -64,8 +64,7 @@ def summing_layer(node: Node) -> Layer[Integers] | None:
 
 def with_addend(e: Emit, node: Node, layer: Layer[Integers], row: int) -> Layer[Integers]:
     """The layer with the slots of its addend, from this row of the result on."""
-    other = node.inputs[-1]
-    assert other is not None
+    other = node.operands[-1]
     step = e.stride(other)
     places = {
         "addend": e.address(other, row * step),

@@ -49,8 +49,7 @@ def concat(e: Emit, node: Node, _: Any) -> None:
     out = node.out
     axis = node.attrs["axis"] % len(out.type.dims)
     strides, at = e.strides(out), 0
-    for value in node.inputs:
-        assert value is not None
+    for value in node.operands:
         place = e.address(out, at * strides[axis])
         at += value.type.dims[axis]
         if value.data is not None or e.address(value) != place:
@@ -121,10 +120,9 @@ Part = tuple[tuple[int, ...], tuple[int, ...], int]
 
 def _known(node: Node) -> Part | None:
     """The slice, where begin, end and steps are constant and the update has its shape."""
-    update, given = node.inputs[1], [node.const(i) for i in (2, 3, 4)]
+    update, given = node.y, [node.const(i) for i in (2, 3, 4)]
     if not _moves(node) or any(v is None for v in given):
         return None
-    assert update is not None
     index = index_of(node, *map(ints, given))
     dims, strides, offset = seen(lambda x: x[(*index, ...)], node.x.type.dims, node.x.type.itemsize)
     return (dims, strides, offset) if prod(dims) == update.type.size else None

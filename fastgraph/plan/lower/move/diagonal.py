@@ -20,14 +20,14 @@ WORD = 8
 
 
 def _trilu(node: Node) -> bool:
-    k = node.inputs[1] if len(node.inputs) > 1 else None
+    k = node.input(1)
     known = k is None or (k.type.dtype == np.int64 and k.type.concrete)
     return movable(node) and known and node.x.type.itemsize <= WORD and node.x.type.size > 0 and not node.x.type.quant
 
 
 @lowers("trilu", match=_trilu)
 def trilu(e: Emit, node: Node, _: Any) -> None:
-    k, (*outer, rows, columns) = node.inputs[1] if len(node.inputs) > 1 else None, node.x.type.dims
+    k, (*outer, rows, columns) = node.input(1), node.x.type.dims
     sizes = {"matrices": prod(outer), "rows": rows, "columns": columns, "size": node.x.type.itemsize}
     ends = {"dst": node.out, "src": node.x, "k": np.zeros(1, np.int64) if k is None else k}
     e.kernel("triangle", {}, {**ends, **sizes, "upper": attr(node, "upper")})
@@ -42,9 +42,8 @@ def _plain(node: Node) -> bool:
 def _fill(e: Emit, node: Node, number: int, count: int, offset: int, strides: tuple[int, ...]) -> None:
     """Write a number to each element along strided loops of the result."""
     out = node.out.type
-    assert out.dtype is not None
     dims = (count,) if strides else out.dims
-    source = (e.constant(np.full(1, number, out.dtype)), [0] * len(dims))
+    source = (e.constant(np.full(1, number, out.element)), [0] * len(dims))
     emit_copy(e, dims, out.itemsize, source, (e.address(node.out, offset), strides or dense(dims, out.itemsize)))
 
 
@@ -96,11 +95,10 @@ def _checked(node: Node) -> list[int] | None:
 def checked_indices(e: Emit, node: Node, extents: list[int]) -> None:
     """A copy, and a gather of no bytes, which reports indices out of range."""
     x = node.x.type
-    assert x.dtype is not None
     item, parts = x.itemsize, len(extents)
     strides = dense(x.dims, item)
     emit_copy(e, x.dims, item, (e.address(node.x), strides), (e.address(node.out), strides))
     loops = [Loop(x.size // parts, 0, item * parts, 1)]
     components = [Component(n, 0) for n in extents]
-    move = gathered(loops, components, Indices(x.dtype, item), 1)
+    move = gathered(loops, components, Indices(x.element, item), 1)
     emit_move(e, move, e.address(node.x), e.scratch(x.size), index=e.address(node.x), error=ERROR)

@@ -18,7 +18,7 @@ from .places import known_places
 
 def _fill(node: Node) -> int | None:
     """The bits of a constant pad's fill, where it is known."""
-    x, fill = node.x.type, node.inputs[2] if len(node.inputs) > 2 else None
+    x, fill = node.x.type, node.input(2)
     if fill is None:
         return 0 if x.quant is None else None  # 0 is another number where it is stored
     if fill.data is None or fill.data.size != 1 or fill.type.quant != x.quant:

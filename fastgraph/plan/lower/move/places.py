@@ -65,8 +65,7 @@ def components_of(plan: Indexing, dims: Sequence[int], strides: Sequence[int]) -
 
 
 def indices_of(plan: Indexing, value: Value, strides: Sequence[int]) -> Indices:
-    assert value.type.dtype is not None
-    return Indices(value.type.dtype, 0 if plan.component is None else strides[plan.component], plan.outside)
+    return Indices(value.type.element, 0 if plan.component is None else strides[plan.component], plan.outside)
 
 
 def index_slots(indices: Value, plan: Indexing) -> dict[str, Any]:
@@ -190,8 +189,7 @@ def _reverse(node: Node) -> Indexing | None:
 def reverse_sequence(e: Emit, node: Node, plan: Indexing) -> None:
     """Compute the step to read for each step, then gather."""
     x, lengths = node.x, node.y
-    (time,), dtype = plan.axes, lengths.type.dtype
-    assert dtype is not None
+    (time,), dtype = plan.axes, lengths.type.element
     count, steps = lengths.type.size, x.type.dims[time]
     places = e.scratch(8 * count * steps)
     sizes = {"index_size": dtype.itemsize, "signed": int(dtype.kind == "i"), "count": count, "steps": steps}

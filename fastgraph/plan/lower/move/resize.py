@@ -33,12 +33,11 @@ def _nearest(node: Node) -> Move | None:
     if axes is None or attr(node, "mode") != "nearest":
         return None
     x = node.x.type
-    assert x.dtype is not None
     indices: list[np.ndarray | None] = [None] * len(x.dims)
     for axis in axes:
         indices[axis.axis] = indices_of(node, axis)
     fill = np.array([attr(node, "extrapolation_value")])
-    stored = converted(fill, x.dtype) if x.quant is None else to_stored(fill, x.dtype, x.quant)
+    stored = converted(fill, x.element) if x.quant is None else to_stored(fill, x.element, x.quant)
     return taken(x.dims, indices, x.itemsize, bits(stored))
 
 

@@ -118,8 +118,7 @@ def _at_places(node: Node) -> bool:
 @lowers("sample_boxes", match=_at_places)
 def sample_boxes(e: Emit, node: Node, _: Any) -> None:
     """Rows and columns of each box, which are made at run time."""
-    (places, images), (height, width) = node.inputs[1:3], attr(node, "size")
-    assert places is not None and images is not None
+    (places, images), (height, width) = node.operands[1:3], attr(node, "size")
     count, share, size = places.type.dims[0], node.x.type.dims[0], places.type.itemsize
     more: dict[str, Any] = {"images": images, "items": count, "share": 1}
     if attr(node, "every"):

@@ -19,8 +19,7 @@ from .places import Indexing, Loops, Walk, components_of, fitting, index_slots, 
 
 def _kind(node: Node) -> str | None:
     """The kernels' name of a reduction's element type."""
-    dtype = node.x.type.dtype
-    assert dtype is not None
+    dtype = node.x.type.element
     name = f"{dtype.kind}{8 * dtype.itemsize}"
     return name if name in NUMBERS else None
 
@@ -111,7 +110,7 @@ def _dynamic_update(node: Node) -> Indexing | None:
 
 def _tensor_scatter(node: Node) -> Indexing | None:
     """The plan, sample by sample from a write index on; circular mode has no kernel."""
-    start, update = (node.inputs[i] if len(node.inputs) > i else None for i in (2, 1))
+    start, update = (node.input(i) for i in (2, 1))
     if not _all_known(node) or start is None or update is None or attr(node, "mode") != "linear":
         return None
     if not update.type.size or update.type.quant != node.x.type.quant:
@@ -137,8 +136,7 @@ def _all_known(node: Node) -> bool:
 
 
 def _one_hot(node: Node) -> Indexing | None:
-    indices, values = node.x, node.inputs[2]
-    assert values is not None
+    indices, values = node.x, node.operands[2]
     if not node.out.type.concrete or not indices.type.concrete or not values.type.concrete:
         return None
     dtype = values.type.dtype
@@ -153,8 +151,7 @@ def _one_hot(node: Node) -> Indexing | None:
 @lowers("one_hot", match=_one_hot)
 def one_hot(e: Emit, node: Node, plan: Indexing) -> None:
     """Fill with the off value, then write the on value at each index in range."""
-    indices, values, out = node.x, node.inputs[2], node.out
-    assert values is not None
+    indices, values, out = node.x, node.operands[2], node.out
     size = out.type.itemsize
     i, d = dense(indices.type.dims, indices.type.itemsize), dense(out.type.dims, size)
     off, on = e.address(values), e.address(values, size)
@@ -174,13 +171,12 @@ def _hardmax(node: Node) -> bool:
 def hardmax(e: Emit, node: Node, _: bool) -> None:
     """All zeros, then a one at the first greatest element."""
     out, item = node.out.type, node.out.type.itemsize
-    assert out.dtype is not None
     at = attr(node, "axis") % len(out.dims)
     outer, n, inner = along(out.dims, at, at + 1)
     best = e.scratch(8 * outer * inner)
     found: dict[str, Slot] = {"y": best, "signed": signed(node.x), "least": 0, "last": 0}
     call_along(e, node, "arg_extreme", {"element": element(node.x)}, (outer, n, inner), **found)
-    zero, one = (e.constant(np.full(1, number, out.dtype)) for number in (0, 1))
+    zero, one = (e.constant(np.full(1, number, out.element)) for number in (0, 1))
     emit_copy(e, (out.size,), item, (zero, [0]), (e.address(node.out), [item]))
     loops = [Loop(outer, 0, 8 * inner, item * n * inner), Loop(inner, 0, 8, item)]
     move = scattered(loops, [Component(n, item * inner)], Indices(np.dtype(np.int64)), item)

@@ -50,9 +50,8 @@ def _plain(node: Node) -> bool:
 @lowers("bounded_non_zero", match=_plain)
 def bounded_non_zero(e: Emit, node: Node, _: Any) -> None:
     x, (places, count) = node.x.type, node.outputs
-    assert x.dtype is not None
     ends: dict[str, Slot] = {"places": places, "count": count, "x": node.x, "dims": np.array(x.dims, np.int64)}
-    how = {"rank": len(x.dims), "n": x.size, "size": x.itemsize, "real": int(x.dtype.kind == "f")}
+    how = {"rank": len(x.dims), "n": x.size, "size": x.itemsize, "real": int(x.element.kind == "f")}
     e.kernel("non_zero", {}, {**ends, **how})
 
 
@@ -77,7 +76,7 @@ def _hard(node: Node) -> bool:
 
 def _suppress(e: Emit, node: Node, items: int, share: int, counts: Value, **more: Any) -> None:
     boxes, scores = node.operands[:2]
-    limit, least = (node.inputs[i] if len(node.inputs) > i else None for i in (3, 4))
+    limit, least = (node.input(i) for i in (3, 4))
     n, most = scores.type.dims[-1], node.out.type.dims[-1]
     kept = -(-(most + e.tier.lanes) // e.tier.lanes) * e.tier.lanes
     room = 8 * n + 4 * BOX * kept
@@ -90,14 +89,14 @@ def _suppress(e: Emit, node: Node, items: int, share: int, counts: Value, **more
 
 def _wanted(node: Node) -> bool:
     wanted = None if attr(node, "most") is None else node.inputs[2]
-    count = node.inputs[COUNT] if len(node.inputs) > COUNT else None
+    count = node.input(COUNT)
     return _suppresses(node) and all(v is None or v.type.dtype == np.int64 for v in (wanted, count))
 
 
 @lowers("non_max_suppression", match=_wanted)
 def non_max_suppression(e: Emit, node: Node, _: Any) -> None:
     batch, classes, _most = node.out.type.dims
-    count = node.inputs[COUNT] if len(node.inputs) > COUNT else None
+    count = node.input(COUNT)
     wanted = None if attr(node, "most") is None else node.inputs[2]
     more = {"centered": attr(node, "center_point_box"), "count": count, "wanted": wanted}
     _suppress(e, node, batch * classes, classes, node.outputs[1], **more)

@@ -34,8 +34,7 @@ def is_wide(x: TensorType) -> bool:
 
 def element(value: Value) -> str:
     """The kernels' name of a value's element type."""
-    assert value.type.dtype is not None
-    return number(value.type.dtype)
+    return number(value.type.element)
 
 
 def signed(value: Value) -> int:
@@ -213,8 +212,7 @@ def _narrow_norm(e: Emit, node: Node, n: int) -> Narrow:
 
 @lowers("layer_normalization", "rms_normalization", match=_row, strided_in=True, strided_out=True, narrow=_narrow_norm)
 def norm(e: Emit, node: Node, n: int) -> None:
-    x, scale, bias = node.x, node.inputs[1], node.inputs[2] if node.has(2) else None
-    assert scale is not None
+    x, scale, bias = node.x, node.y, node.input(2)
     whole = n == last(x)
     y_row, x_row = (v.type.itemsize * (e.stride(v) if whole else n) for v in (node.out, x))
     numbers = {"inverse": f32_bits(float(np.float32(1 / n))), "epsilon": f32_bits(attr(node, "epsilon"))}

@@ -18,8 +18,7 @@ def _match(node: Node) -> tuple[str, str] | None:
     types = node.x.type, node.out.type
     if not all(t.concrete and t.dtype is not None and t.quant is None and t.size for t in types):
         return None
-    x, out = types[0].dtype, types[1].dtype
-    assert x is not None and out is not None
+    x, out = types[0].element, types[1].element
     if x.kind not in "biuf" or out.kind not in "biuf" or attr(node, "format") != "" or not fits(node):
         return None
     if out == np.bool_ != x:
@@ -32,11 +31,11 @@ def _match(node: Node) -> tuple[str, str] | None:
 def cast(e: Emit, node: Node, pair: tuple[str, str]) -> None:
     source, target = pair
     x, out = node.x, node.out
-    assert x.type.dtype is not None
     if source == target:
         emit_copy(e, x.type.dims, x.type.itemsize, e.strided(x), e.strided(out))
     else:
-        call_of_one(e, node, "cast", {"source": source}, target=TARGETS.index(target), signed=x.type.dtype.kind == "i")
+        signed = x.type.element.kind == "i"
+        call_of_one(e, node, "cast", {"source": source}, target=TARGETS.index(target), signed=signed)
 
 
 def _same_bits(node: Node) -> bool:

@@ -71,8 +71,7 @@ def _match(node: Node) -> tuple[str, str] | None:
     if node.op in ("min", "max") and len(values) != 2:
         return None
     operands = values[1:] if node.op == "where" else values
-    dtype = operands[0].type.dtype
-    assert dtype is not None
+    dtype = operands[0].type.element
     if any(v.type.dtype != dtype for v in operands) or (node.op == "where" and values[0].type.dtype != np.bool_):
         return None
     if dtype == np.float32 and node.op in OWN:
@@ -114,10 +113,9 @@ def call(e: Emit, node: Node, found: tuple[str, str], values: Sequence[Operand])
 
 def _bounded(node: Node) -> list[tuple[tuple[str, str], Operand]] | None:
     """A clip or relu as (operation, second operand) pairs, applied one after the other."""
-    values, dtype = node.operands, node.x.type.dtype
+    values, dtype = node.operands, node.x.type.element
     if not all(map(_exact, (*values, node.out))) or any(v.type.dtype != dtype for v in values):
         return None
-    assert dtype is not None
     bounds: list[Operand | None] = [*node.inputs[1:]] if node.op == "clip" else [np.zeros((), dtype)]
     steps = []
     for operation, bound in zip(("max", "min"), bounds, strict=False):

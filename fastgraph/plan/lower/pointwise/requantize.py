@@ -33,15 +33,13 @@ def look_up(e: Emit, node: Node, values: np.ndarray) -> None:
 def _maps(node: Node) -> bool:
     if not plain(node.x.type, node.out.type) or node.x.type.dims != node.out.type.dims:
         return False
-    assert node.x.type.dtype is not None
-    size = node.x.type.dtype.itemsize
+    size = node.x.type.itemsize
     return size <= 2 and node.attrs["values"].size == 1 << 8 * size and fits(node)
 
 
 @lowers("table", match=_maps, strided_in=True, strided_out=True, in_place=True)
 def table(e: Emit, node: Node, _: Any) -> None:
-    assert node.out.type.dtype is not None
-    look_up(e, node, np.ascontiguousarray(node.attrs["values"].reshape(-1), node.out.type.dtype))
+    look_up(e, node, np.ascontiguousarray(node.attrs["values"].reshape(-1), node.out.type.element))
 
 
 READ = (np.float32, np.uint8, np.int8, np.int16, np.uint16, np.int32)
@@ -88,8 +86,7 @@ def _requantize_by_axis(e: Emit, node: Node) -> None:
         return
     if first.any():
         chain.step("add", chain.step("round", y), chain.tensor(first))
-    assert out.type.dtype is not None
-    limits = np.iinfo(out.type.dtype)
+    limits = np.iinfo(out.type.element)
     call_stored(e, node, chain, Out(element(out), 0, limits.min, limits.max, False))
 
 
@@ -127,10 +124,9 @@ def requantize(e: Emit, node: Node, _: Any) -> None:
 
 def _table(x: Value, out: Value) -> np.ndarray:
     """The elementwise kernel's result for each stored byte."""
-    assert x.type.dtype is not None and out.type.dtype is not None
-    stored = np.arange(256).astype(np.uint8).view(x.type.dtype)
+    stored = np.arange(256).astype(np.uint8).view(x.type.element)
     factor = np.float32(min(quant(x).scale[0] / quant(out).scale[0], LARGE))
     with np.errstate(all="ignore"):
         real = (stored.astype(np.float32) - np.float32(zero_point(x))) * factor
-    limits = np.iinfo(out.type.dtype)
-    return np.clip(np.rint(real.astype(np.float64)) + zero_point(out), limits.min, limits.max).astype(out.type.dtype)
+    limits = np.iinfo(out.type.element)
+    return np.clip(np.rint(real.astype(np.float64)) + zero_point(out), limits.min, limits.max).astype(out.type.element)
