@@ -68,5 +68,5 @@ def thresholds(**numbers: int) -> Iterator[None]:
 
 def checked() -> str:
     """How the environment asks to be checked, by FASTGRAPH_CHECK: "" not at all, "1", "guard" by guard pages too."""
-    found = setting("FASTGRAPH_CHECK", ("0", "1", "guard"), "0")
+    found = setting("FASTGRAPH_CHECK", "0", "1", "guard")
     return "" if found == "0" else found

@@ -9,9 +9,7 @@ import numpy as np
 
 from .described import NodeArg
 from .errors import InvalidArgument
-from .values import DTYPES, NAMES, OrtValue, element_of
-
-_NUMBERS = {name: number for number, name in NAMES.items()}
+from .values import DTYPES, NUMBER_OF, OrtValue, element_of
 
 
 class Inputs:
@@ -24,7 +22,7 @@ class Inputs:
         self.fitted: dict[str, tuple[int, ...]] = {}  # the last shapes that were found to fit
         self.required = [arg.name for arg in args if not arg.type.startswith("optional")]
         self.elements = {arg.name: arg.type.removeprefix("tensor(").removesuffix(")") for arg in args}
-        self.dtypes = {name: DTYPES.get(_NUMBERS.get(text, 0)) for name, text in self.elements.items()}
+        self.dtypes = {name: DTYPES.get(NUMBER_OF.get(text, 0)) for name, text in self.elements.items()}
 
     def missing(self, fed: Mapping[str, Any]) -> None:
         """ValueError unless all that must be fed are there."""

@@ -22,7 +22,7 @@ DTYPES: dict[int, np.dtype] = {
 """What holds an element, by ONNX's numbers; bfloat16 and floats of 8 bits as their bits."""
 
 _KNOWN = {dtype: NAMES[number] for number, dtype in DTYPES.items() if number not in (16, 17, 18, 19, 20)}
-_NUMBERS = {name: number for number, name in NAMES.items()}
+NUMBER_OF = {name: number for number, name in NAMES.items()}
 _DEVICES = {"cpu": 0, "cuda": 1, "gpu": 1, "dml": 1, "webgpu": 1, "cann": 3, "npu": 3}
 
 
@@ -101,7 +101,7 @@ def dtype_of(element_type: Any) -> np.dtype:
 
 
 def _number_of(element_type: Any) -> int:
-    return element_type if isinstance(element_type, int) else _NUMBERS.get(element_of(np.dtype(element_type)), 0)
+    return element_type if isinstance(element_type, int) else NUMBER_OF.get(element_of(np.dtype(element_type)), 0)
 
 
 def readable(array: np.ndarray, number: int) -> np.ndarray:
@@ -210,7 +210,7 @@ class OrtValue:
         return f"tensor({self._element})"
 
     def element_type(self) -> int:
-        return _NUMBERS[self._element]
+        return NUMBER_OF[self._element]
 
     def tensor_size_in_bytes(self) -> int:
         return self.numpy().nbytes

@@ -200,7 +200,7 @@ def as_chain(g: Sweep, node: Node) -> bool:
     if step is None:
         return False
     inputs: list[Value | None] = []
-    chain = _append((), inputs, step)
+    chain = _chain_of(step, inputs)
     joined = node.with_(inputs, op="fused", attrs={"chain": chain})
     while (before := _chain_before(g, joined, node)) is not None:
         g.drop(before)
@@ -248,8 +248,8 @@ def fits(before: Node, operands: list[Value | None], node: Node) -> bool:
     return steps <= LONGEST and len({*operands, *node.inputs} - {before.out}) <= WIDEST
 
 
-def _append(chain: Chain, inputs: list[Value | None], step: tuple[Any, ...]) -> Chain:
-    """Add a step over Values and numbers. Scalar constants become numbers, other values inputs.
+def _chain_of(step: tuple[Any, ...], inputs: list[Value | None]) -> Chain:
+    """The chain of one step over Values and numbers. Scalar constants become numbers, other values `inputs`.
 
     A scalar of higher rank than all other operands stays a value, since it determines the result's rank.
     """
@@ -264,7 +264,7 @@ def _append(chain: Chain, inputs: list[Value | None], step: tuple[Any, ...]) -> 
                     inputs.append(operand)
                 operand = inputs.index(operand)
         operands.append(operand)
-    return (*chain, (step[0], *operands))
+    return ((step[0], *operands),)
 
 
 def _take_chain(node: Node, value: Value, before: Node) -> Node:

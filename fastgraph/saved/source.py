@@ -6,7 +6,7 @@ import os
 
 from ..errors import FileError, InputError
 from ..objects import trust
-from ..settings import switched
+from ..settings import setting
 from .container import MAGIC, Container, held, is_saved, opened
 
 
@@ -29,7 +29,7 @@ def container(source: str | bytes, trusted: bool | None) -> Container:
 
     InputError for code that is not trusted, ModelError for damage, FileError when it can't be read.
     """
-    if trusted is None and switched("FASTGRAPH_TRUST"):
+    if trusted is None and setting("FASTGRAPH_TRUST", "0", "1") == "1":
         trusted = True
     if isinstance(source, bytes):
         if not trusted:

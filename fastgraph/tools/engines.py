@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..saved.source import saved_in
 from .start import compiled, interpreted, session
 
 Feeds = Mapping[str, np.ndarray]
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -227,6 +228,17 @@ def tried(path: str, make: Callable[[], list[Engine]]) -> list[Engine]:
         first = (str(error).strip().splitlines() or [""])[0]
         raise Unavailable(f"can't run this model: {type(error).__name__}: {first}") from error
     return engines
+
+
+def running(names: Sequence[str], make: Callable[[str], Made]) -> tuple[list[Made], list[dict[str, str]]]:
+    """What `make` gives for each engine; rows of those that are Unavailable."""
+    made, missing = [], []
+    for name in names:
+        try:
+            made.append(make(name))
+        except Unavailable as error:
+            missing.append({"name": name, "unavailable": str(error)})
+    return made, missing
 
 
 def _import(module: str) -> Any:

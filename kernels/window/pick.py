@@ -30,9 +30,6 @@ BLOCK, LONG_BLOCK = 128, 512
 """Channels of a pixel that are computed before the next pixels, and in pools of few rows: memory is faster in longer
 runs, and pixels a power of two apart fall into few sets of the cache."""
 
-NEAR = 12 << 20
-"""Maps that take more bytes are in memory, beyond the caches that a core may hope for, where these are not larger."""
-
 
 class Window(NamedTuple):
     """Windows over x [images, d, h, w, channels] at `out` positions; channels counts y's.
@@ -167,10 +164,10 @@ def _spacing(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
 
 
 def window_args(
-    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, near: int = NEAR
+    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, near: int = 0
 ) -> dict[str, int]:
     """The slots of a planned kernel that follow from the window: all but addresses and strides of pixels. near: bytes
-    of maps that the caches hold."""
+    of maps that the caches hold, which kernels that fetch ask for."""
     window = window.flattened() if name in ("depthwise_any", "depthwise_int8_any") else window.near_taps()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}

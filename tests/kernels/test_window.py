@@ -15,7 +15,6 @@ from fastgraph.kernels.gemm.pack_bf16 import pairs, rounded
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
 from fastgraph.kernels.window.pick import (
-    NEAR,
     Window,
     depthwise_any,
     depthwise_tiles,
@@ -97,7 +96,7 @@ class Layer:
             memory["multiplier"] = self.multiplier
         if name == "grouped":
             memory["y_item"] = y.itemsize
-        shape = window_args(tier, name, params, g, threads, near=seed % 2 * NEAR)
+        shape = window_args(tier, name, params, g, threads, near=seed % 2 << 30)
         record = row(name).args.filled(**shape, **memory, **slots)
         written = run(row(name), params, record, tier, threads)[1]
         assert (written[..., g.channels :] == 7).all()

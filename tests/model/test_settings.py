@@ -18,10 +18,10 @@ def test_checks(monkeypatch: pytest.MonkeyPatch, value: str, found: str) -> None
     assert freedoms.checked() == found
 
 
-@pytest.mark.parametrize(("value", "found"), [("", False), ("0", False), ("1", True)])
-def test_switches(monkeypatch: pytest.MonkeyPatch, value: str, found: bool) -> None:
+@pytest.mark.parametrize(("value", "found"), [("", "0"), ("0", "0"), ("1", "1")])
+def test_switches(monkeypatch: pytest.MonkeyPatch, value: str, found: str) -> None:
     monkeypatch.setenv("FASTGRAPH_TRUST", value)
-    assert settings.switched("FASTGRAPH_TRUST") == found
+    assert settings.setting("FASTGRAPH_TRUST", "0", "1") == found
 
 
 def test_checks_that_there_are_not(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

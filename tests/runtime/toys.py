@@ -12,8 +12,6 @@ from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.kernels.lang import F32, I64, U32, Value, traced
 from fastgraph.objects.link import link
 
-ROTATE = ("source", "target", "n", "shift")
-DENORMAL = ("cells",)
 FAIL = ("error", "code")
 COUNT = ("counts", "work")
 

@@ -104,13 +104,11 @@ def _summed(g: Sweep, node: Node, x: Value, starts: Sequence[Sequence[int]], ste
     return g.becomes(y if bias is None else y + bias)
 
 
-def cut_out(
-    g: Sweep, x: Value, starts: Sequence[int], counts: Sequence[int], steps: Sequence[int] = (), first: int = 1
-) -> Value:
-    """A slice: `counts` elements along the axes from `first` on, from `starts` on, by `steps`."""
+def cut_out(g: Sweep, x: Value, starts: Sequence[int], counts: Sequence[int], steps: Sequence[int] = ()) -> Value:
+    """A slice: `counts` elements along the axes from 1 on, from `starts` on, by `steps`."""
     every = steps or [1] * len(starts)
     ends = [start + (n - 1) * step + 1 for start, n, step in zip(starts, counts, every, strict=True)]
-    return g.slice(x, range(first, first + len(starts)), starts, ends, steps)
+    return g.slice(x, range(1, 1 + len(starts)), starts, ends, steps)
 
 
 def _by_group(g: Sweep, node: Node, taps: Sequence[Value], w: Value, groups: int) -> Value:

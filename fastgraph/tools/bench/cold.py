@@ -25,9 +25,9 @@ from ...errors import FastgraphError, InputError
 from ...loading import load
 from ...saved.source import saved_in
 from .. import start as script
-from ..engines import Feeds, Unavailable, peer
+from ..engines import Feeds, peer, running
 from .figures import latency, median_interval
-from .rounds import pinned, repeated
+from .rounds import allowed_cpus, pinned, repeated
 
 ROUNDS = 11
 EMPTY_ROUNDS = 3
@@ -91,24 +91,19 @@ def cold_start(
     beyond that of Python with NumPy. fastgraph's rows are `fastgraph`, whose cache is full, `fastgraph, saved` and
     `fastgraph, empty cache`. `ratio` is the first one's time / a peer's.
     """
-    version = {"fastgraph": __version__}
     with pinned(threads, cpus) as cpu, TemporaryDirectory() as name:
         fed = fed_in(Path(name), feeds)._replace(threads=threads, isa=isa, function=function)
-        ways, missing = [Way("fastgraph", "fastgraph", path, Path(name, "cache"))], []
-        ways += _saved(path, feeds, fed)
-        for engine in against:
-            try:
-                version[engine] = peer(engine, path, feeds, threads).version
-                ways.append(Way(engine, engine, path, None))
-            except Unavailable as error:
-                missing.append({"name": engine, "unavailable": str(error)})
+        peers, missing = running(against, lambda engine: (engine, peer(engine, path, feeds, threads).version))
+        version = {"fastgraph": __version__, **dict(peers)}
+        ways = [Way("fastgraph", "fastgraph", path, Path(name, "cache")), *_saved(path, feeds, fed)]
+        ways += [Way(engine, engine, path, None) for engine, _ in peers]
         kept, shares, report = measured(ways, fed, rounds or ROUNDS)
         columns = dict(zip(ways, zip(*(each.starts for each in kept), strict=True), strict=True))
         if not saved_in(path):
             empty = Way("fastgraph, empty cache", "fastgraph", path, None)
             columns[empty] = tuple(start(empty, fed) for _ in range(min(rounds or ROUNDS, EMPTY_ROUNDS)))
             shares.append(disturbance.shares([each.usage for each in columns[empty]]))
-        allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        allowed = allowed_cpus()
     own = columns[ways[0]]
     rows = [
         {"name": way.name, "version": version[way.engine]} | _row(starts) | share | _ratio(own, starts, way)

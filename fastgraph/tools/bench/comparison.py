@@ -16,9 +16,9 @@ from ...cpus import default_threads
 from ...errors import FastgraphError, InputError
 from ...runtime.model import Model
 from ..agreement import compared, tolerance
-from ..engines import PEERS, Engine, Feeds, Unavailable, fastgraph, of_precision, tried
+from ..engines import PEERS, Engine, Feeds, fastgraph, of_precision, running, tried
 from .figures import latency
-from .rounds import Measured, measure, pinned
+from .rounds import Measured, allowed_cpus, measure, pinned
 
 LOADS = 3
 """Timed loads of each engine, in turns."""
@@ -60,7 +60,7 @@ def compare(
         most = tolerance(own.graph) if engines[1:] else 0.0
         gaps = [compared(engines[0].results(), engine.results(), own.outputs, most) for engine in engines[1:]]
         measured = measure(engines, seconds, rounds, warmup)
-        allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        allowed = allowed_cpus()
     rows = [{"name": each.name, "version": each.version} | load for each, load in zip(engines, loads, strict=True)]
     for i, row in enumerate(rows):
         row |= _row(measured, i, samples) | (gaps[i - 1] if i else {})
@@ -87,17 +87,16 @@ def _makers(
     path: str, feeds: Feeds, against: Sequence[str], threads: int, options: dict[str, Any]
 ) -> tuple[list[Maker], list[dict[str, Any]]]:
     """What loads fastgraph and each peer that can run the file, once each was loaded; rows of those that can't."""
-    makers: list[Maker] = [partial(fastgraph, path, feeds, threads, **options)]
-    makers[0]()
-    missing = []
-    for name in against:
-        try:
-            make = of_precision(PEERS, options.get("precision"))[name]
-            tried(path, lambda make=make: [make(path, feeds, threads)])  # type: ignore[misc]
-            makers.append(partial(make, path, feeds, threads))
-        except Unavailable as error:
-            missing.append({"name": name, "unavailable": str(error)})
-    return makers, missing
+    own: Maker = partial(fastgraph, path, feeds, threads, **options)
+    own()
+
+    def maker(name: str) -> Maker:
+        make = partial(of_precision(PEERS, options.get("precision"))[name], path, feeds, threads)
+        tried(path, lambda: [make()])
+        return make
+
+    peers, missing = running(against, maker)
+    return [own, *peers], missing
 
 
 def _loaded(makers: Sequence[Maker]) -> tuple[list[Engine], list[dict[str, float]]]:

@@ -104,6 +104,11 @@ def pinned(threads: int, cpus: Sequence[int] = ()) -> Iterator[int | None]:
             os.sched_setaffinity(0, before)
 
 
+def allowed_cpus() -> list[int]:
+    """The CPUs that this process may use; none where the system does not say."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
 def _allowed(cpus: Sequence[int], allowed: set[int]) -> set[int]:
     if not set(cpus) <= allowed:
         raise InputError(f"--cpu {_listed(cpus)}: this process may use the CPUs {_listed(sorted(allowed))}")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Barrier
 from time import perf_counter
 from typing import Any
@@ -21,9 +22,9 @@ import numpy as np
 from ... import disturbance
 from ...errors import InputError
 from ..agreement import compared, tolerance
-from ..engines import STREAMS, Engine, Feeds, Unavailable, fastgraph_streams, of_precision, tried
+from ..engines import STREAMS, Engine, Feeds, fastgraph_streams, of_precision, running, tried
 from .figures import latency, median_interval
-from .rounds import of_others, pinned, repeated, rest
+from .rounds import allowed_cpus, of_others, pinned, repeated, rest
 
 WINDOW = 0.25
 """Seconds that an engine's streams run in a round."""
@@ -53,13 +54,9 @@ def throughput(
     """
     with pinned(count, cpus or _last(count)), _crew(cpus or _last(count), count) as crew:
         own = fastgraph_streams(path, feeds, count, **options)
-        teams, missing = [own], []
-        for name in against:
-            try:
-                make = of_precision(STREAMS, options.get("precision"))[name]
-                teams.append(tried(path, lambda make=make: make(path, feeds, count)))  # type: ignore[misc]
-            except Unavailable as error:
-                missing.append({"name": name, "unavailable": str(error)})
+        makers = of_precision(STREAMS, options.get("precision"))
+        peers, missing = running(against, lambda name: tried(path, partial(makers[name], path, feeds, count)))
+        teams = [own, *peers]
         model = own[0].model
         most = tolerance(model.graph) if teams[1:] else 0.0
         gaps = [compared(own[0].results(), team[0].results(), model.outputs, most) for team in teams[1:]]
@@ -78,10 +75,8 @@ def throughput(
 
 def _last(count: int) -> tuple[int, ...]:
     """So many of the CPUs that this process may use; none where the system does not let it choose."""
-    if not hasattr(os, "sched_getaffinity"):
-        return ()
-    allowed = sorted(os.sched_getaffinity(0))
-    if len(allowed) < count:
+    allowed = allowed_cpus()
+    if allowed and len(allowed) < count:
         raise InputError(
             f"--streams {count}: this process may use {len(allowed)} CPUs, and a stream takes one: take fewer"
         )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....ir import Node
+from ....ir import Node, Value
 from ....kernels.move.copy_plan import Move, View, dense, seen, tiled, viewed
 from ....ops.blocks import index_of
 from ....ops.index import slice_index
 from ....ops.inference import ints
 from ....ops.shape import permutation
+from ..emit import Strided
 from ..moves import emit_copy, emit_move, emit_old, movable, movable_by_constants
 from ..registry import Emit, last, lowers, moved, row_count
 
@@ -46,27 +48,26 @@ def reshape(e: Emit, node: Node, _: Any) -> None:
 @lowers("concat", match=movable, strided_in=True, strided_out=True, narrow=moved)
 def concat(e: Emit, node: Node, _: Any) -> None:
     """Copies the inputs that are not views of the result."""
-    out = node.out
-    axis = node.attrs["axis"] % len(out.type.dims)
-    strides, at = e.strides(out), 0
-    for value in node.operands:
-        place = e.address(out, at * strides[axis])
-        at += value.type.dims[axis]
-        if value.data is not None or e.address(value) != place:
-            emit_copy(e, value.type.dims, out.type.itemsize, e.strided(value), (place, strides))
+    for value, place in _parts(e, node, node.out, node.operands):
+        if value.data is not None or e.address(value) != place[0]:
+            emit_copy(e, value.type.dims, node.out.type.itemsize, e.strided(value), place)
 
 
 @lowers("split", match=movable, strided_in=True, strided_out=True, narrow=moved)
 def split(e: Emit, node: Node, _: Any) -> None:
     """Copies the parts that are not views."""
-    x = node.x
-    axis = node.attrs["axis"] % len(x.type.dims)
-    strides, at = e.strides(x), 0
-    for value in node.outputs:
-        place = e.address(x, at * strides[axis])
-        at += value.type.dims[axis]
-        if e.address(value) != place:
-            emit_copy(e, value.type.dims, x.type.itemsize, (place, strides), e.strided(value))
+    for value, place in _parts(e, node, node.x, node.outputs):
+        if e.address(value) != place[0]:
+            emit_copy(e, value.type.dims, node.x.type.itemsize, place, e.strided(value))
+
+
+def _parts(e: Emit, node: Node, whole: Value, parts: Iterable[Value]) -> Iterator[tuple[Value, Strided]]:
+    """Parts of a value along the node's axis, each with where it is in the whole."""
+    axis = node.attrs["axis"] % len(whole.type.dims)
+    strides, at = e.strides(whole), 0
+    for part in parts:
+        yield part, Strided(e.address(whole, at * strides[axis]), strides)
+        at += part.type.dims[axis]
 
 
 def _slice(node: Node) -> View | None:
