@@ -69,5 +69,5 @@ if not TYPE_CHECKING:  # else a type checker would take any name
 
 
 def __dir__() -> list[str]:
-    """What is for users; what is imported here is not."""
+    """The names for users; modules that are imported here are not among them."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

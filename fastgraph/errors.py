@@ -17,7 +17,7 @@ class UnsupportedError(FastgraphError):
 
 
 class InputError(FastgraphError, ValueError):
-    """What was fed to a model does not fit its inputs."""
+    """The feeds of a model do not fit its inputs."""
 
 
 class UnknownNameError(InputError, KeyError):

@@ -1,4 +1,4 @@
-"""What the plans of a model share, and the limits that planning is held to."""
+"""Data that the plans of a model share, and the limits of planning."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def threads(sub: argparse.ArgumentParser, default: int | None, said: str) -> Non
 
 
 def feeding(sub: argparse.ArgumentParser, name: str = "[NAME=]FILE") -> None:
-    """What is fed, and how images and floats become it."""
+    """Options for feeds, and for how images and floats become feeds."""
     sub.add_argument("--input", action="append", default=[], metavar=name, help="what to feed; repeatable")
     sub.add_argument("--float-io", action="store_true", help="floats in and out of quantized inputs and outputs")
     pixels = "of the pixels 0..255 of an image; or one a channel: 123.7,116.3,103.5"

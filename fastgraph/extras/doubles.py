@@ -22,7 +22,7 @@ def double(g: Sweep, node: Node) -> bool:
 
 
 def _by_others(g: Sweep, node: Node, x: Value) -> Value:
-    """What the node makes of x, by operators that have kernels."""
+    """The node's result for x, by operators that have kernels."""
 
     def number(name: str) -> float:
         return float(attr(node, name))

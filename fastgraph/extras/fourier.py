@@ -32,7 +32,7 @@ def forward(n: int, taken: int, made: int) -> Transform:
 
 
 def backward(n: int, taken: int) -> Transform:
-    """What has this spectrum, of which the first `taken` bins are given and the others 0."""
+    """The signal of a spectrum whose first `taken` bins are given, and the others 0."""
     return Transform(n, np.full(taken, 1 / n), n, 1)
 
 

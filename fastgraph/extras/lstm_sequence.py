@@ -300,7 +300,7 @@ def _with_state(g: Sweep, layer: Layer, h: Value, sums: Value) -> Value:
 
 
 def _values(g: Sweep, group: Group, sums: Value, c: Value) -> dict[int, Value]:
-    """What the gates of a group are before their activation, each [batch, units]."""
+    """The gates of a group before their activation, each [batch, units]."""
     (batch, units), count = c.type.dims, len(group.gates)
     if count > 1 and (group.peephole is not None or group.norm is not None):
         sums, c = g.shape(sums, batch, count, units), g.shape(c, batch, 1, units)

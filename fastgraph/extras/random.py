@@ -25,7 +25,7 @@ from ..rules.sweep import Sweep
 
 UINT64 = np.dtype(np.uint64)
 DRAWN = 32
-"""What a number that NumPy draws costs, in elements that are touched."""
+"""The cost of a number that NumPy draws, in elements that are touched."""
 
 
 # -- ONNX: distributions, of a seed or fresh ones
@@ -283,7 +283,7 @@ define("philox_multinomial", _infer_classes, pure=False, attrs=_SEEDED, shaped_b
 
 @rule("rare", "philox_multinomial")
 def philox_multinomial(g: Sweep, node: Node) -> bool:
-    """As `multinomial`; what is not finite has no weight."""
+    """As `multinomial`; weights that are not finite count as 0."""
     x, before, out = node.x, node.input(2), node.out.type
     if before is None or not before.type.concrete or not x.type.concrete or not out.concrete or not out.size:
         return False

@@ -13,7 +13,7 @@ from ..ops.registry import REQUIRED, attr, define, fail
 
 
 def _start(kind: str, dtype: np.dtype) -> Any:
-    """What an empty segment holds."""
+    """The content of an empty segment."""
     if kind in ("sum", "prod"):
         return int(kind == "prod")
     if dtype.kind == "f":

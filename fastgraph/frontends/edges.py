@@ -1,4 +1,4 @@
-"""What a caller wants of a graph's edges: other outputs, floats where it has quantized inputs and outputs."""
+"""Changes of a graph's edges that callers ask for: other outputs, floats in place of quantized inputs and outputs."""
 
 from __future__ import annotations
 

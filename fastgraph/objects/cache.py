@@ -47,7 +47,7 @@ def _build_missing(kernels: Sequence[Kernel], tier: Tier, progress: Progress) ->
 
 
 def _quick(kernel: Kernel) -> bool:
-    """Sort key: kernels that take longest come first, so that none of them is the last to end."""
+    """Sort key: the kernels that take longest come first, so that none of them ends last."""
     return kernel.name not in rows() or not rows()[kernel.name].product
 
 

@@ -73,7 +73,7 @@ def _say(what: str) -> None:
 
 
 def state() -> str:
-    """What came with the package, for people: nothing, so many objects, or why they are not used."""
+    """For people: how many compiled kernels came with the package, or why they are not used."""
     try:
         archive = opened(PATH, toolchain()[0])
     except Refused as refused:

@@ -17,7 +17,7 @@ Run = Callable[[Sequence[str], Mapping[str, Any]], list[Any]]
 
 
 class IOBinding:
-    """What `InferenceSession.io_binding` gives. Each run reads, or writes, the arrays that are bound."""
+    """The inputs and outputs of a session that are bound to arrays: each run reads and writes these."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -79,7 +79,7 @@ class IOBinding:
         return OrtValueVector(self._results.values())
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        """The same as arrays of the caller's own."""
+        """The results as arrays of the caller's own."""
         return [_copied(result._value) for result in self._results.values()]
 
     def clear_binding_inputs(self) -> None:

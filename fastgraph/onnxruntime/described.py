@@ -1,4 +1,4 @@
-"""What an ONNX file says of itself: inputs and outputs with names of open axes, and metadata. Weights are not read."""
+"""The interface of an ONNX file: inputs and outputs with names of open axes, and metadata. Weights are not read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_VERSION = (1 << 63) - 1
 
 
 class ModelMetadata:
-    """What the file's author wrote into it."""
+    """The metadata that the file's author wrote."""
 
     custom_metadata_map: dict[str, str] = {}
     producer_name = domain = description = graph_description = graph_name = ""

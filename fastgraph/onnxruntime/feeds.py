@@ -1,4 +1,4 @@
-"""What is fed to a session: checked as onnxruntime checks it, in its order and with its texts."""
+"""Checks of what is fed to a session, in onnxruntime's order and with its messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Inputs:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(names)}).")
 
     def checked(self, fed: Mapping[str, Any]) -> dict[str, Any]:
-        """What is fed, as the model takes it. InvalidArgument for a wrong name, element type, rank or extent."""
+        """The feeds as the model takes them. InvalidArgument for a wrong name, element type, rank or extent."""
         feeds = {}
         for name, value in fed.items():
             if name not in self.args:

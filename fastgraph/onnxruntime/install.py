@@ -19,7 +19,7 @@ NAME, OURS = "onnxruntime", __package__
 
 
 class _Distribution(metadata.Distribution):
-    """What importlib.metadata tells of the package `onnxruntime`, where it is not installed itself."""
+    """The metadata of the package `onnxruntime` for importlib, where it is not installed itself."""
 
     def read_text(self, filename: str) -> str | None:
         return f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\n" if filename == "METADATA" else None

@@ -130,7 +130,7 @@ class SessionOptions(_Options):
 
 
 class RunOptions(_Options):
-    """What a run is given. `terminate` ends a run before it starts, and has no effect within it."""
+    """The options of a run. `terminate` ends a run before it starts, and has no effect within it."""
 
     __slots__ = ()
 

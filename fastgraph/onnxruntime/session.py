@@ -25,7 +25,7 @@ from .values import OrtMemoryInfo, OrtValue
 
 
 class Session:
-    """What all kinds of sessions have: see `InferenceSession`."""
+    """The base of sessions: see `InferenceSession`."""
 
     _model: Model
     _inputs: Inputs
@@ -114,7 +114,7 @@ class Session:
         input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
-        """The same with OrtValues."""
+        """`run`, with OrtValues."""
         self._inputs.missing(input_dict_ort_values)
         fed = {name: value._get_c_value()._value for name, value in input_dict_ort_values.items()}
         return [OrtValue(result) for result in self._run(output_names, fed, run_options)]
@@ -123,7 +123,7 @@ class Session:
         self, run_options: RunOptions | None, feed_names: Sequence[str], feeds: Sequence[OrtValue],
         fetch_names: Sequence[str], fetches: list[OrtValue], fetch_devices: Any,
     ) -> None:  # fmt: skip
-        """The same, with results appended to `fetches`."""
+        """`run_with_ort_values`, with results appended to `fetches`."""
         fed = dict(zip(feed_names, feeds, strict=True))
         fetches.extend(self.run_with_ort_values(fetch_names, fed, run_options))
 
@@ -146,7 +146,7 @@ class Session:
         return self._described.outputs
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """What the file would let callers replace; fastgraph takes them for constants."""
+        """Initializers that the file lets callers replace; fastgraph takes them for constants."""
         return self._described.overridable
 
     def get_modelmeta(self) -> ModelMetadata:

@@ -19,7 +19,7 @@ DTYPES: dict[int, np.dtype] = {
     number: np.dtype(code)
     for number, code in zip(range(1, 17), "f4 u1 i1 u2 i2 i4 i8 O ? f2 f8 u4 u8 c8 c16 u2".split(), strict=True)
 } | dict.fromkeys(range(17, 21), np.dtype("u1"))
-"""What holds an element, by ONNX's numbers; bfloat16 and floats of 8 bits as their bits."""
+"""The NumPy type of each element type, by ONNX's numbers; bfloat16 and floats of 8 bits are held as their bits."""
 
 _KNOWN = {dtype: NAMES[number] for number, dtype in DTYPES.items() if number not in (16, 17, 18, 19, 20)}
 NUMBER_OF = {name: number for number, name in NAMES.items()}
@@ -70,7 +70,7 @@ class OrtDevice:
 
 
 class OrtMemoryInfo:
-    """What memory a value lies in."""
+    """A description of the memory that a value lies in."""
 
     def __init__(self, name: str, allocator_type: Any, device_id: int, mem_type: Any) -> None:
         self.name, self.allocator_type, self.device_id, self.mem_type = name, allocator_type, device_id, mem_type

@@ -210,7 +210,7 @@ def fold(node: Node) -> list[np.ndarray] | None:
 
 
 _BY_TYPE = ("shape", "size", "cast_like")
-"""What may be known of operands that are not."""
+"""Operators whose results may follow from the types of operands that are not constant."""
 SMALL = 1 << 14
 """Bytes up to which a constant is computed again for each plan: that costs less than looking it up."""
 

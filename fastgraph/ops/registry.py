@@ -43,7 +43,7 @@ FLAGS = frozenset(
 
 
 class Layout(Enum):
-    """What an operator does along the axes of its operands, and so how it commutes with a transpose."""
+    """How an operator treats the axes of its operands: whether, and how, it commutes with a transpose."""
 
     OWN = auto()
     """None of those below: passes/layout.py has a rule for the operator, or transposes stay before it."""

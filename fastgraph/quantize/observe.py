@@ -1,4 +1,4 @@
-"""What the tensors of a float network hold, over samples: extremes, histograms, means of channels."""
+"""Statistics of the tensors of a float network over samples: extremes, histograms, means of channels."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Range = tuple[float, float]
 
 
 def min_max(tensor: Tensor) -> Range:
-    """All that was seen."""
+    """The extremes of all samples."""
     return tensor.low, tensor.high
 
 

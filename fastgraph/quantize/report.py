@@ -1,4 +1,4 @@
-"""What a quantization did: accuracy on samples that were held back, and speed here."""
+"""The report of a quantization: accuracy on samples that were held back, and speed here."""
 
 from __future__ import annotations
 

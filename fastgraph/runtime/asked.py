@@ -1,4 +1,4 @@
-"""What callers ask a model for, as feeds and as shapes: checked, and named in messages."""
+"""Checks of the feeds and shapes that callers give a model, whose messages name them."""
 
 from __future__ import annotations
 

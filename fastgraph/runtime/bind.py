@@ -62,7 +62,7 @@ def bind(plan: Compiled, memory: Memory, threads: int) -> Bound:
 
 
 def bind_steps(plan: Compiled, memory: Memory, steps: Sequence[AnyStep], threads: int) -> Bound:
-    """As `bind`, of a range of the plan's steps."""
+    """Bind a range of the plan's steps, as `bind` does all of them."""
     parts: list[tuple[Run | Leap, Run | Leap]] = []
     segments: list[tuple[Sequence[Step | Jump], Runner]] = []
     words: list[np.ndarray] = []

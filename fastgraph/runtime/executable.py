@@ -206,7 +206,7 @@ class Executable(Runnable):
         return results
 
     def _ready(self) -> dict[Value, Any]:
-        """What the program made, for results and the tail."""
+        """The values that the program made, for results and the tail."""
         ready = {value: self.memory.held(held) for value, held in self._made.items()}
         ready.update((value, self.memory.held(value)) for value in self._loose)
         ready.update((value, self._cut(held, extents)) for value, held, extents in self._bounded)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 USUAL = "1GiB"
 LOCATION = b"\n\x08location\x12"
-"""What says in an ONNX file that data are elsewhere: a StringStringEntryProto with this key."""
+"""The mark of external data in an ONNX file: a StringStringEntryProto with this key."""
 
 
 def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str | None:

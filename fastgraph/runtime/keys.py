@@ -36,7 +36,7 @@ Contents = tuple[tuple[str, bytes | tuple[int | Open, ...]], ...]
 PRICE, PLANS = 4, 16
 """Of credit for values that decide shapes."""
 MOST = 64
-"""What came lately and has no plan, at most."""
+"""How many recent shapes without a plan are remembered."""
 MOST_NUMBERS = 8
 """Numbers of an input that may be open."""
 MOST_SHAPES = 256
@@ -153,7 +153,7 @@ class Keys:
 
     @property
     def shared(self) -> Shared | None:
-        """What all plans share, for a model that may have several, or brings kernels along."""
+        """The data shared by all plans of a model that may have several, or brings kernels along."""
         return self._origin._shared
 
     @cached_property
@@ -258,7 +258,7 @@ class Keys:
 
 
 def _numbers(array: np.ndarray) -> tuple[int, ...]:
-    """What an input holds, where these are a few integers."""
+    """An input's integers, where it holds few; else none."""
     few = array.dtype.kind in "iu" and array.size <= MOST_NUMBERS
     return tuple(array.ravel().tolist()) if few else ()
 

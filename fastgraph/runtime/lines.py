@@ -19,7 +19,7 @@ SETTLED, COARSE = 6, 8
 """How many lengths must have met steps, and how large these must be."""
 
 Common = tuple[int, ...]
-"""What the open extents of each group have in common."""
+"""The length that the open extents of each group share."""
 Room = tuple[int, int, int]
 """The least and the greatest length of a plan, and the step from one to the next."""
 

@@ -1,4 +1,4 @@
-"""What a model's file says of itself."""
+"""Descriptions that a model's file has of itself."""
 
 from __future__ import annotations
 

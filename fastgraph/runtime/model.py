@@ -473,7 +473,7 @@ def _part(graph: Graph, tier: Tier, threads: int, shared: Shared | None) -> Mode
 
 
 def _shown(elements: Mapping[str, str]) -> dict[str, Callable[[Any], Any]]:
-    """What outputs of element types that NumPy lacks are shown as, by name."""
+    """By output name, the functions that show element types that NumPy lacks."""
     if not elements:
         return {}
     from .kinds import shown

@@ -39,7 +39,7 @@ class Planner:
         self.decided: dict[str, np.ndarray] = {}
 
     def twin(self) -> Planner:
-        """The same plans, to be run in memory of their own."""
+        """A planner of the same plans, with memory of its own."""
         found = copy(self)
         found.keys, found.plans, found.decided = self.keys.twin(), self.plans.twin(), {}
         for own in ("lengths", "reuse"):

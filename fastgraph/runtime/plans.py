@@ -115,7 +115,7 @@ class Kept:
         self._used: tuple[Key, Runnable] | None = None
 
     def twin(self) -> Kept:
-        """The same plans, to be run in memory of their own."""
+        """A store of the same plans, with memory of its own."""
         found = Kept(self.limits)
         found._plans.update(self._plans)
         if found._plans:

@@ -17,7 +17,7 @@ def _holders(blocks: list[np.ndarray], i: int) -> int:
 
 
 def _measured() -> int:
-    """What `_holders` says of a block that only its list holds; -1 where Python does not count, or not reliably."""
+    """`_holders` of a block that only its list holds; -1 where Python does not count references reliably."""
     counts = getattr(sys, "_is_gil_enabled", lambda: True)() and hasattr(sys, "getrefcount")
     return _holders([np.empty(1, np.uint8)], 0) if counts else -1
 

@@ -1,4 +1,4 @@
-"""What can be run again and again: feed it, run it, fetch its results. A plan in memory of its own, however it came."""
+"""A plan in memory of its own: feed it, run it, fetch its results, again and again."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ class Saved:
         return self._code[image]
 
     def image(self, name: str) -> dict[str, Any]:
-        """What the directory says of an image of code."""
+        """The directory's entry of an image of code."""
         found: dict[str, Any] | None = self.directory["images"].get(name)
         if found is None:
             raise self.file.damaged(f"it lacks the code of {name}")

@@ -44,7 +44,7 @@ def _short(data: bytes) -> int:
 
 
 def _pair(data: bytes, mul: int) -> tuple[int, int, int]:
-    """What lengths from 17 to 64 begin with: a, and the two numbers to be mixed."""
+    """The start for lengths from 17 to 64: a, and the two numbers to be mixed."""
     a, b = _word(data, 0) * K1 if len(data) <= 32 else _word(data, 0) * K2, _word(data, 8)
     c, d = _word(data, -8) * mul, _word(data, -16) * K2
     return a, (_turn(a + b, 43) + _turn(c, 30) + d) & MASK, (a + _turn(b + K2, 18) + c) & MASK

@@ -25,10 +25,10 @@ from .reader import Reader, tensor_key, touched
 from .scope import Scope
 
 Rule = Callable[["Call"], None]
-"""What a user's rule of a custom operator is."""
+"""A user's rule of a custom operator."""
 
 Convert = Callable[[Reader, int, Sequence[Value | None], Sequence[str], str], Graph]
-"""What makes a graph of a sub-graph, as `Call.subgraph` says: its number, what it is called with, resources, caller."""
+"""The function that converts a sub-graph, as `Call.subgraph` says: its number, arguments, resources, caller."""
 
 ITSELF = Quantization((1.0,), (0,))
 """Integers that stand for themselves."""
@@ -199,7 +199,7 @@ class Call(call.Call):
         return None
 
     def infer(self, node: Node) -> None:
-        """As all do. What is only moved stays quantized as it is, where nobody says how."""
+        """Set the types of a node's outputs. Moved values keep their quantization, where the file says none."""
         if node.outputs[0].type is UNKNOWN and OPS[node.op].moves:
             operands = node.inputs if node.op == "concat" else node.inputs[:1]
             quants = {v.type.quant for v in operands if v is not None}
@@ -264,7 +264,7 @@ class Call(call.Call):
         return key
 
     def initialize(self, key: str, array: np.ndarray, quant: Quantization | None = None) -> None:
-        """What resource `key` holds before the first run (CALL_ONCE)."""
+        """Set the value of resource `key` before the first run (CALL_ONCE)."""
         self.scope.reader.initial[key] = Value(key, TensorType(array.dtype, array.shape, quant), array)
 
     # sub-graphs

@@ -1,4 +1,4 @@
-"""What rules share: how operands are taken, and what must hold of their types."""
+"""Helpers of rules: operands, and checks of their types."""
 
 from __future__ import annotations
 

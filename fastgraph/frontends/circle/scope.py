@@ -149,7 +149,7 @@ class Scope:
     # resources and variable tensors
 
     def present(self, key: str, type: TensorType | None = None) -> Value:
-        """What resource `key` holds now."""
+        """The present value of resource `key`."""
         types = self.reader.types
         if type is not None:
             types.setdefault(key, type)

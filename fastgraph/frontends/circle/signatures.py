@@ -218,4 +218,4 @@ CONVERSIONS: dict[str, Callable[[Call, Any], Any]] = {
     "positive": _positive,
     "window_reduction": _one_of("as its reduce function one of", _REDUCTIONS),
 }
-"""What options become."""
+"""Conversions of options."""

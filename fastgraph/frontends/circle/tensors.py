@@ -24,7 +24,7 @@ DTYPES: dict[str, np.dtype | None] = {
     **dict.fromkeys(("GGML_Q4_0", "GGML_Q4_1", "GGML_Q8_0", "GGML_Q8_1"), np.dtype(np.float32)),
     **dict.fromkeys(("RESOURCE", "VARIANT"), None),
 }
-"""What holds a tensor type."""
+"""The NumPy type of each tensor type."""
 
 BIGGEST = 1 << 40
 """Most bytes of a tensor: what is declared bigger is a damaged file."""

@@ -1,4 +1,4 @@
-"""What the rules of all formats share: constants and axes."""
+"""Helpers of the rules of all formats: constants and axes."""
 
 from __future__ import annotations
 

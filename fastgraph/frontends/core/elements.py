@@ -41,7 +41,7 @@ _WIDENED = """
 BFLOAT16=f4/16 FLOAT8E4M3FN=f4/8 FLOAT8E4M3FNUZ=f4/8 FLOAT8E5M2=f4/8 FLOAT8E5M2FNUZ=f4/8 FLOAT8E8M0=f4/8 FLOAT6E2M3=f4/6
 FLOAT6E3M2=f4/6 FLOAT4E2M1=f4/4 INT4=i1/4 INT2=i1/2 UINT6=u1/6 UINT4=u1/4 UINT3=u1/3 UINT2=u1/2 UINT1=u1/1
 """
-"""What NumPy lacks: the type that holds it, and its bits."""
+"""Types that NumPy lacks: the type that holds each, and its bits."""
 
 
 def _element(text: str) -> Element:

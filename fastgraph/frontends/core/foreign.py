@@ -103,7 +103,7 @@ _INSIDE = (
     ("saved", ("saved_model.pb",)), ("mlmodelc", ("coremldata.bin", "model.mil")), ("tfjs", ("model.json",)),
     ("safetensors", (".safetensors",)), ("openvino", (".xml",)), ("array", (".npy",)),
 )  # fmt: skip
-"""What an archive or a folder is, by how the names of files in it end."""
+"""Kinds of archives and folders, by how the names of files in them end."""
 
 
 def known(head: bytes, name: str) -> str:

@@ -82,7 +82,7 @@ Read = Callable[[int, int], bytes]
 
 
 def read_of(source: BinaryIO | memoryview) -> Read:
-    """What reads parts of an open file, or of bytes."""
+    """A function that reads parts of an open file, or of bytes."""
     if isinstance(source, memoryview):
         return lambda at, count: bytes(source[at : at + count])
 

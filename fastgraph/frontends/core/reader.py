@@ -1,4 +1,4 @@
-"""What is known while one file is read: names that are taken, and all that is not supported."""
+"""The state of reading one file: names that are taken, and all that is not supported."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 
 def entries(table: str) -> dict[str, str]:
-    """What a table says of each name, behind the colon. A line that begins with blanks goes on from the one before."""
+    """The text behind the colon for each name of a table. A line that begins with blanks continues the one before."""
     found: dict[str, str] = {}
     for line in table.replace("\n  ", " ").strip().splitlines():
         names, _, text = line.partition(":")
@@ -52,7 +52,7 @@ class RuleFiles:
         self._waiting: list[str] | None = None
 
     def find(self, table: Mapping[str, Rule], name: str) -> Rule | None:
-        """What `table`, which the files fill as they are imported, has under that name."""
+        """The entry of that name in `table`, which the files fill when they are imported."""
         if self._waiting is None:
             found = {m.name for m in iter_modules(import_module(self.package).__path__) if m.name.startswith("rules_")}
             self._waiting = sorted(found)

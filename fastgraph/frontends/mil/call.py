@@ -44,14 +44,14 @@ class Call(call.Call):
         return int(digits) if digits else 5
 
     def value(self, key: str) -> Value | None:
-        """What parameter `key` is bound to; None when it is absent. ModelError when it is several values."""
+        """The value of parameter `key`; None when it is absent. ModelError when there are several."""
         found = self.inputs.get(key, [])
         if len(found) > 1:
             self.fail(f"expected one value for {key!r}, found {len(found)}")
         return found[0] if found else None
 
     def x(self, key: str = "x") -> Value:
-        """What parameter `key` is bound to. ModelError when it is absent."""
+        """The value of parameter `key`. ModelError when it is absent."""
         value = self.value(key)
         if value is None:
             self.fail(f"expected its parameter {key!r}, found {', '.join(self.inputs) or 'none'}")

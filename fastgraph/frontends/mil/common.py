@@ -1,4 +1,4 @@
-"""What rules share: axes, types, numbers per channel."""
+"""Helpers of rules: axes, types, numbers per channel."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def per_channel(c: Call, key: str, x: Value) -> Value:
 
 
 def reals(c: Call, value: Value, key: str = "") -> np.ndarray:
-    """What a constant stands for: its array, of a quantized one as float32. ModelError when a run computes it."""
+    """The numbers of a constant, float32 where it is quantized. ModelError for a value that a run computes."""
     if value.data is None:
         c.fail(f"expected {f'its parameter {key!r} to be' if key else 'a'} constant, found {value}, which is computed")
     if value.type.quant is None:

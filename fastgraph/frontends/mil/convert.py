@@ -22,7 +22,7 @@ FOLDED = 1 << 12
 them. Larger ones are for the passes."""
 
 STORED = frozenset({"dequantize_linear"})
-"""What is not computed here: integer kernels want the numbers of quantized weights."""
+"""Operators that are not computed here: integer kernels want the stored numbers of quantized weights."""
 
 
 def run(scope: Scope, block: Message) -> None:

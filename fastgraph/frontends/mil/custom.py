@@ -19,11 +19,11 @@ from .signatures import Rule
 
 LAYER = "custom_layer"
 OWN = ("class_name", "description", "input_order", "parameters", "weights")
-"""What a custom layer says of itself."""
+"""Parameters of a custom layer that are not operands of its kernel."""
 
 
 def rule_of(op: str, inputs: Mapping[str, Sequence[Value]]) -> Rule | None:
-    """What writes a node of the user's operator of that type, or of that class; None where there is none."""
+    """The rule that writes a node of the user's operator of that type or class; None where there is none."""
     name, named = op, inputs.get("class_name")
     if op == LAYER and named and named[0].data is not None:
         name = str(named[0].data)

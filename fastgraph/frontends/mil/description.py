@@ -1,4 +1,4 @@
-"""What the model file says of a function's inputs and outputs: types, shapes that are allowed, images, defaults."""
+"""The model file's description of a function's inputs and outputs: types, allowed shapes, images, defaults."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ class Feature(NamedTuple):
         return "[" + ", ".join(str(a) if a == b else f"{a}..{'' if b is None else b}" for a, b in bounds) + "]"
 
     def text(self) -> str:
-        """What there is to say beyond the type: image, shapes, default; empty when there is nothing."""
+        """For people: image, shapes and default, where the type does not say them; else empty."""
         said = [f"an image, {self.layout}"] if self.layout else []
         said += [self.allowed()] if self.choices or self.extents else []
         said += [f"{self.fill:g} when left out"] if self.optional else []
         return ", ".join(said)
 
     def port(self, outside: TensorType) -> Port:
-        """What the input takes. `outside`: its type, as `type` has it; call it on what `within` gave."""
+        """The port of the input. `outside`: its type, as `type` has it; call it on what `within` gave."""
         adapt: Callable[[Any], Any] | None = None
         if self.layout:
             assert outside.shape is not None
@@ -119,7 +119,7 @@ class Feature(NamedTuple):
         return Port(adapt, None if outside.concrete else self.checker(), default, self.layout)
 
     def checker(self) -> Callable[[tuple[int, ...]], None] | None:
-        """What raises InputError for a shape that is not allowed."""
+        """A check that raises InputError for a shape that is not allowed."""
         if self.choices:
             return partial(chosen, self.name, self.choices, self.allowed())
         bounds = self.bounds()
@@ -150,7 +150,7 @@ def pick(model: Message, function: str | None, source: str) -> str:
 
 
 def metadata(model: Message) -> dict[str, Any]:
-    """What the model says of itself, as fields of `Model.metadata`."""
+    """The model's description of itself, as fields of `Model.metadata`."""
     said = model.description.metadata
     return {
         "description": said.shortDescription, "author": said.author, "license": said.license,
@@ -159,7 +159,7 @@ def metadata(model: Message) -> dict[str, Any]:
 
 
 def describe(model: Message, function: str, where: str) -> Description:
-    """What the model says of a function."""
+    """The model's description of a function."""
     whole = model.description
     own = next((f for f in whole.functions if f.name == function), None)
     if own is None:

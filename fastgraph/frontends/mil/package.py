@@ -31,7 +31,7 @@ VERSION = "1."
 """How fileFormatVersion of a manifest begins."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError, OSError)
-"""What reading a damaged archive raises."""
+"""The exceptions that reading a damaged archive raises."""
 
 Files = Callable[[str], np.ndarray | None]
 """The bytes of a file by its path with slashes, None when there is none."""

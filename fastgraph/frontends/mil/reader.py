@@ -1,4 +1,4 @@
-"""What is known while one function of a program is read."""
+"""The state of reading one function of a program."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _scaled(c: Call, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> V
 
 
 def _decoded(data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
-    """The same as float32, for scales and zero points of blocks."""
+    """The constant as float32, for scales and zero points of blocks."""
     blocks = np.maximum(scale.shape, zero.shape)
     split = [n for d, b in zip(data.shape, blocks, strict=True) for n in (b, d // b)]
     real = data.astype(np.float32).reshape(split)

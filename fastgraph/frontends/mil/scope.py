@@ -44,7 +44,7 @@ class Scope:
     # states
 
     def present(self, state: str) -> Value:
-        """What a state holds now."""
+        """The present value of a state."""
         if state not in self.current:
             raise UnsupportedError("states in the blocks of an operator whose rule does not hand them on")
         return self.current[state]

@@ -43,7 +43,7 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What an operator takes, and, of a row of the table, the graph's operator and its attributes."""
+    """The operands of an operator; for a row of the table also the graph's operator and its attributes."""
 
     operands: tuple[Parameter, ...]
     op: str
@@ -82,7 +82,7 @@ def find(op: str) -> Rule | None:
 
 @cache
 def signatures() -> dict[str, Signature]:
-    """What operators take: the table's, and those whose rules are in files that were imported."""
+    """The signatures of operators: those of the table, and of rules in files that were imported."""
     return dict(parsed(signature_table.TABLE))
 
 
@@ -103,7 +103,7 @@ def _written(said: Signature, c: Call, *operands: Any, **attributes: Any) -> Val
 
 
 def taken(c: Call, parameters: Sequence[Parameter]) -> list[Any]:
-    """What the program says of parameters. ModelError that names the one that is missing or of another kind."""
+    """The values of parameters. ModelError that names one that is missing or of another kind."""
     found: list[Any] = []
     for name, kind, default, _ in parameters:
         if default is REQUIRED and not c.inputs.get(name):
@@ -152,7 +152,7 @@ def _dense(c: Call, key: str) -> Value:
 
 
 def _updates(c: Call, key: str) -> Value:
-    """What a scatter adds is the opposite where it is to be subtracted."""
+    """The updates of a scatter, negated where it subtracts them."""
     subtracted = c.text("mode", *CHOICES["Scatter"], default="add") == "sub"
     return -_dense(c, key) if subtracted else _dense(c, key)
 

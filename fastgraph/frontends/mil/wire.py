@@ -82,14 +82,14 @@ def check_outermost(source: BinaryIO | memoryview, size: int, where: str) -> Non
 
 
 def _no_model(error: Exception, head: bytes, name: str) -> str:
-    """What to say of a file that begins so, and that an error shows to be no Core ML model."""
+    """The message for a file that is no Core ML model, by its first bytes and the error."""
     from ..core.foreign import guess
 
     return f"not a Core ML model, or cut short ({error}); {guess(head, name)}"
 
 
 def _what(kind: str) -> str:
-    """What a model of another kind is, and what to do."""
+    """For people: the kind of another model, and what to do."""
     for start, (what, advice) in _KINDS.items():
         if kind.startswith(start):
             return f"{what} ({kind}); {advice}"

@@ -75,7 +75,7 @@ def format_of(proto: Message) -> str:
 
 
 def kind_of_type(proto: Message, where: str) -> Kind | None:
-    """What a type says of tensors, sequences and optionals of known element type; None for all else."""
+    """The kind of a tensor, sequence or optional of known element type; None for all else."""
     form = proto.WhichOneof("value")
     if form == "tensor_type":
         found = type_of(proto, where)

@@ -18,7 +18,7 @@ from .contrib import contrib
 
 
 def _array(c: Call, value: Value, name: str, *shape: int) -> np.ndarray:
-    """What a constant holds, in a shape if one is given."""
+    """The array of a constant, reshaped where a shape is given."""
     if value.data is None:
         c.unsupported(f"whose {name} is computed")
     return _shaped(c, value.data, name, *shape) if shape else value.data

@@ -58,7 +58,7 @@ def to_graph(model: Message, source: str, path: str | None, held: Held | None = 
 
 
 def _metadata(model: Message, opsets: dict[str, int]) -> dict[str, Any]:
-    """What the file says of itself, as fields of `Model.metadata`."""
+    """The file's description of itself, as fields of `Model.metadata`."""
     said = {
         "description": model.doc_string, "version": str(model.model_version) if model.HasField("model_version") else "",
         "domain": model.domain, "producer": model.producer_name, "producer_version": model.producer_version,

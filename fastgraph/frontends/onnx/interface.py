@@ -1,4 +1,4 @@
-"""What a graph begins and ends with: initializers, inputs, outputs."""
+"""The edges of a graph: initializers, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def named_output(scope: Scope, info: Message) -> Value:
 
 
 def interface_of(scope: Scope, proto: Message, inputs: list[Value]) -> Interface:
-    """What the model's graph says of inputs and outputs that are no tensors, or of element types that NumPy lacks."""
+    """The kinds of inputs and outputs that are no tensors, or of element types that NumPy lacks."""
     found = Interface()
     given = {v.name for v in inputs}
     for info in proto.input:

@@ -53,7 +53,7 @@ def old(
 
 
 def _is(c: Call, y: Value) -> None:
-    """All that is left to do is to give y."""
+    """The node becomes an identity: its result is y."""
     c.op, c.inputs, c.attrs = "Identity", [y], {}
 
 

@@ -1,4 +1,4 @@
-"""What is known while one file is read: its functions, and of values what the graph does not say."""
+"""The state of reading one file: its functions, and facts about values beyond the graph's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every operator of ai.onnx takes and gives, in its newest operator set: see `signature_table`."""
+"""Inputs, outputs and attributes of every operator of ai.onnx, in its newest operator set: see `signature_table`."""
 
 from __future__ import annotations
 
