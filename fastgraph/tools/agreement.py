@@ -53,15 +53,20 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> f
             return float("inf")
         if a.dtype.kind not in "fiubc" or a.size == 0:
             continue
-        wide = np.complex128 if a.dtype.kind == "c" else np.float64
-        x, y = a.astype(wide), b.astype(wide)
-        same = (x == y) | (np.isnan(x) & np.isnan(y))
-        if same.all():
-            continue
-        with np.errstate(all="ignore"):
-            gap, scale = np.abs(x - y)[~same].max(), np.abs(y[np.isfinite(y)]).max(initial=0)
-        worst = max(worst, float(gap / scale) if np.isfinite(gap) and scale else float("inf"))
+        known = b[np.isfinite(b)]
+        gap, scale = gaps(a, b).max(), gaps(known, np.zeros_like(known)).max(initial=0)
+        if gap:
+            worst = max(worst, float(gap / scale) if np.isfinite(gap) and scale else float("inf"))
     return worst
+
+
+def gaps(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """|found - expected| of each element: 0 where both are the same or NaN, inf where one of them is NaN."""
+    wide = np.result_type(found, expected, np.float64)
+    x, y = found.astype(wide), expected.astype(wide)
+    with np.errstate(all="ignore"):
+        apart = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0, np.abs(x - y))
+    return np.where(np.isnan(apart), np.inf, apart)
 
 
 def tolerance(graph: Graph) -> float:

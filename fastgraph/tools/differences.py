@@ -12,6 +12,7 @@ from ..kernels.isa.tiers import Tier, multiplies_f16
 from ..ops.evaluate import run_node
 from ..ops.registry import OPS, Quant
 from ..plan.lower.build import KEEP
+from .agreement import gaps
 
 RELATIVE = 1e-5
 """Of floats the largest error over the largest sum of magnitudes: f32 sums in other orders, functions to a few ulps,
@@ -107,13 +108,7 @@ def difference(found: np.ndarray, right: np.ndarray, node: Node, magnitude: floa
 
 
 def relative(found: np.ndarray, right: np.ndarray, scale: float) -> float:
-    wide = np.complex128 if found.dtype.kind == "c" else np.float64
-    x, y = found.astype(wide), right.astype(wide)
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
-    with np.errstate(all="ignore"):
-        gap = np.where(same, 0, np.abs(x - y))
-    gap = np.where(gap < 2.0**-120, 0, gap)  # kernels take denormals as 0
-    if not gap.any():
+    worst = float(gaps(found, right).max(initial=0))
+    if worst < 2.0**-120:  # kernels take denormals as 0
         return 0.0
-    worst = float(gap.max())
     return worst / scale if np.isfinite(worst) and scale else float("inf")

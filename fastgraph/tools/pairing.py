@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .agreement import gaps
+
 Shape = Sequence[int | str | None]
 Way = tuple[int, int]
 """Which axis moves where, once extents of 1 are left out; (0, 0) moves none."""
@@ -96,13 +98,11 @@ def figures(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> Figures:
     absolute = largest = signal = noise = power = dot = 0.0
     hits: list[np.ndarray] = []
     for a, b in pairs:
+        gap = gaps(a, b)
         x, y = (np.asarray(each, np.complex128 if each.dtype.kind == "c" else np.float64) for each in (a, b))
         if looks_like_scores(a):
             hits.append((_rows(a).argmax(-1) == _rows(b).argmax(-1)).ravel())
         with np.errstate(all="ignore"):
-            same = (x == y) | (np.isnan(x) & np.isnan(y))
-            gap = np.where(same, 0, np.abs(y - x))
-            gap = np.where(np.isnan(gap), np.inf, gap)
             kept = np.isfinite(x) & np.isfinite(y)
             x, y = np.where(kept, x, 0), np.where(kept, y, 0)
             absolute, largest = max(absolute, gap.max(initial=0)), max(largest, np.abs(x).max(initial=0))
