@@ -104,17 +104,19 @@ def _infer_bit_cast(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(to, x.shape[:-1])]
 
 
-_CAST = {"saturate": 1, "round_mode": "up", "format": ""}
+PLAIN: dict[str, Any] = {"saturate": 1, "round_mode": "up", "format": ""}
+"""Attributes of a cast between element types that NumPy has."""
+
 define(
     "cast", _infer_cast, lambda node, inputs: _cast(node, inputs[0], _target(node)),
-    inputs=(1, 1), attrs={"to": REQUIRED, **_CAST}, layout=Layout.EACH,
+    inputs=(1, 1), attrs={"to": REQUIRED, **PLAIN}, layout=Layout.EACH,
 )  # fmt: skip
 define(
     "cast_like",
     _infer_cast_like,
     lambda node, inputs: _cast(node, inputs[0], inputs[1].dtype),
     inputs=(2, 2),
-    attrs=_CAST,
+    attrs=PLAIN,
 )
 define(
     "bit_cast",

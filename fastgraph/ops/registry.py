@@ -23,7 +23,7 @@ Infer = Callable[[Node, list[Any]], list[TensorType]]
 Reference = Callable[[Node, list[Any]], list[Any]]
 
 REQUIRED: Any = object()
-"""The default of an attribute that has none."""
+"""Stands for the default of an attribute or parameter that must be given."""
 
 USER = "custom"
 """The name under which all users' operators share one definition; also the attribute of a node that holds its own."""

@@ -15,8 +15,6 @@ WHOLE = Quantization((1.0,), (0,))
 """Of bytes that stand for themselves."""
 SUMMED = 1 << 8
 """How many products of bytes f32 sums without rounding."""
-PLAIN: dict[str, Any] = {"saturate": 1, "round_mode": "up", "format": ""}
-"""Attributes of a cast between element types that NumPy has."""
 
 
 def known(*values: Value | None, dtypes: Sequence[Any] | None = None) -> bool:

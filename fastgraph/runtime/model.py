@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from .stored import Saved
 
 
-PARTS = Plans(count=64, bytes="256MiB")
-"""The plans kept of a part of a plan."""
-
-
 class TensorSpec(NamedTuple):
     """Name, shape (int, symbol or None per axis; None: rank unknown), dtype and quantization of an input or output."""
 
@@ -469,7 +465,7 @@ class Model:
 
 def _part(graph: Graph, tier: Tier, threads: int, shared: Shared | None) -> Model:
     """The model of a part of a plan, as `tail.Part`."""
-    return Model(graph, tier, threads, PARTS, part_of=Whole(shared))
+    return Model(graph, tier, threads, part_of=Whole(shared))
 
 
 def _shown(elements: Mapping[str, str]) -> dict[str, Callable[[Any], Any]]:

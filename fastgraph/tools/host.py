@@ -20,6 +20,7 @@ from ..plan.program import HostStep
 from ..runtime.feeds import declared
 from ..shared import deciders, share
 from ..text import counted, shorten, table, visible
+from .feeds import Shapes
 from .saved import graph_of
 
 SUFFIXES = (".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage")
@@ -28,8 +29,6 @@ EXTENTS = (8, 64, 512, 1)
 
 VALUES = (1, 0, -1, 2)
 """Numbers to try for inputs that decide shapes."""
-
-Shapes = Mapping[str, Sequence[int]]
 
 
 def files(paths: Iterable[str]) -> Iterator[str]:

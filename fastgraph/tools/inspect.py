@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,7 @@ from ..plan.lower.build import lifetimes
 from ..rules.rule import watching
 from ..runtime.model import Model, TensorSpec
 from ..text import bytes_text, counted, table
-
-Shapes = Mapping[str, Sequence[int]]
+from .feeds import Shapes
 
 
 def file_facts(path: str) -> dict[str, Any]:

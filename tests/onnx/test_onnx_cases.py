@@ -13,8 +13,9 @@ from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from fastgraph.frontends.onnx import read
 from fastgraph.frontends.onnx.contrib import CONTRIB, DOMAIN
-from fastgraph.frontends.onnx.signatures import REQUIRED, signature
+from fastgraph.frontends.onnx.signatures import signature
 from fastgraph.ir import check
+from fastgraph.ops.registry import REQUIRED
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 FILES = sorted([*MODELS.glob("onnx/**/*.onnx"), *MODELS.glob("basic_pitch/*.onnx")])

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
+from ...ops.registry import REQUIRED
 from ..core import call
 from .scope import Scope
 from .types import MilType
 from .wire import Message
-
-REQUIRED: Any = object()
-"""Stands for the default of a parameter that must be given."""
 
 
 class Call(call.Call):

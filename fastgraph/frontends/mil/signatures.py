@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...ir import Value
+from ...ops.registry import REQUIRED
 from ..core.common import axis_in
 from ..core.signatures import RuleFiles, entries, register
 from . import signature_table
-from .call import REQUIRED, Call
+from .call import Call
 from .common import alike, axes_in, per_channel, reals
 from .types import BIGGEST
 

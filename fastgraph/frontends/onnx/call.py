@@ -9,10 +9,11 @@ import numpy as np
 
 from ...ir import Graph, Node, Quantization, TensorType, Value
 from ...ops.evaluate import MISFIT, op_of
+from ...ops.registry import REQUIRED
 from ..core import call
 from .elements import ELEMENTS
 from .reader import Reader
-from .signatures import REQUIRED, Signature
+from .signatures import Signature
 
 _KINDS: dict[str, type] = {
     "int": int, "float": float, "str": str, "dtype": int, "tensor": np.ndarray, "graph": Graph, "type": TensorType,

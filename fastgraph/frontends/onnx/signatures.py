@@ -6,14 +6,12 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
+from ...ops.registry import REQUIRED
 from ..core.signatures import arity, entries
 from .signature_table import TABLE
 
 NEWEST = 28
 """The newest operator set of ai.onnx that the table knows."""
-
-REQUIRED: Any = object()
-"""Stands for the default of an attribute that must be given."""
 
 
 class Signature(NamedTuple):

@@ -11,11 +11,12 @@ import numpy as np
 
 from ...ir import Node, TensorType, Value
 from ...ops import window
+from ...ops.cast import PLAIN
 from ...ops.inference import ints
 from ...ops.pool import counts
 from ...ops.registry import attr
 from ...ops.window import reach, resolve_pads, window_attrs
-from ...rules.operands import PLAIN, known
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 from .element_types import F32, F64

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...ir import Node, Quantization, TensorType, Value
+from ...ops.cast import PLAIN
 from ...ops.shape import permutation
 from ...ops.window import resolve_pads, window_attrs
-from ...rules.operands import BYTES, PLAIN, SUMMED, WHOLE
+from ...rules.operands import BYTES, SUMMED, WHOLE
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
