@@ -49,6 +49,12 @@ class Value:
         array = np.asarray(data)
         return Value(name, TensorType(array.dtype, array.shape, quant), array)
 
+    @property
+    def array(self) -> np.ndarray:
+        """The array of a constant; AssertionError otherwise."""
+        assert self.data is not None, f"{self} is no constant"
+        return self.data
+
     def text(self) -> str:
         """An operand in text: its name, or the content of a small constant."""
         if self.data is None:

@@ -8,14 +8,14 @@ import numpy as np
 
 from ..ir import Node, TensorType
 from .chain import evaluate_chain
+from .inference import Types
 from .matmul import dense_shape
 from .registry import LAYER, REQUIRED, Layout, Quant, attr, define
 from .work import products
 
 
-def _infer_dense(node: Node, types: list[TensorType | None]) -> list[TensorType]:
+def _infer_dense(node: Node, types: Types) -> list[TensorType]:
     x, w, b = types[:3]
-    assert x is not None and w is not None
     return [x.with_shape(dense_shape(node, x, w, b))]
 
 
@@ -25,7 +25,7 @@ def _dense(node: Node, arrays: list[Any]) -> list[Any]:
     return [y if b is None else y + b]
 
 
-def _infer_fused(node: Node, types: list[TensorType | None]) -> list[TensorType]:
+def _infer_fused(node: Node, types: Types) -> list[TensorType]:
     shapes = [t.dims for t in types if t is not None]
     return [TensorType(np.dtype(np.float32), np.broadcast_shapes(*shapes))]
 
@@ -34,9 +34,8 @@ def _fused(node: Node, arrays: list[Any]) -> list[Any]:
     return [evaluate_chain(node.attrs["chain"], arrays)]
 
 
-def _infer_table(node: Node, types: list[TensorType | None]) -> list[TensorType]:
+def _infer_table(node: Node, types: Types) -> list[TensorType]:
     x, dtype = types[0], node.out.type.dtype
-    assert x is not None
     return [TensorType(attr(node, "values").dtype if dtype is None else dtype, x.shape)]
 
 

@@ -93,7 +93,7 @@ def _string_bytes(node: Node, value: Value) -> int:
 
 
 def _dims(node: Node, index: int) -> tuple[int, ...]:
-    value = node.inputs[index] if index < len(node.inputs) else None
+    value = node.input(index)
     return () if value is None else value.type.dims
 
 

@@ -70,7 +70,7 @@ def _branch(g: Sweep, value: Value | None) -> Branch | None:
 
 
 def _convolution(node: Node) -> Branch | None:
-    x, w, b = (*node.inputs, None)[:3]
+    x, w, b = (node.input(i) for i in range(3))
     if x is None or w is None or w.data is None or w.data.dtype != F32 or x.type.dtype != F32 or not x.type.concrete:
         return None
     if b is not None and (b.data is None or b.data.dtype != F32):

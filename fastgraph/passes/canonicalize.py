@@ -192,10 +192,9 @@ def spread_operand(g: Sweep, node: Node) -> bool:
 
 def _number(value: Value) -> Value:
     """A constant of one element as a scalar."""
-    assert value.data is not None
     quant = value.type.quant
     scalar = None if quant is None else Quantization(quant.scale, quant.zero_point)
-    return constant(value, value.data.reshape(()), quant=scalar)
+    return constant(value, value.array.reshape(()), quant=scalar)
 
 
 @rule("canonical", "gemm", quantized=True)

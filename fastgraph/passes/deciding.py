@@ -59,7 +59,7 @@ def deciding(graph: Graph, typed: bool = True) -> list[Value]:
         if typed and _settled(node, switches):
             continue
         for index in _shaped_by(node):
-            value = node.inputs[index] if index < len(node.inputs) else None
+            value = node.input(index)
             if value is not None and value.data is None:
                 chosen |= _source_inputs(value, made, found) or frozenset()
     return [v for v in graph.inputs if v in chosen]

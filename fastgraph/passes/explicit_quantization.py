@@ -157,8 +157,7 @@ def moved_constant(g: Sweep, node: Node) -> bool:
         quant = _reshaped(stored, dims)
         if quant is None or node.const(1) is None:
             return False
-        assert stored.data is not None
-        turned = Value.constant(node.out.name, stored.data.reshape(dims), quant)
+        turned = Value.constant(node.out.name, stored.array.reshape(dims), quant)
     return g.becomes(g("requantize", turned, type=node.out.type))
 
 
@@ -256,8 +255,7 @@ def fills_with(node: Node, kind: TensorType) -> bool:
 
 def _real(value: Value) -> np.ndarray:
     """The real that a constant of one element stands for."""
-    assert value.data is not None
-    real = value.data if value.type.quant is None else to_real(value.data, value.type.quant)
+    real = value.array if value.type.quant is None else to_real(value.array, value.type.quant)
     return np.asarray(real, np.float64).reshape(())
 
 

@@ -32,7 +32,7 @@ def _gathered(node: Node, makers: dict[Value, Node], own: set[Value], number: Va
     """The gather that replaces a slice of one axis of a captured value, where it is inside in all rounds."""
     if node.op != "slice" or node.x in own or not node.x.type.concrete or node.x.type.quant is not None:
         return None
-    _, start, end, axes, step = (*node.inputs, None, None)[:5]
+    _, start, end, axes, step = (node.input(i) for i in range(5))
     chosen = np.zeros(int(start is not None and start.type.shape == (1,))) if axes is None else axes.data
     if start is None or end is None or chosen is None or chosen.size != 1:
         return None

@@ -122,8 +122,7 @@ def bias_of_norm(g: Sweep, node: Node) -> bool:
 
 def _row(value: Value) -> Value:
     """The constant as a vector."""
-    assert value.data is not None
-    return value if value.data.ndim == 1 else constant(value, value.data.reshape(-1), "row")
+    return value if value.array.ndim == 1 else constant(value, value.array.reshape(-1), "row")
 
 
 def _with(g: Sweep, norm: Node, inputs: list[Value | None]) -> bool:

@@ -43,7 +43,7 @@ def _over_inputs(node: Node, arrays: list[Any]) -> Node:
     parameters = OPS[node.op].shaped_by
     inputs: list[Value | None] = []
     for i, array in enumerate(arrays):
-        given = node.inputs[i] if i < len(node.inputs) else None
+        given = node.input(i)
         if array is None:
             inputs.append(None)
         elif (given is not None and given.data is not None) or i in parameters or np.size(array) == 1:

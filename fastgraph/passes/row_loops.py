@@ -100,7 +100,7 @@ def _row(g: Sweep, inner: Sweep, v: Value, place: Value, cuts: set[tuple[int, Va
 
 def _cut(node: Node) -> tuple[int, Value, Value]:
     """(rows, start, end) of a slice of the first axis."""
-    x, start, end, axes, steps = (*node.inputs, None, None)[:5]
+    x, start, end, axes, steps = (node.input(i) for i in range(5))
     plain = all(v is None or v.data is not None and v.data.tolist() == [n] for v, n in ((axes, 0), (steps, 1)))
     if not plain or x is None or start is None or end is None or not x.type.concrete or not x.type.size:
         raise Unbounded

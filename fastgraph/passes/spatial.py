@@ -115,8 +115,7 @@ def _source(g: Sweep, value: Value, rank: int) -> Value | None:
 
 def _constant(value: Value, rank: int) -> Value | None:
     """A constant with its channels last."""
-    assert value.data is not None
-    if value.data.size == 1 or value.data.ndim > rank:
-        return value if value.data.size == 1 else None
-    dims = (1,) * (rank - value.data.ndim) + value.data.shape
-    return constant(value, turned_data(value.data.reshape(dims), _last(rank)), "turned")
+    if value.array.size == 1 or value.array.ndim > rank:
+        return value if value.array.size == 1 else None
+    dims = (1,) * (rank - value.array.ndim) + value.array.shape
+    return constant(value, turned_data(value.array.reshape(dims), _last(rank)), "turned")

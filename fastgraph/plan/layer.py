@@ -201,8 +201,7 @@ def chained_layer(node: Node) -> Layer[Integers] | None:
     if b is not None and b.type.dtype not in (np.int32, np.float32):
         return None
     n = len(zeros)
-    assert w.data is not None
-    weights = np.moveaxis(w.data, int(node.op == "matmul"), 0)
+    weights = np.moveaxis(w.array, int(node.op == "matmul"), 0)
     bias = np.zeros(n) if b is None or b.data is None else reals(b.data, b.type.quant).reshape(-1)
     fits = fits_int32(weights.reshape(n, -1), np.zeros(n, np.int64), zeros)
     multipliers = scales(w, n).astype(np.float32)
@@ -226,8 +225,7 @@ def ranged_layer(node: Node) -> Layer[Integers] | None:
     n = len(zeros)
     bias = np.zeros(n, np.float32) if b is None or b.data is None else b.data
     multipliers = scales(w, n).astype(np.float32)
-    assert w.data is not None
-    return _layer(node, form, Integers(w.data, zeros, bias, multipliers, ranged=True))
+    return _layer(node, form, Integers(w.array, zeros, bias, multipliers, ranged=True))
 
 
 def _layer(node: Node, form: str, numbers: Numbers) -> Layer[Numbers]:
@@ -327,8 +325,7 @@ def integers(node: Node, channel_axis: int = 0) -> Integers | None:
     if not holds_bias(node.x, w, b, node.out):
         return None
     n = len(zeros)
-    assert w.data is not None
-    weights, bias = np.moveaxis(w.data, channel_axis, 0), stored_bias(node.x, w, b, n)
+    weights, bias = np.moveaxis(w.array, channel_axis, 0), stored_bias(node.x, w, b, n)
     factors = multipliers(node.x, w, node.out, n)
     layer = Integers(weights, zeros, bias, factors, kind, stored_as(node))
     if node.out.type.dtype == np.int32:

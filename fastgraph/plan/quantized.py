@@ -55,17 +55,16 @@ def stored_bias(x: Value, w: Value, bias: Value | None, channels: int) -> np.nda
     """
     if bias is None:
         return np.zeros(channels, np.int64)
-    assert bias.data is not None
     unit = scales(x, channels) * scales(w, channels)
     if bias.type.quant is not None:
         axis = bias.type.quant.axis
-        own = spread(bias.type.quant.scale, axis, bias.data.ndim)
-        if (np.abs(np.broadcast_to(own, bias.data.shape).reshape(-1) - unit) <= 1e-5 * unit).all():
-            zero = spread(bias.type.quant.zero_point, axis, bias.data.ndim).astype(np.int64)
-            return (bias.data.astype(np.int64) - zero).reshape(-1)
-        reals = to_real(bias.data, bias.type.quant)
+        own = spread(bias.type.quant.scale, axis, bias.array.ndim)
+        if (np.abs(np.broadcast_to(own, bias.array.shape).reshape(-1) - unit) <= 1e-5 * unit).all():
+            zero = spread(bias.type.quant.zero_point, axis, bias.array.ndim).astype(np.int64)
+            return (bias.array.astype(np.int64) - zero).reshape(-1)
+        reals = to_real(bias.array, bias.type.quant)
     else:
-        reals = bias.data.astype(np.float64)
+        reals = bias.array.astype(np.float64)
     return np.clip(np.rint(reals.reshape(-1) / unit), -(1 << 40), 1 << 40).astype(np.int64)
 
 
@@ -75,8 +74,7 @@ def holds_bias(x: Value, w: Value, bias: Value | None, out: Value) -> bool:
     """
     if bias is None or bias.type.quant is not None:
         return True
-    assert bias.data is not None
-    reals = bias.data.reshape(-1).astype(np.float64)
+    reals = bias.array.reshape(-1).astype(np.float64)
     unit = scales(x, reals.size) * scales(w, reals.size)
     with np.errstate(all="ignore"):
         error = np.abs(np.rint(reals / unit) * unit - reals)

@@ -44,7 +44,7 @@ def compress(g: Bounds, node: Node) -> list[Bounded]:
 @follows("non_max_suppression")
 def non_max_suppression(g: Bounds, node: Node) -> list[Bounded]:
     boxes, scores = (g.take(v) for v in node.inputs[:2])
-    most, limit, least = (None if v is None else g.fixed(v) for v in (*node.inputs[2:], None, None, None)[:3])
+    most, limit, least = (None if v is None else g.fixed(v) for v in map(node.input, (2, 3, 4)))
     there = boxes.extents.get(1)
     if boxes.extents.keys() - {1} or scores.extents.keys() - {2}:
         raise Unbounded

@@ -16,7 +16,7 @@ F32, BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
 
 def _operands(node: Node) -> list[Value | None]:
-    return (node.inputs + [None] * 7)[:7]
+    return [node.input(i) for i in range(7)]
 
 
 def _known(node: Node) -> bool:

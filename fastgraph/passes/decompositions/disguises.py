@@ -75,7 +75,7 @@ def det(g: Sweep, node: Node) -> bool:
 @rule("rare", "tensor_scatter")
 def circular_scatter(g: Sweep, node: Node) -> bool:
     """Given ``y = tensor_scatter(cache, x, at)`` in circular mode; result x scattered to ``(at + 0, 1, ..) % n``."""
-    past, update, start = (*node.inputs, None)[:3]
+    past, update, start = (node.input(i) for i in range(3))
     if attr(node, "mode") != "circular" or update is None or start is None or not known(past, update, start):
         return False
     dims, axis = update.type.dims, attr(node, "axis") % len(update.type.dims)

@@ -140,7 +140,7 @@ def qlinear_conv(g: Sweep, node: Node) -> bool:
     """Given ``y = qlinear_conv(x, sx, zx, w, sw, zw, sy, zy, b)``; result ``round((conv(x - zx, w - zw) + b) * (sx *
     sw / sy)) + zy``, clipped.
     """
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = (*node.inputs, None)[:9]
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b = (node.input(i) for i in range(9))
     if not known(*node.inputs) or not known(y_zero, dtypes=SMALL) or not (x_scale and w_scale and y_scale and y_zero):
         return False
     sums = _window(g, x, x_zero, w, w_zero)

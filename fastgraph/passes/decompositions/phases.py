@@ -58,12 +58,11 @@ def phases(g: Sweep, node: Node) -> bool:
     whose rows are two pixels each.
     """
     at = OPS[node.op].extras_at or 0
-    (x, w, *_), extras, groups = node.inputs[:at], node.inputs[at:], node.attrs["groups"]
-    if w is None or w.data is None or not node.out.type.size or groups == 1 or w.type.dims[0] // groups >= NARROW:
+    x, w, extras, groups = node.x, node.y, node.inputs[at:], node.attrs["groups"]
+    if w.data is None or not node.out.type.size or groups == 1 or w.type.dims[0] // groups >= NARROW:
         return False
     if not all(v is None or v.type.concrete and v.type.size == (v.type.dims or (1,))[-1] for v in extras):
         return False
-    assert x is not None
     sizes, out = x.type.dims[1:-1], node.out.type.dims[1:-1]
     begin, _, a = transposed_window(node, sizes, w.type.dims[1:-1])
     strides = a["strides"]
@@ -86,10 +85,9 @@ def _part(data: np.ndarray, index: tuple[slice, ...]) -> np.ndarray:
 
 def convolved(g: Sweep, node: Node, axes: list[Phase], counts: list[int]) -> Value:
     """The outputs of one phase, [N, counts..., O]; of a convolution, those of one part, in its steps."""
-    w, spatial = node.inputs[1], range(1, 1 + len(axes))
-    assert w is not None and w.data is not None
+    w, spatial = node.y, range(1, 1 + len(axes))
     x = g.slice(node.x, spatial, [p.start for p in axes], [p.end for p in axes])
-    taps = once(_part, w.data, (slice(None), *(p.taps for p in axes), slice(None)))
+    taps = once(_part, w.array, (slice(None), *(p.taps for p in axes), slice(None)))
     attrs = {
         "strides": node.attrs["strides"] if node.op == "conv" else (1,) * len(axes),
         "dilations": tuple(p.dilation for p in axes), "pads": tuple(p.pads[end] for end in (0, 1) for p in axes),

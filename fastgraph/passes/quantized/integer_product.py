@@ -57,13 +57,13 @@ def _layer(g: Sweep, product: Node, rounding: Node, before: list[Node], after: l
     """The product of the rounded value, between its transposes; None where neither int32 nor f32 sums are exact."""
     grid: dict[str, Any] = {"per": "tensor", "grid": "onnx"}
     x = _transposed(g, rounding.x, before)
-    assert w.data is not None and w.type.quant is not None
-    if product.op == "matmul_integer" or not _is_depthwise(product, w.data):
+    assert w.type.quant is not None
+    if product.op == "matmul_integer" or not _is_depthwise(product, w.array):
         if len(product.out.type.dims) > 4:
             return None  # the layers of bytes have no volumes, and in f32 Winograd's transforms would round
         y = g(REAL[product.op], g("dynamic_round", x, **grid), w, **product.attrs)
         return _transposed(g, y, after)
-    away = _centered(w.data, w.type.quant.zero_point, 0)
+    away = _centered(w.array, w.type.quant.zero_point, 0)
     if 255 * np.abs(away).reshape(len(away), -1).sum(1).max(initial=0) >= EXACT:
         return None
     whole, step = g.several("dynamic_round", 2, x, **grid)

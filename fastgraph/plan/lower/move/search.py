@@ -32,7 +32,7 @@ def top_k(e: Emit, node: Node, kind: str) -> None:
     wide, k = x.itemsize == 8, node.out.type.dims[axis]
     room = -(-k * entry_bytes(wide) // 64) * 64
     values, places = node.outputs
-    wanted, count = (*node.inputs[1:], None)[:2]
+    wanted, count = node.input(1), node.input(2)
     at_run_time = {"count": count, "wanted": None if wanted is None or wanted.data is not None else wanted}
     extents = {"outer": prod(x.dims[:axis]), "n": x.dims[axis], "inner": prod(x.dims[axis + 1 :]), "k": k}
     how = {"kind": NUMBERS.index(kind), "size": x.itemsize, "least": int(not attr(node, "largest"))}

@@ -19,10 +19,6 @@ from .weights import Constants, Given, Panels, constant, given, stored, symmetri
 X, W, R, B, LENGTHS, H, C, P = range(8)
 
 
-def _at(node: Node, index: int) -> Value | None:
-    return node.inputs[index] if index < len(node.inputs) else None
-
-
 def _rounds_input(node: Node) -> bool:
     return node.op == "lstm" and attr(node, "dynamic") == ROUNDS_INPUT
 
@@ -38,10 +34,10 @@ def _layer_of_bytes(node: Node) -> Recurrence | None:
 
 def _described(node: Node) -> Recurrence | None:
     """The layer, where all operands are f32 but lengths and weights of bytes, and nothing is empty."""
-    lengths, r = _at(node, LENGTHS), node.inputs[R]
+    lengths, r = node.input(LENGTHS), node.inputs[R]
     rounded = node.op == "lstm" and attr(node, "dynamic")
     stored = [v for v in (r, node.inputs[W] if _rounds_input(node) else None) if rounded and v is not None]
-    if rounded and any(v and v.data is None for v in (_at(node, i) for i in (W, B, P))):
+    if rounded and any(v and v.data is None for v in (node.input(i) for i in (W, B, P))):
         return None
     if not all(map(symmetric, stored)):
         return None
@@ -68,7 +64,7 @@ def _described(node: Node) -> Recurrence | None:
 
 @lowers("rnn", "gru", "lstm", match=_layer, strided_in=True, strided_out=True)
 def recurrent(e: Emit, node: Node, layer: Recurrence) -> None:
-    batch_first, lengths = attr(node, "layout"), _at(node, LENGTHS)
+    batch_first, lengths = attr(node, "layout"), node.input(LENGTHS)
 
     def state(value: Value | None) -> Strided | None:
         if value is None:
@@ -78,11 +74,11 @@ def recurrent(e: Emit, node: Node, layer: Recurrence) -> None:
 
     y = e.strides(node.out)
     result = Strided(e.address(node.out), (y[1], y[2], y[0]) if batch_first else y[:3])
-    buffers = Buffers(e.address(node.x), e.stride(node.x), bool(batch_first), result, first=state(_at(node, H)))
+    buffers = Buffers(e.address(node.x), e.stride(node.x), bool(batch_first), result, first=state(node.input(H)))
     buffers.last = state(node.outputs[1] if len(node.outputs) > 1 else None)
     buffers.lengths = None if lengths is None else e.address(lengths)
     if node.op == "lstm":
-        buffers.first_cell = state(_at(node, C))
+        buffers.first_cell = state(node.input(C))
         buffers.last_cell = state(node.outputs[2] if len(node.outputs) > 2 else None)
     emit_layer(e, layer, _panels(e, node, layer), buffers)
 
@@ -93,7 +89,7 @@ def of_bytes(e: Emit, node: Node, layer: Recurrence) -> None:
 
 
 def _panels(e: Emit, node: Node, layer: Recurrence) -> Panels:
-    w, r, b, p = values = tuple(_at(node, i) for i in (W, R, B, P))
+    w, r, b, p = values = tuple(node.input(i) for i in (W, R, B, P))
     assert w is not None and r is not None
     if all(v is None or v.data is not None for v in values):
         constants = _constants(values, layer)

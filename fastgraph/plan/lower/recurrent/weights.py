@@ -62,10 +62,9 @@ class Panels(NamedTuple):
 
 def reals(value: Value) -> np.ndarray:
     """The f32 that a constant stands for."""
-    assert value.data is not None
     if value.type.quant is None:
-        return value.data
-    return to_real(value.data, value.type.quant).astype(np.float32)
+        return value.array
+    return to_real(value.array, value.type.quant).astype(np.float32)
 
 
 ZERO = {np.dtype(np.int8): 0, np.dtype(np.uint8): 128}
@@ -74,8 +73,8 @@ ZERO = {np.dtype(np.int8): 0, np.dtype(np.uint8): 128}
 
 def stored(value: Value) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of a quantized constant as s8, and its scales."""
-    assert value.data is not None and value.type.quant is not None
-    return once(signed, value.data), np.array(value.type.quant.scale)
+    assert value.type.quant is not None
+    return once(signed, value.array), np.array(value.type.quant.scale)
 
 
 def signed(data: np.ndarray) -> np.ndarray:
