@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -88,12 +88,15 @@ Arg: TypeAlias = int | Ref | Kernel | Table
 
 
 class Step:
-    """A call of a kernel with its argument record, which does `share` of the work of `node`."""
+    """A call of a kernel with its argument record, which does `share` of the work of `node`.
 
-    __slots__ = ("kernel", "args", "node", "share")
+    `part`: 0, or the number of the part of some steps that threads do at once (`slots.groups`), this call as on one.
+    """
 
-    def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0) -> None:
-        self.kernel, self.args, self.node, self.share = kernel, args, node, share
+    __slots__ = ("kernel", "args", "node", "share", "part")
+
+    def __init__(self, kernel: Kernel, args: tuple[Arg, ...], node: Node, share: float = 1.0, part: int = 0) -> None:
+        self.kernel, self.args, self.node, self.share, self.part = kernel, args, node, share, part
 
     def tables(self) -> list[Table]:
         """The tables that words of its record are."""
@@ -134,6 +137,11 @@ class Jump:
 
 
 AnyStep: TypeAlias = Step | HostStep | Jump
+
+
+def parts_of(steps: Sequence[AnyStep]) -> list[int]:
+    """The number of each step's part."""
+    return [step.part if isinstance(step, Step) else 0 for step in steps]
 
 
 class Program:

@@ -23,7 +23,7 @@ from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS, USER, attr
 from ..plan.describe import macs
 from ..plan.lower.build import KEEP
-from ..plan.program import AnyStep, Arg, HostStep, Jump, Ref, Step, Table, UserKernel
+from ..plan.program import AnyStep, Arg, HostStep, Jump, Ref, Step, Table, UserKernel, parts_of
 from . import pool
 from .memory import Memory
 from .partition import lookups_of, partition
@@ -142,7 +142,7 @@ def _runner(
     owner = memory.arena, memory.constants, memory.common, memory.error, words
     error = memory.error.ctypes.data
     least = threshold("waking_work", pool.WORTH_WAKING)
-    return Runner(table, threads, error, owner, commit_of(steps), work_of(steps), least)
+    return Runner(table, threads, error, owner, commit_of(steps), work_of(steps), least, parts_of(steps))
 
 
 def commit_of(steps: Sequence[Step | Jump]) -> int:

@@ -13,7 +13,7 @@ import ctypes
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -22,18 +22,29 @@ import numpy as np
 from .. import deadline
 from ..errors import RunTimeout
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.slots import JUMPS, LOOK, MEMBER, NO_LIMIT, PROGRAM, STEP, TEAM, TEAM_WORTH
+from ..kernels.core.slots import (
+    JUMPS,
+    LOOK,
+    MEMBER,
+    NO_LIMIT,
+    PROGRAM,
+    STEP,
+    TEAM,
+    TEAM_WORTH,
+    groups,
+)
 from ..kernels.isa.tiers import TIERS
 from ..locks import held, lock, undisturbed
 from .allocate import allocate
 from .function import function, interpreter
+from .group import Group
 
 if TYPE_CHECKING:
     import threading
 
     from .semaphore import System
 
-KERNELS = (Kernel("execute"), Kernel("call"), Kernel("team"))
+KERNELS = (Kernel("execute"), Kernel("call"), Kernel("team"), Kernel("parts"))
 """The kernels that run others; compiled for `TIER`, whatever the tier of the others."""
 TIER = TIERS[0]
 
@@ -205,8 +216,8 @@ class Runner:
     WORTH_LOOKING is not interrupted, and less than `worth` from jump to jump is done by one thread. `owner` keeps alive
     what records point to. `error`: the address of an int64 cell for an error code of kernels, which finish all the
     same, as does the run. `records`: the addresses of the records. `alone` runs all steps on the calling thread and
-    ignores errors. The memory of the steps is shared: run one table, or tables with memory in common, from one thread
-    at a time.
+    ignores errors. `parts` [n]: which steps a team may do at once (`slots.groups`). The memory of the steps is shared:
+    run one table, or tables with memory in common, from one thread at a time.
 
     Ctrl-C (or what else a signal's handler raises) stops a run between two steps, and so does the calling thread's
     deadline in a `run(timed=True)`, with RunTimeout; but not from step `commit` on.
@@ -221,6 +232,7 @@ class Runner:
         commit: int | None = None,
         work: Sequence[int] | None = None,
         worth: int = 0,
+        parts: Sequence[int] = (),
     ) -> None:
         start()
         self._owner = owner
@@ -233,9 +245,17 @@ class Runner:
         self.threads = max(1, min(threads, MAX_THREADS)) if np.any(flags & TEAM_WORTH) else 1
         if self.threads == 1:
             self._steps[:, 2] &= ~TEAM_WORTH
-        self._record, self._address = _program(self._steps, self.threads, commit)
+        self._groups: list[Group] = []
+        self._team_steps = self._steps
+        if self.threads > 1 and any(parts):
+            self._groups = [Group(self._steps, rows, parts[rows.start : rows.stop]) for rows in groups(parts)]
+            self._team_steps = self._steps.copy()
+            for group in self._groups:
+                group.put(self._team_steps, _entry["parts"])
+        self._record, alone = _program(self._steps, self.threads, commit)
+        self._team_record, self._address = _program(self._team_steps, self.threads, commit)
         self._error = ctypes.c_int64.from_address(error) if error else ctypes.c_int64()
-        self.alone = function(_entry["call"], _entry["execute"], self._address, (self._record, self._steps, owner))
+        self.alone = function(_entry["call"], _entry["execute"], alone, (self._record, self._steps, owner))
         self._team = _Caller(_entry["team"])
 
     def run(self, timed: bool = False) -> int:
@@ -248,7 +268,7 @@ class Runner:
                 self.alone()
             else:
                 with _pool.lock:
-                    self._join(self._record, self._address)
+                    self._join(self._team_record, self._address)
         finally:
             code = self._error.value
             if code:
@@ -258,8 +278,9 @@ class Runner:
     def _run_timed(self) -> None:
         """Run with a PROGRAM record of its own, so that no other run has its time limit."""
         rate = ticks_per_second()
-        record, address = _program(self._steps, self.threads, int(self._record[_COMMIT]))
         team = self.threads > 1 and not held(_pool.lock)
+        steps = self._team_steps if team else self._steps
+        record, address = _program(steps, self.threads, int(self._record[_COMMIT]))
         try:
             if team and not _pool.lock.acquire(timeout=deadline.seconds_left()):
                 raise RunTimeout
@@ -287,11 +308,17 @@ class Runner:
         each step when it last ended, and how long it took, to which each round and run adds.
         """
         found = np.zeros((len(self._steps) + 1, 2), np.int64)
-        self._record[_TICKS] = found.ctypes.data
-        try:
-            yield found
-        finally:
-            self._record[_TICKS] = 0
+        records = self._record, self._team_record
+        with ExitStack() as stack:
+            for group in self._groups:
+                stack.enter_context(group.clocked(found))
+            for record in records:
+                record[_TICKS] = found.ctypes.data
+            try:
+                yield found
+            finally:
+                for record in records:
+                    record[_TICKS] = 0
 
     def profile(self) -> np.ndarray:
         """Run once; the seconds of each step, over all its rounds."""

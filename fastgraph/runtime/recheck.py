@@ -92,7 +92,10 @@ class _Reader:
         failed = False
         for i in steps:
             kernel, args = int(self.flat.steps[i, 0]), self._args(self._records[i])
-            yield Step(self.kernels[kernel], tuple(args), node) if kernel >= 0 else self._jump(node, args, failed)
+            if kernel >= 0:
+                yield Step(self.kernels[kernel], tuple(args), node, part=int(self.flat.steps[i, 3]))
+            else:
+                yield self._jump(node, args, failed)
             failed = ERROR in args
 
     def _jump(self, node: Node, args: Sequence[Any], failed: bool) -> Jump:

@@ -22,7 +22,7 @@ from ..objects import elf
 from ..objects.cache import objects
 from ..objects.code import Foreign, Image
 from ..objects.toolchain import toolchain
-from ..plan.program import ERROR, Ref, Step, Table, UserKernel, buffer_bytes
+from ..plan.program import ERROR, Ref, Step, Table, UserKernel, buffer_bytes, parts_of
 from ..plan.storage import byte_strides
 from ..saved import json
 from ..saved.codec import encoded
@@ -305,7 +305,7 @@ class _Flattener:
             np.ascontiguousarray(words[:, 0]),
             np.stack([based, words[based, 1]], 1).astype(np.int64),
             starts[len(records) : len(blocks)].astype(np.int64),
-            np.array([kernels, starts[: len(records)], work], np.int64).T.copy().reshape(-1, 3),
+            np.array([kernels, starts[: len(records)], work, parts_of(self.steps)], np.int64).T.copy().reshape(-1, 4),
             list(self._cut()),
             program.constants,
             list(self.kernels.values()),

@@ -34,7 +34,7 @@ def single_runs(plan: Executable) -> Iterator[tuple[AnyStep, Run]]:
             continue
         assert isinstance(step, Step)
         table, words = records(plan.compiled, plan.memory, [step])
-        yield step, Runner(table, plan.threads, plan.memory.error.ctypes.data, words).run
+        yield step, Runner(table, plan.threads, plan.memory.error.ctypes.data, words, parts=[step.part]).run
 
 
 def bodies(plan: Executable) -> dict[int, tuple[Node, range]]:

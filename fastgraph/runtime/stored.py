@@ -13,7 +13,7 @@ from ..errors import GraphError, InputError, ModelError
 from ..freedoms import checked, threshold
 from ..ir import Graph, TensorType, check, is_open
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.slots import CALL, CALL_AT, JUMP, JUMPS, LOOK, MEMBER, PROGRAM, STEP, TEAM, TEAM_WORTH
+from ..kernels.core.slots import CALL, CALL_AT, JUMP, JUMPS, LOOK, MEMBER, PARTS, PROGRAM, STEP, TEAM, TEAM_WORTH
 from ..kernels.isa.tiers import Tier, has, usable
 from ..limits import Limits
 from ..named import NamedTuple
@@ -33,7 +33,7 @@ EXECUTOR = "executor"
 def layout() -> list[str]:
     """The records and flags that the executor's machine code and pool.py agree on: a file of others can't be run."""
     flags = f"look={LOOK} jumps={JUMPS} team_worth={TEAM_WORTH} call_at={CALL_AT}"
-    return [*(" ".join(record) for record in (STEP, JUMP, PROGRAM, CALL, TEAM, MEMBER)), flags]
+    return [*(" ".join(record) for record in (STEP, JUMP, PARTS, PROGRAM, CALL, TEAM, MEMBER)), flags]
 
 
 class StoredPlan(NamedTuple):
@@ -81,7 +81,7 @@ class StoredRunnable(Runnable):
         steps = np.zeros((len(flat.steps), 2), np.int64)
         kernels = np.array([*plan.kernels, 0], np.int64)  # a jump's is 0
         steps[:, 0], steps[:, 1] = kernels[flat.steps[:, 0]], address(words) + 8 * flat.steps[:, 1]
-        work = flat.steps[:, 2].tolist()
+        work, parts = flat.steps[:, 2].tolist(), flat.steps[:, 3].tolist()
         owner = arena, constants, error, words
 
         def run_of(part: Part, timed: bool) -> Callable[[], Any]:
@@ -95,6 +95,7 @@ class StoredRunnable(Runnable):
             part.first: pool.Runner(
                 steps[part.first : part.first + part.steps], plan.threads, address(error), owner, part.commit,
                 work[part.first : part.first + part.steps], threshold("waking_work", pool.WORTH_WAKING),
+                parts[part.first : part.first + part.steps],
             )
             for part in flat.parts
         }  # fmt: skip

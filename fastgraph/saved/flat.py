@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.core.slots import groups
 from ..named import NamedTuple
 from .container import ELEMENTS, MOST_AXES, Container, whole
 
@@ -63,8 +64,8 @@ class Part(NamedTuple):
 
 class Flat(NamedTuple):
     """A plan. Arrays are int64: `buffers` [n, 2], offset in the arena and size; `words`; `addresses` [n, 2], the number
-    of a word and of its base; `tables`, the first word of each; `steps` [n, 3], kernel (-1: a jump), first word of its
-    record, work. `kernels`: their numbers in the image of code.
+    of a word and of its base; `tables`, the first word of each; `steps` [n, 4], kernel (-1: a jump), first word of its
+    record, work, number of its part. `kernels`: their numbers in the image of code.
 
     `inputs`, `states`: by name or with first values, where they lie; `outputs`: likewise, or the constant that it is.
     """
@@ -134,7 +135,7 @@ def _sound(flat: Flat) -> bool:
     """Whether all numbers of a plan are within what they count."""
     tables = flat.buffers, flat.words, flat.addresses, flat.tables, flat.steps
     forms = [(array.dtype.name, *array.shape[1:]) for array in tables]
-    if forms != [("int64", 2), ("int64",), ("int64", 2), ("int64",), ("int64", 3)] or not all(a.ndim for a in tables):
+    if forms != [("int64", 2), ("int64",), ("int64", 2), ("int64",), ("int64", 4)] or not all(a.ndim for a in tables):
         return False
     sizes = flat.buffers[:, 1].tolist()
     views = [view for _, view in flat.inputs] + [at for _, at in flat.outputs if isinstance(at, View)]
@@ -150,6 +151,7 @@ def _sound(flat: Flat) -> bool:
         and _inside(flat.tables, 0, len(flat.words) + 1)
         and _inside(flat.steps[:, 0], -1, len(flat.kernels))
         and _inside(flat.steps[:, 1], 0, len(flat.words) + 1)
+        and _inside(flat.steps[:, 3], 0, len(flat.steps) + 1)
         and _follow(flat)
         and all(view.within(sizes) for view in views)
         and all(initial.shape == view.dims for view, initial in flat.states)
@@ -157,16 +159,17 @@ def _sound(flat: Flat) -> bool:
 
 
 def _follow(flat: Flat) -> bool:
-    """Whether the parts have all steps in turn, and jumps stay in their parts."""
+    """Whether the parts have all steps in turn, and jumps stay in their parts; none goes into steps done at once."""
     end = 0
     for first, count, commit, _ in flat.parts:
         if first != end or commit > count:
             return False
         end += count
         steps = flat.steps[first:end]
+        inner = {i for rows in groups(steps[:, 3].tolist()) for i in rows[1:]}
         for i in np.flatnonzero(steps[:, 0] < 0).tolist():
             by = flat.words[steps[i, 1] :][2:3].tolist()
-            if not by or not by[0] or not 0 <= i + by[0] <= count:
+            if not by or not by[0] or not 0 <= i + by[0] <= count or i + by[0] in inner:
                 return False
     return end == len(flat.steps)
 

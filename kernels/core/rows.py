@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..isa.tiers import TIERS, Tier
-from .slots import CALL, PROGRAM, TEAM
+from .slots import CALL, PARTS, PROGRAM, TEAM
 from .table import Row
 
 
@@ -17,5 +17,6 @@ def _narrowest(tier: Tier, params: Mapping[str, Any]) -> bool:
 ROWS = (
     Row("execute", "core.execute", "execute", PROGRAM, exists=_narrowest),
     Row("call", "core.execute", "call_from_python", CALL, exists=_narrowest),
+    Row("parts", "core.parts", "parts", PARTS, exists=_narrowest),
     Row("team", "core.team", "team", TEAM, exists=_narrowest),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .record import Record
 
 LINE = 8
@@ -23,6 +25,25 @@ JUMP = Record(
     by="rows from here to the one that follows when it jumps; else the next row follows",
 )
 """A jump from row to row. All rows before it have run to their end when the byte is read."""
+
+PARTS = Record(
+    table="address of rows, STEP by STEP, which are called as on one thread",
+    starts="address of the numbers of each part's first row, and behind them that of rows",
+    count="how many parts",
+    ticks="address of int64 [rows, 2], or 0: when each row ended, what all its rounds took",
+)
+"""Parts of a table that threads do at once, each in order by itself: a step of theirs."""
+
+
+def groups(parts: Sequence[int]) -> list[range]:
+    """Rows that are parts of something done at once, given the number of each row's part, or 0: numbers go up in it."""
+    found, start = [], 0
+    for i in range(1, len(parts) + 1):
+        if i == len(parts) or parts[i] < parts[i - 1] or parts[i] and not parts[i - 1]:
+            found += [range(start, i)] if parts[start] else []
+            start = i
+    return found
+
 
 PROGRAM = Record(
     table="address of its steps",

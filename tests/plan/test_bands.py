@@ -128,8 +128,8 @@ def check_bands(case: Case, budget: int, atol: float = 1e-5) -> None:
     expected = by_onnxruntime(case.source, case.feeds)
     with thresholds(bands_worth=1 << 40):
         whole = list(fg.load(case.source, threads=1).run(case.feeds).values())
-    with thresholds(bands_worth=1, bands_budget=budget):
-        for threads in (1, 2, 3):
+    for threads, extra in ((1, 0), (2, 25), (3, 25), (2, 1000), (3, 1000), (5, 1000)):
+        with thresholds(bands_worth=1, bands_budget=budget, bands_extra=extra):
             model = fg.load(case.source, threads=threads)
             with patch.object(depth_first, "_extrapolated", return_value=None):
                 assert said(model.plan.program) == said(fg.load(case.source, threads=threads).plan.program)

@@ -184,3 +184,27 @@ def test_a_profile_counts_what_others_did() -> None:
     for _ in range(20):
         seconds = runner.profile()
         assert (seconds >= 0).all() and seconds[1] > 1e-5
+
+
+PARTS = [0, 1, 1, 2, 2, 2, 1, 2, 3, 4, 0, 0, 1]
+"""Rings that are done at once: of two parts, of four, of one; the others by the whole team."""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+def test_parts_of_a_table_are_done_at_once(fresh: pool._Pool, threads: int) -> None:
+    """Each row once and as on one thread, and all of them timed: those of a group have the time of the group."""
+    rings = [Ring(steps=1, n=10 + i) for i in range(len(PARTS))]
+    table = np.concatenate([ring.table for ring in rings])
+    runner = Runner(table, threads, parts=PARTS)
+    for _ in range(50):
+        for ring in rings:
+            ring.start()
+        runner.run()
+        for ring in rings:
+            np.testing.assert_array_equal(ring.result, ring.expected)
+    seconds = runner.profile()
+    assert (seconds >= 0).all() and (seconds[[0, 10, 11]] > 0).all() and seconds[1:10].sum() > 0
+    with runner.clocked() as found:
+        runner.run()
+    assert (np.diff(found[:, 0]) >= 0).all()
+    fresh.stop()

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...freedoms import checked, free
 from ...ir import Graph, Node, Value, read_by
 from ...ir.weights import current as current_weights
+from ...kernels.core.slots import groups
 from ...kernels.isa.tiers import Tier
 from ..arena import Buffer, Packing, plan
 from ..constants import Constants
-from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes
+from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, parts_of
 from ..storage import Views, has_memory
 from ..verify import verify
 from . import Emit, Matches, emit_copies, emit_graph
@@ -111,15 +112,20 @@ def loops(program: Program) -> list[tuple[int, int]]:
 def lifetimes(program: Program, graph: Graph) -> dict[Value | Scratch, Buffer]:
     """Buffers by their owners, alive while steps touch them; inputs and outputs live throughout.
 
-    What is touched within a loop and also outside of it lives through all of its rounds.
+    What is touched within a loop and also outside of it lives through all of its rounds; what one of some parts that
+    threads do at once touches, through all of these.
     """
     end = max(len(program.steps) - (not program.bodies), 0)  # after the last round, if a loop comes last
     first: dict[Value | Scratch, int] = {}
     final: dict[Value | Scratch, int] = {}
+    begins, ends = list(range(len(program.steps))), list(range(len(program.steps)))
+    for group in groups(parts_of(program.steps)):
+        begins[group.start : group.stop] = [group.start] * len(group)
+        ends[group.start : group.stop] = [group.stop - 1] * len(group)
     for i, step in enumerate(program.steps):
         for owner in _touched(program, step):
-            first.setdefault(owner, i)
-            final[owner] = i
+            first.setdefault(owner, begins[i])
+            final[owner] = ends[i]
     for value in graph.inputs:
         if value in program.storage:
             first[program.storage[value].root], final[program.storage[value].root] = 0, end

@@ -9,6 +9,7 @@ it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ...freedoms import free, threshold
@@ -26,12 +27,16 @@ WORTH = L2 // 2
 """Least bytes of the middle maps for which bands pay, for each thread: smaller maps stay in the caches."""
 BUDGET = L2 * 5 // 8
 """Bytes of scratch for a band of f32, for each thread; a band of bytes takes a quarter, so that it saves memory too."""
+EXTRA = 25
+"""Percent of a block's rows that the largest of its parts may have beyond an even share, to be done by one thread."""
 MOST = 256
 """The most bands of a block: each has its own steps, which take time to write."""
 
 
 class Block(NamedTuple):
-    """Two or three nodes in a row; `layer`: that of the depthwise one. Threads share the rows of each band."""
+    """Two or three nodes in a row; `layer`: that of the depthwise one. Threads do `parts` of it, each in bands of its
+    own, or share the rows of each band.
+    """
 
     expand: Node | None
     middle: Node
@@ -55,13 +60,28 @@ class Block(NamedTuple):
             out.itemsize * out.dims[2] * out.dims[3] if self.project else 0,
         )
 
+    def parts(self) -> int:
+        """In how many parts threads do it, by images or rows; 1: they share each band. Rows of the expansion that two
+        parts need are made twice.
+        """
+        where, threads = self.layer.window, self.threads
+        many = where.images if where.images > 1 else where.out[1]
+        share, shared = -(-many // threads), 0
+        if where.images == 1 and self.expand:
+            shared = -(-(where.reach[1] - where.strides[1]) // (where.strides[1] * min(threads - 1, 2) or 1))
+        even = 100 * (share + shared) * threads <= (100 + threshold("bands_extra", EXTRA)) * many
+        return threads if even and threads <= many else 1
+
     def budget(self) -> int:
         """Bytes of scratch for a band."""
-        return threshold("bands_budget", BUDGET * self.threads) * self.middle.x.type.itemsize // 4
+        threads = 1 if self.parts() > 1 else self.threads
+        return threshold("bands_budget", BUDGET * threads) * self.middle.x.type.itemsize // 4
 
     def height(self) -> int:
         """Rows of the depthwise layer's result in a band."""
-        return _band_height(self.layer.window, *self.lines(), self.budget())
+        where = self.layer.window
+        rows = where.out[1] if where.images > 1 else -(-where.out[1] // self.parts())
+        return _band_height(where, rows, *self.lines(), self.budget())
 
     def images(self) -> int:
         """Images in a band: several only where whole ones fit."""
@@ -115,7 +135,8 @@ def _independent(block: Block, views: Views) -> bool:
     """Whether no band writes memory that a later band reads.
 
     The result may lie over an operand of the same form that is read row by row, as the rows of the expansion are always
-    ahead of it; but not over the depthwise layer's input, nor over another part of an operand.
+    ahead of it; but not over the depthwise layer's input, nor over another part of an operand. Of what is read beyond
+    the edges of parts x alone is set aside.
     """
     nodes = block.nodes()
     out, inner = nodes[-1].out, {node.out for node in nodes}
@@ -124,6 +145,8 @@ def _independent(block: Block, views: Views) -> bool:
             if value is None or value.data is not None or value in inner or not views.overlap(value, out):
                 continue
             slides = node is block.middle and value is node.x
+            if node is block.expand and block.parts() > 1:
+                slides = value is not node.x or node.inputs.count(value) > 1
             if slides or not same_form(value, out) or views.storage(value) != views.storage(out):
                 return False
     return True
@@ -146,10 +169,10 @@ def _depthwise(node: Node, match: Matched) -> Layer[Any] | None:
     return found[1] if simple else None
 
 
-def _band_height(where: Window, line: int, out_line: int, budget: int) -> int:
-    """Rows of the depthwise layer's result in a band, whose scratch is within the budget where possible. line,
-    out_line: bytes of scratch for a row of its input and of its result."""
-    reach, stride, height = where.reach[1], where.strides[1], where.out[1]
+def _band_height(where: Window, height: int, line: int, out_line: int, budget: int) -> int:
+    """Rows of the depthwise layer's result in a band of `height` rows, whose scratch is within the budget where
+    possible. line, out_line: bytes of scratch for a row of its input and of its result."""
+    reach, stride = where.reach[1], where.strides[1]
     fits = max((budget - line * (reach - stride)) // (line * stride + out_line), 1)
     bands = -(-height // min(fits, height))
     # The rows that two bands share move down in one copy, so they must not be more than a band goes on by.
@@ -157,19 +180,74 @@ def _band_height(where: Window, line: int, out_line: int, budget: int) -> int:
     return max(-(-height // bands), apart)
 
 
+class _Part(NamedTuple):
+    """Images, and rows of the depthwise layer's result in them, that are done together. `made`, `kept`: scratch for the
+    expansion and for that result. `edges`: copies of rows of x, with the number of the first, where the result may lie
+    over x: from the first row on that others write, above (0) and below (1).
+    """
+
+    images: range
+    rows: range
+    made: Ref | None
+    kept: Ref | None
+    edges: tuple[tuple[Ref, int] | None, ...] = (None, None)
+
+    def below(self, height: int) -> int:
+        """The end of the rows of x that are read where they lie."""
+        return self.rows.stop if self.edges[1] else height
+
+
 def emit_block(e: Emit, block: Block) -> None:
-    """The steps of a block, band by band."""
+    """The steps of a block, part by part and band by band."""
+    where, parts = block.layer.window, block.parts()
+    by_image = where.images > 1
+    many = where.images if by_image else where.out[1]
+    cuts = [many * i // parts for i in range(parts + 1)]
+    inside = [] if by_image or block.expand is None else cuts[1:-1]
+    edges = [None, *(_set_aside(e, block, cut) for cut in inside), None] if inside else [None] * (parts + 1)
+    team = e.threads
+    for i, (first, end) in enumerate(pairwise(cuts)):
+        if parts > 1:
+            e.threads, e.part = 1, i + 1
+        images, rows = (range(first, end), range(where.out[1])) if by_image else (range(1), range(first, end))
+        _emit_part(e, block, _Part(images, rows, *_scratch(e, block), tuple(edges[i : i + 2])))
+    e.threads, e.part = team, 0
+
+
+def _scratch(e: Emit, block: Block) -> tuple[Ref | None, Ref | None]:
+    """Scratch for a band's rows of the expansion, and of the depthwise layer's result."""
     (line, out_line), band, images = block.lines(), block.height(), block.images()
     where = block.layer.window
     e.node = block.middle
     rows = where.size[1] if images > 1 else (band - 1) * where.strides[1] + where.reach[1]
     made = e.scratch(line * rows * images) if block.expand else None
-    kept = e.scratch(out_line * band * images) if block.project else None
+    return made, e.scratch(out_line * band * images) if block.project else None
+
+
+def _set_aside(e: Emit, block: Block, cut: int) -> tuple[Ref, int] | None:
+    """A copy of the rows of x that parts below and above a cut both read, where the result is written over them."""
+    expand, where = block.expand, block.layer.window
+    assert expand is not None
+    if not e.views.overlap(expand.x, block.nodes()[-1].out):
+        return None
+    e.node, x = expand, expand.x
+    low = max(cut * where.strides[1] - where.pads[1], 0)
+    high = min((cut - 1) * where.strides[1] - where.pads[1] + where.reach[1], where.size[1])
+    (width, c), size = x.type.dims[2:], x.type.itemsize
+    kept = e.scratch(max(high - low, 0) * width * c * size)
+    strides = (size * e.stride(x), size)
+    emit_copy(e, (max(high - low, 0) * width, c), size, (_row(e, x, low * width), strides), (kept, (size * c, size)))
+    return kept, low
+
+
+def _emit_part(e: Emit, block: Block, part: _Part) -> None:
+    images, own = block.images(), part.images
 
     def emit(i: int) -> None:
-        _emit_images(e, block, i * images, min(images, where.images - i * images), made, kept)
+        first = own.start + i * images
+        _emit_images(e, block, part._replace(images=range(first, min(first + images, own.stop))))
 
-    _emit_parts(e.program.steps, emit, -(-where.images // images), range(where.images // images))
+    _emit_parts(e.program.steps, emit, -(-len(own) // images), range(len(own) // images))
 
 
 def _emit_parts(steps: list[AnyStep], emit: Callable[[int], None], count: int, alike: range) -> None:
@@ -209,48 +287,48 @@ def _extrapolated(first: Sequence[Any], second: Sequence[Any], count: int) -> li
             args = list(step.args)
             for i, ref, by in moves:
                 args[i] = ref.plus(k * by)
-            steps.append(Step(step.kernel, tuple(args), step.node, step.share))
+            steps.append(Step(step.kernel, tuple(args), step.node, step.share, step.part))
     return steps
 
 
-def _emit_images(e: Emit, block: Block, image: int, images: int, made: Ref | None, kept: Ref | None) -> None:
-    """The bands of some images from `image` on: of one, or all of each in one band."""
-    node, whole = block.middle, block.layer.window
+def _emit_images(e: Emit, block: Block, part: _Part) -> None:
+    """The bands of a part in some images: of one, or all of each in one band."""
+    node, whole, made, rows = block.middle, block.layer.window, part.made, part.rows
     (_, height, width), (_, out_height, out_width) = whole.size, whole.out
     reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
-    line, band = block.lines()[0], block.height()
-    before, out_before = image * height * width, image * out_height * out_width
+    line, band, images = block.lines()[0], block.height(), len(part.images)
+    before, out_before = part.images.start * height * width, part.images.start * out_height * out_width
 
     def top(i: int) -> int:
         """The first row of its input that the depthwise layer reads for a band; in padding where it is less than 0."""
-        return i * band * stride - pad
+        return (rows.start + i * band) * stride - pad
 
     def emit(i: int) -> None:
-        first, end = i * band, min((i + 1) * band, out_height)
+        first, end = rows.start + i * band, min(rows.start + (i + 1) * band, rows.stop)
         low, below = max(top(i), 0), min(top(i) - stride + reach, height) if i else 0
         high = min((end - 1) * stride - pad + reach, height) if images == 1 else height
         if made is not None and block.expand is not None:
             previous, start = max(top(i - 1), 0), max(below, low)
             if below > low > previous:
                 _move_up(e, block.expand, made, line * (low - previous), line * (below - low))
-            _expand(e, block.expand, Ref(made.base, line * (start - low)), range(start, images * high), before)
+            _expand(e, block.expand, Ref(made.base, line * (start - low)), range(start, images * high), before, part)
             x, ldx = made, last(node.x)
         else:
             x, ldx = _row(e, node.x, before + low * width), e.stride(node.x)
         start, count = out_before + first * out_width, images * (end - first) * out_width
-        y, ldy = (kept, last(node.out)) if kept else (_row(e, node.out, start), e.stride(node.out))
+        y, ldy = (part.kept, last(node.out)) if part.kept else (_row(e, node.out, start), e.stride(node.out))
         size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top(i), whole.pads[2])
         e.node = node
-        part = whole._replace(images=images, size=size, out=out, pads=pads)
-        layer = block.layer._replace(window=part, ldx=ldx, ldy=ldy)
+        piece = whole._replace(images=images, size=size, out=out, pads=pads)
+        layer = block.layer._replace(window=piece, ldx=ldx, ldy=ldy)
         _lowered(e, node)[0].emit(e, node, layer, Rows(x, y, start))
         if block.project is not None:
             e.node = project = block.project
             _dot(e, project, Rows(y, _row(e, project.out, start), start), count, ldy, e.stride(project.out))
 
-    whole_bands = min((height - reach + pad + stride) // (band * stride), out_height // band)  # read no padding below
-    alike = range(2 if made else 1, whole_bands)
-    _emit_parts(e.program.steps, emit, -(-out_height // band), alike)
+    plain = (part.below(height) - reach + pad + stride) // stride - rows.start  # read neither padding below nor an edge
+    alike = range(2 if made else 1, min(plain, len(rows)) // band)
+    _emit_parts(e.program.steps, emit, -(-len(rows) // band), alike)
 
 
 def _lowered(e: Emit, node: Node) -> tuple[Any, Layer[Any]]:
@@ -271,13 +349,24 @@ def _move_up(e: Emit, node: Node, made: Ref, start: int, count: int) -> None:
     emit_copy(e, (count // size,), size, (Ref(made.base, start), (size,)), (made, (size,)))
 
 
-def _expand(e: Emit, node: Node, made: Ref, rows: range, before: int) -> None:
+def _expand(e: Emit, node: Node, made: Ref, rows: range, before: int, part: _Part) -> None:
     """Compute rows of the depthwise layer's input. before: pixels of x before the band's image."""
     e.node, width = node, node.out.type.dims[2]
-    if rows:
-        pixel = before + rows.start * width
-        part = Rows(_row(e, node.x, pixel), made, pixel)
-        _dot(e, node, part, len(rows) * width, e.stride(node.x), last(node.out))
+    line = node.out.type.itemsize * width * last(node.out)
+    own = part.rows
+    cuts = [own.start if part.edges[0] else rows.start, own.stop if part.edges[1] else rows.stop]
+    ends = [rows.start, *(min(max(cut, rows.start), rows.stop) for cut in cuts), rows.stop]
+    for (first, end), edge in zip(pairwise(ends), (part.edges[0], None, part.edges[1]), strict=True):
+        if first == end:
+            continue
+        pixel = before + first * width
+        x, ldx = _row(e, node.x, pixel), e.stride(node.x)
+        if edge is not None:
+            kept, low = edge
+            x, ldx = kept.plus((first - low) * width * node.x.type.itemsize * last(node.x)), last(node.x)
+        _dot(
+            e, node, Rows(x, made.plus((first - rows.start) * line), pixel), (end - first) * width, ldx, last(node.out)
+        )
 
 
 def _row(e: Emit, value: Value, row: int) -> Ref:

@@ -62,6 +62,8 @@ class Emit:
         self.program, self.views, self.match = program, views, match
         self.tier, self.threads = tier, threads
         self.node: Node | None = None
+        self.part = 0
+        """The part that steps are of, if they are of one (Step)."""
         self.rounded: dict[Value, Ref] = {}
         """Where whole values lie in bf16, too (gemm/layer_bf16.py)."""
         self.endings: dict[Node, Any] = {}
@@ -161,7 +163,7 @@ class Emit:
         assert self.node is not None
         record = row(name).args.filled(**args)
         slots = tuple([slot if type(slot) in _WORDS else self._word(slot) for slot in record])
-        self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share))
+        self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share, self.part))
 
     def _word(self, slot: Any) -> Arg:
         if isinstance(slot, Value):

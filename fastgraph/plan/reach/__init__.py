@@ -16,7 +16,7 @@ from . import amx, attention, gemm, move, pointwise, recurrent, window
 from .call import RULES, Call, Misfit, Reach, need, read, write
 from .declared import declared
 
-NO_STEPS = frozenset({"execute", "call", "team", "chain", "vector_op"})
+NO_STEPS = frozenset({"execute", "call", "team", "parts", "chain", "vector_op"})
 """Kernels that are called by others and are no step of a program."""
 
 __all__ = [

@@ -15,10 +15,11 @@ import numpy as np
 from ...errors import PlanError
 from ...ir import Node, Value, read_by
 from ...kernels.core.kernel import Kernel
+from ...kernels.core.slots import groups
 from ...kernels.isa.tiers import Tier
 from ...kernels.pointwise.rows import WALK
 from ...room import SLACK
-from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table
+from ..program import Arg, HostStep, Jump, Program, Ref, Scratch, Step, Table, parts_of
 from ..storage import Storage, last, row_count
 from . import Call, Misfit, Reach, reaches_of
 from .regions import Region, fill, holds, meet, region
@@ -43,7 +44,10 @@ def verify_records(
             check.given.add(root)
             check.written[root] = True
     arriving: dict[int, list[dict[Base, Written]]] = {}
+    begins = {rows.start for rows in groups(parts_of(program.steps))}
     for number, step in enumerate(program.steps):
+        if number in begins:
+            check.others.clear()
         check.meet(arriving.pop(number, []))
         try:
             if isinstance(step, Jump):
@@ -72,6 +76,7 @@ class _Check:
     given: set[Value] = field(default_factory=set)
     written: dict[Base, Written] = field(default_factory=dict)
     reached: bool = True
+    others: dict[tuple[Base, int], list[tuple[bool, Region]]] = field(default_factory=dict)
     _at: Node | None = None
     _known: dict[bool, dict[Value, list[tuple[Region, Value]]]] = field(default_factory=dict)
 
@@ -117,7 +122,7 @@ class _Check:
             self._check_written(str(value), self.program.storage[value].root, self._value_region(value))
 
     def step(self, step: Step) -> None:
-        call = Call(step, self.tier, self.threads, self.program.constants)
+        call = Call(step, self.tier, 1 if step.part else self.threads, self.program.constants)
         reached = reaches_of(call)
         known = {reach.slot for reach in reached}
         for name, arg in call.slots.items():
@@ -129,6 +134,8 @@ class _Check:
             return
         real = [(reach, self._place(step.node, reach, call.slots[reach.slot])) for reach in reached if not reach.empty]
         self._check_disjoint(real)
+        if step.part:
+            self._check_apart(step.part, real)
         for reach, (base, found) in real:
             if reach.kind == "read":
                 self._check_written(reach.slot, base, found)
@@ -201,6 +208,20 @@ class _Check:
                     continue
                 if meet(place, other):
                     raise Misfit(f"{write.slot} writes {place}, of which {read.slot} is a part: {other}")
+
+    def _check_apart(self, part: int, reached: list[tuple[Reach, tuple[Base, Region]]]) -> None:
+        """Misfit when a step reaches what another of the parts that are done at once writes, or the other way round."""
+        for reach, (base, place) in reached:
+            if isinstance(base, int):
+                continue
+            writes = reach.kind != "read"
+            for (buffer, number), places in self.others.items():
+                if buffer is not base or number == part:
+                    continue
+                for wrote, other in places:
+                    if (writes or wrote) and meet(place, other):
+                        raise Misfit(f"{reach.slot} reaches {place} of {_name(base)}, as part {number} does: {other}")
+            self.others.setdefault((base, part), []).append((writes, place))
 
     def _check_written(self, what: str, base: Base, place: Region) -> None:
         """Misfit unless all bytes have been written."""

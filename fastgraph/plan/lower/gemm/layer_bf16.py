@@ -133,7 +133,7 @@ def rounded_rows(e: Emit, value: Value, x: Ref, ldx: int, count: int, c: int) ->
     whole value.
     """
     even = c + c % 2
-    whole = count == row_count(value) and not isinstance(x.base, Scratch)
+    whole = count == row_count(value) and not isinstance(x.base, Scratch) and not e.part
     made = e.rounded.get(value) if whole else None
     if made is None:
         made = e.scratch(2 * count * even)
