@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.core.slots import groups
 from ..named import NamedTuple
 from .container import ELEMENTS, MOST_AXES, Container, whole
 
@@ -159,14 +158,15 @@ def _sound(flat: Flat) -> bool:
 
 
 def _follow(flat: Flat) -> bool:
-    """Whether the parts have all steps in turn, and jumps stay in their parts; none goes into steps done at once."""
+    """Whether the parts have all steps in turn, and jumps stay in their parts. None goes into steps done at once."""
     end = 0
     for first, count, commit, _ in flat.parts:
         if first != end or commit > count:
             return False
         end += count
         steps = flat.steps[first:end]
-        inner = {i for rows in groups(steps[:, 3].tolist()) for i in rows[1:]}
+        before, part = steps[:-1, 3], steps[1:, 3]
+        inner = set((np.flatnonzero((before > 0) & (part >= before)) + 1).tolist())
         for i in np.flatnonzero(steps[:, 0] < 0).tolist():
             by = flat.words[steps[i, 1] :][2:3].tolist()
             if not by or not by[0] or not 0 <= i + by[0] <= count or i + by[0] in inner:
