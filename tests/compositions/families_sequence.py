@@ -44,7 +44,10 @@ def attention(g: Grow, x: str) -> str:
     q, k, v = heads_of(g, q, heads), heads_of(g, k, shared), heads_of(g, v, shared)
     if g.chance(0.25):
         past = g.pick(*g.palette.lengths)
-        k, v = (g.concat(g.input(n, shared, past, width), part, axis=2) for part in (k, v))
+        old = [g.input(n, shared, past, width) for _ in range(2)]
+        if g.chance(0.3):
+            old = [g.concat(each, axis=2) for each in old]
+        k, v = (g.concat(each, part, axis=2) for each, part in zip(old, (k, v), strict=True))
         g.output(k)
         g.output(v)
     total = g.shapes[k][2]

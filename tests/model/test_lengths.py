@@ -60,7 +60,7 @@ def length(net: Net, x: str, axis: int) -> str:
 
 def placed(layers: int = 1) -> Net:
     """A decoder as Hugging Face's are exported: places are counted from the past on, the mask is read by flat indices,
-    and written by indices of all places.
+    and written by indices of all places; a cache is a concatenation of one before it grows.
     """
     net = Net()
     ids, mask = net.input("ids", [1, "t"], np.int64), net.input("mask", [1, "total"], np.int64)
@@ -78,8 +78,9 @@ def placed(layers: int = 1) -> Net:
     every = net("Concat", *(net("Unsqueeze", part, net.const([-1])) for part in parts), axis=-1)
     bias = net("ScatterND", net("Expand", net.const(0, F32), shape), every, bias)
     x = net("Add", net("Gather", net.weight(50, WIDTH), ids), net("Gather", net.weight(300, WIDTH), places))
-    for old in pasts:
+    for past in pasts:
         q, *new = (heads(net, net("MatMul", x, net.weight(WIDTH, WIDTH))) for _ in range(3))
+        old = [net("Concat", each, axis=2) for each in past]
         k, v = (net("Concat", a, b, axis=2) for a, b in zip(old, new, strict=True))
         x = net("Add", x, attended(net, q, k, v, bias))
         net.output(k, v)

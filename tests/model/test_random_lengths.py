@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,9 +13,11 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import fastgraph as fg
+from fastgraph.errors import GraphError, PlanError
 from fastgraph.freedoms import thresholds
 from fastgraph.ir import is_open
-from fastgraph.runtime.keys import Credit
+from fastgraph.runtime import lengths
+from fastgraph.runtime.keys import Credit, Line
 from tests.compositions import draw as compositions
 from tests.compositions.composition import Composition
 from tests.compositions.forms import FORMS, Declined
@@ -46,6 +49,19 @@ def extents(net: Composition, usual: dict[str, tuple[int, ...]], n: int, places:
 def filled(like: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Numbers as there are in another array."""
     return rng.choice(like.reshape(-1), shape) if like.size else np.zeros(shape, like.dtype)
+
+
+@pytest.fixture(autouse=True)
+def no_defects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan for many lengths that is refused, as planning it failed in a way that nobody foresaw, fails the test."""
+    refuse = lengths.Lengths.refuse
+
+    def seen(self: lengths.Lengths, wide: Line) -> None:
+        if isinstance(sys.exception(), GraphError | PlanError):
+            raise AssertionError("a defect") from sys.exception()
+        refuse(self, wide)
+
+    monkeypatch.setattr(lengths.Lengths, "refuse", seen)
 
 
 def results(model: fg.Model, feeds: dict[str, np.ndarray]) -> list[Any] | str:

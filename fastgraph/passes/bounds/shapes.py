@@ -199,6 +199,8 @@ def split(g: Bounds, node: Node) -> list[Bounded]:
 @follows("concat")
 def concat(g: Bounds, node: Node) -> list[Bounded]:
     parts = [g.take(v) for v in node.inputs]
+    if len(parts) == 1:
+        return parts
     rank = len(parts[0].dims)
     axis = attr(node, "axis") % rank
     for a in range(rank):
