@@ -198,6 +198,26 @@ def recognizer() -> Net:
     return net
 
 
+def sequences(layout: int = 0) -> Net:
+    """A batch of sequences, each of its own length, with a state for each."""
+    net = Net()
+    x = net.input("x", ["n", "t", 6] if layout else ["t", "n", 6])
+    each, state = net.input("each", ["n"], np.int32), net.input("state", ["n", 2, 8] if layout else [2, "n", 8])
+    options = {"hidden_size": 8, "direction": "bidirectional", "layout": layout}
+    y, last, _ = net("LSTM", x, net.weight(2, 32, 6), net.weight(2, 32, 8), net.weight(2, 64), each, state, state,
+                     outputs=3, **options)  # fmt: skip
+    rows = net("Reshape", net("Transpose", y, perm=[0, 1, 2, 3] if layout else [0, 2, 1, 3]), net.const([0, 0, -1]))
+    _, final = net("GRU", rows, net.weight(2, 24, 16), net.weight(2, 24, 8), outputs=2, **options)
+    net.output(rows, last, final)
+    return net
+
+
+def sequence(n: int, t: int, layout: int = 0) -> Feeds:
+    x, state = RNG.standard_normal((t, n, 6)).astype(F32), RNG.standard_normal((2, n, 8)).astype(F32)
+    x, state = (a.swapaxes(0, 1) if layout else a for a in (x, state))
+    return {"x": x, "each": RNG.integers(1, t + 1, n, np.int32), "state": state}
+
+
 def normalized() -> Net:
     net = Net()
     x = net.input("x", ["n", 3, 5])
@@ -219,6 +239,8 @@ NETS: dict[str, tuple[Callable[[], Net], Callable[[int], Feeds]]] = {
         rows,
         lambda n: {"x": RNG.standard_normal((3, n)).astype(F32), "past": np.ones(n - 2, F32)},
     ),
+    "batches of sequences": (sequences, lambda n: sequence(n, 7)),
+    "sequences of lengths": (sequences, lambda n: sequence(3, n)),
     "batches, each normalized": (normalized, lambda n: {"x": RNG.standard_normal((n, 3, 5)).astype(F32)}),
     "encoder": (encoder, words),
     "encoder of batches": (encoder, lambda n: words(6, n)),
@@ -242,6 +264,28 @@ def test_one_plan_for_many_lengths(name: str, threads: int, isa: str | None) -> 
         fed = feeds(n)
         assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
     assert 1 <= opened(model) <= 3 and len(model._plans.keys()) <= lengths.PLANS + opened(model)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sequences_with_their_batch_first(axis: int) -> None:
+    source = sequences(layout=1).bytes()
+    model, own = fg.load(source), fg.load(source, isa="numpy")
+    for n in range(9, 16):
+        fed = sequence(*((n, 5) if axis == 0 else (3, n)), layout=1)
+        assert_close(list(model.run(fed).values()), list(own.run(fed).values()), 1e-5, f"{n}")
+    assert opened(model)
+
+
+def test_a_sequence_longer_than_there_are_steps() -> None:
+    """Room is no step: what asks for more than is fed is an error in a plan for many lengths, too."""
+    model = fg.load(sequences().bytes())
+    for n in range(9, 14):
+        model.run(sequence(3, n))
+    assert opened(model)
+    fed = sequence(3, 14)
+    with pytest.raises(fg.FastgraphError):
+        model.run(fed | {"each": np.array([3, 15, 1], np.int32)})
+    assert_close(list(model.run(fed).values()), list(fg.load(sequences().bytes()).run(fed).values()), 1e-5)
 
 
 def test_switches_between_branches() -> None:

@@ -9,10 +9,13 @@ from ...ops.registry import attr
 from ...ops.window import resolve_pads, window_attrs
 from .numbers import parts, product, total
 from .state import Bounds, follows
-from .values import Bounded, Dim, Extent, Unbounded
+from .values import Bounded, Dim, Extent, Unbounded, same
 
 FILLS = {"conv": 0.0, "conv_transpose": 0.0, "max_pool": -np.inf, "average_pool": 0.0, "lp_pool": 0.0}
 """What stands behind the real elements of a map, so that results are as with the padding of the operator."""
+
+LENGTHS, INITIAL = 4, 5
+"""Inputs of a recurrent layer: the steps of each sequence, and the first of its initial states."""
 
 
 @follows(*FILLS)
@@ -71,15 +74,41 @@ def _some(n: Dim) -> Extent:
 
 @follows("lstm", "gru", "rnn")
 def recurrent(g: Bounds, node: Node) -> list[Bounded]:
-    """All sequences of a batch are as long as there are real steps."""
-    x = g.take(node.x)
-    time = 1 if attr(node, "layout") else 0
-    if [*x.extents] != [time] or node.has(4):
+    """Each sequence of a batch is computed on its own, for as many steps as are real."""
+    x, (time, batch) = g.take(node.x), (1, 0) if attr(node, "layout") else (0, 1)
+    if 2 in x.extents:
         raise Unbounded
-    others = [
-        None if v is None else g.fixed(v) for v in (*node.inputs[1:], *[None] * 4)[: max(len(node.inputs), 5) - 1]
-    ]
-    lengths = g.cast(x.extents[time].count, np.int32)
-    others[3] = g.spread(g.shape(lengths, 1), x.value.type.dims[1 - time])
-    y, *last = g.again(node, x.value, *others)
-    return [Bounded(y, {time: x.extents[time]}), *map(Bounded, last)]
+    inputs = [x.value, *(None if v is None else g.take(v).value for v in node.inputs[1:]), None, None][: _inputs(node)]
+    for i, v in enumerate(node.inputs[1:], 1):
+        axis = {LENGTHS: 0, INITIAL: batch, INITIAL + 1: batch}.get(i)
+        if v is not None and not _goes_with(g.take(v), axis, x.extents.get(batch)):
+            raise Unbounded
+    if x.extents and node.attrs.get("dynamic"):
+        inputs[0] = g.masked(x, 0)  # its range is that of all
+    if time in x.extents or node.has(LENGTHS):
+        inputs[LENGTHS] = _lengths(g, x, g.take(node.inputs[LENGTHS]) if node.has(LENGTHS) else None, time, batch)
+    y, *last = g.again(node, *inputs)
+    extents = {time: x.extents.get(time), 0 if batch == 0 else 2: x.extents.get(batch)}
+    states = {batch: x.extents[batch]} if batch in x.extents else {}
+    found = {axis: n for axis, n in extents.items() if n is not None}
+    return [Bounded(y, found), *(Bounded(v, states) for v in last)]
+
+
+def _inputs(node: Node) -> int:
+    return max(len(node.inputs), LENGTHS + 1)
+
+
+def _goes_with(operand: Bounded, axis: int | None, extent: Extent | None) -> bool:
+    """Whether a recurrent layer's operand has this extent along `axis`, and no other that depends on data."""
+    wanted = {} if axis is None or extent is None else {axis: extent}
+    return [*operand.extents] == [*wanted] and all(same(n, wanted[a]) for a, n in operand.extents.items())
+
+
+def _lengths(g: Bounds, x: Bounded, given: Bounded | None, time: int, batch: int) -> Value:
+    """The steps of each sequence; numbers out of range are beyond all steps, so that the run fails."""
+    steps = x.extents[time].count if time in x.extents else g.ints(x.value.type.dims[time])
+    if given is None:
+        return g.spread(g.shape(g.cast(steps, np.int32), 1), x.value.type.dims[batch])
+    n = g.cast(given.value, np.int64)
+    n = g.choose((n >= 0) & (n <= steps), n, x.value.type.dims[time] + 1)
+    return g.masked(given._replace(value=g.cast(n, np.int32), clean=False), 0)
