@@ -57,27 +57,40 @@ def _block(tier: Tier, step: Step) -> Any:
         rows = choose(columns > 0, rows, 0)
         one = Rows(step, tier, columns, numbers)
 
-        def run(varied: bool, limits: str = "bounds" if step.bounded else "any") -> None:
+        def run(varied: bool, limits: str = "bounds" if step.bounded else "any", short: bool = False) -> None:
+            mask = one.f32.below(columns) if short else None
             for r in over(rows):
                 at, *xs = (U8.at(p.address) + r * p.row for p in (y, *tensors))
                 sources = [_source(*each, head.bits(U8)) for each in zip(tensors, xs, one.kinds, strict=True)]
-                if _is_real(step):
+                if short:
+                    _real_vector(one, at, sources, one.f32, 0, mask, varied)
+                elif _is_real(step):
                     _row_of_reals(one, at, sources, varied)
                 else:
                     _row(one, at, sources, varied, limits)
 
-        with either(reduce(operator.or_, [p.single for p in tensors])) as (then, otherwise):
-            with then:
-                run(varied=True)
-            with otherwise:
-                if not step.bounded:
-                    run(varied=False)
-                    return
-                with either(_unlimited(step.out, *numbers[-2:])) as (no_limits, limits):
-                    with no_limits:
-                        run(varied=False, limits="type")
-                    with limits:
+        def rows_of_any_length() -> None:
+            with either(reduce(operator.or_, [p.single for p in tensors])) as (then, otherwise):
+                with then:
+                    run(varied=True)
+                with otherwise:
+                    if not step.bounded:
                         run(varied=False)
+                        return
+                    with either(_unlimited(step.out, *numbers[-2:])) as (no_limits, limits):
+                        with no_limits:
+                            run(varied=False, limits="type")
+                        with limits:
+                            run(varied=False)
+
+        if not (tier.masks and _is_real(step)):
+            rows_of_any_length()
+            return
+        with either(columns <= tier.lanes) as (short, long):
+            with short:
+                run(varied=True, short=True)
+            with long:
+                rows_of_any_length()
 
     return block
 
@@ -162,12 +175,15 @@ def _source(place: Operand, x: Value, kind: str, elsewhere: Value) -> Source:
 
 
 def _row_of_reals(rows: Rows, y: Value, sources: Sequence[Source], varied: bool) -> None:
-    out = ELEMENTS[rows.step.out]
     for f32, i, mask in along(rows.f32, 0, rows.columns, 1 if varied else UNROLL):
-        values = [
-            source.load(f32, kind, i, mask, False, varied) for source, kind in zip(sources, rows.kinds, strict=True)
-        ]
-        out.like(f32)[y.bits(out) + i, mask] = rows.result(f32, values).to(out)
+        _real_vector(rows, y, sources, f32, i, mask, varied)
+
+
+def _real_vector(rows: Rows, y: Value, sources: Sequence[Source], f32: Type, i: Any, mask: Any, varied: bool) -> None:
+    """Compute the elements from column i on that a vector of the type spans."""
+    out = ELEMENTS[rows.step.out]
+    values = [source.load(f32, kind, i, mask, False, varied) for source, kind in zip(sources, rows.kinds, strict=True)]
+    out.like(f32)[y.bits(out) + i, mask] = rows.result(f32, values).to(out)
 
 
 def _row(rows: Rows, y: Value, sources: Sequence[Source], varied: bool, limits: str) -> None:
