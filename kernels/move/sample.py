@@ -5,7 +5,7 @@ The taps (offset in a channel, weight) of a few points are computed first, in f6
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -67,14 +67,41 @@ def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count:
     """Samples `count` points from `first` on; `to`: the address of their results in the first channel."""
     r = fields(args, SAMPLE)
     taps = _Taps(I64(1) << r.mode * r.axes, room(I64, TAPS), room(F64, TAPS), room(F32, TAPS), room(F32, TAPS))
-    for p in over(count):
-        _point(r, args, taps, grid, first + p, p)
+    with either((r.axes == 2) & (r.mode == LINEAR)) as (bilinear, others):
+        with bilinear:
+            _points(r, first, count, partial(_bilinear, r, args, taps, grid))
+        with others:
+            _points(r, first, count, partial(_point, r, args, taps, grid))
     _sums(r, taps, to, src, count)
 
 
-def _point(r: Any, args: Value, taps: _Taps, grid: Value, number: Value, p: Value) -> None:
+def _points(r: Any, first: Value, count: Value, point: Callable[[Value, Value, Value], None]) -> None:
+    """point(row, column, p) for each point p < `count` from `first` on."""
+    row, column = map(register, div_rem(first, r.columns))
+    for p in over(count):
+        point(row.value, column.value, p)
+        column.value = column.value + 1
+        with when(column.value == r.columns):
+            row.value, column.value = row.value + 1, I64(0)
+
+
+def _bilinear(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
+    """What `_point` does where there are two axes with two taps each, without what these have in memory there."""
+    base, inside, along = p * 4, BIT(1), []
+    for k in range(2):
+        axis = fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
+        where = _coordinate(r, axis, grid + (axis.at + (row * axis.row + column * axis.column)))
+        inside = inside & (where >= 0.0) & (where <= _last(axis))
+        along.append(_linear(r, axis, where))
+    for j, (offset, weight) in enumerate(along[0]):
+        for t, (more, factor) in enumerate(along[1]):
+            taps.offsets[base + (2 * j + t)] = offset + more
+            taps.weights[base + (2 * j + t)] = weight * factor
+    _finish(r, taps, base, p, inside, 4)
+
+
+def _point(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
     """The taps of one point: all combinations of those along each axis."""
-    row, column = div_rem(number, r.columns)
     base = p * taps.count
     taps.offsets[base] = 0
     taps.weights[base] = 1
@@ -99,15 +126,15 @@ def _point(r: Any, args: Value, taps: _Taps, grid: Value, number: Value, p: Valu
                 taps.offsets[other] = offset + offsets[t]
                 taps.weights[other] = weight * weights[t]
         known.value = n * each
-    _finish(r, taps, base, p, inside.value)
+    _finish(r, taps, base, p, inside.value, None)
 
 
-def _finish(r: Any, taps: _Taps, base: Value, p: Value, inside: Value) -> None:
+def _finish(r: Any, taps: _Taps, base: Value, p: Value, inside: Value, count: int | None) -> None:
     """The initial value of a point's sums, and its weights as f32."""
     pad = r.pad.to(I32).bits(F32)
     out = (r.outside == PADDED) & ~inside
     total = register(F64(0))
-    for t in over(taps.count):
+    for t in over(taps.count) if count is None else map(I64, range(count)):
         at = base + t
         weight = choose(out, 0.0, taps.weights[at])
         taps.final[at] = weight.to(F32)
@@ -139,28 +166,38 @@ def _coordinate(r: Any, axis: Any, place: Value) -> Value:
 
 def _along(r: Any, axis: Any, where: Value, offsets: Value, weights: Value) -> None:
     """The taps along one axis: offsets in bytes, and weights."""
-    low, high, near, last = axis.low.bits(F64), axis.high.bits(F64), _floor(where), _last(axis)
+    near = _floor(where)
 
-    def tap(t: int, place: Value, weight: Any) -> None:
-        zeros, mirror = r.outside == ZEROS, r.outside == REFLECTED
-        off = (place < 0.0) | (place > last)
-        weight = choose(zeros & off, F64(0), weight)
-        place = smaller(larger(_mirrored(mirror, place, low, high), 0.0), last)
-        offsets[t] = place.to(I64) * axis.stride
-        weights[t] = weight
+    def keep(*taps: tuple[Value, Any]) -> None:
+        for t, (offset, weight) in enumerate(taps):
+            offsets[t] = offset
+            weights[t] = weight
 
     def nearest() -> None:
         rest = where - near
         odd = near.to(I64) & 1 != 0
-        tap(0, choose((rest > 0.5) | ((rest == 0.5) & odd), near + 1.0, near), 1.0)
+        keep(_tap(r, axis, choose((rest > 0.5) | ((rest == 0.5) & odd), near + 1.0, near), F64(1)))
 
-    def several(steps: Sequence[int], curve: Callable[[Value], Value]) -> None:
-        for t, step in enumerate(steps):
-            place = near + float(step)
-            tap(t, place, curve(_absolute(place - where)))
+    def cubic() -> None:
+        places = [near + float(step) for step in (-1, 0, 1, 2)]
+        keep(*(_tap(r, axis, place, _cubic(_absolute(place - where))) for place in places))
 
-    linear = partial(several, (0, 1), lambda t: 1.0 - t)
-    cases(r.mode, {NEAREST: nearest, LINEAR: linear, CUBIC: partial(several, (-1, 0, 1, 2), _cubic)})
+    cases(r.mode, {NEAREST: nearest, LINEAR: lambda: keep(*_linear(r, axis, where)), CUBIC: cubic})
+
+
+def _linear(r: Any, axis: Any, where: Value) -> list[tuple[Value, Value]]:
+    """The two taps along one axis of linear sampling."""
+    near = _floor(where)
+    return [_tap(r, axis, place, 1.0 - _absolute(place - where)) for place in (near + 0.0, near + 1.0)]
+
+
+def _tap(r: Any, axis: Any, place: Value, weight: Value) -> tuple[Value, Value]:
+    """A tap's offset in bytes, and its weight."""
+    low, high, last = axis.low.bits(F64), axis.high.bits(F64), _last(axis)
+    off = (place < 0.0) | (place > last)
+    weight = choose((r.outside == ZEROS) & off, F64(0), weight)
+    place = smaller(larger(_mirrored(r.outside == REFLECTED, place, low, high), 0.0), last)
+    return place.to(I64) * axis.stride, weight
 
 
 def _cubic(t: Value) -> Value:
