@@ -48,6 +48,25 @@ def panel_bytes(nt: int, steps: int, head: int = 2) -> int:
     return nt * (head * LINE + steps * ROWS * LINE)
 
 
+def in_lines(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights [sets, N, runs, length] of more than eight bits as s8 [sets, N, lines, LINE], and which line of a pixel
+    each of these multiplies, int64 [lines]: all with the nearest s8, then those where that leaves something with that.
+    """
+    sets, n, runs, length = weights.shape
+    per_run = -(-length // LINE)
+    left = np.zeros((sets, n, runs, per_run * LINE), np.int16)
+    left[..., :length] = weights
+    left, order = left.reshape(sets, n, runs * per_run, LINE), np.arange(runs * per_run)
+    parts, orders = list[np.ndarray](), list[np.ndarray]()
+    while order.size:
+        near = left.clip(-128, 127)
+        parts.append(near.astype(np.int8))
+        orders.append(order)
+        more = (left != near).any(axis=(0, 1, 3))
+        left, order = (left - near)[:, :, more], order[more]
+    return np.concatenate(parts, axis=2), np.concatenate(orders)
+
+
 def pack_amx(weights: np.ndarray, head: Sequence[np.ndarray], nt: int, out: str) -> np.ndarray:
     """uint8 [sets, panels, panel_bytes] from s8 weights [sets, N, runs, length].
 

@@ -41,6 +41,10 @@ class TileChoice(NamedTuple):
         """Bytes for each thread, 64-byte aligned."""
         return self.fields["scratch_bytes"]
 
+    def in_order(self, lines: np.ndarray) -> TileChoice:
+        """With these lines, some of which come again: `in_lines` of the weights."""
+        return self._replace(table=self.table[lines], fields={**self.fields, "lines": len(lines)})
+
 
 def pick_amx(
     g: Geometry,

@@ -79,11 +79,14 @@ def test_steps_write_only_what_is_theirs() -> None:
 
 
 @needs_amx
+@pytest.mark.parametrize("zero", [None, 0, 130, 255])
 @pytest.mark.parametrize("groups, kernel", [(1, 1), (1, 3), (2, 3)])
-def test_sums_of_products_of_bytes(groups: int, kernel: int) -> None:
+def test_sums_of_products_of_bytes(groups: int, kernel: int, zero: int | None) -> None:
+    """zero: the zero point of u8 weights, without which they are s8."""
     net = Net()
-    w = net.rng.integers(-128, 128, (96, 64 // groups, kernel, kernel)).astype(np.int8)
-    net.output(net("ConvInteger", net.input("x", (1, 64, 9, 8), U8), net.const(w), net.const(np.array(7, U8)),
+    w, points = net.rng.integers(-128, 128, (96, 64 // groups, kernel, kernel)), [np.array(7, U8)]
+    w, points = (w.astype(np.int8), points) if zero is None else ((w + 128).astype(U8), [*points, np.array(zero, U8)])
+    net.output(net("ConvInteger", net.input("x", (1, 64, 9, 8), U8), net.const(w), *map(net.const, points),
                    pads=[kernel // 2] * 4, group=groups), dtype=np.int32)  # fmt: skip
     x = {"x": net.rng.integers(0, 256, (1, 64, 9, 8)).astype(np.uint8)}
     plan = compile_graph(graph_of(net.bytes()), {}, AMX, 2)

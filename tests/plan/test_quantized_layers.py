@@ -409,7 +409,7 @@ def test_layers_that_round_are_computed_on_integers(name: str) -> None:
 
 
 @needs_amx
-@pytest.mark.parametrize("name", [name for name in ROUNDED if "zeros" not in ROUNDED[name][3]])
+@pytest.mark.parametrize("name", ROUNDED)
 def test_layers_that_round_are_the_same_on_tiles(name: str) -> None:
     feeds, graph, found = {"x": draw(ROUNDED[name][1])}, rounding(*ROUNDED[name]), []
     with thresholds(tiles_least=1):

@@ -16,7 +16,7 @@ from ..emit import Rows
 from ..epilogue import epilogue
 from ..registry import Emit
 from .calls import part_of
-from .layer_int8 import tile_cycles, tiles_suit
+from .layer_int8 import all_lines, tile_cycles, tile_lines, tiles_suit
 
 
 def multiply(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref, **steps: int) -> None:
@@ -24,7 +24,7 @@ def multiply(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Re
     from ....kernels.amx.pick_amx import amx_args, pick_amx_dynamic
 
     g, how = layer.merged(e.tier)
-    choice = pick_amx_dynamic(g, e.threads)
+    choice = all_lines(e, layer.numbers, how, pick_amx_dynamic(g, e.threads))
     panels = e.packed(_panels, layer.numbers, how, choice.runs, choice.run)
     ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy, "ranges": ranges, **steps}
     ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
@@ -37,9 +37,9 @@ def _panels(numbers: Integers, how: Arrangement, runs: int, length: int) -> np.n
     from ....kernels.amx.rows import DYNAMIC_NT
 
     weights = numbers.arranged(how).weights.reshape(len(numbers.weights), -1)
-    sums = folded_bias(weights, np.zeros(len(weights), np.int64), -1)
+    sums = folded_bias(weights, np.zeros(len(weights), np.int64), -1, numbers.zeros)
     head = [v.reshape(how.merged, -1) for v in (sums, numbers.multipliers, numbers.bias)]
-    return pack_amx(weights.reshape(how.merged, -1, runs, length), head, DYNAMIC_NT, "words")
+    return pack_amx(tile_lines(numbers, how, runs, length)[0], head, DYNAMIC_NT, "words")
 
 
 def candidate(emit: Any) -> Candidate[Layer[Integers]]:

@@ -97,15 +97,36 @@ def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 
 
 def tiles_suit(layer: Layer[Integers], tier: Tier) -> bool:
-    """Whether the tier has tile registers, and the layer suits: not depthwise, weights without zero points."""
-    return tier.tiles and layer.form != "depthwise" and not layer.signed and not layer.numbers.rowsum(tier)
+    """Whether the tier has tile registers, and the layer suits: not depthwise."""
+    return tier.tiles and layer.form != "depthwise" and not layer.signed
 
 
 def tile_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
-    """The times of a candidate on tiles."""
+    """The times of a candidate on tiles; weights with zero points take up to twice as many lines."""
     from ....kernels.amx import pick_amx
 
-    return [TILE_GAIN * pick_amx.tile_cycles(layer.merged(tier)[0]) * (threshold("tiles_least", 2) > 1)]
+    factor = TILE_GAIN * (1 + layer.numbers.rowsum(tier)) * (threshold("tiles_least", 2) > 1)
+    return [factor * pick_amx.tile_cycles(layer.merged(tier)[0])]
+
+
+def all_lines(e: Emit, numbers: Integers, how: Arrangement, choice: Any) -> Any:
+    """A TileChoice with all lines that the weights take."""
+    if not numbers.zeros.any():
+        return choice
+    return choice.in_order(e.array(e.packed(_order, numbers, how, choice.runs, choice.run)))
+
+
+def _order(numbers: Integers, how: Arrangement, runs: int, length: int) -> np.ndarray:
+    return tile_lines(numbers, how, runs, length)[1]
+
+
+def tile_lines(numbers: Integers, how: Arrangement, runs: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """`in_lines` of a layer's weights less their zero points."""
+    from ....kernels.amx.pack_amx import in_lines
+
+    own = numbers.arranged(how)
+    weights = own.weights.reshape(len(own.zeros), -1).astype(np.int16) - own.zeros[:, None].astype(np.int16)
+    return in_lines(weights.reshape(how.merged, -1, runs, length))
 
 
 def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
@@ -113,7 +134,7 @@ def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     from ....kernels.amx.rows import NO_SUM
 
     (g, how), numbers = layer.merged(e.tier), layer.numbers
-    choice = pick_amx(g, e.threads, numbers.out)
+    choice = all_lines(e, numbers, how, pick_amx(g, e.threads, numbers.out))
     panels = e.packed(_tile_panels, numbers, how, layer.zero, choice.runs, choice.run, choice.params["nt"])
     ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy, **NO_SUM, **numbers.stored}
     ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
@@ -125,8 +146,8 @@ def _tile_panels(numbers: Integers, how: Arrangement, zero: int, runs: int, leng
     from ....kernels.amx.pack_amx import pack_amx
 
     weights = numbers.arranged(how).weights.reshape(len(numbers.weights), -1)
-    start = folded_bias(weights, numbers.bias, zero)
-    lines = weights.reshape(how.merged, -1, runs, length)
+    start = folded_bias(weights, numbers.bias, zero, numbers.zeros)
+    lines, _ = tile_lines(numbers, how, runs, length)
     head = [v.reshape(how.merged, -1) for v in (start, numbers.multipliers)]
     return pack_amx(lines, head, nt, numbers.out)
 
