@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.freedoms import thresholds
 from fastgraph.ir import Graph, Node, Quantization, TensorType, Value
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import infer_node
@@ -53,7 +54,8 @@ def network() -> Graph:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_network(threads: int) -> None:
     x = {"x": np.random.default_rng(1).integers(0, 256, (2, 15, 15, 24)).astype(np.uint8)}
-    plan, plain = (compile_graph(network(), {}, tier, threads) for tier in (AMX, tiers.BY_NAME["avx512vnni"]))
+    with thresholds(tiles_least=1):
+        plan, plain = (compile_graph(network(), {}, tier, threads) for tier in (AMX, tiers.BY_NAME["avx512vnni"]))
     assert sum(step.kernel.name == "amx_conv" for step in plan.program.steps) == 6
     for each in (plan, plain):
         each.fill(x)
@@ -74,7 +76,7 @@ def test_steps_write_only_what_is_theirs() -> None:
         assert np.abs(found.astype(float) - expected.astype(float)).max() <= limit, nodes
 
     x = {"x": np.random.default_rng(2).integers(0, 256, (2, 15, 15, 24)).astype(np.uint8)}
-    with tiles():
+    with thresholds(tiles_least=1), tiles():
         check_steps(compile_graph(network(), {}, AMX, 2), x, close)
 
 
@@ -89,7 +91,8 @@ def test_sums_of_products_of_bytes(groups: int, kernel: int, zero: int | None) -
     net.output(net("ConvInteger", net.input("x", (1, 64, 9, 8), U8), net.const(w), *map(net.const, points),
                    pads=[kernel // 2] * 4, group=groups), dtype=np.int32)  # fmt: skip
     x = {"x": net.rng.integers(0, 256, (1, 64, 9, 8)).astype(np.uint8)}
-    plan = compile_graph(graph_of(net.bytes()), {}, AMX, 2)
+    with thresholds(tiles_least=1):
+        plan = compile_graph(graph_of(net.bytes()), {}, AMX, 2)
     assert "amx_conv" in {kernel.name for kernel in plan.kernels()}, str(plan)
     plan.fill(x)
     with tiles() as products:
