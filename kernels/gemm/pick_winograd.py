@@ -106,15 +106,15 @@ def _along_slices(g: Geometry, wide: int) -> WinogradForm:
 
 
 def _upright(g: Geometry) -> WinogradForm | None:
-    """A row as a map of rows of `dilation` pixels, so that taps follow one another down a column."""
+    """The row of each slice as a map of rows of `dilation` pixels, so that taps follow one another down a column."""
     dilation, pad, w, out_w, (image, z, _, x) = g.dilations[2], g.pads[2], g.size[2], g.out[2], g.x_strides
     lacking = -w % dilation
     if pad % dilation or (lacking and x != g.c):
         return None
-    size, out = (1, -(-w // dilation), dilation), (1, -(-out_w // dilation), dilation)
-    strides, kernel, pads = (image, z, dilation * x, x), (1, g.kernel[2], 1), (0, pad // dilation, 0)
+    size, out = (g.size[0], -(-w // dilation), dilation), (g.out[0], -(-out_w // dilation), dilation)
+    strides, kernel, pads = (image, z, dilation * x, x), (1, g.kernel[2], 1), (g.pads[0], pad // dilation, 0)
     upright = g._replace(size=size, kernel=kernel, out=out, x_strides=strides, pads=pads, dilations=(1, 1, 1))
-    return WinogradForm(upright._replace(strides=(1, 1, 1)), True, out_w, (out_w, dilation), lacking)
+    return WinogradForm(upright, True, out_w, (out_w, dilation), lacking)
 
 
 @lru_cache(1024)

@@ -68,14 +68,14 @@ def geometry(pick: Random, n: int, kind: str) -> Geometry:
     c, images, groups = pick.randint(1, 20), pick.randint(1, 3), pick.choice((1, 1, 3))
     deep, high, wide = (pick.randint(*ends) for ends in KINDS[kind])
     dilations = (pick.randint(1, 2), 1, pick.randint(1, 4)) if kind == "row" else (1, 1, 1)
-    strides = (pick.randint(1, 2) if high > 1 else 1, 1, 1)
+    strides = (pick.randint(1, 2) if high > 1 or kind == "row" else 1, 1, 1)
     size, out, pads = [], [], []
     for axis, (k, dilation, stride) in enumerate(zip((deep, high, wide), dilations, strides, strict=True)):
         span = (k - 1) * dilation
         pad, after = dilation * pick.randint(0, k - 1), pick.randint(0, span)
         least = max(1, span + 1 - pad - after)
         most = {"row": 40, "slices": 6}.get(kind, 11) if axis == 2 else 11 if axis else 4 + 7 * (kind == "slices")
-        extent = 1 if (kind == "row" and axis < 2) else pick.randint(least, max(least, most))
+        extent = 1 if (kind == "row" and axis == 1) else pick.randint(least, max(least, most))
         size.append(extent)
         pads.append(pad)
         out.append((extent + pad + after - span - 1) // stride + 1)
@@ -113,6 +113,8 @@ def test_what_it_can_compute() -> None:
     row = Geometry(1, 1, 16, 16, (1, 1, 50), (1, 1, 3), (1, 1, 50), (800, 800, 800, 16), dilations=(1, 1, 4))
     assert winograd_form(row._replace(pads=(0, 0, 4))).lacking == 2
     assert winograd_form(row._replace(pads=(0, 0, 5))) is None
+    slices = row._replace(size=(4, 1, 50), out=(4, 1, 50), x_strides=(3200, 800, 800, 16), pads=(0, 0, 4))
+    assert winograd_form(slices).g.out == (4, 13, 4)  # rows of several slices
 
 
 @pytest.mark.slow
