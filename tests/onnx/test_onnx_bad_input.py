@@ -78,6 +78,18 @@ def test_documentation_that_is_not_utf8_does_no_harm():
     assert len(read(model.SerializeToString().replace(b"QQQQ", b"\xff\xfe\xfd\xfc")).nodes) == 1
 
 
+def test_texts_that_are_not_utf8_are_saved_as_escapes(tmp_path):
+    model = model_of([node("Relu", ["x"], ["y"], name="QQQQ")], [info("x", ["QQQQ", 4])], ["y"])
+    model.graph.name = model.graph.doc_string = model.doc_string = model.domain = model.producer_name = "QQQQ"
+    model.producer_version = "QQQQ"
+    model.metadata_props.add(key="QQQQ", value="QQQQ")
+    loaded = fastgraph.load(model.SerializeToString().replace(b"QQQQ", b"QQ\xff\xfe"))
+    loaded.run({"x": np.ones((2, 4), np.float32)})
+    loaded.save(str(tmp_path / "m.fgm"))
+    metadata = fastgraph.load(str(tmp_path / "m.fgm")).metadata
+    assert metadata.producer == r"QQ\xff\xfe" and metadata.custom == {r"QQ\xff\xfe": r"QQ\xff\xfe"}
+
+
 def test_newer_opset_with_known_operators_and_with_unknown_ones():
     with pytest.warns(RuntimeWarning, match="operator set 99 is newer than 28.*export for 28"):
         assert [n.op for n in load(one("Relu", ["x"], 99)).nodes] == ["relu"]

@@ -7,6 +7,7 @@ from typing import Any
 from ...errors import ModelError
 from ...ir import UNKNOWN, Kind, TensorType
 from .elements import ELEMENTS, element_of
+from .scope import readable
 from .tensors import densify, sound, to_array
 from .wire import Message
 
@@ -65,7 +66,9 @@ def type_of(proto: Message, where: str) -> TensorType:
 
 def _extent(dim: Message) -> int | str | None:
     """An extent's number, or its name. -1 is how some exporters spell that it is unknown."""
-    return (dim.dim_value if dim.dim_value != -1 else None) if dim.HasField("dim_value") else dim.dim_param or None
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value != -1 else None
+    return readable(dim.dim_param) or None
 
 
 def format_of(proto: Message) -> str:

@@ -16,7 +16,7 @@ from .interface import define_initializers, define_inputs, interface_of, named_o
 from .order import graphs_of, in_order
 from .reader import Reader
 from .rules import check_known, translate
-from .scope import Scope, check_new, check_text
+from .scope import Scope, check_new, check_text, readable
 from .signatures import NEWEST
 from .split import Held
 from .wire import Message
@@ -34,7 +34,7 @@ def to_graph(model: Message, source: str, path: str | None, held: Held | None = 
     opsets = _opsets(model.opset_import, source)
     if not opsets and model.ir_version < 3:
         opsets = {"": 1}
-    scope = Scope(f"{source}: graph {model.graph.name!r}", opsets)
+    scope = Scope(f"{source}: graph {readable(model.graph.name)!r}", opsets)
     graph = _graph(reader, scope, model.graph, held)
     graph.source = source
     graph.interface.metadata = _metadata(model, opsets)
@@ -64,8 +64,9 @@ def _metadata(model: Message, opsets: dict[str, int]) -> dict[str, Any]:
         "domain": model.domain, "producer": model.producer_name, "producer_version": model.producer_version,
         "graph": model.graph.name, "graph_description": model.graph.doc_string,
     }  # fmt: skip
-    custom = {entry.key: entry.value for entry in model.metadata_props}
-    return {**said, "opsets": {name or "ai.onnx": version for name, version in opsets.items()}, "custom": custom}
+    texts = {key: readable(text) for key, text in said.items()}
+    custom = {readable(entry.key): readable(entry.value) for entry in model.metadata_props}
+    return {**texts, "opsets": {name or "ai.onnx": version for name, version in opsets.items()}, "custom": custom}
 
 
 def _uses(
@@ -106,7 +107,7 @@ def _graph(reader: Reader, scope: Scope, proto: Message, held: Held | None = Non
     given = define_inputs(reader, scope, proto, top)
     _body(reader, scope, proto.node)
     outputs = [named_output(scope, info) for info in proto.output]
-    graph = Graph(proto.name, given, outputs, scope.nodes)
+    graph = Graph(readable(proto.name), given, outputs, scope.nodes)
     if top:
         graph.interface = interface_of(scope, proto, given)
     return graph
@@ -120,10 +121,11 @@ def _body(reader: Reader, scope: Scope, nodes: Message) -> None:
             given.add(name)
     for index, node in in_order(list(nodes), scope.where):
         current().count(1 + len(node.input) + len(node.output) + len(node.attribute), scope.where)
-        label = f"node {node.name!r}" if node.name else f"node #{index}"
+        name = readable(node.name)
+        label = f"node {name!r}" if name else f"node #{index}"
         where = f"{scope.where}: {label} ({node.op_type})"
         try:
-            _node(reader, scope, node, where, label, node.name or f"{node.op_type}_{index}")
+            _node(reader, scope, node, where, label, name or f"{node.op_type}_{index}")
         except MISFITS as error:
             raise misfit(where, "inputs or attributes", error) from error
 

@@ -58,6 +58,11 @@ def check_text(where: str, *names: str | bytes) -> None:
             raise ModelError(f"{where}: expected names in UTF-8, found {name[:40]!r}")
 
 
+def readable(text: str | bytes) -> str:
+    """Text that tells people something and names no value: what is not UTF-8 is written as escapes."""
+    return text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+
+
 def check_new(taken: Container[str], name: str | bytes, where: str) -> None:
     """ModelError for a name that is taken."""
     check_text(where, name)
