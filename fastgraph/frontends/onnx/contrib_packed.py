@@ -58,7 +58,8 @@ def matmul_nbits(c: Call, x: Value, *inputs: Any, **attrs: int) -> Value:
     codes = _array(c, b, "B", n, blocks * block * bits // 8)
     scales, groups = _array(c, scale, "scales", n, blocks), np.arange(k) // block
     if order is not None:
-        groups = _array(c, order, "g_idx", k)
+        groups = _array(c, order, "g_idx")
+        groups = _shaped(c, groups, "g_idx", blocks * block if groups.size > k else k)[:k]  # whole blocks, or K
         if groups.min(initial=0) < 0 or groups.max(initial=0) >= blocks:
             c.fail(f"expected g_idx from 0 to {blocks - 1}, found {groups.min()} to {groups.max()}")
     zeros = None if zero is None else _zero_points(c, zero, n, blocks, bits)
