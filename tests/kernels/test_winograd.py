@@ -175,6 +175,7 @@ NETS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "causal": ((1, 64, 203), {"kernel_shape": [3], "pads": [16, 0], "dilations": [8]}),
     "long": ((1, 64, 150), {"kernel_shape": [9], "pads": [4, 4]}),
     "column": ((2, 64, 30, 11), {"kernel_shape": [3, 1], "pads": [1, 0, 1, 0]}),
+    "rows": ((2, 64, 4, 1, 50), {"kernel_shape": [1, 1, 3], "pads": [0, 0, 1, 0, 0, 1]}),
     "slices": ((2, 64, 16, 5, 5), {"kernel_shape": [3, 1, 1], "pads": [1, 0, 0, 1, 0, 0]}),
     "volume": ((2, 32, 6, 9, 10), {"kernel_shape": [3, 3, 3], "pads": [1] * 6, "strides": [2, 1, 1]}),
 }  # fmt: skip
