@@ -43,19 +43,26 @@ def is_large(g: Geometry, planes: int) -> bool:
     return min(rows, g.n, g.k) >= threshold("tiles_least", LEAST[planes]) and not streamed
 
 
-def _suits(parts: Parts, layer: Layer[Reals], tier: Tier) -> bool:
-    if layer.form == "depthwise":
-        return False
-    g, _ = layer.merged(tier)
+def fits(parts: Parts, g: Geometry, weights: np.ndarray, tier: Tier) -> bool:
+    """Whether tiles can multiply these weights [N, ...], and the model may be asked if they should."""
     large = is_large(g, parts[0])
     if parts == HALVES:
-        return large and multiplies_f16(tier) and scalable(layer.numbers.weights)
-    return parts == ROUNDED or (large and splits(layer.numbers.weights))
+        return large and multiplies_f16(tier) and scalable(weights)
+    return parts == ROUNDED or (large and splits(weights))
+
+
+def times(parts: Parts, g: Geometry) -> list[float]:
+    """Cycles on one thread and on two."""
+    one = real_cycles(g, *parts) * (threshold("tiles_least", LEAST[parts[0]]) > 1)
+    return [one, one / 2]
+
+
+def _suits(parts: Parts, layer: Layer[Reals], tier: Tier) -> bool:
+    return layer.form != "depthwise" and fits(parts, layer.merged(tier)[0], layer.numbers.weights, tier)
 
 
 def _times(parts: Parts, layer: Layer[Reals], tier: Tier) -> list[float]:
-    one = real_cycles(layer.merged(tier)[0], *parts) * (threshold("tiles_least", LEAST[parts[0]]) > 1)
-    return [one, one / 2]
+    return times(parts, layer.merged(tier)[0])
 
 
 def _emit(parts: Parts, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:

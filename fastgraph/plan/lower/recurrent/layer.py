@@ -12,9 +12,10 @@ import numpy as np
 from ....cpus import level_two
 from ....freedoms import threshold
 from ....ir import TensorType
+from ....kernels.gemm.pick_conv import Geometry
 from ....kernels.gemm.pick_dot import dot_args
 from ....kernels.gemm.rows import NO_ENDING
-from ....kernels.isa.tiers import has_pairs, multiplies_pairs
+from ....kernels.isa.tiers import has_pairs, multiplies_pairs, multiplies_tiles
 from ....kernels.recurrent.pack_recurrent import blocks
 from ....kernels.recurrent.rows import ACTIVATIONS, GATES, INFO, PLACES, STATES, USUAL
 from ...program import ERROR, Ref
@@ -65,6 +66,10 @@ class Recurrence:
         return len(self.reverse)
 
     @property
+    def quantized(self) -> bool:
+        return self.cell == "lstm_bytes" or self.state_grid is not None or self.cell_grid is not None
+
+    @property
     def plain(self) -> bool:
         """Whether it is a standard layer; it may have peepholes."""
         usual = all(tuple(name for name, *_ in each) == USUAL[self.cell] for each in self.activations)
@@ -91,18 +96,20 @@ def element_of(e: Emit, layer: Recurrence) -> str:
     """What a layer of constant weights multiplies; quantized ones stay as exact as they are. CPUs with tiles multiply
     pairs at half the rate of f32, which pays where half of the bytes do.
     """
-    quantized = layer.cell == "lstm_bytes" or layer.state_grid is not None or layer.cell_grid is not None
     far = 4 * GATES[layer.cell] * layer.hidden**2 >= threshold("recurrent_far", level_two())
     paired = multiplies_pairs(e.tier) or (has_pairs(e.tier) and far)
-    return "bf16" if e.precision == "bfloat16" and paired and not quantized else "f32"
+    return "bf16" if e.precision == "bfloat16" and paired and not layer.quantized else "f32"
 
 
 class Multiplied(NamedTuple):
-    """The kernel of the product with the inputs, the bytes of an input, and slots beside operands and sizes."""
+    """The kernel of the product with the inputs, the bytes of an input, and slots beside operands and sizes; for tiles,
+    what numbers become.
+    """
 
     kernel: str
     item: int
     ending: Mapping[str, Slot]
+    parts: tuple[int, str] | None = None
 
 
 LARGE, PART, MOST = 1 << 20, 1 << 19, 64
@@ -116,7 +123,11 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
     columns = width(e, layer.cell, layer.hidden)
     n = layer.directions * columns
     product, rows = Multiplied("dot", 4, NO_ENDING), layer.steps * layer.batch
-    if panels.element == "bf16":
+    parts = _parts(layer, buffers, 4 * layer.batch * n)
+    tiled = _tile_parts(e, layer, panels, _dense(layer, buffers, n, max(count for _, count in parts)))
+    if tiled is not None:
+        product = product._replace(parts=tiled)
+    elif panels.element == "bf16":
         from ..gemm.layer_bf16 import rounded_rows
 
         product = Multiplied("dot_bf16", 2, {**NO_ENDING, "addend_item": 4})
@@ -128,7 +139,6 @@ def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> 
         x, ranges = rounded(e, e.node, rows, layer.inputs)
         product = Multiplied("dot_dynamic", 1, {**NO_ENDING, "ranges": ranges, "per_image": 0, "per_row": 0})
         buffers = replace(buffers, x=x, ldx=layer.inputs)
-    parts = _parts(layer, buffers, 4 * layer.batch * n)
     projected = e.scratch(4 * layer.batch * n * max(count for _, count in parts))
     common = {**_strides("y", buffers.y, "step", "direction", "row"), **panels.slots}
     common |= _numbers(e, layer, panels.slots["peepholes"] != 0)
@@ -167,15 +177,37 @@ def _project(
 ) -> None:
     """Write the product of these steps' inputs with the weights of all directions, plus biases."""
     n, ldx = layer.directions * width(e, layer.cell, layer.hidden), buffers.ldx
-    matrices = layer.batch if buffers.batch_first and len(steps) < layer.steps else 1
-    m, first = layer.batch * len(steps) // matrices, steps.start * (1 if buffers.batch_first else layer.batch)
-    kernel, item, ending = product
-    sizes = {"m": m, "k": -(-layer.inputs * item // 4), "batch": matrices}
+    g, first = _dense(layer, buffers, n, len(steps)), steps.start * (1 if buffers.batch_first else layer.batch)
+    kernel, item, ending, parts = product
+    a, share = buffers.x.plus(item * first * ldx), _product_share(layer, len(steps))
+    if parts is not None and panels.constants is not None:
+        from .tiled_inputs import multiply
+
+        return multiply(e, parts, g, panels.constants, GATES[layer.cell], a, out, share)
+    m = g.out[2]
+    sizes = {"m": m, "k": -(-layer.inputs * item // 4), "batch": g.images}
     sizes |= {"a_stride": layer.steps * ldx, "c_stride": m * n}
-    for piece in panels.pieces(m, matrices, ldx):
-        a = buffers.x.plus(item * first * ldx)
+    for piece in panels.pieces(m, g.images, ldx):
         args = dot_args(piece, a=a, lda=ldx, b=panels.inputs(piece), c=out, ldc=n, **sizes, **ending)
-        e.kernel(kernel, piece.params, args, share=_product_share(layer, len(steps)) * piece.columns / n)
+        e.kernel(kernel, piece.params, args, share=share * piece.columns / n)
+
+
+def _dense(layer: Recurrence, buffers: Buffers, n: int, steps: int) -> Geometry:
+    """The product with the inputs of so many steps: of each row of the batch by itself, where their steps do not follow
+    one another."""
+    images = layer.batch if buffers.batch_first and steps < layer.steps else 1
+    row, ldx = (1, 1, layer.batch * steps // images), buffers.ldx
+    apart = layer.steps * ldx
+    return Geometry(images, 1, layer.inputs, n, row, (1, 1, 1), row, (apart, apart, apart, ldx))
+
+
+def _tile_parts(e: Emit, layer: Recurrence, panels: Panels, g: Geometry) -> tuple[int, str] | None:
+    """What numbers become for tiles, where these multiply inputs; quantized layers stay as exact as they are."""
+    if panels.constants is None or panels.rounds or layer.quantized or not multiplies_tiles(e.tier):
+        return None
+    from .tiled_inputs import parts_of
+
+    return parts_of(e, g, panels.constants)
 
 
 def _strides(name: str, place: Strided, *axes: str) -> dict[str, Slot]:

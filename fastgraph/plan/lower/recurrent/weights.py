@@ -51,13 +51,16 @@ class Given(NamedTuple):
 
 class Panels(NamedTuple):
     """`pieces(m, matrices, ldx)`: how the product with m rows of inputs is divided; inputs(piece): its panels; `slots`:
-    those of the walk. element: what is multiplied. rounds: whether inputs are multiplied as bytes."""
+    those of the walk. element: what is multiplied. rounds: whether inputs are multiplied as bytes. constants: what is
+    packed, where it is known.
+    """
 
     pieces: Callable[[int, int, int], Sequence[DotPiece]]
     inputs: Callable[[DotPiece], Ref]
     slots: dict[str, Slot]
     element: str = "f32"
     rounds: bool = False
+    constants: Constants | None = None
 
 
 def reals(value: Value) -> np.ndarray:
@@ -129,7 +132,7 @@ def constant(e: Emit, cell: str, c: Constants, element: str) -> Panels:
             slots[slot] = e.packed(pack_state_bytes, e.tier, c.r[:, part], c.scales[:, part], count)
     if c.peepholes is not None:
         slots["peepholes"] = e.packed(pack_peepholes, c.peepholes, lanes)
-    return Panels(pieces, of_inputs, slots, element)
+    return Panels(pieces, of_inputs, slots, element, constants=c)
 
 
 def _input_panels(
