@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +37,7 @@ def factor_of(node: Node) -> tuple[Value, float] | None:
 
 class Operand(NamedTuple):
     """scale * x, where x has the elements [images, heads, rows, size], or (flat) [images, rows, heads, size]; each head
-    is for `share` heads of queries.
+    is for `share` heads of queries. inner: in the product the last axis of images is behind that of heads.
     """
 
     x: Value
@@ -46,6 +48,7 @@ class Operand(NamedTuple):
     size: int
     scale: float
     share: int
+    inner: bool
 
     def written(self, g: Sweep) -> Value:
         if self.flat:
@@ -53,17 +56,17 @@ class Operand(NamedTuple):
         return g.shape(self.x, self.images, self.heads, self.rows, self.size)
 
 
-def operand_of(g: Sweep, value: Value | None, number: int) -> Operand | None:
+def operand_of(g: Sweep, value: Value | None, number: int, inner: bool = False) -> Operand | None:
     """The operand of a product, seen through transposes, reshapes, expansions and scales. number: 0 for q, 1 for k
-    (transposed), 2 for v."""
+    (transposed), 2 for v; inner: whether the axis behind that of heads is one of images."""
     assert value is not None
     best: Operand | None = None
     moves: list[Node] = []
     x, scale, share = value, 1.0, 1
     while True:
-        found = _as_view(x, moves, share, number == 1)
+        found = _as_view(x, moves, share, number == 1, inner)
         if found is not None and (best is None or found.flat or not best.flat):
-            best = found._replace(scale=scale)
+            best = found._replace(scale=scale, inner=inner)
         maker = g.maker.get(x)
         if maker is None or not maker.x.type.concrete:
             return best
@@ -87,7 +90,7 @@ def _repeats(node: Node) -> int | None:
     return out[2] if fits else None
 
 
-def _as_view(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Operand | None:
+def _as_view(x: Value, moves: Sequence[Node], share: int, turned: bool, inner: bool) -> Operand | None:
     """The operand as a view of x, with the moves folded into its strides; None where attention can't read it in that
     order."""
     view: np.ndarray = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.type.dims, _dense(x.type.dims))
@@ -108,8 +111,9 @@ def _as_view(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Opera
             if found is None:
                 return None
             view = found
-    if repeated or view.ndim < 2:
+    if repeated or view.ndim < 2 + 2 * inner:
         return None
+    view = view.swapaxes(-4, -3) if inner else view
     lead = view.shape[:-2]
     found = _reshaped(view, (prod(lead[:-1]), lead[-1] if lead else 1, *view.shape[-2:]))
     return None if found is None else _ordered(x, found, share, turned)
@@ -118,7 +122,7 @@ def _as_view(x: Value, moves: Sequence[Node], share: int, turned: bool) -> Opera
 def _ordered(x: Value, view: np.ndarray, share: int, turned: bool) -> Operand | None:
     images, heads, rows, size = view.shape if not turned else (*view.shape[:2], view.shape[3], view.shape[2])
     steps = view.strides if not turned else (*view.strides[:2], view.strides[3], view.strides[2])
-    made = Operand(x, True, images, heads, rows, size, 1.0, share)
+    made = Operand(x, True, images, heads, rows, size, 1.0, share, False)
     extents = (images, heads, rows, size)
 
     def lies(wanted: Dims) -> bool:
@@ -175,13 +179,23 @@ def split_of_reshape(g: Sweep, node: Node) -> bool:
     return g.becomes(*parts)
 
 
+class Mask(NamedTuple):
+    """The sum of `values` as it is added to scores of shape `dims`; `extents`: those along all axes of `lead`, queries
+    and keys, to which it is expanded where `dims` divides these."""
+
+    values: tuple[Value, ...]
+    dims: Dims
+    extents: Dims
+    divided: bool
+
+
 class Scores(NamedTuple):
-    """scale * q x k, plus masks; each mask has axes for all of `lead`, queries and keys."""
+    """scale * q x k, plus masks; lead: the extents that are neither 1 nor queries nor keys."""
 
     product: Node
     lead: Dims
     scale: float = 1.0
-    masks: tuple[tuple[Value, Dims], ...] = ()
+    masks: tuple[Mask, ...] = ()
 
 
 @rule("attention", "matmul")
@@ -202,16 +216,10 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
     scores = None if limited is None else _scores(g, limited, dims[-2:], _without_ones(dims[:-2]))
     if scores is None or not _plain(scores.product) or len(scores.product.inputs) > 2:
         return False
-    q, k = (operand_of(g, v, i) for i, v in enumerate(scores.product.inputs))
-    v = operand_of(g, values, 2)
-    if q is None or k is None or v is None or k.share != v.share or q.share != 1:
+    found = _operands(g, scores, values, inner=False) or _operands(g, scores, values, inner=True)
+    if found is None:
         return False
-    if (q.images, q.size) != (k.images, k.size) or (k.heads != 1 and q.heads != k.heads * k.share):
-        return False
-    if scores.masks and _without_ones((q.images, q.heads)) != scores.lead:
-        return False
-    if (k.images, k.heads, k.rows) != (v.images, v.heads, v.rows):
-        return False
+    q, k, v = found
     mask = _mask(g, scores, (q.images, q.heads, q.rows, k.rows))
     attrs = {"scale": scores.scale * q.scale * k.scale, "blind": blind}
     attrs |= {"q_num_heads": q.heads if q.flat else None, "kv_num_heads": k.heads if k.flat or v.flat else None}
@@ -219,7 +227,30 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
     valid = () if limit is None else (None, None, g.spread(g.shape(limit.number, 1), q.images))
     y = g("attention", *(x.written(g) for x in (q, k, v)), mask, *valid, type=TensorType(F32, shape), **attrs)
     y = y if v.scale == 1 else y * v.scale
-    return g.becomes(g.turn(g.shape(y, q.images, q.rows, q.heads, v.size), 0, 2, 1, 3) if q.flat else y)
+    return g.becomes(_in_order(g, y, q, node.out.type.dims))
+
+
+def _operands(g: Sweep, scores: Scores, values: Value, inner: bool) -> tuple[Operand, Operand, Operand] | None:
+    """Queries, keys and values where attention can read them; inner: as `operand_of` says, of scores without masks."""
+    q, k = (operand_of(g, value, i, inner) for i, value in enumerate(scores.product.inputs))
+    v = operand_of(g, values, 2, inner)
+    if q is None or k is None or v is None or k.share != v.share or q.share != 1:
+        return None
+    if (q.images, q.size) != (k.images, k.size) or (k.heads != 1 and q.heads != k.heads * k.share):
+        return None
+    if scores.masks and (inner or _without_ones((q.images, q.heads)) != scores.lead):
+        return None
+    return (q, k, v) if (k.images, k.heads, k.rows) == (v.images, v.heads, v.rows) else None
+
+
+def _in_order(g: Sweep, y: Value, q: Operand, dims: Dims) -> Value:
+    """A result of attention with its elements in the order of those of the product, of shape `dims`."""
+    *_, rows, size = dims
+    behind = dims[-3] if q.inner else 1
+    each = (rows, q.heads, size) if q.flat else (q.heads, rows, size)
+    if not q.flat and not q.inner:
+        return y
+    return g.turn(g.shape(y, q.images // behind, behind, *each), *((0, 3, 1, 2, 4) if q.flat else (0, 2, 1, 3, 4)))
 
 
 def _plain(node: Node) -> bool:
@@ -308,12 +339,17 @@ def _without_ones(dims: Sequence[int]) -> Dims:
 
 def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
     """The product, scale and masks that scores [.., queries, keys] are computed from; lead: their other extents,
-    without those of 1."""
+    without those of 1.
+
+    Masks that are computed may be added while queries and keys are several axes each, as those of relative rows and
+    columns are (Li et al. 2022, MViTv2).
+    """
     dims, maker = value.type.dims, g.sole_maker(value)
-    if maker is None or value.type.dtype != F32 or dims[-2:] != plane or _without_ones(dims[:-2]) != lead:
+    if maker is None or value.type.dtype != F32:
         return None
+    divided = dims[-2:] != plane or _without_ones(dims[:-2]) != lead
     if maker.op == "matmul":
-        return Scores(maker, lead)
+        return None if divided else Scores(maker, lead)
     if maker.op == "reshape":
         return _scores(g, maker.x, plane, lead)
     factor = factor_of(maker)
@@ -324,23 +360,34 @@ def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
         return None
     for x, mask in (maker.operands, maker.operands[::-1]):
         inner = _scores(g, x, plane, lead) if x.type.shape == dims and x is not mask else None
-        known = mask.type.concrete and mask.type.dtype == F32
+        known = mask.type.concrete and mask.type.dtype == F32 and (mask.data is None or not divided)
         if inner is not None and known:
-            return inner._replace(masks=(*inner.masks, _mask_extents(mask, dims)))
+            extents = (*lead, *plane) if divided else _mask_extents(mask, dims)
+            return _masked(inner, Mask((mask,), dims, extents, divided))
     return None
 
 
-def _mask_extents(mask: Value, dims: Dims) -> tuple[Value, Dims]:
-    """The mask, and its extents along the axes of scores that are not 1, queries and keys."""
+def _masked(scores: Scores, mask: Mask) -> Scores:
+    """The scores with one mask more; those that are expanded are added before."""
+    last = scores.masks[-1] if scores.masks else None
+    if last is not None and last.divided and last.dims == mask.dims:
+        return scores._replace(masks=(*scores.masks[:-1], last._replace(values=last.values + mask.values)))
+    return scores._replace(masks=(*scores.masks, mask))
+
+
+def _mask_extents(mask: Value, dims: Dims) -> Dims:
+    """The extents of a mask along the axes of scores that are not 1, queries and keys."""
     own = (1,) * (len(dims) - len(mask.type.dims)) + mask.type.dims
     kept = tuple(d for d, whole in zip(own[:-2], dims[:-2], strict=True) if whole != 1)
-    return mask, (*kept, *own[-2:])
+    return (*kept, *own[-2:])
 
 
 def _mask(g: Sweep, scores: Scores, dims: Dims) -> Value | None:
     """The sum of all masks, with axes for images, heads, queries and keys."""
     total: Value | None = None
-    for value, own in scores.masks:
+    for mask in scores.masks:
+        value, own = reduce(add, mask.values), mask.extents
+        value = g.spread(value, *mask.dims) if mask.divided else value
         axes, at = [1, 1], 0
         for i, whole in enumerate(dims[:2]):
             if whole != 1:

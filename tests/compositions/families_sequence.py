@@ -57,11 +57,24 @@ def attention(g: Grow, x: str) -> str:
         scores = g.op("add", scores, g.const(t, total, kind=g.pick("mask", "causal")))
     elif g.chance(0.3):
         scores = g.op("add", scores, g.input(n, 1, 1, total))
+    elif g.chance(0.5):
+        scores = positioned(g, scores)
     mixed = g.op("matmul", g.op("softmax", scores, axis=3), v)
     if g.chance(0.1):
         g.output(scores)
     y = g.reshape(g.transpose(mixed, 0, 2, 1, 3), n, t, c)
     return around(g, x, g.dense(y, c))
+
+
+def positioned(g: Grow, scores: str) -> str:
+    """Scores plus numbers of rows and of columns, while queries and keys are two axes each."""
+    *lead, t, total = g.shapes[scores]
+    down, high = (g.pick(*(s for s in (1, 2, 3, 4) if length % s == 0)) for length in (t, total))
+    queries, keys = (down, t // down), (high, total // high)
+    y = g.reshape(scores, *lead, *queries, *keys)
+    for shape in ((keys[0], 1), (1, keys[1])):
+        y = g.op("add", y, g.input(*lead, *queries, *shape))
+    return g.reshape(y, *lead, t, total)
 
 
 def feed_forward(g: Grow, x: str) -> str:
@@ -117,9 +130,14 @@ def windows(g: Grow, x: str) -> str:
     size = g.pick(*(s for s in (1, 2, 3, 4, 8) if t % s == 0))
     shift = g.pick(0, size // 2)
     y = g.concat(g.slice(x, 1, shift, t), g.slice(x, 1, 0, shift), axis=1) if shift else x
-    y = g.reshape(y, n * t // size, size, c)
-    scores = g.op("softmax", g.op("matmul", y, g.transpose(y, 0, 2, 1)), axis=2)
-    y = g.reshape(g.op("matmul", scores, y), n, t, c)
+    if c % 2 == 0 and g.chance(0.5):  # heads before windows
+        y = g.transpose(g.reshape(y, n, t // size, size, 2, c // 2), 0, 3, 1, 2, 4)
+        scores = g.op("softmax", g.op("matmul", y, g.transpose(y, 0, 1, 2, 4, 3)), axis=4)
+        y = g.reshape(g.transpose(g.op("matmul", scores, y), 0, 2, 3, 1, 4), n, t, c)
+    else:
+        y = g.reshape(y, n * t // size, size, c)
+        scores = g.op("softmax", g.op("matmul", y, g.transpose(y, 0, 2, 1)), axis=2)
+        y = g.reshape(g.op("matmul", scores, y), n, t, c)
     y = g.concat(g.slice(y, 1, t - shift, t), g.slice(y, 1, 0, t - shift), axis=1) if shift else y
     return around(g, x, y)
 

@@ -115,6 +115,8 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
     """Differs unless each step gives what its reference makes of operands that are rounded as the step rounds them."""
     steps = [step for step in model.plan.program.steps if isinstance(step, Step)]
     rounding = {step.node for step in steps if _rounds(step.kernel)}
+    tiled = {step.node for step in steps if unit(step.kernel) == "tiles"}
+    walked = {step.node for step in steps if step.kernel.name == "recurrent" and not _rounds(step.kernel)}
     halves = {step.node for step in steps if unit(step.kernel) == "f16 tiles"}
     more: dict[Node, float] = {}
 
@@ -122,7 +124,14 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
         if node in rounding:
             if node.op in ("conv", "dense"):
                 given = [given[0], balanced(given[1]), *given[2:]]
-            given = [widened(rounded(x)) if i < MULTIPLIED[node.op] else x for i, x in enumerate(given)]
+            elif node.op in STATEFUL and node in tiled:
+                given = [
+                    given[0],
+                    balanced(given[1].reshape(-1, given[1].shape[-1])).reshape(given[1].shape),
+                    *given[2:],
+                ]
+            multiplied = MULTIPLIED[node.op] - (node in walked)  # whose state and weights stay f32
+            given = [widened(rounded(x)) if i < multiplied else x for i, x in enumerate(given)]
             if node.op == "attention":  # its weights, the other operands, are rounded too
                 more[node] = HALF * float(np.abs(given[2]).max())
         if node in halves:  # whose operands are rounded to 11 bits, but not where results are done again

@@ -95,8 +95,27 @@ def of_windows(net: Net) -> None:
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
+def of_relative_positions(net: Net) -> None:
+    """Masks by rows and by columns of keys, added while these are axes of their own (Li et al. 2022, MViTv2)."""
+    q, k, v = (net.input(n, (2, 3, t, 8)) for n, t in (("q", 12), ("k", 20), ("v", 20)))
+    x = net("Reshape", scores(net, q, k), net.const(np.array([2, 3, 3, 4, 4, 5], I64)))
+    for name, shape in (("rows", (4, 1)), ("columns", (1, 5))):
+        x = net("Add", x, net.input(name, (2, 3, 3, 4, *shape)))
+    x = net("Add", net("Reshape", x, net.const(np.array([2, 3, 12, 20], I64))), net.weight(12, 20))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
+def of_windows_behind_heads(net: Net) -> None:
+    """Windows by rows by heads, turned such that windows follow heads."""
+    shape = net.const(np.array([2, 3, 5, 4, 8], I64))
+    q, k, v = (net("Transpose", net("Reshape", net.input(n, (2, 15, 32)), shape), perm=[0, 3, 1, 2, 4]) for n in "qkv")
+    x = net("Mul", net("MatMul", q, net("Transpose", k, perm=[0, 1, 2, 4, 3])), net.const(F32.type(0.3)))
+    y = net("Transpose", net("MatMul", net("Softmax", x, axis=-1), v), perm=[0, 2, 3, 1, 4])
+    net.output(net("Reshape", y, net.const(np.array([2, 15, 32], I64))))
+
+
 FOUND = (
-    of_rows, of_heads, of_one_head, of_a_scale_below_0, of_shared_keys,
+    of_rows, of_heads, of_one_head, of_a_scale_below_0, of_shared_keys, of_relative_positions, of_windows_behind_heads,
     BLOCKS["attention"], BLOCKS["attention_of_groups"],
 )  # fmt: skip
 
@@ -148,6 +167,23 @@ def of_five_axes(net: Net) -> None:
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
+def of_windows_with_a_mask(net: Net) -> None:
+    """That follow heads."""
+    q, k, v = (net.input(n, (2, 3, 2, 4, 8)) for n in "qkv")
+    q, k, v = (net("Transpose", y, perm=[0, 2, 1, 3, 4]) for y in (q, k, v))
+    x = net("Add", net("MatMul", q, net("Transpose", k, perm=[0, 1, 2, 4, 3])), net.weight(3, 4, 4))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
+def of_known_positions(net: Net) -> None:
+    """Masks by rows and by columns that are constants, which would be large ones if they were expanded."""
+    q, k, v = (net.input(n, (2, 3, t, 8)) for n, t in (("q", 12), ("k", 20), ("v", 20)))
+    x = net("Reshape", scores(net, q, k), net.const(np.array([2, 3, 3, 4, 4, 5], I64)))
+    x = net("Add", net("Add", x, net.weight(3, 1, 4, 1)), net.weight(3, 4, 1, 5))
+    x = net("Reshape", x, net.const(np.array([2, 3, 12, 20], I64)))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
 def of_images_first(net: Net) -> None:
     """Rows by images by heads, as PyTorch's own attention has them."""
     shape = net.const(np.array([5, 6, 8], I64))
@@ -159,6 +195,8 @@ def of_images_first(net: Net) -> None:
 
 OTHERS = (
     of_five_axes,
+    of_windows_with_a_mask,
+    of_known_positions,
     of_images_first,
     also_read,
     over_queries,
