@@ -1,4 +1,5 @@
-"""Blocks around a depthwise layer, with sums of all kinds inside, give in bands what they give layer after layer."""
+"""Blocks around a depthwise layer, with sums of all kinds inside, layers and pools in a row, and the transposes at a
+network's edges, give in bands what they give layer after layer."""
 
 from __future__ import annotations
 
@@ -66,6 +67,15 @@ class Growing:
         y = self.net("Conv", x, self.weights(C, 1, k, k), group=C, strides=[stride] * 2, pads=[pad] * 4)
         return self.ended(y, ((h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1), [x])
 
+    def pool(self, x: str) -> str:
+        (h, w), k, stride = self.maps[x], self.pick(3, 3, 2, 5), self.pick(1, 1, 2)
+        op, pads = self.pick("MaxPool", "AveragePool"), [self.pick(k // 2, k - 1 - k // 2)] * 4
+        h, w = ((n + 2 * pads[0] - k) // stride + 1 for n in (h, w))
+        if min(h, w) < 1:
+            return x
+        more = {"count_include_pad": self.pick(0, 1)} if op == "AveragePool" else {}
+        return self.add(self.net(op, x, kernel_shape=[k, k], strides=[stride] * 2, pads=pads, **more), (h, w))
+
     def ended(self, y: str, size: tuple[int, int], own: list[str]) -> str:
         """A layer's result through activations and sums."""
         y = self.add(y, size) if self.bytes or self.pick(False, False, True) else y
@@ -112,8 +122,8 @@ def networks(draw: Draw, quantized: bool) -> Case:
             g.maps[part] = (h - 1, w)
         x = g.pick(*parts)
     first = x
-    for kind in g.pick(("e", "d", "p"), ("e", "d", "p"), ("e", "d"), ("d", "p"), ("d", "p", "d", "p")):
-        x = g.depthwise(x) if kind == "d" else g.dense(x)
+    for kind in g.pick("edp", "edp", "ed", "dp", "dpdp", "ddd", "mdm", "emdp", "eee", "d", "m"):
+        x = {"d": g.depthwise, "m": g.pool}.get(kind, g.dense)(x)
     if g.maps[first] == g.maps[x] and g.pick(False, True):
         x = net("Concat", first, x, axis=1)
     more = [draw(st.sampled_from(sorted(g.maps)))] if g.pick(False, False, True) else []
@@ -129,7 +139,7 @@ def check_bands(case: Case, budget: int, atol: float = 1e-5) -> None:
     with thresholds(bands_worth=1 << 40):
         whole = list(fg.load(case.source, threads=1).run(case.feeds).values())
     for threads, extra in ((1, 0), (2, 25), (3, 25), (2, 1000), (3, 1000), (5, 1000)):
-        with thresholds(bands_worth=1, bands_budget=budget, bands_extra=extra):
+        with thresholds(bands_worth=1, bands_budget=budget, bands_extra=extra, bands_kept=0):
             model = fg.load(case.source, threads=threads)
             with patch.object(depth_first, "_extrapolated", return_value=None):
                 assert said(model.plan.program) == said(fg.load(case.source, threads=threads).plan.program)
@@ -171,6 +181,48 @@ def test_windows(budget: int, kernel: int, stride: int, dilation: int, images: i
     y = conv(net, x, 32, 32, kernel, group=32, strides=[stride] * 2, pads=pads, dilations=[dilation] * 2)
     net.output(conv(net, net("Clip", y, net.const(0.0), net.const(6.0)), 32, 16, 1))
     check_bands(Case(net.bytes(), feeds_for(net.load())), budget)
+
+
+def in_a_row(net: Net, layers: str, x: str, channels: int) -> str:
+    """Letters are layers: depthwise and pools, of stride 1, or of 2 as capitals; 1x1."""
+    for layer in layers:
+        steps, shape = [1 + layer.isupper()] * 2, {"kernel_shape": [3, 3], "pads": [1] * 4}
+        if layer in "dD":
+            x = conv(net, x, channels, channels, 3, group=channels, strides=steps, pads=[1] * 4)
+        elif layer in "aA":
+            x = net("AveragePool", x, strides=steps, count_include_pad=1, **shape)
+        else:
+            x = net("MaxPool", x, strides=steps, **shape) if layer in "mM" else conv(net, x, channels, channels, 1)
+    return x
+
+
+@pytest.mark.parametrize("budget", [1, 1 << 13, 1 << 15, 1 << 30])
+@pytest.mark.parametrize("layers", ["d", "dd", "dDd", "mam", "MAdd", "Ddpp", "pp", "pddm", "dMd"])
+@pytest.mark.parametrize("images", [1, 3])
+def test_layers_in_a_row_and_the_transposes_around_them(layers: str, images: int, budget: int) -> None:
+    net = Net()
+    net.output(in_a_row(net, layers, net.input("x", (images, 24, 19, 10)), 24))
+    feeds = feeds_for(net.load())
+    with thresholds(bands_worth=1, bands_budget=budget, bands_kept=0):
+        model = net.load()
+        assert {step.node.op for step in model.plan.program.steps if step.share < 1} >= {"transpose"} or budget > 1
+        check_steps(model.plan, feeds, within(1e-5))
+    check_bands(Case(net.bytes(), feeds), budget)
+
+
+@pytest.mark.parametrize("budget", [1, 1 << 13])
+def test_pools_of_bf16_in_a_row(budget: int) -> None:
+    """Between layers that multiply bf16 maps are bf16, and so is scratch."""
+    net = Net()
+    x = net("Relu", conv(net, net.input("x", (1, 64, 16, 16)), 64, 64, 3))
+    net.output(conv(net, in_a_row(net, "mm", x, 64), 64, 64, 3))
+    feeds, found = feeds_for(net.load()), []
+    for worth in (1, 1 << 40):
+        with thresholds(bands_worth=worth, bands_budget=budget, bands_kept=0):
+            model = fg.load(net.bytes(), threads=1, precision="bfloat16")
+        assert any(step.share < 1 for step in model.plan.program.steps if step.node.op == "max_pool") == (worth == 1)
+        found.append(list(model.run(feeds).values())[0])
+    np.testing.assert_array_equal(*found)
 
 
 @needs_amx

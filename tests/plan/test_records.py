@@ -18,6 +18,7 @@ import pytest
 from fastgraph import compile as compiling
 from fastgraph.compile import Compiled
 from fastgraph.errors import PlanError
+from fastgraph.freedoms import thresholds
 from fastgraph.frontends import read
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import rows
@@ -48,11 +49,12 @@ def verify(plan: Compiled) -> None:
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What an Executable is made of, but for kernels: a plan for any tier."""
+    """What an Executable is made of, but for kernels: a plan for any tier, with tiles wherever there can be."""
     monkeypatch.setattr(compiling, "linked", lambda *given: {})
     monkeypatch.setattr(depth_first, "WORTH", 1)
     monkeypatch.setattr(tiers, "has", lambda flags: True)
-    return lambda graph, tier, threads=1, shapes=None: compiling.compiled(graph, shapes or {}, tier, threads)
+    with thresholds(tiles_least=1):
+        yield lambda graph, tier, threads=1, shapes=None: compiling.compiled(graph, shapes or {}, tier, threads)
 
 
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)

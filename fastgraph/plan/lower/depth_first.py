@@ -1,27 +1,30 @@
-"""Depth-first bands of inverted residual blocks: expand (1x1), depthwise, project (1x1) without large maps in between.
+"""Depth-first bands: inverted residual blocks (1x1, depthwise, 1x1), depthwise layers and pools in a row, 1x1 layers in
+a row, and the transposes before and behind these, without large maps in between.
 
-Done one after the other, each of the three streams a map of many channels through memory. Depth first, the rows that a
-band of depthwise outputs needs are made in scratch that stays in the second-level cache; the rows that two bands share
-are kept. A band is some rows of an image, or as many whole images as fit. The arithmetic of every element stays what
-it was.
+Done one after the other, each streams a map through memory. Depth first, the rows that a band of the last result needs
+are made in scratch that stays in the second-level cache; the rows that two bands share are kept. A band is some rows of
+an image, or as many whole images as fit. The arithmetic of every element stays what it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
+from ...cpus import near_bytes
 from ...freedoms import free, threshold
 from ...ir import Graph, Node, Value
 from ...kernels.gemm.pick_dot import L2
 from ...kernels.window.pick import Window
+from ...ops.shape import permutation
 from ..layer import Layer, chain_of
 from ..program import AnyStep, Ref, Step, Table
 from ..storage import Views, same_form
 from .emit import Matched, Rows
-from .moves import emit_copy
+from .moves import emit_copy, movable
 from .registry import Emit, last
+from .rolling import Band, Part, alike, band_height, bands, kept, room
 
 WORTH = L2 // 2
 """Least bytes of the middle maps for which bands pay, for each thread: smaller maps stay in the caches."""
@@ -31,43 +34,58 @@ EXTRA = 25
 """Percent of a block's rows that the largest of its parts may have beyond an even share, to be done by one thread."""
 MOST = 256
 """The most bands of a block: each has its own steps, which take time to write."""
+WEIGHTS = L2 // 4
+"""The most bytes of weights that stay in the cache beside scratch, of chains other than inverted residual blocks."""
+FORWARD, BACK = (0, 2, 3, 1), (0, 3, 1, 2)
+"""Permutations to channels last, and back."""
+
+
+class Link(NamedTuple):
+    """A node of a chain. kind: "dense" (1x1), "window" (depthwise or a pool), or "first" or "last", a transpose to
+    channels last or back. window: of the rows of its maps; all but windows make each from one row."""
+
+    node: Node
+    kind: str
+    window: Window
 
 
 class Block(NamedTuple):
-    """Two or three nodes in a row; `layer`: that of the depthwise one. Threads do `parts` of it, each in bands of its
-    own, or share the rows of each band.
+    """Nodes in a row, of which each but the last is read by the next alone. Threads do `parts` of it, each in bands of
+    its own, or share the rows of each band.
     """
 
-    expand: Node | None
-    middle: Node
-    project: Node | None
-    layer: Layer[Any]
+    links: tuple[Link, ...]
     threads: int
 
     def nodes(self) -> list[Node]:
-        return [node for node in (self.expand, self.middle, self.project) if node is not None]
+        return [link.node for link in self.links]
+
+    def windows(self) -> tuple[Window, ...]:
+        return tuple(link.window for link in self.links)
 
     def saves(self) -> int:
         """Bytes of the middle maps, which need no memory."""
-        node = self.middle
-        return (node.x.type.nbytes if self.expand else 0) + (node.out.type.nbytes if self.project else 0)
+        return sum(link.node.out.type.nbytes for link in self.links[:-1])
 
-    def lines(self) -> tuple[int, int]:
-        """Bytes of scratch for a row of the depthwise layer's input, and for one of its result."""
-        x, out = self.middle.x.type, self.middle.out.type
-        return (
-            x.itemsize * x.dims[2] * x.dims[3] if self.expand else 0,
-            out.itemsize * out.dims[2] * out.dims[3] if self.project else 0,
-        )
+    def lines(self) -> list[int]:
+        """Bytes of scratch for a row of each middle map, channels last."""
+        values = [link.node.out.type for link in self.links[:-1]]
+        return [value.itemsize * value.dims[2] * value.dims[3] for value in values]
+
+    def expands(self) -> bool:
+        """Whether it is an inverted residual block whose first layer is of 1x1."""
+        return self.inverted() and self.links[0].kind == "dense"
 
     def parts(self) -> int:
         """In how many parts threads do it, by images or rows; 1: they share each band. Rows of the expansion that two
         parts need are made twice.
         """
-        where, threads = self.layer.window, self.threads
+        if not self.inverted():
+            return 1
+        where, threads = self.links[self.expands()].window, self.threads
         many = where.images if where.images > 1 else where.out[1]
         share, shared = -(-many // threads), 0
-        if where.images == 1 and self.expand:
+        if where.images == 1 and self.expands():
             shared = -(-(where.reach[1] - where.strides[1]) // (where.strides[1] * min(threads - 1, 2) or 1))
         even = 100 * (share + shared) * threads <= (100 + threshold("bands_extra", EXTRA)) * many
         return threads if even and threads <= many else 1
@@ -75,159 +93,223 @@ class Block(NamedTuple):
     def budget(self) -> int:
         """Bytes of scratch for a band."""
         threads = 1 if self.parts() > 1 else self.threads
-        return threshold("bands_budget", BUDGET * threads) * self.middle.x.type.itemsize // 4
+        return threshold("bands_budget", BUDGET * threads) * self.links[-1].node.x.type.itemsize // 4
 
     def height(self) -> int:
-        """Rows of the depthwise layer's result in a band."""
-        where = self.layer.window
-        rows = where.out[1] if where.images > 1 else -(-where.out[1] // self.parts())
-        return _band_height(where, rows, *self.lines(), self.budget())
+        """Rows of the last result in a band."""
+        last = self.links[-1].window
+        rows = last.out[1] if last.images > 1 else -(-last.out[1] // self.parts())
+        return band_height(self.windows(), self.lines(), self.budget(), rows)
 
     def images(self) -> int:
         """Images in a band: several only where whole ones fit."""
-        where, (line, out_line) = self.layer.window, self.lines()
-        taken = line * where.size[1] + out_line * where.out[1]
-        fit = self.budget() // taken if self.height() >= where.out[1] else 1
-        return min(max(fit, 1), where.images)
+        last = self.links[-1].window
+        taken = sum(line * link.window.out[1] for line, link in zip(self.lines(), self.links, strict=False))
+        fit = self.budget() // taken if self.height() >= last.out[1] else 1
+        return min(max(fit, 1), last.images)
 
-    def bands(self) -> int:
-        """The number of bands."""
-        return -(-self.layer.window.out[1] // self.height()) * -(-self.layer.window.images // self.images())
+    def bands(self, rows: range | None = None) -> list[Band]:
+        """The bands of an image, or of some rows of it."""
+        return bands(self.windows(), self.height(), rows or range(self.links[-1].window.out[1]))
 
     def by_image(self) -> bool:
         """Whether a chain reads an operand by image, which a band of several images can't."""
-        return any("image" in chain_of(node)[1] for node in self.nodes())
+        layers = [link.node for link in self.links if link.node.op == "conv"]
+        return any("image" in chain_of(node)[1] for node in layers)
+
+    def inverted(self) -> bool:
+        """Whether it is an inverted residual block, or a part of one."""
+        kinds = [link.kind for link in self.links if link.kind != "dense"]
+        return kinds == ["window"] and all(link.node.op == "conv" for link in self.links)
 
 
 def blocks(graph: Graph, views: Views, match: Matched, threads: int) -> Iterator[Block]:
-    """The blocks of a graph that are worth doing depth first."""
-    uses, outputs = views.uses, set(graph.outputs)
-    taken: set[Node] = set()
+    """The blocks of a graph that are worth doing depth first: around windows, then of 1x1 layers without any."""
+    if not free("bands"):
+        return
+    links = [_link(node, match) for node in graph.nodes]
+    outputs, taken = set(graph.outputs), set[int]()
 
-    def private(value: Value, reader: Node) -> bool:
-        """Whether only `reader` reads the value, as its first operand: a chain would need the whole map."""
-        once = uses.get(value) == [reader] and reader.inputs.count(value) == 1
+    def joined(i: int) -> bool:
+        """Whether node i follows its neighbor, which nobody else reads: a chain would need the whole map."""
+        if not 0 < i < len(links) or taken & {i - 1, i}:
+            return False
+        value, node, one, two = graph.nodes[i - 1].out, graph.nodes[i], links[i - 1], links[i]
+        if one is None or two is None or one.kind == "last" or two.kind == "first" or node.x is not value:
+            return False
+        once = views.uses.get(value) == [node] and node.inputs.count(value) == 1
         return once and value not in outputs and views.alone(value)
 
-    for before, node, after in zip([None, *graph.nodes], graph.nodes, [*graph.nodes[1:], None], strict=False):
-        plan = _depthwise(node, match)
-        if plan is None:
-            continue
-        expand = project = None
-        if before is not None and before not in taken and before.out is node.x and _dense(before, match):
-            expand = before if private(node.x, node) else None
-        if after is not None and _dense(after, match) and after.x is node.out and private(node.out, after):
-            project = after
-        ends = ((expand, project), (expand, None), (None, project))
-        found = (Block(first, node, final, plan, threads) for first, final in ends)
-        block = next((b for b in found if _pays(b) and _independent(b, views)), None)
-        if block is not None and free("bands"):
-            taken.update(block.nodes())
-            yield block
+    for kind in ("window", "dense"):
+        for i, link in enumerate(links):
+            if link is None or link.kind != kind or i in taken:
+                continue
+            for where in _around(i, kind, links, joined):
+                block = Block(tuple(one for one in links[where.start : where.stop] if one is not None), threads)
+                if _pays(block) and _independent(block, views):
+                    taken.update(where)
+                    yield block
+                    break
+
+
+def _around(i: int, kind: str, links: Sequence[Link | None], joined: Callable[[int], bool]) -> list[range]:
+    """Chains of nodes that begin with the layers of a kind from node i on, with what is around these: first those with
+    the transpose before them, longest first."""
+
+    def follows(at: int, kind: str) -> bool:
+        return joined(at) and getattr(links[at], "kind", "") == kind
+
+    def precedes(at: int, kind: str) -> bool:
+        return joined(at) and getattr(links[at - 1], "kind", "") == kind
+
+    far, dense = i + 1, kind == "window"
+    while follows(far, kind):
+        far += 1
+    starts = dict.fromkeys((i - (dense and precedes(i, "dense")), i))
+    found = list[range]()
+    for end, a in product(range(far, i, -1), starts):
+        for b in dict.fromkeys((end + (dense and follows(end, "dense")), end)):
+            whole = (dict.fromkeys((a - precedes(a, "first"), a)), dict.fromkeys((b + follows(b, "last"), b)))
+            found += (range(*pair) for pair in product(*whole) if pair[1] - pair[0] > 1)
+    return sorted(found, key=lambda where: getattr(links[where.start], "kind", "") != "first")
 
 
 def _pays(block: Block) -> bool:
-    worth = block.saves() >= threshold("bands_worth", WORTH * block.threads) and block.bands() <= MOST
-    return worth and (block.layer.window.images == 1 or not block.by_image())
+    worth = block.saves() >= threshold("bands_worth", WORTH * block.threads)
+    where = block.links[-1].window
+    if not worth or (where.images > 1 and block.by_image()) or not (block.inverted() or _stays_near(block)):
+        return False
+    return len(block.bands()) * -(-where.images // block.images()) <= MOST
+
+
+def _stays_near(block: Block) -> bool:
+    """Whether weights stay in the cache beside scratch, rows that are kept are few beside those that are made, and no
+    map is so large that it is in memory: from there short runs, as of a few rows of each channel, come slowly.
+    Pools and 1x1 layers, which read long runs of memory, are no faster together."""
+    kinds = {"pool" if "pool" in link.node.op else link.kind for link in block.links}
+    largest = max(node.x.type.nbytes + node.out.type.nbytes for node in block.nodes())
+    if kinds >= {"pool", "dense"} or largest > near_bytes():
+        return False
+    constants = [v for node in block.nodes() for v in node.inputs if v is not None and v.data is not None]
+    most = max((w.reach[1] - w.strides[1] for w in block.windows()[1:]), default=0)
+    height, near = block.height(), sum(v.type.nbytes for v in constants) <= WEIGHTS * block.threads
+    return near and (height >= threshold("bands_kept", 2) * most or height >= block.links[-1].window.out[1])
 
 
 def _independent(block: Block, views: Views) -> bool:
     """Whether no band writes memory that a later band reads.
 
-    The result may lie over an operand of the same form that is read row by row, as the rows of the expansion are always
-    ahead of it; but not over the depthwise layer's input, nor over another part of an operand. Of what is read beyond
-    the edges of parts x alone is set aside.
+    The result of an inverted residual block may lie over an operand of the same form that is read row by row, as the
+    rows of the expansion are always ahead of it; but not over the depthwise layer's input, nor over another part of an
+    operand. Of what is read beyond the edges of parts x alone is set aside.
     """
     nodes = block.nodes()
     out, inner = nodes[-1].out, {node.out for node in nodes}
-    for node in nodes:
+    for node, kind, _ in block.links:
         for value in node.inputs:
             if value is None or value.data is not None or value in inner or not views.overlap(value, out):
                 continue
-            slides = node is block.middle and value is node.x
-            if node is block.expand and block.parts() > 1:
+            slides = kind == "window" and value is node.x
+            if node is nodes[0] and block.expands() and block.parts() > 1:
                 slides = value is not node.x or node.inputs.count(value) > 1
-            if slides or not same_form(value, out) or views.storage(value) != views.storage(out):
+            if slides or not block.inverted() or not same_form(value, out):
+                return False
+            if views.storage(value) != views.storage(out):
                 return False
     return True
 
 
-def _dense(node: Node, match: Matched) -> bool:
-    found = match(node)
-    return node.op == "conv" and found is not None and isinstance(found[1], Layer) and found[1].form == "dense"
-
-
-def _depthwise(node: Node, match: Matched) -> Layer[Any] | None:
-    """The layer of a depthwise convolution of two dimensions, with one output channel per input channel, and no row of
-    outputs that sees padding only.
-    """
-    found = match(node)
-    if found is None or not isinstance(found[1], Layer) or found[1].form != "depthwise" or len(node.x.type.dims) != 4:
+def _link(node: Node, match: Matched) -> Link | None:
+    """The node as part of a chain: of two dimensions, and no row of outputs sees padding only."""
+    found = match(node) if node.op in ("conv", "transpose", "max_pool", "average_pool") else None
+    if found is None or len(node.x.type.dims) != 4 or not node.out.type.size:
         return None
-    where = found[1].window
-    simple = where.channels == found[1].inputs and max(where.pads[1], where.ends[1]) < where.reach[1]
-    return found[1] if simple else None
+    if node.op == "transpose":
+        return _turn(node)
+    layer = found[1]
+    if isinstance(layer, Layer) and layer.form == "dense":
+        return Link(node, "dense", _row_by_row(node.out))
+    if isinstance(layer, Layer):
+        where = layer.window
+        single = layer.form == "depthwise" and where.channels == layer.inputs
+    else:
+        where = layer
+        single = isinstance(where, Window) and node.x.type.quant is None and not node.attrs.get("chain")
+    simple = single and max(where.pads[1], where.ends[1]) < where.reach[1]
+    return Link(node, "window", where) if simple else None
 
 
-def _band_height(where: Window, height: int, line: int, out_line: int, budget: int) -> int:
-    """Rows of the depthwise layer's result in a band of `height` rows, whose scratch is within the budget where
-    possible. line, out_line: bytes of scratch for a row of its input and of its result."""
-    reach, stride = where.reach[1], where.strides[1]
-    fits = max((budget - line * (reach - stride)) // (line * stride + out_line), 1)
-    bands = -(-height // min(fits, height))
-    # The rows that two bands share move down in one copy, so they must not be more than a band goes on by.
-    apart = -(-(reach - stride + where.pads[1]) // stride)
-    return max(-(-height // bands), apart)
+def _turn(node: Node) -> Link | None:
+    """A transpose that moves elements."""
+    perm = permutation(node) if movable(node) else None
+    kinds: dict[tuple[int, ...], tuple[str, Value]] = {FORWARD: ("first", node.out), BACK: ("last", node.x)}
+    kind, value = kinds.get(tuple(perm or ()), ("", node.x))
+    moves = min(value.type.dims[3], value.type.dims[1] * value.type.dims[2]) > 1
+    return Link(node, kind, _row_by_row(value)) if kind and moves else None
 
 
-class _Part(NamedTuple):
-    """Images, and rows of the depthwise layer's result in them, that are done together. `made`, `kept`: scratch for the
-    expansion and for that result. `edges`: copies of rows of x, with the number of the first, where the result may lie
-    over x: from the first row on that others write, above (0) and below (1).
+def _row_by_row(value: Value) -> Window:
+    """Of a map of one pixel after the other, channels last."""
+    images, h, w, c = value.type.dims
+    return Window(images, c, (1, h, w), (1, 1, 1), (1, h, w))
+
+
+_Edge = tuple[Ref, int]
+"""A copy of rows of a map, and the first one's number."""
+
+
+class _Share(NamedTuple):
+    """Images, and rows of the last result in them, that are done together, in `bands`. `buffers`: scratch for middle
+    maps. `edges`: copies of rows of x, with the number of the first, where the result may lie over x: from the first
+    row on that others write, above (0) and below (1).
     """
 
     images: range
     rows: range
-    made: Ref | None
-    kept: Ref | None
-    edges: tuple[tuple[Ref, int] | None, ...] = (None, None)
+    bands: Sequence[Band]
+    buffers: Sequence[Ref]
+    edges: Sequence[_Edge | None]
 
-    def below(self, height: int) -> int:
-        """The end of the rows of x that are read where they lie."""
-        return self.rows.stop if self.edges[1] else height
+    def alike(self, windows: tuple[Window, ...]) -> range:
+        """Bands of which each does what the one before does, further on, and that read no edge."""
+        above, below = self.edges
+
+        def plain(first: Part) -> bool:
+            return (not above or first.start >= self.rows.start) and (not below or first.end <= self.rows.stop)
+
+        found = [b for b in alike(windows, self.bands) if plain(self.bands[b][0])]
+        return range(found[0], found[-1] + 1) if found else range(0)
 
 
 def emit_block(e: Emit, block: Block) -> None:
     """The steps of a block, part by part and band by band."""
-    where, parts = block.layer.window, block.parts()
+    where, parts, team = block.links[-1].window, block.parts(), e.threads
     by_image = where.images > 1
     many = where.images if by_image else where.out[1]
     cuts = [many * i // parts for i in range(parts + 1)]
-    inside = [] if by_image or block.expand is None else cuts[1:-1]
+    inside = cuts[1:-1] if block.expands() and not by_image else []
     edges = [None, *(_set_aside(e, block, cut) for cut in inside), None] if inside else [None] * (parts + 1)
-    team = e.threads
     for i, (first, end) in enumerate(pairwise(cuts)):
         if parts > 1:
             e.threads, e.part = 1, i + 1
         images, rows = (range(first, end), range(where.out[1])) if by_image else (range(1), range(first, end))
-        _emit_part(e, block, _Part(images, rows, *_scratch(e, block), tuple(edges[i : i + 2])))
+        found = block.bands(rows)
+        _emit_share(e, block, _Share(images, rows, found, _buffers(e, block, found), edges[i : i + 2]))
     e.threads, e.part = team, 0
 
 
-def _scratch(e: Emit, block: Block) -> tuple[Ref | None, Ref | None]:
-    """Scratch for a band's rows of the expansion, and of the depthwise layer's result."""
-    (line, out_line), band, images = block.lines(), block.height(), block.images()
-    where = block.layer.window
-    e.node = block.middle
-    rows = where.size[1] if images > 1 else (band - 1) * where.strides[1] + where.reach[1]
-    made = e.scratch(line * rows * images) if block.expand else None
-    return made, e.scratch(out_line * band * images) if block.project else None
+def _buffers(e: Emit, block: Block, found: Sequence[Band]) -> list[Ref]:
+    """Scratch for a band's rows of each middle map."""
+    images, buffers = block.images(), list[Ref]()
+    for i, (line, link) in enumerate(zip(block.lines(), block.links, strict=False)):
+        e.node = link.node
+        buffers.append(e.scratch(line * room(found, i) * images))
+    return buffers
 
 
-def _set_aside(e: Emit, block: Block, cut: int) -> tuple[Ref, int] | None:
+def _set_aside(e: Emit, block: Block, cut: int) -> _Edge | None:
     """A copy of the rows of x that parts below and above a cut both read, where the result is written over them."""
-    expand, where = block.expand, block.layer.window
-    assert expand is not None
+    (expand, *_), (_, where) = block.nodes(), block.windows()[:2]
     if not e.views.overlap(expand.x, block.nodes()[-1].out):
         return None
     e.node, x = expand, expand.x
@@ -240,12 +322,12 @@ def _set_aside(e: Emit, block: Block, cut: int) -> tuple[Ref, int] | None:
     return kept, low
 
 
-def _emit_part(e: Emit, block: Block, part: _Part) -> None:
-    images, own = block.images(), part.images
+def _emit_share(e: Emit, block: Block, share: _Share) -> None:
+    images, own = block.images(), share.images
 
     def emit(i: int) -> None:
         first = own.start + i * images
-        _emit_images(e, block, part._replace(images=range(first, min(first + images, own.stop))))
+        _emit_images(e, block, share._replace(images=range(first, min(first + images, own.stop))))
 
     _emit_parts(e.program.steps, emit, -(-len(own) // images), range(len(own) // images))
 
@@ -291,49 +373,95 @@ def _extrapolated(first: Sequence[Any], second: Sequence[Any], count: int) -> li
     return steps
 
 
-def _emit_images(e: Emit, block: Block, part: _Part) -> None:
-    """The bands of a part in some images: of one, or all of each in one band."""
-    node, whole, made, rows = block.middle, block.layer.window, part.made, part.rows
-    (_, height, width), (_, out_height, out_width) = whole.size, whole.out
-    reach, stride, pad = whole.reach[1], whole.strides[1], whole.pads[1]
-    line, band, images = block.lines()[0], block.height(), len(part.images)
-    before, out_before = part.images.start * height * width, part.images.start * out_height * out_width
+def _emit_images(e: Emit, block: Block, share: _Share) -> None:
+    """The bands of a share in some images: of one, or all of each in one band."""
+    lines, buffers, images = block.lines(), share.buffers, share.images
 
-    def top(i: int) -> int:
-        """The first row of its input that the depthwise layer reads for a band; in padding where it is less than 0."""
-        return (rows.start + i * band) * stride - pad
+    def emit(b: int) -> None:
+        band, before = share.bands[b], share.bands[b - 1] if b else None
+        for i, link in enumerate(block.links):
+            if i < len(buffers):
+                (by, rows), line = kept(before, band, i), lines[i]
+                if rows:
+                    _move_up(e, link.node, buffers[i], line * by, line * rows)
+            x = buffers[i - 1] if i else None
+            for part, aside in [(band[i], x)] if i else _cut(share, link, band[0]):
+                y = buffers[i].plus(lines[i] * (part.start - band[i + 1].low)) if i < len(buffers) else None
+                if part.rows:
+                    _emit_link(e, link, part, images, (aside, y))
 
-    def emit(i: int) -> None:
-        first, end = rows.start + i * band, min(rows.start + (i + 1) * band, rows.stop)
-        low, below = max(top(i), 0), min(top(i) - stride + reach, height) if i else 0
-        high = min((end - 1) * stride - pad + reach, height) if images == 1 else height
-        if made is not None and block.expand is not None:
-            previous, start = max(top(i - 1), 0), max(below, low)
-            if below > low > previous:
-                _move_up(e, block.expand, made, line * (low - previous), line * (below - low))
-            _expand(e, block.expand, Ref(made.base, line * (start - low)), range(start, images * high), before, part)
-            x, ldx = made, last(node.x)
-        else:
-            x, ldx = _row(e, node.x, before + low * width), e.stride(node.x)
-        start, count = out_before + first * out_width, images * (end - first) * out_width
-        y, ldy = (part.kept, last(node.out)) if part.kept else (_row(e, node.out, start), e.stride(node.out))
-        size, out, pads = (1, high - low, width), (1, end - first, out_width), (0, low - top(i), whole.pads[2])
-        e.node = node
-        piece = whole._replace(images=images, size=size, out=out, pads=pads)
-        layer = block.layer._replace(window=piece, ldx=ldx, ldy=ldy)
-        _lowered(e, node)[0].emit(e, node, layer, Rows(x, y, start))
-        if block.project is not None:
-            e.node = project = block.project
-            _dot(e, project, Rows(y, _row(e, project.out, start), start), count, ldy, e.stride(project.out))
-
-    plain = (part.below(height) - reach + pad + stride) // stride - rows.start  # read neither padding below nor an edge
-    alike = range(2 if made else 1, min(plain, len(rows)) // band)
-    _emit_parts(e.program.steps, emit, -(-len(rows) // band), alike)
+    _emit_parts(e.program.steps, emit, len(share.bands), share.alike(block.windows()))
 
 
-def _lowered(e: Emit, node: Node) -> tuple[Any, Layer[Any]]:
+def _cut(share: _Share, link: Link, part: Part) -> list[tuple[Part, Ref | None]]:
+    """A part of the first layer by where its rows of x lie: where they were set aside, or None in their own place."""
+    above, below = share.edges
+    if above is below is None:
+        return [(part, None)]
+    x = link.node.x.type
+    line = x.itemsize * x.dims[2] * x.dims[3]
+    cuts = share.rows.start if above else part.start, share.rows.stop if below else part.end
+    ends = [part.start, *(min(max(cut, part.start), part.end) for cut in cuts), part.end]
+    return [
+        (Part(a, b, a, b), None if place is None else place[0].plus(line * (a - place[1])))
+        for (a, b), place in zip(pairwise(ends), (above, None, below), strict=True)
+    ]
+
+
+def _emit_link(e: Emit, link: Link, part: Part, images: range, scratch: tuple[Ref | None, Ref | None]) -> None:
+    """A part of a node. scratch: where x and the result lie, if not in the places of whole values."""
+    node, kind, where = link
+    e.node, at = node, images.start
+    if kind in ("first", "last"):
+        _turn_rows(e, link, part, images, scratch)
+        return
+    start = (at * where.out[1] + part.start) * where.out[2]
+    x, ldx = scratch[0], last(node.x)
+    if x is None:
+        x, ldx = _row(e, node.x, (at * where.size[1] + part.low) * where.size[2]), e.stride(node.x)
+    y, ldy = scratch[1], last(node.out)
+    if y is None:
+        y, ldy = _row(e, node.out, start), e.stride(node.out)
+    rows = Rows(x, y, start)
+    if kind == "dense":
+        _dot(e, node, rows, len(images) * part.rows * where.out[2], ldx, ldy)
+        return
+    pads = (0, part.low - (part.start * where.strides[1] - where.pads[1]), where.pads[2])
+    ends = (0, where.ends[1] if part.high == where.size[1] else 0, where.ends[2])
+    size, out = (1, part.high - part.low, where.size[2]), (1, part.rows, where.out[2])
+    window = where._replace(images=len(images), size=size, out=out, pads=pads, ends=ends)
+    lowering, layer = _lowered(e, node)
+    if isinstance(layer, Layer):
+        lowering.emit(e, node, layer._replace(window=window, ldx=ldx, ldy=ldy), rows)
+    else:
+        lowering.emit(e, node, window, rows, (ldx, ldy))
+
+
+def _turn_rows(e: Emit, link: Link, part: Part, images: range, scratch: tuple[Ref | None, Ref | None]) -> None:
+    """Rows of a map to channels last, into scratch, or from there back."""
+    node, kind, where = link
+    (x, y), item, (_, h, w) = scratch, node.x.type.itemsize, where.size
+    near = (item * h * w * where.channels, item * w * where.channels, item * where.channels, item)
+    planes = node.x if kind == "first" else node.out
+    n, c, row, column = e.strides(planes)
+    far = (n, row, column, c)
+    there = e.address(planes, n * images.start + row * part.start)
+    shape = (len(images), part.rows, w, where.channels)
+    steps = len(e.program.steps)
+    if kind == "first":
+        assert y is not None
+        emit_copy(e, shape, item, (there, far), (y, near))
+    else:
+        assert x is not None
+        emit_copy(e, shape, item, (x, near), (there, far))
+    for step in e.program.steps[steps:]:
+        assert isinstance(step, Step)
+        step.share = len(images) * part.rows / (where.images * h)
+
+
+def _lowered(e: Emit, node: Node) -> tuple[Any, Any]:
     """The lowering of a node, and its layer."""
-    found: tuple[Any, Layer[Any]] | None = e.match(node)
+    found: tuple[Any, Any] | None = e.match(node)
     assert found is not None
     return found
 
@@ -347,26 +475,6 @@ def _move_up(e: Emit, node: Node, made: Ref, start: int, count: int) -> None:
     """Move `count` bytes of the node's result in scratch from byte `start` on to its beginning."""
     e.node, size = node, node.out.type.itemsize
     emit_copy(e, (count // size,), size, (Ref(made.base, start), (size,)), (made, (size,)))
-
-
-def _expand(e: Emit, node: Node, made: Ref, rows: range, before: int, part: _Part) -> None:
-    """Compute rows of the depthwise layer's input. before: pixels of x before the band's image."""
-    e.node, width = node, node.out.type.dims[2]
-    line = node.out.type.itemsize * width * last(node.out)
-    own = part.rows
-    cuts = [own.start if part.edges[0] else rows.start, own.stop if part.edges[1] else rows.stop]
-    ends = [rows.start, *(min(max(cut, rows.start), rows.stop) for cut in cuts), rows.stop]
-    for (first, end), edge in zip(pairwise(ends), (part.edges[0], None, part.edges[1]), strict=True):
-        if first == end:
-            continue
-        pixel = before + first * width
-        x, ldx = _row(e, node.x, pixel), e.stride(node.x)
-        if edge is not None:
-            kept, low = edge
-            x, ldx = kept.plus((first - low) * width * node.x.type.itemsize * last(node.x)), last(node.x)
-        _dot(
-            e, node, Rows(x, made.plus((first - rows.start) * line), pixel), (end - first) * width, ldx, last(node.out)
-        )
 
 
 def _row(e: Emit, value: Value, row: int) -> Ref:

@@ -13,9 +13,10 @@ from ....kernels.window.pick import Window, plan_pool, window_args
 from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from ...layer import is_near, window
 from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
+from ..emit import Rows
 from ..epilogue import epilogue
 from ..pointwise.along import reduced
-from ..registry import Emit, Narrow, Slot, is_f32, lowers, moved
+from ..registry import Emit, Narrow, Slot, is_f32, last, lowers, moved
 
 OPS = {"max_pool": "max", "average_pool": "average", "lp_pool": "lp", "reduce_mean": "average", "reduce_sum": "sum"}
 
@@ -37,21 +38,20 @@ def _narrow(e: Emit, node: Node, where: Window) -> Narrow:
 @lowers(
     "max_pool", "average_pool", "lp_pool", match=_f32, strided_in=True, strided_out=True, in_place=True, narrow=_narrow
 )
-def pool(e: Emit, node: Node, where: Window) -> None:
+def pool(e: Emit, node: Node, where: Window, rows: Rows | None = None, strides: tuple[int, int] | None = None) -> None:
+    """rows, strides: some rows of the result, where these and what they read lie; the window is of these then."""
+    x, y = (node.x, node.out) if rows is None else (rows.x, rows.y)
+    ldx, ldy = strides or (e.stride(node.x), e.stride(node.out))
+    ends: dict[str, Slot] = {"x": x, "ldx": ldx, "y": y, "ldy": ldy}
+    share = where.images * prod(where.out) * last(node.out) / node.out.type.size
     if node.x.type.dtype == BFLOAT16:
-        _pool_bf16(e, node, where)
+        e.kernel("pool_bf16", {}, {**window_args(e.tier, "pool_bf16", {}, where, e.threads), **ends}, share=share)
         return
     op = OPS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
     name, params = plan_pool(e.tier, where, op)
-    ends: dict[str, Slot] = {"x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out)}
     ends["include_pad"] = int(bool(node.attrs.get("count_include_pad", 0)))
     shape = window_args(e.tier, name, params, where, e.threads, near_bytes())
-    e.kernel(name, params, {**shape, **ends, **epilogue(e, node, apart=True)})
-
-
-def _pool_bf16(e: Emit, node: Node, where: Window) -> None:
-    ends: dict[str, Slot] = {"x": node.x, "ldx": e.stride(node.x), "y": node.out, "ldy": e.stride(node.out)}
-    e.kernel("pool_bf16", {}, {**window_args(e.tier, "pool_bf16", {}, where, e.threads), **ends})
+    e.kernel(name, params, {**shape, **ends, **epilogue(e, node, apart=True)}, share=share)
 
 
 def _bytes(node: Node) -> bool:
