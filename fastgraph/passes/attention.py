@@ -216,7 +216,9 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
     scores = None if limited is None else _scores(g, limited, dims[-2:], _without_ones(dims[:-2]))
     if scores is None or not _plain(scores.product) or len(scores.product.inputs) > 2:
         return False
-    found = _operands(g, scores, values, inner=False) or _operands(g, scores, values, inner=True)
+    found = _operands(g, scores, values, inner=False)
+    if found is None and scores.product.out.type.dims[-4:-2] == node.out.type.dims[-4:-2]:
+        found = _operands(g, scores, values, inner=True)
     if found is None:
         return False
     q, k, v = found

@@ -175,6 +175,14 @@ def of_windows_with_a_mask(net: Net) -> None:
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
+def of_heads_that_are_windows(net: Net) -> None:
+    """Windows behind heads in queries and keys, heads behind windows in values."""
+    q, k, v = net.input("q", (2, 2, 1, 4, 8)), net.input("k", (2, 2, 1, 4, 8)), net.input("v", (1, 2, 2, 4, 8))
+    x = net("MatMul", q, net("Transpose", k, perm=[0, 1, 2, 4, 3]))
+    x = net("Reshape", x, net.const(np.array([1, 2, 2, 4, 4], I64)))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), net("Transpose", v, perm=[0, 2, 1, 3, 4])))
+
+
 def of_known_positions(net: Net) -> None:
     """Masks by rows and by columns that are constants, which would be large ones if they were expanded."""
     q, k, v = (net.input(n, (2, 3, t, 8)) for n, t in (("q", 12), ("k", 20), ("v", 20)))
@@ -196,6 +204,7 @@ def of_images_first(net: Net) -> None:
 OTHERS = (
     of_five_axes,
     of_windows_with_a_mask,
+    of_heads_that_are_windows,
     of_known_positions,
     of_images_first,
     also_read,
