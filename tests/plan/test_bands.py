@@ -305,6 +305,13 @@ def of_a_multiplier(net: Net) -> str:
     return conv(net, net("Conv", x, net.weight(32, 1, 3, 3), group=16, pads=[1] * 4), 32, 8, 1)
 
 
+def of_rows_left_over(net: Net, expand: bool) -> str:
+    """The last rows of each image are read by no window: those of the next image follow these nevertheless."""
+    x = net.input("x", (3, C, 4, 4))
+    e = conv(net, x, C, C, 1) if expand else x
+    return conv(net, conv(net, e, C, C, 2, strides=[3, 3], group=C, pads=[0] * 4), C, C, 1)
+
+
 FOUND: dict[str, Callable[[Net], str]] = {
     "a sum with e": partial(of_a_sum, project=False, twice=False),
     "a sum with e, then dense": partial(of_a_sum, project=True, twice=False),
@@ -318,6 +325,8 @@ FOUND: dict[str, Callable[[Net], str]] = {
     "a gate": partial(of_a_gate, batch=1),
     "a gate of each image": partial(of_a_gate, batch=3),
     "a multiplier": of_a_multiplier,
+    "rows left over": partial(of_rows_left_over, expand=False),
+    "rows left over by a block": partial(of_rows_left_over, expand=True),
 }
 
 

@@ -112,7 +112,9 @@ class Block(NamedTuple):
         return min(max(fit, 1), last.images)
 
     def bands(self, rows: range | None = None) -> list[Band]:
-        """The bands of an image, or of some rows of it."""
+        """The bands of an image, or of some rows of it. Of several images all rows, as one follows the other."""
+        if self.images() > 1:
+            return [tuple(Part(0, where.size[1], 0, where.out[1]) for where in self.windows())]
         return bands(self.windows(), self.height(), rows or range(self.links[-1].window.out[1]))
 
     def by_image(self) -> bool:
