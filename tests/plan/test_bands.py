@@ -348,6 +348,17 @@ def test_a_map_read_elsewhere_is_made() -> None:
     check_steps(model.plan, feeds_for(model), within(1e-5))
 
 
+def test_operands_of_windows_are_not_set_aside_for_each_band(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum behind a depthwise layer's activation, made over its operand: threads would copy rows that others write."""
+    monkeypatch.setenv("FASTGRAPH_CHECK", "1")
+    net = Net()
+    x = net("Relu", conv(net, net.input("x", (2, C, 6, 4)), C, C, 3))
+    e = net("Sigmoid", conv(net, x, C, C, 1))
+    net.output(net("Add", net("HardSwish", conv(net, e, C, C, 3, group=C)), x))
+    for budget in (1, 1 << 13):
+        check_bands(Case(net.bytes(), feeds_for(net.load())), budget)
+
+
 def test_a_residual_block_is_still_done_in_bands() -> None:
     """What may be done in bands is: around the block, a sum with what it reads."""
     net = Net()

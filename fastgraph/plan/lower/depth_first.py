@@ -206,7 +206,8 @@ def _independent(block: Block, views: Views) -> bool:
 
     The result of an inverted residual block may lie over an operand of the same form that is read row by row, as the
     rows of the expansion are always ahead of it; but not over the depthwise layer's input, nor over another part of an
-    operand. Of what is read beyond the edges of parts x alone is set aside.
+    operand, nor over a window's other operands, which would be set aside whole for each band (`epilogue`). Of what is
+    read beyond the edges of parts x alone is set aside.
     """
     nodes = block.nodes()
     out, inner = nodes[-1].out, {node.out for node in nodes}
@@ -214,7 +215,7 @@ def _independent(block: Block, views: Views) -> bool:
         for value in node.inputs:
             if value is None or value.data is not None or value in inner or not views.overlap(value, out):
                 continue
-            slides = kind == "window" and value is node.x
+            slides = kind == "window"
             if node is nodes[0] and block.expands() and block.parts() > 1:
                 slides = value is not node.x or node.inputs.count(value) > 1
             if slides or not block.inverted() or not same_form(value, out):
