@@ -102,13 +102,10 @@ class Block(NamedTuple):
         return band_height(self.windows(), self.lines(), self.budget(), rows)
 
     def images(self) -> int:
-        """Images in a band: several only where whole ones fit, of which all rows are read."""
-        last, (first, *more) = self.links[-1].window, self.bands()
+        """Images in a band: several only where whole ones fit."""
+        last = self.links[-1].window
         taken = sum(line * link.window.out[1] for line, link in zip(self.lines(), self.links, strict=False))
-        read = all(
-            part.rows == w.out[1] and part.high == w.size[1] for part, w in zip(first, self.windows(), strict=True)
-        )
-        fit = self.budget() // taken if read and not more else 1
+        fit = self.budget() // taken if self.height() >= last.out[1] else 1
         return min(max(fit, 1), last.images)
 
     def bands(self, rows: range | None = None) -> list[Band]:
