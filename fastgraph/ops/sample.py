@@ -19,6 +19,10 @@ from .work import squares
 CUBIC = -0.75
 
 
+FAR = 2.0**52
+"""A coordinate in pixels further out counts as this far."""
+
+
 def reflected(x: np.ndarray, low: float, high: float) -> np.ndarray:
     """Coordinates folded back into [low, high] as often as it takes."""
     span = high - low
@@ -46,7 +50,8 @@ def sampled(x: np.ndarray, where: np.ndarray, mode: str, outside: str, corners: 
 
 
 def _taps(where: np.ndarray, size: int, mode: str, outside: str, corners: bool) -> list[tuple[Any, Any]]:
-    """(indices, weights) of each neighbor along one axis."""
+    """(indices, weights) of each neighbor along one axis; coordinates are clamped to FAR, so that weights sum to 1."""
+    where = where.clip(-FAR, FAR)
     if mode == "nearest":
         places, weights = [np.rint(where)], [np.ones_like(where)]
     else:

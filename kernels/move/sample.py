@@ -151,7 +151,7 @@ def _last(axis: Any) -> Value:
 
 
 def _coordinate(r: Any, axis: Any, place: Value) -> Value:
-    """A coordinate in pixels."""
+    """A coordinate in pixels, clamped to FAR, so that the weights of its taps have a sum of 1."""
     asked = register(F64(0))
 
     def take(number: Type) -> None:
@@ -161,6 +161,7 @@ def _coordinate(r: Any, axis: Any, place: Value) -> Value:
     numbers = axis.before, axis.scale, axis.after, axis.factor, axis.low, axis.high
     before, scale, after, factor, low, high = (x.bits(F64) for x in numbers)
     where = ((asked.value + before) * scale + after) * factor
+    where = choose(where > FAR, F64(FAR), choose(where < -FAR, F64(-FAR), where))
     return _mirrored(r.fold != 0, where, low, high)
 
 

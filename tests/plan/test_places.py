@@ -124,6 +124,21 @@ def test_grid_sample(mode: str, padding: str, pick: Random) -> None:
     assert check(net, feeds, 1e-5, onnxruntime=known) == ["sample"]
 
 
+@pytest.mark.parametrize("isa", ["numpy", "generic", None])
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding", ["border", "reflection"])
+def test_far_coordinates(mode: str, padding: str, isa: str | None) -> None:
+    """Far outside a border is what is just outside of it, and results of mirrors stay among the pixels."""
+    x, near, net = np.arange(1, 7, dtype=F32).reshape(1, 1, 2, 3), np.array([9, -9], F32), Net(20)
+    grid = np.stack(np.meshgrid(near, near), axis=-1)[None]
+    how = {"mode": mode, "padding_mode": padding}
+    net.output(net("GridSample", net.input("x", x.shape), net.input("g", grid.shape), **how))
+    model = net.load(isa=isa)
+    for far in (F32.type(1e30), F32.type(np.inf)):
+        y = model(x, np.copysign(far, grid))
+        assert np.allclose(y, model(x, grid)) if padding == "border" else (np.isfinite(y) & (abs(y) <= 12)).all()
+
+
 @drawn(25)
 def test_non_max_suppression(pick: Random) -> None:
     n, classes, centered = pick.randint(1, 40), pick.randint(1, 3), pick.randint(0, 1)
