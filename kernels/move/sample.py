@@ -167,7 +167,7 @@ def _coordinate(r: Any, axis: Any, place: Value) -> Value:
 
 def _along(r: Any, axis: Any, where: Value, offsets: Value, weights: Value) -> None:
     """The taps along one axis: offsets in bytes, and weights."""
-    near = _floor(where)
+    near = _whole(where)
 
     def keep(*taps: tuple[Value, Any]) -> None:
         for t, (offset, weight) in enumerate(taps):
@@ -188,7 +188,7 @@ def _along(r: Any, axis: Any, where: Value, offsets: Value, weights: Value) -> N
 
 def _linear(r: Any, axis: Any, where: Value) -> list[tuple[Value, Value]]:
     """The two taps along one axis of linear sampling."""
-    near = _floor(where)
+    near = _whole(where)
     return [_tap(r, axis, place, 1.0 - _absolute(place - where)) for place in (near + 0.0, near + 1.0)]
 
 
@@ -222,7 +222,12 @@ def _absolute(x: Value) -> Value:
 def _floor(x: Value) -> Value:
     """The floor of x, clamped to FAR; 0 for a NaN."""
     x = choose(x > -FAR, x, choose(is_nan(x), 0.0, F64(-FAR)))
-    x = smaller(x, FAR)
+    return _whole(smaller(x, FAR))
+
+
+def _whole(x: Value) -> Value:
+    """The floor of x, which is not beyond FAR; 0 for a NaN."""
+    x = choose(is_nan(x), 0.0, x)
     y = x.to(I64).to(F64)
     return choose(y > x, y - 1.0, y)
 
