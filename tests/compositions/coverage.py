@@ -24,7 +24,7 @@ from fastgraph.rules.rule import watching as watched
 SINKING: tuple[dict[Any, layout.Rule], ...] = (layout.RULES, layout.BY_LAYOUT)
 """The rules that `sink` calls, by operators and by layouts."""
 
-NATIVE = frozenset({"execute", "call", "team"})
+NATIVE = frozenset({"execute", "call", "team", "parts"})
 """Kernels that run others."""
 
 
