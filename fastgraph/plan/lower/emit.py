@@ -68,6 +68,8 @@ class Emit:
         """Where whole values lie in bf16, too (gemm/layer_bf16.py)."""
         self.endings: dict[Node, Any] = {}
         """What nodes end with: their chain, how its operands broadcast, and both as slots (epilogue.py)."""
+        self.chosen: dict[Node, Any] = {}
+        """The candidates of layers that bands and parts write again and again (gemm/layers.py)."""
         self._checked = bool(checked())
         self._constants: dict[Any, Ref] = {}
         self._named: dict[int, np.ndarray] = {}

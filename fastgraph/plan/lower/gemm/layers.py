@@ -47,8 +47,10 @@ def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
 
 def _chosen(e: Emit, node: Node) -> Candidate[Layer[Reals]]:
     """The cheapest candidate for a node, as it is before values share memory."""
-    layer = e.match(node)[1]._replace(ldx=last(node.x), ldy=last(node.out))
-    return choose(_candidates(e), layer, e.tier)
+    if node not in e.chosen:
+        layer = e.match(node)[1]._replace(ldx=last(node.x), ldy=last(node.out))
+        e.chosen[node] = choose(_candidates(e), layer, e.tier)
+    return e.chosen[node]
 
 
 @lowers("dense", "conv", match=real_layer, strided_in=True, strided_out=True, in_place=True, narrow=_narrow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....cpus import level_two
+from ....freedoms import free
 from ....kernels.amx.pack_real import pack_real
 from ....kernels.amx.pick_real import pick_real, real_args
 from ....kernels.gemm.pack_bf16 import balanced
@@ -22,7 +23,7 @@ def parts_of(e: Emit, g: Geometry, c: Constants) -> Parts | None:
     """What inputs and weights become for tiles; None where f32's products are as fast, or more exact."""
     plain = reading_times(plain_cycles(e.tier, g), g.k * g.n)
     weights = c.w.reshape(-1, g.k)
-    for parts in PARTS.get(e.precision, ()):
+    for parts in PARTS.get(e.precision, ()) if free("amx_real") else ():
         if fits(parts, g, weights, e.tier) and all(x < y for x, y in zip(times(parts, g), plain, strict=True)):
             return parts
     return None
