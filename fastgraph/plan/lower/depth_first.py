@@ -24,7 +24,7 @@ from ..storage import Views, same_form
 from .emit import Matched, Rows
 from .moves import emit_copy, movable
 from .registry import Emit, last
-from .rolling import Band, Part, alike, band_height, bands, kept, room
+from .rolling import Band, Piece, alike, band_height, bands, kept, room
 
 WORTH = L2 // 2
 """Least bytes of the middle maps for which bands pay, for each thread: smaller maps stay in the caches."""
@@ -111,7 +111,7 @@ class Block(NamedTuple):
     def bands(self, rows: range | None = None) -> list[Band]:
         """The bands of an image, or of some rows of it. Of several images all rows, as one follows the other."""
         if self.images() > 1:
-            return [tuple(Part(0, where.size[1], 0, where.out[1]) for where in self.windows())]
+            return [tuple(Piece(0, where.size[1], 0, where.out[1]) for where in self.windows())]
         return bands(self.windows(), self.height(), rows or range(self.links[-1].window.out[1]))
 
     def by_image(self) -> bool:
@@ -277,7 +277,7 @@ class _Share(NamedTuple):
         """Bands of which each does what the one before does, further on, and that read no edge."""
         above, below = self.edges
 
-        def plain(first: Part) -> bool:
+        def plain(first: Piece) -> bool:
             return (not above or first.start >= self.rows.start) and (not below or first.end <= self.rows.stop)
 
         found = [b for b in alike(windows, self.bands) if plain(self.bands[b][0])]
@@ -388,50 +388,50 @@ def _emit_images(e: Emit, block: Block, share: _Share) -> None:
                 if rows:
                     _move_up(e, link.node, buffers[i], line * by, line * rows)
             x = buffers[i - 1] if i else None
-            for part, aside in [(band[i], x)] if i else _cut(share, link, band[0]):
-                y = buffers[i].plus(lines[i] * (part.start - band[i + 1].low)) if i < len(buffers) else None
-                if part.rows:
-                    _emit_link(e, link, part, images, (aside, y))
+            for piece, aside in [(band[i], x)] if i else _cut(share, link, band[0]):
+                y = buffers[i].plus(lines[i] * (piece.start - band[i + 1].low)) if i < len(buffers) else None
+                if piece.rows:
+                    _emit_link(e, link, piece, images, (aside, y))
 
     _emit_parts(e.program.steps, emit, len(share.bands), share.alike(block.windows()))
 
 
-def _cut(share: _Share, link: Link, part: Part) -> list[tuple[Part, Ref | None]]:
-    """A part of the first layer by where its rows of x lie: where they were set aside, or None in their own place."""
+def _cut(share: _Share, link: Link, piece: Piece) -> list[tuple[Piece, Ref | None]]:
+    """A piece of the first layer by where its rows of x lie: where they were set aside, or None in their own place."""
     above, below = share.edges
     if above is below is None:
-        return [(part, None)]
+        return [(piece, None)]
     x = link.node.x.type
     line = x.itemsize * x.dims[2] * x.dims[3]
-    cuts = share.rows.start if above else part.start, share.rows.stop if below else part.end
-    ends = [part.start, *(min(max(cut, part.start), part.end) for cut in cuts), part.end]
+    cuts = share.rows.start if above else piece.start, share.rows.stop if below else piece.end
+    ends = [piece.start, *(min(max(cut, piece.start), piece.end) for cut in cuts), piece.end]
     return [
-        (Part(a, b, a, b), None if place is None else place[0].plus(line * (a - place[1])))
+        (Piece(a, b, a, b), None if place is None else place[0].plus(line * (a - place[1])))
         for (a, b), place in zip(pairwise(ends), (above, None, below), strict=True)
     ]
 
 
-def _emit_link(e: Emit, link: Link, part: Part, images: range, scratch: tuple[Ref | None, Ref | None]) -> None:
-    """A part of a node. scratch: where x and the result lie, if not in the places of whole values."""
+def _emit_link(e: Emit, link: Link, piece: Piece, images: range, scratch: tuple[Ref | None, Ref | None]) -> None:
+    """A piece of a node. scratch: where x and the result lie, if not in the places of whole values."""
     node, kind, where = link
     e.node, at = node, images.start
     if kind in ("first", "last"):
-        _turn_rows(e, link, part, images, scratch)
+        _turn_rows(e, link, piece, images, scratch)
         return
-    start = (at * where.out[1] + part.start) * where.out[2]
+    start = (at * where.out[1] + piece.start) * where.out[2]
     x, ldx = scratch[0], last(node.x)
     if x is None:
-        x, ldx = _row(e, node.x, (at * where.size[1] + part.low) * where.size[2]), e.stride(node.x)
+        x, ldx = _row(e, node.x, (at * where.size[1] + piece.low) * where.size[2]), e.stride(node.x)
     y, ldy = scratch[1], last(node.out)
     if y is None:
         y, ldy = _row(e, node.out, start), e.stride(node.out)
     rows = Rows(x, y, start)
     if kind == "dense":
-        _dot(e, node, rows, len(images) * part.rows * where.out[2], ldx, ldy)
+        _dot(e, node, rows, len(images) * piece.rows * where.out[2], ldx, ldy)
         return
-    pads = (0, part.low - (part.start * where.strides[1] - where.pads[1]), where.pads[2])
-    ends = (0, where.ends[1] if part.high == where.size[1] else 0, where.ends[2])
-    size, out = (1, part.high - part.low, where.size[2]), (1, part.rows, where.out[2])
+    pads = (0, piece.low - (piece.start * where.strides[1] - where.pads[1]), where.pads[2])
+    ends = (0, where.ends[1] if piece.high == where.size[1] else 0, where.ends[2])
+    size, out = (1, piece.high - piece.low, where.size[2]), (1, piece.rows, where.out[2])
     window = where._replace(images=len(images), size=size, out=out, pads=pads, ends=ends)
     lowering, layer = _lowered(e, node)
     if isinstance(layer, Layer):
@@ -440,7 +440,7 @@ def _emit_link(e: Emit, link: Link, part: Part, images: range, scratch: tuple[Re
         lowering.emit(e, node, window, rows, (ldx, ldy))
 
 
-def _turn_rows(e: Emit, link: Link, part: Part, images: range, scratch: tuple[Ref | None, Ref | None]) -> None:
+def _turn_rows(e: Emit, link: Link, piece: Piece, images: range, scratch: tuple[Ref | None, Ref | None]) -> None:
     """Rows of a map to channels last, into scratch, or from there back."""
     node, kind, where = link
     (x, y), item, (_, h, w) = scratch, node.x.type.itemsize, where.size
@@ -448,8 +448,8 @@ def _turn_rows(e: Emit, link: Link, part: Part, images: range, scratch: tuple[Re
     planes = node.x if kind == "first" else node.out
     n, c, row, column = e.strides(planes)
     far = (n, row, column, c)
-    there = e.address(planes, n * images.start + row * part.start)
-    shape = (len(images), part.rows, w, where.channels)
+    there = e.address(planes, n * images.start + row * piece.start)
+    shape = (len(images), piece.rows, w, where.channels)
     steps = len(e.program.steps)
     if kind == "first":
         assert y is not None
@@ -459,7 +459,7 @@ def _turn_rows(e: Emit, link: Link, part: Part, images: range, scratch: tuple[Re
         emit_copy(e, shape, item, (x, near), (there, far))
     for step in e.program.steps[steps:]:
         assert isinstance(step, Step)
-        step.share = len(images) * part.rows / (where.images * h)
+        step.share = len(images) * piece.rows / (where.images * h)
 
 
 def _lowered(e: Emit, node: Node) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...kernels.window.pick import Window
 
 
-class Part(NamedTuple):
+class Piece(NamedTuple):
     """What a band does of a layer: it reads the rows from `low` to `high` of x, and makes those from `start` to
     `end` of the result, perhaps none. Its x in scratch begins with row `low`."""
 
@@ -24,7 +24,7 @@ class Part(NamedTuple):
         return self.end - self.start
 
 
-Band = tuple[Part, ...]
+Band = tuple[Piece, ...]
 
 
 @lru_cache(256)
@@ -34,22 +34,22 @@ def bands(windows: tuple[Window, ...], height: int, rows: range) -> list[Band]:
     made, lows = [0] * len(windows), [0] * len(windows)
     found = []
     for first in range(rows.start, rows.stop, height):
-        wanted, need, parts = first, min(first + height, rows.stop), list[Part]()
+        wanted, need, pieces = first, min(first + height, rows.stop), list[Piece]()
         for i in reversed(range(len(windows))):
-            parts.append(part := _part(windows[i], max(made[i], wanted), max(made[i], need), lows[i]))
-            made[i], lows[i] = part.end, part.low
-            wanted, need = part.low, part.high
-        found.append(tuple(reversed(parts)))
+            pieces.append(piece := _piece(windows[i], max(made[i], wanted), max(made[i], need), lows[i]))
+            made[i], lows[i] = piece.end, piece.low
+            wanted, need = piece.low, piece.high
+        found.append(tuple(reversed(pieces)))
     return found
 
 
-def _part(where: Window, start: int, end: int, low: int) -> Part:
+def _piece(where: Window, start: int, end: int, low: int) -> Piece:
     """low: the first row of x that the band before reads."""
     if start >= end:
-        return Part(low, low, end, end)
+        return Piece(low, low, end, end)
     stride, pad, reach = where.strides[1], where.pads[1], where.reach[1]
     high = min((end - 1) * stride - pad + reach, where.size[1])
-    return Part(max(start * stride - pad, 0), high, start, end)
+    return Piece(max(start * stride - pad, 0), high, start, end)
 
 
 def kept(before: Band | None, band: Band, i: int) -> tuple[int, int]:
