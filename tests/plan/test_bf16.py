@@ -393,6 +393,9 @@ def test_recurrent_layers(unit: Any, precision: str, pick: Random) -> None:
     multiplied = {name for name, _ in kernels} & {"dot", "dot_bf16", "amx_real"}
     if unit is AMX:
         assert multiplied == {"amx_real"}
+        with without("winograd", "amx_real"):
+            plan, _ = results(net, precision, unit, 1, feeds)
+        assert not any(kernel.name == "amx_real" for kernel in plan.kernels())
     else:
         assert multiplied == {"dot_bf16" if precision == "bfloat16" else "dot"}
     np.testing.assert_array_equal(found, other)
