@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
-from fastgraph.plan.lower import depth_first
+from fastgraph.plan.lower import band_steps
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx, tiles
 from tests.blocks import conv
@@ -141,7 +141,7 @@ def check_bands(case: Case, budget: int, atol: float = 1e-5) -> None:
     for threads, extra in ((1, 0), (2, 25), (3, 25), (2, 1000), (3, 1000), (5, 1000)):
         with thresholds(bands_worth=1, bands_budget=budget, bands_extra=extra, bands_kept=0):
             model = fg.load(case.source, threads=threads)
-            with patch.object(depth_first, "_extrapolated", return_value=None):
+            with patch.object(band_steps, "_extrapolated", return_value=None):
                 assert said(model.plan.program) == said(fg.load(case.source, threads=threads).plan.program)
             poison(model.plan)
             for _ in range(2):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from ...ir import Graph, Node, Value, read_by
 from ...kernels.isa.tiers import NUMPY
 from ..storage import has_memory
-from .depth_first import blocks, emit_block
+from .band_steps import emit_block
+from .depth_first import blocks
 from .emit import Emit
 from .moves import emit_copy
 
