@@ -36,10 +36,11 @@ def texts() -> dict[str, str]:
 def _text(what: str, index: Mapping[str, Any]) -> str:
     lines = [f'"""{what}. Written by `python -m docs.catalog`."""', "", "CATALOG = {"]
     for key, entry in index.items():
-        if isinstance(entry, str):
-            lines.append(f'    "{key}": "{entry}",')
+        inner = [f'"{name}": "{words}"' for name, words in entry.items()] if isinstance(entry, dict) else []
+        if len(inner) > 1:
+            lines += [f'    "{key}": {{', *(f"        {line}," for line in inner), "    },"]
         else:
-            lines += [f'    "{key}": {{', *(f'        "{name}": "{words}",' for name, words in entry.items()), "    },"]
+            lines.append(f'    "{key}": {{{inner[0]}}},' if inner else f'    "{key}": "{entry}",')
     return "\n".join([*lines, "}", ""])
 
 

@@ -12,8 +12,7 @@ from fastgraph.plan.verify import PlanError, verify
 def buffer_lists(draw: st.DrawFn, aligns: tuple[int, ...]) -> list[Buffer]:
     rows = draw(
         st.lists(
-            st.tuples(st.integers(-3, 20), st.integers(0, 8), st.integers(0, 400), st.sampled_from(aligns)),
-            max_size=24,
+            st.tuples(st.integers(-3, 20), st.integers(0, 8), st.integers(0, 400), st.sampled_from(aligns)), max_size=24
         )
     )
     return [Buffer(f"b{i}", first, first + life, size, a) for i, (first, life, size, a) in enumerate(rows)]

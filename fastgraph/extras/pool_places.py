@@ -100,10 +100,6 @@ def _unpool(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define(
-    "max_pool_places",
-    _infer_pool,
-    _pool,
-    attrs={**_WINDOW, "places_dtype": FLOAT32, "with_batch": 0},
-    work=window(),
+    "max_pool_places", _infer_pool, _pool, attrs={**_WINDOW, "places_dtype": FLOAT32, "with_batch": 0}, work=window()
 )
 define("max_unpool_places", _infer_unpool, _unpool, attrs=_WINDOW)

@@ -123,11 +123,5 @@ define(
 )
 define("shrink", check.takes("x iuf")(same_type), attrs={"lambd": 0.5, "bias": 0.0}, layout=Layout.EACH)
 for _name, _function in {"softmax": softmax, "log_softmax": log_softmax, "hardmax": _hardmax}.items():
-    define(
-        _name,
-        check.takes("x iuf")(infer_along),
-        _along(_function),
-        attrs={"axis": -1},
-        layout=Layout.AXIS,
-    )
+    define(_name, check.takes("x iuf")(infer_along), _along(_function), attrs={"axis": -1}, layout=Layout.AXIS)
 define("swiglu", check.takes("x iuf, gate iuf")(infer_broadcast), attrs={"alpha": 1.0}, layout=Layout.EACH)

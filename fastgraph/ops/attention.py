@@ -208,8 +208,4 @@ define(
     },
     work=scores,
 )  # fmt: skip
-define(
-    "rotary_embedding",
-    _infer_rotary,
-    attrs={"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0},
-)
+define("rotary_embedding", _infer_rotary, attrs={"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0})

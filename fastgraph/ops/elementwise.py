@@ -246,13 +246,7 @@ define("mean", check.takes("operands+ iufc")(infer_broadcast), _mean, **EACH)
 define("identity", same_type, lambda node, inputs: [inputs[0]], inputs=(1, 1), moves=True, **EACH)
 step("pow", power)
 define("pow", check.takes("x iufc, y iufc")(_infer_first_dtype), binary(power), step=_pow_step)
-define(
-    "mod",
-    check.takes("x iuf, y iuf")(infer_broadcast),
-    binary(_mod, takes_node=True),
-    attrs={"fmod": 0},
-    **EACH,
-)
+define("mod", check.takes("x iuf, y iuf")(infer_broadcast), binary(_mod, takes_node=True), attrs={"fmod": 0}, **EACH)
 define("bit_shift", _infer_shift, binary(_shift, takes_node=True), attrs={"direction": REQUIRED}, **EACH)
 define("prelu", _infer_prelu, binary(_prelu), step=step("prelu", _prelu))
 step("clip", clamp)

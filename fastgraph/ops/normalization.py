@@ -114,26 +114,13 @@ def _global_lp(node: Node, inputs: list[Any]) -> list[Any]:
     return [in_float32(lambda x: (np.abs(x) ** p).sum(axis=axes, keepdims=True) ** (1 / p), inputs[0])]
 
 
-define(
-    "batch_normalization",
-    _infer_batch,
-    attrs={"epsilon": EPSILON, "momentum": 0.9, "training_mode": 0},
-)
+define("batch_normalization", _infer_batch, attrs={"epsilon": EPSILON, "momentum": 0.9, "training_mode": 0})
 define("instance_normalization", _infer_instance, attrs={"epsilon": EPSILON})
 _LAYER = {"axis": -1, "epsilon": EPSILON, "stash_type": 1}
 define("layer_normalization", _infer_layer, attrs=_LAYER)
 define("rms_normalization", _infer_layer, _rms, inputs=(2, 2), attrs=_LAYER)
-define(
-    "group_normalization",
-    _infer_group,
-    attrs={"num_groups": REQUIRED, "epsilon": EPSILON, "stash_type": 1},
-)
-define(
-    "lrn",
-    _infer_lrn,
-    attrs={"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
-    work=neighbors,
-)
+define("group_normalization", _infer_group, attrs={"num_groups": REQUIRED, "epsilon": EPSILON, "stash_type": 1})
+define("lrn", _infer_lrn, attrs={"size": REQUIRED, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}, work=neighbors)
 define("lp_normalization", _infer_lp, attrs={"axis": -1, "p": 2, "least": 0.0}, layout=Layout.AXIS)
 define("mean_variance_normalization", _infer_mvn, attrs={"axes": (0, 2, 3)})
 define("global_lp_pool", _infer_global_lp, _global_lp, attrs={"p": 2})

@@ -139,12 +139,7 @@ def _check_spread(node: Node, x: TensorType, scale: TensorType) -> None:
 
 
 _LINEAR = {"axis": 1, "block_size": 0, "output_dtype": None}
-define(
-    "quantize_linear",
-    _check_block,
-    _quantize,
-    attrs={**_LINEAR, "saturate": 1, "precision": None, "format": ""},
-)
+define("quantize_linear", _check_block, _quantize, attrs={**_LINEAR, "saturate": 1, "precision": None, "format": ""})
 define("dequantize_linear", _check_block, _dequantize, attrs=_LINEAR)
 define("dynamic_quantize_linear", _infer_dynamic)
 define("qlinear_conv", _infer_qlinear_conv, attrs=WINDOW, weights=3, bias=8, layout=Layout.WINDOW, work=window(3))
@@ -167,9 +162,4 @@ def _infer(node: Node, types: Types) -> list[TensorType]:
     return same_type(node, types)
 
 
-define(
-    "fake_quant",
-    _infer,
-    inputs=(1, 1),
-    attrs={"min": REQUIRED, "max": REQUIRED, "num_bits": 8, "narrow_range": 0},
-)
+define("fake_quant", _infer, inputs=(1, 1), attrs={"min": REQUIRED, "max": REQUIRED, "num_bits": 8, "narrow_range": 0})

@@ -1,15 +1,9 @@
 """Rules by phase, and the operators that each sees. Written by `python -m docs.catalog`."""
 
 CATALOG = {
-    "splits": {
-        "passes.attention.split_of_reshape": "split",
-    },
-    "attention": {
-        "passes.attention.attention_of_products": "matmul",
-    },
-    "branches": {
-        "passes.branches.parallel_convolutions": "add",
-    },
+    "splits": {"passes.attention.split_of_reshape": "split"},
+    "attention": {"passes.attention.attention_of_products": "matmul"},
+    "branches": {"passes.branches.parallel_convolutions": "add"},
     "canonical": {
         "passes.canonicalize.spatial_axes": "*",
         "passes.canonicalize.strided_slice": "strided_slice",
@@ -30,12 +24,8 @@ CATALOG = {
         "passes.canonicalize.transpose": "transpose",
         "passes.layout.sink": "*",
     },
-    "reshapes": {
-        "passes.canonicalize.reshape": "*",
-    },
-    "masks": {
-        "passes.decompositions.attention.attention_alone": "attention",
-    },
+    "reshapes": {"passes.canonicalize.reshape": "*"},
+    "masks": {"passes.decompositions.attention.attention_alone": "attention"},
     "early": {
         "passes.decompositions.attention.causal_mask": "attention",
         "passes.decompositions.element_types.formatted": "cast",
@@ -109,21 +99,15 @@ CATALOG = {
         "passes.decompositions.contractions.spread_matmul": "matmul",
         "passes.fuse.fold_pad": "conv",
     },
-    "exponents": {
-        "passes.decompositions.element_types.exponent": "pow",
-    },
-    "narrow_types": {
-        "passes.decompositions.element_types.narrow": "arg_max arg_min cum_prod cum_sum matmul reduce_max reduce_min reduce_prod reduce_sum",
-    },
+    "exponents": {"passes.decompositions.element_types.exponent": "pow"},
+    "narrow_types": {"passes.decompositions.element_types.narrow": "arg_max arg_min cum_prod cum_sum matmul reduce_max reduce_min reduce_prod reduce_sum"},
     "other_types": {
         "passes.decompositions.element_types.scattered_bools": "scatter_elements scatter_nd scatter_slices",
         "passes.decompositions.element_types.resized_whole": "resize",
         "passes.decompositions.reductions.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
         "passes.decompositions.windows.word_pool": "average_pool",
     },
-    "stored_weights": {
-        "passes.decompositions.open_weights.stored_weights": "conv conv_transpose",
-    },
+    "stored_weights": {"passes.decompositions.open_weights.stored_weights": "conv conv_transpose"},
     "open_weights": {
         "passes.decompositions.open_weights.open_conv": "conv",
         "passes.decompositions.open_weights.open_conv_transpose": "conv_transpose",
@@ -132,9 +116,7 @@ CATALOG = {
         "passes.decompositions.phases.phases": "conv_transpose",
         "passes.fuse.for_each_element": "fused",
     },
-    "reductions": {
-        "passes.decompositions.reductions.reduction": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_max reduce_mean reduce_min reduce_prod reduce_sum reduce_sum_square",
-    },
+    "reductions": {"passes.decompositions.reductions.reduction": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_max reduce_mean reduce_min reduce_prod reduce_sum reduce_sum_square"},
     "f64_rest": {
         "passes.decompositions.reductions.composed": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_mean reduce_sum_square",
         "passes.decompositions.windows.pool": "average_pool lp_pool max_pool",
@@ -144,9 +126,7 @@ CATALOG = {
         "extras.doubles.double": "celu elu gelu hard_sigmoid hard_swish leaky_relu mish selu sigmoid softplus softsign swish tanh thresholded_relu",
         "extras.doubles.square": "pow",
     },
-    "small_maps": {
-        "passes.decompositions.small_maps.small_map": "conv",
-    },
+    "small_maps": {"passes.decompositions.small_maps.small_map": "conv"},
     "linear": {
         "passes.explicit_quantization.linear": "dequantize_linear quantize_linear",
         "passes.explicit_quantization.moves_stored": "*",
@@ -164,20 +144,14 @@ CATALOG = {
         "passes.explicit_quantization.moved": "*",
         "passes.to_integers.requantized_twice": "requantize",
     },
-    "padded": {
-        "passes.explicit_quantization.padded": "pad",
-    },
+    "padded": {"passes.explicit_quantization.padded": "pad"},
     "factors": {
         "passes.fuse.fold_affine": "add div mul sub",
         "passes.fuse.fold_past_relu": "add div mul sub",
         "passes.fuse.squares": "reduce_mean reduce_sum",
     },
-    "chains": {
-        "passes.fuse.as_chain": "*",
-    },
-    "counts": {
-        "passes.lists.counted": "loop",
-    },
+    "chains": {"passes.fuse.as_chain": "*"},
+    "counts": {"passes.lists.counted": "loop"},
     "lists": {
         "passes.lists.listed": "loop",
         "passes.lists.joined_parts": "concat_from_sequence",
@@ -187,18 +161,10 @@ CATALOG = {
         "passes.norms.scale_of_norm": "mul",
         "passes.norms.bias_of_norm": "add",
     },
-    "block_weights": {
-        "passes.quantized.coded_layer.block_layer": "gemm matmul",
-    },
-    "coded_layers": {
-        "passes.quantized.coded_layer.coded_layer": "dense matmul",
-    },
-    "dynamic_layers": {
-        "passes.quantized.dynamic_layer.dynamic_layer": "conv dense",
-    },
-    "scaled_products": {
-        "passes.quantized.integer_product.integer_product": "mul",
-    },
+    "block_weights": {"passes.quantized.coded_layer.block_layer": "gemm matmul"},
+    "coded_layers": {"passes.quantized.coded_layer.coded_layer": "dense matmul"},
+    "dynamic_layers": {"passes.quantized.dynamic_layer.dynamic_layer": "conv dense"},
+    "scaled_products": {"passes.quantized.integer_product.integer_product": "mul"},
     "reference": {
         "passes.quantized.integer_product.rounded_by_range": "dynamic_quantize_linear",
         "extras.lstm_sequence.by_scan": "lstm_sequence",
@@ -207,15 +173,9 @@ CATALOG = {
         "passes.quantized.signs.reads_signed": "dense fused requantize",
         "passes.quantized.signs.writes_signed": "requantize",
     },
-    "tables": {
-        "passes.quantized.tables.tabulate": "*",
-    },
-    "rows": {
-        "passes.row_loops.by_rows": "reduce_max reduce_mean reduce_min reduce_sum",
-    },
-    "shuffles": {
-        "passes.shuffles.ordered_channels": "transpose",
-    },
+    "tables": {"passes.quantized.tables.tabulate": "*"},
+    "rows": {"passes.row_loops.by_rows": "reduce_max reduce_mean reduce_min reduce_sum"},
+    "shuffles": {"passes.shuffles.ordered_channels": "transpose"},
     "spatial": {
         "passes.spatial.to_last": "transpose",
         "passes.spatial.joint": "*",
@@ -231,10 +191,6 @@ CATALOG = {
         "passes.to_integers.requantized_twice": "requantize",
         "passes.to_integers.clamp": "clip relu",
     },
-    "integer_chains": {
-        "passes.to_integers.as_chain": "*",
-    },
-    "real_constants": {
-        "passes.to_integers.real_constants": "*",
-    },
+    "integer_chains": {"passes.to_integers.as_chain": "*"},
+    "real_constants": {"passes.to_integers.real_constants": "*"},
 }

@@ -22,17 +22,7 @@ import numpy as np
 from .. import deadline
 from ..errors import RunTimeout
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.slots import (
-    JUMPS,
-    LOOK,
-    MEMBER,
-    NO_LIMIT,
-    PROGRAM,
-    STEP,
-    TEAM,
-    TEAM_WORTH,
-    groups,
-)
+from ..kernels.core.slots import JUMPS, LOOK, MEMBER, NO_LIMIT, PROGRAM, STEP, TEAM, TEAM_WORTH, groups
 from ..kernels.isa.tiers import TIERS
 from ..locks import held, lock, undisturbed
 from .allocate import allocate

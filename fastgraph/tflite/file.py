@@ -112,8 +112,4 @@ def _dimension(table: Table) -> dict[str, Any]:
     if table.format == "DENSE":
         return {"format": 0, "dense_size": table.dense_size}
     segments, indices = (getattr(table, f"array_{name}").array("values") for name in ("segments", "indices"))
-    return {
-        "format": 1,
-        "array_segments": np.array(segments, np.int32),
-        "array_indices": np.array(indices, np.int32),
-    }
+    return {"format": 1, "array_segments": np.array(segments, np.int32), "array_indices": np.array(indices, np.int32)}

@@ -179,11 +179,7 @@ def _openvino_streams(path: str, feeds: Feeds, count: int, precision: str = "f32
     return _requests(path, feeds, count, count, "THROUGHPUT", precision)
 
 
-PEERS: dict[str, Callable[..., Engine]] = {
-    "onnxruntime": onnxruntime,
-    "openvino": openvino,
-    "litert": litert,
-}
+PEERS: dict[str, Callable[..., Engine]] = {"onnxruntime": onnxruntime, "openvino": openvino, "litert": litert}
 
 STREAMS: dict[str, Callable[..., list[Engine]]] = {
     "onnxruntime": _onnxruntime_streams,

@@ -246,10 +246,7 @@ def _upstream(a: tuple[Sequence[Inner], Graph], stops: set[Value], wrong: Sequen
 
 
 def _beside(
-    a: tuple[Sequence[Inner], Graph],
-    b: tuple[Sequence[Inner], Graph],
-    pairs: Pairs,
-    agrees: Callable[[Figures], bool],
+    a: tuple[Sequence[Inner], Graph], b: tuple[Sequence[Inner], Graph], pairs: Pairs, agrees: Callable[[Figures], bool]
 ) -> list[Layer]:
     found = []
     numbers = {a[0][i].value: number for number, (i, _, _) in enumerate(pairs)}

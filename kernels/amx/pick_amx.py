@@ -53,11 +53,7 @@ class TileChoice(NamedTuple):
 
 
 def pick_amx(
-    g: Geometry,
-    threads: int = 1,
-    out: str = "bytes",
-    l2: int = L2,
-    blocks: Sequence[tuple[int, int]] = BLOCKS,
+    g: Geometry, threads: int = 1, out: str = "bytes", l2: int = L2, blocks: Sequence[tuple[int, int]] = BLOCKS
 ) -> TileChoice:
     """The best of `blocks` for a geometry of bytes (item 1); out: one of gemm's STORES."""
     assert g.item == 1

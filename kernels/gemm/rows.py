@@ -342,10 +342,7 @@ def ranges(images: str, rows: str, by_row: str = "== by_row") -> Record:
 
 RANGES = ranges("batch", "m")
 _LATER = Record(
-    later=number(
-        "whether a chain is walked over blocks or bands, whose sums lie in y until then",
-        "in (0, walks)",
-    )
+    later=number("whether a chain is walked over blocks or bands, whose sums lie in y until then", "in (0, walks)")
 )
 _DOT_ENDING = ending("batch", "m", start="4 * n0") + _LATER
 _CONV_ENDING = ending("images", _PIXELS, columns="sets: 4 * n_set", start="4 * n0") + _LATER

@@ -106,9 +106,7 @@ def round_to_bf16(state: Value, to: Value, _: Value, hidden: Value) -> None:
 
 
 @traced
-def result_room(
-    gates: int,
-) -> Value:
+def result_room(gates: int) -> Value:
     """The address of a buffer for the result of `sums`."""
     f32 = F32.vector(tier().lanes)
     return room(f32, gates * heights(tier(), gates)[0]).address

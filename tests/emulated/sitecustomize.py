@@ -17,21 +17,7 @@ os.environ.setdefault("FASTGRAPH_CACHE_DIR", os.path.expanduser("~/.cache/fastgr
 from fastgraph.kernels import lang
 from fastgraph.kernels.isa import tiers, x86_avx2, x86_avx512
 from fastgraph.kernels.isa.functions import floor
-from fastgraph.kernels.lang import (
-    F32,
-    I32,
-    U16,
-    U32,
-    Type,
-    Value,
-    choose,
-    fma,
-    hints,
-    is_nan,
-    larger,
-    shuffle,
-    smaller,
-)
+from fastgraph.kernels.lang import F32, I32, U16, U32, Type, Value, choose, fma, hints, is_nan, larger, shuffle, smaller
 
 
 def in_halves(operation: Callable[..., Value]) -> Callable[..., Value]:

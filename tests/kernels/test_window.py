@@ -14,14 +14,7 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_bf16 import pairs, rounded
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
-from fastgraph.kernels.window.pick import (
-    Window,
-    depthwise_any,
-    depthwise_tiles,
-    grouped_tiles,
-    plan_pool,
-    window_args,
-)
+from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, grouped_tiles, plan_pool, window_args
 from tests.kernels.harness import drawn, each_tier, run
 from tests.kernels.test_amx_real import needs_bf16
 from tests.kernels.walking import SHORT, Ending

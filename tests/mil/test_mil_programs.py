@@ -25,7 +25,7 @@ UNDOCUMENTED = {
     "iOS15_test_image_resizing_py_TestCropResize_test_builder_to_backend_smoke_21901fab3105": (
         "a box beyond the image, whose first corner lies after its second: Core ML takes the whole image, fastgraph "
         "the padding that is there"
-    ),
+    )
 }
 """What no document says, and fastgraph does in another way."""
 RUN = [name for name in NAMES if name not in REFUSED and name not in UNDOCUMENTED]

@@ -18,9 +18,7 @@ from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, TensorType
 from fastgraph.ops.evaluate import evaluate, infer_graph
 
-REFUSED = {
-    "TreeEnsemble": "of ai.onnx.ml",
-}
+REFUSED = {"TreeEnsemble": "of ai.onnx.ml"}
 """Operators that fastgraph does not have, and why."""
 
 

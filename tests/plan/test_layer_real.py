@@ -49,12 +49,7 @@ def rows(count: int) -> Qdq:
     return net
 
 
-NETS = {
-    "convolutions": convolutions(),
-    "strided": convolutions(strides=[2, 1]),
-    "rows": rows(21),
-    "row": rows(1),
-}
+NETS = {"convolutions": convolutions(), "strided": convolutions(strides=[2, 1]), "rows": rows(21), "row": rows(1)}
 
 
 @pytest.mark.parametrize("isa", TIERS)

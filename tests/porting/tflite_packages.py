@@ -52,11 +52,7 @@ def openwakeword() -> dict[str, np.ndarray]:
     frames = sound.reshape(-1, 1280)
     stream = [list(model.predict(frame).values()) for frame in frames]
     clip = [list(scores.values()) for scores in model.predict_clip(sound)]
-    return {
-        "stream": np.array(stream),
-        "clip": np.array(clip),
-        "embeddings": model.preprocessor._get_embeddings(sound),
-    }
+    return {"stream": np.array(stream), "clip": np.array(clip), "embeddings": model.preprocessor._get_embeddings(sound)}
 
 
 def basic_pitch() -> dict[str, np.ndarray]:

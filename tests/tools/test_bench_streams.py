@@ -88,10 +88,7 @@ def test_the_command(capsys: Any, tmp_path: Path) -> None:
     out = capsys.readouterr().out
     assert "1 stream," in out and "a second" in out
     assert json.loads(file.read_text())["models"][0]["streams"] == 1
-    for argv, said in (
-        (["--threads", "2"], "one thread each"),
-        (["--cpu", "0"], "2 streams need as many CPUs"),
-    ):
+    for argv, said in ((["--threads", "2"], "one thread each"), (["--cpu", "0"], "2 streams need as many CPUs")):
         assert main(["bench", DIGITS, "--streams", "2", *argv]) == 2
         assert said in capsys.readouterr().err
     if hasattr(os, "sched_getaffinity"):

@@ -163,11 +163,7 @@ formulas(FORMULAS)
 
 # -- samples at boxes and places
 
-MODES = {
-    "sampling_mode": "bilinear",
-    "padding_mode": "constant",
-    "coordinates_mode": "normalized_minus_one_to_one",
-}
+MODES = {"sampling_mode": "bilinear", "padding_mode": "constant", "coordinates_mode": "normalized_minus_one_to_one"}
 """How `affine` samples images."""
 
 

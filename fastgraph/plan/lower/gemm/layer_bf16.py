@@ -26,16 +26,7 @@ from ..emit import Rows
 from ..epilogue import addend_item, product_ending
 from ..registry import Emit, Slot, row_count
 from .calls import Columns, conv_calls, dot_calls
-from .layer_f32 import (
-    emit_conv,
-    emit_dot,
-    emit_grouped,
-    grouped_cycles,
-    groups,
-    outputs_together,
-    packed,
-    panels_of,
-)
+from .layer_f32 import emit_conv, emit_dot, emit_grouped, grouped_cycles, groups, outputs_together, packed, panels_of
 
 Write = Callable[..., None]
 

@@ -45,13 +45,7 @@ def for_bytes(e: Emit, gates: int, c: Constants, found: Panels) -> Panels:
 
 
 def _packed(
-    tier: Tier,
-    w: np.ndarray,
-    bias: np.ndarray | None,
-    scales: np.ndarray,
-    gates: int,
-    columns: Columns,
-    narrow: bool,
+    tier: Tier, w: np.ndarray, bias: np.ndarray | None, scales: np.ndarray, gates: int, columns: Columns, narrow: bool
 ) -> np.ndarray:
     """Panels of some columns, of s8 w [D, gates * hidden, I] with scales and biases [D, gates * hidden]."""
     rows = by_block(w, gates, tier.lanes).reshape(-1, w.shape[-1])
