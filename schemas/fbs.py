@@ -21,6 +21,7 @@ NUMBERS = {
 }  # fmt: skip
 
 SCHEMAS = ("circle", "tflite")
+BASE = "tflite"
 
 _BLOCK = re.compile(r"\b(table|enum|union)\s+(\w+)\s*(?::\s*(\w+)\s*)?\{(.*?)\}", re.S)
 _FIELD = re.compile(r"(\w+)\s*:\s*(\[?\w+\]?)\s*(?:=\s*([\w.+-]+)\s*)?(\(deprecated\))?\s*;")
@@ -79,7 +80,20 @@ def _default(kind: str, text: str) -> Any:
 
 
 def generated(name: str) -> str:
-    """The text of `NAME.py` for `NAME.fbs`."""
+    """The text of `NAME.py` for `NAME.fbs`: of Circle, what differs from TensorFlow Lite, which it copied."""
+    copied = name != BASE
+    parts, base = _resolved(name), _resolved(BASE) if copied else ({}, {}, {})
+    lines = [f'"""The tables of {name}.fbs, written by fbs.py; fbs.py says what they hold."""', "# ruff: noqa: E501"]
+    lines += ["", f"from . import {BASE}"] if copied else []
+    for title, table, old in zip(("TABLES", "ENUMS", "UNIONS"), parts, base, strict=True):
+        own = (f"    {key!r}: {item!r}," for key, item in table.items() if old.get(key) != item)
+        lines += ["", f"{title}: dict = {f'{BASE}.{title} | ' if copied else ''}{{", *own, "}"]
+        lines += [f"del {title}[{key!r}]" for key in old if key not in table]
+    return "\n".join(lines) + "\n"
+
+
+def _resolved(name: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """TABLES, ENUMS and UNIONS of a schema file, whose defaults are numbers."""
     with open(os.path.join(os.path.dirname(__file__), f"{name}.fbs")) as file:
         tables, enums, unions = parse(file.read())
     for fields in tables.values():
@@ -87,10 +101,7 @@ def generated(name: str) -> str:
             if isinstance(default, str):
                 numbers = {key: number for number, key in enums[kind[1:]][1].items()}
                 fields[field] = (place, kind, numbers[default])
-    lines = [f'"""The tables of {name}.fbs, written by fbs.py; fbs.py says what they hold."""', "# ruff: noqa: E501"]
-    for title, table in (("TABLES", tables), ("ENUMS", enums), ("UNIONS", unions)):
-        lines += ["", f"{title}: dict = {{", *(f"    {key!r}: {item!r}," for key, item in table.items()), "}"]
-    return "\n".join(lines) + "\n"
+    return tables, enums, unions
 
 
 def main() -> None:

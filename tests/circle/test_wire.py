@@ -21,7 +21,7 @@ SCHEMAS = {"circle": circle, "tflite": tflite}
 
 @pytest.mark.parametrize("name", fbs.SCHEMAS)
 def test_tables_are_those_of_the_schema_file(name):
-    written: dict = {}
+    written: dict = {"__package__": fbs.__package__}
     exec(fbs.generated(name), written)
     for title in ("TABLES", "ENUMS", "UNIONS"):
         assert written[title] == getattr(SCHEMAS[name], title), f"run python -m fastgraph.schemas.fbs ({title})"
