@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType, Value
+from ..ir import FLOAT32, Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT32, Types
+from ..ops.inference import Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import known, number

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import FLOAT32, FLOAT64, INT32, Node, TensorType
 from ..ops import check
-from ..ops.inference import FLOAT32, FLOAT64, INT32, Types
+from ..ops.inference import Types
 from ..ops.registry import REQUIRED, attr, define
 from ..rules.operands import known
 from ..rules.rule import rule

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Dim, Node, TensorType, Value
+from ..ir import FLOAT64, INT64, Dim, Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT64, INT64, Types
+from ..ops.inference import Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import known

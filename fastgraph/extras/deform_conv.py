@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import FLOAT32, Node, TensorType
 from ..ops import check
-from ..ops.inference import FLOAT32, Types, product, shown
+from ..ops.inference import Types, product, shown
 from ..ops.registry import attr, define, fail
 from ..ops.sample import sampled
 from ..ops.window import output_size, window_attrs

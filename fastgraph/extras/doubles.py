@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..ir import Node, Value
-from ..ops.inference import FLOAT64
+from ..ir import FLOAT64, Node, Value
 from ..ops.registry import attr
 from ..rules.rule import rule
 from ..rules.sweep import Sweep

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ir import Node, TensorType, Value
+from ..ir import FLOAT32, Node, TensorType, Value
 from ..ir.build import constant
 from ..ops import check
-from ..ops.inference import FLOAT32, Types
+from ..ops.inference import Types
 from ..ops.registry import attr, define, fail
 from ..ops.work import squares
 from ..rules.rule import rule

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import FLOAT32, Node, TensorType
 from ..ops import check
-from ..ops.inference import FLOAT32, Types, lowest
+from ..ops.inference import Types, lowest
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import window
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType, Value
+from ..ir import BOOL, FLOAT32, FLOAT64, INT32, INT64, Node, TensorType, Value
 from ..ir.build import constant
 from ..limits import current
 from ..ops import check
-from ..ops.inference import BOOL, FLOAT32, FLOAT64, INT32, INT64, Types, ints, unknown_dims
+from ..ops.inference import Types, ints, unknown_dims
 from ..ops.registry import OPS, REQUIRED, attr, define, fail
 from ..rules.operands import decided, number
 from ..rules.rule import rule

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType, Value
+from ..ir import FLOAT32, INT64, Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT32, INT64, Types, shown
+from ..ops.inference import Types, shown
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import known

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import INT64, Node, TensorType
 from ..ops import check
 from ..ops.detection import as_corners, greedy, overlapping
-from ..ops.inference import INT64, Types
+from ..ops.inference import Types
 from ..ops.registry import REQUIRED, attr, define
 from ..ops.work import squares
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import UNKNOWN, Node, TensorType
+from ..ir import BOOL, INT64, UNKNOWN, Node, TensorType
 from ..ops import check
 from ..ops.index import split_sizes
-from ..ops.inference import BOOL, INT64, Types, axis_of, ints, same_type
+from ..ops.inference import Types, axis_of, ints, same_type
 from ..ops.registry import attr, define, fail
 
 

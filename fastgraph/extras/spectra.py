@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Dim, Node, TensorType, Value
+from ..ir import FLOAT32, Dim, Node, TensorType, Value
 from ..ops import check
-from ..ops.inference import FLOAT32, Types, axis_of, ints, join, whole
+from ..ops.inference import Types, axis_of, ints, join, whole
 from ..ops.registry import Layout, attr, define, fail
 from ..ops.work import squares
 from ..rules.operands import decided, known, number

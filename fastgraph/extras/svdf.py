@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import FLOAT32, Node, TensorType
 from ..ir.quantization import to_real, to_stored
 from ..ops import check
-from ..ops.inference import FLOAT32, Types
+from ..ops.inference import Types
 from ..ops.registry import REQUIRED, attr, define, fail
 from ..ops.work import squares
 from ..rules.rule import rule

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-import numpy as np
-
 from ..errors import InputError, UnknownNameError
-from ..ir import Graph, Node, TensorType, Value
+from ..ir import FLOAT32, Graph, Node, TensorType, Value
 
-F32 = np.dtype(np.float32)
 _SHOWN = 8
 """Names in a message, at most."""
 
@@ -56,6 +53,6 @@ def _real(value: Value) -> Value:
     """The float32 that stands for a quantized value, under its name; itself for another."""
     if value.type.quant is None:
         return value
-    real = Value(value.name.removesuffix(":stored"), TensorType(F32, value.type.shape))
+    real = Value(value.name.removesuffix(":stored"), TensorType(FLOAT32, value.type.shape))
     value.name = f"{real.name}:stored"
     return real

@@ -5,10 +5,18 @@ from .copy import copy
 from .graph import Graph, Interface, Node, Port, State, Value, captured, read_by
 from .quantization import Quantization
 from .types import (
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
     LENGTHS,
     MAX_ELEMENTS,
     MAX_RANK,
     MOST_LENGTH,
+    STRING,
+    UINT8,
     UNKNOWN,
     Dim,
     Kind,
@@ -20,6 +28,14 @@ from .types import (
 )
 
 __all__ = [
+    "BOOL",
+    "FLOAT16",
+    "FLOAT32",
+    "FLOAT64",
+    "INT32",
+    "INT64",
+    "STRING",
+    "UINT8",
     "LENGTHS",
     "MAX_ELEMENTS",
     "MAX_RANK",

@@ -19,6 +19,10 @@ Shape = tuple[Dim, ...]
 MAX_ELEMENTS = 2**48
 """The most elements of a value."""
 
+BOOL, UINT8, INT32, INT64 = (np.dtype(name) for name in ("bool", "uint8", "int32", "int64"))
+FLOAT16, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("float16", "float32", "float64"))
+STRING = np.dtype(object)
+
 BFLOAT16 = np.dtype("V2")
 """Stands for bfloat16, which NumPy lacks, in plans: of values that only kernels make and read."""
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import INT64, Node, TensorType
 from . import check
-from .inference import INT64, Types, axes_of, axis_of, ints, length, product, same_type, shown
+from .inference import Types, axes_of, axis_of, ints, length, product, same_type, shown
 from .registry import attr, define, fail
 from .work import in_python
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import FLOAT32, Node, TensorType
 from . import check
-from .inference import FLOAT32, Types, join
+from .inference import Types, join
 from .registry import REQUIRED, attr, define, fail
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Dim, Node, TensorType
+from ..ir import INT64, Dim, Node, TensorType
 from . import check
-from .inference import INT64, Types, axis_of, ints, length, same_type, shown
+from .inference import Types, axis_of, ints, length, same_type, shown
 from .registry import REQUIRED, attr, define, fail
 
 MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}

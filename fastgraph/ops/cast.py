@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..ir import Node, TensorType
+from ..ir import STRING, Node, TensorType
 from . import check
-from .inference import STRING, Types
+from .inference import Types
 from .narrow import is_narrow, rounded
 from .registry import REQUIRED, Layout, attr, define, fail
 

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, Value
+from ..ir import FLOAT32, Node, Value
 
 Chain = tuple[tuple[Any, ...], ...]
 Step = Callable[[Node], tuple[Any, ...] | None]
 
-F32 = np.dtype(np.float32)
 SUM = "sum"
 """The attribute of layers of bytes that end in a sum (plan/lower/build.py): the step of the chain behind their own."""
 MEANING: dict[str, Callable[..., Any]] = {}
@@ -69,4 +68,4 @@ def extra_kind(extra: Value, out: Value) -> str | None:
 
 def is_f32(node: Node) -> bool:
     """Whether all operands and results of the node are concrete and f32."""
-    return all(v is None or v.type.concrete and v.type.dtype == F32 for v in (*node.inputs, *node.outputs))
+    return all(v is None or v.type.concrete and v.type.dtype == FLOAT32 for v in (*node.inputs, *node.outputs))

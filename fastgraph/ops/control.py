@@ -13,11 +13,11 @@ import numpy as np
 
 from .. import deadline
 from ..errors import ModelError
-from ..ir import UNKNOWN, Dim, Graph, Node, TensorType, Value
+from ..ir import BOOL, INT64, UNKNOWN, Dim, Graph, Node, TensorType, Value
 from ..room import LARGE, need
 from . import check
 from .evaluate import evaluate, infer_graph, operands
-from .inference import BOOL, INT64, Types, axis_of, join
+from .inference import Types, axis_of, join
 from .registry import REQUIRED, attr, define, fail
 
 ROUNDS = 12

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Dim, Node, TensorType
+from ..ir import INT32, Dim, Node, TensorType
 from . import check
-from .inference import INT32, Types, shown
+from .inference import Types, shown
 from .registry import LAYER, Layout, Quant, attr, define, fail
 from .window import output_size, resolve_pads, steps_within, window_attrs
 from .work import window

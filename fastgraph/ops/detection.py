@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import INT64, Node, TensorType
 from . import check
-from .inference import INT64, Types, ints, join, whole
+from .inference import Types, ints, join, whole
 from .registry import attr, define, fail
 from .window import reach, tap, window_attrs
 from .work import squares

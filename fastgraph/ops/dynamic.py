@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import FLOAT32, Node, TensorType
 from . import check
 from .conv import WINDOW, conv_shape, convolve
-from .inference import FLOAT32, Types
+from .inference import Types
 from .matmul import dense_shape
 from .registry import LAYER, REQUIRED, Layout, attr, define, fail
 from .work import products, window

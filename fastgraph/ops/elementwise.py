@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import BOOL, Node, TensorType
 from . import check
 from .chain import Step, step
-from .inference import BOOL, Types, broadcast, in_float32, same_type, shown
+from .inference import Types, broadcast, in_float32, same_type, shown
 from .registry import REQUIRED, Layout, attr, define, fail
 
 erf, erfc = (np.vectorize(f, otypes=[np.float64]) for f in (math.erf, math.erfc))

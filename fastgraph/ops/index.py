@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Dim, Node, Shape, TensorType
+from ..ir import INT64, Dim, Node, Shape, TensorType
 from . import check
-from .inference import INT64, Types, axes_of, axis_of, ints, join, length, shown, whole
+from .inference import Types, axes_of, axis_of, ints, join, length, shown, whole
 from .registry import REQUIRED, Layout, attr, define, fail
 
 

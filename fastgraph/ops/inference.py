@@ -8,18 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Dim, Node, Shape, TensorType
+from ..ir import BOOL, Dim, Node, Shape, TensorType
 from .registry import fail
 
 Types = list[Any]
 """Input types of a node: a TensorType each, None where the input is absent."""
 
-INT64 = np.dtype(np.int64)
-INT32 = np.dtype(np.int32)
-BOOL = np.dtype(np.bool_)
-FLOAT32 = np.dtype(np.float32)
-FLOAT64 = np.dtype(np.float64)
-STRING = np.dtype(object)
 
 MOST_DIMS = 64
 """NumPy's limit of dimensions."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Dim, Node, Shape, TensorType
+from ..ir import INT32, Dim, Node, Shape, TensorType
 from . import check
-from .inference import INT32, Types, broadcast, in_float32, join, same_type, shown
+from .inference import Types, broadcast, in_float32, join, same_type, shown
 from .registry import REQUIRED, Quant, attr, define, fail
 from .work import einsum, products
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import FLOAT32, Node, TensorType
 from . import check
-from .inference import FLOAT32, Types, average, axes_of, axis_of, in_float32, same_type
+from .inference import Types, average, axes_of, axis_of, in_float32, same_type
 from .registry import REQUIRED, Layout, attr, define, fail
 from .work import neighbors
 

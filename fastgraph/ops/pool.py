@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import INT64, Node, TensorType
 from . import check
-from .inference import INT64, Types, lowest, shown
+from .inference import Types, lowest, shown
 from .registry import REQUIRED, Layout, Quant, attr, define, fail
 from .window import output_size, padded, reach, resolve_pads, tap, window_attrs
 from .work import window

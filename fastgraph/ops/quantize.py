@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import FLOAT32, UINT8, Node, TensorType
 from . import check
 from .conv import WINDOW, conv_shape, need_zeros
-from .inference import FLOAT32, Types, axis_of, product, same_type
+from .inference import Types, axis_of, product, same_type
 from .matmul import check_zero, matmul_shape
 from .narrow import is_narrow, rounded, saturated_to
 from .registry import REQUIRED, Layout, attr, define, fail
 from .work import products, window
-
-UINT8 = np.dtype(np.uint8)
 
 
 def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, Quantization, TensorType
-from .inference import FLOAT32, Types, same_type
+from ..ir import FLOAT32, Node, Quantization, TensorType
+from .inference import Types, same_type
 from .registry import Layout, Quant, define, fail
 
 

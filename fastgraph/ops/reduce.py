@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import BOOL, INT64, Node, TensorType
 from . import check
 from .elementwise import divide
-from .inference import BOOL, INT64, Types, average, axes_of, axis_of, ints, lowest, same_type
+from .inference import Types, average, axes_of, axis_of, ints, lowest, same_type
 from .registry import Layout, Quant, attr, define, fail
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Dim, Node, Shape, TensorType
+from ..ir import INT64, Dim, Node, Shape, TensorType
 from . import check
-from .inference import INT64, Types, axes_of, broadcast, ints, length, product, shown, unknown_dims
+from .inference import Types, axes_of, broadcast, ints, length, product, shown, unknown_dims
 from .registry import REQUIRED, Layout, attr, define, fail
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Node, TensorType
+from ..ir import INT64, Node, TensorType
 from . import check
 from .detection import as_corners, overlapping
-from .inference import INT64, Types, ints, whole
+from .inference import Types, ints, whole
 from .registry import define
 from .work import squares
 

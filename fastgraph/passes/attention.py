@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ir import LENGTHS, Graph, Node, TensorType, Value
+from ..ir import FLOAT32, LENGTHS, Graph, Node, TensorType, Value
 from ..ops.registry import attr
 from ..ops.shape import permutation
 from ..rules.rule import rule
@@ -149,9 +149,6 @@ def _reshaped(view: np.ndarray, dims: Dims) -> np.ndarray | None:
     return moved
 
 
-F32 = np.dtype(np.float32)
-
-
 def attention(graph: Graph) -> bool:
     """Given ``y = matmul(softmax(add(matmul(q, transpose(k)), m)), v)``; result ``y = attention(q, k, v, m)``."""
     changed = sweep(graph, "splits")
@@ -227,7 +224,7 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
     attrs |= {"q_num_heads": q.heads if q.flat else None, "kv_num_heads": k.heads if k.flat or v.flat else None}
     shape = (q.images, q.rows, q.heads * v.size) if q.flat else (q.images, q.heads, q.rows, v.size)
     valid = () if limit is None else (None, None, g.spread(g.shape(limit.number, 1), q.images))
-    y = g("attention", *(x.written(g) for x in (q, k, v)), mask, *valid, type=TensorType(F32, shape), **attrs)
+    y = g("attention", *(x.written(g) for x in (q, k, v)), mask, *valid, type=TensorType(FLOAT32, shape), **attrs)
     y = y if v.scale == 1 else y * v.scale
     return g.becomes(_in_order(g, y, q, node.out.type.dims))
 
@@ -258,7 +255,7 @@ def _in_order(g: Sweep, y: Value, q: Operand, dims: Dims) -> Value:
 def _plain(node: Node) -> bool:
     """Whether a product is in f32, of equally many matrices, or of those of several heads with one that they share."""
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    if not all(v.type.concrete and v.type.dtype == F32 and v.type.size for v in values):
+    if not all(v.type.concrete and v.type.dtype == FLOAT32 and v.type.size for v in values):
         return False
     a, b = (v.type.dims for v in values[:2])
     return len(a) >= 2 and b[:-2] in (a[:-2], (*a[:-3], 1))
@@ -347,7 +344,7 @@ def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
     columns are (Li et al. 2022, MViTv2).
     """
     dims, maker = value.type.dims, g.sole_maker(value)
-    if maker is None or value.type.dtype != F32:
+    if maker is None or value.type.dtype != FLOAT32:
         return None
     divided = dims[-2:] != plane or _without_ones(dims[:-2]) != lead
     if maker.op == "matmul":
@@ -362,7 +359,7 @@ def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
         return None
     for x, mask in (maker.operands, maker.operands[::-1]):
         inner = _scores(g, x, plane, lead) if x.type.shape == dims and x is not mask else None
-        known = mask.type.concrete and mask.type.dtype == F32 and (mask.data is None or not divided)
+        known = mask.type.concrete and mask.type.dtype == FLOAT32 and (mask.data is None or not divided)
         if inner is not None and known:
             extents = (*lead, *plane) if divided else _mask_extents(mask, dims)
             return _masked(inner, Mask((mask,), dims, extents, divided))

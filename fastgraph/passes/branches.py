@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ir import Node, Value
+from ..ir import FLOAT32, Node, Value
 from ..ir.weights import once
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
-
-F32 = np.dtype(np.float32)
 
 
 class Branch(NamedTuple):
@@ -42,7 +40,7 @@ def parallel_convolutions(g: Sweep, node: Node) -> bool:
 
     Given ``y = add(conv(x, w, b), conv(x, v, c))``; result ``y = conv(x, w + v, b + c)``.
     """
-    if len(node.inputs) != 2 or node.out.type.dtype != F32:
+    if len(node.inputs) != 2 or node.out.type.dtype != FLOAT32:
         return False
     a, b = node.inputs
     found = [each for each in (_branch(g, a), _branch(g, b)) if each is not None]
@@ -71,11 +69,11 @@ def _branch(g: Sweep, value: Value | None) -> Branch | None:
 
 def _convolution(node: Node) -> Branch | None:
     x, w, b = (node.input(i) for i in range(3))
-    if x is None or w is None or w.data is None or w.data.dtype != F32 or x.type.dtype != F32 or not x.type.concrete:
+    if x is None or w is None or w.data is None or not w.data.dtype == x.type.dtype == FLOAT32 or not x.type.concrete:
         return None
-    if b is not None and (b.data is None or b.data.dtype != F32):
+    if b is not None and (b.data is None or b.data.dtype != FLOAT32):
         return None
-    bias = np.zeros(w.data.shape[0], F32) if b is None or b.data is None else b.data
+    bias = np.zeros(w.data.shape[0], FLOAT32) if b is None or b.data is None else b.data
     a = node.attrs
     if a.get("auto_pad", "NOTSET") != "NOTSET":
         return None
@@ -95,16 +93,16 @@ def _factor(g: Sweep, node: Node) -> Branch | None:
     if nodes[-1].op != "mul" or len(node.out.type.dims) < 3:
         return None
     x, scale = _with_constant(nodes[-1])
-    if x is None or scale is None or x.type.dtype != F32 or x.type != node.out.type:
+    if x is None or scale is None or x.type.dtype != FLOAT32 or x.type != node.out.type:
         return None
-    return _of_factors(x, scale, np.zeros(len(scale), F32) if shift is None else shift, nodes)
+    return _of_factors(x, scale, np.zeros(len(scale), FLOAT32) if shift is None else shift, nodes)
 
 
 def _itself(beside: Branch, operands: Sequence[Value | None]) -> list[Branch]:
     """x beside a convolution of each channel of it alone."""
     c = beside.x.type.dims[-1]
     alone = beside.x in operands and beside.groups == c == len(beside.weights)
-    return [_of_factors(beside.x, np.ones(c, F32), np.zeros(c, F32), ())] if alone else []
+    return [_of_factors(beside.x, np.ones(c, FLOAT32), np.zeros(c, FLOAT32), ())] if alone else []
 
 
 def _of_factors(x: Value, scale: np.ndarray, shift: np.ndarray, nodes: tuple[Node, ...]) -> Branch:
@@ -119,7 +117,7 @@ def _with_constant(node: Node) -> tuple[Value | None, np.ndarray | None]:
     a, b = node.inputs
     if a is not None and a.data is not None:
         a, b = b, a
-    if a is None or b is None or b.data is None or b.data.dtype != F32 or a.data is not None:
+    if a is None or b is None or b.data is None or b.data.dtype != FLOAT32 or a.data is not None:
         return None, None
     c = a.type.dims[-1] if a.type.concrete and a.type.dims else 0
     return (a, b.data.reshape(-1)) if c and b.data.shape[-1:] == (c,) and b.data.size == c else (None, None)

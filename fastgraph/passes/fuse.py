@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..freedoms import free
-from ..ir import Graph, Node, Value
+from ..ir import FLOAT32, Graph, Node, Value
 from ..ir.build import constant
 from ..ir.weights import once
 from ..ops.chain import Chain, extra_kind, is_f32
@@ -27,7 +27,6 @@ LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
 SHORT, MOST_SPREAD = 8, 1 << 14
 """Elements of a row, and numbers, up to which a constant for each row becomes one for each element."""
-F32 = np.dtype(np.float32)
 
 
 def fuse(graph: Graph) -> bool:
@@ -113,7 +112,7 @@ def fold_past_relu(g: Sweep, node: Node) -> bool:
     g.drop(relu)
     g.drop(layer)
     y = g(layer.op, *operands, type=layer.out.type, **layer.attrs)
-    least = g.held(np.array(-number if node.op == "sub" else number, F32))
+    least = g.held(np.array(-number if node.op == "sub" else number, FLOAT32))
     return g.becomes(g("relu", y) if scales else g("max", y, least))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..freedoms import free
-from ..ir import Graph, Node, TensorType, Value, copy
+from ..ir import INT64, Graph, Node, TensorType, Value, copy
 from ..ops.evaluate import infer_node
 from ..rules.sweep import Sweep
 
@@ -85,7 +85,6 @@ def whole(value: Value | None) -> int | None:
     )
 
 
-INT64 = np.dtype(np.int64)
 ROOM = 1 << 24
 """The most bytes of a buffer for the results of all rounds of a loop."""
 

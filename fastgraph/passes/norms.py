@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Graph, Node, Value
+from ..ir import FLOAT32, Graph, Node, Value
 from ..ir.build import constant
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
 
-F32 = np.dtype(np.float32)
 NORMS = ("layer_normalization", "rms_normalization")
 
 
@@ -25,7 +24,7 @@ def norm_of_means(g: Sweep, node: Node) -> bool:
     """Given ``div(c, sqrt(add(mean(mul(c, c)), e)))`` or ``mul(c, 1 / sqrt(..))``; result rms_normalization(c), or
     layer_normalization(x) of ``c = sub(x, mean(x))``.
     """
-    if len(node.inputs) != 2 or not node.out.type.concrete or node.out.type.dtype != F32 or not node.out.type.size:
+    if len(node.inputs) != 2 or not node.out.type.concrete or node.out.type.dtype != FLOAT32 or not node.out.type.size:
         return False
     for c, root in (node.inputs, node.inputs[::-1])[: 1 if node.op == "div" else 2]:
         if c is None or root is None or c.type != node.out.type or not c.type.dims:
@@ -36,7 +35,7 @@ def norm_of_means(g: Sweep, node: Node) -> bool:
         center = g.made_by(c, "sub")
         x = None if center is None else _centered(g, center)
         op, value = (NORMS[1], c) if x is None else (NORMS[0], x)
-        return g.becomes(g(op, value, np.ones(c.type.dims[-1], F32), type=node.out.type, axis=-1, epsilon=epsilon))
+        return g.becomes(g(op, value, np.ones(c.type.dims[-1], FLOAT32), type=node.out.type, axis=-1, epsilon=epsilon))
     return False
 
 
@@ -97,7 +96,7 @@ def _parameter(g: Sweep, node: Node) -> tuple[Node, Value] | None:
         if norm is None or norm.op not in NORMS or row is None or row.data is None or node.out.type != norm.out.type:
             continue
         dims = row.type.dims
-        if row.type.dtype == F32 and row.data.size == (dims[-1] if dims else 0) == norm.out.type.dims[-1]:
+        if row.type.dtype == FLOAT32 and row.data.size == (dims[-1] if dims else 0) == norm.out.type.dims[-1]:
             return norm, row
     return None
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Graph, Node, TensorType, Value
-from ..ops.inference import BOOL, INT64
+from ..ir import BOOL, INT64, Graph, Node, TensorType, Value
 from ..ops.reduce import reduced_axes
 from ..ops.registry import OPS, Layout, attr
 from ..rules.rule import rule

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ..ir import Graph, Node, TensorType, Value
+from ..ir import FLOAT32, Graph, Node, TensorType, Value
 from ..ops.evaluate import computes_reals
 from ..rules.sweep import Sweep, has_reals, sweep
 
 Match = Callable[[Node], Any]
 """node -> the kernels that take it, None if none do. Answers are kept, so a node must not change once it was asked for.
 """
-F32 = np.dtype(np.float32)
 
 
 def widen(graph: Graph, match: Match) -> bool:
@@ -51,5 +48,5 @@ def _rounds_once(node: Node) -> bool:
 
 def _real(g: Sweep, value: Value) -> Value:
     """The reals of a value: a constant, or a value whose `requantize` is yet to be written."""
-    type_ = TensorType(F32, value.type.shape)
+    type_ = TensorType(FLOAT32, value.type.shape)
     return Value(f"{value.name}.real", type_) if value.data is None else g.requantize(value, type_)

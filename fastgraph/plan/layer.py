@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from ..freedoms import free
-from ..ir import Node, Value
+from ..ir import FLOAT32, Node, Value
 from ..ir.quantization import reals
 from ..kernels.gemm.pack import Arrangement, arranged
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
@@ -34,7 +34,6 @@ from .quantized import (
 )
 from .storage import last, row_count
 
-F32 = np.dtype(np.float32)
 FAR = 1 << 15
 """Larger strides, dilations and pads are left to the reference, as kernels derive scratch and addresses from them."""
 
@@ -194,7 +193,8 @@ def chained_layer(node: Node) -> Layer[Integers] | None:
         return None
     if found is None or form not in ("dense", "conv") or len(node.x.type.dims) > (np.inf if form == "dense" else 5):
         return None
-    others = [v for v in (node.out, *extra_values(node)) if not v.type.concrete or v.type.dtype != F32 or v.type.quant]
+    values = (node.out, *extra_values(node))
+    others = [v for v in values if not v.type.concrete or v.type.dtype != FLOAT32 or v.type.quant]
     if clamps_only(node) or others or not per_tensor(node.x, np.uint8) or not _filled(node):
         return None
     w, b, zeros = found
@@ -217,7 +217,7 @@ def ranged_layer(node: Node) -> Layer[Integers] | None:
     writes these nodes has checked that no sum overflows int32."""
     found, form = _constants(node), form_of(node)
     others = [v for v in (node.x, node.out, *node.inputs[2:]) if v is not None]
-    if found is None or form is None or any(not v.type.concrete or v.type.dtype != F32 for v in others):
+    if found is None or form is None or any(not v.type.concrete or v.type.dtype != FLOAT32 for v in others):
         return None
     w, b, zeros = found
     if not _filled(node) or (node.attrs["per"] == "row" and zeros.any()):

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Node, TensorType
+from ...ir import INT32, STRING, UINT8, Node, TensorType
 from ...ops import check
-from ...ops.inference import INT32, STRING, Types, ints
+from ...ops.inference import Types, ints
 from ...ops.registry import REQUIRED, attr, define, fail
 from ...ops.work import in_python, squares
 from .farmhash import fingerprint
 
-UINT8 = np.dtype(np.uint8)
 COMBINERS = ("SUM", "MEAN", "SQRTN")
 
 

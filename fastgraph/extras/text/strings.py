@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnsupportedError
-from ...ir import Node, TensorType
+from ...ir import BOOL, INT64, STRING, Node, TensorType
 from ...locks import undisturbed
 from ...ops import check
-from ...ops.inference import BOOL, INT64, STRING, Types, broadcast
+from ...ops.inference import Types, broadcast
 from ...ops.registry import attr, define, fail
 from ...ops.work import in_python
 from ...room import need

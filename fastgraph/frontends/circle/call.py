@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Graph, Node, Quantization, TensorType, Value
+from ...ir import INT64, Graph, Node, Quantization, TensorType, Value
 from ...ir.types import UNKNOWN
 from ...ops import OPS
 from ..core import call
-from ..core.common import INT64
 from .reader import Reader, tensor_key, touched
 from .scope import Scope
 

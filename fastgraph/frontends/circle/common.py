@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir import TensorType, Value
-from ..core.common import INT64, ints
+from ...ir import INT64, TensorType, Value
+from ..core.common import ints
 from .call import Call
 
 

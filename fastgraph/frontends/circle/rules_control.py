@@ -12,10 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import ModelError
-from ...ir import Graph, Node, TensorType, Value
+from ...ir import BOOL, INT64, Graph, Node, TensorType, Value
 from ...limits import current
 from ...ops.work import work_of
-from ..core.common import BOOL, INT64
 from .call import Call
 from .reader import BIGGEST
 

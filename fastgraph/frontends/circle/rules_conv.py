@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Quantization, TensorType, Value
-from ..core.common import FLOAT32
+from ...ir import FLOAT32, Quantization, TensorType, Value
 from .call import Call
 from .common import computed, known, same_dtype
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import TensorType, Value
-from ..core.common import FLOAT32, INT64
+from ...ir import FLOAT32, INT64, TensorType, Value
 from .call import Call
 from .common import computed, reals_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir import Value
-from ..core.common import BOOL, axis_in
+from ...ir import BOOL, Value
+from ..core.common import axis_in
 from ..core.common import floor_div as floor_div  # the table names it
 from .call import Call
 from .common import computed, same_dtype

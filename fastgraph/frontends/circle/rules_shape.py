@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir import TensorType, Value
-from ..core.common import FLOAT32, INT64, axis_in
+from ...ir import FLOAT32, INT64, TensorType, Value
+from ..core.common import axis_in
 from ..core.common import band as band  # the table names it
 from .call import Call
 from .common import stored

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
-from ..core.common import FARTHEST, INT64, axis_in, ints
+from ...ir import INT64, Node, TensorType, Value
+from ..core.common import FARTHEST, axis_in, ints
 from .call import Call
 from .common import computed, matched, same_dtype, stored
 

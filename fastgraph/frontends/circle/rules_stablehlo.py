@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir import Value
-from ..core.common import BOOL
+from ...ir import BOOL, Value
 from .call import Call
 
 REDUCTIONS = ("add", "mul", "min", "max", "and", "or")

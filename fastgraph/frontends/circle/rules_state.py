@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import TensorType, Value
-from ..core.common import INT64
+from ...ir import INT64, TensorType, Value
 from .call import Call
 from .reader import random_key, variable_key
 

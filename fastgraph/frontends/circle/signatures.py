@@ -8,8 +8,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ...ir import Value
-from ..core.common import BOOL, axis_in
+from ...ir import BOOL, Value
+from ..core.common import axis_in
 from ..core.signatures import arity, entries
 from . import signature_table
 from .call import Call

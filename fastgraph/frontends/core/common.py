@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...ir import Value
+from ...ir import FLOAT32, Value
 from .call import Call
 
-BOOL = np.dtype(bool)
-INT64 = np.dtype(np.int64)
-FLOAT32 = np.dtype(np.float32)
 FARTHEST = int(np.iinfo(np.int64).max)
 """An end that no axis reaches, a number of rounds that no loop ends by."""
 

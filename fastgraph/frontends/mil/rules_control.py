@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...ir import Graph, TensorType, Value
+from ...ir import BOOL, Graph, TensorType, Value
 from ...limits import current
-from ..core.common import BOOL, FARTHEST
+from ..core.common import FARTHEST
 from .call import Call
 from .common import reals
 from .convert import run

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Value
-from ..core.common import FLOAT32, INT64
+from ...ir import FLOAT32, INT64, Value
 from .call import Call
 from .signatures import Formulas, formulas, rule
 

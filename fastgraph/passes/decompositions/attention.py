@@ -7,12 +7,10 @@ import math
 
 import numpy as np
 
-from ...ir import Node, Value
+from ...ir import BOOL, FLOAT32, Node, Value
 from ...ops.registry import attr
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-
-F32, BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
 
 def _operands(node: Node) -> list[Value | None]:
@@ -26,9 +24,9 @@ def _known(node: Node) -> bool:
         return False
     precision = attr(node, "softmax_precision")
     floats = [v.type.dtype for i, v in enumerate(_operands(node)) if v is not None and i not in (3, 6)]
-    if precision is not None and np.dtype(precision) not in (F32, np.float64):
+    if precision is not None and np.dtype(precision) not in (FLOAT32, np.float64):
         return False
-    return all(dtype == F32 for dtype in floats)
+    return all(dtype == FLOAT32 for dtype in floats)
 
 
 def _rows(value: Value | None) -> int:
@@ -47,7 +45,7 @@ def attention_alone(g: Sweep, node: Node) -> bool:
         return False
     assert k is not None and v is not None
     keys = _rows(k) + _rows(past)
-    plain = mask is None or mask.type.dtype in (F32, BOOL) and mask.type.dims[-1] == keys
+    plain = mask is None or mask.type.dtype in (FLOAT32, BOOL) and mask.type.dims[-1] == keys
     if len(node.outputs) == 1 and past is None and plain:
         return False
     mask = None if mask is None else _mask(g, mask, keys)
@@ -64,11 +62,12 @@ def attention_alone(g: Sweep, node: Node) -> bool:
 
 def _mask(g: Sweep, mask: Value, keys: int) -> Value:
     """A mask of other numbers in f32. One for fewer keys is extended by -inf, one for all keys is repeated."""
-    mask = mask if mask.type.dtype == BOOL else g.cast(mask, F32)
+    mask = mask if mask.type.dtype == BOOL else g.cast(mask, FLOAT32)
     *lead, n = mask.type.dims
     if n == 1:
         return g.spread(mask, *lead, keys)
-    return g.pad(mask, [0] * len(lead) + [0], [0] * len(lead) + [keys - n], -np.inf if mask.type.dtype == F32 else 0)
+    hidden = -np.inf if mask.type.dtype == FLOAT32 else 0
+    return g.pad(mask, [0] * len(lead) + [0], [0] * len(lead) + [keys - n], hidden)
 
 
 def _joined(g: Sweep, node: Node, value: Value, past: Value | None) -> Value:
@@ -111,7 +110,7 @@ def _scores(g: Sweep, node: Node, k: Value, mask: Value | None) -> Value:
         told = node.with_([], [], attrs={**node.attrs, "place": place})
         allowed = allowed_keys(told, s, t, 0, node.const(6))
         if not allowed.all():
-            x = x + np.where(allowed, F32.type(0), F32.type(-np.inf))
+            x = x + np.where(allowed, FLOAT32.type(0), FLOAT32.type(-np.inf))
         if mask is not None:
             x = g.choose(mask, x, -np.inf) if mask.type.dtype == BOOL else x + mask
     if mode > 2:

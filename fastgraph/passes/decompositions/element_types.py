@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
+from ...ir import BOOL, FLOAT16, FLOAT32, INT32, UINT8, Node, TensorType, Value
 from ...ops.narrow import INTEGERS, is_narrow
 from ...ops.registry import OPS, Layout, attr
 from ...rules.operands import known
 from ...rules.rule import Rule, rule
 from ...rules.sweep import Sweep
 
-F16, F32, F64, I32, I64 = (np.dtype(t) for t in (np.float16, np.float32, np.float64, np.int32, np.int64))
-BOOL, U8 = np.dtype(bool), np.dtype(np.uint8)
 AS_HALVES = frozenset(
     """
     bit_cast cast cast_like constant_of_shape dequantize_linear dynamic_quantize_linear eye_like is_inf is_nan
@@ -36,13 +34,13 @@ def halves() -> Rule:
     @rule("", lambda op: op.name not in AS_HALVES and op.pure)
     def half(g: Sweep, node: Node) -> bool:
         op = OPS[node.op]
-        own = [v for v in node.inputs if v is not None and v.type.dtype == F16]
+        own = [v for v in node.inputs if v is not None and v.type.dtype == FLOAT16]
         if node.graphs or not own:
             return False
         moves = op.moves and op.layout not in (Layout.WINDOW, Layout.AXES) or op.layout is Layout.ORDER
         if (moves or node.op == "identity") and wide.keys().isdisjoint(own):
             return False
-        return _in_type(g, node, F32, F16, wide)
+        return _in_type(g, node, FLOAT32, FLOAT16, wide)
 
     return half
 
@@ -95,7 +93,7 @@ def narrow(g: Sweep, node: Node) -> bool:
     if bytes_have_own and not node.attrs.get("select_last_index"):
         return False
     kept = node.inputs[1:] if node.op != "matmul" else []
-    return _in_type(g, node, I32, dtype, {v: v for v in kept if v is not None and v is not node.x})
+    return _in_type(g, node, INT32, dtype, {v: v for v in kept if v is not None and v is not node.x})
 
 
 @rule("other_types", "scatter_elements scatter_nd scatter_slices")
@@ -103,7 +101,7 @@ def scattered_bools(g: Sweep, node: Node) -> bool:
     """Given ``y = scatter(x, places, updates)`` of bools with reduction add (or) or mul (and); result a scatter in
     uint8 with reduction max or min."""
     reduction = BOOLS.get(attr(node, "reduction"))
-    return node.x.type.dtype == BOOL and reduction is not None and _in_type(g, node, U8, BOOL, reduction=reduction)
+    return node.x.type.dtype == BOOL and reduction is not None and _in_type(g, node, UINT8, BOOL, reduction=reduction)
 
 
 @rule("early", "cast")
@@ -115,7 +113,7 @@ def formatted(g: Sweep, node: Node) -> bool:
     if x.type.dtype is None or byte is None or x.type.dtype.kind not in "biuf" or not is_narrow(kind):
         return False
     if kind not in INTEGERS:
-        return x.type.dtype != F32 and x.type.dtype.itemsize <= 2 and g.again(node, [g.cast(x, F32)])
+        return x.type.dtype != FLOAT32 and x.type.dtype.itemsize <= 2 and g.again(node, [g.cast(x, FLOAT32)])
     bits = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}[kind]
     if byte.kind not in "iu" or byte.itemsize != 1:
         return False
@@ -137,10 +135,10 @@ becomes the least normal one)."""
 def _power_of_two(g: Sweep, node: Node) -> bool:
     """x rounded to a power of two: to its exponent. The least, 2**-127, is a subnormal number."""
     x, (part, least) = node.x, ROUND_EXPONENT[attr(node, "round_mode")]
-    if not known(x, dtypes=[F32, np.float16]) or node.out.type.dtype != F32:
+    if not known(x, dtypes=[FLOAT32, np.float16]) or node.out.type.dtype != FLOAT32:
         return False
     cast: Any = {"format": "", "from_format": "", "resize": 0}
-    size = g("bitwise_and", g("bit_cast", g.cast(x, F32), to="int32", **cast), 0x7FFFFFFF)
+    size = g("bitwise_and", g("bit_cast", g.cast(x, FLOAT32), to="int32", **cast), 0x7FFFFFFF)
     power = _shifted(g, size + part, 23, "RIGHT")
     power = g.choose(size < 1 << 23, g.cast(size >= least, np.int32), power)
     bits = g.choose(power < 1, 1 << 22, _shifted(g, g.min(power, 254), 23, "LEFT"))
@@ -158,5 +156,5 @@ def resized_whole(g: Sweep, node: Node) -> bool:
         return False
     if x.type.quant is not None or not known(node.out):
         return False
-    y = g("resize", g.cast(x, F32), *node.inputs[1:], type=TensorType(F32, node.out.type.shape), **node.attrs)
+    y = g("resize", g.cast(x, FLOAT32), *node.inputs[1:], type=TensorType(FLOAT32, node.out.type.shape), **node.attrs)
     return g.becomes(g.cast(g.clip(y, np.iinfo(dtype).min, np.iinfo(dtype).max), dtype))

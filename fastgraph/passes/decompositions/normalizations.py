@@ -8,15 +8,14 @@ from functools import reduce
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
+from ...ir import FLOAT32, Node, TensorType, Value
 from ...ops.registry import OPS, Layout, attr
 from ...ops.shape import permutation
 from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
-F32 = np.dtype(np.float32)
-FLOATS = (F32, np.dtype(np.float64))
+FLOATS = (FLOAT32, np.dtype(np.float64))
 MOST_SHIFTS = 9
 """The most neighbors that are added one by one; more are a product with a banded matrix of ones."""
 
@@ -39,7 +38,7 @@ def normalization(g: Sweep, node: Node) -> bool:
     mean = x if node.op == "rms_normalization" else g.mean(x, axes, keep=True)
     centered = x if node.op == "rms_normalization" else x - mean
     inverse = _inverse(g, node, g.mean(centered * centered, axes, keep=True))
-    return g.becomes(_affine(centered * inverse, node.inputs[1:3]), g.cast(mean, F32), g.cast(inverse, F32))
+    return g.becomes(_affine(centered * inverse, node.inputs[1:3]), g.cast(mean, FLOAT32), g.cast(inverse, FLOAT32))
 
 
 @rule("common", "group_normalization")
@@ -91,7 +90,7 @@ def lp_normalization(g: Sweep, node: Node) -> bool:
     """
     x, out, least = node.x, node.out.type, attr(node, "least")
     if x.type.quant is not None:
-        x = g.requantize(x, TensorType(F32, x.type.shape))
+        x = g.requantize(x, TensorType(FLOAT32, x.type.shape))
     if not known(x, dtypes=FLOATS):
         return False
     op = "reduce_l1" if attr(node, "p") == 1 else "reduce_l2"

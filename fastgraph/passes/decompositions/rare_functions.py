@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir import Node, Value
+from ...ir import FLOAT32, FLOAT64, Node, Value
 from ...ops.registry import attr
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .element_types import F32, F64
 
 OVERFLOWING = 1400.0
 """A number whose sinh and cosh overflow, but not the root of its exponential."""
@@ -22,16 +21,16 @@ ASYMPTOTIC = 2.0**28
 def rare(g: Sweep, node: Node) -> bool:
     """The function of f32 or f64 by functions that have kernels for f64."""
     dtype = node.x.type.dtype
-    if dtype not in (F32, F64) or not node.x.type.concrete:
+    if dtype not in (FLOAT32, FLOAT64) or not node.x.type.concrete:
         return False
 
     if node.op == "celu":
-        return dtype == F32 and _falling_celu(g, node)
+        return dtype == FLOAT32 and _falling_celu(g, node)
     if node.op == "tan":
         return g.becomes(g("sin", node.x) / g("cos", node.x))
-    if dtype == F64 and node.op in ("expm1", "log1p", "atan"):
+    if dtype == FLOAT64 and node.op in ("expm1", "log1p", "atan"):
         return False
-    return g.becomes(g.cast(_by_f64(g, node.op, g.cast(node.x, F64), dtype == F64), dtype))
+    return g.becomes(g.cast(_by_f64(g, node.op, g.cast(node.x, FLOAT64), dtype == FLOAT64), dtype))
 
 
 def _falling_celu(g: Sweep, node: Node) -> bool:

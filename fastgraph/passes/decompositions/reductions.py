@@ -6,12 +6,11 @@ from math import prod
 
 import numpy as np
 
-from ...ir import Node, Value
+from ...ir import FLOAT32, FLOAT64, INT64, Node, Value
 from ...ops.reduce import reduced_axes
 from ...ops.registry import attr
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .element_types import F32, F64, I64
 
 ALIKE = "reduce_mean", "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2", "reduce_log_sum_exp"
 COMBINED_BY = {op: op for op in ALIKE} | {"reduce_sum_square": "reduce_sum", "reduce_l1": "reduce_sum"}
@@ -95,10 +94,10 @@ def composed(g: Sweep, node: Node) -> bool:
     if dtype.kind not in "iuf" or (node.has(1) and node.const(1) is None):
         return False
     axes = reduced_axes(node, len(x.type.dims), node.const(1)) or ()
-    if dtype == F32 and (node.op == "reduce_mean" or not _separated(axes, x.type.dims)):
+    if dtype == FLOAT32 and (node.op == "reduce_mean" or not _separated(axes, x.type.dims)):
         return False
-    real = F32 if dtype == F32 else F64
-    wide = real if dtype.kind == "f" else np.dtype(np.uint64) if dtype.kind == "u" else I64
+    real = FLOAT32 if dtype == FLOAT32 else FLOAT64
+    wide = real if dtype.kind == "f" else np.dtype(np.uint64) if dtype.kind == "u" else INT64
 
     keep = bool(attr(node, "keepdims"))
     match node.op:
@@ -131,7 +130,7 @@ def _separated(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
 def softmax(g: Sweep, node: Node) -> bool:
     """softmax of f64: exp(x - max), divided by its sum."""
     x = node.x
-    if x.type.dtype != F64 or not x.type.concrete or not x.type.size:
+    if x.type.dtype != FLOAT64 or not x.type.concrete or not x.type.size:
         return False
     axes = [attr(node, "axis") % len(x.type.dims)]
     moved = x - g.largest(x, axes, keep=True)
@@ -149,5 +148,5 @@ def axis_at_run_time(g: Sweep, node: Node) -> bool:
     if at.type.shape not in ((), (1,)):
         return False
     sums = [g.shape(g(node.op, x, np.array(i), **node.attrs), 1, *x.type.dims) for i in range(rank)]
-    axis = g.shape(g.cast(at, I64))
+    axis = g.shape(g.cast(at, INT64))
     return g.becomes(g.pick(g("concat", *sums, axis=0), axis))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ...ir import Node, Value
+from ...ir import FLOAT16, FLOAT32, FLOAT64, Node, Value
 from ...ops.registry import attr
 from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .element_types import F16, F32, F64
 
 
 @rule("common", "rotary_embedding")
@@ -15,9 +14,9 @@ def rotary_embedding(g: Sweep, node: Node) -> bool:
     """Given ``y = rotary_embedding(x, cos, sin)``; result ``concat(a * cos - b * sin, a * sin + b * cos, rest)``, where
     a and b are the halves of the rotated features of x, or its even and odd ones. f16 is computed in f32."""
     dtype = node.x.type.dtype
-    if not known(*node.inputs[:3], dtypes=[F16, F32, F64]) or node.has(3) and not known(node.inputs[3]):
+    if not known(*node.inputs[:3], dtypes=[FLOAT16, FLOAT32, FLOAT64]) or node.has(3) and not known(node.inputs[3]):
         return False
-    x, cos, sin = (v if dtype == F64 else g.cast(v, F32) for v in node.inputs[:3] if v is not None)
+    x, cos, sin = (v if dtype == FLOAT64 else g.cast(v, FLOAT32) for v in node.inputs[:3] if v is not None)
     flat, neighbors = len(x.type.dims) == 3, bool(attr(node, "interleaved"))
     if flat:
         heads, (*lead, n) = attr(node, "num_heads"), x.type.dims

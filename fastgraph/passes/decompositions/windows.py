@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
+from ...ir import FLOAT32, FLOAT64, Node, TensorType, Value
 from ...ops import window
 from ...ops.cast import PLAIN
 from ...ops.inference import ints
@@ -19,7 +19,6 @@ from ...ops.window import reach, resolve_pads, window_attrs
 from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
-from .element_types import F32, F64
 from .open_weights import cut_out
 
 MOST_TAPS = 64
@@ -30,7 +29,7 @@ MOST_TAPS = 64
 def lp_pool(g: Sweep, node: Node) -> bool:
     """Given ``y = lp_pool(x) {p=p}``; result ``lp_pool(|x| ** p) {p=1} ** (1 / p)``."""
     x, p = node.x, attr(node, "p")
-    if p == 1 or not known(x, dtypes=[F64] if p == 2 else [F32, F64]) or not node.out.type.concrete:
+    if p == 1 or not known(x, dtypes=[FLOAT64] if p == 2 else [FLOAT32, FLOAT64]) or not node.out.type.concrete:
         return False
     return g.becomes(g("lp_pool", abs(x) ** p, **{**node.attrs, "p": 1}) ** (1 / p))
 
@@ -39,7 +38,7 @@ def lp_pool(g: Sweep, node: Node) -> bool:
 def pool(g: Sweep, node: Node) -> bool:
     """Pools of f64: the maximum, or the sum, of the taps' slices."""
     x, greatest = node.x, node.op == "max_pool"
-    if x.type.dtype != F64 or len(node.outputs) > 1 or node.op == "lp_pool" and attr(node, "p") != 1:
+    if x.type.dtype != FLOAT64 or len(node.outputs) > 1 or node.op == "lp_pool" and attr(node, "p") != 1:
         return False
     taps = _taps(g, node, -np.inf if greatest else 0.0)
     if taps is None:
@@ -47,7 +46,9 @@ def pool(g: Sweep, node: Node) -> bool:
     if greatest:
         return g.becomes(reduce(lambda y, tap: g.choose(tap > y, tap, y), taps, g.number(-np.inf, x)))
     y = reduce(operator.add, map(abs, taps) if node.op == "lp_pool" else taps)
-    return g.becomes(y / np.maximum(counts(node, x.type.dims[1:-1]), 1).astype(F64) if node.op == "average_pool" else y)
+    if node.op == "average_pool":
+        y = y / np.maximum(counts(node, x.type.dims[1:-1]), 1).astype(FLOAT64)
+    return g.becomes(y)
 
 
 def _taps(g: Sweep, node: Node, fill: float) -> list[Value] | None:
@@ -172,10 +173,10 @@ def word_pool(g: Sweep, node: Node) -> bool:
     if not node.out.type.concrete or not node.out.type.size or prod(kernel) > LARGEST or attr(node, "ceil_mode"):
         return False
     channels, out = x.type.dims[-1], node.out.type
-    numbers = g("cast", g("reinterpret", x, type=TensorType(x.type.dtype, x.type.shape)), to=F32, **PLAIN)
+    numbers = g("cast", g("reinterpret", x, type=TensorType(x.type.dtype, x.type.shape)), to=FLOAT32, **PLAIN)
     window = {name: node.attrs[name] for name in ("strides", "dilations", "pads", "auto_pad", "kernel_shape")}
-    sums = g("conv", numbers, np.ones((channels, *kernel, 1), F32), groups=channels, **window)
+    sums = g("conv", numbers, np.ones((channels, *kernel, 1), FLOAT32), groups=channels, **window)
     many = counts(node, x.type.dims[1:-1])
-    size = g.floor((abs(sums) + (many // 2).astype(F32)) / many.astype(F32))
+    size = g.floor((abs(sums) + (many // 2).astype(FLOAT32)) / many.astype(FLOAT32))
     y = g("cast", g("sign", sums) * size, to=x.type.dtype, **PLAIN)
     return g.becomes(g("reinterpret", y, type=out))

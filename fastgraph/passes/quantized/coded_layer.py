@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...freedoms import threshold
-from ...ir import Node, TensorType, Value
+from ...ir import FLOAT32, Node, TensorType, Value
 from ...ir.build import constant
 from ...ir.weights import once
 from ...ops.registry import attr
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
-F32 = np.dtype(np.float32)
 BITS = (2, 4, 8)
 
 
@@ -23,7 +22,7 @@ def block_layer(g: Sweep, node: Node) -> bool:
     Given ``y = matmul(x, dequantize_linear(w, s, z) {axis=0, block_size=32})``, w, s and z constants; result ``y =
     block_dense(x, codes, s, z)``. The weights may be transposed, and the product a gemm.
     """
-    if len(node.inputs) < 2 or not node.out.type.concrete or node.out.type.dtype != F32 or not _plain(node):
+    if len(node.inputs) < 2 or not node.out.type.concrete or node.out.type.dtype != FLOAT32 or not _plain(node):
         return False
     turned = g.made_by(node.inputs[1], "transpose")
     real = g.made_by(node.inputs[1] if turned is None else turned.x, "dequantize_linear")
@@ -35,7 +34,7 @@ def block_layer(g: Sweep, node: Node) -> bool:
         return False
     along = 1 if across else 0
     bits = _bits(stored, stored.shape[along], block)
-    if bits is None or attr(real, "axis") % 2 != along or scale.dtype != F32 or not np.isfinite(scale).all():
+    if bits is None or attr(real, "axis") % 2 != along or scale.dtype != FLOAT32 or not np.isfinite(scale).all():
         return False
     codes = once(codes_of, stored if across else stored.T, bits, block)
     numbers = [codes, once(_by_row, scale, across)]
@@ -43,7 +42,7 @@ def block_layer(g: Sweep, node: Node) -> bool:
         middle = 0 if stored.dtype == np.uint8 else 1 << (bits - 1)
         numbers.append(once(_zero_points, np.zeros_like(scale) if zero is None else zero, across, middle))
     inputs = [constant(node.inputs[1], data, "codes") for data in numbers]  # type: ignore[arg-type]
-    y = g("block_dense", node.x, *inputs, type=TensorType(F32, node.out.type.shape), bits=bits, block=block)
+    y = g("block_dense", node.x, *inputs, type=TensorType(FLOAT32, node.out.type.shape), bits=bits, block=block)
     return g.becomes(y + node.inputs[2] if node.has(2) else y)
 
 
@@ -117,18 +116,18 @@ def coded_layer(g: Sweep, node: Node) -> bool:
     numbers = [codes, once(_column, quant.scale, n)]
     points = tuple(z + middle for z in quant.zero_point)
     numbers += [once(_column, points, n)] if set(points) != {128} else []
-    y = g("block_dense", _real(g, node.x), *numbers, type=TensorType(F32, node.out.type.shape), bits=8, block=k)
+    y = g("block_dense", _real(g, node.x), *numbers, type=TensorType(FLOAT32, node.out.type.shape), bits=8, block=k)
     y = y if bias is None else y + _real(g, bias)
     return g.becomes(y if node.out.type.quant is None else g("requantize", y, type=node.out.type))
 
 
 def _real(g: Sweep, value: Value) -> Value:
-    return value if value.type.quant is None else g.requantize(value, TensorType(F32, value.type.shape))
+    return value if value.type.quant is None else g.requantize(value, TensorType(FLOAT32, value.type.shape))
 
 
 def _column(values: tuple[float, ...], n: int) -> np.ndarray:
     """f32 [n, 1] of one number or n."""
-    return np.broadcast_to(np.array(values, F32), n).reshape(n, 1).copy()
+    return np.broadcast_to(np.array(values, FLOAT32), n).reshape(n, 1).copy()
 
 
 def _bytes_of(g: Sweep, w: Value | None) -> Value | None:
@@ -142,5 +141,5 @@ def _bytes_of(g: Sweep, w: Value | None) -> Value | None:
 def _wide(value: Value) -> bool:
     """Whether a value is f32, or int16 of one scale: types without integer kernels."""
     if value.type.quant is None:
-        return value.type.dtype == F32
+        return value.type.dtype == FLOAT32
     return value.type.dtype == np.int16 and value.type.quant.axis is None

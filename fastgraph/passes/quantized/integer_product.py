@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Node, Quantization, TensorType, Value
+from ...ir import FLOAT32, INT32, Node, Quantization, TensorType, Value
 from ...ops.cast import PLAIN
 from ...ops.shape import permutation
 from ...ops.window import resolve_pads, window_attrs
@@ -16,7 +16,6 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
 REAL = {"matmul_integer": "matmul", "conv_integer": "conv"}
-F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 EXACT = 1 << 24
 """The limit below which f32 sums of whole numbers are exact."""
 
@@ -30,7 +29,7 @@ def integer_product(g: Sweep, node: Node) -> bool:
     stand between transposes, and the factors in any order. Depthwise: ``r, s = dynamic_round(x)``, ``y = mul(conv(r,
     w), mul(s, c))`` on the whole numbers r and w, whose sums f32 holds.
     """
-    if len(node.inputs) != 2 or node.out.type.dtype != F32:
+    if len(node.inputs) != 2 or node.out.type.dtype != FLOAT32:
         return False
     factors = _factors(g, node)
     for real in factors:
@@ -108,12 +107,12 @@ def whole_product(g: Sweep, node: Node) -> bool:
     reals = g("reinterpret", x, type=TensorType(x.type.dtype, x.type.shape, Quantization((1.0,), (at,))))
     steps = Quantization((1.0,) * len(points), points, axis if len(points) > 1 else None)
     weights = Value.constant(w.name, w.data, steps)
-    y = g(REAL[node.op], reals, weights, type=TensorType(I32, node.out.type.shape, WHOLE), **attrs)
+    y = g(REAL[node.op], reals, weights, type=TensorType(INT32, node.out.type.shape, WHOLE), **attrs)
     y = g("reinterpret", y, type=node.out.type)
     if computed is not None:
         others = tuple(i for i in range(w.data.ndim) if i != axis)
         sums = _centered(w.data, points, axis).sum(others).astype(np.int32)
-        y = y - g("cast", computed, to=I32, **PLAIN) * sums
+        y = y - g("cast", computed, to=INT32, **PLAIN) * sums
     return g.becomes(y)
 
 
@@ -195,7 +194,7 @@ def rounded_by_range(g: Sweep, node: Node) -> bool:
     """dynamic_quantize_linear as elementwise steps: [x rounded to 256 steps over its range, 0 included; the step; the
     zero point]. Where a layer rounds x itself, nothing reads these."""
     x = node.x
-    if not x.type.concrete or x.type.dtype != F32:
+    if not x.type.concrete or x.type.dtype != FLOAT32:
         return False
     axes = range(len(x.type.dims))
     least, most = g.min(g.smallest(x, axes), 0), g.max(g.largest(x, axes), 0)

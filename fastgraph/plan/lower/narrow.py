@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from ...freedoms import free
-from ...ir import Graph, Node, TensorType, Value, read_by
+from ...ir import FLOAT32, Graph, Node, TensorType, Value, read_by
 from ...ir.types import BFLOAT16
-from ..layer import F32
 from ..storage import Storage, Views
 from .registry import Emit, Narrow
 
@@ -78,7 +77,7 @@ def _able(e: Emit, node: Node) -> Narrow:
 
 
 def _is_real(value: Value) -> bool:
-    return value.type.dtype == F32 and value.type.quant is None
+    return value.type.dtype == FLOAT32 and value.type.quant is None
 
 
 def _moved(node: Node) -> set[Value]:

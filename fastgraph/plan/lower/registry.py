@@ -12,7 +12,6 @@ from ...families import Families
 from ...ir import Node
 from ...ops.chain import is_f32
 from ...ops.registry import OPS, USER
-from ..layer import F32
 from ..program import Arg
 from ..storage import Abilities, last, row_count
 from .catalog import CATALOG
@@ -142,7 +141,6 @@ class Matches:
 
 
 __all__ = [
-    "F32",
     "Arg",
     "Emit",
     "Lowering",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....freedoms import threshold
-from ....ir import Node, Value
+from ....ir import FLOAT32, Node, Value
 from ....kernels.attention.pick_attention import FEW, Blocks, TileBlocks, pick, pick_few, pick_pairs, pick_tiles
 from ....kernels.attention.rows import BLIND, FAR, MASKS
 from ....kernels.isa.tiers import multiplies_pairs, multiplies_tiles
@@ -17,7 +17,6 @@ from ...quantized import f32_bits
 from ...storage import byte_strides
 from ..registry import Emit, Narrow, Slot, lowers
 
-F32 = np.dtype(np.float32)
 LEAST = 9
 """Queries from which on products of bf16 fill tiles enough."""
 LEAST_PAIRS = 3
@@ -66,10 +65,10 @@ def _match(node: Node) -> Operands | None:
     mask, valid = node.input(3), node.input(6)
     if len(node.outputs) > 1 or node.has(4) or node.has(5):
         return None
-    if any(not x.type.concrete or x.type.dtype != F32 for x in (q, k, v, node.out)):
+    if any(not x.type.concrete or x.type.dtype != FLOAT32 for x in (q, k, v, node.out)):
         return None
     precision = attr(node, "softmax_precision")
-    if not node.out.type.size or not q.type.size or (precision and np.dtype(precision) not in (F32, np.float64)):
+    if not node.out.type.size or not q.type.size or (precision and np.dtype(precision) not in (FLOAT32, np.float64)):
         return None
     counts = attr(node, "q_num_heads"), attr(node, "kv_num_heads")
     heads, groups = counts
@@ -81,7 +80,7 @@ def _match(node: Node) -> Operands | None:
 
 def _readable(mask: Value, keys: int) -> bool:
     """Whether a mask is f32 or bool and covers all keys."""
-    known = mask.type.concrete and mask.type.dtype in (F32, np.dtype(np.bool_))
+    known = mask.type.concrete and mask.type.dtype in (FLOAT32, np.dtype(np.bool_))
     return known and len(mask.type.dims) > 0 and mask.type.dims[-1] == keys
 
 

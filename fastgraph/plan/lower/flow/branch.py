@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ....freedoms import free
-from ....ir import Node
+from ....ir import BOOL, Node
 from ....ops.control import BRANCHES, REFUSED
 from ...program import ERROR, Jump
 from ..graph import emit_copies, emit_graph
 from ..moves import emit_copy
 from ..registry import Emit, Matches, lowers
-from .common import BOOL, CARRY, finish, is_one, native, same_types, within
+from .common import CARRY, finish, is_one, native, same_types, within
 
 Branches = dict[str, Matches | None]
 

@@ -17,7 +17,6 @@ from ..registry import Emit, Matches
 
 CARRY = "carry"
 """The operator of nodes whose steps copy a body's results to their destinations."""
-BOOL, INT64 = np.dtype(bool), np.dtype(np.int64)
 
 
 HOSTS = 2

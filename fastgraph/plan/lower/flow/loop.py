@@ -13,13 +13,13 @@ from math import prod
 import numpy as np
 
 from ....freedoms import free
-from ....ir import Graph, Node, TensorType, Value, captured, read_by
+from ....ir import BOOL, INT64, Graph, Node, TensorType, Value, captured, read_by
 from ....ops.control import known_rounds, scan_axes
 from ...program import Jump
 from ...storage import MOVES, overwritten, same_form
 from ..graph import emit_copies, emit_graph
 from ..registry import Emit, Matches, Slot, lowers
-from .common import BOOL, CARRY, INT64, finish, is_one, native, same_types, within
+from .common import CARRY, finish, is_one, native, same_types, within
 
 COUNT, PART = "count", "part"
 """Operators of the nodes whose steps count rounds, and copy slices."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....ir import Node
+from ....ir import FLOAT32, Node
 from ....kernels.gemm.pick_blocks import (
     BYTES,
     NV,
@@ -18,7 +18,7 @@ from ....kernels.isa.tiers import Tier
 from ....ops.registry import attr
 from ...layer import chain_of
 from ..epilogue import epilogue
-from ..registry import F32, Emit, lowers, row_count
+from ..registry import Emit, lowers, row_count
 
 
 def _coded(node: Node) -> bool:
@@ -26,7 +26,7 @@ def _coded(node: Node) -> bool:
     constants, others = node.inputs[1:4], [node.x, node.out, *node.inputs[4:]]
     if any(v is not None and v.data is None for v in constants) or not node.x.type.size or not node.out.type.size:
         return False
-    if any(v is None or not v.type.concrete or v.type.dtype != F32 for v in others):
+    if any(v is None or not v.type.concrete or v.type.dtype != FLOAT32 for v in others):
         return False
     per = per_word(node.attrs["bits"])
     return node.x.type.dims[-1] % per == 0 and node.attrs["block"] % per == 0

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....ir import Node, Value
+from ....ir import FLOAT32, Node, Value
 from ....kernels.move.rows import BORDER, CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLED, ZEROS
 from ....ops.registry import attr
 from ...program import ERROR
-from ..registry import F32, Emit, Slot, lowers
+from ..registry import Emit, Slot, lowers
 
 MODES = {"nearest": NEAREST, "linear": LINEAR, "cubic": CUBIC}
 
@@ -44,7 +44,7 @@ def _samples(node: Node) -> bool:
     x, where = node.x.type, node.y
     if not x.concrete or not where.type.concrete or not node.out.type.concrete or not node.out.type.size or not x.size:
         return False
-    return x.dtype == node.out.type.dtype == F32 and 0 < len(x.dims) - 2 <= SAMPLED
+    return x.dtype == node.out.type.dtype == FLOAT32 and 0 < len(x.dims) - 2 <= SAMPLED
 
 
 def _sample(e: Emit, node: Node, grid: dict[str, Any], axes: list[Axis], mode: str, outside: int, **more: Any) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ....ir import Node, Value
+from ....ir import FLOAT32, Node, Value
 from ....kernels.move.rows import BOX, NUMBERS, WORDS, entry_bytes
 from ....ops.registry import attr
-from ..registry import F32, Emit, Slot, lowers
+from ..registry import Emit, Slot, lowers
 
 
 def _kind(node: Node) -> str | None:
@@ -60,7 +60,7 @@ COUNT = 5
 
 
 def _f32(value: Value | None) -> bool:
-    return value is None or (value.type.concrete and value.type.dtype == F32 and value.type.size > 0)
+    return value is None or (value.type.concrete and value.type.dtype == FLOAT32 and value.type.size > 0)
 
 
 def _suppresses(node: Node) -> bool:
@@ -80,7 +80,8 @@ def _suppress(e: Emit, node: Node, items: int, share: int, counts: Value, **more
     n, most = scores.type.dims[-1], node.out.type.dims[-1]
     kept = -(-(most + e.tier.lanes) // e.tier.lanes) * e.tier.lanes
     room = 8 * n + 4 * BOX * kept
-    given = {"boxes": boxes, "scores": scores, "limit": np.zeros(1, F32) if limit is None else limit, "least": least}
+    most_overlap = np.zeros(1, FLOAT32) if limit is None else limit
+    given = {"boxes": boxes, "scores": scores, "limit": most_overlap, "least": least}
     sizes = {"items": items, "share": share, "n": n, "most": most, "scratch_bytes": room}
     usual = {"found": 0, "count": 0, "wanted": 0, "empty": -1, "centered": 0, "strict": 0, "reaches": 0}
     made: dict[str, Slot] = {"places": node.out, "counts": counts, "scratch": e.scratch(e.threads * room)}
