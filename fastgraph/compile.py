@@ -225,7 +225,6 @@ def _bounded(graph: Graph, shapes: Shapes, values: Shapes) -> dict[Value, Bounde
 
 def _need(program: Program, made: Mapping[Value, Value], shared: Shared | None) -> None:
     """MemoryError when the arena and the results take more than is free."""
-    assert program.arena is not None
     new = 0 if shared is not None and program.arena.size <= shared.block else program.arena.size
     need(new + sum(v.type.nbytes for v in made.values() if v.type.concrete and v.data is None))
 

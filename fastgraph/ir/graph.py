@@ -100,16 +100,12 @@ class Node:
     @property
     def x(self) -> Value:
         """The first input."""
-        value = self.inputs[0]
-        assert value is not None
-        return value
+        return self.operand(0)
 
     @property
     def y(self) -> Value:
         """The second input."""
-        value = self.inputs[1]
-        assert value is not None
-        return value
+        return self.operand(1)
 
     @property
     def operands(self) -> list[Value]:
@@ -140,6 +136,12 @@ class Node:
     def input(self, index: int) -> Value | None:
         """Input `index`; None when it is absent."""
         return self.inputs[index] if index < len(self.inputs) else None
+
+    def operand(self, index: int) -> Value:
+        """Input `index`, which is present."""
+        value = self.inputs[index]
+        assert value is not None, f"{self.op} has no input {index}"
+        return value
 
     def const(self, index: int) -> np.ndarray | None:
         """The array of input `index` when it is present and constant, else None."""

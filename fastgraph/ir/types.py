@@ -111,6 +111,12 @@ class TensorType:
         return self.dtype
 
     @property
+    def quantization(self) -> Quantization:
+        """The quantization of what stands for reals; AssertionError otherwise."""
+        assert self.quant is not None, f"{self} is not quantized"
+        return self.quant
+
+    @property
     def itemsize(self) -> int:
         """Bytes of an element."""
         return self.element.itemsize

@@ -15,8 +15,7 @@ MOST = 255
 def with_sum(layer: Node, total: Node) -> Node:
     """`layer`, whose result in uint8 is one of two operands of `total`, a fused node that begins with their sum."""
     value, (other,) = layer.out, [v for v in total.inputs if v is not layer.out]
-    assert value.type.quant is not None
-    (scale,), (zero,), _ = value.type.quant
+    (scale,), (zero,), _ = value.type.quantization
     own = layer.attrs.get("chain", ())
     chain = [(name, x + 1 if x else 0, *numbers) for name, x, *numbers in own]
     for name, *numbers in (("div", scale), ("round",), ("clip", -float(zero), float(MOST - zero)), ("mul", scale)):

@@ -260,8 +260,7 @@ def _real(value: Value) -> np.ndarray:
 
 
 def _fill(value: Value | None, kind: TensorType) -> np.ndarray:
-    assert kind.quant is not None
-    return to_stored(np.zeros(()) if value is None else _real(value), kind.element, kind.quant)
+    return to_stored(np.zeros(()) if value is None else _real(value), kind.element, kind.quantization)
 
 
 @rule("padded", "pad", quantized=True)

@@ -95,7 +95,6 @@ def kernel_counts(program: Program) -> dict[str, int]:
 def program_text(program: Program, width: int | None = None) -> str:
     """The totals, then a table with a line per step, of that width where columns can be shortened to it."""
     arena = program.arena
-    assert arena is not None
     constants = sum(array.nbytes for array in program.constants)
     counts = f"{counted(len(program.steps), 'step')}, {counted(len(program.kernels()), 'kernel')}"
     lines = [

@@ -367,8 +367,8 @@ def _filled(node: Node) -> bool:
 
 def _sums_themselves(node: Node, layer: Integers) -> bool:
     """Whether the int32 result is the layer's sums themselves, which wrap as the operator's do."""
-    assert node.out.type.quant is not None
-    return bool((layer.multipliers == 1).all()) and not (node.attrs.get("chain") or node.out.type.quant.zero_point[0])
+    zero = node.out.type.quantization.zero_point[0]
+    return bool((layer.multipliers == 1).all()) and not (node.attrs.get("chain") or zero)
 
 
 def _read_by_kernels(node: Node) -> bool:

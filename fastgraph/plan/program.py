@@ -150,8 +150,10 @@ class Program:
     `room`: the memory of its constants; None: each lies where it was made, and they have to be brought together.
     `offsets` maps the buffers' owners to bytes in the arena; `storage` every value to its place in a buffer. `lasting`:
     the keys of constants, by number, that other plans of the model may have as well. `bodies`: the steps of each node
-    of control flow, among which its jumps stay.
+    of control flow, among which its jumps stay. `arena` is there when all steps are.
     """
+
+    arena: Packing
 
     def __init__(self) -> None:
         self.steps: list[AnyStep] = []
@@ -161,7 +163,6 @@ class Program:
         self.lasting: dict[int, Hashable] = {}
         self.storage: dict[Value, Storage] = {}
         self.offsets: dict[Value | Scratch, int] = {}
-        self.arena: Packing | None = None
 
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in order of first use."""

@@ -133,8 +133,7 @@ def bounds(node: Node) -> tuple[int, int]:
 
 def stored_bounds(type_: TensorType, low: float, high: float) -> tuple[int, int]:
     """The stored numbers for two reals (or infinities), within the limits of a type with one scale."""
-    assert type_.quant is not None
-    both = to_stored(np.array([low, high]), type_.element, type_.quant)
+    both = to_stored(np.array([low, high]), type_.element, type_.quantization)
     return int(both[0]), int(both[1])
 
 

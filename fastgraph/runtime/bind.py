@@ -224,11 +224,9 @@ def _range(node: Node) -> str:
     if node.op in ("rnn", "gru", "lstm"):
         return f"sequence_lens of 0 to {node.x.type.dims[attr(node, 'layout')]}"
     checked = node.op == "checked_indices"  # of its second operand, and never from the end
-    of = node.inputs[1] if checked else node.x
-    assert of is not None
+    of = node.y if checked else node.x
     if node.op == "dynamic_update_slice":
-        assert node.inputs[1] is not None
-        return f"a part of {list(node.x.type.dims)} of the extents of its update, {list(node.inputs[1].type.dims)}"
+        return f"a part of {list(node.x.type.dims)} of the extents of its update, {list(node.y.type.dims)}"
     axis = attr(node, "axis") if "axis" in OPS[node.op].attrs else None
     if axis is None:
         return f"places of {list(of.type.dims)}"

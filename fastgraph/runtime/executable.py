@@ -91,7 +91,6 @@ class Executable(Runnable):
 
     def __init__(self, planned: Made, block: Allocation | None = None) -> None:
         plan, constants = planned.compiled, planned.constants
-        assert plan.program.arena is not None
         self.compiled = plan
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
         self._tail = planned.tail

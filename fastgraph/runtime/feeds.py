@@ -114,8 +114,7 @@ def _converted(array: np.ndarray, dtype: np.dtype, rounds: bool) -> np.ndarray |
 
 def _advice(value: Value, array: np.ndarray, untyped: bool) -> str:
     """The code that converts a feed x, for an error's text."""
-    dtype, quant, kind = value.type.dtype, value.type.quant, array.dtype.kind
-    assert dtype is not None
+    dtype, quant, kind = value.type.element, value.type.quant, array.dtype.kind
     limits = np.iinfo(dtype) if dtype.kind in "iu" else None
     if quant is not None and limits is not None:
         if kind in "iu" and {array.dtype.name, dtype.name} == {"uint8", "int8"}:

@@ -25,11 +25,9 @@ _SPELLED = {
 
 def taken(name: str, kind: Kind, fed: Any) -> Any:
     """A feed for an input of this kind, as graphs hold it: array, list, or None. InputError if it doesn't fit."""
-    if kind.form == "optional":
-        assert kind.item is not None
+    if kind.item is not None and kind.form == "optional":
         return None if fed is None else taken(name, kind.item, fed)
-    if kind.form == "sequence":
-        assert kind.item is not None
+    if kind.item is not None:
         if not isinstance(fed, list | tuple):
             raise InputError(f"input {name!r} is a {kind}: feed a list of arrays, {type(fed).__name__} was given")
         return [taken(f"{name}[{i}]", kind.item, item) for i, item in enumerate(fed)]

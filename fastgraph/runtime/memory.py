@@ -75,7 +75,6 @@ class Memory:
 
 def arena_bytes(program: Program) -> int:
     """The size of the block that a program's arena needs."""
-    assert program.arena is not None
     return max(program.arena.size, 64)
 
 

@@ -12,7 +12,6 @@ from ..text import bytes_text, shorten
 def arena_svg(program: Program, graph: Graph, width: float = 860) -> str:
     """Rectangles, steps across and bytes up."""
     arena, height = program.arena, 320.0
-    assert arena is not None
     if not arena.size:
         return "<p>The arena is empty.</p>"
     unit, name = (1 << 20, "MiB") if arena.size >= 1 << 20 else (1 << 10, "KiB")

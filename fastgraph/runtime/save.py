@@ -297,7 +297,6 @@ class _Flattener:
         kernels = [numbers[s.kernel] if isinstance(s, Step) else -1 for s in self.steps]
         work = work_of(self.steps)
         plan, program = self.plan, self.program
-        assert program.arena is not None
         results = [(plan.made[v], name) for name, v in plan.results]
         return Flat(
             program.arena.size,

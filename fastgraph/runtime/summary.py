@@ -77,7 +77,6 @@ def operators(counts: Counter[str]) -> str:
 
 def _planned(plan: Executable) -> list[tuple[str, str]]:
     program, arena = plan.program, plan.program.arena
-    assert arena is not None
     constants = sum(array.nbytes for array in program.constants)
     found = [
         ("arena", f"{bytes_text(arena.size)} ({arena.size / max(arena.bound, 1):.2f} of its lower bound)"),

@@ -55,11 +55,11 @@ class Tail:
         if self._rest is None:
             return _evaluated(self._whole, known)
         made = _evaluated(self._first, known)
-        feeds = self._feeds(known | made)
-        if self._is_cheap(feeds):
+        feeds = _feeds(self._rest, known | made)
+        if self._is_cheap(self._rest, feeds):
             return made | _evaluated(self._rest, {v: feeds[v.name] for v in self._rest.inputs})
         left = deadline.seconds_left()
-        model = self._taken()
+        model = self._taken(self._rest)
         try:
             results = model.run(feeds, timeout=None if math.isinf(left) else left)
         finally:
@@ -70,34 +70,33 @@ class Tail:
         """The model that computes the rest, with what it is fed; None where references compute all."""
         if self._rest is None:
             return None
-        feeds = self._feeds(known | _evaluated(self._first, known))
-        return None if self._is_cheap(feeds) else (self._taken(), feeds)
+        feeds = _feeds(self._rest, known | _evaluated(self._first, known))
+        return None if self._is_cheap(self._rest, feeds) else (self._taken(self._rest), feeds)
 
-    def _feeds(self, known: Mapping[Value, Any]) -> dict[str, Any]:
-        assert self._rest is not None
-        return {v.name: known[v] for v in self._rest.inputs}
-
-    def _taken(self) -> Model:
+    def _taken(self, rest: Graph) -> Model:
         """A model for one run; those at the same time take one each."""
-        assert self._rest is not None and self._make is not None
-        return self._idle.pop() if self._idle else self._make(self._rest, *self._how)
+        assert self._make is not None
+        return self._idle.pop() if self._idle else self._make(rest, *self._how)
 
-    def _is_cheap(self, feeds: Mapping[str, Any]) -> bool:
+    def _is_cheap(self, rest: Graph, feeds: Mapping[str, Any]) -> bool:
         """Whether references compute the rest in less time than planning takes, for operands of these shapes."""
-        assert self._rest is not None
-        shapes = {v.name: feeds[v.name].shape for v in self._rest.inputs if v.type.dtype is not None}
+        shapes = {v.name: feeds[v.name].shape for v in rest.inputs if v.type.dtype is not None}
         key = tuple(shapes.values())
         found = self._cheap.get(key)
         if found is None and len(self._cheap) >= ALIKE and not any(self._cheap.values()):
             return False
         if found is None:
-            graph = copy(self._rest)
+            graph = copy(rest)
             with guarded(graph):
                 specialize(graph, shapes)
             found = self._cheap[key] = cheap_on_host(graph)
             if len(self._cheap) > MOST_SHAPES:
                 self._cheap.popitem(last=False)
         return found
+
+
+def _feeds(rest: Graph, known: Mapping[Value, Any]) -> dict[str, Any]:
+    return {v.name: known[v] for v in rest.inputs}
 
 
 def _evaluated(graph: Graph, known: Mapping[Value, Any]) -> dict[Value, Any]:

@@ -125,7 +125,6 @@ def memory_text(model: Model) -> str:
     """A picture of the arena: a row per step, a column per slice of memory."""
     plan = model.plan
     buffers = lifetimes(plan.program, plan.graph)
-    assert plan.program.arena is not None
     return draw(list(buffers.values()), plan.program.arena)
 
 
@@ -141,7 +140,6 @@ def model_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
         return found | {"plan": None}
     plan = model.plan
     arena = plan.program.arena
-    assert arena is not None
     buffers = lifetimes(plan.program, plan.graph).values()
     return found | {
         "plan": {

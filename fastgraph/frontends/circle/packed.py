@@ -128,8 +128,7 @@ def _listed(level: Table, flat: np.ndarray, extent: int, stride: int, fail: Call
 
 def _zero_points(type: TensorType) -> np.ndarray:
     """What stands for 0 where nothing is stored, shaped to broadcast."""
-    assert type.quant is not None
-    shape = [1] * len(type.dims)
-    if type.quant.axis is not None:
-        shape[type.quant.axis] = -1
-    return np.asarray(type.quant.zero_point, type.dtype).reshape(shape)
+    quant, shape = type.quantization, [1] * len(type.dims)
+    if quant.axis is not None:
+        shape[quant.axis] = -1
+    return np.asarray(quant.zero_point, type.dtype).reshape(shape)

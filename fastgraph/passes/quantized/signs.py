@@ -68,9 +68,8 @@ def _less_128(data: np.ndarray) -> np.ndarray:
 
 
 def _shifted(type_: TensorType, by: int, dtype: type) -> TensorType:
-    assert type_.quant is not None
-    zeros = tuple(z + by for z in type_.quant.zero_point)
-    return TensorType(np.dtype(dtype), type_.shape, Quantization(type_.quant.scale, zeros, type_.quant.axis))
+    scale, zeros, axis = type_.quantization
+    return TensorType(np.dtype(dtype), type_.shape, Quantization(scale, tuple(z + by for z in zeros), axis))
 
 
 ELEMENTWISE = frozenset({"fused", "requantize"})

@@ -37,9 +37,7 @@ def number(dtype: np.dtype) -> str:
 
 def dtype_of(value: Operand) -> np.dtype:
     """The element type of a tensor that has one."""
-    dtype = value.dtype if isinstance(value, np.ndarray) else value.type.dtype
-    assert dtype is not None
-    return dtype
+    return value.dtype if isinstance(value, np.ndarray) else value.type.element
 
 
 def plain(*types: TensorType) -> bool:

@@ -61,7 +61,7 @@ class Emit:
     def __init__(self, program: Program, views: Views, match: Matched, tier: Tier, threads: int) -> None:
         self.program, self.views, self.match = program, views, match
         self.tier, self.threads = tier, threads
-        self.node: Node | None = None
+        self.node = Node("", [], [], name="a constant")
         self.part = 0
         """The part that steps are of, if they are of one (Step)."""
         self.rounded: dict[Value, Ref] = {}
@@ -104,7 +104,7 @@ class Emit:
     def constant(self, array: np.ndarray, held: bool = False) -> Ref:
         """The address of a constant. held: the graph holds this array anyway."""
         if not held:
-            current().hold(array.nbytes, self.node.name if self.node else "a constant")
+            current().hold(array.nbytes, self.node.name)
         room = self.program.room
         self.program.constants.append(np.asarray(array, order="C") if room is None else room.put(array))
         return Ref(len(self.program.constants) - 1)
@@ -153,7 +153,6 @@ class Emit:
 
     def scratch(self, nbytes: int) -> Ref:
         """A buffer for the steps of this node."""
-        assert self.node is not None
         return Ref(Scratch(f"{self.node.out.name}.scratch", max(nbytes, 64)))
 
     def kernel(self, name: str, params: Mapping[str, Any], args: Mapping[str, Slot], share: float = 1.0) -> None:
@@ -162,7 +161,6 @@ class Emit:
         share: the part of the node's work that this call is. TypeError when the table has no kernel with these
         parameters.
         """
-        assert self.node is not None
         record = row(name).args.filled(**args)
         slots = tuple([slot if type(slot) in _WORDS else self._word(slot) for slot in record])
         self.program.steps.append(Step(_kernel(self.tier, name, params), slots, self.node, share, self.part))
@@ -193,7 +191,6 @@ class Emit:
 
     def host(self) -> None:
         """Write a host step for this node."""
-        assert self.node is not None
         self.program.steps.append(HostStep(self.node))
 
 
@@ -215,7 +212,7 @@ def in_order(data: np.ndarray) -> np.ndarray:
     return np.asarray(data, order="C")
 
 
-def _check_same(found: np.ndarray, made: np.ndarray, node: Node | None) -> None:
+def _check_same(found: np.ndarray, made: np.ndarray, node: Node) -> None:
     """PlanError when a constant shared by another plan differs from the one that this plan computes."""
     if (found.dtype, found.shape) != (made.dtype, made.shape) or found.tobytes() != made.tobytes():
         raise PlanError(f"{node}: a constant of another plan is not what this one needs: its key says too little")

@@ -128,7 +128,7 @@ def _bound(model: Model) -> int | None:
         arena = model.plan.program.arena
     except InputError:
         return None
-    return arena.bound if arena is not None and arena.size == model.arena_bytes else None
+    return arena.bound if arena.size == model.arena_bytes else None
 
 
 def agrees(result: dict[str, Any]) -> bool:

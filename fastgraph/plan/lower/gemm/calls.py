@@ -43,7 +43,6 @@ def columns_of(piece: DotPiece | ConvPiece) -> Columns:
 
 def part_of(e: Emit, pixels: int) -> float:
     """The share of the node's result that so many pixels are."""
-    assert e.node is not None
     return pixels / row_count(e.node.out)
 
 
@@ -68,7 +67,6 @@ def conv_calls(
     **slots: Slot,
 ) -> None:
     """Write the calls of a convolution, or of the part of it that computes some outputs of each row."""
-    assert e.node is not None
     x, y = rows.x.plus(part.g.item * part.x), rows.y.plus(e.node.out.type.itemsize * part.y)
     own = {"x": x, "y": y, "ldy": layer.ldy * part.how.together, **slots}
     for piece in pieces:

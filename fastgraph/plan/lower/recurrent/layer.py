@@ -119,7 +119,6 @@ LARGE, PART, MOST = 1 << 20, 1 << 19, 64
 def emit_layer(e: Emit, layer: Recurrence, panels: Panels, buffers: Buffers) -> None:
     """Write the steps of a layer: the product with the inputs, then the walk; for parts of the time axis, where the
     projected inputs would exceed the cache."""
-    assert e.node is not None
     columns = width(e, layer.cell, layer.hidden)
     n = layer.directions * columns
     product, rows = Multiplied("dot", 4, NO_ENDING), layer.steps * layer.batch

@@ -89,8 +89,7 @@ def of_bytes(e: Emit, node: Node, layer: Recurrence) -> None:
 
 
 def _panels(e: Emit, node: Node, layer: Recurrence) -> Panels:
-    w, r, b, p = values = tuple(node.input(i) for i in (W, R, B, P))
-    assert w is not None and r is not None
+    w, r, b, p = values = (node.operand(W), node.operand(R), node.input(B), node.input(P))
     if all(v is None or v.data is not None for v in values):
         constants = _constants(values, layer)
         found = constant(e, layer.cell, constants, element_of(e, layer))
@@ -107,14 +106,14 @@ def _panels(e: Emit, node: Node, layer: Recurrence) -> Panels:
     return given(e, layer.cell, layer.directions, layer.inputs, layer.hidden, ours)
 
 
-def _constants(values: tuple[Value | None, ...], layer: Recurrence) -> Constants:
-    w, r, b, peepholes = (None if v is None else v.data for v in values)
+def _constants(values: tuple[Value, Value, Value | None, Value | None], layer: Recurrence) -> Constants:
+    w, r = values[0].array, values[1].array
+    b, peepholes = (None if v is None else v.data for v in values[2:])
     scales = input_scales = None
-    if layer.cell == "lstm_bytes" and values[1] is not None:
+    if layer.cell == "lstm_bytes":
         r, scales = _signed(values[1])
-    if values[0] is not None and values[0].type.quant is not None:
+    if values[0].type.quant is not None:
         w, input_scales = _signed(values[0])
-    assert w is not None and r is not None
     bias = state = None
     if b is not None:
         own = 2 * layer.hidden if layer.cell == "gru_after" else b.shape[1] // 2

@@ -76,8 +76,7 @@ ZERO = {np.dtype(np.int8): 0, np.dtype(np.uint8): 128}
 
 def stored(value: Value) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of a quantized constant as s8, and its scales."""
-    assert value.type.quant is not None
-    return once(signed, value.array), np.array(value.type.quant.scale)
+    return once(signed, value.array), np.array(value.type.quantization.scale)
 
 
 def signed(data: np.ndarray) -> np.ndarray:
