@@ -66,10 +66,6 @@ def _infer_cast(node: Node, types: Types) -> list[TensorType]:
     return [TensorType(_target(node), types[0].shape)]
 
 
-def _infer_cast_like(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(types[1].dtype, types[0].shape)]
-
-
 def _refuse_narrow(node: Node) -> None:
     """UnsupportedError for formats whose values are held widened, and so have lost the file's bits."""
     names = [name for name in (attr(node, "from_format"), attr(node, "format")) if is_narrow(name)]
@@ -113,7 +109,7 @@ define(
 )  # fmt: skip
 define(
     "cast_like",
-    _infer_cast_like,
+    lambda node, types: [TensorType(types[1].dtype, types[0].shape)],
     lambda node, inputs: _cast(node, inputs[0], inputs[1].dtype),
     inputs=(2, 2),
     attrs=PLAIN,

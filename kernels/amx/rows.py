@@ -114,10 +114,6 @@ def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles and (params["mt"], params["nt"]) in BLOCKS
 
 
-def _has_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
-    return tier.tiles
-
-
 def _has_parts(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles and (params["element"] == "bf16" or params["planes"] == 1)
 
@@ -147,7 +143,7 @@ ROWS = (
         "make_amx_dynamic",
         AMX_DYNAMIC,
         {"nt": (DYNAMIC_NT,)},
-        _has_tiles,
+        lambda tier, params: tier.tiles,
         True,
         unit=lambda _: "byte tiles",
     ),

@@ -16,11 +16,7 @@ from .rows import COL2IM_INT8, STORES
 
 def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:
     """The kernel; its record is `rows.COL2IM_INT8`."""
-    return col2im_kernel(tier, _finish(tier, out), _total, STORES[out])
-
-
-def _total(x: Value, y: Value) -> Value:
-    return (x.bits(I32) + y.bits(I32)).bits(F32)
+    return col2im_kernel(tier, _finish(tier, out), lambda x, y: (x.bits(I32) + y.bits(I32)).bits(F32), STORES[out])
 
 
 def _finish(tier: Tier, out: str) -> Any:

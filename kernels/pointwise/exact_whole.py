@@ -9,10 +9,6 @@ from collections.abc import Callable
 from ..lang import F32, F64, I32, I64, Value, below, choose, during, integer, larger, quotient, register, smaller
 
 
-def _abs(x: Value) -> Value:
-    return choose(x < 0, -x, x)
-
-
 def _sign(x: Value) -> Value:
     above = (x != 0).to(x.type)
     return choose(x < 0, -1, above) if x.type.signed else above
@@ -107,7 +103,7 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "sub": operator.sub,
     "mul": operator.mul,
     "neg": operator.neg,
-    "abs": _abs,
+    "abs": lambda x: choose(x < 0, -x, x),
     "and": operator.and_,
     "or": operator.or_,
     "xor": operator.xor,

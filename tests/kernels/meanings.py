@@ -80,10 +80,6 @@ def _elu(x: Any, alpha: Any) -> Any:
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
-def _celu(x: Any, alpha: Any) -> Any:
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))
-
-
 def _softplus(x: Any) -> Any:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
@@ -101,7 +97,7 @@ _op("leaky_relu", lambda x, alpha: np.where(x < 0, x * alpha, x))
 _op("prelu", lambda x, slope: np.where(x < 0, x * slope, x))
 _op("elu", _elu)
 _op("selu", lambda x, alpha, gamma: gamma * _elu(x, alpha))
-_op("celu", _celu)
+_op("celu", lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha)))
 _op("thresholded_relu", lambda x, alpha: np.where(x > alpha, x, 0 * alpha))
 _op("hard_sigmoid", lambda x, alpha, beta: np.clip(x * alpha + beta, 0, 1))
 _op("hard_swish", lambda x: x * (np.clip(x + 3, 0, 6) / 6))
