@@ -73,7 +73,7 @@ def regions() -> Graph:
         ("crop_resize", [_x(1, 2, 6, 7), rois, np.zeros(2, I64)], {"size": (3, 2)}, 1),
         ("dense_image_warp", [_x(1, 4, 5, 2), _x(1, 4, 5, 2)], {}, 1),
         ("deform_conv", [_x(1, 2, 5, 5), np.ones((3, 2, 2, 2), F32), _x(1, 8, 4, 4), None, None], {}, 1),
-    )  # fmt: skip
+    )
 
 
 def windows() -> Graph:

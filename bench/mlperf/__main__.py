@@ -45,9 +45,7 @@ def measured(args: argparse.Namespace, engine: str, scenario: str, data: list[An
     typical = streams[0].seconds(data[0]) / count
     qps = args.qps or BUSY / typical
     seconds = None if args.official else args.seconds
-    made = settings(
-        scenario, folder, typical, seconds=seconds, latency=args.latency / 1e3, qps=qps, rules=args.rules
-    )  # fmt: skip
+    made = settings(scenario, folder, typical, seconds=seconds, latency=args.latency / 1e3, qps=qps, rules=args.rules)
     found = run(made, scenario, folder, streams, data)
     version = streams[0].engine.version
     asked = qps if scenario == "Server" else None

@@ -41,7 +41,7 @@ HUGGING: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
     "albert": ("AlbertConfig", "AlbertModel", WORDS | SMALL | {"embedding_size": 128}, (1, 64)),
     "deberta": ("DebertaV2Config", "DebertaV2Model", WORDS | SMALL | APART, (1, 64)),
     "segformer": ("SegformerConfig", "SegformerForSemanticSegmentation", {"num_labels": 19}, (1, 3, 256, 256)),
-}  # fmt: skip
+}
 """Names of a configuration and a network of transformers, with arguments, and the shape of the input."""
 
 

@@ -46,9 +46,8 @@ class Direct:
         alone = {buffer for buffer, n in (results + fed).items() if n == 1}.difference(kept)
         self._results = [(name, p) for name, p in outputs.items() if p.buffer in alone and p.whole(MADE)]
         self.reads = {
-            name: p for name, p in inputs.items()
-            if p.buffer in alone and p.whole(READ) and p.view.dtype.kind == "f"
-        }  # fmt: skip
+            name: p for name, p in inputs.items() if p.buffer in alone and p.whole(READ) and p.view.dtype.kind == "f"
+        }
         moving = {place.buffer for place in (*self.reads.values(), *dict(self._results).values())}
         self._usual = {buffer: (at, words[at]) for buffer, at in where(moving).items()}
 

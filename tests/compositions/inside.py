@@ -90,9 +90,9 @@ def _body(w: Writer, net: Composition, prefix: str, alone: bool = False) -> tupl
     for op in net.ops:
         inner.op(op)
 
-    shared = [] if alone else [
-        name for held, name in inner.names.items() if held in w.names or one_in(prefix + name, 3)
-    ]  # fmt: skip
+    shared = (
+        [] if alone else [name for held, name in inner.names.items() if held in w.names or one_in(prefix + name, 3)]
+    )
     around = {name: w.const(numpy_helper.to_array(inner.constants[name])) for name in shared}
 
     def called(name: str) -> str:

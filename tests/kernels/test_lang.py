@@ -33,7 +33,7 @@ from fastgraph.kernels.lang import (
     total,
     traced,
     when,
-)  # fmt: skip
+)
 from fastgraph.objects.link import link
 from tests.kernels.harness import calling
 

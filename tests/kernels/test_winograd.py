@@ -178,7 +178,7 @@ NETS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "rows": ((2, 64, 4, 1, 50), {"kernel_shape": [1, 1, 3], "pads": [0, 0, 1, 0, 0, 1]}),
     "slices": ((2, 64, 16, 5, 5), {"kernel_shape": [3, 1, 1], "pads": [1, 0, 0, 1, 0, 0]}),
     "volume": ((2, 32, 6, 9, 10), {"kernel_shape": [3, 3, 3], "pads": [1] * 6, "strides": [2, 1, 1]}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

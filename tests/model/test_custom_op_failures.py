@@ -302,7 +302,7 @@ def test_text_is_not_native() -> None:
         (lambda types, attrs: 1 / 0, r"its infer raised ZeroDivisionError.*test_custom_op_failures.py, line"),
         (lambda types: types, "its infer raised TypeError"),
     ],
-)  # fmt: skip
+)
 def test_what_infer_gives_is_checked(infer: Any, says: str) -> None:
     register(infer=infer)
     with pytest.raises(fg.ModelError, match=f"<bytes>: node Squash_0: my.domain.Squash: .*{says}"):

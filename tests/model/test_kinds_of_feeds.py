@@ -69,8 +69,7 @@ def test_wider_floats_are_rounded_as_ml_dtypes_rounds(code: int) -> None:
     dtype = np.dtype(getattr(ml_dtypes, NARROW[code]))
     limit = min(float(ml_dtypes.finfo(dtype).max), 1e4)
     x = np.random.default_rng(1).uniform(-limit, limit, 500).astype(np.float32)
-    y = model({"x": tensor(code, "n")}, tensor(T.FLOAT, "n"),
-              helper.make_node("Cast", ["x"], ["y"], to=T.FLOAT))(x)  # fmt: skip
+    y = model({"x": tensor(code, "n")}, tensor(T.FLOAT, "n"), helper.make_node("Cast", ["x"], ["y"], to=T.FLOAT))(x)
     np.testing.assert_array_equal(y, x.astype(dtype).astype(np.float32))
 
 

@@ -27,7 +27,7 @@ def test_infinite_factors_stay_behind_the_sum(op: str, number: float) -> None:
         ([("Mul", 0.0)], (("relu", 0), ("mul", 1, 0.0))),
         ([("Add", np.inf)], (("relu", 0), ("add", 1, np.inf))),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", ["Conv", "MatMul"])
 def test_it_goes_before_the_relu(kind: str, steps: list[tuple[str, float]], chain: tuple[object, ...]) -> None:
     net = Net()

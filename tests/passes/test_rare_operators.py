@@ -146,8 +146,7 @@ def test_products_of_bytes_with_computed_parameters(seed: int) -> None:
     kinds = [np.dtype(np.int8 if seed % 2 else np.uint8), np.dtype(np.int8 if seed // 2 % 2 else np.uint8)]
     # onnxruntime sums u8 x s8 in 16 bits, two at a time, where the CPU lacks VNNI: weights of 7 bits are exact there.
     ranges = {np.dtype(np.int8): (-64, 64), np.dtype(np.uint8): (0, 256)}
-    a, b = (rng.integers(*ranges[k], s).astype(k)
-            for k, s in zip(kinds, ((2, 5, depth), (2, depth, 4)), strict=True))  # fmt: skip
+    a, b = (rng.integers(*ranges[k], s).astype(k) for k, s in zip(kinds, ((2, 5, depth), (2, depth, 4)), strict=True))
     names = [fed(net, feeds, "a", a), fed(net, feeds, "b", b)]
     zeros = [fed(net, feeds, f"{n}z", np.array(3, k)) for n, k in zip("ab", kinds, strict=True)]
     net.output(net("MatMulInteger", *names, *zeros), dtype=np.int32)

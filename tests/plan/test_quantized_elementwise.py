@@ -195,8 +195,7 @@ def test_resize_of_bytes(tier, shape, out, mode, exact):
     sizes = Value.constant("sizes", np.int64([shape[0], *out, shape[3]]))
     x, y = typed(kind, shape, 0.25, 7), typed(kind, (shape[0], *out, shape[3]), 0.25, 7)
     nothing = Value.constant("nothing", np.zeros(0, np.float32))
-    graph = graph_of("resize", [x, nothing, nothing, sizes], y, mode=mode,
-                     coordinate_transformation_mode="half_pixel")  # fmt: skip
+    graph = graph_of("resize", [x, nothing, nothing, sizes], y, mode=mode, coordinate_transformation_mode="half_pixel")
     check(graph, tier, few=0.015, exact=exact)
 
 

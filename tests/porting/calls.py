@@ -98,7 +98,7 @@ RUNS: dict[str, Call] = {
     "async": lambda ort, s: waited(s, {"x": X}),
     "async, rank": lambda ort, s: waited(s, {"x": X[0]}),
     "async, nothing fed": lambda ort, s: waited(s, {}),
-}  # fmt: skip
+}
 
 
 def waited(session, feeds):

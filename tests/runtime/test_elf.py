@@ -100,9 +100,8 @@ def test_what_is_linked_is_no_longer_written() -> None:
     with open("/proc/self/maps") as maps:
         lines = [line.split() for line in maps]
     (rights,) = [
-        rights for span, rights, *_ in lines
-        if int(span.split("-")[0], 16) <= address < int(span.split("-")[1], 16)
-    ]  # fmt: skip
+        rights for span, rights, *_ in lines if int(span.split("-")[0], 16) <= address < int(span.split("-")[1], 16)
+    ]
     assert rights == "r-xp"
 
 

@@ -105,7 +105,7 @@ def test_processes_share_weights_and_no_page_is_written_and_run(tmp_path: Path) 
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-        )  # fmt: skip
+        )
         for _ in range(2)
     ]
     told = []

@@ -310,7 +310,7 @@ def together(bodies: list[bytes]) -> list[tuple[int, bytes]]:
     threads = [
         threading.Thread(target=lambda i=i, body=body: found.__setitem__(i, post(body)))
         for i, body in enumerate(bodies)
-    ]  # fmt: skip
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
