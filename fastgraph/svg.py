@@ -110,9 +110,9 @@ def legend(names: Sequence[str], x: float, y: float) -> str:
     )
 
 
-def distributions(series: Sequence[tuple[str, Sequence[float]]], across: str, width: float = 860) -> str:
+def distributions(series: Sequence[tuple[str, Sequence[float]]], across: str) -> str:
     """The share of values up to each, a line for each series: empirical distribution functions."""
-    height, kept = 280.0, [(name, sorted(values)) for name, values in series if len(values)]
+    width, height, kept = 860, 280.0, [(name, sorted(values)) for name, values in series if len(values)]
     if not kept:
         return ""
     low = min(values[0] for _, values in kept)

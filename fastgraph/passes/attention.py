@@ -56,7 +56,7 @@ class Operand(NamedTuple):
         return g.shape(self.x, self.images, self.heads, self.rows, self.size)
 
 
-def operand_of(g: Sweep, value: Value | None, number: int, inner: bool = False) -> Operand | None:
+def operand_of(g: Sweep, value: Value | None, number: int, inner: bool) -> Operand | None:
     """The operand of a product, seen through transposes, reshapes, expansions and scales. number: 0 for q, 1 for k
     (transposed), 2 for v; inner: whether the axis behind that of heads is one of images."""
     assert value is not None

@@ -92,7 +92,7 @@ def kernel_counts(program: Program) -> dict[str, int]:
     return counts
 
 
-def program_text(program: Program, width: int | None = None) -> str:
+def program_text(program: Program, width: int | None) -> str:
     """The totals, then a table with a line per step, of that width where columns can be shortened to it."""
     arena = program.arena
     constants = sum(array.nbytes for array in program.constants)

@@ -34,11 +34,9 @@ PLAN_BYTES, NODE_BYTES, WORD_BYTES = 9000, 1700, 20
 record, as a program and bound to memory. Fitted to plans of many networks."""
 
 
-def compile_graph(
-    graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int, shared: Shared | None = None
-) -> Executable:
+def compile_graph(graph: Graph, shapes: Mapping[str, Sequence[int]], tier: Tier, threads: int) -> Executable:
     """A graph compiled for these input shapes, in memory of its own, ready to run."""
-    made = Executable(make_plan(graph, shapes, tier, threads, shared))
+    made = Executable(make_plan(graph, shapes, tier, threads, None))
     made.reset_states()
     return made
 
@@ -64,7 +62,7 @@ class Made(NamedTuple):
 
 
 def make_plan(
-    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None = None,
+    graph: Graph, shapes: Shapes, tier: Tier, threads: int, shared: Shared | None,
     values: Values | None = None, part: Part | None = None,
 ) -> Made:  # fmt: skip
     """A graph compiled for these input shapes, and for values of inputs that decide shapes, with its constants in

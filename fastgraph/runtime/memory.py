@@ -88,7 +88,7 @@ def _arena(program: Program, block: Allocation | None) -> tuple[np.ndarray, int,
     return memory, base, dict(zip(program.offsets, starts, strict=True))
 
 
-def place_constants(program: Program, weights: Weights | None = None) -> ConstantMemory:
+def place_constants(program: Program, weights: Weights | None) -> ConstantMemory:
     """Give a program's constants memory; its arrays become views of it.
 
     Constants that are kept across plans get a block of their own each; those that other plans have are shared with

@@ -9,9 +9,9 @@ from ..svg import BOTTOM, LEFT, LETTER, RIGHT, TOP, Axis, box, color, frame, svg
 from ..text import bytes_text, shorten
 
 
-def arena_svg(program: Program, graph: Graph, width: float = 860) -> str:
+def arena_svg(program: Program, graph: Graph) -> str:
     """Rectangles, steps across and bytes up."""
-    arena, height = program.arena, 320.0
+    arena, width, height = program.arena, 860, 320.0
     if not arena.size:
         return "<p>The arena is empty.</p>"
     unit, name = (1 << 20, "MiB") if arena.size >= 1 << 20 else (1 << 10, "KiB")

@@ -74,7 +74,7 @@ def _typed(samples: np.ndarray, spec: TensorSpec) -> np.ndarray:
     return np.clip(np.rint(samples * 2**15), -(2**15), 2**15 - 1).astype(np.int16)
 
 
-def read_audio(path: str, stream: BinaryIO | None = None) -> tuple[np.ndarray, int]:
+def read_audio(path: str, stream: BinaryIO | None) -> tuple[np.ndarray, int]:
     """Samples as float32 [n, channels] in -1..1, and how many there are a second. InputError when the file can't be
     decoded, OSError when it can't be read.
     """

@@ -163,7 +163,7 @@ def _about(model: Model) -> dict[str, str]:
     return dict(model.signature.interface.about) or {title: text for title, text in own.items() if text}
 
 
-def summary_text(model: Model, facts: Mapping[str, Any], width: int | None = None) -> str:
+def summary_text(model: Model, facts: Mapping[str, Any], width: int | None) -> str:
     """File, inputs and outputs, kernels and the table of steps."""
     rows = [("input", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.inputs]
     rows += [("output", s.name, str(TensorType(s.dtype, s.shape, s.quantization))) for s in model.outputs]

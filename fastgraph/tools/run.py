@@ -48,7 +48,7 @@ def save(path: str, outputs: Mapping[str, Any]) -> list[str]:
 
 
 def result_json(
-    model: Model, outputs: Mapping[str, Any], seconds: list[float], top: Mapping[str, Any] | None = None
+    model: Model, outputs: Mapping[str, Any], seconds: list[float], top: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Outputs in figures, latency, arena; the top classes, where they are asked for."""
     p50, p99 = np.percentile(seconds, [50, 99]) * 1e3

@@ -56,7 +56,7 @@ def graph_of(path: str, function: str | None = None) -> Graph:
     return load(path, function=function).graph
 
 
-def signature_of(path: str, function: str | None = None) -> Graph:
+def signature_of(path: str, function: str | None) -> Graph:
     """The graph of a model file, at least its inputs and outputs. None of a saved program is run."""
     if not is_program(path):
         return read(path, function)

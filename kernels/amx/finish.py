@@ -184,7 +184,7 @@ def _load_row(address: Value, nt: int, count: Value | None) -> Value:
     return kind[address, None if count is None else first_lanes(kind.lanes, count)]
 
 
-def _store_row(values: Sequence[Value], address: Value, count: Value | None = None) -> None:
+def _store_row(values: Sequence[Value], address: Value, count: Value | None) -> None:
     """Store adjacent vectors, or their first `count` elements."""
     for n, value in enumerate(values):
         kind = value.type

@@ -77,7 +77,7 @@ def pick_amx(
     return TileChoice(len(table), g.run, params, offsets, config, fields)
 
 
-def pick_amx_dynamic(g: Geometry, threads: int = 1, l2: int = L2) -> TileChoice:
+def pick_amx_dynamic(g: Geometry, threads: int, l2: int = L2) -> TileChoice:
     """As `pick_amx`, for amx_dynamic."""
     choice = pick_amx(g, threads, "words", l2, ((MT, DYNAMIC_NT),))
     fields = {**choice.fields, "scratch_bytes": choice.scratch + BUFFER}

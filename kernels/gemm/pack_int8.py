@@ -39,7 +39,7 @@ def panel_bytes(tier: Tier, nv: int, rowsum: bool, words: int) -> int:
     return 4 * tier.lanes * (HEAD_LINES[rowsum] * nv + words * vectors_per_word(tier, nv, rowsum))
 
 
-def fours(width: int, lanes: int, half: bool = False) -> list[tuple[int, int]]:
+def fours(width: int, lanes: int, half: bool) -> list[tuple[int, int]]:
     """(128 bits, vector) where each four columns of `width` vectors that are packed together stand, in order of the
     columns; half: the upper half of the last vector has the last ones.
     """

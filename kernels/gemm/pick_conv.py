@@ -175,16 +175,14 @@ def pick_conv(tier: Tier, g: Geometry, threads: int = 1, l2: int = L2) -> tuple[
     return conv_pieces(tier, upright(g, min(l2, L2)), threads, F32_COSTS, {}, l2)
 
 
-def pick_conv_bf16(
-    tier: Tier, g: Geometry, element: str, out: str, threads: int = 1, l2: int = L2
-) -> tuple[ConvPiece, ...]:
+def pick_conv_bf16(tier: Tier, g: Geometry, element: str, out: str, threads: int, l2: int) -> tuple[ConvPiece, ...]:
     """As `pick_conv`, of elements of the map and of the result, f32 or bf16."""
     params = {"element": element, "out": out}
     return conv_pieces(tier, upright(g, min(l2, L2)), threads, real_costs(element), params, l2)
 
 
 def conv_pieces(
-    tier: Tier, g: Geometry, threads: int, costs: Costs, params: Mapping[str, Any], l2: int = L2
+    tier: Tier, g: Geometry, threads: int, costs: Costs, params: Mapping[str, Any], l2: int
 ) -> tuple[ConvPiece, ...]:
     """As `pick_conv`, for operands of any type; params: the kernel's parameters beside nv."""
     _, out_h, out_w = g.out

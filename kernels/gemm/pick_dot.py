@@ -96,9 +96,7 @@ def pick_dot(tier: Tier, product: Product, threads: int = 1, l2: int = L2) -> tu
 
 
 @lru_cache(1024)
-def pick_dot_bf16(
-    tier: Tier, product: Product, element: str, out: str, threads: int = 1, l2: int = L2
-) -> tuple[DotPiece, ...]:
+def pick_dot_bf16(tier: Tier, product: Product, element: str, out: str, threads: int, l2: int) -> tuple[DotPiece, ...]:
     """As `pick_dot`, of elements of A and of C, f32 or bf16."""
     costs = _of_rows(real_costs(element), product)
     return dot_pieces(tier, product, threads, costs, {"element": element, "out": out}, l2)

@@ -39,10 +39,8 @@ def pick_dot_dynamic(
     return dot_pieces(tier, product, threads, INT8_COSTS[rowsum], params)
 
 
-def pick_conv_dynamic(
-    tier: Tier, g: Geometry, threads: int, rowsum: bool, l2: int = L2
-) -> tuple[Geometry, tuple[ConvPiece, ...]]:
+def pick_conv_dynamic(tier: Tier, g: Geometry, threads: int, rowsum: bool) -> tuple[Geometry, tuple[ConvPiece, ...]]:
     """The conv_dynamic calls for a geometry of u8, and the geometry that they are for."""
     assert g.item == 1
-    g = upright(g, l2)
-    return g, conv_pieces(tier, g, threads, INT8_COSTS[rowsum], {"rowsum": rowsum}, l2)
+    g = upright(g, L2)
+    return g, conv_pieces(tier, g, threads, INT8_COSTS[rowsum], {"rowsum": rowsum}, L2)

@@ -95,7 +95,7 @@ def row_params(piece: DotPiece) -> dict[str, Any]:
     return {name: piece.params[name] for name in ("nv", "out", "rowsum")}
 
 
-def row_args(piece: DotPiece, k: int, signed: bool = False) -> dict[str, int]:
+def row_args(piece: DotPiece, k: int, signed: bool) -> dict[str, int]:
     """The slots of `rows.ROW_INT8` that a piece of one row decides, for k products; signed: A is s8."""
     together = chains(piece.nv)
     words = -(-k // (4 * together)) * together
@@ -103,12 +103,12 @@ def row_args(piece: DotPiece, k: int, signed: bool = False) -> dict[str, int]:
 
 
 def pick_conv_int8(
-    tier: Tier, g: Geometry, out: str, rowsum: bool = False, threads: int = 1, l2: int = L2
+    tier: Tier, g: Geometry, out: str, rowsum: bool = False, threads: int = 1
 ) -> tuple[Geometry, tuple[ConvPiece, ...]]:
     """The conv calls for a geometry of u8, and the geometry as computed, whose `run` packing needs."""
     assert g.item == 1
-    g = upright(g, l2)
-    return g, conv_pieces(tier, g, threads, int8_costs(out, rowsum), {"out": out, "rowsum": rowsum}, l2)
+    g = upright(g, L2)
+    return g, conv_pieces(tier, g, threads, int8_costs(out, rowsum), {"out": out, "rowsum": rowsum}, L2)
 
 
 def pixels_together_int8(tier: Tier, g: Geometry, part: int) -> int:
@@ -134,12 +134,12 @@ def merged_cycles(tier: Tier, g: Geometry, parts: int) -> float:
     return 1.5 * g.groups * (g.words * -(-g.n * parts // tier.lanes) / parts + 6)
 
 
-def vector_cycles(g: Geometry, l2: int = L2) -> float:
+def vector_cycles(g: Geometry) -> float:
     """Of one thread, of the kernels that sum in vectors."""
     pixels = g.images * g.groups * g.out[0] * g.out[1] * g.out[2]
     columns = -(-g.n // 16) * 16
     weights = 4 * g.words * columns * g.groups
-    return with_memory(pixels * columns * (4 * g.words / VNNI + FINISH / 64), weights, l2)
+    return with_memory(pixels * columns * (4 * g.words / VNNI + FINISH / 64), weights, L2)
 
 
 def with_memory(cycles: float, weights: int, l2: int) -> float:

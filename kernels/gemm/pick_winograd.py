@@ -223,7 +223,7 @@ def _height(tier: Tier, form: WinogradForm, rows: int, rest: int, m: int, nv: in
     return min(sorted(mains(tier, rows * across, max_rows(tier, nv), nv, form.k)), key=cost)
 
 
-def pick_winograd(tier: Tier, form: WinogradForm, m: int = 2, threads: int = 1, l2: int = L2) -> WinogradChoice:
+def pick_winograd(tier: Tier, form: WinogradForm, m: int, threads: int, l2: int = L2) -> WinogradChoice:
     """The choice for a form; m x m outputs a tile, or m of a tall one."""
     lanes, g = tier.lanes, form.g
     (down, across), places, (parts_y, parts_x) = form.tiles(m), form.places(m), form.parts

@@ -122,7 +122,7 @@ def _tiled(name: str, g: Window, products: int) -> dict[str, int] | None:
     return {"size": size, "stride": stride, "tile": tile}
 
 
-def depthwise_any(tier: Tier, g: Window, multiplier: int = 1) -> dict[str, Any]:
+def depthwise_any(tier: Tier, g: Window, multiplier: int) -> dict[str, Any]:
     """The parameters of the kernel for any window, in which output channel o reads input channel o // multiplier."""
     many, repeated = _pairs(tier, g) or g.channels > 4 * tier.lanes, multiplier > 1
     return {"vectors": 2 if many and not repeated else 1, "repeated": repeated}
@@ -194,7 +194,7 @@ def _map_bytes(params: dict[str, Any], g: Window) -> int:
     return item * g.channels * g.images * (prod(g.size) + prod(g.out))
 
 
-def band_rows(g: Window, block: int, threads: int = 1) -> int:
+def band_rows(g: Window, block: int, threads: int) -> int:
     """Rows of y to compute for `block` channels before the next: their input takes half of the cache.
 
     Threads share the rows where these are enough, as in the layers before and after: what a core has written is near

@@ -197,9 +197,7 @@ def _taps(name: str, params: dict[str, Any], tier: Tier, k_h: int, k_w: int) -> 
     return [scheme.taps(i, scheme.sources[g], q) for i, g, q in scheme.terms]
 
 
-def depthwise_int8_args(
-    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1
-) -> dict[str, int]:
+def depthwise_int8_args(tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int) -> dict[str, int]:
     """The slots of a planned kernel that follow from the window: all but addresses, strides of pixels and the layer's
     zero points and bounds."""
     found = window_args(tier, name, params, window)

@@ -17,9 +17,7 @@ def plan_pool_int8(op: str) -> tuple[str, dict[str, Any]]:
     return "pool_int8", {"op": "sum" if op == "average" else op}
 
 
-def pool_int8_args(
-    tier: Tier, op: str, window: Window, ratio: float = 1.0, include_pad: bool = False
-) -> dict[str, int]:
+def pool_int8_args(tier: Tier, op: str, window: Window, ratio: float, include_pad: bool) -> dict[str, int]:
     """The slots of the kernel that follow from op and window; ratio: scale of x by scale of y."""
     return {
         **window_args(tier, "pool_int8", {}, window), "block": BLOCK, "band": 1,
