@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-import threading
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import fastgraph as fg
 from fastgraph.kernels.isa import tiers
 from tests.model.test_plans import scaled
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
+from tests.threads import at_once
 
 
 def two_inputs() -> Net:
@@ -302,11 +302,7 @@ def test_run_from_several_python_threads() -> None:
             if not np.array_equal(model(feeds[i]), expected[i]):
                 wrong.append(f"feed {i}")
 
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    at_once(work, range(4))
     assert not wrong
 
 

@@ -33,6 +33,7 @@ from tests.custom_ops import (
 )
 from tests.mil.mil_write import Program
 from tests.nets import Net
+from tests.threads import at_once
 
 
 def slow(x, y, rounds=1):
@@ -95,11 +96,7 @@ def test_threads_compile_at_once() -> None:
     def run(axes: int) -> None:
         found.append(float(between((2,) * axes).load()(np.full((2,) * axes, -1, F32)).flat[0]))
 
-    threads = [threading.Thread(target=run, args=(1 + i % 3,)) for i in range(6)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    at_once(run, [1 + i % 3 for i in range(6)])
     assert found == [0.5] * 6 and len(USERS[DOMAIN, "Squash"].kernels) == 3
 
 
@@ -130,11 +127,7 @@ def test_two_models_at_once() -> None:
             if not np.allclose(model(x), np.maximum(squashed(-x), 0), rtol=1e-6):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=run, args=(model, i)) for i, model in enumerate(models)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    at_once(run, models, range(len(models)))
     assert not wrong
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
@@ -19,6 +18,7 @@ from fastgraph.tools.host import on_host
 from tests.circle.write import Model as Circle
 from tests.circle.write import litert
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, session
+from tests.threads import at_once
 
 X = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(F32)
 
@@ -433,11 +433,7 @@ def test_threads_share_a_model() -> None:
             if not np.array_equal(found, np.maximum(-x * rows, 0).reshape(rows, -1)):
                 wrong.append(rows)
 
-    team = [threading.Thread(target=run, args=(rows,)) for rows in (1, 2, 3, 4)]
-    for each in team:
-        each.start()
-    for each in team:
-        each.join()
+    at_once(run, (1, 2, 3, 4))
     assert not wrong
 
 

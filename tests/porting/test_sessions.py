@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 import warnings
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from fastgraph.onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidA
 from fastgraph.onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as Lacking
 from fastgraph.onnxruntime.profile import Profile
 from tests.porting.calls import ADD, X, network
+from tests.threads import at_once
 
 
 def test_a_session_gives_what_the_model_gives():
@@ -184,11 +184,7 @@ def test_threads_may_share_a_session():
             if y.shape != x.shape or (y != x + [1, -2, 3]).any():
                 wrong.append((k, i))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    at_once(work, range(4))
     assert not wrong
 
 

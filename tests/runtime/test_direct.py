@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from fastgraph.runtime.runnable import MADE, READ
 from tests.dirt import dirty
 from tests.nets import F32, Net
 from tests.random_nets import Case, examples, networks
+from tests.threads import at_once
 
 
 def both(source: bytes, threads: int = 1) -> tuple[fg.Model, fg.Model]:
@@ -160,11 +160,7 @@ def test_clones_and_threads() -> None:
             if not np.all(of(x) == 2 * seed):
                 wrong.append(seed)
 
-    workers = [threading.Thread(target=work, args=(each, i)) for i, each in enumerate((model, model, model.clone()))]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    at_once(work, (model, model, model.clone()), range(3))
     assert not wrong
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import fastgraph as fg
 from fastgraph.deadline import within
 from fastgraph.runtime.pool import Runner
 from tests.runtime.toys import Laps, Ring
+from tests.threads import at_once
 
 THREADS = (1, 2, 4)
 
@@ -57,11 +57,7 @@ def test_several_callers() -> None:
             if not np.array_equal(found.ring.buffers[0], found.expected):
                 wrong.append(seed)
 
-    callers = [threading.Thread(target=call, args=(seed,)) for seed in range(4)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
+    at_once(call, range(4))
     assert not wrong
 
 
