@@ -23,7 +23,7 @@ import sys
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -192,26 +192,51 @@ def main(read: Read, damaged: Callable[[int], bytes]) -> None:
     A single input is run with its kernels. `script FIRST COUNT -v` prints the number of each input before it.
     """
     first, count = map(int, sys.argv[1:3])
+    guarded()
+    import_module("llvmlite.binding")  # a cold cache of kernels wants it, which is no input's doing
+    damaged(first)
+    each(first, count, lambda number, alone: tried(read, damaged(number), number, alone))
+
+
+def guarded() -> None:
+    """Set up this process: pages behind buffers are guarded, signals end what hangs."""
     os.environ["FASTGRAPH_CHECK"] = "guard"
     pool.WORTH_WAKING = 0
     signal.signal(signal.SIGVTALRM, hang)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # native code that hangs: no Python runs, the process ends
-    import_module("llvmlite.binding")  # a cold cache of kernels wants it, which is no input's doing
-    damaged(first)
+
+
+def each(first: int, count: int, judge: Callable[[int, bool], tuple[str, str]]) -> None:
+    """Judge inputs by number, in bounded memory, and print what `main` says. judge(number, whether it is alone): what
+    became of an input, and what is wrong with that.
+    """
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + LIMIT, resource.RLIM_INFINITY))
     results: Counter[str] = Counter()
     for number in range(first, first + count):
-        data = damaged(number)
         if "-v" in sys.argv:
             print(json.dumps({"at": number}), flush=True)
-        what, wrong = tried(read, data, number, count == 1)
+        what, wrong = judge(number, count == 1)
         results[what] += 1
         if wrong:
             print(json.dumps({"input": number, "wrong": wrong}), flush=True)
         if number % 50 == 0:
             gc.collect()
     print(json.dumps({"results": results}), flush=True)
+
+
+def timed(seconds: float) -> None:
+    """Raise Hang after so much processor time, and end the process some time later; 0: not any more."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, 6 * seconds)
+
+
+def told(error: BaseException, alone: bool) -> str:
+    """An error and where it was raised; of an input that is tried alone the whole way there is printed."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    if alone:
+        traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}"[:300] + f" ({frame.filename}:{frame.lineno})"
 
 
 def tried(read: Read, data: bytes, number: int, alone: bool) -> tuple[str, str]:
@@ -223,8 +248,7 @@ def tried(read: Read, data: bytes, number: int, alone: bool) -> tuple[str, str]:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", ".*: its operator set .* is newer than", RuntimeWarning)  # as it should
         try:
-            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-            signal.setitimer(signal.ITIMER_PROF, 6 * SECONDS)
+            timed(SECONDS)
             if loops(read, data):
                 limit = LOOPING
                 signal.setitimer(signal.ITIMER_VIRTUAL, LOOPING + SECONDS * compiled)
@@ -233,12 +257,8 @@ def tried(read: Read, data: bytes, number: int, alone: bool) -> tuple[str, str]:
             what = "endless" if limit == LOOPING else "wrong"
             wrong = "" if limit == LOOPING else f"more than {SECONDS} seconds"
         except BaseException as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            wrong = f"{type(error).__name__}: {error}"[:300] + f" ({frame.filename}:{frame.lineno})"
-            if alone:
-                traceback.print_exc()
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.setitimer(signal.ITIMER_PROF, 0)
+            wrong = told(error, alone)
+        timed(0)
     if not wrong and warned:
         wrong = f"warns: {warned[0].message} ({warned[0].filename}:{warned[0].lineno})"
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
@@ -271,8 +291,7 @@ def test(script: str, first: int) -> None:
     """A portion of the inputs of a module that calls `main`. AssertionError with what went wrong."""
     count = min(PORTION, INPUTS - first)
     results, wrong = portion(script, first, count)
-    told = "\n".join(f"{one['wrong']}\n    python -m {script} {one['input']} 1" for one in wrong)
-    assert not wrong, told
+    assert not wrong, "\n".join(f"{one['wrong']}\n    python -m {script} {one['input']} 1" for one in wrong)
     if count == PORTION:
         used = sum(n for what, n in results.items() if what.startswith(("ran", "planned")))
         assert results["refused"] > count // 10 and used > count // 20, results
@@ -281,12 +300,11 @@ def test(script: str, first: int) -> None:
 SCRIPTS = {"onnx": "tests.onnx.onnx_fuzz", "circle": "tests.circle.fuzz", "mil": "tests.mil.mil_fuzz"}
 
 
-def campaign(first: int, count: int, formats: Sequence[str]) -> None:
-    """Portions of all formats in turn; prints what goes wrong, once for each place in the code, and then how often."""
+def campaign(first: int, count: int, scripts: Mapping[str, str]) -> None:
+    """Portions of all scripts in turn; prints what goes wrong, once for each place in the code, and then how often."""
     seen: Counter[str] = Counter()
     for start in range(first, first + count, PORTION):
-        for name in formats:
-            script = SCRIPTS[name]
+        for name, script in scripts.items():
             results, wrong = portion(script, start, min(PORTION, first + count - start))
             for one_ in wrong:
                 what = one_["wrong"]
@@ -301,4 +319,4 @@ def campaign(first: int, count: int, formats: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    campaign(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or list(SCRIPTS))
+    campaign(int(sys.argv[1]), int(sys.argv[2]), {name: SCRIPTS[name] for name in sys.argv[3:] or SCRIPTS})

@@ -11,16 +11,9 @@ tries that many in this process, `python -m tests.saved.damage campaign FIRST CO
 
 from __future__ import annotations
 
-import gc
-import json
-import os
 import random
-import resource
-import signal
 import sys
 import tempfile
-import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -31,10 +24,9 @@ import numpy as np
 
 import fastgraph as fg
 from fastgraph.errors import GraphError, PlanError
-from fastgraph.runtime import pool
 from tests.blocks import BLOCKS, RARE
 from tests.damage import NUMBERS, REALS, mangled
-from tests.fuzzing import LIMIT, SECONDS, Hang, Uncompiled, hang, kernels, portion
+from tests.fuzzing import SECONDS, Hang, Uncompiled, campaign, each, guarded, kernels, timed, told
 from tests.hostile import alike
 from tests.mil.test_description import classifier, picture, ranged
 from tests.nets import I64, Net
@@ -43,8 +35,6 @@ from tests.quantized_blocks import QDQ, TFLITE
 from tests.saved.files import HEAD, Parts, signed
 from tests.saved.round_trip import drawn as feeds_of
 from tests.saved.test_networks import onnx, tflite
-
-PORTION = 1000
 
 
 def weighted() -> bytes:
@@ -297,59 +287,28 @@ def one(number: int, compiled: bool) -> str:
     return "ran changed" if right else "ran"
 
 
+def tried(number: int, alone: bool) -> tuple[str, str]:
+    """(what became of a file, what is wrong with that), within limits."""
+    timed(SECONDS)
+    try:
+        return one(number, alone), ""
+    except Hang:
+        return "wrong", f"more than {SECONDS} seconds"
+    except BaseException as error:
+        return "wrong", told(error, alone)
+    finally:
+        timed(0)
+
+
 def main(first: int, count: int) -> None:
     """Prints a JSON line for each file that goes wrong, and one with the counts; with -v each number before."""
-    os.environ["FASTGRAPH_CHECK"] = "guard"
-    pool.WORTH_WAKING = 0
-    signal.signal(signal.SIGVTALRM, hang)
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    guarded()
     files()
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + LIMIT, resource.RLIM_INFINITY))
-    results: Counter[str] = Counter()
-    for number in range(first, first + count):
-        if "-v" in sys.argv:
-            print(json.dumps({"at": number}), flush=True)
-        what, wrong = "wrong", ""
-        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-        signal.setitimer(signal.ITIMER_PROF, 6 * SECONDS)
-        try:
-            what = one(number, count == 1)
-        except Hang:
-            wrong = f"more than {SECONDS} seconds"
-        except BaseException as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            wrong = f"{type(error).__name__}: {error}"[:300] + f" ({frame.filename}:{frame.lineno})"
-            if count == 1:
-                traceback.print_exc()
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        results[what] += 1
-        if wrong:
-            print(json.dumps({"input": number, "wrong": wrong}), flush=True)
-        if number % 50 == 0:
-            gc.collect()
-    print(json.dumps({"results": results}), flush=True)
-
-
-def campaign(first: int, count: int) -> None:
-    seen: Counter[str] = Counter()
-    for start in range(first, first + count, PORTION):
-        results, wrong = portion("tests.saved.damage", start, min(PORTION, first + count - start))
-        for each in wrong:
-            what = each["wrong"]
-            place = f"{what.partition(':')[0]} {what[what.rfind('(') :]}"
-            seen[place] += 1
-            if seen[place] == 1:
-                print(what, f"    python -m tests.saved.damage {each['input']} 1", sep="\n", flush=True)
-        print(start, dict(results), flush=True)
-    for what, times in seen.most_common():
-        print(times, what)
+    each(first, count, tried)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "campaign":
-        campaign(int(sys.argv[2]), int(sys.argv[3]))
+        campaign(int(sys.argv[2]), int(sys.argv[3]), {"saved": "tests.saved.damage"})
     else:
         main(int(sys.argv[1]), int(sys.argv[2]))
