@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..gemm.pick_conv import Geometry, layout
-from ..gemm.pick_dot import L2, STANDARD, columns_first
+from ..gemm.pick_dot import L2, STANDARD, column_parts
 from ..gemm.pick_int8 import SECOND_LEVEL, with_memory, word_of
 from .pack_amx import LINE, ROWS, WORK, configuration, panel_bytes
 from .pack_real import BUFFER, MT
@@ -101,7 +101,7 @@ def tiles(g: Geometry, mt: int) -> tuple[int, int]:
 
 
 def direct_band(g: Geometry, across: int, mt: int, nt: int, threads: int, l2: int) -> dict[str, int]:
-    """Slots `band` and `by_columns` when the input is read directly: tiles per pass over the weights, and how threads
+    """Slots `band` and `column_parts` when the input is read directly: tiles per pass over the weights, and how threads
     split.
     """
     total = g.out[1] * across
@@ -110,11 +110,11 @@ def direct_band(g: Geometry, across: int, mt: int, nt: int, threads: int, l2: in
     blocks = -(-total // mt)
     images = g.images * g.groups * g.out[0]
     panels = -(-g.n // (16 * nt))
-    by_columns = columns_first(images * blocks, panels, g.k * total * rows, g.k * g.n, threads)
+    parts = column_parts(images * blocks, panels, g.k * total * rows, g.k * g.n, threads)
     shares = -(-blocks // most)
-    if not by_columns and images % threads:
-        shares = min(-(-shares // threads) * threads, blocks)
-    return {"band": -(-blocks // shares) * mt, "by_columns": int(by_columns)}
+    if images % (threads // parts):
+        shares = min(-(-shares * parts // threads) * (threads // parts), blocks)
+    return {"band": -(-blocks // shares) * mt, "column_parts": parts}
 
 
 def _cycles(g: Geometry, mt: int, nt: int, l2: int) -> float:

@@ -9,7 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..lang import I32, I64, Type, Value, below, choose, divide, either, over, repeat, share, tier, traced, when
+from ..lang import (
+    I32,
+    I64,
+    Type,
+    Value,
+    below,
+    choose,
+    div_rem,
+    divide,
+    either,
+    number,
+    over,
+    registers,
+    remainder,
+    repeat,
+    share,
+    tier,
+    traced,
+    when,
+)
 
 FEW = I32.vector(4)
 """What runs of as many bytes or fewer are copied by, as those of a group of few channels."""
@@ -88,12 +107,18 @@ def _vectors(size: int, nbytes: Value, state: Sequence[Value], body: Callable[..
 
 @traced
 def deal(r: Any, panels: Any, units: Any, thread: Any, threads: Any) -> tuple[Any, ...]:
-    """A thread's share (first panel, end, first unit, end): part of the panels if r.by_columns, else of the units."""
-    columns = r.by_columns != 0
-    first, end = share(choose(columns, panels, units), thread, threads)
-    p0, p1 = choose(columns, first, 0), choose(columns, end, panels)
-    u0, u1 = choose(columns, 0, first), choose(columns, units, end)
-    return p0, p1, u0, choose(p0 < p1, u1, u0)
+    """A thread's share (first panel, end, first unit, end): its cell of a grid with r.column_parts parts of the panels,
+    those of a row beside one another; of units only, where threads are no multiple of them.
+    """
+    bounds = registers([number(x) for x in (0, panels, 0, units)])
+    with when(threads > 1):
+        parts = choose(remainder(threads, r.column_parts) == 0, r.column_parts, 1)
+        row, column = div_rem(thread, parts)
+        p0, p1 = share(panels, column, parts)
+        u0, u1 = share(units, row, divide(threads, parts))
+        bounds[0], bounds[1], bounds[2] = p0, p1, u0
+        bounds[3] = choose(p0 < p1, u1, u0)
+    return tuple(bounds.values())
 
 
 def band_at(r: Any, unit: Any, bands: Any) -> tuple[Any, ...]:

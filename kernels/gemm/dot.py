@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..core.record import Record, fields
 from ..isa.tiers import PAIRS, Tier
 from ..lang import divide, smaller
+from .band import deal
 from .pick_dot import F32_COSTS
 from .results import target, walk_later
 from .rows import DOT_BF16, DOT_F32, ITEM
@@ -44,16 +45,12 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
         panels = (r.n + width - 1) // width
         step = head + r.k * word
         last = step + r.k * word
-        units = panels if r.by_columns else tiles
-        unit, end = 0, r.batch * units
-        if threads > 1:
-            unit, end = end * thread // threads, end * (thread + 1) // threads
+        p0, p1, unit, end = deal(r, panels, r.batch * tiles, thread, threads)
         while unit < end:
             # Divisions wait for one another: small layers do without.
-            i = unit // units if r.batch > 1 else 0
-            lo = unit - i * units
-            hi = units if end - i * units > units else end - i * units
-            t0, t1, p0, p1 = (0, tiles, lo, hi) if r.by_columns else (lo, hi, 0, panels)
+            i = unit // tiles if r.batch > 1 else 0
+            t0 = unit - i * tiles
+            t1 = smaller(end - i * tiles, tiles)
             first, stop = t0 * r.height, smaller(t1 * r.height, r.m)
             while first < stop:
                 until = smaller(first + r.block * r.height, stop)
@@ -77,6 +74,6 @@ def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: R
                     columns = smaller(r.n, p1 * width) - p0 * width
                     walk_later(r, (i, first, column, until - first, columns), (c, r.ldc * out_item))
                 first = until
-            unit += hi - lo
+            unit += t1 - t0
 
     return dot

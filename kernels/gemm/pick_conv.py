@@ -14,9 +14,9 @@ from .pick_dot import (
     F32_COSTS,
     L2,
     Costs,
-    columns_first,
+    column_parts,
     crossing,
-    idle,
+    grids,
     max_rows,
     real_costs,
     split_columns,
@@ -186,11 +186,11 @@ def conv_pieces(
 ) -> tuple[ConvPiece, ...]:
     """As `pick_conv`, for operands of any type; params: the kernel's parameters beside nv."""
     _, out_h, out_w = g.out
-    rows = idle(g.images * g.groups * g.out[0] * out_h, threads)
+    rows = g.images * g.groups * g.out[0] * out_h
     words, summed = g.words, g.summed
 
     def best(nv: float) -> tuple[float, int]:
-        share = min(rows, idle(-(-g.n // (ceil(nv) * tier.lanes)), threads))
+        share = min(grids(rows, -(-g.n // (ceil(nv) * tier.lanes)), threads).values())
         most, pixels = costs.most_rows(tier, ceil(nv)), out_h * out_w
         near = crossing(most, ceil(nv))
         within = costs.choices(tier, out_w, nv, summed, most).items()
@@ -295,12 +295,10 @@ def layout(
     band = min(max(fits, 1), out_h)
     panels = -(-columns // width)
     images = g.images * g.groups * out_d
-    by_columns = columns_first(
-        images * out_h, panels, g.c * g.item * g.size[1] * g.size[2], 4 * columns * g.words, threads
-    )
+    parts = column_parts(images * out_h, panels, g.c * g.item * g.size[1] * g.size[2], 4 * columns * g.words, threads)
     bands = -(-out_h // band)
-    if not by_columns and images % threads:
-        bands = min(-(-bands // threads) * threads, out_h)
+    if images % (threads // parts):
+        bands = min(-(-bands * parts // threads) * (threads // parts), out_h)
     band = -(-out_h // bands)
     band_z = band_y * ((band - 1) * move_y + reach)
 
@@ -321,7 +319,7 @@ def layout(
         "height": height, "band": band, "reach": reach, "step_y": step_y, "move_y": move_y, "band_z": band_z,
         **row_of_band(g, band_w, pixel, step_x), "rs": stride_x * x_x if direct else move_x * pixel,
         "gs": stride_y * x_y if direct else move_y * band_y, "length": length,
-        "direct": int(direct), "by_columns": int(by_columns),
+        "direct": int(direct), "column_parts": parts,
     }  # fmt: skip
     return np.array(taps, np.int64), g.inside, fields
 

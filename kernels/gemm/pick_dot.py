@@ -58,7 +58,7 @@ class DotPiece(NamedTuple):
     params: dict[str, Any]
     height: int
     block: int
-    by_columns: bool
+    column_parts: int
 
 
 class Costs(NamedTuple):
@@ -124,8 +124,8 @@ def dot_pieces(
     def cost(height: int, nv: float, cycles: float) -> float:
         tiles, shared = -(-m // height), 1.0
         if threads > 1:
-            by_columns = idle(batch * -(-n // (ceil(nv) * tier.lanes)), threads)
-            shared = min(idle(batch * tiles, threads) * tiles * height / m, by_columns)
+            found = grids(batch * tiles, -(-n // (ceil(nv) * tier.lanes)), threads)
+            shared = min(idle * (tiles * height / m if c < threads else 1) for c, idle in found.items())
         slower = 1.05 if colliding and height > 12 else 1.0
         if tier.registers >= 32 and m > 1 and costs.item == 4:
             waiting = 4 * tier.lanes * words * (ceil(nv) / AHEAD if tiles > 1 else 1 / ALONE)
@@ -140,11 +140,11 @@ def dot_pieces(
     for start, columns, nv in split_columns(tier, n, {nv: cycles for nv, (cycles, _) in found.items()}):
         height, wide = -found[nv][1], ceil(nv)
         units, panels = -(-m // height), -(-columns // (wide * tier.lanes))
-        by_columns = columns_first(batch * units, batch * panels, m, columns, threads)
+        parts = column_parts(batch * units, panels, m, columns, threads)
         block = max(1, l2 * 3 // 8 // (4 * words * height))
         if later:  # its sums are read again: they stay in the cache, but weights are not read for few rows
             block = min(block, max(LATER_TILES, l2 // 4 // (4 * columns * height)))
-        pieces.append(DotPiece(start, columns, wide, {**costs.params(nv), **params}, height, block, by_columns))
+        pieces.append(DotPiece(start, columns, wide, {**costs.params(nv), **params}, height, block, parts))
     return tuple(pieces)
 
 
@@ -161,7 +161,7 @@ def dot_args(piece: DotPiece, **operands: Any) -> dict[str, Any]:
     b: this piece's columns packed; c: whole, the kernel starts at the piece's first column.
     """
     alone = {"batch": 1, "a_stride": 0, "b_stride": 0, "c_stride": 0}
-    tiles = {"height": piece.height, "block": piece.block, "by_columns": int(piece.by_columns)}
+    tiles = {"height": piece.height, "block": piece.block, "column_parts": piece.column_parts}
     return {**alone, "n": piece.columns, "n0": piece.start, **tiles, **operands}
 
 
@@ -272,10 +272,20 @@ def idle(units: int, threads: int) -> float:
     return -(-units // threads) * threads / units
 
 
-def columns_first(row_units: int, column_units: int, row_size: int, column_size: int, threads: int) -> bool:
-    """Whether threads split the panels, else the rows, as the layers before and after do: where the rows balance far
-    worse, or nearly as well as panels whose weights are far more than what the layer reads."""
-    rows, columns = idle(row_units, threads), idle(column_units, threads)
-    if columns < rows - UNEVEN or rows < columns - EVEN:
-        return columns < rows
-    return column_size > APART * row_size
+def grids(rows: int, panels: int, threads: int) -> dict[int, float]:
+    """The `idle` of so many equal rows by panels for each grid of threads, by its parts of the panels."""
+    every = [parts for parts in range(1, threads + 1) if threads % parts == 0]
+    return {parts: idle(rows, threads // parts) * idle(panels, parts) for parts in every}
+
+
+def column_parts(rows: int, panels: int, row_size: int, column_size: int, threads: int) -> int:
+    """Into how many parts a grid of threads splits the panels; else they split the rows, as the layers before and after
+    do. So many that each reads few weights where these are far more than what the layer reads; others, where that
+    balances far worse."""
+    found = grids(rows, panels, threads)
+    wanted = max(parts for parts in found if parts == 1 or column_size * threads > APART * row_size * parts)
+
+    def cost(parts: int) -> float:
+        return found[parts] + (parts < wanted) * EVEN + (parts > wanted) * UNEVEN
+
+    return min(found, key=lambda parts: (cost(parts), parts != wanted))

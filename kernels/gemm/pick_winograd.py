@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from .pick_conv import Geometry, plain_cycles, row_of_band
-from .pick_dot import F32_COSTS, L2, STANDARD, beats, columns_first, mains, max_rows, tile_cost
+from .pick_dot import F32_COSTS, L2, STANDARD, beats, column_parts, mains, max_rows, tile_cost
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
@@ -230,9 +230,9 @@ def pick_winograd(tier: Tier, form: WinogradForm, m: int, threads: int, l2: int 
     band, slices, nv = _bands(tier, form, m, 1, l2)
     panels, total = -(-g.n // (nv * lanes)), g.images * g.out[0]
     size = g.c * g.size[1] * g.size[2]
-    by_columns = columns_first(g.groups * total * down, panels, size, places * form.k * g.n, threads)
-    if not by_columns and g.groups * -(-total // slices) % threads:
-        band, slices, nv = _bands(tier, form, m, threads, l2)
+    parts = column_parts(g.groups * total * down, panels, size, places * form.k * g.n, threads)
+    if g.groups * -(-total // slices) % (threads // parts):
+        band, slices, nv = _bands(tier, form, m, threads // parts, l2)
     rest = total % slices * band if slices > 1 else down % band
     height, v_row, rows = _height(tier, form, slices * band, rest, m, nv), _v_row(tier, form), slices * band * across
 
@@ -251,6 +251,6 @@ def pick_winograd(tier: Tier, form: WinogradForm, m: int, threads: int, l2: int 
         "dilation_z": g.dilations[0], "pad_z": g.pads[0], "pad_y": g.pads[1], "band": band, "slices": slices,
         "across": across, "height": height, **row, "lacking": form.lacking * g.c, "band_z": band_z, "pixel": g.c * 4,
         "v_start": v_start, "v_row": v_row, "v_plane": v_plane, "s_start": s_start, "s_plane": s_plane,
-        "o_start": o_start, "scratch_bytes": o_start + m * g.out[2] * nv * lanes * 4, "by_columns": int(by_columns),
+        "o_start": o_start, "scratch_bytes": o_start + m * g.out[2] * nv * lanes * 4, "column_parts": parts,
     }  # fmt: skip
     return WinogradChoice(m, nv, {"m": m, "tall": form.tall, "nv": nv}, fields)

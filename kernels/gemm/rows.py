@@ -36,7 +36,7 @@ DOT = Record(
     c_stride="elements from matrix to matrix of C",
     height=number("rows of a tile, as registers allow; the last one has fewer where m isn't a multiple", _HEIGHT),
     block=number("such tiles of rows computed before the next panel", "> 0"),
-    by_columns="whether threads split the panels; else the tiles of rows",
+    column_parts="parts of the panels, by which threads are a grid; others split the tiles of rows",
 )
 
 DOT_FEW = Record(
@@ -135,7 +135,7 @@ CONV = Record(
     gs="bytes from one row of outputs to the next, in a band or `direct` in x",
     length=number("words of a run: those of a sum lie in runs of as many", "> 0"),
     direct="whether x is read without a band",
-    by_columns="whether threads split the panels; else bands",
+    column_parts="parts of the panels, by which threads are a grid; others split bands",
     fill="the word whose bytes padding repeats",
 )
 
@@ -247,7 +247,7 @@ WINOGRAD = Record(
     s_start="bytes of scratch before the sums",
     s_plane="bytes of them from place to place",
     o_start="bytes of scratch before m rows of outputs of one panel, which wait for the chain",
-    by_columns="whether threads split the panels; else bands",
+    column_parts="parts of the panels, by which threads are a grid; others split bands",
 ) + ending("images", "out_d * outputs", "sets * n")
 
 STORED_U8 = Record(

@@ -68,8 +68,8 @@ def same(results: list[np.ndarray], expected: np.ndarray, rtol: float, atol: flo
 # -- products by packed weights
 
 
-def pieces_of(n: int, nv: float, height: int, block: int, by_columns: bool = False) -> list[DotPiece]:
-    return [DotPiece(0, n, ceil(nv), F32_COSTS.params(nv), height, block, by_columns)]
+def pieces_of(n: int, nv: float, height: int, block: int, column_parts: int = 1) -> list[DotPiece]:
+    return [DotPiece(0, n, ceil(nv), F32_COSTS.params(nv), height, block, column_parts)]
 
 
 def check_dot(tier: Any, pieces: list[DotPiece], sizes: tuple[int, int, int, int], biased: bool, end: str) -> None:
@@ -77,7 +77,7 @@ def check_dot(tier: Any, pieces: list[DotPiece], sizes: tuple[int, int, int, int
     a, weights, bias = noise(batch, m, k), noise(batch, n, k), noise(batch, n) * biased
     ending, ldc, results = Ending(tier, end, (batch, m, n)), n + SLACK, []
     strides = {"lda": k, "ldc": ldc, "a_stride": m * k, "c_stride": m * ldc}
-    for threads, slots in product((1, 2, 3), ending.ways):
+    for threads, slots in product((1, 2, 3, 4), ending.ways):
         c = np.full((batch, m, ldc), 7, np.float32)
         for piece in pieces:
             part = slice(piece.start, piece.start + piece.columns)
@@ -97,7 +97,7 @@ def test_dot(tier: Any, pick: Random) -> None:
     width, height = int(nv * tier.lanes), pick.randint(1, F32_COSTS.most_rows(tier, ceil(nv)))
     most = 2 * width + 1 if nv % 1 == 0 else width
     m, n, k = pick.randint(1, 3 * height + 1), pick.randint(1, most), pick.randint(1, 40)
-    pieces = pieces_of(n, nv, height, pick.randint(1, 3), pick.choice((False, True)))
+    pieces = pieces_of(n, nv, height, pick.randint(1, 3), pick.randint(1, 2))
     check_dot(tier, pieces, (pick.randint(1, 3), m, n, k), pick.choice((False, True)), end)
 
 
@@ -189,7 +189,7 @@ def check_blocks(tier: Any, sizes: tuple[int, int, int, int], bits: int, block: 
     heights = tile_height(tier, m, rounds)
     slots = {"lda": k, "ldc": n, "m": m, "n": n, "k": k, "batch": batch, "block": block // per_word(bits)}
     slots |= {"group": packed.shape[1], "height": heights, "few": int(few), "zeros": int(zeros)}
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 3, 4):
         rows = min(m, threads * heights) if rounds else 0
         size = rows * row_bytes(k, count) if few else 4 * (1 + k) * NV * tier.lanes
         c, scratch = np.full((batch, m, n), 7, np.float32), np.zeros(max(size, 1) * threads, np.uint8)
@@ -239,7 +239,7 @@ def check_conv(tier: Any, g: Geometry, pieces: Any, end: str = "plain") -> None:
     x, w, bias = noise(g.images, *g.size, g.x_strides[3]), noise(outputs, *g.kernel, g.c), noise(outputs)
     ending, results = Ending(tier, end, (g.images, pixels, outputs)), []
     grouped, biases = w.reshape(g.groups, g.n, -1), bias.reshape(g.groups, g.n)
-    for threads, slots in product((1, 2, 3), ending.ways):
+    for threads, slots in product((1, 2, 3, 4), ending.ways):
         y = np.full((g.images, *g.out, outputs + SLACK), 7, np.float32)
         for piece in pieces(threads):
             part = slice(piece.start, piece.start + piece.columns)
@@ -334,7 +334,7 @@ def check_transposed(tier: Any, g: Transposed, end: str, slack: int = SLACK) -> 
         args = products_args(piece, g, k=g.c, **memory, **NO_ENDING)
         t = run(DOT, piece.params, DOT.args.filled(**args), tier)[2]
     ending, results = Ending(tier, end, (g.images, pixels, channels)), []
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 3, 4):
         y, scratch = np.full((g.images, *g.out, channels + slack), 7, np.float32), np.zeros(g.scratch * threads // 4)
         memory = {"t": t, "y": y, "ldy": channels + slack, "bias": bias, "scratch": scratch.astype(np.float32)}
         args = col2im_args(g, **memory, **ending.slots)

@@ -60,7 +60,7 @@ def check_dot(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer) ->
     (batch, m, k), n, results = a.shape, layer.weights.shape[1], []
     ldc, offset = n + SLACK, 4 if stores(layer.out) == "words" else 3
     sizes = {"lda": k, "ldc": ldc, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * ldc}
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 3, 4):
         c = np.full((batch, m, ldc), 7, DTYPES[layer.out])
         for piece in pieces:
             b = layer.packed(tier, piece, k)
@@ -185,7 +185,7 @@ def check_conv(tier: Any, g: Geometry, pieces: Any, layer: Layer, zero: int) -> 
     """Pieces by the number of threads; zero: x's zero point."""
     outputs, results = g.groups * g.n, []
     x = draw_bytes(outputs, g.images, *g.size, g.x_strides[3])
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 3, 4):
         y = np.full((g.images, *g.out, outputs + SLACK), 7, DTYPES[layer.out])
         for piece in pieces(threads):
             scratch = np.full(max(piece.scratch * threads, 1), 0xFF, np.uint8)
@@ -234,7 +234,7 @@ def rounded(
     own, found, ranges = images if per == "batch" else 1, [], []
     sizes = {"rows": rows, "run": count, "images": images, "top": top, "left": left, "bottom": bottom, "right": right}
     kind = {"grid": GRIDS.index(grid), "per_image": int(per == "batch"), "whole": int(whole)}
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 3, 4):
         both, extremes = {"x": x, "parts": threads}, np.zeros((own, threads, 2), np.float32)
         record = EXTREMES.args.filled(**both, images=own, count=x.size // own, extremes=extremes)
         extremes = run(EXTREMES, {}, record, tier, threads)[1]

@@ -41,7 +41,7 @@ def check(tier: Any, g: Geometry, m: int, end: str = "bounds", l2: int = 1 << 20
     form = winograd_form(g, wide)
     assert form is not None
     ending, results = Ending(tier, end, (g.images, prod(g.out), n)), []
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 3, 4):
         choice = pick_winograd(tier, form, m, threads, l2)
         own = w.reshape(g.groups, g.n, *form.g.kernel, g.c)
         packed = pack_winograd(own, bias, m, form.tall, choice.nv, tier.lanes)
