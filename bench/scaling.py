@@ -14,9 +14,11 @@ import ctypes
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter_ns
+from typing import Any
 
 import fastgraph as fg
 from fastgraph.kernels.core.slots import JUMP, TEAM_WORTH
+from fastgraph.plan.program import Step
 from fastgraph.runtime.pool import Runner
 from fastgraph.text import table
 from fastgraph.tools.bench import pinned
@@ -70,7 +72,7 @@ def barrier(threads: int) -> float:
     return BARRIER + LINE * threads if threads > 1 else 0.0
 
 
-def simulated(path: str, threads: int, how: dict[str, str]) -> tuple[float, list[tuple[float, str]]]:
+def simulated(path: str, threads: int, how: dict[str, Any]) -> tuple[float, list[tuple[float, str]]]:
     """Microseconds of a run; for each step how long its threads wait on average, and what it is."""
     model = fg.load(path, threads=threads, **how)
     model.run(random_feeds(model, {}))
@@ -80,27 +82,21 @@ def simulated(path: str, threads: int, how: dict[str, str]) -> tuple[float, list
         took = max(each) + barrier(len(each))
         spent += took
         step = steps[i]
+        assert isinstance(step, Step)
         waits.append((took - sum(each) / threads, f"{step.node.op} {step.node.out.type} {step.kernel}"))
     return spent, sorted(waits, reverse=True)
 
 
-def main(paths: list[str], counts: list[int], how: dict[str, str], worst: int) -> None:
+def main(paths: list[str], counts: list[int], how: dict[str, Any], worst: int) -> None:
+    names = ["network", "ms", *(f"{n} threads" for n in counts[1:])]
     rows = []
     for path in paths:
-        found = {threads: simulated(path, threads, how) for threads in counts}
-        alone = found[counts[0]][0]
-        rows.append([Path(path).name, f"{alone / 1e3:.2f}", *(f"{alone / found[n][0]:.2f}" for n in counts[1:])])
-        for n in counts[1:] if worst else ():
-            print(
-                f"{rows[-1][0]}, {n} threads:",
-                *(f"{us:7.1f} us {what}" for us, what in found[n][1][:worst]),
-                sep="\n  ",
-            )
-    print(
-        "\n".join(
-            table([["network", "ms", *(f"{n} threads" for n in counts[1:])], *rows], right=range(1, 1 + len(counts)))
-        )
-    )
+        (alone, _), *more = found = [simulated(path, threads, how) for threads in counts]
+        rows.append([Path(path).name, f"{alone / 1e3:.2f}", *(f"{alone / spent:.2f}" for spent, _ in more)])
+        for n, (_, waits) in zip(counts, found, strict=True):
+            for us, what in waits[:worst]:
+                print(f"{Path(path).name}, {n} threads: {us:.1f} us {what}")
+    print("\n".join(table([names, *rows], right=range(1, len(names)))))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ WHOLE = (1, 2, 3, 4)
 UNEVEN, EVEN = 0.2, 0.06
 """Differences of `idle`: rows that balance so much worse than panels are not split, panels that do so little are not.
 A core that writes panels takes half of the lines that the next step reads from another core's cache."""
-APART = 8
-"""Bytes of weights over those of rows, from which on each core better reads its own panels of the weights only."""
+APART, APART_OF_MORE = 8, 4
+"""Bytes of a thread's panels over those of its rows, from which on each core better reads its own panels of the
+weights only: of two or three threads, and of more, that read weights from one cache."""
 LATER_TILES = 8
 """Tiles of rows, at least, over which a chain is walked at once."""
 AHEAD, ALONE = 9.0, 2.5
@@ -92,24 +93,24 @@ class Costs(NamedTuple):
 @lru_cache(1024)
 def pick_dot(tier: Tier, product: Product, threads: int = 1, l2: int = L2) -> tuple[DotPiece, ...]:
     """The dot calls of a product of f32: one, or two that share the columns."""
-    return dot_pieces(tier, product, threads, _of_rows(F32_COSTS, product), {}, l2)
+    return dot_pieces(tier, product, threads, _of_rows(F32_COSTS, product, threads), {}, l2)
 
 
 @lru_cache(1024)
 def pick_dot_bf16(tier: Tier, product: Product, element: str, out: str, threads: int, l2: int) -> tuple[DotPiece, ...]:
     """As `pick_dot`, of elements of A and of C, f32 or bf16."""
-    costs = _of_rows(real_costs(element), product)
+    costs = _of_rows(real_costs(element), product, threads)
     return dot_pieces(tier, product, threads, costs, {"element": element, "out": out}, l2)
 
 
-def _of_rows(costs: Costs, product: Product) -> Costs:
-    """The costs for the product's rows. For a single row, which waits for its weights, panels are as wide as possible:
-    more sums hide the latency of additions.
+def _of_rows(costs: Costs, product: Product, threads: int) -> Costs:
+    """The costs for the product's rows. For a single row, which waits for its weights, panels are as wide as possible,
+    with one for each thread: more sums hide the latency of additions.
     """
     if product.m > 1:
         return costs
     return costs._replace(
-        widths=lambda tier: (min(4, -(-product.n // tier.lanes)), *((8,) if tier.registers >= 32 else ()))
+        widths=lambda tier: (min(4, -(-product.n // (threads * tier.lanes))), *((8,) if tier.registers >= 32 else ()))
     )
 
 
@@ -283,9 +284,10 @@ def column_parts(rows: int, panels: int, row_size: int, column_size: int, thread
     do. So many that each reads few weights where these are far more than what the layer reads; others, where that
     balances far worse."""
     found = grids(rows, panels, threads)
-    wanted = max(parts for parts in found if parts == 1 or column_size * threads > APART * row_size * parts)
+    apart = APART if threads < 4 else APART_OF_MORE
+    wanted = max(parts for parts in found if parts == 1 or column_size * threads > apart * row_size * parts)
 
     def cost(parts: int) -> float:
         return found[parts] + (parts < wanted) * EVEN + (parts > wanted) * UNEVEN
 
-    return min(found, key=lambda parts: (cost(parts), parts != wanted))
+    return min(found, key=lambda parts: (cost(parts), abs(parts - wanted)))
