@@ -53,7 +53,7 @@ def shares(runner: Runner) -> dict[int, list[float]]:
     function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
     steps = [(i, function(kernel), args, threads) for i, kernel, args, threads in calls(runner)]
     found = {i: [float("inf")] * threads for i, _, _, threads in steps}
-    nothing = function(ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p).value)
+    nothing = function(ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p).value or 0)
     least = min(timed(nothing, 0, 0, 1) for _ in range(1000))
     for _ in range(PASSES):
         for i, call, args, threads in steps:

@@ -76,8 +76,8 @@ def params_of(nv: float, out: str, rowsum: bool) -> dict[str, Any]:
     return {**int8_costs(stores(out), rowsum).params(nv), "out": stores(out), "rowsum": rowsum}
 
 
-def one_piece(n: int, nv: float, out: str, rowsum: bool, height: int, block: int = 1, columns: bool = False) -> Any:
-    return [DotPiece(0, n, ceil(nv), params_of(nv, out, rowsum), height, block, columns)]
+def one_piece(n: int, nv: float, out: str, rowsum: bool, height: int, block: int = 1, parts: int = 1) -> Any:
+    return [DotPiece(0, n, ceil(nv), params_of(nv, out, rowsum), height, block, parts)]
 
 
 def of_tier(tier: Any, nv: float, out: str, rowsum: bool) -> tuple[float, int]:
@@ -95,7 +95,7 @@ def test_dot(tier: Any, kind: tuple[float, str, bool], pick: Random) -> None:
     width, height = int(nv * tier.lanes), pick.randint(1, most)
     m, n, k = pick.randint(1, 3 * height + 1), pick.randint(1, width if nv % 1 else 2 * width + 1), pick.randint(1, 40)
     batch, seed = pick.randint(1, 3), pick.randint(0, 99)
-    pieces = one_piece(n, nv, out, rowsum, height, pick.randint(1, 3), pick.choice(BOTH))
+    pieces = one_piece(n, nv, out, rowsum, height, pick.randint(1, 3), pick.randint(1, 2))
     check_dot(tier, pieces, draw_bytes(seed, batch, m, k), draw_layer(seed, batch, n, k, out, rowsum))
 
 
@@ -143,7 +143,7 @@ def test_one_row_of_signed_or_unsigned_bytes(tier: Any, nv: int, pick: Random) -
     out, start, k = pick.choice(sorted(DTYPES)), pick.randint(0, 9), pick.randint(1, 70)
     n, rowsum, signed = pick.randint(1, 3 * nv * tier.lanes), pick.choice(BOTH), pick.choice(BOTH)
     layer, a = draw_layer(n + k, 1, start + n, k, out, rowsum), draw_bytes(k, k)
-    piece = DotPiece(start, n, nv, {"nv": nv, "out": stores(out), "rowsum": rowsum}, 1, 1, True)
+    piece = DotPiece(start, n, nv, {"nv": nv, "out": stores(out), "rowsum": rowsum}, 1, 1, 1)
     x, c = (a ^ 128).view(np.int8) if signed else a, np.full(start + n + 2, 7, DTYPES[out])
     packed = layer.packed(tier, piece, k, chains(nv))
     record = ROW.args.filled(a=x, b=packed, c=c, **row_args(piece, k, signed), **layer.stored)
@@ -307,7 +307,7 @@ def test_products_are_exact_before_they_are_scaled(
     memory = {"a": a, "b": packed, "c": np.zeros((batch, m, n), np.float32)}
     sizes = {"lda": k, "ldc": n, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * n}
     each = {"ranges": ranges, "per_image": m if per_row else 1, "per_row": int(per_row)}
-    args = dot_args(DotPiece(0, n, 2, params, height, 2, False), **memory, **sizes, **each, **ending.slots, later=0)
+    args = dot_args(DotPiece(0, n, 2, params, height, 2, 1), **memory, **sizes, **each, **ending.slots, later=0)
     c = run(DOT_DYNAMIC, params, DOT_DYNAMIC.args.filled(**args), tier, pick.randint(1, 2))[2]
     zero = -ranges.view(np.int32)[..., 1, None].astype(np.int64)
     wide = weights[0].astype(np.int64) - zeros[0][:, None]
