@@ -1,6 +1,6 @@
 """How runs would scale over more cores than there are: each thread's share of each step, measured alone on one core.
 
-    python bench/scaling.py FILE... [--threads 1,2,4,8,16] [--isa avx2] [--precision bfloat16] [--steps 5]
+python bench/scaling.py FILE... [--threads 1,2,4,8,16] [--isa avx2] [--precision bfloat16] [--steps 5]
 
 A step takes as long as its longest share, and a barrier: BARRIER, and LINE for each thread whose arrival is counted.
 So this shows how evenly a plan cuts its work. What cores share is not in it: the last cache, memory, the clock that

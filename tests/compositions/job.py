@@ -34,7 +34,7 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     """Always the same for a seed: variants and forms that say the composition come round by turns."""
     r = random.Random(f"job {seed}")
     groups: list[list[str]] = [
-        ["threads 2", "threads 3"],
+        ["threads 2", "threads 3", "threads 4"],
         ["steps"],
         [f"without {name}" for name in ("bands", "winograd", "views", "in_place", "reuse", "later", "residual")],
         [f"without {name}" for name in ("reals_of_bytes", "byte_weights", "apart", "phases", "named")],
