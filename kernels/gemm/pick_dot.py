@@ -288,6 +288,6 @@ def column_parts(rows: int, panels: int, row_size: int, column_size: int, thread
     wanted = max(parts for parts in found if parts == 1 or column_size * threads > apart * row_size * parts)
 
     def cost(parts: int) -> float:
-        return found[parts] + (parts < wanted) * EVEN + (parts > wanted) * UNEVEN
+        return found[parts] + (UNEVEN if parts > wanted else EVEN * (wanted / parts - 1))
 
     return min(found, key=lambda parts: (cost(parts), abs(parts - wanted)))
