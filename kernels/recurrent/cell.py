@@ -178,13 +178,15 @@ def _store(x: Value, y: Value, whole: Value, mask: Value) -> None:
 
 @traced
 def reset_gates(r: Any, row: Value, now: Any, sums: Value, unit: Any, table: Value, peepholes: Value) -> None:
-    """As `cell`, for the first product of a gru: keeps the update gate, and what is reset of the state."""
+    """As `cell`, for the first product of a gru: keeps the update gate, and what is reset of the state, which stays 0
+    behind the last unit, too.
+    """
     f32 = F32.vector(tier().lanes)
     at = _pointers(r, row, unit, now)
     update, reset = (f32[F32.at(sums) + g * f32.lanes] for g in range(2))
 
     def body(form: CellForm) -> None:
         f32[at.kept] = form.act(0, update)
-        f32[at.reset] = form.act(0, reset) * f32[at.before]
+        f32[at.reset] = choose(f32.below(r.hidden - unit), form.act(0, reset) * f32[at.before], 0)
 
     _in_either_form(r, "gru", table, peepholes, body)

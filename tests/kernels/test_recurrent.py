@@ -165,9 +165,18 @@ def test_steps_of_a_state_of_bf16(cell: str, rare: bool) -> None:
     check(tiers.BY_NAME["avx512"], cell, rare, 2e-2, "bf16")
 
 
-def check(tier: Any, cell: str, rare: bool, most: float, element: str = "f32") -> None:
+@each_tier
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell != "lstm_bytes"])
+def test_infinite_inputs(tier: Any, cell: str) -> None:
+    """Gates have their limits, and what lies behind the last unit does not reach the next product."""
+    check(tier, cell, False, 3e-6, infinite=True)
+
+
+def check(tier: Any, cell: str, rare: bool, most: float, element: str = "f32", *, infinite: bool = False) -> None:
     for sizes in SIZES:
         case = Case(cell, sizes, rare, element)
+        if infinite:
+            case.x[:1, :, 0] = INF
         with np.errstate(all="ignore"):
             wanted = case.wanted()
         for threads in (1, 3):
