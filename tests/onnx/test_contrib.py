@@ -213,6 +213,9 @@ LABELS: list[tuple[np.ndarray, dict[str, Any]]] = [
     (np.float32([0.1, 2, 0.2]), {"keys_floats": [0.1, 2], "values_int64s": [7, 8]}),
     (np.array([3, 4]), {"keys_int64s": [3], "values_int64s": [4]}),
     (np.array(["a", "c"], object), {"keys_strings": ["a"], "values_strings": ["b"]}),
+    (np.array([1, 2]), {"keys_int64s": [1, 2, 1], "values_int64s": [5, 6, 7]}),
+    (np.float32([0, -0.0]), {"keys_floats": [-0.0, 0.0], "values_int64s": [5, 6]}),
+    (np.array(["a"], object), {"keys_strings": ["a", "a"], "values_floats": [-0.0, 2.5]}),
 ]
 ANYWHERE += [("LabelEncoder", [given(x)], {"domain": ML} | attrs) for x, attrs in LABELS]
 

@@ -50,9 +50,10 @@ def _infer_find(node: Node, types: Types) -> list[TensorType]:
 
 
 def _find(node: Node, inputs: list[Any]) -> list[Any]:
-    """The value of each key, or the default."""
+    """The value of each key, or the default; of equal keys, the first one counts."""
     query, keys, values, default = inputs
-    table = dict(zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist(), strict=True))
+    pairs = zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist(), strict=True)
+    table = dict(reversed(list(pairs)))
     other = default.reshape(-1).tolist()[0]
     found = np.empty(query.size, values.dtype)
     for i, key in enumerate(query.reshape(-1).tolist()):
