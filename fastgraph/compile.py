@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .errors import FastgraphError, UnsupportedError
+from .errors import FastgraphError, RoomError, UnsupportedError
 from .ir import Graph, Open, State, Value, check, copy, open_axes
 from .kernels.core.kernel import Kernel
 from .kernels.isa.tiers import NUMPY, Tier
@@ -60,7 +60,8 @@ class Compiled(NamedTuple):
     that are known after a run, by the results and inputs of the tail that they stand for. `shared`: what it shares with
     other plans of its model, of which it uses `used`. `values`: of the inputs that decide shapes, those that it is made
     for, or None where it is for any. `cheap`: whether a run of references takes less time than planning did.
-    `lengths`: where the open extents are found, by group.
+    `lengths`: where the open extents are found, by group. `work`: a run's, in what planning takes, of a plan for many
+    lengths.
     """
 
     graph: Graph
@@ -79,6 +80,7 @@ class Compiled(NamedTuple):
     values: Mapping[str, np.ndarray | None] = {}
     cheap: bool = False
     lengths: Mapping[int, Length] = {}
+    work: float = 0.0
 
 
 def compiled(
@@ -121,8 +123,9 @@ def planned(
         layers = 0 if tail is None else layers_of(tail)
         if lengths and (tail is not None and not 0 < layers <= (0 if shared is None else shared.left)):
             raise UnsupportedError(f"{name_of(graph)}: a plan for any lengths up to {shapes} leaves more to others")
-        if lengths and not _cheap_natively(lowered, bounded, _idle(shapes, numbers)):
-            raise UnsupportedError(f"{name_of(graph)}: a plan for any lengths up to {shapes} does not pay")
+        work = _native_work(lowered, bounded) if lengths else 0.0
+        if work * _idle(shapes, numbers) > 1:
+            raise RoomError(f"{name_of(graph)}: a plan for any lengths up to {shapes} does not pay")
         if shared is not None and not lengths:
             shared.left = layers
         if lowered.prune():
@@ -141,7 +144,7 @@ def planned(
     _need(program, made, shared)
     return Compiled(
         lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used, held, cheap,
-        lengths,
+        lengths, work,
     )  # fmt: skip
 
 
@@ -205,10 +208,10 @@ def _cheap_on_host(graph: Graph) -> bool:
     return cheap_on_host(graph)
 
 
-def _cheap_natively(graph: Graph, bounded: Mapping[Value, Bounded], idle: float) -> bool:
-    from .passes.deciding import cheap_natively
+def _native_work(graph: Graph, bounded: Mapping[Value, Bounded]) -> float:
+    from .passes.deciding import native_work
 
-    return cheap_natively(graph, {b.value for b in bounded.values()}, idle)
+    return native_work(graph, {b.value for b in bounded.values()})
 
 
 def _idle(*rows: Shapes) -> float:

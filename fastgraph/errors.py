@@ -16,6 +16,10 @@ class UnsupportedError(FastgraphError):
     """The model is valid but uses something that fastgraph does not have."""
 
 
+class RoomError(UnsupportedError):
+    """Room for many lengths would cost runs more than a plan for each."""
+
+
 class InputError(FastgraphError, ValueError):
     """The feeds of a model do not fit its inputs."""
 

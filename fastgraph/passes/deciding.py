@@ -32,13 +32,13 @@ def cheap_on_host(graph: Graph) -> bool:
     return sum(work_of(node)[0] for node in known) <= threshold("planning_work", PLANNING) * len(graph.nodes)
 
 
-def cheap_natively(graph: Graph, values: Collection[Value], idle: float) -> bool:
-    """Whether room for more costs kernels less than planning the graph: `idle` is its usual share of the work on these
-    values, and on what is made of them at once.
+def native_work(graph: Graph, values: Collection[Value]) -> float:
+    """The work of kernels on these values, and on what is made of them at once; 1 takes as long as planning the
+    graph.
     """
     nodes = [n for n in graph.nodes if any(v in values for v in (*n.inputs, *n.outputs))]
     work = sum(work_of(node)[0] / (LAYER if is_heavy(node) else 1) for node in nodes)
-    return work * idle <= threshold("native_work", NATIVE * PLANNING) * len(graph.nodes)
+    return work / max(threshold("native_work", NATIVE * PLANNING) * len(graph.nodes), 1)
 
 
 def deciding(graph: Graph, typed: bool = True) -> list[Value]:

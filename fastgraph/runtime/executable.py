@@ -93,7 +93,7 @@ class Executable(Runnable):
         self.graph, self.program, self.tail = plan.graph, plan.program, plan.tail
         self._tail = planned.tail
         self.plans_tail = planned.tail is not None and planned.tail.planned
-        self.tier, self.threads, self.cheap = plan.tier, plan.threads, plan.cheap
+        self.tier, self.threads, self.cheap, self.work = plan.tier, plan.threads, plan.cheap, plan.work
         self.memory = Memory(plan.program, constants, block)
         super().__init__(plan.graph.source or plan.graph.name, self.memory.arena, plan.values)
         self.arena_bytes = plan.program.arena.size

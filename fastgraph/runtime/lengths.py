@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..ir import open_axes
+from math import prod
+
+from ..ir import Open, open_axes
 from .keys import Credit, Line, Shapes
 from .lines import Path, line_through
 
@@ -15,6 +17,8 @@ STEADY = 4
 """Shapes one after the other on a line from which on it is preferred to one with more groups."""
 TRIES = 3
 """Plans for many lengths that are tried in vain for the same open extents."""
+NEVER = 1 << 20
+"""What is lost to room that is never used."""
 
 Axes = tuple[tuple[int, int, int, bool], ...]
 """Inputs, by number, axes of them, their groups, and whether these go by steps."""
@@ -34,6 +38,8 @@ class Lengths:
         self._through: Line | None = None
         self._steady = 0
         self._refused: dict[Axes, set[Line]] = {}
+        self._lost: dict[Line, float] = {}
+        self._near: set[Line] = set()
 
     def instead(self, shapes: Shapes, kept: bool) -> Line | None:
         """The open shapes of the plan that is to run these; None for a plan of their own, `kept` or new."""
@@ -51,9 +57,25 @@ class Lengths:
         for path, common in found:
             for by_steps in (path.settled, not path.settled):
                 wide = path.around(common, by_steps)
-                if wide is not None and self._may(wide):
-                    return wide
+                if wide is None or self._lost.get(wide, 0) < 1:
+                    near = wide
+                else:
+                    near = self._paid_by(wide, path.around(common, by_steps, near=True))
+                    if near is None:
+                        return None
+                if near is not None and self._may(near):
+                    return near
         return None
+
+    def _paid_by(self, wide: Line, near: Line | None) -> Line | None:
+        """Room near the lengths, in place of wider room that runs have lost as much to as planning takes."""
+        if near is not None and self._lost.get(near, 0) >= 1:
+            wide, near = near, None
+        if near not in self._near:
+            self._lost[wide] -= 1
+        if near is not None:
+            self._near.add(near)
+        return near
 
     def _new(self, last: Shapes, shapes: Shapes, groups: int) -> Path | None:
         """The line through the last two shapes, if there is none for them, or if shapes keep to it while that has more
@@ -73,13 +95,26 @@ class Lengths:
         refused = self._refused.get(_axes(wide), ()) if self._refused else ()
         return wide not in refused and len(refused) < TRIES
 
-    def refuse(self, wide: Line) -> None:
-        """Note that a plan for these open shapes is not possible, or does not pay."""
-        self._refused.setdefault(_axes(wide), set()).add(wide)
+    def refuse(self, wide: Line, near: bool) -> None:
+        """Note that a plan for these open shapes is not possible, or does not pay; `near`: one with less room may."""
+        if near:
+            self._lost[wide] = NEVER
+        else:
+            self._refused.setdefault(_axes(wide), set()).add(wide)
+
+    def ran(self, wide: Line, shapes: Shapes, work: float) -> None:
+        """Note that these shapes ran with a plan for open shapes, whose `work` is in what planning takes."""
+        if work:
+            used = {d.group: n / d.most for line, row in zip(wide, shapes, strict=True) for n, d in _opened(line, row)}
+            self._lost[wide] = self._lost.get(wide, 0) + work * (1 - prod(used.values()))
 
     def paid(self, shapes: Shapes) -> None:
         """Note that a plan was made for these shapes."""
         self._credit.pay(shapes)
+
+
+def _opened(line: tuple[int | Open, ...], shape: tuple[int, ...]) -> list[tuple[int, Open]]:
+    return [(n, d) for n, d in zip(shape, line, strict=True) if isinstance(d, Open)]
 
 
 def _axes(shapes: Line) -> Axes:

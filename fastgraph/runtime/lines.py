@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from math import gcd
 
@@ -67,12 +68,13 @@ class Path:
         """Whether lengths are likely to go by steps, as heights and widths of images that are multiples of 32 do."""
         return self._times >= SETTLED and max(self.steps) >= COARSE
 
-    def around(self, common: Common, by_steps: bool) -> Line | None:
-        """The line's shapes with room for lengths around these, all or by steps; None where there are no others, or
-        there is too much room already that does not serve.
+    def around(self, common: Common, by_steps: bool, near: bool = False) -> Line | None:
+        """The line's shapes with room for lengths around these, or `near` them, all or by steps; None where there are
+        no others, or there is too much room already that does not serve.
         """
         steps = self.steps if by_steps else (1,) * len(common)
-        rooms = tuple(_room(n, max(step, 1), len(common) == 1) for n, step in zip(common, steps, strict=True))
+        room_of = _near if near else partial(_room, alone=len(common) == 1)
+        rooms = tuple(room_of(n, max(step, 1)) for n, step in zip(common, steps, strict=True))
         if all(least == most for least, most, _ in rooms):
             return None
         if rooms in self._wide:
@@ -86,7 +88,7 @@ class Path:
         return self._wide[rooms]
 
 
-def _room(n: int, step: int, alone: bool) -> Room:
+def _room(n: int, step: int, *, alone: bool) -> Room:
     """The lengths around one that a plan is for: at most a quarter more, or 32; where there are two groups, such as
     sentences of a batch and their words, half as much more, up to 64, or 4.
     """
@@ -95,6 +97,13 @@ def _room(n: int, step: int, alone: bool) -> Room:
     room = min(max(few, 1 << bits - 3), (MOST_ALONE if alone else MOST_EACH) * step)
     low = n // room * room
     return n - (n - max(low, 1)) // step * step, n + (low + room - n) // step * step, step
+
+
+def _near(n: int, step: int) -> Room:
+    """The lengths near one: at most a quarter fewer."""
+    room = min(1 << max((n - 1).bit_length(), 3) - 3, MOST_EACH * step)
+    low = (n - 1) // room * room
+    return n - (n - 1 - low) // step * step, n + (low + room - n) // step * step, step
 
 
 def _opened(d: Open, room: Room) -> Open:

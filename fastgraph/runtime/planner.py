@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import CompilerError, FastgraphError, InputError, UnsupportedError
+from ..errors import CompilerError, FastgraphError, InputError, RoomError, UnsupportedError
 from ..ir import is_open
 from ..kernels.isa.tiers import Tier
 from .keys import Key, Keys
@@ -72,9 +72,11 @@ class Planner:
         wide = self.lengths.instead(rows, kept) if any_length else None
         if wide is not None:
             try:
-                return self.use(self._any_of(self.keys.wide(key, arrays, wide)))
-            except FastgraphError:
-                self.lengths.refuse(wide)
+                found = self.use(self._any_of(self.keys.wide(key, arrays, wide)))
+                self.lengths.ran(wide, rows, found.work)
+                return found
+            except FastgraphError as error:
+                self.lengths.refuse(wide, near=isinstance(error, RoomError))
         known = self.keys.deciders(key.shapes) if key.values else None
         if known is not None and not known.pays(key.values, kept):
             with suppress(FastgraphError):

@@ -89,14 +89,15 @@ class Runnable:
     writes. `states`: the memory and the first value of each state; the caller has to set it. `values`: of inputs that
     decide shapes, those that the plan is for, None where it is for any; `decided`: memory outside the arena of these
     inputs; whoever writes there needs another plan. `cheap`: whether a run of references takes less time than planning
-    did. `large`: whether memory of results is worth using again. `direct`: what may lie outside of the arena. `title`:
-    what messages call the model.
+    did. `work`: a run's, in what planning takes, of a plan for many lengths. `large`: whether memory of results is
+    worth using again. `direct`: what may lie outside of the arena. `title`: what messages call the model.
     """
 
     large: bool
     execute: Callable[[], object]
     execute_timed: Callable[[], object]
     cheap = False
+    work = 0.0
     direct: Direct | None = None
 
     def __init__(self, title: str, arena: np.ndarray, values: Mapping[str, np.ndarray | None]) -> None:

@@ -63,3 +63,48 @@ def test_lengths_by_steps_are_preferred_where_they_are_likely() -> None:
         wide = lengths.instead(((1, n),), kept=False)
         steps += [d.step for _, d in open_axes(wide[0])] if wide else [0]
     assert steps[1] == 1 and steps[-2] == 32 and steps[-1] == 1
+
+
+@pytest.mark.parametrize("step", [1, 32])
+def test_room_near_lengths_is_a_quarter_of_them_at_most(step: int) -> None:
+    line = path(((step, 3 * step),), ((2 * step, 4 * step),))
+    for n in range(1, 300):
+        wide = line.around((n * step,), by_steps=step > 1, near=True)
+        if wide is None:
+            assert n <= 8, "a plan for one length"
+        for d in (d for _, d in open_axes(wide[0]) if d.more == 0) if wide else ():
+            assert d.least <= n * step <= d.most and (n * step - d.least) % step == 0
+            assert 4 * (d.most - d.least) <= n * step
+
+
+def test_runs_that_lost_as_much_as_a_plan_takes_get_room_near_them() -> None:
+    """And what was lost is paid only once."""
+    lengths = Lengths(part=True)
+    lengths.paid(())
+
+    def most(n: int, work: float) -> int:
+        shapes = ((n, 3),)
+        wide = lengths.instead(shapes, kept=False)
+        if wide is None:
+            lengths.paid(shapes)
+            return 0
+        lengths.ran(wide, shapes, work)
+        return int(open_axes(wide[0])[0][1].most)
+
+    assert [most(n, 0.8) for n in (9, 8, 11, 13)] == [0, 32, 32, 14]
+    assert [most(n, 0.0) for n in (10, 9, 14)] == [32, 32, 14]
+
+
+def test_room_that_does_not_pay_is_tried_nearer() -> None:
+    lengths = Lengths(part=True)
+    lengths.paid(())
+    shapes = [((n, 3),) for n in (9, 10, 11, 12, 13)]
+    lengths.instead(shapes[0], kept=False)
+    wide = lengths.instead(shapes[1], kept=False)
+    assert wide is not None
+    lengths.refuse(wide, near=True)
+    near = lengths.instead(shapes[2], kept=False)
+    assert near is not None and open_axes(near[0])[0][1].most == 12
+    lengths.refuse(near, near=True)
+    assert lengths.instead(shapes[3], kept=False) is None
+    assert lengths.instead(shapes[4], kept=False) is not None
