@@ -1,4 +1,7 @@
-"""Sampling at coordinates, channels first. Semantics: ONNX (grid_sample, affine_grid), Core ML's MIL (resample)."""
+"""Sampling at coordinates: grid_sample has channels last, all others first.
+
+Semantics: ONNX (grid_sample, affine_grid), Core ML's MIL (resample).
+"""
 
 from __future__ import annotations
 
@@ -79,19 +82,19 @@ def _infer_grid_sample(node: Node, types: Types) -> list[TensorType]:
     if len(grid.shape) != len(x.shape):
         fail(node, f"grid {shown(grid.shape)} must have the rank of the input {shown(x.shape)}")
     check.shape(node, grid, "grid", x.shape[0], *grid.shape[1:-1], len(x.shape) - 2)
-    if 0 in x.shape[2:] and 0 not in grid.shape:
+    if 0 in x.shape[1:-1] and 0 not in grid.shape:
         fail(node, f"there is nothing to sample in {shown(x.shape)}")
-    return [TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))]
+    return [TensorType(x.dtype, (x.shape[0], *grid.shape[1:-1], x.shape[-1]))]
 
 
 def _grid_sample(node: Node, inputs: list[Any]) -> list[Any]:
     x, grid = inputs
-    sizes = np.array(x.shape[2:], np.float64)
+    sizes = np.array(x.shape[1:-1], np.float64)
     unit = grid.reshape(grid.shape[0], -1, grid.shape[-1])[..., ::-1].astype(np.float64)
     corners = bool(attr(node, "align_corners"))
     where = (unit + 1) / 2 * (sizes - 1) if corners else ((unit + 1) * sizes - 1) / 2
-    y = sampled(x, where, attr(node, "mode"), attr(node, "padding_mode"), corners)
-    return [converted(y.reshape(*x.shape[:2], *grid.shape[1:-1]), x.dtype)]
+    y = sampled(np.moveaxis(x, -1, 1), where, attr(node, "mode"), attr(node, "padding_mode"), corners)
+    return [converted(np.moveaxis(y, 1, -1).reshape(x.shape[0], *grid.shape[1:-1], x.shape[-1]), x.dtype)]
 
 
 @check.takes("theta f 3, size iu 1")

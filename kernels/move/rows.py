@@ -312,7 +312,7 @@ ZEROS, BORDER, REFLECTED, PADDED = range(4)
 """What lies outside: zeros (`pad`), the border's pixels, the image in a mirror; or a sample outside is `pad` itself."""
 
 SAMPLE = Record(
-    dst=writes(_DST, "4 * rows * columns", "items: dst_item, channels: dst_channel"),
+    dst=writes(_DST, "4", "items: dst_item, channels: dst_channel, rows * columns: dst_point"),
     src=reads(_SRC, "4", "image_count: src_image, channels: src_channel, **each(axes, 'size', 'stride')"),
     grid="address of the coordinates",
     grid_size=number("bytes of one: 4 (f32) or 8 (f64)", "in (4, 8)"),
@@ -328,7 +328,8 @@ SAMPLE = Record(
     src_image="from image to image of src",
     src_channel="from channel to channel",
     dst_item="from item to item of dst",
-    dst_channel="from channel to channel; points lie together",
+    dst_channel="from channel to channel",
+    dst_point="from point to point",
     mode=number("NEAREST 0, LINEAR 1, CUBIC 2", "in range(3)"),
     outside=number("ZEROS 0, BORDER 1, REFLECTED 2, PADDED 3", "in range(4)"),
     fold=flag("1 where coordinates are reflected before they are rounded, else 0"),

@@ -1,6 +1,7 @@
-"""Images sampled at coordinates that are read at run time: f32, channel by channel, along up to three axes.
+"""Images sampled at coordinates that are read at run time: f32, along up to three axes.
 
-The taps (offset in a channel, weight) of a few points are computed first, in f64; then the sums of every channel.
+The taps (offset in a channel, weight) of a few points are computed first, in f64; then the sums: in vectors of channels
+where these lie together, else channel by channel.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any
 from ..core.record import fields
 from ..lang.control import cases, either, over, when
 from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
-from ..lang.lines import pieces, share
+from ..lang.lines import along, pieces, share
 from ..lang.memory import register, room
 from ..lang.traced import every_tier, traced
 from ..lang.types import BIT, F32, F64, I32, I64, Type
-from ..lang.values import Value
+from ..lang.values import Value, tier
 from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, ZEROS
 
 TAPS = 1024
@@ -44,7 +45,7 @@ def sample(args, thread, threads):
             I64[r.error] = 1
         first = block * together
         grid = r.grid + divide(item, r.share) * r.grid_item
-        to = r.dst + item * r.dst_item + 4 * first
+        to = r.dst + item * r.dst_item + first * r.dst_point
         _block(args, grid, to, r.src + image * r.src_image, first, smaller(points - first, together))
 
 
@@ -72,7 +73,11 @@ def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count:
             _points(r, first, count, partial(_bilinear, r, args, taps, grid))
         with others:
             _points(r, first, count, partial(_point, r, args, taps, grid))
-    _sums(r, taps, to, src, count)
+    with either((r.src_channel == 4) & (r.dst_channel == 4) & (r.channels > 1)) as (last, others):
+        with last:
+            _sums_of_channels(r, taps, to, src, count)
+        with others:
+            _sums(r, taps, to, src, count)
 
 
 def _points(r: Any, first: Value, count: Value, point: Callable[[Value, Value, Value], None]) -> None:
@@ -258,11 +263,31 @@ def _sums(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
                     tap = base + t
                     x = F32[at + taps.offsets[tap]]
                     total.value = total.value + x * taps.final[tap]
-                F32[out + 4 * p] = total.value
+                F32[out + p * r.dst_point] = total.value
 
-    # Linear ones in two axes, nearest ones; then all others.
+    _by_count(taps, channels)
+
+
+def _sums_of_channels(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
+    """As `_sums`, where the channels of a pixel lie together."""
+
+    def points(number: int | None) -> None:
+        for p in over(count):
+            base, out = p * taps.count, to + p * r.dst_point
+            for f32, c, mask in along(F32.vector(tier().lanes), 0, r.channels):
+                total = register(f32(taps.start[p]))
+                for t in over(taps.count) if number is None else map(I64, range(number)):
+                    x = f32[F32.at(src + taps.offsets[base + t]) + c, mask]
+                    total.value = total.value + x * f32(taps.final[base + t])
+                f32[F32.at(out) + c, mask] = total.value
+
+    _by_count(taps, points)
+
+
+def _by_count(taps: _Taps, body: Callable[[int | None], None]) -> None:
+    """body(taps of a point): linear ones in two axes, nearest ones, or None for all others."""
     with either((taps.count != 1) & (taps.count != 4)) as (any_count, few):
         with any_count:
-            channels(None)
+            body(None)
         with few:
-            cases(taps.count, {1: partial(channels, 1), 4: partial(channels, 4)})
+            cases(taps.count, {1: partial(body, 1), 4: partial(body, 4)})

@@ -113,7 +113,7 @@ def test_top_k_of_nan_and_zeros(largest: int) -> None:
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @drawn(6)
 def test_grid_sample(mode: str, padding: str, pick: Random) -> None:
-    n, c, rank = pick.randint(1, 3), pick.randint(1, 3), pick.randint(1, 3)
+    n, c, rank = pick.randint(1, 3), pick.choice([1, 2, 3, 16, 37, 90]), pick.randint(1, 3)
     spatial, points = (tuple(pick.randint(1, most) for _ in range(rank)) for most in (6, 5))
     grid = (np.random.default_rng(pick.randint(0, 99)).random((n, *points, rank)) * 3 - 1.5).astype(F32)
     feeds, net = {"x": values((n, c, *spatial), 0) / 10, "g": grid}, Net(20)
@@ -121,7 +121,7 @@ def test_grid_sample(mode: str, padding: str, pick: Random) -> None:
     net.output(net("GridSample", *inputs(net, feeds), **how))
     # onnxruntime reflects in f32: a place close to an edge may be its neighbor.
     known = (rank == 2 or (rank == 3 and mode != "cubic")) and padding != "reflection" and mode != "nearest"
-    assert check(net, feeds, 1e-5, onnxruntime=known) == ["sample"]
+    assert set(check(net, feeds, 1e-5, onnxruntime=known)) - {"transpose", "copy"} == {"sample"}
 
 
 @pytest.mark.parametrize("isa", ["numpy", "generic", None])

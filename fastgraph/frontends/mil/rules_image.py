@@ -202,4 +202,5 @@ def affine(c: Call, x: Value, transform_matrix: Value, output_height: int, outpu
     theta = c("reshape", transform_matrix, c.vector(-1, 2, 3))
     theta = c("expand", theta, c.join([batch, c.vector(2, 3)], 0))
     grid = c("affine_grid", theta, c.join([batch, c.vector(1, output_height, output_width)], 0), align_corners=1)
-    return c("grid_sample", x, grid, mode="linear", padding_mode="zeros", align_corners=1)
+    y = c("grid_sample", c.to_last(x), grid, mode="linear", padding_mode="zeros", align_corners=1)
+    return c.to_first(y)

@@ -48,7 +48,7 @@ def grid_sample(c: Call, x: Value, grid: Value, *, mode: str, **attrs: Any) -> V
     modes = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
     if mode not in modes:
         c.fail(f"expected mode as one of {sorted(modes)}, found {mode!r}")
-    return c("grid_sample", x, grid, mode=modes[mode], **attrs)
+    return c.to_first(c("grid_sample", c.to_last(x), grid, mode=modes[mode], **attrs))
 
 
 @contrib("CDist: A B -> C | metric=sqeuclidean")

@@ -193,6 +193,7 @@ SPATIAL: dict[str, Rule] = {
     "BatchNormalization": _batch_normalization,
     "InstanceNormalization": _channelwise("instance_normalization"),
     "LRN": _channelwise("lrn"),
+    "GridSample": _channelwise("grid_sample"),
     "DepthToSpace": _channelwise("depth_to_space"),
     "SpaceToDepth": _channelwise("space_to_depth"),
 }

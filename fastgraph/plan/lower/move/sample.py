@@ -13,6 +13,8 @@ from ....ops.registry import attr
 from ...program import ERROR
 from ..registry import Emit, Slot, lowers
 
+LAST = ("grid_sample",)
+"""Operators whose images have their channels last."""
 MODES = {"nearest": NEAREST, "linear": LINEAR, "cubic": CUBIC}
 
 
@@ -39,6 +41,12 @@ def _f32(x: float) -> int:
     return int(np.float32(x).view(np.int32))
 
 
+def _spatial(node: Node) -> tuple[int, ...]:
+    """The extents of the images' sampled axes."""
+    dims = node.x.type.dims
+    return dims[1:-1] if node.op in LAST else dims[2:]
+
+
 def _samples(node: Node) -> bool:
     """Whether images are f32 with up to three axes, coordinates floats, and neither is empty."""
     x, where = node.x.type, node.y
@@ -48,19 +56,20 @@ def _samples(node: Node) -> bool:
 
 
 def _sample(e: Emit, node: Node, grid: dict[str, Any], axes: list[Axis], mode: str, outside: int, **more: Any) -> None:
-    x, out = node.x.type.dims, node.out.type.dims
-    images, spatial = x[0], x[2:]
-    points = prod(out[-len(spatial) :])
+    x, out, last = node.x.type.dims, node.out.type.dims, node.op in LAST
+    images, channels, spatial = x[0], x[-1 if last else 1], _spatial(node)
+    points, pixels = prod(out[1:-1] if last else out[-len(spatial) :]), prod(spatial)
+    pixel = 4 * channels if last else 4
     fields: dict[str, Any] = {"images": np.arange(images), "items": images, "share": 1}
     fields |= {"rows": 1, "columns": points, "fold": 0, "pad": 0, **more}
-    fields |= {"src_image": 4 * prod(x[1:]), "src_channel": 4 * prod(spatial)}
-    fields |= {"dst_item": 4 * x[1] * points, "dst_channel": 4 * points}
+    fields |= {"src_image": 4 * channels * pixels, "src_channel": 4 if last else 4 * pixels}
+    fields |= {"dst_item": 4 * channels * points, "dst_channel": 4 if last else 4 * points, "dst_point": pixel}
     every = [*axes, *[Axis(0, 0, 0)] * (SAMPLED - len(axes))]
     for k, axis in enumerate(every):
         size = spatial[k] if k < len(spatial) else 0
-        values = axis._asdict() | {"size": size, "stride": 4 * prod(spatial[k + 1 :])}
+        values = axis._asdict() | {"size": size, "stride": pixel * prod(spatial[k + 1 :])}
         fields |= {f"{name}{k}": _f64(v) if isinstance(v, float) else v for name, v in values.items() if name in POINT}
-    how = {"mode": MODES[mode], "outside": outside, "axes": len(spatial), "channels": x[1]}
+    how = {"mode": MODES[mode], "outside": outside, "axes": len(spatial), "channels": channels}
     ends: dict[str, Slot] = {"dst": node.out, "src": node.x, "image_count": images, "error": ERROR}
     e.kernel("sample", {}, {**ends, **grid, **how, **fields})
 
@@ -79,7 +88,7 @@ def _at_grid(node: Node) -> bool:
 
 def _pixels(node: Node, units: str, corners: bool, edge: float) -> list[Axis]:
     """The axes of a grid whose coordinates are the innermost axis, the last one's first."""
-    where, spatial = node.y, node.x.type.dims[2:]
+    where, spatial = node.y, _spatial(node)
     item, rank, axes = where.type.itemsize, len(spatial), []
     for k, n in enumerate(spatial):
         place = Axis(item * (rank - 1 - k), 0, item * rank, low=-edge, high=n - 1 + edge)
