@@ -23,6 +23,8 @@ from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, ZERO
 
 TAPS = 1024
 """How many are kept, of as many points as those are; a point of three axes has up to 64."""
+POINTS = TAPS // 4
+"""How many that are for bilinear sampling; taps are then apart by as many."""
 FAR = 2.0**52
 """A coordinate further out counts as this far."""
 STEEPNESS = -0.75
@@ -51,9 +53,11 @@ def sample(args, thread, threads):
 
 @dataclass(frozen=True)
 class _Taps:
-    """The taps of some points, `count` for each."""
+    """The taps of some points, `count` for each; `point` and `each`: from point to point, and from tap to tap."""
 
     count: Value
+    point: Value
+    each: Value
     offsets: Value
     """Bytes from a channel's start."""
     weights: Value
@@ -67,10 +71,13 @@ class _Taps:
 def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count: Value) -> None:
     """Samples `count` points from `first` on; `to`: the address of their results in the first channel."""
     r = fields(args, SAMPLE)
-    taps = _Taps(I64(1) << r.mode * r.axes, room(I64, TAPS), room(F64, TAPS), room(F32, TAPS), room(F32, TAPS))
-    with either((r.axes == 2) & (r.mode == LINEAR)) as (bilinear, others):
+    plane, each = (r.axes == 2) & (r.mode == LINEAR), I64(1) << r.mode * r.axes
+    steps = choose(plane, 1, each), choose(plane, POINTS, 1)
+    taps = _Taps(each, *steps, room(I64, TAPS), room(F64, TAPS), room(F32, TAPS), room(F32, TAPS))
+    with either(plane) as (bilinear, others):
         with bilinear:
-            _points(r, first, count, partial(_bilinear, r, args, taps, grid))
+            _points(r, first, count, partial(_asked_in_plane, r, args, taps, grid))
+            _bilinear(r, args, taps, count)
         with others:
             _points(r, first, count, partial(_point, r, args, taps, grid))
     with either((r.src_channel == 4) & (r.dst_channel == 4) & (r.channels > 1)) as (last, others):
@@ -90,19 +97,31 @@ def _points(r: Any, first: Value, count: Value, point: Callable[[Value, Value, V
             row.value, column.value = row.value + 1, I64(0)
 
 
-def _bilinear(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
-    """What `_point` does where there are two axes with two taps each, without what these have in memory there."""
-    base, inside, along = p * 4, BIT(1), []
+def _asked_in_plane(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
+    """The two coordinates of a point, where its weights will be."""
     for k in range(2):
         axis = fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
-        where = _coordinate(r, axis, grid + (axis.at + (row * axis.row + column * axis.column)))
-        inside = inside & (where >= 0.0) & (where <= _last(axis))
-        along.append(_linear(r, axis, where))
-    for j, (offset, weight) in enumerate(along[0]):
-        for t, (more, factor) in enumerate(along[1]):
-            taps.offsets[base + (2 * j + t)] = offset + more
-            taps.weights[base + (2 * j + t)] = weight * factor
-    _finish(r, taps, base, p, inside, 4)
+        taps.weights[p + k * POINTS] = _asked(r, grid + (axis.at + (row * axis.row + column * axis.column)))
+
+
+def _bilinear(r: Any, args: Value, taps: _Taps, count: Value) -> None:
+    """What `_point` does where there are two axes with two taps each, for vectors of points."""
+    f64 = F64.vector(max(tier().lanes // 2, 1))
+    f32, i64 = F32.like(f64), I64.like(f64)
+    for p in over(I64(0), count, f64.lanes):
+        inside, along_axes = BIT(1), []
+        for k in range(2):
+            axis = fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
+            where = _coordinate(r, axis, f64[taps.weights + p + k * POINTS])
+            inside = inside & (where >= 0.0) & (where <= _last(axis))
+            along_axes.append(_linear(r, axis, where))
+        out, total = (r.outside == PADDED) & ~inside, f64(0)
+        for j, (offset, weight) in enumerate(along_axes[0]):
+            for t, (more, factor) in enumerate(along_axes[1]):
+                place, product = p + (2 * j + t) * POINTS, choose(out, 0.0, weight * factor)
+                i64[taps.offsets + place], f32[taps.final + place] = offset + more, product.to(F32)
+                total = total + product
+        f32[taps.start + p] = _start(r, out, total)
 
 
 def _point(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
@@ -115,7 +134,7 @@ def _point(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Va
     for k in over(r.axes):
         axis = fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
         place = grid + (axis.at + (row * axis.row + column * axis.column))
-        where = _coordinate(r, axis, place)
+        where = _coordinate(r, axis, _asked(r, place))
         last = _last(axis)
         within = (where >= 0.0) & (where <= last)
         inside.value = inside.value & within
@@ -131,23 +150,28 @@ def _point(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Va
                 taps.offsets[other] = offset + offsets[t]
                 taps.weights[other] = weight * weights[t]
         known.value = n * each
-    _finish(r, taps, base, p, inside.value, None)
+    _finish(r, taps, base, p, inside.value)
 
 
-def _finish(r: Any, taps: _Taps, base: Value, p: Value, inside: Value, count: int | None) -> None:
+def _finish(r: Any, taps: _Taps, base: Value, p: Value, inside: Value) -> None:
     """The initial value of a point's sums, and its weights as f32."""
-    pad = r.pad.to(I32).bits(F32)
     out = (r.outside == PADDED) & ~inside
     total = register(F64(0))
-    for t in over(taps.count) if count is None else map(I64, range(count)):
+    for t in over(taps.count):
         at = base + t
         weight = choose(out, 0.0, taps.weights[at])
         taps.final[at] = weight.to(F32)
         total.value = total.value + weight
-    rest = ((1.0 - total.value) * pad.to(F64)).to(F32)
+    taps.start[p] = _start(r, out, total.value)
+
+
+def _start(r: Any, out: Value, total: Value) -> Value:
+    """What sums begin with: of a point that is `out`, or whose weights have this sum."""
+    pad = r.pad.to(I32).bits(F32)
+    rest = ((1.0 - total) * pad.to(F64)).to(F32)
     # A pad that is no number counts as 0.
     some = (r.outside == ZEROS) & ((pad < 0.0) | (pad > 0.0))
-    taps.start[p] = choose(out, pad, choose(some, rest, 0.0))
+    return choose(out, pad, choose(some, rest, 0.0))  # type: ignore[no-any-return]
 
 
 def _last(axis: Any) -> Value:
@@ -155,17 +179,22 @@ def _last(axis: Any) -> Value:
     return (axis.size - 1).to(F64)
 
 
-def _coordinate(r: Any, axis: Any, place: Value) -> Value:
-    """A coordinate in pixels, clamped to FAR, so that the weights of its taps have a sum of 1."""
+def _asked(r: Any, place: Value) -> Value:
+    """A coordinate of the grid."""
     asked = register(F64(0))
 
     def take(number: Type) -> None:
         asked.value = number[place].to(F64)
 
     cases(r.grid_size, {number.size: partial(take, number) for number in (F32, F64)})
+    return asked.value
+
+
+def _coordinate(r: Any, axis: Any, asked: Value) -> Value:
+    """Coordinates in pixels, clamped to FAR, so that the weights of their taps have a sum of 1."""
     numbers = axis.before, axis.scale, axis.after, axis.factor, axis.low, axis.high
     before, scale, after, factor, low, high = (x.bits(F64) for x in numbers)
-    where = ((asked.value + before) * scale + after) * factor
+    where = ((asked + before) * scale + after) * factor
     where = choose(where > FAR, F64(FAR), choose(where < -FAR, F64(-FAR), where))
     return _mirrored(r.fold != 0, where, low, high)
 
@@ -226,7 +255,7 @@ def _absolute(x: Value) -> Value:
 
 def _floor(x: Value) -> Value:
     """The floor of x, clamped to FAR; 0 for a NaN."""
-    x = choose(x > -FAR, x, choose(is_nan(x), 0.0, F64(-FAR)))
+    x = choose(x > -FAR, x, choose(is_nan(x), 0.0, x.type(-FAR)))
     return _whole(smaller(x, FAR))
 
 
@@ -257,10 +286,10 @@ def _sums(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
         for c in over(r.channels):
             at, out = src + c * r.src_channel, to + c * r.dst_channel
             for p in over(count):
-                base = p * taps.count
+                base = p * taps.point
                 total = register(taps.start[p])
                 for t in over(taps.count) if number is None else map(I64, range(number)):
-                    tap = base + t
+                    tap = base + t * taps.each
                     x = F32[at + taps.offsets[tap]]
                     total.value = total.value + x * taps.final[tap]
                 F32[out + p * r.dst_point] = total.value
@@ -273,12 +302,13 @@ def _sums_of_channels(r: Any, taps: _Taps, to: Value, src: Value, count: Value) 
 
     def points(number: int | None) -> None:
         for p in over(count):
-            base, out = p * taps.count, to + p * r.dst_point
+            base, out = p * taps.point, to + p * r.dst_point
             for f32, c, mask in along(F32.vector(tier().lanes), 0, r.channels):
                 total = register(f32(taps.start[p]))
                 for t in over(taps.count) if number is None else map(I64, range(number)):
-                    x = f32[F32.at(src + taps.offsets[base + t]) + c, mask]
-                    total.value = total.value + x * f32(taps.final[base + t])
+                    tap = base + t * taps.each
+                    x = f32[F32.at(src + taps.offsets[tap]) + c, mask]
+                    total.value = total.value + x * f32(taps.final[tap])
                 f32[F32.at(out) + c, mask] = total.value
 
     _by_count(taps, points)
