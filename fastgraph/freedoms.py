@@ -1,7 +1,7 @@
 """What passes and plans may do but need not: tests take these freedoms away and compare the results.
 
 Thresholds are numbers that plans go by, which tests set to reach with small networks what large ones reach:
-"bands_worth", "bands_budget", "bands_extra" and "bands_kept" (lower/depth_first.py), "reduced_large"
+"bands_worth", "bands_budget", "bands_extra", "bands_kept" and "bands_rows" (lower/depth_first.py), "reduced_large"
 (lower/pointwise/along.py), "steps_large", "steps_part" and "recurrent_far" (lower/recurrent), "arena_pairs" and
 "arena_many" (arena.py), "coded_large" (passes/quantized/coded_layer.py), "direct_least" (runtime/runnable.py),
 "planning_work" and "native_work" (passes/deciding.py), "waking_work" (runtime/bind.py) and "tiles_least"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -107,6 +107,14 @@ class Layer(NamedTuple, Generic[Numbers]):
         """The part of a dense layer that computes `count` rows of its result."""
         row = (1, 1, count // self.window.images)
         return self._replace(window=self.window._replace(size=row, out=row), ldx=ldx, ldy=ldy)
+
+    def of_channels(self, channels: range) -> Layer[Numbers]:
+        """The part of a depthwise layer of reals, as many channels out as in, that computes some of them."""
+        weights, bias = cast("Reals", self.numbers)
+        cut, count = slice(channels.start, channels.stop), len(channels)
+        numbers = cast("Numbers", Reals(weights[cut], None if bias is None else bias[cut]))
+        window = self.window._replace(channels=count)
+        return self._replace(numbers=numbers, window=window, groups=count, inputs=count)
 
     def merged(self, tier: Tier, part: int = 1) -> tuple[Geometry, Arrangement]:
         """The layer as a convolution with fewer groups, merged until their output channels fill a vector, or that part

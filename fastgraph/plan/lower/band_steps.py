@@ -23,7 +23,7 @@ _Edge = tuple[Ref, int]
 class _Share(NamedTuple):
     """Images, and rows of the last result in them, that are done together, in `bands`. `buffers`: scratch for middle
     maps. `edges`: copies of rows of x, with the number of the first, where the result may lie over x: from the first
-    row on that others write, above (0) and below (1).
+    row on that others write, above (0) and below (1). `channels`: one of Block.slices.
     """
 
     images: range
@@ -31,6 +31,7 @@ class _Share(NamedTuple):
     bands: Sequence[Band]
     buffers: Sequence[Ref]
     edges: Sequence[_Edge | None]
+    channels: range | None = None
 
     def alike(self, windows: tuple[Window, ...]) -> range:
         """Bands of which each does what the one before does, further on, and that read no edge."""
@@ -45,6 +46,9 @@ class _Share(NamedTuple):
 
 def emit_block(e: Emit, block: Block) -> None:
     """The steps of a block, part by part and band by band."""
+    if block.width():
+        _emit_slices(e, block)
+        return
     where, parts, team = block.links[-1].window, block.parts(), e.threads
     by_image = where.images > 1
     many = where.images if by_image else where.out[1]
@@ -57,6 +61,19 @@ def emit_block(e: Emit, block: Block) -> None:
         images, rows = (range(first, end), range(where.out[1])) if by_image else (range(1), range(first, end))
         found = block.bands(rows)
         _emit_share(e, block, _Share(images, rows, found, _buffers(e, block, found), edges[i : i + 2]))
+    e.threads, e.part = team, 0
+
+
+def _emit_slices(e: Emit, block: Block) -> None:
+    """The steps of a block of which some channels are done at a time."""
+    where, parts, slices, team = block.links[-1].window, block.parts(), block.slices(), e.threads
+    found = block.bands()
+    for i in range(parts):
+        if parts > 1:
+            e.threads, e.part = 1, i + 1
+        share = _Share(range(where.images), range(where.out[1]), found, _buffers(e, block, found), (None, None))
+        for channels in slices[len(slices) * i // parts : len(slices) * (i + 1) // parts]:
+            _emit_share(e, block, share._replace(channels=channels))
     e.threads, e.part = team, 0
 
 
@@ -137,7 +154,7 @@ def _extrapolated(first: Sequence[Any], second: Sequence[Any], count: int) -> li
 
 def _emit_images(e: Emit, block: Block, share: _Share) -> None:
     """The bands of a share in some images: of one, or all of each in one band."""
-    lines, buffers, images = block.lines(), share.buffers, share.images
+    lines, buffers = block.lines(share.channels), share.buffers
 
     def emit(b: int) -> None:
         band, before = share.bands[b], share.bands[b - 1] if b else None
@@ -150,7 +167,7 @@ def _emit_images(e: Emit, block: Block, share: _Share) -> None:
             for piece, aside in [(band[i], x)] if i else _cut(share, link, band[0]):
                 y = buffers[i].plus(lines[i] * (piece.start - band[i + 1].low)) if i < len(buffers) else None
                 if piece.rows:
-                    _emit_link(e, link, piece, images, (aside, y))
+                    _emit_link(e, link, piece, share, (aside, y))
 
     _emit_parts(e.program.steps, emit, len(share.bands), share.alike(block.windows()))
 
@@ -170,18 +187,19 @@ def _cut(share: _Share, link: Link, piece: Piece) -> list[tuple[Piece, Ref | Non
     ]
 
 
-def _emit_link(e: Emit, link: Link, piece: Piece, images: range, scratch: tuple[Ref | None, Ref | None]) -> None:
+def _emit_link(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[Ref | None, Ref | None]) -> None:
     """A piece of a node. scratch: where x and the result lie, if not in the places of whole values."""
     node, kind, where = link
-    e.node, at = node, images.start
+    images, e.node, steps = share.images, node, len(e.program.steps)
     if kind in ("first", "last"):
-        _turn_rows(e, link, piece, images, scratch)
+        _turn_rows(e, link, piece, share, scratch)
         return
+    at, channels = images.start, share.channels
     start = (at * where.out[1] + piece.start) * where.out[2]
-    x, ldx = scratch[0], last(node.x)
+    x, ldx = scratch[0], len(channels) if channels else last(node.x)
     if x is None:
         x, ldx = _row(e, node.x, (at * where.size[1] + piece.low) * where.size[2]), e.stride(node.x)
-    y, ldy = scratch[1], last(node.out)
+    y, ldy = scratch[1], len(channels) if channels else last(node.out)
     if y is None:
         y, ldy = _row(e, node.out, start), e.stride(node.out)
     rows = Rows(x, y, start)
@@ -193,22 +211,29 @@ def _emit_link(e: Emit, link: Link, piece: Piece, images: range, scratch: tuple[
     size, out = (1, piece.high - piece.low, where.size[2]), (1, piece.rows, where.out[2])
     window = where._replace(images=len(images), size=size, out=out, pads=pads, ends=ends)
     lowering, layer = _lowered(e, node)
+    if channels:
+        window = window._replace(channels=len(channels))
+        layer = layer.of_channels(channels) if isinstance(layer, Layer) else layer
     if isinstance(layer, Layer):
         lowering.emit(e, node, layer._replace(window=window, ldx=ldx, ldy=ldy), rows)
     else:
         lowering.emit(e, node, window, rows, (ldx, ldy))
+    for step in e.program.steps[steps:] if channels else ():
+        assert isinstance(step, Step)
+        step.share = len(images) * piece.rows * len(channels) / (where.images * where.out[1] * where.channels)
 
 
-def _turn_rows(e: Emit, link: Link, piece: Piece, images: range, scratch: tuple[Ref | None, Ref | None]) -> None:
+def _turn_rows(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[Ref | None, Ref | None]) -> None:
     """Rows of a map to channels last, into scratch, or from there back."""
     node, kind, where = link
-    (x, y), item, (_, h, w) = scratch, node.x.type.itemsize, where.size
-    near = (item * h * w * where.channels, item * w * where.channels, item * where.channels, item)
+    images, channels = share.images, share.channels or range(where.channels)
+    (x, y), item, (_, h, w), width = scratch, node.x.type.itemsize, where.size, len(channels)
+    near = (item * h * w * width, item * w * width, item * width, item)
     planes = node.x if kind == "first" else node.out
     n, c, row, column = e.strides(planes)
     far = (n, row, column, c)
-    there = e.address(planes, n * images.start + row * piece.start)
-    shape = (len(images), piece.rows, w, where.channels)
+    there = e.address(planes, n * images.start + c * channels.start + row * piece.start)
+    shape = (len(images), piece.rows, w, width)
     steps = len(e.program.steps)
     if kind == "first":
         assert y is not None
@@ -218,7 +243,7 @@ def _turn_rows(e: Emit, link: Link, piece: Piece, images: range, scratch: tuple[
         emit_copy(e, shape, item, (x, near), (there, far))
     for step in e.program.steps[steps:]:
         assert isinstance(step, Step)
-        step.share = len(images) * piece.rows / (where.images * h)
+        step.share = len(images) * piece.rows * width / (where.images * h * where.channels)
 
 
 def _lowered(e: Emit, node: Node) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from ...ir import Graph, Node, Value
 from ...kernels.gemm.pick_dot import L2
 from ...kernels.window.pick import Window
 from ...ops.shape import permutation
-from ..layer import Layer, chain_of
+from ..layer import Layer, chain_of, extra_values
 from ..storage import Views, same_form
 from .emit import Matched
 from .moves import movable
@@ -34,6 +34,9 @@ MOST = 256
 """The most bands of a block: each has its own steps, which take time to write."""
 WEIGHTS = L2 // 4
 """The most bytes of weights that stay in the cache beside scratch, of chains other than inverted residual blocks."""
+ROWS, LINE = 24 << 10, 64
+"""Bytes that the rows of x under a window take at most, so that they stay in the first-level cache, where some channels
+are done at a time; these are lines of the cache."""
 FORWARD, BACK = (0, 2, 3, 1), (0, 3, 1, 2)
 """Permutations to channels last, and back."""
 
@@ -65,19 +68,39 @@ class Block(NamedTuple):
         """Bytes of the middle maps, which need no memory."""
         return sum(link.node.out.type.nbytes for link in self.links[:-1])
 
-    def lines(self) -> list[int]:
-        """Bytes of scratch for a row of each middle map, channels last."""
-        values = [link.node.out.type for link in self.links[:-1]]
-        return [value.itemsize * value.dims[2] * value.dims[3] for value in values]
+    def lines(self, channels: range | None = None) -> list[int]:
+        """Bytes of scratch for a row of each middle map, channels last; for some channels, or the most of `slices`."""
+        values, width = [link.node.out.type for link in self.links[:-1]], len(channels or ()) or self.width()
+        return [value.itemsize * value.dims[2] * (width or value.dims[3]) for value in values]
+
+    def width(self) -> int:
+        """How many channels are done at a time, in dense scratch: where all is windows of f32 or bf16 between
+        transposes, which read and write whole planes; 0: all of them."""
+        (first, *windows, last), c = self.links, self.links[-1].window.channels
+        if (first.kind, last.kind) != ("first", "last") or not all(map(_by_channel, windows)):
+            return 0
+        item = first.node.out.type.itemsize
+        pixels = max(w.reach[1] * w.size[2] for _, _, w in windows)
+        step = LINE // item
+        width = max(threshold("bands_rows", ROWS) // (pixels * LINE), 1) * step
+        return width if width < c else 0
+
+    def slices(self) -> Sequence[range | None]:
+        """The channels that are done at a time; None: all."""
+        c, width = self.links[-1].window.channels, self.width()
+        return [range(a, min(a + width, c)) for a in range(0, c, width)] if width else [None]
 
     def expands(self) -> bool:
         """Whether it is an inverted residual block whose first layer is of 1x1."""
         return self.inverted() and self.links[0].kind == "dense"
 
     def parts(self) -> int:
-        """In how many parts threads do it, by images or rows; 1: they share each band. Rows of the expansion that two
-        parts need are made twice.
+        """In how many parts threads do it, by channels, images or rows; 1: they share each band. Rows of the expansion
+        that two parts need are made twice.
         """
+        if self.width():
+            many = len(self.slices())
+            return self.threads if 100 * -(-many // self.threads) * self.threads <= (100 + EXTRA) * many else 1
         if not self.inverted():
             return 1
         where, threads = self.links[self.expands()].window, self.threads
@@ -96,7 +119,7 @@ class Block(NamedTuple):
     def height(self) -> int:
         """Rows of the last result in a band."""
         last = self.links[-1].window
-        rows = last.out[1] if last.images > 1 else -(-last.out[1] // self.parts())
+        rows = last.out[1] if last.images > 1 or self.width() else -(-last.out[1] // self.parts())
         return band_height(self.windows(), self.lines(), self.budget(), rows)
 
     def images(self) -> int:
@@ -179,7 +202,7 @@ def _pays(block: Block) -> bool:
     where = block.links[-1].window
     if not worth or (where.images > 1 and block.by_image()) or not (block.inverted() or _stays_near(block)):
         return False
-    return len(block.bands()) * -(-where.images // block.images()) <= MOST
+    return len(block.bands()) * len(block.slices()) * -(-where.images // block.images()) <= MOST
 
 
 def _stays_near(block: Block) -> bool:
@@ -188,7 +211,7 @@ def _stays_near(block: Block) -> bool:
     Pools and 1x1 layers, which read long runs of memory, are no faster together."""
     kinds = {"pool" if "pool" in link.node.op else link.kind for link in block.links}
     largest = max(node.x.type.nbytes + node.out.type.nbytes for node in block.nodes())
-    if kinds >= {"pool", "dense"} or largest > near_bytes():
+    if kinds >= {"pool", "dense"} or (largest > near_bytes() and not block.width()):
         return False
     constants = [v for node in block.nodes() for v in node.inputs if v is not None and v.data is not None]
     most = max((w.reach[1] - w.strides[1] for w in block.windows()[1:]), default=0)
@@ -238,6 +261,13 @@ def _link(node: Node, match: Matched) -> Link | None:
         single = isinstance(where, Window) and node.x.type.quant is None and not node.attrs.get("chain")
     simple = single and max(where.pads[1], where.ends[1]) < where.reach[1]
     return Link(node, "window", where) if simple else None
+
+
+def _by_channel(link: Link) -> bool:
+    """Whether a window can be done for some channels alone: without other operands, and not of bytes."""
+    weights = [v for v in link.node.inputs if v is not None]
+    floats = all(v.type.quant is None for v in (*weights, link.node.out))
+    return link.kind == "window" and floats and not extra_values(link.node)
 
 
 def _turn(node: Node) -> Link | None:
