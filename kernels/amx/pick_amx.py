@@ -101,8 +101,8 @@ def tiles(g: Geometry, mt: int) -> tuple[int, int]:
 
 
 def direct_band(g: Geometry, across: int, mt: int, nt: int, threads: int, l2: int) -> dict[str, int]:
-    """Slots `band` and `column_parts` when the input is read directly: tiles per pass over the weights, and how threads
-    split.
+    """Slots `band` and `column_parts` when the input is read directly: tiles per pass over the weights, in blocks of
+    `mt`, and how threads split.
     """
     total = g.out[1] * across
     rows = tiles(g, mt)[0]

@@ -32,6 +32,8 @@ LEAST_COPY = 0.15
 """The part of it that a pixel of a few takes."""
 F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
 """STEP and SPLIT of one f16, estimated: no CPU that multiplies it was at hand."""
+LONE = 0.55
+"""The part of a block's time that one of a single tile of pixels takes."""
 OVERHEAD, START = 200.0, 3500.0
 """Cycles to begin a block, and a call."""
 FAR = 512
@@ -67,10 +69,16 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(g.item // 2 * s for s in g.x_strides)))  # type: ignore[arg-type]
     how = how._replace(pixel=banded.pixel)
     _, _, fields = layout(banded, 1, g.n, 16 * nt, threads, l2 // planes)
-    rows, across = tiles(g, MT)
+    rows, across = tiles(g, 1)
     fields |= _copied(g, how, flat, element)
     if flat:
-        fields |= direct_band(banded._replace(c=how.pixel * planes), across, MT, nt, threads, l2)
+        wide = banded._replace(c=how.pixel * planes)
+        fields |= direct_band(wide, across, 1, nt, threads, l2)
+        if not fields["by_columns"] and g.images % threads:  # as many for each thread
+            rows, across = tiles(g, threads)
+            fields |= direct_band(wide, across, 1, nt, threads, l2)
+        if fields["band"] * threads < across:
+            fields["band"] += fields["band"] % MT
         if planes == 1 and g.n >= 2 * g.k and 4 * g.n * g.k <= l2:  # weights stay: rows of results are written whole
             fields["band"] = MT
         plane = -(-(fields["band"] * rows * how.pixel + LINE) // LINE) * LINE
@@ -84,7 +92,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
     fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
     fields = {"in_place": 0, **fields}
-    beside = products(nt, planes) * -(-fields["band"] // MT)
+    beside = products(nt, planes) * fields["band"] / MT
     fields["prefetch"] = max(round(nt * planes * ROWS / beside), 1)
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
@@ -153,10 +161,11 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     """Of one thread."""
     g = flattened(g)
     how, nt = lines_of(g), 1 if g.n <= 16 else 2
-    rows, across = tiles(g, MT)
+    rows, across = tiles(g, 1)
     lines = g.k // (g.c * how.run) * how.lines
     panels = g.groups * -(-g.n // (16 * nt))
-    blocks = g.images * g.out[0] * -(-g.out[1] * across // MT) * panels
+    blocks, lone = divmod(g.out[1] * across, MT)
+    blocks = g.images * g.out[0] * (blocks + LONE * lone) * panels
     step, split = (F16_STEP, F16_SPLIT) if element == "f16" else (STEP[planes], SPLIT[planes])
     near = NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
     part = (1 - ROWS_PART * (1 - rows / ROWS)) * (1 - SHORT_PART * (1 - how.length / LINE))

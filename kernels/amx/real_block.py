@@ -1,6 +1,7 @@
 """The parts of amx_real: products of bf16 or f16 in tile registers.
 
-A block is 2 x nt tiles of sums: two tiles of pixels by 16 * nt output channels.
+A block is 2 x nt tiles of sums: two tiles of pixels by 16 * nt output channels. The last one of an odd number of tiles
+multiplies one of pixels only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..core.record import fields
 from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang.control import over, repeat, when
+from ..lang.control import either, over, repeat, when
 from ..lang.hints import prefetch
 from ..lang.instructions import any_lane, choose, fma
 from ..lang.memory import register, registers
@@ -36,27 +37,36 @@ def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> Blo
     """The functions for blocks of 2 x nt tiles."""
     a_tiles, b_tiles = numbering(MT, nt)
 
-    @traced
-    def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
+    def add(at: Value, r: Any, part: tuple[Value, Value], near: tuple[Value, Value], tiles: int) -> None:
+        """As `steps`, for the first tiles of pixels."""
         weights = fields(at, BLOCK_NOTE).panel + panel_bytes_real(nt, 0, planes, element)
-        starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(MT)]
-        for s in over(first, last):
+        starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(tiles)]
+        for s in over(*part):
             offset, line = I64.at(r.offsets)[s], weights + s * (planes * nt * TILE)
-            fetched = line + ahead
+            fetched = line + near[0]
             held = None
             for place, sources in enumerate(ORDER[planes]):
                 for n in range(nt):
                     tier.isa.load(b_tiles[n], line + (place * nt + n) * TILE, LINE)
                 for source in sources:
                     if source != held:
-                        for m in range(MT):
+                        for m in range(tiles):
                             tier.isa.load(a_tiles[m], starts[m] + offset + source * r.plane, r.rs)
                     held = source
-                    for m in range(MT):
+                    for m in range(tiles):
                         for n in range(nt):
                             tier.isa.multiply_reals(m * nt + n, a_tiles[m], b_tiles[n], element)
-                            fetched = _fetch(fetched, lines)
+                            fetched = _fetch(fetched, near[1])
             stay_awake(at, s, a_tiles[0], products(nt, planes))
+
+    @traced
+    def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
+        lone = fields(tile_note(at, MT - 1), TILE_NOTE).skip == r.rows
+        with either(lone) as (one, all_tiles):
+            with one:
+                add(at, r, (first, last), (ahead, lines), 1)
+            with all_tiles:
+                add(at, r, (first, last), (ahead, lines), MT)
 
     return block_functions(tier, nt, element, read, steps, _make_again(tier, nt, planes, element))
 

@@ -18,8 +18,9 @@ from .pack_amx import LINE, NOTE, SUMS
 
 EARLY = 2
 """Lines whose products are begun before the block before is finished: the core does both at the same time."""
-
-
+SOON = 4
+"""Lines from those that are multiplied to those that are fetched, where a band is one block: the next panel is not
+needed later than that."""
 AWAKE = 64
 """Products after which a tile is stored to no purpose: on Granite Rapids the first store after some 2000 cycles (125
 products) without one takes 1000, where others take 17 beside the products."""
@@ -99,7 +100,7 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
             for p in range(p0, p1):
                 column = group * r.n_set + p * width
                 panel = r.w + (group * panels + p) * panel_size
-                ahead = panel_size
+                ahead = panel_size if r.band > mt else smaller(panel_size, SOON * line)
                 i, j = row0, column0
                 for t in range(t0, t1, mt):
                     at, sums = notes + turn * NOTE, work + turn * SUMS
