@@ -74,10 +74,12 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     if flat:
         wide = banded._replace(c=how.pixel * planes)
         fields |= direct_band(wide, across, 1, nt, threads, l2)
-        if not fields["by_columns"] and g.images % threads:  # as many for each thread
-            rows, across = tiles(g, threads)
+        row_parts = threads // fields["column_parts"]
+        if g.images % row_parts:  # as many tiles for each
+            rows, across = tiles(g, row_parts)
             fields |= direct_band(wide, across, 1, nt, threads, l2)
-        if fields["band"] * threads < across:
+            row_parts = threads // fields["column_parts"]
+        if fields["band"] * row_parts < across:
             fields["band"] += fields["band"] % MT
         if planes == 1 and g.n >= 2 * g.k and 4 * g.n * g.k <= l2:  # weights stay: rows of results are written whole
             fields["band"] = MT
