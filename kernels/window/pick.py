@@ -11,6 +11,7 @@ from ..core.table import row
 from ..gemm.pick_conv import Triple
 from ..gemm.pick_dot import L2, idle
 from ..isa.tiers import Tier
+from .rows import wide_tile
 
 TILES = (7, 8)
 """Outputs in a tile of depthwise convolution. Most maps are 7 * 2**n wide."""
@@ -93,7 +94,7 @@ def depthwise_tiles(tier: Tier, g: Window, narrow: bool = False) -> dict[str, An
     """The parameters of the kernel that computes outputs of a row in tiles; None where it can't. narrow: x and y are
     bf16."""
     vectors = 2 if _pairs(tier, g) and tier.registers >= 32 else 1
-    shape = _tiled("depthwise", g, vectors)
+    shape = _tiled("depthwise", g, vectors, wide_tile(tier, vectors))
     return None if shape is None else {**shape, "vectors": vectors, "narrow": narrow}
 
 
@@ -102,7 +103,7 @@ def grouped_tiles(tier: Tier, g: Window, group: int, narrow: bool = False) -> di
     """As `depthwise_tiles`, for `group` channels in and out of each group: None unless a vector has several groups.
     narrow: x is bf16."""
     fits = group < tier.lanes and group in row("grouped").params["group"]
-    shape = _tiled("grouped", g, group) if fits else None
+    shape = _tiled("grouped", g, group, TILES[0]) if fits else None
     if shape is None:
         return None
     more = {"element": "bf16", "tile": TILES[0]} if narrow else {"element": "f32"}
@@ -110,15 +111,16 @@ def grouped_tiles(tier: Tier, g: Window, group: int, narrow: bool = False) -> di
     return params if row("grouped").exists(tier, params) else None
 
 
-def _tiled(name: str, g: Window, products: int) -> dict[str, int] | None:
-    """The parameters of a kernel of tiles that follow from the window, for so many products of vectors a tap."""
+def _tiled(name: str, g: Window, products: int, wide: int) -> dict[str, int] | None:
+    """The parameters of a kernel of tiles that follow from the window, for so many products of vectors a tap. wide: the
+    tile of windows of other than 3 columns."""
     _, k_h, size = g.kernel
     fixed = row(name).params
     found = _spacing(g, fixed["stride"]) if g.flat and size in fixed["size"] else None
     if found is None or (size == ROWS and k_h > ROWS):
         return None
     stride, apart = found
-    tile = _tile(-(-g.out[2] // apart), size, products) if size == 3 else TILES[0]
+    tile = _tile(-(-g.out[2] // apart), size, products) if size == 3 else wide
     return {"size": size, "stride": stride, "tile": tile}
 
 

@@ -139,13 +139,20 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
 
+def wide_tile(tier: Tier, vectors: int) -> int:
+    """Outputs in a tile of windows of other than 3 columns: as many as the pipelines of multiply-adds want sums, where
+    there are registers for them."""
+    return 8 if vectors == 1 and tier.registers >= 32 else 7
+
+
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Wide tiles are for the most common window; sums of two vectors want many registers. Windows of one column have no
     other tap that outputs could be apart by.
     """
     if params["size"] == 1 and params["stride"] > 1 or not has_rounds(tier, params):
         return False
-    return (params["size"] == 3 or params["tile"] == 7) and (params["vectors"] == 1 or tier.registers >= 32)
+    wide = 7 if "group" in params else wide_tile(tier, params["vectors"])
+    return (params["size"] == 3 or params["tile"] == wide) and (params["vectors"] == 1 or tier.registers >= 32)
 
 
 def _has_grouped(tier: Tier, params: Mapping[str, Any]) -> bool:

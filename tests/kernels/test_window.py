@@ -329,3 +329,14 @@ def test_tiles_divide_common_maps() -> None:
         window = Window(1, 96, (1, out_w, out_w), (1, 3, 3), (1, out_w, out_w), pads=(0, 1, 1))
         params = depthwise_tiles(tier, window)
         assert params and params["tile"] == tile, out_w
+
+
+@pytest.mark.parametrize(
+    ("isa", "channels", "tile"), [("avx512", 16, 8), ("avx512", 72, 8), ("avx512", 96, 7), ("avx2", 8, 7)]
+)
+def test_tiles_of_wide_windows_have_as_many_sums_as_multiply_adds_are_under_way(
+    isa: str, channels: int, tile: int
+) -> None:
+    window = Window(1, channels, (1, 28, 28), (1, 7, 7), (1, 28, 28), pads=(0, 3, 3))
+    params = depthwise_tiles(tiers.BY_NAME[isa], window)
+    assert params and params["tile"] == tile

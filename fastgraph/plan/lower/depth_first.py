@@ -34,7 +34,7 @@ MOST = 256
 """The most bands of a block: each has its own steps, which take time to write."""
 WEIGHTS = L2 // 4
 """The most bytes of weights that stay in the cache beside scratch, of chains other than inverted residual blocks."""
-ROWS, LINE = 24 << 10, 64
+ROWS, LINE = 12 << 10, 64
 """Bytes that the rows of x under a window take at most, so that they stay in the first-level cache, where some channels
 are done at a time; these are lines of the cache."""
 FORWARD, BACK = (0, 2, 3, 1), (0, 3, 1, 2)
