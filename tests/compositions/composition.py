@@ -121,7 +121,7 @@ class Composition:
         rank = len(given.shape)
         if not self.open or rank < 2:
             return ()
-        places = tuple(axis for axis in {4: (2, 3), 3: (1,)}.get(rank, ()) if given.shape[axis] > 1)
+        places = tuple(axis for axis in {5: (2, 3, 4), 4: (2, 3), 3: (1,)}.get(rank, ()) if given.shape[axis] > 1)
         return {"batch": (0,), "places": places, "both": (0, *places)}[self.open]
 
     def made(self) -> Iterator[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+
+import numpy as np
 
 from . import families_flow, families_formats, families_fused, families_places, families_written
 from .composition import Composition
@@ -15,12 +18,16 @@ from .families_places import PLACES
 from .families_sequence import SEQUENCE
 from .families_shared import shared
 from .families_types import TYPES
+from .families_volume import VOLUME, opened_up
 from .families_written import WRITTEN
 from .grow import LIMIT, Grow, Palette
 from .shapes import Misfit, need
 
 SHARED = 0.15
 """How often a block is one with constants that are read several times."""
+
+VOLUMES = 0.08
+"""How often a composition begins with a volume."""
 
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
@@ -29,7 +36,8 @@ SEEDS = 250
 def draw(seed: int, palette: int | None = None) -> Composition:
     """Always the same for a seed and the number of a palette."""
     g = Grow(seed, Palette.of(seed // SEEDS if palette is None else palette))
-    x = g.pick(image, image, image, sequence, sequence, vector)(g)
+    first = g.pick(image, image, image, sequence, sequence, vector)
+    x = (volume if random.Random(f"volume {seed}").random() < VOLUMES else first)(g)
     blocks, rare = g.pick(1, 2, 2, 3, 3, 4), g.pick(*KINDS)
     while blocks > 0:
         kinds = rare if g.chance(0.6) else {}
@@ -48,6 +56,14 @@ def image(g: Grow) -> str:
     return g.input(n if n * c * h * w <= LIMIT // 2 else 1, c, h, w)
 
 
+def volume(g: Grow) -> str:
+    """Or slices of a volume, frames of a video."""
+    n, c, *sizes = g.pick(*g.palette.batches), g.channels(), *(g.pick(2, 3, 5, *g.palette.sizes) for _ in range(3))
+    while n * c * np.prod(sizes) > LIMIT // 2:
+        n, sizes = 1, [-(-d // 2) for d in sizes]
+    return g.input(n, c, *sizes)
+
+
 def sequence(g: Grow) -> str:
     n, t, c = g.pick(1, *g.palette.batches), g.pick(*g.palette.lengths), g.channels()
     if g.chance(0.2):
@@ -64,7 +80,7 @@ def vector(g: Grow) -> str:
 def block(g: Grow, x: str, rare: dict[int, tuple[Any, ...]] | None = None) -> str:
     """One of the families that fit, in several tries."""
     rank = len(g.shapes[x])
-    families = {4: IMAGE, 3: SEQUENCE}.get(rank, (dense_unit,))
+    families = {5: VOLUME, 4: IMAGE, 3: SEQUENCE}.get(rank, (dense_unit,))
     for _ in range(4):
         if rare:
             y = g.attempt(g.pick(*rare[0], *rare.get(rank, ())), x)
@@ -125,8 +141,10 @@ KINDS: tuple[dict[int, tuple[Any, ...]], ...] = (*[{}] * 4, *[ONNX_ONLY] * 4, *[
 
 
 def bridge(g: Grow, x: str) -> str:
-    """From images to sequences and back, or to vectors."""
+    """From volumes to images, from those to sequences and back, or to vectors."""
     shape = g.shapes[x]
+    if len(shape) == 5:
+        return opened_up(g, x)
     if len(shape) == 4:
         n, c, h, w = shape
         if g.chance(0.3):
@@ -159,7 +177,7 @@ def finish(g: Grow, x: str) -> None:
 def head(g: Grow, x: str) -> str:
     """Classes, and perhaps boxes beside them."""
     shape = g.shapes[x]
-    axes = (2, 3) if len(shape) == 4 else (1,)
+    axes = tuple(range(2, len(shape))) if len(shape) > 3 else (1,)
     flat = g.mean(x, *axes, keep=False)
     if g.chance(0.4):
         g.output(g.op("sigmoid", g.dense(flat, 4)))

@@ -1,4 +1,4 @@
-"""Blocks on images (N, C, H, W). Each gives a value of the same rank; Misfit when it does not fit there."""
+"""Blocks on images (N, C, H, W); some do for volumes. Each gives a value of the same rank; Misfit when it fits not."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def inverted(g: Grow, x: str) -> str:
 
 def excite(g: Grow, x: str) -> str:
     """Squeeze and excite, with convolutions or dense layers."""
-    n, c, *_ = g.shapes[x]
+    n, c, *sizes = g.shapes[x]
     narrow = g.pick(*g.palette.channels)
-    squeezed = g.mean(x, 2, 3, how=g.pick("mean", "mean", "max"))
+    squeezed = g.mean(x, *range(2, 2 + len(sizes)), how=g.pick("mean", "mean", "max"))
     if g.chance(0.5):
         scale = g.gate(g.conv(g.act(g.conv(squeezed, narrow)), c))
     else:
         flat = g.reshape(squeezed, n, c)
-        scale = g.reshape(g.gate(g.dense(g.act(g.dense(flat, narrow)), c)), n, c, 1, 1)
+        scale = g.reshape(g.gate(g.dense(g.act(g.dense(flat, narrow)), c)), n, c, *(1 for _ in sizes))
     return g.op("mul", *((x, scale) if g.chance(0.7) else (scale, x)))
 
 
@@ -230,12 +230,12 @@ def gated(g: Grow, x: str) -> str:
 
 def modern(g: Grow, x: str) -> str:
     """Depthwise, layer norm and two dense layers with channels last, a scale per channel, a sum."""
-    c = g.shapes[x][1]
-    y = g.transpose(g.depthwise(x, 5 if 5 in g.palette.kernels else 3), 0, 2, 3, 1)
+    c, last = g.shapes[x][1], len(g.shapes[x]) - 1
+    y = g.transpose(g.depthwise(x, 5 if 5 in g.palette.kernels else 3), 0, *range(2, last + 1), 1)
     y = g.dense(g.act(g.dense(g.layer_norm(y), 2 * c)), c)
     if g.chance(0.6):
         y = g.op("mul", y, g.const(c, kind="bias"))
-    return g.op("add", x, g.transpose(y, 0, 3, 1, 2))
+    return g.op("add", x, g.transpose(y, 0, last, *range(1, last)))
 
 
 def padded(g: Grow, x: str) -> str:

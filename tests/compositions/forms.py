@@ -33,9 +33,18 @@ def says(form: str, net: Composition) -> bool:
     kinds = {op.kind for op in net.ops}
     if not form.startswith("onnx"):
         written = rules_tflite.KINDS if not form.startswith("mil") else write_mil.KINDS
-        if not kinds <= set(written):
+        if not kinds <= set(written) or not form.startswith("mil") and of_volumes(net):
             return False
     return form.endswith("f32") or form == "mil f16" or not exact(net)
+
+
+def of_volumes(net: Composition) -> bool:
+    """Whether a value has places along three axes: flat files turn images only."""
+    shapes = net.shapes()
+    return any(op.kind in WINDOWS and len(shapes[op.inputs[0]]) == 5 for op in net.ops)
+
+
+WINDOWS = {"conv", "conv_transpose", "max_pool", "average_pool", "lp_pool", "resize", "batch_norm", "instance_norm"}
 
 
 def onnx_f32(net: Composition) -> Subject:

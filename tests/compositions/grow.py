@@ -130,18 +130,19 @@ class Grow:
     # -- layers that several families use
 
     def conv(
-        self, x: str, out: int, kernel: int | tuple[int, int] = 1, stride: int = 1, group: int = 1, dilation: int = 1,
+        self, x: str, out: int, kernel: int | tuple[int, ...] = 1, stride: int = 1, group: int = 1, dilation: int = 1,
         pads: tuple[int, ...] | None = None, bias: bool | None = None,
     ) -> str:  # fmt: skip
-        """A convolution that keeps the image's size at a stride of one, unless told how to pad."""
-        kh, kw = (kernel, kernel) if isinstance(kernel, int) else kernel
-        reach = ((kh - 1) * dilation, (kw - 1) * dilation)
+        """A convolution that keeps the image's or volume's size at a stride of one, unless told how to pad."""
+        places = len(self.shapes[x]) - 2
+        sides = (kernel,) * places if isinstance(kernel, int) else kernel
+        reach = [(k - 1) * dilation for k in sides]
         if pads is None:
-            pads = (reach[0] // 2, reach[1] // 2, reach[0] - reach[0] // 2, reach[1] - reach[1] // 2)
-        inputs = [x, self.const(out, self.shapes[x][1] // group, kh, kw)]
+            pads = (*(r // 2 for r in reach), *(r - r // 2 for r in reach))
+        inputs = [x, self.const(out, self.shapes[x][1] // group, *sides)]
         if self.chance(0.6) if bias is None else bias:
             inputs.append(self.const(out, kind="bias"))
-        return self.op("conv", *inputs, strides=(stride, stride), pads=pads, dilations=(dilation, dilation),
+        return self.op("conv", *inputs, strides=(stride,) * places, pads=pads, dilations=(dilation,) * places,
                        group=group)  # fmt: skip
 
     def norm(self, x: str) -> str:
@@ -152,7 +153,7 @@ class Grow:
         parameters = [self.const(c, kind=kind) for kind in ("positive", "bias", "bias", "positive")]
         return self.op("batch_norm", x, *parameters)
 
-    def layer(self, x: str, out: int, kernel: int = 1, **options: Any) -> str:
+    def layer(self, x: str, out: int, kernel: int | tuple[int, ...] = 1, **options: Any) -> str:
         """A convolution with normalization and activation."""
         return self.act(self.norm(self.conv(x, out, kernel, **options)))
 

@@ -1,6 +1,7 @@
-"""The operators that a composition is made of: what shapes they give. Images are N, C, H, W.
+"""The operators that a composition is made of: what shapes they give. Images are N, C, H, W, volumes N, C, D, H, W.
 
-conv x w [b]             strides, pads (top, left, bottom, right), dilations, group; w: out, in / group, kh, kw
+conv x w [b]             strides, pads (top, left, bottom, right), dilations, group; w: out, in / group, kh, kw;
+                         of volumes with another number of each in front
 conv_transpose x w [b]   strides, pads, group (1 if absent); w: in, out / group, kh, kw
 max_pool, average_pool, lp_pool x   kernel, strides, pads, dilations of max_pool; pads don't count
 dense x w [b]            the last axis by w: in, out
@@ -45,9 +46,11 @@ def need(holds: bool, what: str) -> None:
 
 
 def window(image: Shape, kernel: Shape, a: dict[str, Any]) -> Shape:
-    pads, dilations = a["pads"], a.get("dilations", (1, 1))
+    pads, dilations = a["pads"], a.get("dilations", (1,) * len(kernel))
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    out = tuple((image[i] + pads[i] + pads[i + 2] - reach[i]) // a["strides"][i] + 1 for i in (0, 1))
+    sides = zip(image, pads, pads[len(kernel) :], reach, a["strides"], strict=False)
+    out = tuple((size + before + after - r) // stride + 1 for size, before, after, r, stride in sides)
+    need(len(image) == len(kernel), "the window has another rank")
     need(min(out) > 0, "the window is larger than the image")
     return out
 
@@ -64,7 +67,8 @@ def conv_transpose(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
     o *= a.get("group", 1)
     need(c == i and c % a.get("group", 1) == 0 and all(s == (o,) for s in shapes[2:]), "channels")
     pads = a["pads"]
-    out = tuple((image[k] - 1) * a["strides"][k] + kernel[k] - pads[k] - pads[k + 2] for k in (0, 1))
+    sides = zip(image, a["strides"], kernel, pads, pads[len(image) :], strict=False)
+    out = tuple((size - 1) * stride + k - before - after for size, stride, k, before, after in sides)
     need(min(out) > 0, "the padding takes all away")
     return [(n, o, *out)]
 
@@ -131,8 +135,8 @@ def pad(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
 
 
 def resize(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:
-    n, c, h, w = shapes[0]
-    return [(n, c, h * a["scale"][0], w * a["scale"][1])]
+    n, c, *sizes = shapes[0]
+    return [(n, c, *(d * s for d, s in zip(sizes, a["scale"], strict=True)))]
 
 
 def depth_to_space(shapes: list[Shape], a: dict[str, Any]) -> list[Shape]:

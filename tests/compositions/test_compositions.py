@@ -22,7 +22,7 @@ from tests.compositions.check import Differs, check
 from tests.compositions.composition import Composition, Const, Input, Op
 from tests.compositions.coverage import Coverage, watching
 from tests.compositions.draw import draw
-from tests.compositions.forms import FORMS, Declined
+from tests.compositions.forms import FORMS, WINDOWS, Declined
 from tests.compositions.grow import Grow, Palette
 from tests.compositions.job import Job, attempt, job, kind
 from tests.compositions.nodes import Piece, undecided
@@ -141,6 +141,15 @@ def test_what_is_left_to_other_tests_is_there() -> None:
 def test_a_seed_always_gives_the_same() -> None:
     assert str(draw(7)) == str(draw(7)) and job(7) == job(7)
     assert len({str(draw(seed)) for seed in range(50)}) == 50
+
+
+def test_volumes_are_drawn() -> None:
+    """With every operator of three axes, under most other operators."""
+    kinds = set()
+    for net in map(draw, range(2000)):
+        shapes = net.shapes()
+        kinds |= {op.kind for op in net.ops if op.inputs and len(shapes[op.inputs[0]]) == 5}
+    assert kinds >= WINDOWS | {"group_norm", "layer_norm", "concat", "pad", "dense", "reduce", "nodes", "inside"}
 
 
 @pytest.mark.parametrize("form", FORMS)

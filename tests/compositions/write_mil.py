@@ -129,11 +129,16 @@ def activation(m: Mil, op: Op, x: str, out: str) -> None:
             m.op("clip", out, x=x, alpha=m.number(-3e4 if low is None else low), beta=m.number(op.attrs["high"]))
 
 
+def by_axis(pads: Sequence[int]) -> np.ndarray:
+    """What stands before and after each axis, side by side."""
+    half = len(pads) // 2
+    return ints(*(n for pair in zip(pads[:half], pads[half:], strict=True) for n in pair))
+
+
 def conv(m: Mil, op: Op, x: str, out: str) -> None:
     a = op.attrs
-    (top, left, bottom, right) = a["pads"]
     more: dict[str, Any] = {"bias": m.read(op.inputs[2])} if len(op.inputs) > 2 else {}
-    more |= {"strides": ints(*a["strides"]), "pad": ints(top, bottom, left, right)}
+    more |= {"strides": ints(*a["strides"]), "pad": by_axis(a["pads"])}
     if op.kind == "conv":
         more |= {"dilations": ints(*a["dilations"])}
     if "group" in a:
@@ -145,11 +150,10 @@ def pool(m: Mil, op: Op, x: str, out: str) -> None:
     a = op.attrs
     if "dilations" in a or op.kind == "lp_pool":
         raise Declined("such pools")
-    top, left, bottom, right = a["pads"]
     more: dict[str, Any] = {} if op.kind == "max_pool" else {"exclude_padding_from_average": np.bool_(True)}
     kind = "max_pool" if op.kind == "max_pool" else "avg_pool"
     m.op(kind, out, x=x, kernel_sizes=ints(*a["kernel"]), strides=ints(*a["strides"]),
-         pad_type=m.program.const("custom"), pad=ints(top, bottom, left, right), **more)  # fmt: skip
+         pad_type=m.program.const("custom"), pad=by_axis(a["pads"]), **more)  # fmt: skip
 
 
 def dense(m: Mil, op: Op, x: str, out: str) -> None:
@@ -179,7 +183,7 @@ def normalize(m: Mil, op: Op, x: str, out: str) -> None:
         more |= {"mean": rest[0], "variance": rest[1]}
     if op.kind == "layer_norm":
         more["axes"] = ints(-1)
-    if op.kind != "layer_norm" and len(m.shapes[x]) != 4:
+    if op.kind != "layer_norm" and len(m.shapes[x]) not in ((4, 5) if op.kind == "batch_norm" else (4,)):
         raise Declined("images of another rank")
     m.op(op.kind, out, x=x, **more)
 
@@ -215,12 +219,13 @@ def pad(m: Mil, op: Op, x: str, out: str) -> None:
     mode = {"edge": "replicate"}.get(op.attrs["mode"], op.attrs["mode"])
     if mode != "constant" and any(pads[i] or pads[i + rank] for i in range(rank - 2)):
         raise Declined("reflected outside of images")
-    pairs = [n for i in range(rank) for n in (pads[i], pads[i + rank])]
-    m.op("pad", out, x=x, pad=ints(*pairs), mode=m.program.const(mode), constant_val=m.number(0))
+    m.op("pad", out, x=x, pad=by_axis(pads), mode=m.program.const(mode), constant_val=m.number(0))
 
 
 def resize(m: Mil, op: Op, x: str, out: str) -> None:
     nearest = op.attrs["mode"] == "nearest"
+    if len(op.attrs["scale"]) != 2:
+        raise Declined("volumes")
     h, w = (np.int32(s) if nearest else np.float32(s) for s in op.attrs["scale"])
     more = {} if nearest else {"align_corners": np.bool_(False)}
     kind = "upsample_nearest_neighbor" if nearest else "upsample_bilinear"
