@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import INT64, Dim, Node, TensorType
+from ..ir import INT64, Dim, Node, Shape, TensorType
 from . import check
 from .inference import Types, axis_of, ints, length, same_type, shown
 from .registry import REQUIRED, attr, define, fail
@@ -43,10 +43,31 @@ def _infer_strided_slice(node: Node, types: Types) -> list[TensorType]:
     if x.shape is None:
         return [TensorType(x.dtype, None)]
     index = index_of(node, *(ints(p) for p in parts))
-    # Extents that differ for two extents of an open axis are open.
-    guesses = ([d if isinstance(d, int) else guess for d in x.shape] for guess in (10007, 10009))
-    one, other = (np.broadcast_to(np.int8(0), guess)[index].shape for guess in guesses)
-    return [TensorType(x.dtype, tuple(m if m == n else None for m, n in zip(one, other, strict=True)))]
+    return [TensorType(x.dtype, tuple(_taken(index, x.shape)))]
+
+
+def _taken(index: tuple[Any, ...], shape: Shape) -> list[Dim]:
+    """The shape of what an index takes, as NumPy has it; of an open extent it is open but where all of it is taken."""
+    axes = sum(entry is not None and entry is not Ellipsis for entry in index)
+    if axes > len(shape) or index.count(Ellipsis) > 1:
+        raise IndexError("too many indices")
+    at = index.index(Ellipsis) if Ellipsis in index else len(index)
+    entries = [*index[:at], *[slice(None)] * (len(shape) - axes), *index[at + 1 :]]
+    extents, taken = iter(shape), list[Dim]()
+    for entry in entries:
+        extent = 1 if entry is None else next(extents)
+        cut = slice(None) if entry is None else entry
+        if isinstance(extent, int):
+            places = range(extent)[cut]
+            taken += [len(places)] if isinstance(places, range) else []
+        elif isinstance(cut, slice):
+            taken.append(extent if _whole(cut) else None)
+    return taken
+
+
+def _whole(cut: slice) -> bool:
+    stop = cut.stop
+    return cut.start in (None, 0) and (stop is None or stop >= 2**31 - 1) and cut.step in (None, 1)
 
 
 def _sliced_rank(node: Node, x: TensorType, count: int | None) -> tuple[Dim, ...] | None:

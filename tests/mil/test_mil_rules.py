@@ -96,6 +96,20 @@ def test_interleaving_open_extents() -> None:
         np.testing.assert_array_equal(run(data, x=x, z=z), np.stack((x, z), 1).reshape(-1, 3))
 
 
+def test_a_slice_that_takes_more_than_is_fed() -> None:
+    """Its shape is that of what there is, so fill_like is, too."""
+    p = Program("CoreML8")
+    x = p.input("x", (None, 3), default=[4, 3])
+    for n in (None, 3):
+        p.description.input[-1].type.multiArrayType.shapeRange.sizeRanges.add(lowerBound=n or 1, upperBound=n or -1)
+    made = ("FLOAT32", (None, 3))
+    cut = p.op("slice_by_index", "cut", made, x=x, begin=np.int32([0, 0]), end=np.int32([2, 3]))
+    p.output(p.op("fill_like", "y", made, ref_tensor=cut, value=np.float32(1)))
+    data = p.zip()
+    for n in (3, 1, 2):
+        np.testing.assert_array_equal(run(data, x=normal(n, 3)), np.ones((min(n, 2), 3), np.float32))
+
+
 def test_a_reshape_that_counts_from_the_end_and_is_open() -> None:
     data = model("reshape", {"x": (None, None)}, (1, None, None), x="x", shape=np.int32([1, 0, 0]))
     x = normal(3, 5)

@@ -98,6 +98,26 @@ def test_slice(pick: Random) -> None:
     agrees(pick, "slice", [x, *(np.array(v, np.int64) for v in (starts, ends, axes, steps))])
 
 
+@drawn(200)
+def test_strided_slice(pick: Random) -> None:
+    shape = some(pick, 1, 5, pick.randint(1, 6))
+    count = pick.randint(1, len(shape) + 1)
+    parts = [np.array([pick.choice((*FAR, -2, -1, 0, 1, 3)) for _ in range(count)], np.int64) for _ in range(2)]
+    steps = np.array([pick.choice((1, 1, 2, -1)) for _ in range(count)], np.int64)
+    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    attrs = {name: sum(pick.choice((0, 0, 0, 1)) << i for i in range(count)) for name in masks}
+    agrees(pick, "strided_slice", [floats(*shape), *parts, steps], **attrs)
+
+
+def test_what_a_slice_takes_of_open_axes() -> None:
+    """All of one, some of one, of which there may be fewer, and one of it; more axes than an array has elements for."""
+    parts = [np.array(ends, np.int64) for ends in ((0, 0, 0), (FAR[0], 2, 1), (1, 1, 1))]
+    node = node_of("strided_slice", [floats(1, 1, 1, 1, 1), *parts], shrink_axis_mask=4)
+    node.x.type = node.x.type.with_shape(("n", "m", None, None, 3))
+    infer_node(node)
+    assert node.outputs[0].type.shape == ("n", None, None, 3)
+
+
 @drawn(60)
 def test_pad(pick: Random) -> None:
     x = floats(*some(pick, 3, 5, pick.randint(1, 3)))
