@@ -12,7 +12,7 @@ _COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff
 
 def table(
     rows: Sequence[Sequence[str]], right: Sequence[int] = (), width: int | None = None,
-    least: Mapping[int, int] = {}, drop: Sequence[int] = (), begins: Sequence[int] = (),  # noqa: B006
+    least: Mapping[int, int] = {}, drop: Sequence[int] = (), begins: Sequence[int] = (),
 ) -> list[str]:  # fmt: skip
     """Lines of aligned columns; those in `right` are right-aligned. Where lines would be longer than `width`, the
     widest columns of `least` are shortened, none below the width that it gives; where that is not enough, columns of

@@ -76,7 +76,7 @@ def _deform_conv(node: Node, inputs: list[Any]) -> list[Any]:
         ]
         column = np.concatenate(columns, 1).reshape(n, groups, -1, points)
         y += np.einsum("ngcp,goc->ngop", column, weights[..., tap])
-    y = y.reshape(n, w.shape[0], *out)  # type: ignore[misc]
+    y = y.reshape(n, w.shape[0], *out)
     y = y if b is None else y + b.reshape(-1, *(1,) * rank)
     return [y.astype(x.dtype)]
 

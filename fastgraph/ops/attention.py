@@ -31,7 +31,7 @@ def head_dims(node: Node, t: TensorType, count: int | None) -> tuple[Dim, Dim, D
     if len(t.shape) == 4:
         if count is not None and isinstance(t.shape[1], int) and count != t.shape[1]:
             fail(node, f"attributes say {count} heads, the input {shown(t.shape)} has {t.shape[1]}")
-        return t.shape  # type: ignore[return-value]
+        return t.shape
     if not count or count < 1:
         fail(node, "3-d inputs need q_num_heads and kv_num_heads")
     b, s, width = t.shape

@@ -258,7 +258,7 @@ def _apply(state: Sweep, by_op: Mapping[str, list[Rule]], real: Mapping[str, lis
     """
     applied, instead = False, state._instead.keys()
     for node in state.graph.nodes:
-        if instead and not instead.isdisjoint(node.inputs):  # type: ignore[arg-type]
+        if instead and not instead.isdisjoint(node.inputs):
             node.inputs = [None if v is None else state.current(v) for v in node.inputs]
         found = by_op[node.op]
         if not found:

@@ -83,7 +83,7 @@ def bandwidth(nbytes: int, tier: Tier) -> float:
         call = _streaming(tier, bool(copies))
         times = max(1, int(1e7 / (count * vector)))
         record = np.array([source, target, count, times], np.int64)
-        best = _best(lambda call=call, record=record: call(record.ctypes.data, 0, 1))  # type: ignore[misc]
+        best = _best(lambda call=call, record=record: call(record.ctypes.data, 0, 1))
         rates.append((1 + copies) * count * vector * times / best)
     return max(rates)
 
@@ -163,7 +163,7 @@ def _sum_loop(tier: Tier, step: Any) -> Any:
         for place, value in zip(places, new, strict=True):
             f32[place] = value
 
-    def kernel(args, thread, threads):  # type: ignore[no-untyped-def]
+    def kernel(args, thread, threads):
         loop(I64[args], I64[args + 8])
 
     return kernel
@@ -186,7 +186,7 @@ def _tile_loop(tier: Tier, element: str) -> Any:
                 multiply(n, a_tiles[n // 2], b_tiles[n % 2])
         tier.isa.release()
 
-    def kernel(args, thread, threads):  # type: ignore[no-untyped-def]
+    def kernel(args, thread, threads):
         loop(I64[args], I64[args + 8], I64[args + 16])
 
     if element:
@@ -214,11 +214,11 @@ def _stream(tier: Tier, copies: bool) -> Any:
         for n in range(WIDE):
             f32[F32.at(target) + n * tier.lanes] = f32[F32.at(source) + n * tier.lanes]
 
-    def reads(args, thread, threads):  # type: ignore[no-untyped-def]
+    def reads(args, thread, threads):
         for _ in range(I64[args + 24]):  # type: ignore[call-overload]
             read(I64[args], I64[args + 8], I64[args + 16])
 
-    def copy_all(args, thread, threads):  # type: ignore[no-untyped-def]
+    def copy_all(args, thread, threads):
         for _ in range(I64[args + 24]):  # type: ignore[call-overload]
             for i in range(I64[args + 16]):  # type: ignore[call-overload]
                 copy(I64[args] + i * block * 4, I64[args + 8] + i * block * 4)

@@ -131,7 +131,7 @@ def _compared(result: Mapping[str, Any]) -> list[str]:
     )
     parts += [
         f"<p>{safe(row['name'])}: {safe(row['unavailable'])}</p>" for row in result["engines"] if "unavailable" in row
-    ]  # noqa: E501
+    ]
     if said := disturbance.text(result["disturbance"]):
         noisy = "NOISY, figures mean little: " if result["disturbance"]["noisy"] else ""
         parts.append(f'<p class="{"bad" if noisy else "soft"}">{safe(noisy + said)}</p>')
@@ -158,7 +158,7 @@ def _time(plan: Executable, rows: Sequence[dict[str, Any]]) -> list[str]:
     parts = [
         "<h2>Time by operator</h2>",
         bars([_bar(row["op"], row, whole) for row in groups], colors=list(shades.values())),
-    ]  # noqa: E501
+    ]
     if said := shared(rows):
         parts.append(f'<p class="soft">{safe(said)}</p>')
     slowest = sorted(rows, key=lambda row: -row["us"])[:MOST_BARS]

@@ -62,7 +62,7 @@ def scales(weights: np.ndarray) -> np.ndarray:
     below 2**15; those down to 2**-28 of it have all of f16's bits then.
     """
     largest = _largest(weights.reshape(*weights.shape[:2], -1))
-    return np.ldexp(np.float32(1), np.where(largest > 0, np.frexp(largest)[1] - 15, 0))  # type: ignore[no-any-return]
+    return np.ldexp(np.float32(1), np.where(largest > 0, np.frexp(largest)[1] - 15, 0))
 
 
 def _largest(columns: np.ndarray) -> np.ndarray:

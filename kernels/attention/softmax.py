@@ -107,7 +107,7 @@ def weigh(scores: Value, left: Any, right: Any, n: Value, base: Value, all_: Val
     def power(some: Type, i: Value, _: Any) -> Value:
         y = half_exp(some[x + i] - some(least))
         some[x + i] = y
-        return y  # type: ignore[no-any-return]
+        return y
 
     found = total(f32, right - left, 0, lambda p, q: p + q, power)
     weights[0] = weights[0] + found

@@ -175,7 +175,7 @@ def _weight(bits: int, word: Any, j: int) -> Value:
         f32 = F32.like(word.type)
         entries = f32([float(i - 16 * (i > 7)) for i in range(16)])
         at = (word.unsigned >> bits * j).signed if j else word
-        return tier().isa.permute_lanes(entries, at)  # type: ignore[no-any-return]
+        return tier().isa.permute_lanes(entries, at)
     left = 32 - bits * (j + 1)
     raised = word << left if left else word
     return (raised >> (32 - bits)).to(F32)

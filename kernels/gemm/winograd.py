@@ -269,7 +269,7 @@ def _pixel(r: Any, source: Value, addends: Value, masks: Masks) -> list[Value]:
     """The vectors of a pixel: outputs from `source` on with what is added to them."""
     f32 = _f32()
     values = [f32[source + n * f32.lanes] for n in range(len(masks))]
-    return simple(r, values, lambda n: f32[addends + n * f32.lanes, masks[n]])  # type: ignore[no-any-return]
+    return simple(r, values, lambda n: f32[addends + n * f32.lanes, masks[n]])
 
 
 @traced

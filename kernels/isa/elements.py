@@ -77,7 +77,7 @@ class Rounding:
         if self.limits == "any":
             x = smaller(larger(x, -(2.0**30)), 2.0**30)
         lanes = x.lanes
-        return called(f"llvm.lrint.v{lanes}i32.v{lanes}f32", I32.like(x.type), x)  # type: ignore[no-any-return]
+        return called(f"llvm.lrint.v{lanes}i32.v{lanes}f32", I32.like(x.type), x)
 
     def narrow(self, x: Value) -> Value:
         """x as stored numbers, in x's order."""

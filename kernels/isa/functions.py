@@ -221,7 +221,7 @@ _EXP2_ROUGH = (0.999925196, 0.695833564, 0.226067156, 0.0780245215)
 
 def exp2_roughly(x: Value) -> Value:
     """2**x to 2**-13.7, 0 at -inf; on tiers with masks."""
-    return tier().isa.power_of_two(x, lambda f: _horner(f, _EXP2_ROUGH))  # type: ignore[no-any-return]
+    return tier().isa.power_of_two(x, lambda f: _horner(f, _EXP2_ROUGH))
 
 
 class Tail(NamedTuple):
@@ -274,7 +274,7 @@ def sigmoid(x: Value) -> Value:
 def share_roughly(u: Value, x: Value) -> Value:
     """x / (1 + e**-u) as rough as `gelu`; NaN where e**-u is 0 or infinite, and x too."""
     e = exp2_roughly(u * (-1 / math.log(2)))
-    return x * tier().isa.reciprocal_roughly(1.0 + e)  # type: ignore[no-any-return]
+    return x * tier().isa.reciprocal_roughly(1.0 + e)
 
 
 def gated_tanh(x: Value, gate: Value) -> Value:

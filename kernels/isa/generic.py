@@ -67,7 +67,7 @@ class Generic:
 
     def clock(self) -> Value:
         """A counter of constant rate, an int64."""
-        return called("llvm.readsteadycounter", I64)  # type: ignore[no-any-return]
+        return called("llvm.readsteadycounter", I64)
 
     def pause(self) -> None:
         """Tell the core that this thread spins."""

@@ -14,7 +14,7 @@ from ..lang import I8, I16, I32, U8, U16, Value, intrinsic, shuffle, tier
 
 def dot_bytes(sums: Value, a: Value, w: Value) -> Value:
     """sums + the products of u8 `a` and s8 `w`, four to a lane, all i32 vectors; tiers with `byte_dot`."""
-    return tier().isa.dot_bytes(sums, a.bits(U8), w.bits(I8))  # type: ignore[no-any-return]
+    return tier().isa.dot_bytes(sums, a.bits(U8), w.bits(I8))
 
 
 def split_bytes(a: Value) -> tuple[Value, Value]:
@@ -33,17 +33,17 @@ def split_weights(w: Value) -> list[Value]:
 
 def dot_halves(a: Value, w: Value) -> Value:
     """The i32 sums of the two i16 products in each lane."""
-    return tier().isa.dot_halves(a.bits(I16), w.bits(I16))  # type: ignore[no-any-return]
+    return tier().isa.dot_halves(a.bits(I16), w.bits(I16))
 
 
 def round_to_int(x: Value, within: bool = False) -> Value:
     """f32 to i32, halves to even, clamped to int32; NaN becomes the least. within: none is 2**31 or more."""
-    return tier().isa.round_to_int(x, within)  # type: ignore[no-any-return]
+    return tier().isa.round_to_int(x, within)
 
 
 def pack(x: Value, y: Value, signed: bool = True) -> Value:
     """Two vectors as one of elements half as wide, saturated: x's, then y's, within 128 bits."""
-    return tier().isa.pack(x, y, signed)  # type: ignore[no-any-return]
+    return tier().isa.pack(x, y, signed)
 
 
 def pack_bytes(words: Sequence[Value], zero: Value | None = None, signed: bool = False) -> Value:

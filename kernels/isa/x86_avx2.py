@@ -19,7 +19,7 @@ class Avx2(Sse2):
     }
 
     def shuffle_bytes(self, table: Value, index: Value) -> Value:
-        return called(self._name("shuffle", bits_of(table.type)), table.type, table, index)  # type: ignore[no-any-return]
+        return called(self._name("shuffle", bits_of(table.type)), table.type, table, index)
 
     def permute(self, pixel: Value, index: Value) -> Value:
         if pixel.type.target is F32:
@@ -29,11 +29,11 @@ class Avx2(Sse2):
 
     def permute_lanes(self, x: Value, index: Value) -> Value:
         """The lanes of x (f32) that the low bits of `index` (int32) name."""
-        return called(self._name("permute", bits_of(x.type)), x.type, x, index)  # type: ignore[no-any-return]
+        return called(self._name("permute", bits_of(x.type)), x.type, x, index)
 
 
 class AvxVnni(Avx2):
     names = Avx2.names | {("dot", 128): "avx512.vpdpbusd.128", ("dot", 256): "avx512.vpdpbusd.256"}
 
     def dot_bytes(self, sums: Value, a: Value, w: Value) -> Value:
-        return called(self._name("dot", bits_of(sums.type)), sums.type, sums, a, w)  # type: ignore[no-any-return]
+        return called(self._name("dot", bits_of(sums.type)), sums.type, sums, a, w)

@@ -24,22 +24,22 @@ class Avx512(Avx2):
             return super()._rounded(x, kind)
         everywhere, as_the_mode_says = integer(16)(-1), I32(4)
         name = self._name("round", 512)
-        return called(name, kind, x, kind(0), everywhere, as_the_mode_says)  # type: ignore[no-any-return]
+        return called(name, kind, x, kind(0), everywhere, as_the_mode_says)
 
     def reciprocal_roughly(self, x: Value) -> Value:
         """1 / x of 16 f32, within 2**-14 of it."""
-        return called("llvm.x86.avx512.rcp14.ps.512", x.type, x, x.type(0), integer(16)(-1))  # type: ignore[no-any-return]
+        return called("llvm.x86.avx512.rcp14.ps.512", x.type, x, x.type(0), integer(16)(-1))
 
     def power_of_two(self, x: Value, mantissas: Any) -> Value:
         """2 ** x of f32, 0 at -inf and NaN for NaN; mantissas(f): 2 ** f of 0 <= f < 1."""
         everywhere, as_the_mode_says, down = integer(16)(-1), I32(4), I32(1)
         part = called("llvm.x86.avx512.mask.reduce.ps.512", x.type, x, down, x, everywhere, as_the_mode_says)
         m = mantissas(part)
-        return called("llvm.x86.avx512.mask.scalef.ps.512", x.type, m, x, m, everywhere, as_the_mode_says)  # type: ignore[no-any-return]
+        return called("llvm.x86.avx512.mask.scalef.ps.512", x.type, m, x, m, everywhere, as_the_mode_says)
 
     def permute_bytes(self, low: Value, index: Value, high: Value) -> Value:
         """The bytes of two vectors that the low seven bits of an index name; kernels that `need` avx512vbmi have it."""
-        return called("llvm.x86.avx512.vpermi2var.qi.512", low.type, low, index, high)  # type: ignore[no-any-return]
+        return called("llvm.x86.avx512.vpermi2var.qi.512", low.type, low, index, high)
 
     def to_bf16(self, low: Value, high: Value) -> Value:
         """Two vectors of f32 as one of bf16 (U16), rounded to nearest even; for kernels that need tiers.PAIRS."""
@@ -52,7 +52,7 @@ class Avx512(Avx2):
         denormals are 0. Only w is read from memory where it is multiplied. For kernels that need tiers.PAIRS.
         """
         name = "llvm.x86.avx512bf16.dpbf16ps.512"
-        return called(name, sums.type, sums, a.bits(BF16), w.bits(BF16))  # type: ignore[no-any-return]
+        return called(name, sums.type, sums, a.bits(BF16), w.bits(BF16))
 
 
 class Avx512Vnni(Avx512):

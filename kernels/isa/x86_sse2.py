@@ -25,7 +25,7 @@ class Sse2(Generic):
 
     def dot_halves(self, a: Value, w: Value) -> Value:
         kind = I32.vector(a.lanes // 2)
-        return called(self._name("madd", bits_of(kind)), kind, a, w)  # type: ignore[no-any-return]
+        return called(self._name("madd", bits_of(kind)), kind, a, w)
 
     def round_to_int(self, x: Value, within: bool = False) -> Value:
         # The instruction makes -2**31 of all that is no int32.
@@ -33,19 +33,19 @@ class Sse2(Generic):
         return self._rounded(x if within else choose(x.type(GREATEST) < x, GREATEST, x), kind)
 
     def _rounded(self, x: Value, kind: Type) -> Value:
-        return called(self._name("round", bits_of(kind)), kind, x)  # type: ignore[no-any-return]
+        return called(self._name("round", bits_of(kind)), kind, x)
 
     def pack(self, x: Value, y: Value, signed: bool = True) -> Value:
         kind = packed_type(x, signed)
         name = "packssdw" if kind.bits == 16 else "packsswb" if signed else "packuswb"
-        return called(self._name(name, bits_of(kind)), kind, x, y)  # type: ignore[no-any-return]
+        return called(self._name(name, bits_of(kind)), kind, x, y)
 
     # -- the processor
 
     tenth = 1 << 28
 
     def clock(self) -> Value:
-        return called("llvm.readcyclecounter", I64)  # type: ignore[no-any-return]
+        return called("llvm.readcyclecounter", I64)
 
     def pause(self) -> None:
         called("llvm.x86.sse2.pause", None)

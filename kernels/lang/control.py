@@ -96,12 +96,12 @@ def when(condition: Any, likely: bool | None = None) -> AbstractContextManager[A
         return nullcontext()
     if not isinstance(condition, Value):
         raise Mistake(f"when({condition!r}) is known: use Python's if")
-    return builder().if_then(condition.x, likely=likely)  # type: ignore[no-any-return]
+    return builder().if_then(condition.x, likely=likely)
 
 
 def either(condition: Value, likely: bool | None = None) -> AbstractContextManager[tuple[Any, Any]]:
     """`with either(condition) as (then, otherwise):` and within it `with then:` and `with otherwise:`."""
-    return builder().if_else(condition.x, likely=likely)  # type: ignore[no-any-return]
+    return builder().if_else(condition.x, likely=likely)
 
 
 def cases(value: Value, bodies: Mapping[int, Callable[[], None]], otherwise: Callable[[], None] | None = None) -> None:

@@ -15,7 +15,7 @@ from .values import Value, alike, builder, intrinsic, number, tier
 def fma(x: Any, y: Any, z: Any) -> Value:
     """x * y + z, rounded once where the tier can."""
     x, y, z = alike("fma of", x, y, z)
-    return intrinsic("fma", x, y, z) if tier().fma else x * y + z  # type: ignore[no-any-return]
+    return intrinsic("fma", x, y, z) if tier().fma else x * y + z
 
 
 @traced

@@ -31,7 +31,7 @@ def load(kind: Type, place: Any, mask: Value | None = None) -> Value:
             return Value(builder().load(at.x), kind)
         return Value(builder().load(at.x, align=alignment(kind)), kind)
     name = f"llvm.masked.load.{_spelled(kind)}.p0"
-    return called(name, kind, at, I32(alignment(kind)), _mask(kind, mask), constant(kind, 0))  # type: ignore[no-any-return]
+    return called(name, kind, at, I32(alignment(kind)), _mask(kind, mask), constant(kind, 0))
 
 
 def store(kind: Type, value: Any, place: Any, mask: Value | None = None) -> None:

@@ -276,7 +276,7 @@ def number(x: Any) -> Value:
         return I64(x)
     if x.type is not I64:
         raise Mistake(f"this is an int64, not {x.type}")
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 @cache
@@ -329,4 +329,4 @@ def intrinsic(name: str, *values: Any) -> Value:
     operands = alike(f"{name} of", *values)
     kind = operands[0].type
     spelled = f"{'f' if kind.real else 'i'}{kind.bits}"
-    return called(f"llvm.{name}.{f'v{kind.lanes}' if kind.lanes else ''}{spelled}", kind, *operands)  # type: ignore[no-any-return]
+    return called(f"llvm.{name}.{f'v{kind.lanes}' if kind.lanes else ''}{spelled}", kind, *operands)

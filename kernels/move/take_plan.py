@@ -118,7 +118,7 @@ def pad_indices(n: int, before: int, after: int, mode: str) -> np.ndarray | None
     left, grow = np.arange(max(-before, 0), n - max(-after, 0)), (max(before, 0), max(after, 0))
     if mode == "constant":
         return np.pad(left, grow, constant_values=-1)
-    return np.pad(left, grow, mode=mode)  # type: ignore[no-any-return,call-overload]
+    return np.pad(left, grow, mode=mode)  # type: ignore[call-overload]
 
 
 class _Span(NamedTuple):

@@ -92,10 +92,10 @@ def formed(form: int, x: Value, low: Value, high: Value, *, rough: bool = False)
         case "clip":
             return clip(x, low, high)
         case "sigmoid_mul" if rough:
-            return OPS["swish"].emit_roughly(x, x.type(1))  # type: ignore[no-any-return]
+            return OPS["swish"].emit_roughly(x, x.type(1))
         case "leaky_relu" | "swish" | "gelu" | "gelu_tanh" as name:
             write = OPS[name].emit_roughly if rough else OPS[name].emit
-            return write(x, low) if OPS[name].arity == 2 else write(x)  # type: ignore[no-any-return]
+            return write(x, low) if OPS[name].arity == 2 else write(x)
         case "hard_sigmoid_mul":
             return x * OPS["hard_sigmoid"].emit(x, low, high)
         case "sigmoid_mul":
@@ -124,7 +124,7 @@ def addend_at(slots: Any, image: Value, row: Value, column: Value) -> Value:
 
 def index_of(slots: Any, image: Value, row: Value, column: Value) -> Value:
     """The number of that addend's element from the first one on."""
-    return image * slots.addend_image + (row * slots.addend_row + column)  # type: ignore[no-any-return]
+    return image * slots.addend_image + (row * slots.addend_row + column)
 
 
 class Area(NamedTuple):

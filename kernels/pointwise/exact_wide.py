@@ -235,7 +235,7 @@ def _sine(x: Value, quarter: float) -> Value:
 def _far_angle(x: Value, quarter: float) -> Value:
     """For one |x| > NEAR: an angle in [-pi / 2, pi / 2] with the same sine; a function of the module."""
     name = f"fastgraph.far_angle.{int(2 * quarter)}"
-    return outlined(name, F64, partial(_folded, quarter=quarter), x)  # type: ignore[no-any-return]
+    return outlined(name, F64, partial(_folded, quarter=quarter), x)
 
 
 def _folded(x: Value, quarter: float) -> Value:

@@ -29,7 +29,7 @@ def make_sums(tier: Tier, gates: int, projected: int, element: str) -> Any:
     words, line = word.vector(tier.lanes), gates * f32.size
 
     def added(total: Value, x: Value, w: Value) -> Value:
-        return tier.isa.dot_pairs(total, x, w) if element == "bf16" else fma(x, w, total)  # type: ignore[no-any-return]
+        return tier.isa.dot_pairs(total, x, w) if element == "bf16" else fma(x, w, total)
 
     @traced
     def sums(height: Value, first: StateRows, column: Value, panel: Value, lines: Value, to: Value) -> None:

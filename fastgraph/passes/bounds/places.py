@@ -245,7 +245,7 @@ def _common(g: Bounds, old: list[Dim], new: list[Dim], end: int, found: list[Dim
             return
         found.append(common)
         for dims in (old, new):
-            dims[end] = 1 if a == b else quotient(g, dims[end], common)  # type: ignore[arg-type]
+            dims[end] = 1 if a == b else quotient(g, dims[end], common)
             if dims[end] == 1:
                 dims.pop(end)
 
