@@ -118,10 +118,5 @@ def _is_container(value: Value) -> bool:
 
 def _ready(node: Node, known: set[Value]) -> bool:
     """Whether a node's operands are computed natively and its results are concrete."""
-    for value in read_by(node):
-        if value.data is None and value not in known:
-            return False
-    for value in node.outputs:
-        if not value.type.concrete:
-            return False
-    return True
+    native = all(value.data is not None or value in known for value in read_by(node))
+    return native and all(value.type.concrete for value in node.outputs)

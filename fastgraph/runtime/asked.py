@@ -81,7 +81,7 @@ def wanted(graph: Graph, keys: Keys, what: str, shapes: Mapping[str, Sequence[in
             raise InputError(f"{what}: input {value.name!r} is a {_said(graph, value)}, which has no shape")
         if value.name not in shapes and fixed is None:
             raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
-        given = shapes[value.name] if value.name in shapes else fixed
+        given = shapes.get(value.name, fixed)
         if value.name in keys.decide and isinstance(given, np.ndarray):
             arrays[value.name] = array_of(value, given)
             given = given.shape

@@ -275,4 +275,4 @@ def depth_to_space(g: Bounds, node: Node) -> list[Bounded]:
     if len(x.dims) - 1 in x.extents:
         raise Unbounded
     dims = [product(g, n, by) if axis in x.extents and axis else n for axis, n in enumerate(x.dims)]
-    return [Bounded(g.again(node, x.value)[0], {a: n for a, n in extents_of(dims).items()})]
+    return [Bounded(g.again(node, x.value)[0], extents_of(dims))]

@@ -87,8 +87,7 @@ def _checked(node: Node) -> list[int] | None:
     if attr(node, "axis") is not None:
         return [x.type.dims[attr(node, "axis")]]
     first = attr(node, "batch_dims")
-    extents = list(x.type.dims[first : first + indices.dims[-1]])
-    return extents if extents else None
+    return list(x.type.dims[first : first + indices.dims[-1]]) or None
 
 
 @lowers("checked_indices", match=_checked)
