@@ -253,7 +253,7 @@ def test_threads_do_as_many_tiles_of_rows(threads: int) -> None:
     """A block may be a single tile of rows, so that their number need not be even."""
     fields = pick_real(dense(196, 96, 576), threads, 3, l2=2 << 20).fields
     assert fields["across"] == {1: 13, 2: 14, 4: 16}[threads]
-    assert fields["band"] == -(-fields["across"] // threads) and not fields["by_columns"]
+    assert fields["band"] == -(-fields["across"] // threads) and fields["column_parts"] == 1
 
 
 @needs_amx
