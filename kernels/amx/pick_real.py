@@ -166,8 +166,8 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     rows, across = tiles(g, 1)
     lines = g.k // (g.c * how.run) * how.lines
     panels = g.groups * -(-g.n // (16 * nt))
-    blocks, lone = divmod(g.out[1] * across, MT)
-    blocks = g.images * g.out[0] * (blocks + LONE * lone) * panels
+    whole, lone = divmod(g.out[1] * across, MT)
+    blocks = g.images * g.out[0] * (whole + LONE * lone) * panels
     step, split = (F16_STEP, F16_SPLIT) if element == "f16" else (STEP[planes], SPLIT[planes])
     near = NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
     part = (1 - ROWS_PART * (1 - rows / ROWS)) * (1 - SHORT_PART * (1 - how.length / LINE))

@@ -218,9 +218,10 @@ def _emit_link(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[
         lowering.emit(e, node, layer._replace(window=window, ldx=ldx, ldy=ldy), rows)
     else:
         lowering.emit(e, node, window, rows, (ldx, ldy))
-    for step in e.program.steps[steps:] if channels else ():
-        assert isinstance(step, Step)
-        step.share = len(images) * piece.rows * len(channels) / (where.images * where.out[1] * where.channels)
+    if channels:
+        for step in e.program.steps[steps:]:
+            assert isinstance(step, Step)
+            step.share = len(images) * piece.rows * len(channels) / (where.images * where.out[1] * where.channels)
 
 
 def _turn_rows(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[Ref | None, Ref | None]) -> None:
