@@ -153,11 +153,12 @@ def _resize(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 def resampled(x: np.ndarray, axis: int, table: ResizeTable) -> np.ndarray:
-    """Floats interpolated along one axis by the indices and weights of a table."""
-    n_out, n_in = len(table.index), x.shape[axis]
-    matrix = np.zeros((n_out, n_in))
-    np.add.at(matrix, (np.arange(n_out)[:, None], table.index), table.weight)
-    return np.moveaxis(np.tensordot(x, matrix.astype(x.dtype), ((axis,), (1,))), -1, axis)
+    """Floats interpolated along one axis by the indices and weights of a table, which read nothing else."""
+    weights = table.weight.astype(x.dtype).T.reshape(-1, len(table.index), *(1 for _ in x.shape[axis + 1 :]))
+    y = np.zeros((*x.shape[:axis], len(table.index), *x.shape[axis + 1 :]), x.dtype)
+    for places, weight in zip(table.index.T, weights, strict=True):
+        y += np.take(x, places, axis) * weight
+    return y
 
 
 def converted(y: np.ndarray, dtype: np.dtype) -> np.ndarray:

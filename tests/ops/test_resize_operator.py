@@ -68,6 +68,16 @@ def test_any_resize(data: Any) -> None:
         np.testing.assert_allclose(one, wanted, rtol=1e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize("attrs", [{"mode": "linear"}, {"mode": "cubic"}, {"mode": "cubic", "exclude_outside": 1}])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_nan_reaches_what_reads_it(attrs: dict[str, Any], value: float) -> None:
+    x = np.random.default_rng(2).standard_normal((1, 2, 7, 6)).astype(np.float32)
+    x[0, 0, 4, 1] = value
+    ours, wanted = answers(x, np.zeros(8, np.float32), np.float32([1, 1, 2, 1.5]), None, **attrs)
+    for found in ours:
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
 def test_extents_by_scales_are_those_of_f32() -> None:
     """f32(0.7) is less than 0.7, and f32(10) times it is 7."""
     ours, wanted = answers(np.arange(10, dtype=np.float32), np.float32([0, 1]), np.float32([0.7]), None, mode="nearest")
