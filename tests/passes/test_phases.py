@@ -65,6 +65,36 @@ def test_no_matrix_product_is_left(dims: tuple[int, ...]) -> None:
     assert ops["conv"] == 2**n and not ops["conv_transpose"] and not ops["fused"]
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_with_other_maps(seed: int) -> None:
+    """As in a decoder, where the encoder's map is added: behind the phases."""
+    shape, attrs = form(seed)
+    attrs["pads"] = [0] * len(attrs["pads"])
+    out = [(n - 1) * s + e + (k - 1) * d + 1 for n, s, e, k, d in zip(
+        shape[2:], attrs["strides"], attrs["output_padding"], attrs["kernel_shape"], attrs["dilations"],
+        strict=True)]  # fmt: skip
+    net, skip = Net(), (1 + seed % 2 * (shape[0] - 1), attrs["made"] * attrs["group"], *out)
+    y = net("Add", net("Relu", layer(net, shape, attrs, net.input("x", shape))), net.input("skip", skip))
+    net.output(net("Relu", y))
+    rng = np.random.default_rng(0)
+    feeds = {name: rng.standard_normal(dims).astype(F32) for name, dims in (("x", shape), ("skip", skip))}
+    graph = graph_of(net.bytes())
+    optimize(graph, Matches())
+    expected = by_onnxruntime(net.bytes(), feeds)
+    assert_close(by_reference(graph, feeds), expected, 1e-5)
+    assert_close(list(net.load().run(feeds).values()), expected, 1e-5)
+
+
+def test_a_sum_with_another_map_leaves_no_matrix_product() -> None:
+    attrs = {"group": 8, "strides": [1, 2], "pads": [0, 1, 0, 1], "kernel_shape": [1, 4], "made": 1}
+    net = Net()
+    net.output(net("Add", layer(net, (1, 8, 5, 6), attrs, net.input("x", (1, 8, 5, 6))), net.input("s", (1, 8, 5, 12))))
+    graph = graph_of(net.bytes())
+    optimize(graph, Matches())
+    ops = Counter(node.op for node in graph.nodes)
+    assert ops["conv"] == 2 and not ops["conv_transpose"]
+
+
 def test_what_is_not_a_number_stays_where_it_is() -> None:
     attrs = {"group": 4, "strides": [3, 2], "pads": [2, 1, 0, 1], "kernel_shape": [3, 4], "made": 1}
     net, shape = Net(), (1, 4, 5, 6)

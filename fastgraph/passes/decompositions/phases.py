@@ -55,13 +55,14 @@ def phase(first: int, size: int, kernel: int, stride: int, dilation: int, pad: i
 @rule("last_chains", "conv_transpose", quantized=True)
 def phases(g: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w) {groups=8, strides=(2,)}``; result ``y = concat(conv(x, w0), conv(x, w1))``,
-    whose rows are two pixels each.
+    whose rows are two pixels each. A chain that reads other maps, as one that ends in their sum, is computed behind it.
     """
     at = OPS[node.op].extras_at or 0
     x, w, extras, groups = node.x, node.y, node.inputs[at:], node.attrs["groups"]
     if w.data is None or not node.out.type.size or groups == 1 or w.type.dims[0] // groups >= NARROW:
         return False
-    if not all(v is None or v.type.concrete and v.type.size == (v.type.dims or (1,))[-1] for v in extras):
+    apart = not all(v is None or v.type.concrete and v.type.size == (v.type.dims or (1,))[-1] for v in extras)
+    if apart and (node.out.type.quant is not None or not node.attrs["chain"]):
         return False
     sizes, out = x.type.dims[1:-1], node.out.type.dims[1:-1]
     begin, _, a = transposed_window(node, sizes, w.type.dims[1:-1])
@@ -74,9 +75,10 @@ def phases(g: Sweep, node: Node) -> bool:
     if any(len(found) < s for found, s in zip(by_axis, strides, strict=True)):
         return False
     firsts = product(*map(range, strides))
-    parts = {f: convolved(g, node, list(axes), counts) for f, axes in zip(firsts, product(*by_axis), strict=True)}
-    y = _interleaved(g, parts, counts, strides)
-    return g.becomes(g.slice(y, range(1, 1 + len(out)), [0] * len(out), out))
+    layer = node.with_(node.inputs[:at], attrs={**node.attrs, "chain": ()}) if apart else node
+    parts = {f: convolved(g, layer, list(axes), counts) for f, axes in zip(firsts, product(*by_axis), strict=True)}
+    y = g.slice(_interleaved(g, parts, counts, strides), range(1, 1 + len(out)), [0] * len(out), out)
+    return g.becomes(g("fused", y, *extras, type=node.out.type, chain=node.attrs["chain"]) if apart else y)
 
 
 def _part(data: np.ndarray, index: tuple[slice, ...]) -> np.ndarray:
