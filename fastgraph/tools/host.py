@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compile import Compiled, planned
-from ..errors import FastgraphError, GraphError
+from ..errors import FastgraphError, GraphError, InputError
 from ..ir import Graph, Node
 from ..kernels.isa.tiers import Tier
 from ..objects.progress import Progress, terminal
@@ -56,7 +56,27 @@ def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
             raise
         except (FastgraphError, MemoryError):
             continue
-    return _for_values(graph, last, tier)
+    try:
+        return _for_values(graph, last, tier)
+    except GraphError:
+        raise
+    except FastgraphError as error:
+        advice = _together(graph)
+        if not advice:
+            raise
+        raise InputError(f"{error}. {advice}") from error
+
+
+def _together(graph: Graph) -> str:
+    """What to do where no extent suits all open ones, as those of a decoder with a past; "" where none is open."""
+    open_ = [v for v in graph.inputs if not v.type.concrete and v.name not in graph.usual]
+    if not open_:
+        return ""
+    shapes = " ".join(f"--shape {v.name}={','.join(map(str, v.type.shape or ('...',)))}" for v in open_[:2])
+    return (
+        f"That is with {EXTENTS[-1]} for every open extent, and none of {', '.join(map(str, EXTENTS))} for all of them "
+        f"makes a plan: give numbers that go together, as {shapes}{' ...' * (len(open_) > 2)}"
+    )
 
 
 def _for_values(graph: Graph, shapes: Shapes, tier: Tier) -> Compiled:

@@ -109,6 +109,12 @@ def test_a_busy_machine_is_refused(capsys: Any, script: Script, tmp_path: Path) 
     assert "p50" not in out and "not measurable here" in json.loads(file.read_text())["failed"][DIGITS]
 
 
+def test_engines_that_did_not_run_are_named_first() -> None:
+    rows = [{"name": "fastgraph"}, {"name": "litert", "unavailable": "not installed"}]
+    with pytest.raises(bench.NotMeasurable, match=r"^a: litert: not installed\. not measurable here"):
+        bench.refuse({"model": "a", "threads": 1, "engines": rows, "disturbance": report([[BUSY]], 1)})
+
+
 def test_threads_that_disturb_one_another_are_told_from_programs(monkeypatch: Any) -> None:
     monkeypatch.setattr(comparison, "default_threads", lambda: 2)
     for threads, advice in ((1, "Close other programs"), (1000, "1000 threads share 2 CPUs: take fewer")):

@@ -68,3 +68,16 @@ def test_one_model_is_shown_and_json_is_for_what_has_it(capsys: Any) -> None:
     assert "--host" in capsys.readouterr().err
     assert main(["inspect", str(MODEL), "--json", "--memory"]) == 2
     assert "--host" in capsys.readouterr().err
+
+
+def test_extents_that_do_not_go_together(tmp_path: Path, capsys: Any) -> None:
+    """As a decoder's, whose mask is as long as its past and its words together."""
+    net, file = Net(), tmp_path / "step.onnx"
+    keys = net("Concat", net.input("past", (1, "past")), net.input("words", (1, "words")), axis=1)
+    net.output(net("Add", keys, net("Concat", net.input("mask", (1, "all")), net.const(np.ones((1, 3), "f4")), axis=1)))
+    file.write_bytes(net.model().SerializeToString())
+    assert main(["inspect", "--host", str(file)]) == 2
+    said = capsys.readouterr()
+    assert "give numbers that go together, as --shape past=1,past --shape words=1,words ..." in said.err + said.out
+    shapes = ["--shape", "past=1,4", "--shape", "words=1,1", "--shape", "mask=1,2"]
+    assert main(["inspect", "--host", *shapes, str(file)]) == 0

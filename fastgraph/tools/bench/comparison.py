@@ -137,12 +137,14 @@ def agrees(result: dict[str, Any]) -> bool:
 
 
 def refuse(result: dict[str, Any]) -> None:
-    """NotMeasurable when too few rounds of a comparison were undisturbed."""
+    """NotMeasurable when too few rounds of a comparison were undisturbed; engines that did not run are named first."""
     if result["disturbance"]["noisy"]:
         why = disturbance.text(result["disturbance"])
         cpus, threads = default_threads(), result["threads"]
         close = f"{threads} threads share {cpus} CPUs: take fewer" if threads > cpus else "Close other programs"
-        raise NotMeasurable(f"{result['model']}: not measurable here: {why}. {close}, or add --allow-noise")
+        rows = [row for row in result.get("engines", ()) if "unavailable" in row]
+        missing = "".join(f"{row['name']}: {row['unavailable']}. " for row in rows)
+        raise NotMeasurable(f"{result['model']}: {missing}not measurable here: {why}. {close}, or add --allow-noise")
 
 
 def geomean(results: Sequence[dict[str, Any]], name: str) -> float | None:
