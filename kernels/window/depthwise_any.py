@@ -20,11 +20,9 @@ from ..lang.memory import Registers, register, registers
 from ..lang.types import F32, I32, U8, Type
 from ..lang.values import Value, tier
 from .results import finish, finish_sums, outputs_at, walk_row
-from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY
+from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, wide_tile
 from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows
 
-TILE = 7
-"""Neighboring outputs of a row that are computed in one tile."""
 GROUP = 3
 """Taps of a row that are summed before they are added to the total."""
 
@@ -44,6 +42,10 @@ class Sums:
     sums: Registers
     vectors: int
 
+    @property
+    def outputs(self) -> int:
+        return wide_tile(tier(), self.vectors)
+
 
 def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     """As make_depthwise, for any window. Output channel o reads input channel o // multiplier where the kernel is
@@ -60,12 +62,12 @@ def make_depthwise_any_int8(tier: Tier, out: str) -> Callable:
 def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | None = None) -> Callable:
     """The kernel function. out: what a kernel of bytes stores; those of f32 have None."""
     number, sum_of = (U8, I32) if out else (F32, F32)
-    kind = sum_of.vector(tier.lanes)
+    kind, wide = sum_of.vector(tier.lanes), wide_tile(tier, vectors)
 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
         begin, planes, rows = taps_inside(r, place, number.size)
-        for column in over(0, r.out_w, TILE):
+        for column in over(0, r.out_w, wide):
             left = column * r.stride_x - r.pad_x
             x = begin + number.size * (left * r.ldx)
             for channel in over(place.channel, place.end, vectors * kind.lanes):
@@ -76,14 +78,14 @@ def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | 
         """The tile from a column of y on; x: the address of what is in column `left`."""
         r = slots(place.args, record)
         weights, bias = (kind.number.at(address) + place.channel for address in (r.weights, r.bias))
-        sums = registers(constants(kind, bias, vectors) * TILE)
+        sums = registers(constants(kind, bias, vectors) * wide)
         load, channel = _repeated(kind, r, place.channel) if repeated else (kind.__getitem__, place.channel)
         across = r.dilation_x * r.ldx
         grouped = choose(r.dilation_x == r.stride_x, r.k_w - remainder(r.k_w, GROUP), 0)
         tile = Sums(kind, r, left, across, grouped, load, sums, vectors)
         for row, taps in window_rows(r, number.at(x) + channel, planes, rows, weights):
             _add_row(tile, row, taps)
-        size, count = STORES[out] if out else F32.size, smaller(r.out_w - column, TILE)
+        size, count = STORES[out] if out else F32.size, smaller(r.out_w - column, wide)
         outputs = outputs_at(r, place, column, count, size=size)
         if out:
             finish_sums(record, place, outputs, sums.values(), out)
@@ -100,7 +102,7 @@ def _add_row(tile: Sums, x: Value, tap: Value) -> None:
     for count, number in ((GROUP, tile.grouped), (1, r.k_w)):
         end = tile.left + number * r.dilation_x
         # Up to here the first column may be for all of them to exist.
-        room = larger(r.w - r.stride_x * (TILE + count - 2), 0)
+        room = larger(r.w - r.stride_x * (tile.outputs + count - 2), 0)
         for at in over(done, end, r.dilation_x * count):
             x, tap = pixel.value, weights.value
             with either(below(at, room)) as (inner, edge):
@@ -117,15 +119,15 @@ def _add_taps(tile: Sums, x: Value, tap: Value, count: int, at: Value | None = N
     """Add `count` taps, of which the first reads column `at` for the first output, at x; all columns exist where that
     is None.
     """
-    r, vectors = tile.r, tile.vectors
+    r, vectors, outputs = tile.r, tile.vectors, tile.outputs
     weights = [constants(tile.kind, tap + r.c * k, vectors) for k in range(count)]
     step = r.stride_x * r.ldx
-    for j in range(TILE + count - 1):
+    for j in range(outputs + count - 1):
         if j:
             x = opaque(x + step)
         with when(None if at is None else below(at + r.stride_x * j, r.w)):
             values = [tile.load(x + i * tile.kind.lanes) for i in range(vectors)]
-            users = [(j - k, k) for k in range(max(0, j - TILE + 1), min(count, j + 1))]
+            users = [(j - k, k) for k in range(max(0, j - outputs + 1), min(count, j + 1))]
             add_column(tile.sums, users, values, weights, settled=count > 1)
 
 
