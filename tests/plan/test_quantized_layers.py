@@ -149,6 +149,26 @@ def test_neighbors_are_computed_together_where_channels_are_few() -> None:
     assert pixels_together_int8(wide, of(32, 3, 1), 1) == 4 and pixels_together_int8(wide, of(32, 3, 1), 2) == 2
 
 
+@needs_amx
+@pytest.mark.parametrize(("c", "kernel", "stride"), [(8, 7, 1), (12, 9, 1), (16, 7, 2), (13, 11, 1), (16, 6, 1)])
+def test_wide_windows_of_few_channels_are_products_on_tiles(c: int, kernel: int, stride: int) -> None:
+    """A vector of bytes would be mostly empty; that other channels' weights are 0 costs tiles less."""
+    more = {"groups": c, "pads": (kernel // 2,) * 4, "strides": (stride, stride), "chain": (("relu", 0),)}
+    graph, found = layer("conv", (2, 14, 13, c), (c, kernel, kernel, 1), more), []
+    feeds = fed(graph)
+    (wanted,) = evaluate(graph, feeds)
+    for tier, threads in ((AMX, 1), (AMX, 3), (tiers.BY_NAME["avx512vnni"], 1)):
+        plan = compiled(graph, tier, threads)
+        assert ("amx_conv" in kernels(plan)) == tier.tiles, str(plan)
+        with tiles():
+            found.append(results(plan, feeds)[0])
+        agrees(found[-1], wanted)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+    plan = compiled(layer("conv", (1, 9, 9, 3), (3, 7, 7, 1), {"groups": 3, "pads": (3,) * 4}), AMX)
+    assert "amx_conv" not in kernels(plan)
+
+
 # -- sums and results at their ends
 
 

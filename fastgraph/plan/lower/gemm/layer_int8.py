@@ -165,6 +165,18 @@ def _few_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
     return [merged_cycles(tier, g, parts)]
 
 
+def _few_on_tiles(layer: Layer[Integers], tier: Tier) -> bool:
+    """As `_few`, of half a vector of sums at least, and windows without an unrolled kernel."""
+    many = 2 * layer.n >= tier.lanes and not is_unrolled(layer.window)
+    return tier.tiles and many and _few(layer, tier) and not layer.signed
+
+
+def _few_tile_cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
+    """Cycles per output pixel (measured at 3x3 to 11x11 and 3 to 16 channels): most are the end's."""
+    _, k_h, k_w = layer.window.kernel
+    return [28 + 2.8 * k_h * -(-k_w * layer.n // (4 * tier.lanes))]
+
+
 def _wide(layer: Layer[Integers], tier: Tier) -> bool:
     """Whether weights less their zero points need 16 bits, because of their range or of how the tier sums products."""
     if not layer.numbers.rowsum(tier):
@@ -277,6 +289,7 @@ CANDIDATES: tuple[Candidate[Layer[Integers]], ...] = (
     Candidate("depthwise_int8", _unrolls,
               lambda layer, tier: [pixel_cycles(tier, _pixels(layer, tier))], _depthwise_pixels),
     Candidate("conv_int8", _few, _few_cycles, _conv),
+    Candidate("amx_conv", _few_on_tiles, _few_tile_cycles, _tiles),
     Candidate("depthwise_int8_across", lambda layer, tier: _across(layer, tier) is not None, _across_cycles,
               _depthwise_across),
 )  # fmt: skip
