@@ -3,7 +3,8 @@ a row, and the transposes before and behind these, without large maps in between
 
 Done one after the other, each streams a map through memory. Depth first, the rows that a band of the last result needs
 are made in scratch that stays in the second-level cache; the rows that two bands share are kept. A band is some rows of
-an image, or as many whole images as fit. The arithmetic of every element stays what it was.
+an image, or as many whole images as fit; of windows between transposes only some channels, one slice after the other.
+The arithmetic of every element stays what it was.
 """
 
 from __future__ import annotations
