@@ -6,6 +6,7 @@ fewer a tap is one line, or, where they fit, all taps of a row are.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,7 @@ class Banded(Geometry):
     direct = False
 
 
+@lru_cache(1024)
 def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf16", l2: int = L2) -> TileChoice:
     """Blocks of one or two panels, bands and lines for a geometry of f32."""
     g = flattened(g)
@@ -166,8 +168,8 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     rows, across = tiles(g, 1)
     lines = g.k // (g.c * how.run) * how.lines
     panels = g.groups * -(-g.n // (16 * nt))
-    whole, lone = divmod(g.out[1] * across, MT)
-    blocks = g.images * g.out[0] * (whole + LONE * lone) * panels
+    pairs, lone = divmod(g.out[1] * across, MT)
+    blocks = g.images * g.out[0] * (pairs + LONE * lone) * panels
     step, split = (F16_STEP, F16_SPLIT) if element == "f16" else (STEP[planes], SPLIT[planes])
     near = NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
     part = (1 - ROWS_PART * (1 - rows / ROWS)) * (1 - SHORT_PART * (1 - how.length / LINE))
