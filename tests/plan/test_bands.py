@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
-from fastgraph.plan.lower import band_steps
+from fastgraph.plan.lower import again, band_steps
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx, tiles
 from tests.blocks import conv
@@ -133,7 +133,7 @@ def networks(draw: Draw, quantized: bool) -> Case:
 
 def check_bands(case: Case, budget: int, atol: float = 1e-5) -> None:
     """Whatever lies in memory before, in bands or not, on any number of threads: the same bits, and the right ones.
-    Copied bands are what lowering each gives.
+    Copied bands and pieces are what lowering each gives.
     """
     expected = by_onnxruntime(case.source, case.feeds)
     with thresholds(bands_worth=1 << 40):
@@ -143,7 +143,8 @@ def check_bands(case: Case, budget: int, atol: float = 1e-5) -> None:
         rows = 1 if extra % 50 else 1 << 20
         with thresholds(bands_worth=1, bands_budget=budget, bands_extra=extra, bands_kept=0, bands_rows=rows):
             model = fg.load(case.source, threads=threads)
-            with patch.object(band_steps, "_extrapolated", return_value=None):
+            each = patch.object(band_steps, "_extrapolated", return_value=None)
+            with each, patch.object(again, "_moved", return_value=None):
                 assert said(model.plan.program) == said(fg.load(case.source, threads=threads).plan.program)
             poison(model.plan)
             for _ in range(2):

@@ -10,8 +10,10 @@ from ...ir import Node, Value
 from ...kernels.window.pick import Window
 from ..layer import Layer
 from ..program import AnyStep, Ref, Step, Table
+from .again import again
 from .depth_first import Block, Link
 from .emit import Rows
+from .epilogue import operand_rows
 from .moves import emit_copy
 from .registry import Emit, last
 from .rolling import Band, Piece, alike, kept, room
@@ -203,25 +205,33 @@ def _emit_link(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[
     if y is None:
         y, ldy = _row(e, node.out, start), e.stride(node.out)
     rows = Rows(x, y, start)
+    refs = (x, y, *operand_rows(e, node, start))
     if kind == "dense":
-        _dot(e, node, rows, len(images) * piece.rows * where.out[2], ldx, ldy)
+        count = len(images) * piece.rows * where.out[2]
+        again(e, (count, ldx, ldy), refs, lambda: _dot(e, node, rows, count, ldx, ldy))
         return
     pads = (0, piece.low - (piece.start * where.strides[1] - where.pads[1]), where.pads[2])
     ends = (0, where.ends[1] if piece.high == where.size[1] else 0, where.ends[2])
     size, out = (1, piece.high - piece.low, where.size[2]), (1, piece.rows, where.out[2])
     window = where._replace(images=len(images), size=size, out=out, pads=pads, ends=ends)
-    lowering, layer = _lowered(e, node)
     if channels:
         window = window._replace(channels=len(channels))
-        layer = layer.of_channels(channels) if isinstance(layer, Layer) else layer
-    if isinstance(layer, Layer):
-        lowering.emit(e, node, layer._replace(window=window, ldx=ldx, ldy=ldy), rows)
-    else:
-        lowering.emit(e, node, window, rows, (ldx, ldy))
+    again(e, (window, channels, ldx, ldy), refs, lambda: _window(e, window, channels, (ldx, ldy), rows))
     if channels:
         for step in e.program.steps[steps:]:
             assert isinstance(step, Step)
             step.share = len(images) * piece.rows * len(channels) / (where.images * where.out[1] * where.channels)
+
+
+def _window(e: Emit, window: Window, channels: range | None, strides: tuple[int, int], rows: Rows) -> None:
+    """A window of rows of e.node, of some channels or all; strides: of x's rows and those of the result."""
+    assert e.node is not None
+    (lowering, layer), (ldx, ldy) = _lowered(e, e.node), strides
+    if isinstance(layer, Layer):
+        layer = layer.of_channels(channels) if channels else layer
+        lowering.emit(e, e.node, layer._replace(window=window, ldx=ldx, ldy=ldy), rows)
+    else:
+        lowering.emit(e, e.node, window, rows, (ldx, ldy))
 
 
 def _turn_rows(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[Ref | None, Ref | None]) -> None:

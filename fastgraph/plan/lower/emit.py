@@ -70,6 +70,8 @@ class Emit:
         """What nodes end with: their chain, how its operands broadcast, and both as slots (epilogue.py)."""
         self.chosen: dict[Node, Any] = {}
         """The candidates of layers that bands and parts write again and again (gemm/layers.py)."""
+        self.written: dict[Any, Any] = {}
+        """The steps of some rows of nodes, and the addresses that depend on which (again.py)."""
         self._checked = bool(checked())
         self._constants: dict[Any, Ref] = {}
         self._named: dict[int, np.ndarray] = {}

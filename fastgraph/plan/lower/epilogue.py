@@ -152,6 +152,13 @@ class _Extra(NamedTuple):
     per_row: int
 
 
+def operand_rows(e: Emit, node: Node, row: int) -> list[Ref]:
+    """Where the operands of a layer's chain are read for the rows of its result from `row` on."""
+    if node.op not in ("conv", "dense"):
+        return []
+    return [extra.address for extra in _extras(e, node, chain_of(node)[1], row, None)]
+
+
 def _extras(e: Emit, node: Node, kinds: Sequence[str], row: int, images: int | None) -> list[_Extra]:
     """The operands of a node's chain, which broadcast as `kinds` say, as of `epilogue`."""
     dims = node.out.type.dims
