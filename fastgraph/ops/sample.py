@@ -61,7 +61,8 @@ def _taps(where: np.ndarray, size: int, mode: str, outside: str, corners: bool) 
         near = np.floor(where)
         reach = range(-1, 3) if mode == "cubic" else range(2)
         places = [near + i for i in reach]
-        weights = [cubic_weight(p - where, CUBIC) if mode == "cubic" else 1 - np.abs(p - where) for p in places]
+        away = [p - where for p in places]
+        weights = [1 - np.abs(d) if mode == "linear" else cubic_weight(d, CUBIC) + 0 * d for d in away]
     found = []
     for place, weight in zip(places, weights, strict=True):
         if outside == "zeros":

@@ -128,7 +128,9 @@ def test_grid_sample(mode: str, padding: str, pick: Random) -> None:
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("padding", ["border", "reflection"])
 def test_far_coordinates(mode: str, padding: str, isa: str | None) -> None:
-    """Far outside a border is what is just outside of it, and results of mirrors stay among the pixels."""
+    """Far outside a border is what is just outside of it, and results of mirrors stay among the pixels; what is
+    interpolated nowhere is NaN.
+    """
     x, near, net = np.arange(1, 7, dtype=F32).reshape(1, 1, 2, 3), np.array([9, -9], F32), Net(20)
     grid = np.stack(np.meshgrid(near, near), axis=-1)[None]
     how = {"mode": mode, "padding_mode": padding}
@@ -137,6 +139,7 @@ def test_far_coordinates(mode: str, padding: str, isa: str | None) -> None:
     for far in (F32.type(1e30), F32.type(np.inf)):
         y = model(x, np.copysign(far, grid))
         assert np.allclose(y, model(x, grid)) if padding == "border" else (np.isfinite(y) & (abs(y) <= 12)).all()
+    assert np.isnan(model(x, np.full_like(grid, np.nan))).all() == (mode != "nearest")
 
 
 @drawn(25)
