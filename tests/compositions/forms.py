@@ -63,15 +63,15 @@ def trace(net: Composition, feeds: dict[str, np.ndarray], half: bool = False) ->
     values = feeds | dict(zip(names, by_reference(graph_of(source), feeds) if found is None else found, strict=True))
     if nodes.undecided(net, values, 2e-6 * largest(values)):
         raise Declined("a number between two whole ones")
-    if any(op.kind == "select" and op.inputs[0] in saturated(net, values) for op in nodes.every(net)):
+    if saturated(net, values) and any(op.kind == "select" for op in nodes.every(net)):
         raise Declined("the sign of a GELU that is 0 where a file writes it out")
     return values
 
 
-def saturated(net: Composition, values: dict[str, np.ndarray]) -> set[str]:
-    """What GELU makes of so small numbers that 1 + erf(x) is 0 in f32."""
-    made = {op.outputs[0] for op in net.ops if op.kind == "gelu"}
-    return {name for name in made if np.abs(values[name]).min(initial=1) < 1e-6}
+def saturated(net: Composition, values: dict[str, np.ndarray]) -> bool:
+    """Whether a GELU is taken of so small numbers that 1 + erf(x) is 0 in f32."""
+    made = (op.outputs[0] for op in net.ops if op.kind == "gelu")
+    return any(np.abs(values[name]).min(initial=1) < 1e-6 for name in made)
 
 
 def of_onnxruntime(source: bytes, feeds: dict[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
