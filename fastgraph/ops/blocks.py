@@ -29,7 +29,7 @@ def index_of(node: Node, begin: list[int], end: list[int], steps: list[int]) -> 
         elif "new_axis_mask" in named:
             index.append(None)
         elif "shrink_axis_mask" in named:
-            index.append(first)
+            index.append(0 if "begin_mask" in named else first)
         else:
             index.append(slice(None if "begin_mask" in named else first, None if "end_mask" in named else last, step))
     return tuple(index)

@@ -70,6 +70,9 @@ squeeze | (None, 1, 4) | (None, 4) | dict(axes=i([1])) | x[:, 0]
 flatten2d | (None, 3, 4) | (None, 12) | dict(axis=i(1)) | x.reshape(-1, 12)
 reverse | (None, 3) | | dict(axes=i([0])) | x[::-1]
 slice_by_index | (None, 3) | (None, 2) | dict(begin=i([0, 1]), end=i([-1, 3])) | x[:-1, 1:3]
+slice_by_index | (None, 3) | (None,) |
+  dict(begin=i([0, 2]), end=i([-1, 3]), begin_mask=np.array([False, True]), squeeze_mask=np.array([False, True])) |
+  x[:-1, 0]
 slice_by_size | (None, 3) | (None, 2) | dict(begin=i([1, 1]), size=i([-1, 2])) | x[1:, 1:]
 pad | (None, 3) | (None, 6) | dict(pad=i([1, 2])) | np.pad(x, ((0, 0), (1, 2)))
 tile | (None, 3) | (None, 6) | dict(reps=i([2, 2])) | np.tile(x, (2, 2))

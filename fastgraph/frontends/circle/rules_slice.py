@@ -46,10 +46,6 @@ def strided_slice(c: Call, x: Value, begin: Value, end: Value, steps: Value, off
 
     A single place whose begin is left out is the first.
     """
-    first = masks["begin_mask"] & masks["shrink_axis_mask"]
-    if first:
-        (count,) = begin.type.dims
-        begin = c.choose(np.array([first >> i & 1 for i in range(count)], bool), 0, begin)
     return c("strided_slice", x, begin, begin + end if offset else end, steps, **masks)
 
 

@@ -61,6 +61,7 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
         raise Unbounded
     gone = []
     for axis, (start, end, step) in enumerate(zip(starts, ends, steps, strict=True)):
+        start = 0 if attr(node, "begin_mask") >> axis & 1 else start
         if attr(node, "shrink_axis_mask") >> axis & 1:
             if axis in x.extents or not isinstance(start, int) or not -x.value.type.dims[axis] <= start:
                 raise Unbounded
@@ -69,7 +70,6 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
             gone.append(axis)
         if step < 0:
             raise Unbounded
-        start = 0 if attr(node, "begin_mask") >> axis & 1 and axis not in gone else start
         end = FAR if attr(node, "end_mask") >> axis & 1 and axis not in gone else end
         x = taken(g, x, Cut(axis, start, end, step))
         if axis in gone and x.value.type.dims[axis] != 1:
