@@ -23,7 +23,8 @@ def transposed(g: Grow, x: str) -> str:
         more, out, each = {"group": c}, c, 1
     inputs = [x, g.const(c, each, kernel, kernel), *([g.const(out, kind="bias")] if g.chance(0.5) else [])]
     pads = (pad, pad, kernel - stride - pad, pad)
-    return g.act(g.op("conv_transpose", *inputs, strides=(stride,) * 2, pads=pads, **more))
+    y = g.act(g.op("conv_transpose", *inputs, strides=(stride,) * 2, pads=pads, **more))
+    return g.op("add", y, g.input(*g.shapes[y])) if g.chance(0.2) else y  # an encoder's map
 
 
 def pooled(g: Grow, x: str) -> str:
