@@ -84,14 +84,13 @@ def make_finish(tier: Tier, mt: int, nt: int, out: str) -> Any:
         if out == "words":
             store(note, sums, r, _words(r, nt))
             return
-        with either(r.addend != 0, likely=False) as (late, at_once):
-            with late:
-                store(note, sums, r, _sums(r, nt))
-            with at_once, either(is_bare(r)) as (bare, others):
-                with bare:
-                    store(note, sums, r, _bytes(r, nt, True))
-                with others:
-                    store(note, sums, r, _bytes(r, nt, False))
+        with either(r.addend != 0, likely=False) as ways:
+            for way, slots, make in zip(ways, (_slots_of_sum(r), r), (_sums, _bytes), strict=True):
+                with way, either(is_bare(slots)) as (bare, others):
+                    with bare:
+                        store(note, sums, r, make(r, nt, True))
+                    with others:
+                        store(note, sums, r, make(r, nt, False))
 
     return finish
 
@@ -121,9 +120,14 @@ def _bytes(r: Any, nt: int, bare: bool) -> Stored:
     return lambda scaled, _, counts: _in_rows(rounded([real for _, real in scaled]), nt)
 
 
-def _sums(r: Any, nt: int) -> Stored:
+def _slots_of_sum(r: Any) -> _Stored:
+    """Of the sums with the record's addend."""
+    return _Stored(r.sum_zero, r.sum_low, r.sum_high, r.sum_form)
+
+
+def _sums(r: Any, nt: int, bare: bool) -> Stored:
     """As `_bytes`, of the sums with the record's addend."""
-    rounded = byte_rounder(_Stored(r.sum_zero, r.sum_low, r.sum_high, r.sum_form))
+    rounded = byte_rounder(_slots_of_sum(r), bare=bare)
 
     def stored(scaled: Sequence[Scaled], addend: Value, counts: Counts) -> list[list[Value]]:
         own = _numbers(r, [real for _, real in scaled])
