@@ -22,6 +22,7 @@ from ..lang.memory import register, registers
 from ..lang.traced import traced
 from ..lang.types import F16, F32, I64, U16, U32
 from ..lang.values import Value
+from ..lang.values import tier as tier_in_use
 from .pack_amx import LINE, numbering
 from .pack_real import MT, SURE, panel_bytes_real, products
 from .real_finish import BLOCK_NOTE, TILE_NOTE, make_close, make_finish, tile_note, y_item
@@ -116,21 +117,11 @@ def _fetch(start: Value, lines: Value) -> Value:
 def _make_again(tier: Tier, nt: int, planes: int, element: str) -> Any:
     """BlockFunctions.again; two planes of A are the halves of its bits, and the sum of a weight's parts is f32."""
     f32, words, places = F32.vector(tier.lanes), U32.vector(tier.lanes), range(planes, planes + 2)
-    small, large = (int(np.float32(size).view(np.uint32)) for size in (SURE, np.finfo(np.float32).max))
 
     def numbers(found: list[Value]) -> list[Value]:
         """The two f32 of each pair of A, from its words in both planes."""
         high, low = found
         return [each.bits(F32) for each in (high << 16 | low & 0xFFFF, high & 0xFFFF0000 | low >> 16)]
-
-    @traced
-    def shows(sums: Value, columns: Value) -> Value:
-        """Whether what parts lose may show in one of a pixel's sums."""
-        found = words(0)
-        for n in range(nt):
-            size = f32[sums + n * TILE].bits(U32) & 0x7FFFFFFF
-            found |= choose(first_lanes(tier.lanes, columns - 16 * n), (size - small > large - small).to(U32), words(0))
-        return any_lane(found != 0)
 
     @traced
     def loses(pixel: Value, r: Any) -> Value:
@@ -167,11 +158,23 @@ def _make_again(tier: Tier, nt: int, planes: int, element: str) -> Any:
             start = fields(tile_note(at, m), TILE_NOTE).a
             for row in over(r.rows):
                 pixel, found = start + row * r.rs, sums + m * (nt * TILE) + row * LINE
-                doubtful = nullcontext() if element == "f16" else when(shows(found, block.columns))
+                places = [found + n * TILE for n in range(nt)]
+                doubtful = nullcontext() if element == "f16" else when(shows(places, block.columns))
                 with doubtful, when(loses(pixel, r)):
                     summed(pixel, weights, found, r)
 
     return again
+
+
+def shows(sums: list[Value], columns: Value) -> Value:
+    """Whether what parts lose may show in one of a pixel's sums, so many columns of vectors at these addresses."""
+    words, found = U32.vector(tier_in_use().lanes), U32.vector(tier_in_use().lanes)(0)
+    small, large = (int(np.float32(size).view(np.uint32)) for size in (SURE, np.finfo(np.float32).max))
+    for n, place in enumerate(sums):
+        size = words[place] & 0x7FFFFFFF
+        some = first_lanes(words.lanes, columns - words.lanes * n)
+        found |= choose(some, (size - small > large - small).to(U32), words(0))
+    return any_lane(found != 0)
 
 
 def _half(words: Value, k: int, element: str) -> Value:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.record import Record, flag, number, reads, writes
+from ..core.record import Record, flag, number, reads, works, writes
 from ..core.table import Row
-from ..gemm.rows import CONV, STORED, STORES, ranges
+from ..gemm.pick_blocks import BITS
+from ..gemm.rows import CONV, DOT_BLOCKS, STORED, STORES, ranges
 from ..isa.tiers import BF16, F16, Tier
 from ..pointwise.rows import ALL_FORMS, ending
-from .pack_amx import LINE, WORK
+from .pack_amx import LINE, SUMS, WORK
 from .pack_amx import ROWS as TILE_ROWS
+from .pack_real import MT
 from .pack_real import WORK as REAL_WORK
+from .pick_codes import NT as CODES_NT
+from .pick_codes import PLANES
 
 _OF_DOT = ("taps", "inside", "n0", "k", "height", "length")
 _BANDS = {slot: meaning for slot, meaning in CONV.items() if slot not in _OF_DOT}
@@ -106,6 +110,27 @@ AMX_DYNAMIC = (
     + ending("images", _ROWS, columns="sets: 4 * n_set")
 )
 
+AMX_BLOCKS = Record(
+    {slot: meaning for slot, meaning in DOT_BLOCKS.items() if slot not in ("height", "few", "rounded")},
+    config=reads("the 64 bytes of pack_amx.configuration for tiles of `rows` rows", "64"),
+    rows=number("rows of a tile", f"in range(1, {TILE_ROWS} + 1)"),
+    groups=number("groups of columns that are multiplied at a time", "> 0"),
+    band=number("rows of A that are split at a time, whole blocks of tiles", f"> 0 and band % ({MT} * rows) == 0"),
+    lines=number("lines of 64 bytes in a sum", f"== ceil_div(k, {LINE // 2})"),
+    rs=number("bytes from row to row of a plane of A", f">= {LINE} * lines and rs % {LINE} == 0"),
+    plane=number("bytes from plane to plane", "== band * rs"),
+    notes=number("bytes of a thread's scratch before the notes of rows", f"== {PLANES} * plane"),
+    note=number("bytes of a note: whether parts of the row may lose something, and its sum in each block", ">= 8"),
+    panel=number("bytes before the tiles of a block of codes", f">= notes + band * note and panel % {LINE} == 0"),
+    work=number(
+        "bytes before the sums of two blocks of tiles and the totals of a band",
+        f"== panel + groups * ceil_div(block * per_word, {LINE // 2}) * {CODES_NT * TILE_ROWS * LINE}",
+    ),
+    scratch=works(
+        "scratch_bytes for each thread, 64-byte aligned", f"work + {2 * SUMS} + groups * band * {CODES_NT * LINE}"
+    ),
+)
+
 BLOCKS = ((2, 2), (1, 4), (4, 1))
 """Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""
 
@@ -146,5 +171,16 @@ ROWS = (
         lambda tier, params: tier.tiles,
         True,
         unit=lambda _: "byte tiles",
+    ),
+    Row(
+        "amx_blocks",
+        "amx.amx_blocks",
+        "make_amx_blocks",
+        AMX_BLOCKS,
+        {"bits": BITS},
+        _has_tiles,
+        True,
+        lambda _: BF16,
+        unit=lambda _: "tiles of three parts",
     ),
 )

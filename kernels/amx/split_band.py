@@ -114,7 +114,7 @@ def _few(parts: Parts, r: Any, k: int, to: Value, source: Value, count: Value, o
         at = source + j * (4 * k)
         found = [f32[at + 4 * k * held * i, f32.below(k * smaller(rest - held * i, held))] for i in range(2)]
         found = [shuffle(x, order, f32(0.0)) for x in found]
-        _store(parts, r, to + j * (2 * k + 2), found)
+        put_parts(parts, r, to + j * (2 * k + 2), found)
         for x in found if parts.asked else ():
             odd.value |= lost(parts.element, seen(parts.element, U32.vector(lanes)(0), [x]), k + 1)
 
@@ -131,7 +131,7 @@ def _runs(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: Reg
     found = register(U32.vector(lanes)(0))
 
     def put(at: Value, left: list[Value]) -> None:
-        _store(parts, r, at, left)
+        put_parts(parts, r, at, left)
         if parts.asked:
             found.value = seen(parts.element, found.value, left)
 
@@ -148,7 +148,7 @@ def _runs(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: Reg
         found.value = U32.vector(lanes)(0)
 
 
-def _store(parts: Parts, r: Any, to: Value, left: list[Value]) -> None:
+def put_parts(parts: Parts, r: Any, to: Value, left: list[Value]) -> None:
     """32 numbers, a line of each plane."""
     u16 = U16.vector(2 * parts.tier.lanes)
     if parts.exact:

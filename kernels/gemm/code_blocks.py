@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..lang.control import either, over
 from ..lang.instructions import divide, smaller
-from ..lang.types import F32, I8
+from ..lang.types import F32, I8, I32
 from ..lang.values import Value, tier
 from .pick_blocks import NV, per_word
 
@@ -62,3 +62,26 @@ def each_block(record: Any, bits: int, codes: Value, body: Callable[[CodeBlock],
 def places(address: Value) -> list[Value]:
     """Pointers to NV vectors."""
     return [I8.at(address) + n * 4 * tier().lanes for n in range(NV)]
+
+
+def code_words(bits: int, address: Value) -> list[Any]:
+    """The code words of NV vectors: one vector of bytes for each j, else i32."""
+    if bits < 8:
+        return [I32.vector(tier().lanes)[place] for place in places(address)]
+    i8 = I8.vector(tier().lanes)
+    return [[i8[place + j * i8.size] for j in range(per_word(bits))] for place in places(address)]
+
+
+def weight(bits: int, word: Any, j: int) -> Value:
+    """The j-th code of each word, a signed integer, as f32."""
+    if bits == 8:
+        return word[j].to(I32).to(F32)
+    if bits == 4 and tier().masks:
+        # One instruction takes the low bits of each lane as the number of an entry.
+        f32 = F32.like(word.type)
+        entries = f32([float(i - 16 * (i > 7)) for i in range(16)])
+        at = (word.unsigned >> bits * j).signed if j else word
+        return tier().isa.permute_lanes(entries, at)  # type: ignore[no-any-return]
+    left = 32 - bits * (j + 1)
+    raised = word << left if left else word
+    return (raised >> (32 - bits)).to(F32)

@@ -17,11 +17,11 @@ from ..lang.instructions import fma, smaller
 from ..lang.lines import share
 from ..lang.memory import registers
 from ..lang.traced import traced
-from ..lang.types import F32, I8, I32
+from ..lang.types import F32, I8
 from ..lang.values import Value, tier
 from .by_height import by_height
 from .byte_blocks import byte_row, byte_sums, round_rows
-from .code_blocks import CodeBlock, each_block, line_bytes, places
+from .code_blocks import CodeBlock, code_words, each_block, line_bytes, weight
 from .pick_blocks import NV, few_rows, per_word
 from .pick_dot import max_rows
 from .results import Destination, Target, finish_tile, open_sink, store_rows, target
@@ -82,7 +82,7 @@ def _few(
     bits: int, record: Any, height: Value, a: Value, step: Value, codes: Value, target: Target, rounded: Any
 ) -> None:
     """A tile of 1 to `few_rows` rows, `step` bytes apart, times a group; rounded: whether they are bytes."""
-    most, sums = few_rows(tier()), byte_sums if rounded else _sums
+    most, sums = few_rows(tier()), byte_sums if rounded else real_sums
     dest = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict())
     sink = open_sink(dest, NV, most, True)
 
@@ -94,7 +94,7 @@ def _few(
     finish_tile(dest, sink)
 
 
-def _sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[Value]:
+def real_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[Value]:
     """The sums, NV vectors a row, of rows that start at these addresses."""
     f32, chains = F32.vector(tier().lanes), 2 if len(rows) == 1 else 1
     totals = registers([f32(0)] * (len(rows) * NV))
@@ -146,36 +146,13 @@ def _each_word(bits: int, one: CodeBlock, each: Each, state: list[Value]) -> lis
     """Loop over the words of a block, with state = each(k of a word, j, weights of k + j, state) for each j."""
 
     def word(index: Value, state: list[Value]) -> list[Value]:
-        packed = _words(bits, one.lines + index * line_bytes())
+        packed = code_words(bits, one.lines + index * line_bytes())
         k = (one.first + index) * per_word(bits)
         for j in range(per_word(bits)):
-            weights = [_weight(bits, codes, j) for codes in packed]
+            weights = [weight(bits, codes, j) for codes in packed]
             if one.minus:
                 weights = [w + m for w, m in zip(weights, one.minus, strict=True)]
             state = each(k, j, weights, state)
         return state
 
     return repeat(one.words, state, word, once=True)
-
-
-def _words(bits: int, address: Value) -> list[Any]:
-    """The code words of NV vectors: one vector of bytes for each j, else i32."""
-    if bits < 8:
-        return [I32.vector(tier().lanes)[place] for place in places(address)]
-    i8 = I8.vector(tier().lanes)
-    return [[i8[place + j * i8.size] for j in range(per_word(bits))] for place in places(address)]
-
-
-def _weight(bits: int, word: Any, j: int) -> Value:
-    """The j-th code of each word, a signed integer, as f32."""
-    if bits == 8:
-        return word[j].to(I32).to(F32)
-    if bits == 4 and tier().masks:
-        # One instruction takes the low bits of each lane as the number of an entry.
-        f32 = F32.like(word.type)
-        entries = f32([float(i - 16 * (i > 7)) for i in range(16)])
-        at = (word.unsigned >> bits * j).signed if j else word
-        return tier().isa.permute_lanes(entries, at)
-    left = 32 - bits * (j + 1)
-    raised = word << left if left else word
-    return (raised >> (32 - bits)).to(F32)

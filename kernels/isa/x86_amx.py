@@ -47,3 +47,7 @@ class Amx(Avx512Vnni):
         but for those of f16. For kernels that need tiers.BF16, or F16.
         """
         called({"bf16": "llvm.x86.tdpbf16ps", "f16": "llvm.x86.tdpfp16ps"}[element], None, I8(c), I8(a), I8(b))
+
+    def permute_halves(self, x: Value, index: Value) -> Value:
+        """The 16-bit lanes of x that the low five bits of those of `index` name."""
+        return called("llvm.x86.avx512.permvar.hi.512", x.type, x, index)  # type: ignore[no-any-return]

@@ -9,9 +9,11 @@ import onnx
 import pytest
 from onnx import helper
 
+from fastgraph.freedoms import without
 from fastgraph.ir import is_open
+from fastgraph.kernels.isa.tiers import multiplies_tiles
 from fastgraph.ops.block_dense import block_weights
-from tests.kernels.harness import each_integer_tier
+from tests.kernels.harness import each_integer_tier, each_tier
 from tests.nets import F32, I64, Net, by_onnxruntime, session
 from tests.onnx.contrib import MS, U8, Operand, absent, agree, compare, const, fed, hosts, known, net_of, numbers
 
@@ -148,6 +150,23 @@ def test_a_plan_for_many_numbers_of_rows(level: int) -> None:
         compare(model(x), ort.run(None, {"x": x})[0], 0, 0.02 if level == 4 else 1e-5)
     assert any(is_open(key.shapes) for key in model._plans.keys())
     assert not hosts(model)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float32-fma", "bfloat16"])
+@each_tier
+def test_many_rows_of_f32(tier: Any, precision: str) -> None:
+    """On tiles, whose products hold all bits of f32, where they are not taken away: as exact as onnxruntime."""
+    k, n, rng = 160, 70, np.random.default_rng(0)
+    operands = [fed(2, 50, k), const(n, 5, 16, dtype=U8), known(rng.uniform(0.01, 0.1, n * 5)), const(n * 3, dtype=U8)]
+    net, feeds = net_of("MatMulNBits", operands, K=k, N=n, bits=4, block_size=32)
+    (wanted,), (x,) = by_onnxruntime(net.bytes(), feeds), feeds.values()
+    tiled = multiplies_tiles(tier) and precision != "float32-fma"
+    for freedom, kernel in (("", "amx_blocks" if tiled else "dot_blocks"), ("amx_blocks", "dot_blocks")):
+        with without(freedom):
+            one, three = (net.load(isa=tier.name, threads=threads, precision=precision) for threads in (1, 3))
+        assert [each.name for each in one.plan.kernels()] == [kernel]
+        np.testing.assert_array_equal(one(x), three(x))
+        np.testing.assert_allclose(one(x), wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
 
 
 def test_halves_are_multiplied_as_f32() -> None:

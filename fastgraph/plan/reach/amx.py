@@ -9,6 +9,8 @@ import numpy as np
 from ...kernels.amx.pack_amx import LINE, WORK, configuration, panel_bytes
 from ...kernels.amx.pack_real import MT, held_planes, panel_bytes_real
 from ...kernels.amx.pack_real import WORK as REAL_WORK
+from ...kernels.amx.pick_codes import NT
+from ...kernels.gemm.pick_blocks import per_word
 from .bands import band, taps
 from .call import KNOWN, Call, Reach, need, parts, reaches, read, work
 
@@ -61,3 +63,13 @@ def amx_real(c: Call) -> Iterator[Reach]:
     need(table.min() >= 0 and lines <= r.plane, f"lines are read up to byte {lines} of a plane of {r.plane}")
     yield work("scratch", planes * r.plane, (c.threads, r.scratch_bytes))
     yield work("scratch", REAL_WORK, (c.threads, r.scratch_bytes), start=r.work)
+
+
+@reaches("amx_blocks")
+def amx_blocks(c: Call) -> Iterator[Reach]:
+    """Tiles are configured by a constant."""
+    r = c.record()
+    need(bytes(c.table("config", 64, np.uint8)) == configuration(MT, NT, r.rows).tobytes(), "tiles of other shapes")
+    blocks = parts(r.k, r.block * per_word(c.params["bits"]))
+    need(r.note == 4 * (1 + blocks), f"notes of {r.note} bytes for {blocks} blocks")
+    yield from ()
