@@ -31,7 +31,16 @@ def results(sizes: Sizes, bits: int, block: int, zeros: bool, end: str = "plain"
     points = rng.uniform(0, 1 << bits, (n, count)).astype(np.float32) if zeros else None
     a, packed = noise(batch, m, k) if a is None else a, pack_blocks(AMX, codes, scales, points, bits, False)
     ending, fields, found = Ending(AMX, end, (batch, m, n)), pick_codes(m, k, block), []
-    slots = {"lda": k, "ldc": n, "m": m, "n": n, "k": k, "batch": batch, "block": block // per_word(bits), **fields}
+    slots: dict[str, Any] = {
+        "lda": k,
+        "ldc": n,
+        "m": m,
+        "n": n,
+        "k": k,
+        "batch": batch,
+        "block": block // per_word(bits),
+        **fields,
+    }
     slots |= {"group": packed.shape[1], "zeros": int(zeros), "config": configuration(MT, NT, fields["rows"])}
     for threads in (1, 2, 3):
         c, scratch = np.full((batch, m, n), 7, np.float32), np.zeros(fields["scratch_bytes"] * threads, np.uint8)

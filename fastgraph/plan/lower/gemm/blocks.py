@@ -46,7 +46,8 @@ def _on_tiles(e: Emit, node: Node, m: int) -> bool:
         return False
     from ....kernels.amx.pick_codes import LEAST_ROWS, suit
 
-    return m >= threshold("tiles_least", LEAST_ROWS) and suit(node.attrs["block"], node.const(2))
+    scales = node.const(2)
+    return m >= threshold("tiles_least", LEAST_ROWS) and scales is not None and suit(node.attrs["block"], scales)
 
 
 @lowers("block_dense", match=_coded, strided_in=True, strided_out=True)
@@ -73,6 +74,6 @@ def block_dense(e: Emit, node: Node, _: bool) -> None:
         return
     few = rounded > 0 or is_few(e.tier, m)
     scratch = rounded * row_bytes(k, blocks) if few else 4 * (1 + k) * NV * e.tier.lanes
-    how = {"height": tile_height(e.tier, m, rounded > 0), "few": int(few), "rounded": rounded}
+    how: dict[str, Any] = {"height": tile_height(e.tier, m, rounded > 0), "few": int(few), "rounded": rounded}
     how |= {"scratch_bytes": scratch, "scratch": e.scratch(scratch * e.threads)}
     e.kernel("dot_blocks", {"bits": bits}, {**own, **how})
