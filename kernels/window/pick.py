@@ -25,7 +25,7 @@ LEAST_SPACED = 3
 """Where the outputs of a tile are n columns apart, tiles are used for rows of at least LEAST_SPACED * n outputs."""
 LEAST_ROWS = 3
 """Rows of y for each thread, at least, where threads share them and not the channels."""
-UNEVEN = 1.1
+UNEVEN = 1.15
 """So much more work than the mean has no thread then."""
 BLOCK, LONG_BLOCK = 128, 512
 """Channels of a pixel that are computed before the next pixels, and in pools of few rows: memory is faster in longer
