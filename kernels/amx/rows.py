@@ -178,7 +178,7 @@ ROWS = (
         "make_amx_blocks",
         AMX_BLOCKS,
         {"bits": BITS},
-        _has_tiles,
+        lambda tier, params: tier.tiles,
         True,
         lambda _: BF16,
         unit=lambda _: "tiles of three parts",
