@@ -174,7 +174,8 @@ def test_machine_code(blocks: tuple[int, int]) -> None:
     steps = products // (mt * nt)
     assert text.count("tileloadd") == steps * (mt + nt) + mt * nt
     assert mt * nt < text.count("tilestored") <= steps + mt * nt and "sttilecfg" not in text
-    assert text.count("ldtilecfg") == text.count("tilerelease") == 1
+    assert text.count("ldtilecfg") <= 2, "one for a single thread, one for a team"
+    assert text.count("tilerelease") == 1
     assert not re.search(r"%rsp\).*zmm|zmm.*%rsp\)", text)
     assert text.count("vfmadd") == 4 * text.count("vminps"), "reals are clamped that nothing is added to"
 
