@@ -15,7 +15,7 @@ import numpy as np
 from ..core.record import fields
 from ..gemm.by_height import by_height
 from ..gemm.code_blocks import code_words, line_bytes, places, weight
-from ..gemm.dot_blocks import real_sums
+from ..gemm.dot_blocks import decoded_sums
 from ..gemm.pick_blocks import NV, few_rows, per_word
 from ..gemm.results import Destination, Target, finish_tile, open_sink, store_rows, target
 from ..isa.tiers import Tier
@@ -212,7 +212,7 @@ def _correct(bits: int, r: Any, notes: Value, totals: Value, rows: Value, codes:
     for row in over(rows):
         own = [totals + (row * NT + n) * LINE for n in range(NT)]
         with when(I32[notes + row * r.note] != 0), when(shows(own, into.columns)):
-            found = real_sums(bits, r, codes, [a + row * r.lda * 4])
+            found = decoded_sums(bits, r, codes, a + row * r.lda * 4)
             for place, x in zip(own, found, strict=True):
                 f32[place] = x
 

@@ -82,7 +82,7 @@ def _few(
     bits: int, record: Any, height: Value, a: Value, step: Value, codes: Value, target: Target, rounded: Any
 ) -> None:
     """A tile of 1 to `few_rows` rows, `step` bytes apart, times a group; rounded: whether they are bytes."""
-    most, sums = few_rows(tier()), byte_sums if rounded else real_sums
+    most, sums = few_rows(tier()), byte_sums if rounded else _real_sums
     dest = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict())
     sink = open_sink(dest, NV, most, True)
 
@@ -94,7 +94,7 @@ def _few(
     finish_tile(dest, sink)
 
 
-def real_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[Value]:
+def _real_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[Value]:
     """The sums, NV vectors a row, of rows that start at these addresses."""
     f32, chains = F32.vector(tier().lanes), 2 if len(rows) == 1 else 1
     totals = registers([f32(0)] * (len(rows) * NV))
@@ -114,6 +114,23 @@ def real_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[V
             own = sums[i * chains : (i + 1) * chains]
             value = own[0] if chains == 1 else own[0] + own[1]
             totals[i] = fma(value, one.scales[i % NV], totals[i])
+
+    each_block(record, bits, codes, block)
+    return totals.values()
+
+
+def decoded_sums(bits: int, record: Any, codes: Value, a: Value) -> list[Value]:
+    """The sums, NV vectors, of a row by weights as `_decode` makes them: finite where those of a panel are."""
+    f32 = F32.vector(tier().lanes)
+    totals = registers([f32(0)] * NV)
+
+    def block(one: CodeBlock) -> None:
+        def add(k: Value, j: int, weights: list[Value], sums: list[Value]) -> list[Value]:
+            x = f32(F32.at(a + (k << 2))[j])
+            return [fma(x, w * scale, own) for w, scale, own in zip(weights, one.scales, sums, strict=True)]
+
+        for i, own in enumerate(_each_word(bits, one, add, totals.values())):
+            totals[i] = own
 
     each_block(record, bits, codes, block)
     return totals.values()
