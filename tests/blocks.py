@@ -445,7 +445,8 @@ def groups_and_grids(net: Net) -> None:
     net.opset = 21
     x = net("GroupNormalization", net.input("x", (2, 6, 3, 4)), net.weight(6), net.weight(6), num_groups=3)
     grid = net("AffineGrid", net.input("theta", (2, 2, 3)), net.const(np.array([2, 6, 5, 4], I64)), align_corners=1)
-    net.output(net("GridSample", x, grid))
+    few = net("GridSample", net.input("map", (1, 2, 8, 8)), net.input("places", (1, 1, 3, 2)))
+    net.output(net("GridSample", x, grid), few)
 
 
 @rare

@@ -1,4 +1,4 @@
-"""Sampling at coordinates: grid_sample has channels last, all others first.
+"""Sampling at coordinates: grid_sample has channels last (with `channels_first` only its results), all others first.
 
 Semantics: ONNX (grid_sample, affine_grid), Core ML's MIL (resample).
 """
@@ -83,19 +83,21 @@ def _infer_grid_sample(node: Node, types: Types) -> list[TensorType]:
     if len(grid.shape) != len(x.shape):
         fail(node, f"grid {shown(grid.shape)} must have the rank of the input {shown(x.shape)}")
     check.shape(node, grid, "grid", x.shape[0], *grid.shape[1:-1], len(x.shape) - 2)
-    if 0 in x.shape[1:-1] and 0 not in grid.shape:
+    *spatial, channels = [*x.shape[2:], x.shape[1]] if attr(node, "channels_first") else x.shape[1:]
+    if 0 in spatial and 0 not in grid.shape:
         fail(node, f"there is nothing to sample in {shown(x.shape)}")
-    return [TensorType(x.dtype, (x.shape[0], *grid.shape[1:-1], x.shape[-1]))]
+    return [TensorType(x.dtype, (x.shape[0], *grid.shape[1:-1], channels))]
 
 
 def _grid_sample(node: Node, inputs: list[Any]) -> list[Any]:
     x, grid = inputs
-    sizes = np.array(x.shape[1:-1], np.float64)
+    x = x if attr(node, "channels_first") else np.moveaxis(x, -1, 1)
+    sizes = np.array(x.shape[2:], np.float64)
     unit = grid.reshape(grid.shape[0], -1, grid.shape[-1])[..., ::-1].astype(np.float64)
     corners = bool(attr(node, "align_corners"))
     where = (unit + 1) / 2 * (sizes - 1) if corners else ((unit + 1) * sizes - 1) / 2
-    y = sampled(np.moveaxis(x, -1, 1), where, attr(node, "mode"), attr(node, "padding_mode"), corners)
-    return [converted(np.moveaxis(y, 1, -1).reshape(x.shape[0], *grid.shape[1:-1], x.shape[-1]), x.dtype)]
+    y = sampled(x, where, attr(node, "mode"), attr(node, "padding_mode"), corners)
+    return [converted(np.moveaxis(y, 1, -1).reshape(*grid.shape[:-1], x.shape[1]), x.dtype)]
 
 
 @check.takes("theta f 3, size iu 1")
@@ -190,7 +192,7 @@ define(
     "grid_sample",
     _infer_grid_sample,
     _grid_sample,
-    attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros"},
+    attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros", "channels_first": 0},
 )
 define("affine_grid", _infer_affine_grid, attrs={"align_corners": 0}, shaped_by=(1,))
 define(

@@ -114,6 +114,7 @@ CATALOG = {
     },
     "last_chains": {
         "passes.decompositions.phases.phases": "conv_transpose",
+        "passes.few_points.few_points": "grid_sample",
         "passes.fuse.for_each_element": "fused",
     },
     "reductions": {"passes.decompositions.reductions.reduction": "reduce_l1 reduce_l2 reduce_log_sum reduce_log_sum_exp reduce_max reduce_mean reduce_min reduce_prod reduce_sum reduce_sum_square"},

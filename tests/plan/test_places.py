@@ -124,6 +124,22 @@ def test_grid_sample(mode: str, padding: str, pick: Random) -> None:
     assert set(check(net, feeds, 1e-5, onnxruntime=known)) - {"transpose", "copy"} == {"sample"}
 
 
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("read_again", [False, True])
+def test_grid_sample_at_few_points_of_a_large_map(mode: str, rank: int, read_again: bool) -> None:
+    """The map is not transposed for them, unless it is anyway."""
+    spatial, net = (16, 11, 9) if rank == 3 else (32, 29), Net(20)
+    grid = (np.random.default_rng(1).random((2, *(1, 1, 3)[-rank:], rank)) * 3 - 1.5).astype(F32)
+    feeds = {"x": values((2, 5, *spatial), 0) / 10, "g": grid}
+    x, where = inputs(net, feeds)
+    net.output(net("GridSample", x, where, mode=mode))
+    if read_again:
+        net.output(net("Transpose", x, perm=[0, *range(2, rank + 2), 1]))
+    kernels = check(net, feeds, 1e-5, onnxruntime=mode == "linear")
+    assert ("transpose" in kernels) == read_again and "sample" in kernels
+
+
 @pytest.mark.parametrize("isa", ["numpy", "generic", None])
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("padding", ["border", "reflection"])

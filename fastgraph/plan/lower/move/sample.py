@@ -14,7 +14,7 @@ from ...program import ERROR
 from ..registry import Emit, Slot, lowers
 
 LAST = ("grid_sample",)
-"""Operators whose images have their channels last."""
+"""Operators whose results have their channels last."""
 MODES = {"nearest": NEAREST, "linear": LINEAR, "cubic": CUBIC}
 
 
@@ -44,7 +44,12 @@ def _f32(x: float) -> int:
 def _spatial(node: Node) -> tuple[int, ...]:
     """The extents of the images' sampled axes."""
     dims = node.x.type.dims
-    return dims[1:-1] if node.op in LAST else dims[2:]
+    return dims[1:-1] if _images_last(node) else dims[2:]
+
+
+def _images_last(node: Node) -> bool:
+    """Whether images have their channels last."""
+    return node.op in LAST and not attr(node, "channels_first")
 
 
 def _samples(node: Node) -> bool:
@@ -56,14 +61,15 @@ def _samples(node: Node) -> bool:
 
 
 def _sample(e: Emit, node: Node, grid: dict[str, Any], axes: list[Axis], mode: str, outside: int, **more: Any) -> None:
-    x, out, last = node.x.type.dims, node.out.type.dims, node.op in LAST
-    images, channels, spatial = x[0], x[-1 if last else 1], _spatial(node)
+    x, out = node.x.type.dims, node.out.type.dims
+    from_last, last = _images_last(node), node.op in LAST
+    images, channels, spatial = x[0], x[-1 if from_last else 1], _spatial(node)
     points, pixels = prod(out[1:-1] if last else out[-len(spatial) :]), prod(spatial)
-    pixel = 4 * channels if last else 4
+    pixel, point = (4 * channels if together else 4 for together in (from_last, last))
     fields: dict[str, Any] = {"images": np.arange(images), "items": images, "share": 1}
     fields |= {"rows": 1, "columns": points, "fold": 0, "pad": 0, **more}
-    fields |= {"src_image": 4 * channels * pixels, "src_channel": 4 if last else 4 * pixels}
-    fields |= {"dst_item": 4 * channels * points, "dst_channel": 4 if last else 4 * points, "dst_point": pixel}
+    fields |= {"src_image": 4 * channels * pixels, "src_channel": 4 if from_last else 4 * pixels}
+    fields |= {"dst_item": 4 * channels * points, "dst_channel": 4 if last else 4 * points, "dst_point": point}
     every = [*axes, *[Axis(0, 0, 0)] * (SAMPLED - len(axes))]
     for k, axis in enumerate(every):
         size = spatial[k] if k < len(spatial) else 0
