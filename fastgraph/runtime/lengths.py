@@ -17,6 +17,9 @@ STEADY = 4
 """Shapes one after the other on a line from which on it is preferred to one with more groups."""
 TRIES = 3
 """Plans for many lengths that are tried in vain for the same open extents."""
+PAID = 2
+"""What runs have lost to room, in what planning takes, once closer room is made: work is estimated, and plans for many
+lengths take longer than others."""
 NEVER = 1 << 20
 """What is lost to room that is never used."""
 
@@ -57,7 +60,7 @@ class Lengths:
         for path, common in found:
             for by_steps in (path.settled, not path.settled):
                 wide = path.around(common, by_steps)
-                if wide is None or self._lost.get(wide, 0) < 1:
+                if wide is None or self._lost.get(wide, 0) < PAID:
                     near = wide
                 else:
                     near = self._paid_by(wide, path.around(common, by_steps, near=True))
@@ -68,11 +71,11 @@ class Lengths:
         return None
 
     def _paid_by(self, wide: Line, near: Line | None) -> Line | None:
-        """Room near the lengths, in place of wider room that runs have lost as much to as planning takes."""
-        if near is not None and self._lost.get(near, 0) >= 1:
+        """Room near the lengths, in place of wider room that runs have lost PAID to."""
+        if near is not None and self._lost.get(near, 0) >= PAID:
             wide, near = near, None
         if near not in self._near:
-            self._lost[wide] -= 1
+            self._lost[wide] -= PAID
         if near is not None:
             self._near.add(near)
         return near
