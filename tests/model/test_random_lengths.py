@@ -56,10 +56,10 @@ def no_defects(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan for many lengths that is refused, as planning it failed in a way that nobody foresaw, fails the test."""
     refuse = lengths.Lengths.refuse
 
-    def seen(self: lengths.Lengths, wide: Line) -> None:
+    def seen(self: lengths.Lengths, wide: Line, near: bool) -> None:
         if isinstance(sys.exception(), GraphError | PlanError):
             raise AssertionError("a defect") from sys.exception()
-        refuse(self, wide)
+        refuse(self, wide, near)
 
     monkeypatch.setattr(lengths.Lengths, "refuse", seen)
 
