@@ -225,7 +225,6 @@ def _emit_link(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[
 
 def _window(e: Emit, window: Window, channels: range | None, strides: tuple[int, int], rows: Rows) -> None:
     """A window of rows of e.node, of some channels or all; strides: of x's rows and those of the result."""
-    assert e.node is not None
     (lowering, layer), (ldx, ldy) = _lowered(e, e.node), strides
     if isinstance(layer, Layer):
         layer = layer.of_channels(channels) if channels else layer

@@ -61,7 +61,7 @@ class Emit:
     def __init__(self, program: Program, views: Views, match: Matched, tier: Tier, threads: int) -> None:
         self.program, self.views, self.match = program, views, match
         self.tier, self.threads = tier, threads
-        self.node = Node("", [], [], name="a constant")
+        self.node = Node("identity", [], [], name="a constant")
         self.part = 0
         """The part that steps are of, if they are of one (Step)."""
         self.rounded: dict[Value, Ref] = {}
