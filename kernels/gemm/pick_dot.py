@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import permutations
 from math import ceil, inf
 from typing import Any, NamedTuple
@@ -273,10 +273,14 @@ def idle(units: int, threads: int) -> float:
     return -(-units // threads) * threads / units
 
 
+@cache
+def _divisors(threads: int) -> tuple[int, ...]:
+    return tuple(parts for parts in range(1, threads + 1) if threads % parts == 0)
+
+
 def grids(rows: int, panels: int, threads: int) -> dict[int, float]:
     """The `idle` of so many equal rows by panels for each grid of threads, by its parts of the panels."""
-    every = [parts for parts in range(1, threads + 1) if threads % parts == 0]
-    return {parts: idle(rows, threads // parts) * idle(panels, parts) for parts in every}
+    return {parts: idle(rows, threads // parts) * idle(panels, parts) for parts in _divisors(threads)}
 
 
 def column_parts(rows: int, panels: int, row_size: int, column_size: int, threads: int) -> int:

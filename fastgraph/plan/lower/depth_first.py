@@ -99,13 +99,10 @@ class Block(NamedTuple):
         """In how many parts threads do it, by channels, images or rows; 1: they share each band. Rows of the expansion
         that two parts need are made twice.
         """
-        if self.width():
-            many = len(self.slices())
-            return self.threads if 100 * -(-many // self.threads) * self.threads <= (100 + EXTRA) * many else 1
-        if not self.inverted():
+        sliced, where, threads = self.width(), self.links[self.expands()].window, self.threads
+        if not (sliced or self.inverted()):
             return 1
-        where, threads = self.links[self.expands()].window, self.threads
-        many = where.images if where.images > 1 else where.out[1]
+        many = len(self.slices()) if sliced else where.images if where.images > 1 else where.out[1]
         share, shared = -(-many // threads), 0
         if where.images == 1 and self.expands():
             shared = -(-(where.reach[1] - where.strides[1]) // (where.strides[1] * min(threads - 1, 2) or 1))
