@@ -11,6 +11,7 @@ import numpy as np
 
 from ..isa.tiers import Tier
 from .pick_dot import (
+    AHEAD,
     F32_COSTS,
     L2,
     Costs,
@@ -189,6 +190,11 @@ def conv_pieces(
     rows = g.images * g.groups * g.out[0] * out_h
     words, summed = g.words, g.summed
 
+    def unfetched(nv: float) -> float:
+        """Cycles that a panel's weights are waited for, where the cache lacks room to have them come ahead."""
+        panel = 4 * tier.lanes * words * ceil(nv)
+        return panel / AHEAD if tier.registers >= 32 and 2 * panel > l2 * 3 // 4 else 0.0
+
     def best(nv: float) -> tuple[float, int]:
         share = min(grids(rows, -(-g.n // (ceil(nv) * tier.lanes)), threads).values())
         most, pixels = costs.most_rows(tier, ceil(nv)), out_h * out_w
@@ -197,7 +203,7 @@ def conv_pieces(
         across = costs.choices(tier, pixels, nv, words, near) if not g.apart else {}
         found = {h: c + pixels * CROSSING for h, c in across.items()}
         found |= {h: c * out_h for h, c in within if h > near or out_w % h == 0 or g.apart}
-        return min((c * share, -h) for h, c in found.items())
+        return min(((c + unfetched(nv)) * share, -h) for h, c in found.items())
 
     chosen, pieces = {nv: best(nv) for nv in costs.widths(tier)}, []
     for start, columns, nv in split_columns(tier, g.n, {nv: cycles for nv, (cycles, _) in chosen.items()}):

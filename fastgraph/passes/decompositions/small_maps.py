@@ -15,6 +15,8 @@ LEAST = 0.25
 """The share of the products that taps in padding must have for columns to be computed apart."""
 WORTH = 1 << 22
 """How many multiply-adds these must be: some 70 us."""
+SAVED = 20
+"""How many of them each weight must save that parts have twice: as many as are done while it is read from memory."""
 MOST = 5
 """The most parts of a row: each is a step."""
 
@@ -57,7 +59,9 @@ def small_map(g: Sweep, node: Node) -> bool:
     axes = list(map(Axis, sizes, kernel, a["strides"], a["dilations"], a["pads"]))
     outer = [axis.part(range(count)) for axis, count in zip(axes[:-1], counts[:-1], strict=True)]
     products = out.size * w.type.size // w.type.dims[0]
-    runs = _runs(axes[-1], counts[-1], products) if len(axes) > 1 and _is_per_channel(node) else [range(counts[-1])]
+    each = w.type.size // kernel[-1]
+    apart = len(axes) > 1 and _is_per_channel(node)
+    runs = _runs(axes[-1], counts[-1], products, each) if apart else [range(counts[-1])]
     found = [[p for p in (*outer, axes[-1].part(run)) if p is not None] for run in runs]
     if any(len(part) < len(axes) for part in found):
         return False
@@ -67,12 +71,14 @@ def small_map(g: Sweep, node: Node) -> bool:
     return g.becomes(g.join(rows, len(axes)))
 
 
-def _runs(axis: Axis, count: int, products: int) -> list[range]:
-    """Outputs that see the same taps; all of them where it does not pay to compute them apart."""
+def _runs(axis: Axis, count: int, products: int, weights: int) -> list[range]:
+    """Outputs that see the same taps; all of them where it does not pay to compute them apart. weights: of a tap."""
     taps = list(map(axis.seen, range(count)))
     runs = [list(run) for _, run in groupby(range(count), lambda o: taps[o])]
-    share = 1 - sum(map(len, taps)) / (count * max(len({k for seen in taps for k in seen}), 1))
-    pays = share >= LEAST and share * products >= WORTH and len(runs) <= MOST and all(taps)
+    read = len({k for seen in taps for k in seen})
+    share = 1 - sum(map(len, taps)) / (count * max(read, 1))
+    twice = weights * (sum(len(taps[run[0]]) for run in runs) - read)
+    pays = share >= LEAST and share * products >= max(WORTH, SAVED * twice) and len(runs) <= MOST and all(taps)
     return [range(run[0], run[-1] + 1) for run in runs] if pays else [range(count)]
 
 
