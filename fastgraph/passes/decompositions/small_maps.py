@@ -49,8 +49,8 @@ class Axis(NamedTuple):
 @rule("small_maps", "conv", quantized=True)
 def small_map(g: Sweep, node: Node) -> bool:
     """Given ``y = conv(x, w) {pads=(24, 24), dilations=(24,)}``, x: f32[1,14,8], w: f32[8,3,8]; result
-    ``y = conv(x, slice(w)) {pads=(0, 0)}``. Where that leaves many taps in padding, outputs that see other taps are
-    convolutions of their own: ``y = concat(conv(slice(x), w0), conv(slice(x), w1))``.
+    ``y = conv(x, slice(w)) {pads=(0, 0)}``. Where that leaves many dilated taps in padding, outputs that see other taps
+    are convolutions of their own: ``y = concat(conv(slice(x), w0), conv(slice(x), w1))``.
     """
     w, out, a = node.inputs[1], node.out.type, node.attrs
     if w is None or w.data is None or not out.concrete or not out.size:
@@ -60,7 +60,8 @@ def small_map(g: Sweep, node: Node) -> bool:
     outer = [axis.part(range(count)) for axis, count in zip(axes[:-1], counts[:-1], strict=True)]
     products = out.size * w.type.size // w.type.dims[0]
     each = w.type.size // kernel[-1]
-    apart = len(axes) > 1 and _is_per_channel(node)
+    # Taps that follow one another are few, and other kernels (Winograd, tiles) make less of them than parts save.
+    apart = len(axes) > 1 and max(a["dilations"]) > 1 and _is_per_channel(node)
     runs = _runs(axes[-1], counts[-1], products, each) if apart else [range(counts[-1])]
     found = [[p for p in (*outer, axes[-1].part(run)) if p is not None] for run in runs]
     if any(len(part) < len(axes) for part in found):
