@@ -156,7 +156,9 @@ def _table(g: Geometry, how: Lines, fields: dict[str, int]) -> np.ndarray:
         starts = [0]
     else:
         columns = [0] if how.run > 1 else range(k_w)
-        rows = [i * fields["band_z"] + j * dil_y * fields["band_y"] for i in range(k_d) for j in range(k_h)]
+        z = fields["band_z"]
+        y = z if fields["shift"] else dil_y * fields["band_y"]
+        rows = [i * z + j * y for i in range(k_d) for j in range(k_h)]
         starts = [row + k * dil_x * how.pixel for row in rows for k in columns]
     return np.array([start + LINE * line for start in starts for line in range(how.lines)], np.int64)
 

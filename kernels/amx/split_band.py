@@ -58,8 +58,9 @@ def make_split(tier: Tier, planes: int, element: str, exact: bool = False) -> tu
             plane = source + iz * r.x_z
             inside = below(iz, r.d)
             into = to + k * r.band_z
+            top = y + k * r.shift
             for i in over(rows):
-                iy = y + i * r.step_y
+                iy = top + i * r.step_y
                 line = into + i * r.band_y
                 with either(inside & below(iy, r.h)) as (there, padding):
                     with there:

@@ -41,15 +41,17 @@ def fill_band(r: Any, item: int, to: Value, source: Value, z: Value, y: Value, r
     `source`: address of the image's and group's input; an element has `item` bytes. For Winograd's tiles, whose record
     has `lacking`, all rows are copied, with zeros around them; the last row of a slice of x lacks so many.
     """
-    step, fill, lacking = (I64(1), I64(0), r.lacking) if hasattr(r, "lacking") else (r.step_y, r.fill, I64(0))
+    tiles = hasattr(r, "lacking")
+    step, fill, lacking = (I64(1), I64(0), r.lacking) if tiles else (r.step_y, r.fill, I64(0))
     for k in over(r.k_d):
         iz = z + k * r.dilation_z
         plane = source + iz * r.x_z
         inside = below(iz, r.d)
         into = to + k * r.band_z
+        top = y if tiles else y + k * r.shift
         word = I32.vector(tier().lanes)(fill.to(I32))
         for i in over(rows):
-            iy = y + i * step
+            iy = top + i * step
             line = into + i * r.band_y
             with either(inside & below(iy, r.h)) as (there, padding):
                 with there:

@@ -293,12 +293,15 @@ def layout(
     (move_y, move_x), pixel, band_y, direct = g.moves, g.pixel, g.band_y, g.direct
     step_y, step_x = stride_y // move_y, stride_x // move_x
     band_w = band_y // pixel
-    reach = (k_h - 1) * dil_y + 1
 
     # Every band reads all weights: where they don't stay in the cache, bands are larger and fewer.
     budget = l2 // 6 if 4 * columns * g.words <= l2 // 4 else l2 * 3 // 8
-    fits = (budget // (k_d * band_y) - reach) // move_y + 1
-    band = min(max(fits, 1), out_h)
+    (slices, reach), shift = (k_d, (k_h - 1) * dil_y + 1), 0
+    band = _fitting(g, budget, slices, reach)
+    if k_d == 1 and dil_y > 1 and not direct:
+        lines = _fitting(g, budget, k_h, 1)
+        if k_h * ((lines - 1) * move_y + 1) * band < ((band - 1) * move_y + reach) * lines:
+            slices, reach, shift, band = k_h, 1, dil_y, lines
     panels = -(-columns // width)
     images = g.images * g.groups * out_d
     parts = column_parts(images * out_h, panels, g.c * g.item * g.size[1] * g.size[2], 4 * columns * g.words, threads)
@@ -308,26 +311,32 @@ def layout(
     band = -(-out_h // bands)
     band_z = band_y * ((band - 1) * move_y + reach)
 
-    z, y, x = (dil_z * x_z, x_y, x_x) if direct else (band_z, band_y, pixel)
+    z, y, x = (dil_z * x_z, dil_y * x_y, x_x) if direct else (band_z, band_z if shift else dil_y * band_y, pixel)
     run_y, run_x = g.runs
     taps = [
-        i * z + j * dil_y * y + k * dil_x * x
+        i * z + j * y + k * dil_x * x
         for i in range(k_d)
         for j in range(0, k_h, run_y)
         for k in range(0, k_w, run_x)
     ]
     length = -(-g.run * g.item // 4)
     fields = {
-        "scratch_bytes": 0 if direct else -(-(k_d * band_z + 128) // 64) * 64, "images": g.images, "sets": g.groups,
+        "scratch_bytes": 0 if direct else -(-(slices * band_z + 128) // 64) * 64, "images": g.images, "sets": g.groups,
         "out_d": out_d, "out_h": out_h, "out_w": out_w, "n": columns, "n_set": g.n, "k": len(taps) * length,
-        "x_image": x_image, "x_set": g.c * g.item, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "k_d": k_d,
-        "stride_z": stride_z, "dilation_z": dil_z, "pad_z": g.pads[0], "stride_y": stride_y, "pad_y": g.pads[1],
+        "x_image": x_image, "x_set": g.c * g.item, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "k_d": slices,
+        "stride_z": stride_z, "dilation_z": 0 if shift else dil_z, "shift": shift, "pad_z": g.pads[0], "stride_y": stride_y, "pad_y": g.pads[1],
         "height": height, "band": band, "reach": reach, "step_y": step_y, "move_y": move_y, "band_z": band_z,
         **row_of_band(g, band_w, pixel, step_x), "rs": stride_x * x_x if direct else move_x * pixel,
         "gs": stride_y * x_y if direct else move_y * band_y, "length": length,
         "direct": int(direct), "column_parts": parts,
     }  # fmt: skip
     return np.array(taps, np.int64), g.inside, fields
+
+
+def _fitting(g: Geometry, budget: int, slices: int, reach: int) -> int:
+    """Rows of the result whose band has `slices` slices of rows, `reach` for the first, in so many bytes."""
+    fits = (budget // (slices * g.band_y) - reach) // g.moves[0] + 1
+    return min(max(fits, 1), g.out[1])
 
 
 def row_of_band(g: Geometry, width: int, pixel: int, step: int) -> dict[str, int]:

@@ -68,5 +68,6 @@ PICKED = {
     "3x3": square(5, 40, 9, 3, 1, 1),
     "mostly padding": square(3, 24, 11, 5, 2, 7),
     "taps apart in padding": square(3, 40, 5, 7, 1, 6)._replace(out=(1, 5, 5), dilations=(1, 2, 2)),
+    "taps farther apart than rows": square(3, 40, 13, 3, 1, 9)._replace(out=(1, 4, 13), dilations=(1, 9, 9)),
     "pixels a page apart": square(1024, 8, 4, 1, 2),
 }

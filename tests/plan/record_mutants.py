@@ -91,6 +91,7 @@ def _products(net: Net) -> None:
     for kernel in ([2, 3, 2], [2, 3, 4]):
         net.output(net("MaxPool", m, kernel_shape=kernel, pads=[0, 1, 0, 1, 1, 1]))
     net.output(net("Conv", net.input("r", (1, 64, 203)), net.weight(64, 64, 3), pads=[8, 8], dilations=[8]))
+    net.output(net("Conv", net.input("apart", (1, 8, 14, 14)), net.weight(40, 8, 3, 3), pads=[4] * 4, dilations=[8, 8]))
     net.output(net("Conv", net.input("s", (1, 64, 12, 10, 32)), net.weight(64, 64, 3, 1, 1), pads=[1, 0, 0] * 2))
     net.output(net("Conv", net.input("v", (1, 64, 3, 9, 10)), net.weight(64, 32, 2, 3, 3), group=2, pads=[0, 1, 1] * 2))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .call import Call, Loop, Reach, grid, need, offsets, parts, read, short, work
+from .call import MOST_PLACES, Call, Loop, Reach, grid, need, offsets, parts, read, short, work
 
 
 def copied(c: Call, item: int, *loops: Loop) -> Iterator[Reach]:
@@ -39,7 +39,10 @@ def band(c: Call, item: int, height: int, count: int, made: int = 0) -> Iterator
     r = c.record("move_y reach band_z band_y images sets d h out_d scratch_bytes")
     rows = (min(height, count) - 1) * r.move_y + r.reach
     z = grid(r.out_d, r.stride_z, r.k_d, r.dilation_z) - r.pad_z
-    y = grid(parts(count, height), height * r.stride_y, rows, r.step_y) - r.pad_y
+    top = grid(parts(count, height), height * r.stride_y, rows, r.step_y) - r.pad_y
+    slices_down = r.k_d if r.shift else 1
+    need(slices_down * top.size <= MOST_PLACES, f"there are {slices_down} times {top.size} rows")
+    y = top[..., None] + np.arange(slices_down) * r.shift
     slices, lines = offsets(z[(z >= 0) & (z < r.d)] * r.x_z), offsets(y[(y >= 0) & (y < r.h)] * r.x_y)
     yield from copied(c, item, (r.images, r.x_image), (r.sets, r.x_set), slices, lines)
     end = (r.k_d - 1) * r.band_z + (rows - 1) * r.band_y + line_end(c, made or item)
