@@ -296,12 +296,7 @@ def layout(
 
     # Every band reads all weights: where they don't stay in the cache, bands are larger and fewer.
     budget = l2 // 6 if 4 * columns * g.words <= l2 // 4 else l2 * 3 // 8
-    (slices, reach), shift = (k_d, (k_h - 1) * dil_y + 1), 0
-    band = _fitting(g, budget, slices, reach)
-    if k_d == 1 and dil_y > 1 and not direct:
-        lines = _fitting(g, budget, k_h, 1)
-        if k_h * ((lines - 1) * move_y + 1) * band < ((band - 1) * move_y + reach) * lines:
-            slices, reach, shift, band = k_h, 1, dil_y, lines
+    slices, reach, shift, band = _band(g, budget)
     panels = -(-columns // width)
     images = g.images * g.groups * out_d
     parts = column_parts(images * out_h, panels, g.c * g.item * g.size[1] * g.size[2], 4 * columns * g.words, threads)
@@ -314,17 +309,15 @@ def layout(
     z, y, x = (dil_z * x_z, dil_y * x_y, x_x) if direct else (band_z, band_z if shift else dil_y * band_y, pixel)
     run_y, run_x = g.runs
     taps = [
-        i * z + j * y + k * dil_x * x
-        for i in range(k_d)
-        for j in range(0, k_h, run_y)
-        for k in range(0, k_w, run_x)
+        i * z + j * y + k * dil_x * x for i in range(k_d) for j in range(0, k_h, run_y) for k in range(0, k_w, run_x)
     ]
     length = -(-g.run * g.item // 4)
     fields = {
         "scratch_bytes": 0 if direct else -(-(slices * band_z + 128) // 64) * 64, "images": g.images, "sets": g.groups,
         "out_d": out_d, "out_h": out_h, "out_w": out_w, "n": columns, "n_set": g.n, "k": len(taps) * length,
-        "x_image": x_image, "x_set": g.c * g.item, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "k_d": slices,
-        "stride_z": stride_z, "dilation_z": 0 if shift else dil_z, "shift": shift, "pad_z": g.pads[0], "stride_y": stride_y, "pad_y": g.pads[1],
+        "x_image": x_image, "x_set": g.c * g.item, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1],
+        "k_d": slices, "stride_z": stride_z, "dilation_z": 0 if shift else dil_z, "pad_z": g.pads[0], "shift": shift,
+        "stride_y": stride_y, "pad_y": g.pads[1],
         "height": height, "band": band, "reach": reach, "step_y": step_y, "move_y": move_y, "band_z": band_z,
         **row_of_band(g, band_w, pixel, step_x), "rs": stride_x * x_x if direct else move_x * pixel,
         "gs": stride_y * x_y if direct else move_y * band_y, "length": length,
@@ -333,10 +326,22 @@ def layout(
     return np.array(taps, np.int64), g.inside, fields
 
 
-def _fitting(g: Geometry, budget: int, slices: int, reach: int) -> int:
-    """Rows of the result whose band has `slices` slices of rows, `reach` for the first, in so many bytes."""
-    fits = (budget // (slices * g.band_y) - reach) // g.moves[0] + 1
-    return min(max(fits, 1), g.out[1])
+def _band(g: Geometry, budget: int) -> tuple[int, int, int, int]:
+    """(slices, rows of each for the first row of the result, shift, rows of the result) of a band of so many bytes: of
+    dilated taps without the rows between these, where it copies less for each row of the result.
+    """
+    (k_d, k_h, _), dilation, move = g.kernel, g.dilations[1], g.moves[0]
+
+    def fitting(slices: int, reach: int) -> tuple[float, int]:
+        """Rows that are copied for each row of the result, and how many of these fit."""
+        rows = min(max((budget // (slices * g.band_y) - reach) // move + 1, 1), g.out[1])
+        return slices * ((rows - 1) * move + reach) / rows, rows
+
+    reach = (k_h - 1) * dilation + 1
+    (copied, rows), (copied_apart, rows_apart) = fitting(k_d, reach), fitting(k_h, 1)
+    if k_d == 1 < dilation and not g.direct and copied_apart < copied:
+        return k_h, 1, dilation, rows_apart
+    return k_d, reach, 0, rows
 
 
 def row_of_band(g: Geometry, width: int, pixel: int, step: int) -> dict[str, int]:
