@@ -214,8 +214,10 @@ def conv_pieces(
 
 
 def plain_cycles(tier: Tier, g: Geometry) -> float:
-    """Cycles of the conv kernel in full tiles, rows of padding among them: as many as Winograd's model goes by."""
-    words = g.words
+    """Cycles of the conv kernel in full tiles, rows of padding among them unless taps are dilated, as Winograd's model
+    goes by.
+    """
+    words = g.summed if g.dilations[1] > 1 else g.words
 
     def cost(nv: int) -> float:
         mr = max_rows(tier, nv)
