@@ -42,7 +42,6 @@ class Lengths:
         self._steady = 0
         self._refused: dict[Axes, set[Line]] = {}
         self._lost: dict[Line, float] = {}
-        self._near: set[Line] = set()
 
     def instead(self, shapes: Shapes, kept: bool) -> Line | None:
         """The open shapes of the plan that is to run these; None for a plan of their own, `kept` or new."""
@@ -74,10 +73,10 @@ class Lengths:
         """Room near the lengths, in place of wider room that runs have lost PAID to."""
         if near is not None and self._lost.get(near, 0) >= PAID:
             wide, near = near, None
-        if near not in self._near:
+        if near not in self._lost:
             self._lost[wide] -= PAID
         if near is not None:
-            self._near.add(near)
+            self._lost.setdefault(near, 0.0)
         return near
 
     def _new(self, last: Shapes, shapes: Shapes, groups: int) -> Path | None:

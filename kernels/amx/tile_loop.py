@@ -70,11 +70,7 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
     """The kernel for blocks of mt tiles of pixels."""
     (width, head, line, near) = size
     read, note, result, place, begin, steps, again, finish = block
-
-    @traced
-    def keep(sums: Value) -> None:
-        for c in range(mt * width // 16):
-            tier.isa.store(c, sums + c * TILE, LINE)
+    sum_tiles = mt * width // 16
 
     def kernel(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
@@ -90,10 +86,7 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
         configure(r.config)
         while unit < end:
             image, group, oz, band = band_at(r, unit, bands)
-            t0 = band * r.band
-            t1 = smaller(t0 + r.band, tiles)
-            row0 = divide(t0, r.across)
-            column0 = (t0 - row0 * r.across) * r.rows
+            t0, t1, row0, column0 = tiles_of(r, band, tiles)
             a, y0, odd = read(r, scratch, r.x + image * r.x_image + group * r.x_set, oz, t0, t1)
             slice0 = oz * r.out_h * r.out_w
             image0 = image * r.out_d * r.out_h * r.out_w
@@ -123,7 +116,7 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
                         before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
                         finish(before, done, buffer, r)
                     steps(at, r, early, r.lines, ahead, fetched)
-                    keep(sums)
+                    keep(sum_tiles, sums)
                     if odd != 0:
                         again(at, sums, r)
                     ahead += fetched * near
@@ -134,6 +127,21 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
         release()
 
     return kernel
+
+
+def tiles_of(r: Any, band: int, tiles: int) -> tuple[int, ...]:
+    """(first tile of a band of so many tiles in all, end, row of the result and column where the first tile lies)."""
+    first = band * r.band
+    end = smaller(first + r.band, tiles)
+    row = divide(first, r.across)
+    return first, end, row, (first - row * r.across) * r.rows
+
+
+@traced
+def keep(count: int, sums: Value) -> None:
+    """Store the first tiles, which hold sums."""
+    for c in range(count):
+        tier().isa.store(c, sums + c * TILE, LINE)
 
 
 def stay_awake(note: Value, s: Value, tile: int, products: int) -> None:

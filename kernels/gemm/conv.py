@@ -62,13 +62,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
             image, group, oz, band = band_at(r, unit, bands)
             y0 = band * r.band
             count = smaller(r.band, r.out_h - y0)
-            a = r.x + image * r.x_image + group * r.x_set
-            if r.direct:
-                a += oz * r.stride_z * r.x_z + y0 * r.stride_y * r.x_y
-            else:
-                front, top = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
-                fill_band(r, item, scratch, a, front, top, rows=(count - 1) * r.move_y + r.reach)
-                a = scratch
+            a = _input(r, item, scratch, r.x + image * r.x_image + group * r.x_set, oz, (y0, count))
             pixel0 = (oz * r.out_h + y0) * r.out_w
             y = r.y + image * r.out_d * r.out_h * r.y_y * out_item
             pace = pace_of(divide(count * r.out_w + r.height - 1, r.height), word)
@@ -98,6 +92,18 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
                 walk_later(r, (image, pixel0, column, count * r.out_w, columns), (c, r.ldy * out_item))
 
     return conv
+
+
+def _input(r: Any, item: int, scratch: int, x: int, oz: int, rows: tuple[int, int]) -> int:
+    """The address of what the first tap of `rows`, (first, count), of a slice of the result reads: in x, or in scratch,
+    where a band is copied.
+    """
+    y0, count = rows
+    if r.direct:
+        return x + oz * r.stride_z * r.x_z + y0 * r.stride_y * r.x_y
+    front, top = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
+    fill_band(r, item, scratch, x, front, top, rows=(count - 1) * r.move_y + r.reach)
+    return scratch
 
 
 @traced

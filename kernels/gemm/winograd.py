@@ -84,16 +84,7 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
             group = above // rounds
             slice0 = (above - group * rounds) * r.slices
             slice1 = smaller(slice0 + r.slices, slices)
-            to = v
-            for at in range(slice0, slice1):
-                image = at // r.out_d
-                z, y = (at - image * r.out_d) * r.stride_z - r.pad_z, t0 * m - r.pad_y
-                x = r.x + image * r.x_image + group * r.x_set
-                fill_band(r, 4, scratch, x, z, y, rows=count * m + 3 * r.parts_y - 1)
-                for i in range(count):
-                    for j in range(r.across):
-                        _scatter(r, shape, source=scratch + i * m * r.band_y + j * beside * r.pixel, to=to)
-                        to += r.v_row
+            _transform_band(r, shape, scratch, group, (slice0, slice1), (t0, count))
             tiles = (slice1 - slice0) * count * r.across
             pace = pace_of((tiles + r.height - 1) // r.height, width * 4)
             w = r.w + group * set_bytes
@@ -122,6 +113,24 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                         _walk(r, shape, kept=scratch + r.o_start, there=(image, plane), oy=(t0 + i) * m, part=part)
 
     return winograd
+
+
+def _transform_band(
+    r: Any, shape: Tile, scratch: int, group: int, slices: tuple[int, int], rows: tuple[int, int]
+) -> None:
+    """Bring the transformed inputs of some rows of tiles, (first, count), of slices to their places, tile by tile."""
+    first, count = rows
+    to = scratch + r.v_start
+    for at in range(*slices):
+        image = at // r.out_d
+        z, y = (at - image * r.out_d) * r.stride_z - r.pad_z, first * shape.m - r.pad_y
+        x = r.x + image * r.x_image + group * r.x_set
+        fill_band(r, 4, scratch, x, z, y, rows=count * shape.m + 3 * r.parts_y - 1)
+        for i in range(count):
+            for j in range(r.across):
+                source = scratch + i * shape.m * r.band_y + j * shape.beside * r.pixel
+                _scatter(r, shape, source=source, to=to)
+                to += r.v_row
 
 
 def _linear(row: Sequence[float], values: Sequence[Value]) -> Any:

@@ -12,7 +12,7 @@ from ..isa.stores import store_some
 from ..isa.tiers import Tier
 from ..lang import U8, Value, choose, divide, over, pieces, register, remainder, share, smaller, traced
 from .depthwise_int8 import sum_tile
-from .pick_depthwise_int8 import scheme_of
+from .pick_depthwise_int8 import Scheme, scheme_of
 from .rows import DEPTHWISE_INT8_ACROSS
 from .window import slots
 
@@ -23,29 +23,8 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
     Input rows are first copied to padded lines in scratch, columns of the same remainder by the stride into one plane.
     """
     scheme = scheme_of(tier, size, stride, wide)
-    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
-    reach, rows, u8 = len(scheme.lines), scheme.rows, U8.vector(width)
-
-    @traced
-    def row_of_vectors(args: Any, to: Any, row: Any, scratch: Any) -> None:
-        r = slots(args, DEPTHWISE_INT8_ACROSS)
-        first = row * stride
-        sources = [scratch + remainder(first + at, r.lines) * r.line for at in scheme.lines]
-        offsets = [r.plane * (q % stride) + r.c * (q // stride) for q in range(size)]
-        length, end = r.out_w * r.c, r.period * constants
-        phase = register(0)
-        for at in over(0, length, width):
-            mine = phase.value
-
-            def load(line: int, j: int, at: Value = at) -> Value:
-                return u8[sources[line] + (at + offsets[j])]
-
-            def put(i: int, t: int, value: Value, at: Value = at) -> None:
-                store_some(value, U8.at(to + (at + length * i)), length - at)
-
-            sum_tile(r, scheme, 1, load, r.packed + mine, put)
-            following = mine + constants
-            phase.value = choose(following < end, following, 0)
+    reach, rows = len(scheme.lines), scheme.rows
+    row_of_vectors = _make_row(tier, scheme)
 
     def run(args: int, thread: int, threads: int) -> None:
         r = fields(args, DEPTHWISE_INT8_ACROSS)
@@ -86,3 +65,32 @@ def make_depthwise_across(tier: Tier, size: int, stride: int, wide: bool) -> Cal
             row_of_vectors(args, r.y + (image * r.out_h + row) * r.out_w * r.c, row, scratch)
 
     return run
+
+
+def _make_row(tier: Tier, scheme: Scheme) -> Any:
+    """row_of_vectors(args, to, row, scratch): a row of outputs, or several, from padded lines in scratch."""
+    width, constants = 4 * tier.lanes, (2 + len(scheme.terms)) * PARTS * 4 * tier.lanes
+    size, stride, u8 = scheme.size, scheme.stride, U8.vector(width)
+
+    @traced
+    def row_of_vectors(args: Any, to: Any, row: Any, scratch: Any) -> None:
+        r = slots(args, DEPTHWISE_INT8_ACROSS)
+        first = row * stride
+        sources = [scratch + remainder(first + at, r.lines) * r.line for at in scheme.lines]
+        offsets = [r.plane * (q % stride) + r.c * (q // stride) for q in range(size)]
+        length, end = r.out_w * r.c, r.period * constants
+        phase = register(0)
+        for at in over(0, length, width):
+            mine = phase.value
+
+            def load(line: int, j: int, at: Value = at) -> Value:
+                return u8[sources[line] + (at + offsets[j])]
+
+            def put(i: int, t: int, value: Value, at: Value = at) -> None:
+                store_some(value, U8.at(to + (at + length * i)), length - at)
+
+            sum_tile(r, scheme, 1, load, r.packed + mine, put)
+            following = mine + constants
+            phase.value = choose(following < end, following, 0)
+
+    return row_of_vectors

@@ -67,15 +67,11 @@ def tiles(
     output t and vector i at t * vectors + i. counted: where windows and maps may have several planes, `high` of the
     tiles of a row, from (slots, place, planes, rows)."""
     _, stride, tile, vectors = shape
-    item = kind.number.size
-
-    def y_item(r: Any) -> Any:
-        return r.y_item if "y_item" in record else item
+    item, fetch = kind.number.size, _make_fetch(record, kind, shape)
 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
-        planes: Range | None = None
-        high: Value | None = None
+        planes, high = None, None
         if counted:
             begin, planes, rows = taps_inside(r, place, item)
             high = counted(r, place, planes, rows)
@@ -102,8 +98,7 @@ def tiles(
         begin = where.x + start * r.ldx
         if "fetch" in record:
             with when(r.fetch != 0):
-                x, y = (begin + place.channel).address, outputs_at(r, place, where.column + r.out_w, size=y_item(r)).y
-                outlined(None, None, fetch, place.args, x, y, place.end - place.channel)
+                fetch(r, place, begin, where.column)
         for channel in vectors_of(r, place, kind, vectors):
             here = replace(where, place=replace(place, channel=channel), x=begin + channel)
             with either(inside) as (inner, edge):
@@ -115,19 +110,38 @@ def tiles(
     def one_tile(where: Tile, count: Value | None) -> None:
         r = slots(where.place.args, record)
         sums = sums_of(r, where)
-        out = outputs_at(r, where.place, where.column, count, where.apart, y_item(r))
+        out = outputs_at(r, where.place, where.column, count, where.apart, _y_item(r, kind))
         finish(record, where.place, out, sums, vectors, kind.number)
 
-    def fetch(args: Value, x: Value, y: Value, channels: Value) -> None:
-        """Fetch the columns of x below those that the windows of a tile read, and the outputs below its own."""
+    return row_of_outputs
+
+
+def _make_fetch(record: Record, kind: Type, shape: Shape) -> Callable[[Any, Place, Value, Value], None]:
+    """fetch(slots, place, x, column): ask for the columns of x below those that the windows of the tile at a column of
+    outputs read, from the pointer x on, and for the outputs below its own.
+    """
+    item = kind.number.size
+
+    def ask(args: Value, x: Value, y: Value, channels: Value) -> None:
         r = slots(args, record)
-        step, y_step = item * (r.ldx * r.dilation_x), y_item(r) * (r.ldy * divide(r.dilation_x * stride, r.stride_x))
+        y_item, step = _y_item(r, kind), item * (r.ldx * r.dilation_x)
+        y_step = y_item * (r.ldy * divide(r.dilation_x * shape.stride, r.stride_x))
         for row in over(r.stride_y):
             below = x + item * (r.w * r.ldx) * ((r.k_h - 1) * r.dilation_y + 1 + row)
-            _fetch(below, step, tile * stride, item * channels)
-        _fetch(y, y_step, tile, y_item(r) * channels)
+            _fetch(below, step, shape.tile * shape.stride, item * channels)
+        _fetch(y, y_step, shape.tile, y_item * channels)
 
-    return row_of_outputs
+    def fetch(r: Any, place: Place, x: Value, column: Value) -> None:
+        first = (x + place.channel).address
+        y = outputs_at(r, place, column + r.out_w, size=_y_item(r, kind)).y
+        outlined(None, None, ask, place.args, first, y, place.end - place.channel)
+
+    return fetch
+
+
+def _y_item(r: Any, kind: Type) -> Any:
+    """Bytes of an element of y."""
+    return getattr(r, "y_item", kind.number.size)
 
 
 def _fetch(at: Value, step: Value, count: int, size: Value) -> None:
