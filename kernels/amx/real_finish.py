@@ -38,11 +38,11 @@ def tile_note(note: Value, m: Any) -> Value:
 
 
 class _Tile(NamedTuple):
-    """A tile's sums in memory; its results go to `to`. `block`, `tile`: the notes of both."""
+    """A tile's sums in memory; its results go to `to`. `block`, `note`: the notes of its block and its own."""
 
     r: Any
     block: Any
-    tile: Any
+    note: Any
     sums: Value
     to: Value
     nt: int
@@ -56,7 +56,7 @@ class _Tile(NamedTuple):
         f32, panel, nt = F32.vector(tier().lanes), self.block.panel, self.nt
         bias = [f32[panel + n * LINE] for n in range(nt)]
         scales = [f32[panel + (nt + n) * LINE] for n in range(nt)] if self.element == "f16" else []
-        for row in over(self.tile.skip, self.r.rows):
+        for row in over(self.note.skip, self.r.rows):
             found = [f32[self.sums + (n * TILE + row * LINE)] for n in range(nt)]
             store(row, [fma(x, scales[n], bias[n]) if scales else x + bias[n] for n, x in enumerate(found)])
 
@@ -67,8 +67,8 @@ class _Tile(NamedTuple):
             [kind[self.block.panel + (i * nt + n) * LINE] for n in range(nt)] for i, kind in enumerate((i32, f32, f32))
         )
         step = r.per_row * RANGE_BYTES
-        first = r.ranges + self.block.image * (r.per_image * RANGE_BYTES) + self.tile.pixel * step
-        for row in over(self.tile.skip, r.rows):
+        first = r.ranges + self.block.image * (r.per_image * RANGE_BYTES) + self.note.pixel * step
+        for row in over(self.note.skip, r.rows):
             at = F32.at(first + row * step)
             scale, minus = f32(at[0]), i32(I32[at + 1])
             sums = [i32[self.sums + (n * TILE + row * LINE)] + totals[n] * minus for n in range(nt)]
@@ -77,7 +77,7 @@ class _Tile(NamedTuple):
     def addend(self) -> Callable[[Value, Value, int], Value]:
         """addend(mask, row, n): the n-th vector that is added to a row."""
         r = self.r
-        index = self.block.image * r.addend_image + self.tile.pixel * r.addend_row + self.block.column
+        index = self.block.image * r.addend_image + self.note.pixel * r.addend_row + self.block.column
         item = addend_item(r)
         start, step = r.addend + item * index, item * r.addend_row
 
@@ -104,60 +104,60 @@ def make_finish(nt: int, element: str) -> Any:
     def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
         block, walked = fields(note, BLOCK_NOTE), is_walked(r)
         for m in over(MT):
-            tile = fields(tile_note(note, m), TILE_NOTE)
-            to = choose(walked, buffer + m * (ROWS * nt * LINE), tile.y)
-            _finish_tile(_Tile(r, block, tile, sums + m * (nt * TILE), to, nt, element), (y_item(r) == 2) & ~walked)
+            own = fields(tile_note(note, m), TILE_NOTE)
+            to = choose(walked, buffer + m * (ROWS * nt * LINE), own.y)
+            _finish_tile(_Tile(r, block, own, sums + m * (nt * TILE), to, nt, element), (y_item(r) == 2) & ~walked)
 
     return finish
 
 
-def _finish_tile(at: _Tile, narrow: Value) -> None:
+def _finish_tile(tile: _Tile, narrow: Value) -> None:
     """Apply the epilogue, without a chain, to the rows of a tile; narrow: its results are bf16."""
-    r, limits = at.r, bounds(at.r)
-    line = choose(narrow, 2 * r.ldy, choose(is_walked(r), at.nt * LINE, 4 * r.ldy))
-    addend, masks = at.addend(), _masks(at.block.columns, at.nt)
+    r, limits = tile.r, bounds(tile.r)
+    line = choose(narrow, 2 * r.ldy, choose(is_walked(r), tile.nt * LINE, 4 * r.ldy))
+    addend, masks = tile.addend(), _masks(tile.block.columns, tile.nt)
 
     def clipped(row: Value, found: list[Value]) -> None:
-        _store(at.to + row * line, [clip(x, *limits) for x in found], [None] * at.nt, narrow)
+        _store(tile.to + row * line, [clip(x, *limits) for x in found], [None] * tile.nt, narrow)
 
-    def raised(row: Value, found: list[Value]) -> None:
+    def added(row: Value, found: list[Value]) -> None:
         clipped(row, [x + addend(masks[n], row, n) for n, x in enumerate(found)])
 
     def masked(row: Value, found: list[Value]) -> None:
         results = simple(r, found, lambda n: addend(masks[n], row, n))
-        _store(at.to + row * line, results, masks, narrow)
+        _store(tile.to + row * line, results, masks, narrow)
 
-    with either((at.block.columns == at.nt * 16) & (r.form == 0)) as (whole, rare):
-        with whole, either(r.addend == 0) as (alone, more):
+    with either((tile.block.columns == tile.nt * 16) & (r.form == 0)) as (common, rare):
+        with common, either(r.addend == 0) as (alone, summed):
             with alone:
-                at.each_row(clipped)
-            with more:
-                at.each_row(raised)
+                tile.each_row(clipped)
+            with summed:
+                tile.each_row(added)
         with rare:
-            if at.element == "u8":
-                at.each_row(masked)
+            if tile.element == "u8":
+                tile.each_row(masked)
             else:
                 with either(r.form < len(FORMS)) as (short, long):
                     with short:
-                        at.each_row(masked)
+                        tile.each_row(masked)
                     with long, either(narrow) as (rounded, exact):
                         with rounded:
-                            _long_forms(at, masks, rough=True)
+                            _long_forms(tile, masks, rough=True)
                         with exact:
-                            _long_forms(at, masks, rough=False)
+                            _long_forms(tile, masks, rough=False)
 
 
-def _long_forms(at: _Tile, masks: Masks, rough: bool) -> None:
+def _long_forms(tile: _Tile, masks: Masks, rough: bool) -> None:
     """Apply one of LONG_FORMS to the rows of a tile; rough: its results are bf16."""
-    low, line = bounds(at.r)[0], (2 if rough else 4) * at.r.ldy
+    low, line = bounds(tile.r)[0], (2 if rough else 4) * tile.r.ldy
     store = _store_bf16 if rough else _store_f32
 
     def formed_row(form: int, row: Value, found: list[Value]) -> None:
-        store(at.to + row * line, [formed(form, x, low, low, rough=rough) for x in found], masks)
+        store(tile.to + row * line, [formed(form, x, low, low, rough=rough) for x in found], masks)
 
     for form in range(len(FORMS), ALL_FORMS):
-        with when(at.r.form == form):
-            at.each_row(partial(formed_row, form))
+        with when(tile.r.form == form):
+            tile.each_row(partial(formed_row, form))
 
 
 def make_close(nt: int) -> Any:
@@ -199,20 +199,20 @@ def _f32_at(address: Value, narrow: Value, mask: Value) -> Value:
     """A vector of f32, or of bf16, at an address."""
     f32, u16 = F32.vector(tier().lanes), U16.vector(tier().lanes)
     found = register(f32(0.0))
-    with either(narrow, likely=False) as (halves_, words):
-        with halves_:
+    with either(narrow, likely=False) as (bf16, f32_):
+        with bf16:
             found.value = (u16[address, mask].to(U32) << 16).bits(F32)
-        with words:
+        with f32_:
             found.value = f32[address, mask]
     return found.value
 
 
 def _store(to: Value, found: list[Value], masks: Masks, narrow: Value) -> None:
     """Store adjacent vectors as f32, or as bf16."""
-    with either(narrow) as (halves_, words):
-        with halves_:
+    with either(narrow) as (bf16, f32_):
+        with bf16:
             _store_bf16(to, found, masks)
-        with words:
+        with f32_:
             _store_f32(to, found, masks)
 
 

@@ -18,16 +18,13 @@ from .pack_real import WORK as REAL_WORK
 from .pick_codes import NT as CODES_NT
 from .pick_codes import PLANES
 
-_OF_DOT = ("taps", "inside", "n0", "k", "height", "length")
-_BANDS = {slot: meaning for slot, meaning in CONV.items() if slot not in _OF_DOT}
-
 
 def _tiled(panels: str, work: int, **more: str) -> Record:
     """As CONV, for all channels of a group, on tiles; panels: bytes of the weights of 16 * nt columns, work: those that
     blocks take.
     """
     return Record(
-        _BANDS,
+        CONV.but("taps inside n0 k height length"),
         w=reads("the packed panels", f"sets * ceil_div(n, 16 * nt) * {panels}"),
         offsets=reads("[lines] int64: bytes from a pixel to where each of its lines begins", "8 * lines"),
         config=reads("the 64 bytes of pack_amx.configuration for tiles of `rows` pixels", "64"),
@@ -111,7 +108,7 @@ AMX_DYNAMIC = (
 )
 
 AMX_BLOCKS = Record(
-    {slot: meaning for slot, meaning in DOT_BLOCKS.items() if slot not in ("height", "few", "rounded")},
+    DOT_BLOCKS.but("height few rounded"),
     config=reads("the 64 bytes of pack_amx.configuration for tiles of `rows` rows", "64"),
     rows=number("rows of a tile", f"in range(1, {TILE_ROWS} + 1)"),
     groups=number("groups of columns that are multiplied at a time", "> 0"),

@@ -98,6 +98,14 @@ class Record(dict[str, str]):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
 
+    def only(self, names: str) -> Record:
+        """Those of these slots (words), for another record that says the same of them."""
+        return Record({name: self[name] for name in names.split()})
+
+    def but(self, names: str) -> Record:
+        """All slots other than these (words)."""
+        return Record({name: meaning for name, meaning in self.items() if name not in names.split()})
+
     def at(self, name: str) -> int:
         """The number of a slot."""
         return list(self).index(name)

@@ -79,9 +79,9 @@ class Destination:
 class Sink:
     """Where tiles of nv vectors a row store: to `c` in rows of `ldc` bytes, the result itself or a buffer.
 
-    slots: the record, or None without EPILOGUE; bounds: its `low` and `high` as vectors; way: an index of _WAYS; masks:
-    of the vectors of a row; cut: whether columns are cut when the buffer is copied; narrow: whether results are rounded
-    to bf16, which those in a buffer are not.
+    slots: the record, or None without EPILOGUE; bounds: its `low` and `high` as vectors; ending: an index of ENDINGS;
+    masks: of the vectors of a row; cut: whether columns are cut when the buffer is copied; narrow: whether results are
+    rounded to bf16, which those in a buffer are not.
     """
 
     nv: int
@@ -89,7 +89,7 @@ class Sink:
     ldc: Value
     slots: Any
     bounds: Sequence[Value]
-    way: Value
+    ending: Value
     masks: Sequence[Value | None]
     cut: Value
     narrow: bool = False
@@ -101,28 +101,28 @@ def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool, narrow: boo
     """
     width = nv * tier().lanes
     slots = dest.record if epilogue else None
-    aside = cut = BIT(0) if tier().masks else dest.columns < width
-    way, limits = I64(0), list[Value]()
+    buffered = cut = BIT(0) if tier().masks else dest.columns < width
+    ending, limits = I64(0), list[Value]()
     if slots:
         limits = bounds(slots)
-        aside = cut | _is_late(slots)
-        way = _way(slots, cut, narrow)
+        buffered = cut | _is_late(slots)
+        ending = _ending_of(slots, cut, narrow)
     # Not aligned: two registers would be lost to that.
     buffer = room(F32, rows * width).address
-    c, ldc = choose(aside, buffer, dest.c), choose(aside, 4 * width, dest.ldc)
+    c, ldc = choose(buffered, buffer, dest.c), choose(buffered, 4 * width, dest.ldc)
     masks = [kept(mask) for mask in _masks(nv, dest.columns)] if tier().masks else [None] * nv
-    return Sink(nv, c, ldc, slots, limits, way, masks, cut, narrow)
+    return Sink(nv, c, ldc, slots, limits, ending, masks, cut, narrow)
 
 
-def _way(slots: Any, cut: Value, narrow: bool) -> Value:
-    """The index of _WAYS for the record; 0, or that of _aside, where the epilogue is applied later."""
+def _ending_of(slots: Any, cut: Value, narrow: bool) -> Value:
+    """The index of ENDINGS for the record; 0, or that of _buffered, where the epilogue is applied later."""
     given = {name: getattr(slots, name) != NO_EPILOGUE[name] for name in ("low", "high", "addend", "form")}
-    way = choose(given["high"], 2, given["low"].to(I64))
-    way = choose(given["addend"], _WAYS.index(_added), way)
+    ending = choose(given["high"], 2, given["low"].to(I64))
+    ending = choose(given["addend"], ENDINGS.index(_added), ending)
     if hasattr(slots, "addend_item"):
-        way = choose(given["addend"] & (slots.addend_item == 2), _WAYS.index(_added_bf16), way)
-    way = choose(given["form"], slots.form + _WAYS.index(_added), way)
-    return choose(_is_late(slots) | (cut & given["addend"]), _WAYS.index(_aside) if narrow else 0, way)
+        ending = choose(given["addend"] & (slots.addend_item == 2), ENDINGS.index(_added_bf16), ending)
+    ending = choose(given["form"], slots.form + ENDINGS.index(_added), ending)
+    return choose(_is_late(slots) | (cut & given["addend"]), ENDINGS.index(_buffered) if narrow else 0, ending)
 
 
 def _is_late(slots: Any) -> Value:
@@ -134,22 +134,22 @@ def _is_late(slots: Any) -> Value:
 def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Sequence[Value]]], done: Any) -> None:
     """Store the results of tiles, each (block that ends with them, rows, results); then go to `done`.
 
-    Each way has code for each row, from the last row down; a tile of fewer rows jumps in further down.
+    Each ending has code for each row, from the last row down; a tile of fewer rows jumps in further down.
     """
     nv = sink.nv
-    ways = _ways(sink)
+    endings = _endings(sink)
     kinds = [_f32()] * (nv * max(rows for _, rows, _ in found))
     tallest = len(kinds) // nv
-    chains = [[Block(f"row{r}", kinds[: (r + 1) * nv]) for r in range(tallest)] for _ in ways]
+    chains = [[Block(f"row{r}", kinds[: (r + 1) * nv]) for r in range(tallest)] for _ in endings]
     for block, rows, results in found:
         block.write()
         others = {i: chain[rows - 1] for i, chain in enumerate(chains) if i}
-        switch(sink.way, others, chains[0][rows - 1], results)
-    for end, chain in zip(ways, chains, strict=True):
+        switch(sink.ending, others, chains[0][rows - 1], results)
+    for end, chain in zip(endings, chains, strict=True):
         for r in reversed(range(tallest)):
             sums = chain[r].write()
             to = I8.at(sink.c) + sink.ldc * r
-            _store(to, end(dest, sink, I64(r), sums[r * nv :]), sink.masks, sink.narrow and end is not _aside)
+            _store(to, end(dest, sink, I64(r), sums[r * nv :]), sink.masks, sink.narrow and end is not _buffered)
             if r:
                 goto(chain[r - 1], sums[: r * nv])
             else:
@@ -157,11 +157,11 @@ def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Se
     done.write()
 
 
-def _ways(sink: Sink) -> Sequence[Any]:
+def _endings(sink: Sink) -> Sequence[Any]:
     """Those that a kernel has code for."""
     if not sink.slots:
-        return _WAYS[:1]
-    return _WAYS if hasattr(sink.slots, "addend_item") else _WAYS[: _WAYS.index(_added_bf16)]
+        return ENDINGS[:1]
+    return ENDINGS if hasattr(sink.slots, "addend_item") else ENDINGS[: ENDINGS.index(_added_bf16)]
 
 
 def finish_tile(dest: Destination, sink: Sink) -> None:
@@ -219,11 +219,11 @@ def _store_part(dest: Destination, sink: Sink) -> None:
 Sums = Sequence[Value]
 
 
-def _plain(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
+def _unchanged(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     return sums
 
 
-def _raised(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
+def _bounded_below(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     return [at_least(x, sink.bounds[0]) for x in sums]
 
 
@@ -245,15 +245,15 @@ def _added_bf16(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     return _formed(dest, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
 
 
-def _aside(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
+def _buffered(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     """Sums for the buffer, which stays f32 where results are bf16."""
     return sums
 
 
-_WAYS: list[Any] = [_plain, _raised, _formed, _added]
+ENDINGS: list[Any] = [_unchanged, _bounded_below, _formed, _added]
 """How a row's sums become the vectors that are stored; then one for each of FORMS. Infinite bounds change nothing."""
-_WAYS += [partial(_formed, form=form) for form in range(1, len(FORMS))]
-_WAYS += [_added_bf16, _aside]  # of kernels whose record has addend_item
+ENDINGS += [partial(_formed, form=form) for form in range(1, len(FORMS))]
+ENDINGS += [_added_bf16, _buffered]  # of kernels whose record has addend_item
 
 
 @traced

@@ -76,7 +76,7 @@ def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count:
     taps = _Taps(each, *steps, room(I64, TAPS), room(F64, TAPS), room(F32, TAPS), room(F32, TAPS))
     with either(plane) as (bilinear, others):
         with bilinear:
-            _points(r, first, count, partial(_asked_in_plane, r, args, taps, grid))
+            _points(r, first, count, partial(_grid_numbers, r, args, taps, grid))
             _bilinear(r, args, taps, count)
         with others:
             _points(r, first, count, partial(_point, r, args, taps, grid))
@@ -97,11 +97,10 @@ def _points(r: Any, first: Value, count: Value, point: Callable[[Value, Value, V
             row.value, column.value = row.value + 1, I64(0)
 
 
-def _asked_in_plane(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
-    """The two coordinates of a point, where its weights will be."""
+def _grid_numbers(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
+    """The two numbers of the grid that a point has, where its weights will be."""
     for k in range(2):
-        axis = fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
-        taps.weights[p + k * POINTS] = _asked(r, grid + (axis.at + (row * axis.row + column * axis.column)))
+        taps.weights[p + k * POINTS] = _grid_number(r, _axis(args, k), grid, row, column)
 
 
 def _bilinear(r: Any, args: Value, taps: _Taps, count: Value) -> None:
@@ -111,10 +110,10 @@ def _bilinear(r: Any, args: Value, taps: _Taps, count: Value) -> None:
     for p in over(I64(0), count, f64.lanes):
         inside, along_axes = BIT(1), []
         for k in range(2):
-            axis = fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
-            where = _coordinate(r, axis, f64[taps.weights + p + k * POINTS])
-            inside = inside & (where >= 0.0) & (where <= _last(axis))
-            along_axes.append(_linear(r, axis, where))
+            axis = _axis(args, k)
+            x = _pixel(r, axis, f64[taps.weights + p + k * POINTS])
+            inside = inside & (x >= 0.0) & (x <= _last(axis))
+            along_axes.append(_linear(r, axis, x))
         out, total = (r.outside == PADDED) & ~inside, f64(0)
         for j, (offset, weight) in enumerate(along_axes[0]):
             for t, (more, factor) in enumerate(along_axes[1]):
@@ -132,13 +131,12 @@ def _point(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Va
     known, inside = register(1), register(BIT(1))
     offsets, weights = room(I64, 4), room(F64, 4)
     for k in over(r.axes):
-        axis = fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
-        place = grid + (axis.at + (row * axis.row + column * axis.column))
-        where = _coordinate(r, axis, _asked(r, place))
+        axis = _axis(args, k)
+        x = _pixel(r, axis, _grid_number(r, axis, grid, row, column))
         last = _last(axis)
-        within = (where >= 0.0) & (where <= last)
+        within = (x >= 0.0) & (x <= last)
         inside.value = inside.value & within
-        _along(r, axis, where, offsets, weights)
+        _axis_taps(r, axis, x, offsets, weights)
         n, each = known.value, I64(1) << r.mode
         # From the last on, as each becomes several.
         for back in over(n):
@@ -174,34 +172,40 @@ def _start(r: Any, out: Value, total: Value) -> Value:
     return choose(out, pad, choose(some, rest, 0.0))  # type: ignore[no-any-return]
 
 
+def _axis(args: Value, k: Any) -> Any:
+    """The slots of axis k."""
+    return fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
+
+
 def _last(axis: Any) -> Value:
     """The last pixel of an axis."""
     return (axis.size - 1).to(F64)
 
 
-def _asked(r: Any, place: Value) -> Value:
-    """A coordinate of the grid."""
-    asked = register(F64(0))
+def _grid_number(r: Any, axis: Any, grid: Value, row: Value, column: Value) -> Value:
+    """What the grid says of a point along one axis."""
+    place = grid + (axis.at + (row * axis.row + column * axis.column))
+    found = register(F64(0))
 
     def take(number: Type) -> None:
-        asked.value = number[place].to(F64)
+        found.value = number[place].to(F64)
 
     cases(r.grid_size, {number.size: partial(take, number) for number in (F32, F64)})
-    return asked.value
+    return found.value
 
 
-def _coordinate(r: Any, axis: Any, asked: Value) -> Value:
-    """Coordinates in pixels, clamped to FAR, so that the weights of their taps have a sum of 1."""
+def _pixel(r: Any, axis: Any, number: Value) -> Value:
+    """A number of the grid as a coordinate in pixels, clamped to FAR: so the weights of its taps have a sum of 1."""
     numbers = axis.before, axis.scale, axis.after, axis.factor, axis.low, axis.high
-    before, scale, after, factor, low, high = (x.bits(F64) for x in numbers)
-    where = ((asked + before) * scale + after) * factor
-    where = choose(where > FAR, F64(FAR), choose(where < -FAR, F64(-FAR), where))
-    return _mirrored(r.fold != 0, where, low, high)
+    before, scale, after, factor, low, high = (slot.bits(F64) for slot in numbers)
+    x = ((number + before) * scale + after) * factor
+    x = choose(x > FAR, F64(FAR), choose(x < -FAR, F64(-FAR), x))
+    return _mirrored(r.fold != 0, x, low, high)
 
 
-def _along(r: Any, axis: Any, where: Value, offsets: Value, weights: Value) -> None:
-    """The taps along one axis: offsets in bytes, and weights."""
-    near = _whole(where)
+def _axis_taps(r: Any, axis: Any, x: Value, offsets: Value, weights: Value) -> None:
+    """The taps along one axis of the point at x: offsets in bytes, and weights."""
+    near = _floor_within(x)
 
     def keep(*taps: tuple[Value, Any]) -> None:
         for t, (offset, weight) in enumerate(taps):
@@ -209,21 +213,21 @@ def _along(r: Any, axis: Any, where: Value, offsets: Value, weights: Value) -> N
             weights[t] = weight
 
     def nearest() -> None:
-        rest = where - near
+        rest = x - near
         odd = near.to(I64) & 1 != 0
         keep(_tap(r, axis, choose((rest > 0.5) | ((rest == 0.5) & odd), near + 1.0, near), F64(1)))
 
     def cubic() -> None:
         places = [near + float(step) for step in (-1, 0, 1, 2)]
-        keep(*(_tap(r, axis, place, _cubic(_absolute(place - where))) for place in places))
+        keep(*(_tap(r, axis, place, _cubic(_absolute(place - x))) for place in places))
 
-    cases(r.mode, {NEAREST: nearest, LINEAR: lambda: keep(*_linear(r, axis, where)), CUBIC: cubic})
+    cases(r.mode, {NEAREST: nearest, LINEAR: lambda: keep(*_linear(r, axis, x)), CUBIC: cubic})
 
 
-def _linear(r: Any, axis: Any, where: Value) -> list[tuple[Value, Value]]:
-    """The two taps along one axis of linear sampling."""
-    near = _whole(where)
-    return [_tap(r, axis, place, 1.0 - _absolute(place - where)) for place in (near + 0.0, near + 1.0)]
+def _linear(r: Any, axis: Any, x: Value) -> list[tuple[Value, Value]]:
+    """The two taps of linear sampling along one axis of the point at x."""
+    near = _floor_within(x)
+    return [_tap(r, axis, place, 1.0 - _absolute(place - x)) for place in (near + 0.0, near + 1.0)]
 
 
 def _tap(r: Any, axis: Any, place: Value, weight: Value) -> tuple[Value, Value]:
@@ -256,20 +260,20 @@ def _absolute(x: Value) -> Value:
 def _floor(x: Value) -> Value:
     """The floor of x, clamped to FAR; 0 for a NaN."""
     x = choose(x > -FAR, x, choose(is_nan(x), 0.0, x.type(-FAR)))
-    return _whole(smaller(x, FAR))
+    return _floor_within(smaller(x, FAR))
 
 
-def _whole(x: Value) -> Value:
+def _floor_within(x: Value) -> Value:
     """The floor of x, which is not beyond FAR; 0 for a NaN."""
     x = choose(is_nan(x), 0.0, x)
     y = x.to(I64).to(F64)
     return choose(y > x, y - 1.0, y)
 
 
-def _mirrored(asked: Value, x: Value, low: Value, high: Value) -> Value:
-    """x, where `asked` reflected into low..high."""
+def _mirrored(wanted: Value, x: Value, low: Value, high: Value) -> Value:
+    """x reflected into low..high, where that is wanted."""
     folded = register(x)
-    with when(asked):
+    with when(wanted):
         span = high - low
         twice = span + span
         t = x - low

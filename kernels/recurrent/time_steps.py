@@ -61,12 +61,13 @@ def make(tier: Tier, cell: str, element: str) -> Callable[..., None]:
 
 def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> Callable[..., None]:
     """product(r, rows, first, until, d, now, wide): a step of rows first..until, or its first or second product for
-    cells that have two.
+    cells that have two. rows: address of the direction's rows in scratch, of STATES states of `wide` bytes each; now: 1
+    where the step reads the second of them.
     """
     gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
-    before, activations, peephole_line = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
+    first_gate, activation_bytes, peephole_bytes = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
     of_bytes = cell == "lstm_bytes"
-    head, each = (HEAD_LINES[False] * gates, 4) if of_bytes else (gates, WORD[element])
+    head, per_line = (HEAD_LINES[False] * gates, 4) if of_bytes else (gates, WORD[element])
     projected = 2 if cell == "gru_after" else gates
     sums = make_byte_sums(tier, gates) if of_bytes else make_sums(tier, gates, projected, element)
     rounded, round_state = of_bytes or element == "bf16", round_to_bytes if of_bytes else round_to_bf16
@@ -78,37 +79,37 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     def product(r: Any, rows: int, first: int, until: int, d: int, now: int, wide: int) -> None:
         to = result_room(gates)
         blocks = pieces(r.hidden, lanes)
-        lines = pieces(r.hidden, each * UNROLL) * UNROLL
+        lines = pieces(r.hidden, per_line * UNROLL) * UNROLL
         step = (head + lines * gates) * line
         state = 3 * wide if number == 1 else now * wide
-        at = state
+        factor = state
         if rounded:
             # What a gru resets lies last, and is rounded in place; its state before, where the next one will be.
-            at = (1 - now) * wide if resets else 3 * wide
+            factor = (1 - now) * wide if resets else 3 * wide
             for row in range(first, until):
                 place = rows + row * r.row_bytes
-                round_state(place + state, place + at, place + STATES * wide + SCALE, r.hidden)
+                round_state(place + state, place + factor, place + STATES * wide + SCALE, r.hidden)
         panel = (r.second if number == 1 else r.weights) + d * blocks * step
-        column = before * line
+        column = first_gate * line
         peepholes = r.peepholes
         if r.peepholes != 0:
-            peepholes = r.peepholes + d * blocks * peephole_line
+            peepholes = r.peepholes + d * blocks * peephole_bytes
         for block in range(blocks):
             row = first
             while row < until:
-                many = smaller(until - row, height)
-                if tall and many == 3:
-                    many = 2
+                count = smaller(until - row, height)
+                if tall and count == 3:
+                    count = 2
                 place = rows + row * r.row_bytes
-                sums(many, (place + at, place + STATES * wide, r.row_bytes), column, panel, lines, to)
-                for i in range(many):
-                    table = r.activations + d * activations
+                sums(count, (place + factor, place + STATES * wide, r.row_bytes), column, panel, lines, to)
+                for i in range(count):
+                    table = r.activations + d * activation_bytes
                     finish(r, place + i * r.row_bytes, now, to + i * gates * line, block * lanes, table, peepholes)
-                row += many
+                row += count
             panel += step
             column += all_gates * line
             if r.peepholes != 0:
-                peepholes += peephole_line
+                peepholes += peephole_bytes
 
     return product
 
