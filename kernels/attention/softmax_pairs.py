@@ -11,13 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..isa.functions import exp2_roughly, tanh
-from ..lang.control import either, over, when
-from ..lang.instructions import choose, fma, larger
-from ..lang.lines import whole
-from ..lang.memory import register
-from ..lang.traced import traced
-from ..lang.types import BIT, F32, I32, U8, U16
-from ..lang.values import Value, tier
+from ..lang import BIT, F32, I32, U8, U16, Value, choose, either, fma, larger, over, register, tier, traced, when, whole
 from .pick_attention import LINE, PANEL
 from .rows import MASKS, STATE
 from .softmax import blind, combined

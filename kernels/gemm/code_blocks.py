@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..lang.control import either, over
-from ..lang.instructions import divide, smaller
-from ..lang.types import F32, I8, I32
-from ..lang.values import Value, tier
+from ..lang import F32, I8, I32, Value, divide, either, over, smaller, tier
 from .pick_blocks import NV, per_word
 
 

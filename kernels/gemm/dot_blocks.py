@@ -12,13 +12,7 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang.control import over, repeat
-from ..lang.instructions import fma, smaller
-from ..lang.lines import share
-from ..lang.memory import registers
-from ..lang.traced import traced
-from ..lang.types import F32, I8
-from ..lang.values import Value, tier
+from ..lang import F32, I8, Value, fma, over, registers, repeat, share, smaller, tier, traced
 from .by_height import by_height
 from .byte_blocks import byte_row, byte_sums, round_rows
 from .code_blocks import CodeBlock, code_words, each_block, line_bytes, weight

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang.instructions import choose, shuffle
-from ..lang.types import F32, I32, I64, Mistake, Type, integer
-from ..lang.values import Value, called, intrinsic
+from ..lang import F32, I32, I64, Mistake, Type, Value, called, choose, integer, intrinsic, shuffle
 
 GREATEST = 2.0**31 - 128
 """The greatest f32 that is an i32."""

@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang.control import during, either, repeat
-from ..lang.instructions import choose, is_nan
-from ..lang.memory import register
-from ..lang.types import BIT, I32, I64, Type, integer
-from ..lang.values import Value, called
+from ..lang import BIT, I32, I64, Type, Value, called, choose, during, either, integer, is_nan, register, repeat
 from .along_axis import Share, along_axis, columns, greater, less, limits, load, planes, row_total, vector
 from .rows import ARG
 

@@ -15,11 +15,7 @@ from typing import Any, NamedTuple
 from ..core.primitives import call
 from ..isa.functions import clip
 from ..isa.math import OPS
-from ..lang.control import either, outlined, over, when
-from ..lang.instructions import choose
-from ..lang.memory import Registers, registers, room
-from ..lang.types import F32, I32, I64
-from ..lang.values import Value, number, tier
+from ..lang import F32, I32, I64, Registers, Value, choose, either, number, outlined, over, registers, room, tier, when
 from .rows import CALL, FORMS, LONG_FORMS, NO_EPILOGUE
 
 

@@ -11,12 +11,7 @@ from typing import Any
 
 from ..core.record import Record
 from ..isa.tiers import Tier
-from ..lang.control import either, over
-from ..lang.instructions import choose, divide, smaller
-from ..lang.lines import whole
-from ..lang.memory import register, registers, room
-from ..lang.types import F32, Type
-from ..lang.values import Value
+from ..lang import F32, Type, Value, choose, divide, either, over, register, registers, room, smaller, whole
 from .pool import columns_counted, finished, joined, loaded, merged, rows_counted, start
 from .results import finish_rows, outputs_at, walk_row
 from .rows import POOL_ANY

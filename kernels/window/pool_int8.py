@@ -10,11 +10,7 @@ from ..isa.integer import to_bytes
 from ..isa.interleave import unpack
 from ..isa.stores import store_some
 from ..isa.tiers import Tier
-from ..lang.control import cases, over, when
-from ..lang.instructions import choose, smaller
-from ..lang.memory import register, registers
-from ..lang.types import F32, F64, I32, I64, U8, U16, Type
-from ..lang.values import Value
+from ..lang import F32, F64, I32, I64, U8, U16, Type, Value, cases, choose, over, register, registers, smaller, when
 from .pool import columns_counted, pooled, rows_counted
 from .pool_any import pooled_any
 from .rows import POOL_INT8
