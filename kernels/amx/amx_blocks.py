@@ -61,7 +61,7 @@ def make_amx_blocks(tier: Tier, bits: int) -> Callable[..., None]:
                             totals = scratch + r.work + 2 * SUMS + g * r.band * (NT * LINE)
                             c = r.c + (at * r.ldc + column) * 4
                             into = target(c, r.ldc * 4, r.n - column, image=i, row=start, column=column)
-                            _correct(bits, r, scratch + r.notes, totals, rows, codes, a, into)
+                            _correct(bits, r, (scratch + r.notes, totals, a), rows, codes, into)
                             _store(r, totals, rows, codes, into)
         release()
 
@@ -206,8 +206,11 @@ def _scale(r: Any, sums: Value, start: Value, totals: Value, notes: Value) -> No
 
 
 @traced
-def _correct(bits: int, r: Any, notes: Value, totals: Value, rows: Value, codes: Value, a: Value, into: Target) -> None:
-    """Sum those rows again, f32 by f32, that read numbers whose parts lose what may show."""
+def _correct(bits: int, r: Any, band: tuple[Value, Value, Value], rows: Value, codes: Value, into: Target) -> None:
+    """Sum those rows of a band, (its notes, totals, rows of A), again, f32 by f32, that read numbers whose parts lose
+    what may show.
+    """
+    notes, totals, a = band
     f32 = F32.vector(tier_in_use().lanes)
     for row in over(rows):
         own = [totals + (row * NT + n) * LINE for n in range(NT)]

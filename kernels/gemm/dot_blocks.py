@@ -45,7 +45,7 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
                     a, c = r.a + at * r.lda * 4, r.c + (at * r.ldc + column) * 4
                     into = target(c, r.ldc * 4, r.n - column, image=i, row=row, column=column)
                     if r.few:
-                        _few(bits, r, height, a, r.lda * 4, codes, into, 0)
+                        _few(bits, r, (height, a, r.lda * 4), codes, into, 0)
                     else:
                         tile(r, height, even_rows(a, r.lda * 4, r.k), scratch, 0, 0, into)
 
@@ -68,14 +68,15 @@ def _bytes(bits: int, record: Any, scratch: Value, first: Value, end: Value) -> 
                     c = record.c + ((at + row) * record.ldc + column) * 4
                     into = target(c, record.ldc * 4, record.n - column, image=i, row=start + row, column=column)
                     height = smaller(record.height, rows - row)
-                    _few(bits, record, height, scratch + row * step, step, codes, into, 1)
+                    _few(bits, record, (height, scratch + row * step, step), codes, into, 1)
 
 
 @traced
-def _few(
-    bits: int, record: Any, height: Value, a: Value, step: Value, codes: Value, target: Target, rounded: Any
-) -> None:
-    """A tile of 1 to `few_rows` rows, `step` bytes apart, times a group; rounded: whether they are bytes."""
+def _few(bits: int, record: Any, rows: tuple[Value, Value, Value], codes: Value, target: Target, rounded: Any) -> None:
+    """A tile of 1 to `few_rows` rows, (their number, address, stride in bytes), times a group; rounded: whether they
+    are bytes.
+    """
+    height, a, step = rows
     most, sums = few_rows(tier()), byte_sums if rounded else _real_sums
     dest = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict())
     sink = open_sink(dest, NV, most, True)

@@ -59,11 +59,11 @@ def key_of(wide: bool, kind: Any, at: Any, place: Any, least: Any) -> Any:
 
 
 @traced
-def _seek(wide: bool, kind: Value, x: Value, step: Value, i: Any, n: Value, least: Value, root: Value) -> Any:
-    """The first index from i on with a better key than the entry `root`.
-
-    n, or a lower index from which to search again.
+def _seek(wide: bool, numbers: tuple[Value, Value, Value], i: Any, n: Value, least: Value, root: Value) -> Any:
+    """The first index from i on, of n numbers, (kind, address, stride in bytes), with a better key than the entry
+    `root`; n, or a lower index from which to search again, where there is none.
     """
+    kind, x, step = numbers
     lanes = tier().lanes if not wide else max(2, tier().lanes // 2)
     keys = (I64 if wide else I32).vector(lanes)
     place = register(i)
@@ -157,7 +157,7 @@ def selector(tier: Tier, wide: bool) -> Callable:
             sift(heap, k, half, I64[at], I64[at + 8] if wide else 0)
         i = k
         while i < n:
-            i = _seek(wide, kind, x, step, i, n, least, I64[heap])
+            i = _seek(wide, (kind, x, step), i, n, least, I64[heap])
             stop = smaller(n, i + together)
             while i < stop:
                 key = key_of(wide, kind, x + step * i, i, least)
