@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from ..core.record import Record, fields
 from ..isa.tiers import Tier
-from ..lang import BIT, Value, choose, div_rem, divide, either, larger, over, pieces, share, smaller, traced
+from ..lang import BIT, Value, choose, div_rem, divide, either, over, pieces, share, smaller, traced
 from .pack_pairs import Layout, make_pack_keys, make_pack_values, pack_queries
 from .pick_attention import LINE, PANEL
-from .softmax import begin, clear, line_of
+from .softmax import begin, clear, lines_of
 from .softmax_pairs import add_up, finish, look, rebase, rescale, weigh
-from .visible_keys import bounds, seen
+from .visible_keys import bounds, seen, span
 
 Lines = tuple[Value, Value]
 """An address, and the bytes from row to row."""
@@ -46,7 +46,6 @@ def attention_of(tier: Tier, record: Record, products: Products) -> Callable[...
     (layout, configure, release, multiply) = products
     pack_keys, pack_values = make_pack_keys(tier, layout), make_pack_values(tier, layout)
     score, add_values = _make_score(tier, multiply), _make_add_values(tier, multiply)
-    BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
     lanes = tier.lanes
 
     def attention(args: int, thread: int, threads: int) -> None:
@@ -57,8 +56,7 @@ def attention_of(tier: Tier, record: Record, products: Products) -> Callable[...
         blocks, groups = pieces(r.s, r.rows), divide(r.heads, r.share)
         length, depth = pieces(r.d, PANEL) * LINE, pieces(r.t, PANEL)
         line, out = (r.keys + lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
-        each = pieces(r.rows, lanes) * lanes * 4
-        base, total, factor = state + BASE * each, state + TOTAL * each, state + FACTOR * each
+        each, base, total, factor = lines_of(r, state, lanes)
         flip = choose(r.scale & 0x80000000 != 0, 0x8000, 0)
         packed = -1
         configure(r)
@@ -78,8 +76,7 @@ def attention_of(tier: Tier, record: Record, products: Products) -> Callable[...
             place = place + row
             y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
             mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
-            near = larger(0, place + r.low)
-            stop = smaller(limit, place + rows - 1 + r.high)
+            near, stop = span(r, limit, place, rows)
             begin(state, each)
             starts = near - near % PANEL
             key = starts

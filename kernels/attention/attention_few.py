@@ -17,14 +17,13 @@ from ..lang.traced import traced
 from ..lang.types import F32, I32, I64, Type
 from ..lang.values import Value, tier
 from .rows import ATTENTION
-from .softmax import begin, clear, combined, finish, line_of, look, rebase, weigh
-from .visible_keys import bounds, seen
+from .softmax import begin, clear, combined, finish, lines_of, look, rebase, weigh
+from .visible_keys import bounds, seen, span
 
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel: all queries that share a head of keys and values go through them together, block after block."""
     lanes = tier.lanes
-    BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args, ATTENTION)
@@ -32,8 +31,7 @@ def make(tier: Tier) -> Callable[..., None]:
         scores, sums, state = scratch + r.scores_at, scratch + r.sums_at, scratch + r.state_at
         groups = divide(r.heads, r.share)
         line, out = (r.keys + lanes) * 4, pieces(r.e, lanes) * lanes * 4
-        each = pieces(r.rows, lanes) * lanes * 4
-        base, total, factor = state + BASE * each, state + TOTAL * each, state + FACTOR * each
+        each, base, total, factor = lines_of(r, state, lanes)
         first, end = share(r.batch * groups, thread, threads)
         for unit in range(first, end):
             image, group = div_rem(unit, groups)
@@ -42,8 +40,7 @@ def make(tier: Tier) -> Callable[..., None]:
             q = r.q + image * r.q_image + group * r.share * r.q_head
             y = r.y + image * r.y_image + group * r.share * r.y_head
             mask = r.mask + image * r.mask_image + group * r.share * r.mask_head
-            near = larger(0, place + r.low)
-            stop = smaller(limit, place + r.s - 1 + r.high)
+            near, stop = span(r, limit, place, r.s)
             begin(state, each)
             if near >= stop:
                 clear(sums, out)

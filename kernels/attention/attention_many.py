@@ -11,19 +11,18 @@ from ..gemm.pick_dot import max_rows
 from ..gemm.results import target
 from ..gemm.tile import even_rows, f32_arithmetic, make_tile
 from ..isa.tiers import Tier
-from ..lang import F32, Value, div_rem, divide, larger, outlined, over, pieces, share, smaller, traced
+from ..lang import F32, Value, div_rem, divide, outlined, over, pieces, share, smaller, traced
 from .pack_keys_values import pack_keys, pack_values
 from .pick_attention import NV
 from .rows import ATTENTION
-from .softmax import begin, clear, finish, line_of, look, rebase, weigh
-from .visible_keys import bounds, seen
+from .softmax import begin, clear, finish, lines_of, look, rebase, weigh
+from .visible_keys import bounds, seen, span
 
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
     multiply = _multiply(tier)
     width, lanes = NV * tier.lanes, tier.lanes
-    BASE, TOTAL, FACTOR = map(line_of, ("base", "total", "factor"))
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args, ATTENTION)
@@ -33,8 +32,7 @@ def make(tier: Tier) -> Callable[..., None]:
         blocks = pieces(r.s, r.rows)
         groups = divide(r.heads, r.share)
         line, out = (r.keys + lanes) * 4, pieces(r.e, width) * width * 4
-        each = pieces(r.rows, lanes) * lanes * 4
-        base, total, factor = state + BASE * each, state + TOTAL * each, state + FACTOR * each
+        each, base, total, factor = lines_of(r, state, lanes)
         packed = -1
         first, end = share(r.batch * r.heads * blocks, thread, threads)
         for unit in range(first, end):
@@ -52,8 +50,7 @@ def make(tier: Tier) -> Callable[..., None]:
             q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
             y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
             mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
-            near = larger(0, place + r.low)
-            stop = smaller(limit, place + rows - 1 + r.high)
+            near, stop = span(r, limit, place, rows)
             begin(state, each)
             key = near - near % width
             starts = key

@@ -14,17 +14,20 @@ from typing import Any
 from ..isa.functions import exp, half_exp, tanh
 from ..lang.control import either, over, when
 from ..lang.instructions import choose, fma, larger, shuffle
-from ..lang.lines import along, total
+from ..lang.lines import along, pieces, total
 from ..lang.memory import register
 from ..lang.traced import traced
 from ..lang.types import BIT, F32, I32, U8, Type
 from ..lang.values import Value, tier
 from .rows import BLIND, MASKS, STATE
 
+BASE, TOTAL, FACTOR = (STATE.at(name) for name in ("base", "total", "factor"))
 
-def line_of(name: str) -> int:
-    """The number of the line of state with this slot."""
-    return STATE.at(name)
+
+def lines_of(r: Any, state: int, lanes: int) -> tuple[int, int, int, int]:
+    """(bytes of a line of a block's state, addresses of its lines `base`, `total` and `factor`)."""
+    each = pieces(r.rows, lanes) * lanes * 4
+    return each, state + BASE * each, state + TOTAL * each, state + FACTOR * each
 
 
 def combined(combine: Callable[[Value, Value], Value], vectors: list[Value]) -> Value:
@@ -43,7 +46,7 @@ def begin(state: Value, line: Value) -> None:
     f32 = F32.vector(tier().lanes)
     for name, value in (("top", -math.inf), ("total", 0.0)):
         for i in over(0, line, f32.size):
-            f32[state + (i + line * line_of(name))] = value
+            f32[state + (i + line * STATE.at(name))] = value
 
 
 @traced
@@ -86,7 +89,7 @@ def rebase(state: Value, line: Value) -> None:
     """Update the largest scores by a block's, and set the factors of earlier sums."""
     f32 = F32.vector(tier().lanes)
     for i in over(0, line, f32.size):
-        at = {name: F32.at(state + (i + line * line_of(name))) for name in STATE}
+        at = {name: F32.at(state + (i + line * STATE.at(name))) for name in STATE}
         before, found = f32[at["top"]], f32[at["base"]]
         top = larger(before, found)
         base = choose(top == -math.inf, 0.0, top)

@@ -22,6 +22,11 @@ def bounds(r: Any, image: int) -> tuple[int, int]:
     return limit, place
 
 
+def span(r: Any, limit: int, place: int, rows: int) -> tuple[int, int]:
+    """The range of keys that `rows` queries from position `place` on see together."""
+    return larger(0, place + r.low), smaller(limit, place + rows - 1 + r.high)
+
+
 def seen(r: Any, limit: int, place: int, key: int, n: int) -> tuple[int, int]:
     """The range, within n keys from `key` on, that the query at position `place` sees."""
     left = larger(0, smaller(n, place + r.low - key))
