@@ -94,7 +94,7 @@ def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: 
     return conv
 
 
-def _input(r: Any, item: int, scratch: int, x: int, oz: int, rows: tuple[int, int]) -> int:
+def _input(r: Any, item: int, scratch: Any, x: Any, oz: int, rows: tuple[int, int]) -> Any:
     """The address of what the first tap of `rows`, (first, count), of a slice of the result reads: in x, or in scratch,
     where a band is copied.
     """

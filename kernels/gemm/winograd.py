@@ -116,7 +116,7 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
 
 
 def _transform_band(
-    r: Any, shape: Tile, scratch: int, group: int, slices: tuple[int, int], rows: tuple[int, int]
+    r: Any, shape: Tile, scratch: Any, group: int, slices: tuple[int, int], rows: tuple[int, int]
 ) -> None:
     """Bring the transformed inputs of some rows of tiles, (first, count), of slices to their places, tile by tile."""
     first, count = rows

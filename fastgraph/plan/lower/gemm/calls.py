@@ -46,6 +46,18 @@ def part_of(e: Emit, pixels: int) -> float:
     return pixels / row_count(e.node.out)
 
 
+def dense_sizes(layer: Layer[Any], images: int, words: int) -> dict[str, Slot]:
+    """The slots of a dense layer on rows of so many images, each of so many words."""
+    m = layer.pixels // images
+    return {"m": m, "k": words, "batch": images, "a_stride": m * layer.ldx, "c_stride": m * layer.ldy}
+
+
+def tile_slots(e: Emit, choice: Any, rows: Rows, ldy: int, panels: Ref) -> dict[str, Any]:
+    """The slots of a call on AMX tiles that a TileChoice and the layer's memory give."""
+    own = {"x": rows.x, "w": panels, "y": rows.y, "ldy": ldy}
+    return own | {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
+
+
 def dot_calls(
     e: Emit, layer: Layer[Any], rows: Rows, kernel: str, pieces: Iterable[DotPiece], pack: Pack, **slots: Slot
 ) -> None:

@@ -7,21 +7,16 @@ from math import prod
 
 from ....freedoms import free
 from ....ir import Node
-from ....kernels.gemm.pack import Arrangement
-from ....kernels.gemm.pack_int8 import Words
-from ....kernels.gemm.pick_dot import Product
-from ....kernels.gemm.pick_dynamic import parts_of, pick_conv_dynamic, pick_dot_dynamic, stays_narrow
+from ....kernels.gemm.pick_dynamic import parts_of, stays_narrow
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
-from ...choose import Candidate, choose
-from ...layer import Integers, Layer, RowPart, is_near, ranged_layer, window
+from ...choose import choose
+from ...layer import Integers, Layer, is_near, ranged_layer, window
 from ...program import Ref
 from ..emit import Rows
 from ..epilogue import product_ending
 from ..moves import emit_copy
 from ..registry import Emit, Slot, is_f32, lowers
-from . import layer_amx_dynamic
-from .calls import conv_calls, dot_calls
-from .layer_int8 import cycles, packed
+from . import layer_ranged
 
 
 @dataclass(frozen=True)
@@ -111,40 +106,33 @@ def _multiply(e: Emit, node: Node, layer: Layer[Integers], of: Images) -> None:
 
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
-    images, k, per = layer.window.images, layer.inputs, node.attrs["per"]
-    if node.op == "dynamic_conv":
-        images = node.x.type.dims[0]
-    m = layer.pixels // images
-    # Batches of a dense layer are images for the chain only.
-    each = {"row": m, "tensor": 0, "batch": 1}[per]
-    ending = product_ending(e, node)
-    product = Product(m, layer.n, k, images, later=bool(ending["later"]))
-    narrow = free("byte_weights") and stays_narrow(e.tier, m * images, k, bool(layer.numbers.zeros.any()))
-    rowsum = layer.numbers.rowsum(e.tier, narrow)
-    pieces = pick_dot_dynamic(e.tier, product, e.threads, per == "row", rowsum, narrow)
-    sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * k, "c_stride": m * layer.ldy}
-    how = {"ranges": ranges, "per_image": each, "per_row": int(per == "row"), **ending}
-    pack = packed(e, layer, Arrangement(), Words(k, narrow=narrow))
-    dot_calls(e, layer, rows, "dot_dynamic", pieces, pack, **sizes, **how)
+    images = _images(node, layer)
+    zeros = bool(layer.numbers.zeros.any())
+    narrow = free("byte_weights") and stays_narrow(e.tier, layer.pixels, layer.inputs, zeros)
+    own = _ranges(node, ranges, layer.pixels // images)
+    layer_ranged.dot(e, layer, rows, images, product_ending(e, node), own, narrow)
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
-    g, how = layer.merged(e.tier)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum(e.tier))
-    own = {"ranges": ranges, "per_image": int(node.attrs["per"] != "tensor"), "per_row": 0, **product_ending(e, node)}
-    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, Words(g.run)), **own)
+    layer_ranged.conv(e, node, layer, rows, _ranges(node, ranges, 0))
 
 
 def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
-    per, images = node.attrs["per"], node.x.type.dims[0] if node.op == "dynamic_conv" else layer.window.images
+    images = _images(node, layer)
     if layer.form == "dense":
         layer = layer._replace(window=layer.window._replace(images=images)).of_rows(layer.pixels, layer.ldx, layer.ldy)
-    each = {"row": layer.pixels // images, "tensor": 0, "batch": 1}[per]
-    layer_amx_dynamic.multiply(e, node, layer, rows, ranges, per_image=each, per_row=int(per == "row"))
+    layer_ranged.tiles(e, node, layer, rows, _ranges(node, ranges, layer.pixels // images))
 
 
-CANDIDATES = (
-    Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", cycles, _dot),
-    Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", cycles, _conv),
-    layer_amx_dynamic.candidate(_tiles),
-)
+def _images(node: Node, layer: Layer[Integers]) -> int:
+    """Batches of a dense layer are images for the chain only."""
+    return node.x.type.dims[0] if node.op == "dynamic_conv" else layer.window.images
+
+
+def _ranges(node: Node, ranges: Ref, rows: int) -> dict[str, Slot]:
+    """The slots `rows.RANGES` of a layer on so many rows an image."""
+    per = node.attrs["per"]
+    return {"ranges": ranges, "per_image": {"row": rows, "tensor": 0, "batch": 1}[per], "per_row": int(per == "row")}
+
+
+CANDIDATES = layer_ranged.candidates(_dot, _conv, _tiles)

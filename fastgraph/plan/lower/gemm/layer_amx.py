@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from ...layer import Layer, Reals
 from ..emit import Rows
 from ..epilogue import addend_item, epilogue
 from ..registry import Emit
-from .calls import part_of
+from .calls import part_of, tile_slots
 
 Parts = tuple[int, str]
 ROUNDED: Parts = (1, "bf16")
@@ -70,10 +69,9 @@ def _emit(parts: Parts, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) ->
     g = g._replace(item=node.x.type.itemsize)
     choice = pick_real(g, e.threads, *parts, level_two())
     panels = e.packed(_panels, *layer.numbers, how, choice.runs, choice.run, choice.params["nt"], parts)
-    ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy}
-    ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
-    ends |= {"y_item": node.out.type.itemsize, "addend_item": addend_item(node)}
-    args = real_args(choice, **ends, **epilogue(e, node, rows.start, long=True))
+    items = {"y_item": node.out.type.itemsize, "addend_item": addend_item(node)}
+    slots = {**tile_slots(e, choice, rows, layer.ldy, panels), **items, **epilogue(e, node, rows.start, long=True)}
+    args = real_args(choice, **slots)
     e.kernel("amx_real", choice.params, args, share=part_of(e, layer.pixels))
 
 

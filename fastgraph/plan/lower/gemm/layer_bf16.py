@@ -25,7 +25,7 @@ from ...program import Ref, Scratch
 from ..emit import Rows
 from ..epilogue import addend_item, product_ending
 from ..registry import Emit, Slot, row_count
-from .calls import Columns, conv_calls, dot_calls
+from .calls import Columns, conv_calls, dense_sizes, dot_calls
 from .layer_f32 import emit_conv, emit_dot, emit_grouped, grouped_cycles, groups, outputs_together, packed, panels_of
 
 Write = Callable[..., None]
@@ -68,10 +68,10 @@ def _emit(plain: Write, own: Write, e: Emit, node: Node, layer: Layer[Reals], ro
 
 
 def _dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows, element: str, out: str) -> None:
-    images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, _geometry(layer, e.tier)[0].k
-    m = layer.pixels // images
-    pieces = pick_dot_bf16(e.tier, Product(m, layer.n, k, images, ldx), element, out, e.threads, level_two())
-    slots = {"m": m, "k": k * ITEM[element] // 4, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy}
+    images, k = layer.window.images, _geometry(layer, e.tier)[0].k
+    product = Product(layer.pixels // images, layer.n, k, images, layer.ldx)
+    pieces = pick_dot_bf16(e.tier, product, element, out, e.threads, level_two())
+    slots = dense_sizes(layer, images, k * ITEM[element] // 4)
     pack = partial(_packed, e, layer, Arrangement(), element)
     dot_calls(e, layer, rows, "dot_bf16", pieces, pack, **slots, **_ending(e, node, rows))
 

@@ -22,7 +22,7 @@ from ...layer import Layer, Reals, by_tap, together
 from ..emit import Rows, in_order
 from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot
-from .calls import Columns, Pack, conv_calls, dot_calls, part_of
+from .calls import Columns, Pack, conv_calls, dense_sizes, dot_calls, part_of
 
 WINOGRAD = 4
 """The largest Winograd tile: 2 is more exact than the plain sum, 4 has up to twice its error."""
@@ -39,12 +39,10 @@ def _cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
 
 
 def emit_dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
-    images, ldx, ldy, k = layer.window.images, layer.ldx, layer.ldy, layer.numbers.weights[0].size
-    m = layer.pixels // images
-    ending = product_ending(e, node, rows.start)
-    slots = {"m": m, "k": k, "batch": images, "a_stride": m * ldx, "c_stride": m * ldy, **ending}
-    pieces = pick_dot(e.tier, Product(m, layer.n, k, images, ldx, bool(ending["later"])), e.threads, level_two())
-    dot_calls(e, layer, rows, "dot", pieces, packed(e, layer, Arrangement()), **slots)
+    images, k, ending = layer.window.images, layer.numbers.weights[0].size, product_ending(e, node, rows.start)
+    product = Product(layer.pixels // images, layer.n, k, images, layer.ldx, bool(ending["later"]))
+    pieces, pack = pick_dot(e.tier, product, e.threads, level_two()), packed(e, layer, Arrangement())
+    dot_calls(e, layer, rows, "dot", pieces, pack, **dense_sizes(layer, images, k), **ending)
 
 
 def emit_conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:

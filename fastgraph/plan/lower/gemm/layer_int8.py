@@ -45,7 +45,7 @@ from ...layer import Integers, Layer, by_tap, together
 from ...quantized import folded_bias
 from ..emit import Rows, in_order
 from ..registry import Emit, Slot
-from .calls import Pack, columns_of, conv_calls, dot_calls, panels, part_of
+from .calls import Pack, columns_of, conv_calls, dot_calls, panels, part_of, tile_slots
 
 TILE_GAIN = 1.1
 """The predicted speedup from which on AMX tiles are used."""
@@ -136,10 +136,8 @@ def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     (g, how), numbers = layer.merged(e.tier), layer.numbers
     choice = all_lines(e, numbers, how, pick_amx(g, e.threads, numbers.out))
     panels = e.packed(_tile_panels, numbers, how, layer.zero, choice.runs, choice.run, choice.params["nt"])
-    ends: dict[str, Any] = {"x": rows.x, "w": panels, "y": rows.y, "ldy": layer.ldy, **NO_SUM, **numbers.stored}
-    ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
-    args = amx_args(choice, layer.zero, **ends)
-    e.kernel("amx_conv", choice.params, args, share=part_of(e, layer.pixels))
+    slots = {**NO_SUM, **numbers.stored, **tile_slots(e, choice, rows, layer.ldy, panels)}
+    e.kernel("amx_conv", choice.params, amx_args(choice, layer.zero, **slots), share=part_of(e, layer.pixels))
 
 
 def _tile_panels(numbers: Integers, how: Arrangement, zero: int, runs: int, length: int, nt: int) -> np.ndarray:

@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 
 from ....ir import Node
-from ....kernels.gemm.pack import Arrangement
-from ....kernels.gemm.pack_int8 import Words
-from ....kernels.gemm.pick_dot import Product
-from ....kernels.gemm.pick_dynamic import pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.pick_int8 import word_of
-from ...choose import Candidate
-from ...layer import Integers, Layer, RowPart
+from ...layer import Integers, Layer
 from ...quantized import scales
 from ..emit import Rows
 from ..epilogue import product_ending
 from ..registry import Emit
-from . import layer_amx_dynamic
-from .calls import conv_calls, dot_calls
-from .layer_int8 import cycles, packed
+from . import layer_ranged
 
 
 def _range(e: Emit, node: Node, layer: Layer[Integers]) -> dict[str, Any]:
@@ -39,28 +32,16 @@ def _range_bytes(scale: float, zero: int) -> np.ndarray:
 
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
-    images, k, ending = layer.window.images, layer.numbers.weights[0].size, product_ending(e, node, rows.start)
-    m = layer.pixels // images
-    product = Product(m, layer.n, k, images, layer.ldx, bool(ending["later"]))
-    pieces = pick_dot_dynamic(e.tier, product, e.threads, False, layer.numbers.rowsum(e.tier))
-    sizes = {"m": m, "k": -(-k // 4), "batch": images, "a_stride": m * layer.ldx, "c_stride": m * layer.ldy}
-    pack = packed(e, layer, Arrangement(), Words(k))
-    dot_calls(e, layer, rows, "dot_dynamic", pieces, pack, **sizes, **_range(e, node, layer), **ending)
+    ending = product_ending(e, node, rows.start)
+    layer_ranged.dot(e, layer, rows, layer.window.images, ending, _range(e, node, layer))
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
-    g, how = layer.merged(e.tier)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum(e.tier))
-    own = {"fill": word_of(layer.zero), **_range(e, node, layer), **product_ending(e, node, rows.start)}
-    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, Words(g.run)), **own)
+    layer_ranged.conv(e, node, layer, rows, _range(e, node, layer), word_of(layer.zero))
 
 
 def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
-    layer_amx_dynamic.multiply(e, node, layer, rows, **_range(e, node, layer))
+    layer_ranged.tiles(e, node, layer, rows, _range(e, node, layer))
 
 
-CANDIDATES = (
-    Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", cycles, _dot),
-    Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", cycles, _conv),
-    layer_amx_dynamic.candidate(_tiles),
-)
+CANDIDATES = layer_ranged.candidates(_dot, _conv, _tiles)

@@ -14,6 +14,8 @@ from ....kernels.gemm.pick_winograd import reading_times
 from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....kernels.recurrent.pack_recurrent import by_block
 from ...program import Ref
+from ..emit import Rows
+from ..gemm.calls import tile_slots
 from ..gemm.layer_amx import PARTS, ROUNDED, Parts, fits, times
 from ..registry import Emit
 from .weights import Constants
@@ -33,8 +35,7 @@ def multiply(e: Emit, parts: Parts, g: Geometry, c: Constants, gates: int, x: Re
     """Write the product of rows at x with the weights of all directions, plus biases. share: of the node's work."""
     choice = pick_real(g, e.threads, *parts, level_two())
     panels = e.packed(_panels, c.w, c.bias, gates, e.tier.lanes, choice.params["nt"], parts)
-    ends = {"x": x, "w": panels, "y": y, "ldy": g.n, "offsets": choice.table, "config": choice.config}
-    args = real_args(choice, **ends, scratch=e.scratch(choice.scratch * e.threads), **NO_EPILOGUE)
+    args = real_args(choice, **tile_slots(e, choice, Rows(x, y), g.n, panels), **NO_EPILOGUE)
     e.kernel("amx_real", choice.params, args, share=share)
 
 
