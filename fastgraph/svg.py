@@ -162,13 +162,13 @@ class Dot(NamedTuple):
 Named = tuple[str, float]
 
 
-def roofline(dots: Sequence[Dot], peaks: Sequence[Named], rates: Sequence[Named], width: float = 860) -> str:
+def roofline(dots: Sequence[Dot], peaks: Sequence[Named], rates: Sequence[Named]) -> str:
     """Dots of (operations per byte, operations per second) below peaks of operations and rates of bytes per second,
     each with its name; the first of both are one solid line.
     """
     if not dots:
         return ""
-    height = 340.0
+    width, height = 860.0, 340.0
     peak = peaks[0][1]
     knees = [peak / rate for _, rate in rates]
     wide = [dot.x for dot in dots] + knees

@@ -118,9 +118,7 @@ def _upright(g: Geometry) -> WinogradForm | None:
 
 
 @lru_cache(1024)
-def best_winograd(
-    tier: Tier, g: Geometry, largest: int = 4, l2: int = L2
-) -> tuple[WinogradForm, int, list[float]] | None:
+def best_winograd(tier: Tier, g: Geometry, largest: int = 4) -> tuple[WinogradForm, int, list[float]] | None:
     """The form and the m (at most `largest`, 2 or 4) to compute a convolution with, and cycles on one thread
     and on two; None where it can't, or never pays.
 
@@ -133,16 +131,16 @@ def best_winograd(
         return None
     exact = form.k <= MOST_CHANNELS and largest >= 4
     if form.tall:
-        kept = _tile_bytes(tier, form, 4) * form.tiles(4)[1] <= l2
-        return (form, 4, _reading(tier, form, 4, l2)) if exact and kept else None
-    two, four = (_reading(tier, form, m, l2) for m in (2, 4))
+        kept = _tile_bytes(tier, form, 4) * form.tiles(4)[1] <= L2
+        return (form, 4, _reading(tier, form, 4)) if exact and kept else None
+    two, four = (_reading(tier, form, m) for m in (2, 4))
     pays = beats(two, reading_times(plain_cycles(tier, g), g.groups * g.k * g.n), GAIN)
     return (form, 4, four) if exact and (beats(four, two, 1.2) or not pays) else (form, 2, two)
 
 
-def _reading(tier: Tier, form: WinogradForm, m: int, l2: int) -> list[float]:
+def _reading(tier: Tier, form: WinogradForm, m: int) -> list[float]:
     """`reading_times` of tiles of m."""
-    return reading_times(_cycles(tier, form, m, l2), form.g.groups * form.places(m) * form.k * form.g.n)
+    return reading_times(_cycles(tier, form, m), form.g.groups * form.places(m) * form.k * form.g.n)
 
 
 def reading_times(cycles: float, weights: int) -> list[float]:
@@ -151,10 +149,10 @@ def reading_times(cycles: float, weights: int) -> list[float]:
     return [max(pair) + min(pair) / 8 for pair in pairs]
 
 
-def _cycles(tier: Tier, form: WinogradForm, m: int, l2: int) -> float:
+def _cycles(tier: Tier, form: WinogradForm, m: int) -> float:
     """Cycles of the dots, in tiles of one height, and of the transforms, without memory."""
     g, (down, across) = form.g, form.tiles(m)
-    band, slices, nv = _bands(tier, form, m, 1, l2)
+    band, slices, nv = _bands(tier, form, m, 1, L2)
     largest, total = max_rows(tier, nv), g.images * g.out[0]
     rounds = [
         (a * b, i * j * across)

@@ -48,6 +48,6 @@ def settle(registers: Registers, numbers: Any) -> None:
         b.store(b.extract_value(results, i), each.slot)
 
 
-def prefetch(place: Value, level: int = 2) -> None:
-    """Prefetch the cache line at a pointer to bytes. level: 3 the nearest cache, 1 the farthest."""
-    called("llvm.prefetch.p0", None, place if place.type.target else I8.at(place), I32(0), I32(level), I32(1))
+def prefetch(place: Value) -> None:
+    """Prefetch the cache line at a pointer to bytes into the second-level cache."""
+    called("llvm.prefetch.p0", None, place if place.type.target else I8.at(place), I32(0), I32(2), I32(1))
