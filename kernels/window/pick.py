@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
@@ -28,8 +29,8 @@ LEAST_ROWS = 3
 UNEVEN = 1.15
 """So much more work than the mean has no thread then."""
 BLOCK, LONG_BLOCK = 128, 512
-"""Channels of a pixel that are computed before the next pixels, and in pools of few rows: memory is faster in longer
-runs, and pixels a power of two apart fall into few sets of the cache."""
+"""Channels of a pixel that are computed before the next pixels, and in pools of few rows or of bytes: memory is faster
+in longer runs, and pixels a power of two apart fall into few sets of the cache."""
 
 
 class Window(NamedTuple):
@@ -151,6 +152,17 @@ def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]
         if known and pool.exists(tier, params) and _spacing(window, (stride,)):
             return "pool", params
     return "pool_any", {"op": op}
+
+
+def pool_int8_args(tier: Tier, op: str, window: Window, ratio: float, include_pad: bool) -> dict[str, int]:
+    """The slots of pool_int8 that follow from the window and op: "max", "average" or "sum"; ratio: scale of x by scale
+    of y.
+    """
+    return {
+        **window_args(tier, "pool_int8", {}, window), "block": LONG_BLOCK, "band": 1,
+        "average": int(op == "average"), "include_pad": int(op == "average" and include_pad),
+        "ratio": struct.unpack("<q", struct.pack("<d", ratio))[0],
+    }  # fmt: skip
 
 
 def _spacing(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:

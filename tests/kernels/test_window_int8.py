@@ -13,7 +13,7 @@ import pytest
 
 from fastgraph.kernels.core.table import row
 from fastgraph.kernels.isa import tiers
-from fastgraph.kernels.window.pick import Window
+from fastgraph.kernels.window.pick import Window, pool_int8_args
 from fastgraph.kernels.window.pick_depthwise_int8 import (
     Part,
     Scheme,
@@ -28,7 +28,6 @@ from fastgraph.kernels.window.pick_depthwise_int8 import (
     pixel_cycles,
     scheme_of,
 )
-from fastgraph.kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
 from tests.kernels.harness import drawn, each_integer_tier, f32_bits, run
 from tests.kernels.int8 import DTYPES, draw_bytes, stored, stores
 from tests.kernels.windows import Case, counted, padded_taps, pixels, random_case
@@ -247,13 +246,13 @@ def check_pool(tier: Any, case: Case, op: str, include_pad: bool = False) -> Non
         count += counted(g, index) if include_pad else inside
     factor = (ratio / count if op == "average" else np.float64(ratio)).astype(np.float32)
     want = np.clip(best if op == "max" else np.rint(total.astype(np.float32) * factor) + zero_y, low, high)
-    name, params = plan_pool_int8(op)
+    params = {"op": "sum" if op == "average" else op}
     slots = {"zero_x": zero_x, "zero_point": zero_y, "low": low, "high": high}
     for threads in (1, 3):
         wide, y = pixels(x, case.gap, 255), np.full((*want.shape[:-1], g.channels + case.gap), 7, np.uint8)
         memory = {"x": wide, "ldx": wide.shape[-1], "y": y, "ldy": y.shape[-1]}
-        record = row(name).args.filled(**pool_int8_args(tier, op, g, ratio, include_pad), **memory, **slots)
-        written = run(row(name), params, record, tier, threads, offset=3)[1]
+        record = row("pool_int8").args.filled(**pool_int8_args(tier, op, g, ratio, include_pad), **memory, **slots)
+        written = run(row("pool_int8"), params, record, tier, threads, offset=3)[1]
         np.testing.assert_array_equal(written[..., : g.channels], want)
         assert (written[..., g.channels :] == 7).all()
 

@@ -9,8 +9,7 @@ import numpy as np
 from ....cpus import near_bytes
 from ....ir import Node
 from ....ir.types import BFLOAT16
-from ....kernels.window.pick import Window, plan_pool, window_args
-from ....kernels.window.pick_pool_int8 import plan_pool_int8, pool_int8_args
+from ....kernels.window.pick import Window, plan_pool, pool_int8_args, window_args
 from ...layer import is_near, window
 from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..emit import Rows
@@ -97,13 +96,14 @@ def quantized_reduce(e: Emit, node: Node, where: Window) -> None:
 
 
 def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
-    name, params = plan_pool_int8(OPS[node.op])
+    op = OPS[node.op]
     ratio, zeros = quant(node.x).scale[0] / quant(node.out).scale[0], (zero_point(node.x), zero_point(node.out))
     if (ties := node.attrs.get("ties")) is not None:
         # Measured from there, sums that are a little greater than they are turn halves away from it, and no others.
         zeros = (zeros[0] + round(ties / quant(node.x).scale[0]),) * 2
         ratio = 1 + 2.0**-22
     low, high = bounds(node)
-    shape = pool_int8_args(e.tier, OPS[node.op], where, ratio, bool(node.attrs.get("count_include_pad", 0)))
+    shape = pool_int8_args(e.tier, op, where, ratio, bool(node.attrs.get("count_include_pad", 0)))
     ends: dict[str, Slot] = {"x": node.x, "ldx": ldx, "y": node.out, "ldy": ldy, "low": low, "high": high}
-    e.kernel(name, params, {**shape, **ends, "zero_x": zeros[0], "zero_point": zeros[1]})
+    own = {**shape, **ends, "zero_x": zeros[0], "zero_point": zeros[1]}
+    e.kernel("pool_int8", {"op": "sum" if op == "average" else op}, own)
