@@ -24,7 +24,7 @@ from .rows import BLIND, MASKS, STATE
 BASE, TOTAL, FACTOR = (STATE.at(name) for name in ("base", "total", "factor"))
 
 
-def lines_of(r: Any, state: int, lanes: int) -> tuple[int, int, int, int]:
+def lines_of(r: Any, state: Any, lanes: int) -> tuple[Any, Any, Any, Any]:
     """(bytes of a line of a block's state, addresses of its lines `base`, `total` and `factor`)."""
     each = pieces(r.rows, lanes) * lanes * 4
     return each, state + BASE * each, state + TOTAL * each, state + FACTOR * each
