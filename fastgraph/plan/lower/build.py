@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...freedoms import checked, free
 from ...ir import Graph, Node, Value, read_by
@@ -11,6 +11,7 @@ from ...kernels.core.slots import groups
 from ...kernels.isa.tiers import Tier
 from ..arena import Buffer, Packing, plan
 from ..constants import Constants
+from ..near import Users, nearer
 from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, parts_of
 from ..storage import Views, has_memory
 from ..verify import verify
@@ -52,7 +53,7 @@ def build(
         emit.land(jump)
     _save_outputs(emit, graph, kept or {})
     emit_copies(emit, {value: final for value, final in (kept or {}).items() if final is not value}, KEEP)
-    _place(program, graph, lowest)
+    _place(program, graph, lowest, threads)
     if checked():
         from ..reach.records import verify_records
 
@@ -85,23 +86,47 @@ def _touched(program: Program, step: AnyStep) -> Iterator[Value | Scratch]:
                 yield program.storage[value].root
 
 
-def _place(program: Program, graph: Graph, lowest: Sequence[Value]) -> None:
+def _place(program: Program, graph: Graph, lowest: Sequence[Value], threads: int) -> None:
     buffers = lifetimes(program, graph)
-    program.arena = _packed(buffers, lowest)
+    program.arena = _packed(program, buffers, lowest, threads)
     verify(list(buffers.values()), program.arena.offsets, program.arena.size, loops(program))
     program.offsets = dict(zip(buffers, program.arena.offsets, strict=True))
 
 
-def _packed(buffers: Mapping[Value | Scratch, Buffer], lowest: Sequence[Value]) -> Packing:
+def _packed(
+    program: Program, buffers: Mapping[Value | Scratch, Buffer], lowest: Sequence[Value], threads: int
+) -> Packing:
     """A plan of the arena that begins with `lowest`, which are alive throughout."""
     starts, at = {}, 0
     for value in lowest:
         starts[value] = at
         at += -(-buffers[value].size // ALIGN) * ALIGN
-    above = plan([buffer for owner, buffer in buffers.items() if owner not in starts])
+    rest = {owner: buffer for owner, buffer in buffers.items() if owner not in starts}
+    above = plan(list(rest.values()))
+    if threads > 1 and free("near"):
+        above = nearer(list(rest.values()), above, _users(program, rest, threads))
     others = iter(above.offsets)
     offsets = tuple(starts[owner] if owner in starts else at + next(others) for owner in buffers)
     return Packing(offsets, at + above.size, at + above.bound, above.heuristic)
+
+
+def _users(program: Program, owners: Iterable[Value | Scratch], threads: int) -> Users:
+    """Which parts use buffers alone, and how many bytes a thread touches: its share of buffers, and all constants."""
+    parts: dict[Value | Scratch | int, set[int]] = {}
+    clock = [0]
+    for step in program.steps:
+        touched = 0.0
+        if isinstance(step, Step):
+            for base in {arg.base: None for arg in step.words() if type(arg) is Ref}:
+                if type(base) is not int:
+                    parts.setdefault(base, set()).add(step.part)
+                    touched += buffer_bytes(base) / threads  # type: ignore[arg-type]
+                elif base >= 0:
+                    touched += program.constants[base].nbytes
+            touched *= step.share
+        clock.append(clock[-1] + int(touched))
+    alone = [found.pop() if len(found := parts.get(owner, {0})) == 1 else 0 for owner in owners]
+    return Users(threads, alone, clock)
 
 
 def loops(program: Program) -> list[tuple[int, int]]:

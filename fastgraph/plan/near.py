@@ -1,0 +1,173 @@
+"""Offsets near the threads that write: where each line of a buffer was written last by the thread that writes it next.
+
+A core writes at once where a line lies in its own cache. One that another core wrote last is taken from there, which
+costs most; one that nobody touched for long comes from further away, but sooner. What all threads write they write in
+even parts, one after the other.
+
+Buffers are placed anew in the order of time, each where its lines cost least, on a grid of CELLS cells. Where one finds
+no room, all that are alive while the arena is as full stay where they were, and the others are placed again. So n
+buffers take n log n steps, and a few passes over the grid for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import lcm
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..freedoms import threshold
+from ..kernels.gemm.pick_dot import L2
+from .arena import MANY, Buffer, Packing
+from .packing import Problem
+
+if TYPE_CHECKING:
+    from .packing import Ints
+
+CELLS = 512
+"""Parts of the arena whose lines count as one."""
+WORTH = 1 << 18
+"""The least bytes of an arena that is rearranged."""
+ROOM = 1.25
+"""How many times as large it may become."""
+TRIES = 6
+"""How often buffers are placed at most."""
+NEAR = 2 * L2
+"""Bytes that a thread touches until what it wrote before is no longer in its cache."""
+OTHER, FAR = 8, 1
+"""What it costs to write a line that another thread wrote last, and one that is in no thread's cache."""
+
+
+class Users(NamedTuple):
+    """Who writes buffers, and when. parts: of each buffer the number of the thread that alone uses it, from 1 on, or 0:
+    all do. clock: bytes that a thread has touched before each step, and in the end.
+    """
+
+    threads: int
+    parts: Sequence[int]
+    clock: Sequence[int]
+
+
+def nearer(buffers: Sequence[Buffer], packing: Packing, users: Users) -> Packing:
+    """A plan of an arena of at most ROOM times the size, whose lines cost less; or `packing`. The first step is 0."""
+    if packing.size < threshold("near_worth", WORTH) or len(buffers) > threshold("arena_many", MANY):
+        return packing
+    work, problem = _Work(buffers, users), Problem(buffers)
+    stay: dict[int, int] = {}
+    for _ in range(TRIES):
+        offsets, step = work.placed(_Lines(buffers, int(packing.size * ROOM)), stay)
+        if step is None:
+            size = max(offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True))
+            found = Packing(tuple(offsets), size, packing.bound, "near its writers")
+            return found if work.cost(offsets) < work.cost(packing.offsets) else packing
+        full = sum(problem.size[i] for i, buffer in enumerate(buffers) if buffer.first <= step <= buffer.last)
+        stay = {i: packing.offsets[i] for i in np.flatnonzero(problem.peak >= full).tolist()}
+    return packing
+
+
+class _Lines:
+    """Cells of an arena: the thread that wrote each last, when by the clock, and the last step that needs them.
+
+    They are an odd number of alignments long, so that buffers don't all begin at the same place of a page.
+    """
+
+    def __init__(self, buffers: Sequence[Buffer], size: int) -> None:
+        unit = lcm(*(buffer.align for buffer in buffers))
+        self.cell = unit * (-(-size // (CELLS * unit)) | 1)
+        self.count = -(-size // self.cell)
+        self.owner: Ints = np.full(self.count, -1)
+        self.since: Ints = np.full(self.count, -2 * NEAR)
+        self.until: Ints = np.full(self.count, -1)
+
+    def cells(self, offset: int, buffer: Buffer) -> range:
+        """Those of a buffer."""
+        return range(offset // self.cell, -(-(offset + buffer.size) // self.cell))
+
+    def prices(self, cells: slice, thread: int, now: int) -> Ints:
+        """What it costs a thread to write cells."""
+        lately = now - self.since[cells] < NEAR
+        found: Ints = np.where(lately, np.where(self.owner[cells] == thread, 0, OTHER), FAR)
+        return found
+
+    def taken(self, buffer: Buffer, others: Sequence[tuple[Buffer, range]]) -> np.ndarray:
+        """Which cells are not free while the buffer is alive, also those of others that will be there."""
+        found = self.until >= buffer.first
+        for other, cells in others:
+            if other.first <= buffer.last and buffer.first <= other.last:
+                found[cells.start : cells.stop] = True
+        return found
+
+
+class _Work(NamedTuple):
+    """Buffers, and who uses them."""
+
+    buffers: Sequence[Buffer]
+    users: Users
+
+    def order(self) -> list[int]:
+        """Their numbers in the order of time, the largest first."""
+        return sorted(range(len(self.buffers)), key=lambda i: (self.buffers[i].first, -self.buffers[i].size))
+
+    def placed(self, lines: _Lines, stay: Mapping[int, int]) -> tuple[list[int], int | None]:
+        """Offsets; or none, and the step that has no room for a buffer. stay: those of some."""
+        offsets = [stay.get(i, 0) for i in range(len(self.buffers))]
+        others = [(self.buffers[i], lines.cells(at, self.buffers[i])) for i, at in stay.items()]
+        for i in self.order():
+            if i not in stay:
+                at = self._cheapest(i, lines, others)
+                if at is None:
+                    return [], self.buffers[i].first
+                offsets[i] = at * lines.cell
+            self._write(i, offsets[i], lines)
+        return offsets, None
+
+    def cost(self, offsets: Sequence[int]) -> int:
+        """What lines cost in a run that follows another."""
+        lines, cost = _Lines(self.buffers, max(o + b.size for o, b in zip(offsets, self.buffers, strict=True))), 0
+        for i in self.order():
+            self._write(i, offsets[i], lines)
+        lines.since -= self.users.clock[-1]
+        for i in self.order():
+            now, cells = self.users.clock[self.buffers[i].first], lines.cells(offsets[i], self.buffers[i])
+            for thread, own in self._shares(i, cells):
+                cost += int(lines.prices(own, thread, now).sum())
+            self._write(i, offsets[i], lines)
+        return cost * lines.cell
+
+    def _shares(self, i: int, cells: range) -> list[tuple[int, slice]]:
+        """Which thread writes which cells of a buffer."""
+        part, threads, size = self.users.parts[i], self.users.threads, len(cells)
+        if part:
+            return [(part - 1, slice(cells.start, cells.stop))]
+        cuts = [cells.start + size * t // threads for t in range(threads + 1)]
+        return [(t, slice(start, end)) for t, (start, end) in enumerate(pairwise(cuts)) if start < end]
+
+    def _write(self, i: int, offset: int, lines: _Lines) -> None:
+        """Let threads write a buffer's cells."""
+        buffer, clock = self.buffers[i], self.users.clock
+        cells = lines.cells(offset, buffer)
+        for thread, own in self._shares(i, cells):
+            lines.owner[own] = thread
+        lines.until[cells.start : cells.stop] = buffer.last
+        lines.since[cells.start : cells.stop] = clock[min(buffer.last + 1, len(clock) - 1)]
+
+    def _cheapest(self, i: int, lines: _Lines, others: Sequence[tuple[Buffer, range]]) -> int | None:
+        """The first of the free cells from which on a buffer costs least."""
+        buffer = self.buffers[i]
+        cells, now = lines.cells(0, buffer), self.users.clock[buffer.first]
+        free = np.flatnonzero(_sums(lines.taken(buffer, others), slice(len(cells)), len(cells)) == 0)
+        if not len(free):
+            return None
+        costs: Ints = np.zeros(lines.count - len(cells) + 1, np.int64)
+        for thread, own in self._shares(i, cells):
+            costs += _sums(lines.prices(slice(None), thread, now), own, len(cells))
+        return int(free[costs[free].argmin()])
+
+
+def _sums(each: np.ndarray, part: slice, size: int) -> Ints:
+    """For each place of `size` cells, the sum over a part of these."""
+    sums, places = np.concatenate(([0], each.cumsum())), max(len(each) - size + 1, 0)
+    found: Ints = sums[part.stop : part.stop + places] - sums[part.start or 0 :][:places]
+    return found
