@@ -5,8 +5,9 @@ costs most; one that nobody touched for long comes from further away, but sooner
 even parts, one after the other.
 
 Buffers are placed anew in the order of time, each where its lines cost least, on a grid of CELLS cells. Where one finds
-no room, all that are alive while the arena is as full stay where they were, and the others are placed again. So n
-buffers take n log n steps, and a few passes over the grid for each.
+no room, all that are alive while the arena is as full stay where they were, and the others are placed again. At last
+all are placed once more, after what the run before wrote. So n buffers take n log n steps, and a few passes over the
+grid for each.
 """
 
 from __future__ import annotations
@@ -57,14 +58,24 @@ def nearer(buffers: Sequence[Buffer], packing: Packing, users: Users) -> Packing
     work, problem = _Work(buffers, users), Problem(buffers)
     stay: dict[int, int] = {}
     for _ in range(TRIES):
-        offsets, step = work.placed(_Lines(buffers, int(packing.size * ROOM)), stay)
+        lines = _Lines(buffers, int(packing.size * ROOM))
+        offsets, step = work.placed(lines, stay)
         if step is None:
-            size = max(offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True))
-            found = Packing(tuple(offsets), size, packing.bound, "near its writers")
-            return found if work.cost(offsets) < work.cost(packing.offsets) else packing
+            lines.run_over(users.clock[-1])
+            again, step = work.placed(lines, stay)
+            found = [packing.offsets, offsets] + [again] * (step is None)
+            return _packed(buffers, min(found, key=work.cost), packing)
         full = sum(problem.size[i] for i, buffer in enumerate(buffers) if buffer.first <= step <= buffer.last)
         stay = {i: packing.offsets[i] for i in np.flatnonzero(problem.peak >= full).tolist()}
     return packing
+
+
+def _packed(buffers: Sequence[Buffer], offsets: Sequence[int], packing: Packing) -> Packing:
+    """The plan with these offsets."""
+    if offsets is packing.offsets:
+        return packing
+    size = max(offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True))
+    return Packing(tuple(offsets), size, packing.bound, "near its writers")
 
 
 class _Lines:
@@ -80,6 +91,11 @@ class _Lines:
         self.owner: Ints = np.full(self.count, -1)
         self.since: Ints = np.full(self.count, -2 * NEAR)
         self.until: Ints = np.full(self.count, -1)
+
+    def run_over(self, clock: int) -> None:
+        """Let a run that took so long by the clock be over."""
+        self.until[:] = -1
+        self.since -= clock
 
     def cells(self, offset: int, buffer: Buffer) -> range:
         """Those of a buffer."""
@@ -128,7 +144,7 @@ class _Work(NamedTuple):
         lines, cost = _Lines(self.buffers, max(o + b.size for o, b in zip(offsets, self.buffers, strict=True))), 0
         for i in self.order():
             self._write(i, offsets[i], lines)
-        lines.since -= self.users.clock[-1]
+        lines.run_over(self.users.clock[-1])
         for i in self.order():
             now, cells = self.users.clock[self.buffers[i].first], lines.cells(offsets[i], self.buffers[i])
             for thread, own in self._shares(i, cells):
