@@ -37,7 +37,7 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
         ["threads 2", "threads 3", "threads 4"],
         ["steps"],
         [f"without {name}" for name in ("bands", "winograd", "views", "in_place", "reuse", "later", "residual")],
-        [f"without {name}" for name in ("reals_of_bytes", "byte_weights", "apart", "phases", "named")],
+        [f"without {name}" for name in ("reals_of_bytes", "byte_weights", "apart", "phases", "named", "amx_blocks")],
         [f"without {name}" for name, _ in STAGES],
         [f"without {rule}" for rule in rules() if rule not in NEEDED],
         ["budget 1", "budget 4096", "budget 1000000"],
