@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.byte_ops import fill_run
-from ..isa.integer import in_order, round_to_int, to_bytes
+from ..isa.integer import has_inverse, in_order, round_to_int, to_bytes, whole_quotient
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang.control import either, over, when
@@ -149,7 +149,12 @@ def _rounders(f32: Type, at: Value, grid: Value, body: Callable[[Number], None])
     with either(grid == GRIDS.index("onnx")) as (divides, multiplies):
         with divides:
             scale, shift = f32(start[0]), zero.to(I32)
-            body(lambda x: round_to_int(x / scale) + shift)
+            with either(has_inverse(start[0])) as (usual, extreme):
+                with usual:
+                    inverse = f32(F32(1.0) / start[0])
+                    body(lambda x: round_to_int(whole_quotient(x, scale, inverse)) + shift)
+                with extreme:
+                    body(lambda x: round_to_int(x / scale) + shift)
         with multiplies:
             body(lambda x: round_to_int(x * factor + zero))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..lang import I8, I16, I32, U8, U16, Value, intrinsic, shuffle, tier
+from ..lang import BIT, I8, I16, I32, U8, U16, Value, fma, intrinsic, shuffle, tier
 
 
 def dot_bytes(sums: Value, a: Value, w: Value) -> Value:
@@ -39,6 +39,19 @@ def dot_halves(a: Value, w: Value) -> Value:
 def round_to_int(x: Value, within: bool = False) -> Value:
     """f32 to i32, halves to even, clamped to int32; NaN becomes the least. within: none is 2**31 or more."""
     return tier().isa.round_to_int(x, within)
+
+
+def whole_quotient(x: Value, y: Value, inverse: Value) -> Value:
+    """What rounds to the same integer as x / y, in f32, for an `inverse` 1 / y; for y that `has_inverse`, and quotients
+    within 256; where they are more, so is this. The error of a product is computed and taken away.
+    """
+    roughly = x * inverse
+    return fma(fma(-roughly, y, x), inverse, roughly)
+
+
+def has_inverse(y: Value) -> Value:
+    """Whether f32 holds all parts of `whole_quotient` by y; never on tiers that round products before they add."""
+    return (y >= 2.0**-100) & (y <= 2.0**100) if tier().fma else BIT(0)
 
 
 def pack(x: Value, y: Value, signed: bool = True) -> Value:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
 
 from ..core.record import fields
 from ..core.table import rounds
 from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one
+from ..isa.integer import has_inverse, whole_quotient
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang.control import either, over, when
-from ..lang.instructions import choose, shuffle
+from ..lang.instructions import choose, larger, shuffle, smaller
 from ..lang.lines import UNROLL, along, cover
 from ..lang.memory import register, room
 from ..lang.traced import traced
@@ -23,6 +24,9 @@ from ..lang.values import Value, tier
 from .chain import emit_chain
 from .rows import VALUE
 from .steps import NUMBER, ROUNDED, STEPS, Step
+
+FAR = 1 << 20
+"""Quotients beyond it are as far away as all that are not stored."""
 
 
 def make(tier: Tier, op: str) -> Callable[..., None]:
@@ -57,7 +61,7 @@ def _block(tier: Tier, step: Step) -> Any:
         rows = choose(columns > 0, rows, 0)
         one = Rows(step, tier, columns, numbers)
 
-        def run(varied: bool, limits: str = "bounds" if step.bounded else "any", short: bool = False) -> None:
+        def run(one: Rows, varied: bool, limits: str | None = None, short: bool = False) -> None:
             mask = one.f32.below(columns) if short else None
             for r in over(rows):
                 at, *xs = (U8.at(p.address) + r * p.row for p in (y, *tensors))
@@ -67,30 +71,37 @@ def _block(tier: Tier, step: Step) -> Any:
                 elif _is_real(step):
                     _row_of_reals(one, at, sources, varied)
                 else:
-                    _row(one, at, sources, varied, limits)
+                    _row(one, at, sources, varied, limits or one.limits)
 
-        def rows_of_any_length() -> None:
+        def rows_of_any_length(one: Rows) -> None:
             with either(reduce(operator.or_, [p.single for p in tensors])) as (then, otherwise):
                 with then:
-                    run(varied=True)
+                    run(one, varied=True)
                 with otherwise:
                     if not step.bounded:
-                        run(varied=False)
+                        run(one, varied=False)
                         return
                     with either(_unlimited(step.out, *numbers[-2:])) as (no_limits, limits):
                         with no_limits:
-                            run(varied=False, limits="type")
+                            run(one, varied=False, limits="type")
                         with limits:
-                            run(varied=False)
+                            run(one, varied=False)
 
+        if step.chain == (("div", 0, 1),) and step.out in BYTES:
+            with either(has_inverse(numbers[0])) as (usual, extreme):
+                with usual:
+                    rows_of_any_length(replace(one, inverse=1.0 / numbers[0]))
+                with extreme:
+                    run(one, varied=True)
+            return
         if not (tier.masks and _is_real(step)):
-            rows_of_any_length()
+            rows_of_any_length(one)
             return
         with either(columns <= tier.lanes) as (short, long):
             with short:
-                run(varied=True, short=True)
+                run(one, varied=True, short=True)
             with long:
-                rows_of_any_length()
+                rows_of_any_length(one)
 
     return block
 
@@ -103,6 +114,13 @@ class Rows:
     tier: Tier
     columns: Value
     numbers: Sequence[Value]
+    inverse: Value | None = None
+    """1 / the number that the step divides by, where `has_inverse` says so of it."""
+
+    @property
+    def limits(self) -> str:
+        """How Rounding clamps the results."""
+        return "any" if self.inverse is None and not self.step.bounded else "bounds"
 
     @property
     def f32(self) -> Type:
@@ -115,6 +133,10 @@ class Rows:
 
     def result(self, f32: Type, values: Sequence[Value]) -> Value:
         """The step's chain applied to vectors of its tensors."""
+        if self.inverse is not None:
+            y = f32(self.numbers[0])
+            far = y * FAR
+            return whole_quotient(smaller(larger(values[0], -far), far), y, f32(self.inverse))
         tensors, numbers = iter(values), iter(self.numbers)
         operands = [f32(next(numbers)) if kind == NUMBER else next(tensors) for kind in self.step.elements]
         return emit_chain(f32, self.step.chain, operands)

@@ -270,6 +270,21 @@ def test_bytes_stand_for_the_rounded_numbers(tier: Any, pick: Random) -> None:
 
 
 @each_integer_tier
+@drawn(20)
+def test_halves_of_a_step_are_rounded_as_divisions_are(tier: Any, pick: Random) -> None:
+    """By steps of many sizes: those that have an inverse in f32, and those that don't."""
+    size = pick.choice((1.0, 1.0, 2.0**-93, 2.0**-92, 2.0**-110, 2.0**107, 2.0**108, 1e-37))
+    least, most = np.float32(-pick.uniform(0, 2) * size), np.float32(pick.uniform(0.1, 2) * size)
+    halves = (np.arange(-256, 256) + 0.5).astype(np.float32) * ((most - least) / np.float32(255))
+    near = np.concatenate([halves, *(np.nextafter(halves, way) for way in (least, most)), [least, most]])
+    x = np.clip(near, least, most).astype(np.float32)[None, None]
+    np.testing.assert_array_equal(rounded(tier, x, "onnx", "f32")[0], dynamic_rounded(x, "batch", "onnx"))
+    stored, ranges = rounded(tier, x, "onnx", "u8")
+    found = (stored.astype(np.int32) + ranges.view(np.int32)[0, 1]).astype(np.float32) * ranges[0, 0]
+    np.testing.assert_array_equal(found, dynamic_rounded(x, "batch", "onnx"))
+
+
+@each_integer_tier
 @pytest.mark.parametrize("grid", GRIDS)
 def test_zeros_stay_zeros_and_what_is_not_finite_spreads(tier: Any, grid: str) -> None:
     x = np.zeros((4, 2, 70), np.float32)

@@ -183,6 +183,33 @@ def test_any_f32_is_held_in_the_type(tier: Any, out: str) -> None:
     assert np.array_equal(got, want) and got[0, 0] == limits.min
 
 
+def around_halves(unit: float) -> np.ndarray:
+    """What divides to halves of whole numbers by `unit`, roundly, and the next numbers on both sides."""
+    halves = (np.arange(-300, 300) + 0.5).astype(np.float32) * np.float32(unit)
+    return np.concatenate([halves, *(np.nextafter(halves, np.float32(way)) for way in (-np.inf, np.inf))])
+
+
+UNITS = [2.0**-100 * (1 - 2**-24), 2.0**-100, 2.0**100, 2.0**100 * (1 + 2**-23), 1.1754943508222875e-38, 2.0 - 2**-23]
+"""Those by which quotients are products with an inverse, the next ones, the least, and one of many bits."""
+
+
+@each_tier
+@pytest.mark.parametrize("out", ["u8", "s8"])
+@drawn(12)
+def test_quotients_are_rounded_as_those_of_divisions(tier: Any, pick: Random, out: str) -> None:
+    unit = float(np.float32(pick.choice([*UNITS, *(pick.uniform(0.001, 4) for _ in UNITS)])))
+    limits = np.iinfo(TYPES[out])
+    zero = pick.choice((limits.min, 3, limits.max))
+    x = np.concatenate(
+        [around_halves(unit), np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0, -0.0, 1e-45], np.float32)]
+    )
+    x = x[pick.randint(0, 40) :]
+    got = walked((("div", 0, unit),), [x], tier, Out(out, zero, limits.min, limits.max), threads=pick.randint(1, 3))
+    with np.errstate(over="ignore"):
+        exact = np.nan_to_num((x / np.float32(unit)).astype(float), nan=-np.inf)
+    assert np.array_equal(got, stored(exact, zero, limits.min, limits.max, TYPES[out]))
+
+
 # -- tables and casts
 
 
