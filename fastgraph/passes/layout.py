@@ -135,12 +135,22 @@ def _sink_joint(g: Sweep, node: Node) -> bool:
     bare = large.count(None)
     if None in turned or bare * 2 > max(len(large), 1):
         return False
-    if bare * 2 == len(large) and not any(f is not None and f[0] in g.maker for f in found):
+    if bare * 2 == len(large) and all(f is None or _is_given(g, f[0]) for f in found):
         return False
     attrs = dict(node.attrs)
     if node.op == "concat":
         attrs["axis"] = perm[attrs["axis"] % rank]
     return _finish(g, node, [t() if t else None for t in turned], perm, attrs)
+
+
+def _is_given(g: Sweep, value: Value | None) -> bool:
+    """Whether a value is an input, or made of one element by element, as one that is quantized: it keeps its order."""
+    while (node := None if value is None else g.maker.get(value)) is not None:
+        computed = [v for v in node.inputs if v is not None and v.data is None]
+        if OPS[node.op].layout is not Layout.EACH or len(computed) != 1:
+            return False
+        value = computed[0]
+    return True
 
 
 def _untransposed(

@@ -58,3 +58,26 @@ def test_through_one_that_makes_extents_of_1() -> None:
     feeds = {"x": net.rng.standard_normal((1, 6, 1, 4)).astype(F32)}
     assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
     assert [step.node.op for step in model.plan.program.steps] == ["fused"]
+
+
+def test_sums_with_an_input_that_is_quantized() -> None:
+    """Residual sums have channels last, although the first of them reads an input that has them first."""
+    net = Net()
+    grid = net.const(np.float32(0.05)), net.const(np.uint8(128))
+
+    def rounded(value: str) -> str:
+        return str(net("DequantizeLinear", net("QuantizeLinear", value, *grid), *grid))
+
+    def weights() -> str:
+        stored = net.const(net.rng.integers(-63, 64, (8, 8, 3, 3)).astype(np.int8))
+        return str(net("DequantizeLinear", stored, net.const(np.float32(0.002)), net.const(np.int8(0))))
+
+    x = rounded(net.input("x", (1, 8, 6, 6)))
+    for _ in range(3):
+        y = rounded(net("Conv", x, weights(), kernel_shape=[3, 3], pads=[1] * 4))
+        x = rounded(net("Add", x, y))
+    net.output(x)
+    model = net.load()
+    feeds = {"x": net.rng.standard_normal((1, 8, 6, 6)).astype(F32)}
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
+    assert [step.node.op for step in model.plan.program.steps].count("transpose") == 2
