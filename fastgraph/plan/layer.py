@@ -13,6 +13,7 @@ from ..ir import FLOAT32, Node, Value
 from ..ir.quantization import reals
 from ..kernels.gemm.pack import Arrangement, arranged
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
+from ..kernels.gemm.pick_int8 import SMALL, Sums, multiplies_small
 from ..kernels.isa.tiers import Tier
 from ..kernels.window.pick import Window
 from ..ops.chain import Chain, extra_kind, is_f32
@@ -66,6 +67,16 @@ class Integers(NamedTuple):
         can where it widens weights, on tiers without `byte_dot`, unless they stay narrow.
         """
         return (tier.byte_dot or narrow) and bool(np.any(self.zeros))
+
+    def sums(self, tier: Tier) -> Sums:
+        """What the kernels for a tier are to make of it."""
+        small = multiplies_small(tier) and not self.ranged and self.weights.size > 0 and self._greatest() <= SMALL
+        return Sums(self.out, self.rowsum(tier), small)
+
+    def _greatest(self) -> int:
+        """The greatest weight less its zero point."""
+        rows = self.weights.reshape(len(self.weights), -1)
+        return int(max((rows.max(1) - self.zeros).max(), (self.zeros - rows.min(1)).max()))
 
     def arranged(self, how: Arrangement) -> Integers:
         """The same in an arrangement: groups merged, several pixels of a row at once."""

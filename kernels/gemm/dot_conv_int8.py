@@ -1,40 +1,44 @@
 """dot and conv of u8 activations with s8 weights: exact i32 sums, requantized as they are stored.
 
 Words of four u8 are broadcast as the f32 kernels broadcast an f32; a lane multiplies and sums its four bytes
-by vpdpbusd, or as two pairs of i16 (pmaddwd) on tiers without it, which is exact as well.
+by vpdpbusd, or as two pairs of i16 (pmaddwd) on tiers without it, which is exact as well. Small weights stay
+bytes, whose products are summed in pairs (pmaddubsw), which can't saturate, and these as i16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ..isa.integer import dot_bytes, dot_halves, split_bytes, split_weights
+from ..isa.integer import dot_bytes, dot_halves, dot_small, split_bytes, split_weights
 from ..isa.tiers import Tier
 from ..lang import I16, I32, Value, tier
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
-from .pick_int8 import INT8_COSTS
+from .pick_int8 import Sums, int8_costs
 from .requantize import scaled, store_bytes, word
 from .results import Destination
 from .rows import CONV_INT8, DOT_INT8, STORES
 from .tile import Arithmetic, copies, vectors, whole
 
 
-def make_dot_int8(tier: Tier, nv: int, out: str, rowsum: bool, half: bool = False) -> Callable[..., None]:
+def make_dot_int8(tier: Tier, nv: int, half: bool = False, **sums: Any) -> Callable[..., None]:
     """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.DOT_INT8`."""
-    most = INT8_COSTS[rowsum].most_rows(tier, nv)
-    return dot_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum, half=half), DOT_INT8)
+    most = int8_costs(Sums(**sums)).most_rows(tier, nv)
+    return dot_kernel(tier, nv, most, int8_arithmetic(tier, nv, Sums(**sums), half=half), DOT_INT8)
 
 
-def make_conv_int8(tier: Tier, nv: int, out: str, rowsum: bool, half: bool = False) -> Callable[..., None]:
+def make_conv_int8(tier: Tier, nv: int, half: bool = False, **sums: Any) -> Callable[..., None]:
     """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.CONV_INT8`."""
-    most = INT8_COSTS[rowsum].most_rows(tier, nv)
-    return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, out, rowsum, half=half), CONV_INT8)
+    most = int8_costs(Sums(**sums)).most_rows(tier, nv)
+    return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, Sums(**sums), half=half), CONV_INT8)
 
 
-def add_products(x: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
+def add_products(x: Value, weights: list[Value], sums: list[Value], small: bool = False) -> list[Value]:
     """The sums of a row with the products of a word of A, in each lane of x, and its weights."""
+    if small:
+        return [s + dot_small(x, w) for s, w in zip(sums, weights, strict=True)]
     if tier().byte_dot:
         return [dot_bytes(s, x, w) for s, w in zip(sums, weights, strict=True)]
     for half, offset in zip(split_bytes(x), (0, len(sums)), strict=True):
@@ -43,16 +47,19 @@ def add_products(x: Value, weights: list[Value], sums: list[Value]) -> list[Valu
     return sums
 
 
-def int8_arithmetic(
-    tier: Tier, nv: int, out: str, rowsum: bool, narrow: bool = False, half: bool = False
-) -> Arithmetic:
-    """Sums of u8 * s8 in i32 over panels that pack_int8.py packs; out: one of rows.STORES.
+def int8_arithmetic(tier: Tier, nv: int, sums: Sums, narrow: bool = False, half: bool = False) -> Arithmetic:
+    """Sums of u8 * s8 in i32 over panels that pack_int8.py packs.
 
-    The record has the slots of rows.STORED. rowsum: the weights' zero point times a row's sum is added.
+    The record has the slots of rows.STORED. With `rowsum` the weights' zero point times a row's sum is added.
     narrow: weights are bytes that are widened when they are loaded. half: only the lower half of the last vector
     counts, on tiers with `byte_dot` and without rowsum.
     """
-    i32, count, lines = I32.vector(tier.lanes), sums_per_row(nv, rowsum), vectors_per_word(tier, nv, rowsum, narrow)
+    out, rowsum, small = sums
+    i32, count, lines = (
+        I32.vector(tier.lanes),
+        sums_per_row(nv, rowsum),
+        vectors_per_word(tier, nv, rowsum, narrow or small),
+    )
 
     def line(panel: Value, index: int) -> list[Value]:
         """Where the vectors of a line of a panel's head are."""
@@ -73,7 +80,7 @@ def int8_arithmetic(
         x = i32(I32[word])
         if half:
             return [dot_bytes(*operands) for operands in zip(sums, copies(x, nv, half), weights, strict=True)]
-        return add_products(x, weights, sums)
+        return add_products(x, weights, sums, small)
 
     def finish(dest: Destination, sums: list[Value]) -> list[Value] | None:
         sums = whole(sums)

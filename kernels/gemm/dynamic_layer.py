@@ -15,7 +15,7 @@ from .conv import conv_kernel
 from .dot import dot_kernel
 from .dot_conv_int8 import int8_arithmetic
 from .pack_int8 import HEAD_LINES, sums_per_row
-from .pick_int8 import INT8_COSTS
+from .pick_int8 import INT8_COSTS, Sums
 from .results import Destination
 from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES
 from .tile import Arithmetic
@@ -38,7 +38,7 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool =
 
     The record has rows.RANGES and EPILOGUE.
     """
-    bytewise, count = int8_arithmetic(tier, nv, "words", rowsum, narrow), sums_per_row(nv, rowsum)
+    bytewise, count = int8_arithmetic(tier, nv, Sums("words", rowsum), narrow), sums_per_row(nv, rowsum)
     head_lines = HEAD_LINES[rowsum] + 1
     f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
 

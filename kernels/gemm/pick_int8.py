@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..isa.tiers import Tier
 from .pack_int8 import vectors_per_word
@@ -19,12 +19,31 @@ MEMORY, SECOND_LEVEL = 8.0, 48.0
 """Bytes a cycle from memory and from the second-level cache."""
 
 
-def _most_rows(rowsum: bool, tier: Tier, nv: int) -> int:
-    """The most rows whose sums fit the registers beside the weights and the word of A: in halves without vnni, with
-    copies of operands that two-operand instructions overwrite on the generic tier.
+class Sums(NamedTuple):
+    """What sums of bytes become, one of rows.STORES; whether rows of A are summed, too; whether weights are SMALL."""
+
+    out: str
+    rowsum: bool = False
+    small: bool = False
+
+
+SMALL = 64
+"""Weights up to which two products with u8 fit 16 bits: 2 * 255 * 64 < 2**15."""
+
+
+def multiplies_small(tier: Tier) -> bool:
+    """Whether a tier has kernels for SMALL weights: products of two bytes take less than those of 16-bit numbers, and
+    more than those of four bytes. With 32 registers there would be too many kernels.
+    """
+    return tier.byte_shuffle and not tier.byte_dot and tier.registers < 32
+
+
+def _most_rows(rowsum: bool, small: bool, tier: Tier, nv: int) -> int:
+    """The most rows whose sums fit the registers beside the weights and the word of A: in halves without vnni, beside
+    ones where weights are small, with copies of operands that two-operand instructions overwrite on the generic tier.
     """
     spare = 1 if tier.byte_dot else 3 if tier.fma else 5
-    free = tier.registers - vectors_per_word(tier, nv, rowsum) - spare
+    free = tier.registers - vectors_per_word(tier, nv, rowsum, small) - spare
     return max(1, min(16 if nv == 1 else 14, free // (nv + rowsum)))
 
 
@@ -32,57 +51,53 @@ _STORING = {1: 0.6, 2: 0.15, 3: 0.5}
 """Cycles more for each vector that is stored, where a row isn't four vectors."""
 
 
-def _tile_cost(rowsum: bool, tier: Tier, rows: int, nv: float, words: int) -> float:
+def _tile_cost(rowsum: bool, small: bool, tier: Tier, rows: int, nv: float, words: int) -> float:
     """Cycles of one tile: two multiply-adds and two loads a cycle, latency of four cycles, weights in L1 or L2.
 
-    Without vnni three instructions a cycle: a word is split by two, a product and its sum are two of each half.
+    Without vnni three instructions a cycle: a word is split by two, a product and its sum are two of each half, and
+    three where weights are small.
     Storing overlaps with the next tile's sums the better the smaller tiles are (measured).
     """
-    weights, sums = vectors_per_word(tier, ceil(nv), rowsum), rows * (nv + rowsum)
+    weights, sums = vectors_per_word(tier, ceil(nv), rowsum, small), rows * (nv + rowsum)
     nbytes = weights * tier.lanes * 4
-    step = max((sums if tier.byte_dot else (4 * sums + 2 * rows) * 2 / 3) / 2, (rows + weights) / 2, 4)
+    products = sums / 2 if tier.byte_dot else sums if small else (4 * sums + 2 * rows) / 3
+    step = max(products, (rows + weights) / 2, 4)
     if nbytes * words > 16384:
         step = max(step, nbytes / 40) + nbytes / 400
     stored = rows * nv
     return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(ceil(nv), 0)) + 6
 
 
-INT8_COSTS = {
-    rowsum: Costs(partial(byte_widths, "words", rowsum), partial(_most_rows, rowsum), partial(_tile_cost, rowsum), 1)
-    for rowsum in (False, True)
-}
-
-
-def int8_costs(out: str, rowsum: bool) -> Costs:
+def int8_costs(sums: Sums) -> Costs:
     """Of the kernels that have these parameters."""
-    return INT8_COSTS[rowsum]._replace(widths=partial(byte_widths, out, rowsum), halves=True)
+    out, *kind = sums
+    widths = partial(byte_widths, out, sums.rowsum)
+    return Costs(widths, partial(_most_rows, *kind), partial(_tile_cost, *kind), 1, halves=True)
 
 
-def parts_of_vectors(tier: Tier, out: str, rowsum: bool) -> int:
+INT8_COSTS = {rowsum: int8_costs(Sums("words", rowsum))._replace(halves=False) for rowsum in (False, True)}
+"""Of kernels that have no halves."""
+
+
+def parts_of_vectors(tier: Tier, sums: Sums) -> int:
     """The parts of a vector that there are kernels for: 2 with halves, else 1."""
-    return 2 if 0.5 in int8_costs(out, rowsum).widths(tier) else 1
+    return 2 if 0.5 in int8_costs(sums).widths(tier) else 1
 
 
 @lru_cache(1024)
 def pick_dot_int8(
-    tier: Tier,
-    product: Product,
-    out: str,
-    rowsum: bool = False,
-    threads: int = 1,
-    widths: tuple[int, ...] = (),
-    row: bool = False,
+    tier: Tier, product: Product, sums: Sums, threads: int = 1, widths: tuple[int, ...] = (), row: bool = False
 ) -> tuple[DotPiece, ...]:
     """The dot calls of a product of bytes. widths: those that panels may have, if not all. row: whether "row_int8"
     computes the only row; then panels may have eight vectors.
     """
-    costs = int8_costs(out, rowsum)
+    costs = int8_costs(sums)
     if widths:
         costs = costs._replace(widths=lambda tier: widths)
     elif row:
-        whole = INT8_COSTS[rowsum].widths(tier)
+        whole = INT8_COSTS[sums.rowsum].widths(tier)
         costs = costs._replace(widths=lambda tier: (*whole, 8) if tier.registers >= 32 else whole)
-    return dot_pieces(tier, product, threads, costs, {"out": out, "rowsum": rowsum})
+    return dot_pieces(tier, product, threads, costs, sums._asdict())
 
 
 def chains(nv: int) -> int:
@@ -92,7 +107,7 @@ def chains(nv: int) -> int:
 
 def row_params(piece: DotPiece) -> dict[str, Any]:
     """The parameters of `row_int8`, for a piece of one row."""
-    return {name: piece.params[name] for name in ("nv", "out", "rowsum")}
+    return {name: piece.params[name] for name in ("nv", *Sums._fields)}
 
 
 def row_args(piece: DotPiece, k: int, signed: bool) -> dict[str, int]:
@@ -102,13 +117,11 @@ def row_args(piece: DotPiece, k: int, signed: bool) -> dict[str, int]:
     return {"n": piece.columns, "n0": piece.start, "k": words, "signs": signed * word_of(128)}
 
 
-def pick_conv_int8(
-    tier: Tier, g: Geometry, out: str, rowsum: bool = False, threads: int = 1
-) -> tuple[Geometry, tuple[ConvPiece, ...]]:
+def pick_conv_int8(tier: Tier, g: Geometry, sums: Sums, threads: int = 1) -> tuple[Geometry, tuple[ConvPiece, ...]]:
     """The conv calls for a geometry of u8, and the geometry as computed, whose `run` packing needs."""
     assert g.item == 1
     g = upright(g, L2)
-    return g, conv_pieces(tier, g, threads, int8_costs(out, rowsum), {"out": out, "rowsum": rowsum}, L2)
+    return g, conv_pieces(tier, g, threads, int8_costs(sums), sums._asdict(), L2)
 
 
 def pixels_together_int8(tier: Tier, g: Geometry, part: int) -> int:

@@ -15,7 +15,7 @@ from ..isa.tiers import Tier
 from ..lang import I8, I32, I64, Value, choose, repeat, share, traced
 from ..lang.blocks import Block, here
 from .dot_conv_int8 import add_products, int8_arithmetic
-from .pick_int8 import chains
+from .pick_int8 import Sums, chains
 from .results import Destination, finish_tile, open_sink, store_rows
 from .rows import ROW_INT8
 from .tile import Arithmetic
@@ -24,10 +24,10 @@ SIGNS = -0x7F7F7F80
 """The word of four highest bits, as an i32."""
 
 
-def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., None]:
+def make_row_int8(tier: Tier, nv: int, **sums: Any) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.ROW_INT8`."""
-    arithmetic = int8_arithmetic(tier, nv, out, rowsum)
-    panel = _make_panel(tier, nv, chains(nv), arithmetic)
+    arithmetic = int8_arithmetic(tier, nv, Sums(**sums))
+    panel = _make_panel(tier, nv, chains(nv), arithmetic, Sums(**sums).small)
     width, item = nv * tier.lanes, arithmetic.out_item
     head, line = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
@@ -48,8 +48,8 @@ def make_row_int8(tier: Tier, nv: int, out: str, rowsum: bool) -> Callable[..., 
     return row
 
 
-def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any:
-    """panel(record, b, c, columns): the results of a panel, from `chains` words of A at a time."""
+def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic, small: bool) -> Any:
+    """panel(record, b, c, columns): the results of a panel, from `chains` words of A at a time; small: of Sums."""
     line, each = arithmetic.vectors * tier.lanes * 4, arithmetic.sums
     i32 = I32.vector(tier.lanes)
 
@@ -68,7 +68,7 @@ def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic) -> Any
             for k in range(chains):
                 weights = arithmetic.load(panel + k * line)
                 word = i32(I32[a + 4 * k]) ^ signs
-                out += add_products(word, weights, sums[k * each : (k + 1) * each])
+                out += add_products(word, weights, sums[k * each : (k + 1) * each], small)
             return [a + 4 * chains, panel + chains * line, *out]
 
         turns = record.k >> chains.bit_length() - 1

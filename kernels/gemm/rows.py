@@ -11,6 +11,7 @@ from ..isa.tiers import Tier
 from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
 from .pick_dot import F32_COSTS, byte_widths
+from .pick_int8 import multiplies_small
 
 _PANELS = "panels(n, k)"
 _PIXELS = "out_d * out_h * out_w"
@@ -381,7 +382,7 @@ ROUND_BF16 = Record(
 _WIDTHS = {"nv": (1, 2, 3, 4)}
 _F32 = {"nv": (*_WIDTHS["nv"], 8)}
 _WINOGRAD = {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}
-_STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True)}
+_STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True), "small": (False, True)}
 _DYNAMIC = {**_WIDTHS, "rowsum": (False, True)}
 _BY_ROW = {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True), "narrow": (False, True)}
 
@@ -415,6 +416,8 @@ def _whole_or_half(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 def _of_bytes(tier: Tier, params: Mapping[str, Any]) -> bool:
     """The widths of panels of s8 weights, and of eight vectors for single rows."""
+    if params.get("small") and (params["rowsum"] or not multiplies_small(tier)):
+        return False
     found = byte_widths(params.get("out", "words"), params["rowsum"], tier)
     width = params["nv"] - 0.5 * params.get("half", False)
     return width in found or (width == 8 and _wide(tier, params))

@@ -21,6 +21,12 @@ class Generic:
         """sums + the products of u8 `a` and s8 `w`, four to a lane of int32; tiers with `byte_dot` have it."""
         raise Mistake(f"{type(self).__name__} has no product of bytes")
 
+    def dot_small(self, a: Value, w: Value) -> Value:
+        """The int32 sums of the four products of u8 `a` and s8 `w` in each 32 bits, where the first two and the last
+        two add up to int16; tiers with `byte_shuffle` have it.
+        """
+        raise Mistake(f"{type(self).__name__} has no product of small bytes")
+
     def dot_halves(self, a: Value, w: Value) -> Value:
         """The int32 sums of the two products of int16 in each 32 bits."""
         even, odd = (range(first, a.lanes, 2) for first in (0, 1))

@@ -17,6 +17,11 @@ def dot_bytes(sums: Value, a: Value, w: Value) -> Value:
     return tier().isa.dot_bytes(sums, a.bits(U8), w.bits(I8))
 
 
+def dot_small(a: Value, w: Value) -> Value:
+    """The products of u8 `a` and s8 `w`, four to a lane, where each two fit 16 bits; tiers with `byte_shuffle`."""
+    return tier().isa.dot_small(a.bits(U8), w.bits(I8))
+
+
 def split_bytes(a: Value) -> tuple[Value, Value]:
     """Bytes 0 and 2, and bytes 1 and 3, of each lane of an i32 vector, as i16."""
     halves = a.bits(U16)

@@ -29,7 +29,9 @@ class Tier(NamedTuple):
     masks: bool = False
     """Loads and stores take masks; elsewhere a masked one is a branch per lane."""
     byte_shuffle: bool = False
-    """Any bytes within 128 bits can be chosen by number (isa.shuffle_bytes)."""
+    """Any bytes within 128 bits can be chosen by number (isa.shuffle_bytes), and products of u8 and s8 are summed two
+    to an int16 (isa.dot_small).
+    """
     byte_dot: bool = False
     """Products of u8 and s8 are summed four to a lane (isa.dot_bytes)."""
     tiles: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lang import F32, I32, U8, Value, called
+from ..lang import F32, I16, I32, U8, Value, called
 from .generic import bits_of
 from .x86_sse2 import Sse2
 
@@ -11,12 +11,18 @@ class Avx2(Sse2):
     names = Sse2.names | {
         ("madd", 256): "avx2.pmadd.wd",
         ("round", 256): "avx.cvt.ps2dq.256",
+        ("maddubs", 128): "ssse3.pmadd.ub.sw.128",
+        ("maddubs", 256): "avx2.pmadd.ub.sw",
         ("packssdw", 256): "avx2.packssdw",
         ("packsswb", 256): "avx2.packsswb",
         ("packuswb", 256): "avx2.packuswb",
         ("permute", 256): "avx2.permps",
         ("shuffle", 256): "avx2.pshuf.b",
     }
+
+    def dot_small(self, a: Value, w: Value) -> Value:
+        kind = I16.vector(a.lanes // 2)
+        return self.dot_halves(called(self._name("maddubs", bits_of(kind)), kind, a, w), kind(1))
 
     def shuffle_bytes(self, table: Value, index: Value) -> Value:
         return called(self._name("shuffle", bits_of(table.type)), table.type, table, index)

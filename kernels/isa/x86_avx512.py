@@ -11,6 +11,7 @@ from .x86_avx2 import Avx2, AvxVnni
 class Avx512(Avx2):
     names = Avx2.names | {
         ("madd", 512): "avx512.pmaddw.d.512",
+        ("maddubs", 512): "avx512.pmaddubs.w.512",
         ("round", 512): "avx512.mask.cvtps2dq.512",
         ("packssdw", 512): "avx512.packssdw.512",
         ("packsswb", 512): "avx512.packsswb.512",

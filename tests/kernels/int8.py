@@ -53,7 +53,7 @@ class Layer:
         part = slice(piece.start, piece.start + piece.columns)
         minus = None if self.minus is None else self.minus[:, part]
         head = Head(self.start[:, part], self.multipliers[:, part], minus)
-        words, half = Words(run, chains), piece.params.get("half", False)
+        words, half = Words(run, chains, piece.params["small"]), piece.params.get("half", False)
         return pack_int8(tier, self.weights[:, part], head, words, piece.nv, stores(self.out), half)
 
     def results(self, products: np.ndarray, sums: np.ndarray) -> np.ndarray:
@@ -129,14 +129,14 @@ def draw_addend(seed: int, *shape: int) -> Addend:
     return Addend(numbers, bool(seed % 3 % 2), factors, float(rng.integers(-80, 80)) / 4, limits, out)
 
 
-def draw_layer(seed: int, batch: int, n: int, k: int, out: str, rowsum: bool) -> Layer:
-    """A layer whose results fill the range of their type and go beyond it at both ends."""
+def draw_layer(seed: int, batch: int, n: int, k: int, out: str, rowsum: bool, small: bool = False) -> Layer:
+    """A layer whose results fill the range of their type and go beyond it at both ends. small: of SMALL weights."""
     rng = np.random.default_rng(seed)
     zero, low, high = int(rng.integers(0, 256)), int(rng.integers(0, 60)), int(rng.integers(200, 256))
     shift = 128 if out == "s8" else 0
     limits = (0, -3.5, np.inf) if out == "f32" else (zero - shift, low - shift, high - shift)
     return Layer(
-        rng.integers(-128, 128, (batch, n, k)).astype(np.int8),
+        rng.integers(-128, 128, (batch, n, k)).astype(np.int8) // (1 + small),
         rng.integers(-20000, 20000, (batch, n)).astype(np.int32),
         (rng.uniform(0.002, 0.03, (batch, n)) / k**0.5).astype(np.float32),
         rng.integers(-9, 10, (batch, n)).astype(np.int32) if rowsum else None,

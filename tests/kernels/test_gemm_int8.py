@@ -19,8 +19,11 @@ from fastgraph.kernels.gemm.pick_dot import DotPiece, Product, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
 from fastgraph.kernels.gemm.pick_int8 import (
     INT8_COSTS,
+    SMALL,
+    Sums,
     chains,
     int8_costs,
+    multiplies_small,
     pick_conv_int8,
     pick_dot_int8,
     row_args,
@@ -41,8 +44,10 @@ DOT, ROW, PACK, CONV = map(row, ("dot_int8", "row_int8", "pack_b_int8", "conv_in
 EXTREMES, ROUND, DOT_DYNAMIC = map(row, ("extremes", "dynamic_round", "dot_dynamic"))
 KINDS = [(2, "u8", False), (1, "u8", True), (1.5, "s8", False), (2, "f32", False), (1, "i32", True)]
 SLOW_KINDS = [(2, "u8", True), (4, "f32", True), (0.5, "u8", False), (2.5, "u8", False)]
-"""Vectors of a panel, result, whether weights have zero points."""
+"""Vectors of a panel, result, whether weights have zero points; they are small on tiers that gain by that, half of the
+time."""
 BOTH = (False, True)
+WEIGHTS = ("any", "with zero points", "small")
 
 
 def same(results: list[np.ndarray], expected: np.ndarray) -> None:
@@ -72,46 +77,54 @@ def check_dot(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer) ->
     same(results, layer.results(products, wide.sum(axis=2, keepdims=True)))
 
 
-def params_of(nv: float, out: str, rowsum: bool) -> dict[str, Any]:
-    return {**int8_costs(stores(out), rowsum).params(nv), "out": stores(out), "rowsum": rowsum}
+def params_of(nv: float, sums: Sums) -> dict[str, Any]:
+    return {**int8_costs(sums).params(nv), **sums._asdict()}
 
 
-def one_piece(n: int, nv: float, out: str, rowsum: bool, height: int, block: int = 1, parts: int = 1) -> Any:
-    return [DotPiece(0, n, ceil(nv), params_of(nv, out, rowsum), height, block, parts)]
+def one_piece(n: int, nv: float, sums: Sums, height: int, block: int = 1, parts: int = 1) -> Any:
+    return [DotPiece(0, n, ceil(nv), params_of(nv, sums), height, block, parts)]
 
 
-def of_tier(tier: Any, nv: float, out: str, rowsum: bool) -> tuple[float, int]:
-    """The width of panels, whole vectors where the tier has no halves, and the most rows of a tile."""
-    if nv not in int8_costs(stores(out), rowsum).widths(tier):
+def sums_of(tier: Any, out: str, rowsum: bool, small: bool) -> Sums:
+    """What a kernel makes of sums; small: weights are, where that is something else on the tier."""
+    return Sums(stores(out), rowsum, small and not rowsum and multiplies_small(tier))
+
+
+def of_tier(tier: Any, nv: float, out: str, rowsum: bool, small: bool) -> tuple[float, int, Sums]:
+    """The width of panels, whole vectors where the tier has no halves, the most rows of a tile, and sums."""
+    sums = sums_of(tier, out, rowsum, small)
+    if nv not in int8_costs(sums).widths(tier):
         nv = ceil(nv)
-    return nv, INT8_COSTS[rowsum].most_rows(tier, ceil(nv))
+    return nv, int8_costs(sums).most_rows(tier, ceil(nv)), sums
 
 
 @each_integer_tier
 @pytest.mark.parametrize("kind", [*KINDS, *(pytest.param(k, marks=pytest.mark.slow) for k in SLOW_KINDS)], ids=str)
 @drawn(15)
 def test_dot(tier: Any, kind: tuple[float, str, bool], pick: Random) -> None:
-    (_, out, rowsum), (nv, most) = kind, of_tier(tier, *kind)
+    (_, out, rowsum), (nv, most, sums) = kind, of_tier(tier, *kind, pick.choice(BOTH))
     width, height = int(nv * tier.lanes), pick.randint(1, most)
     m, n, k = pick.randint(1, 3 * height + 1), pick.randint(1, width if nv % 1 else 2 * width + 1), pick.randint(1, 40)
     batch, seed = pick.randint(1, 3), pick.randint(0, 99)
-    pieces = one_piece(n, nv, out, rowsum, height, pick.randint(1, 3), pick.randint(1, 2))
-    check_dot(tier, pieces, draw_bytes(seed, batch, m, k), draw_layer(seed, batch, n, k, out, rowsum))
+    pieces = one_piece(n, nv, sums, height, pick.randint(1, 3), pick.randint(1, 2))
+    check_dot(tier, pieces, draw_bytes(seed, batch, m, k), draw_layer(seed, batch, n, k, out, rowsum, sums.small))
 
 
 @each_integer_tier
 def test_dot_as_it_is_picked(tier: Any) -> None:
-    pieces = pick_dot_int8(tier, Product(9, 64, 33), "bytes", threads=2)
+    pieces = pick_dot_int8(tier, Product(9, 64, 33), Sums("bytes"), threads=2)
     check_dot(tier, list(pieces), draw_bytes(1, 1, 9, 33), draw_layer(1, 1, 64, 33, "u8", False))
 
 
 @each_integer_tier
 def test_extreme_numbers_are_exact(tier: Any) -> None:
-    """All products at their largest: 16-bit sums of two would saturate."""
+    """All products at their largest: 16-bit sums of two would saturate, but for those of small weights."""
     k, n = 300, 2 * tier.lanes
     layer = draw_layer(0, 1, n, k, "i32", False)
-    layer.weights[:, ::2], layer.weights[:, 1::2] = -128, 127
-    check_dot(tier, one_piece(n, 2, "i32", False, 2), np.full((1, 4, k), 255, np.uint8), layer)
+    for small, (least, most) in ((False, (-128, 127)), (True, (-SMALL, SMALL))):
+        layer.weights[:, ::2], layer.weights[:, 1::2] = least, most
+        pieces = one_piece(n, 2, sums_of(tier, "i32", False, small), 2)
+        check_dot(tier, pieces, np.full((1, 4, k), 255, np.uint8), layer)
 
 
 @each_integer_tier
@@ -121,7 +134,7 @@ def test_wide_weights_are_without_zero_points(tier: Any) -> None:
     if not tier.byte_dot:
         layer = replace(layer, weights=layer.weights + layer.minus[..., None].astype(np.int16), minus=None)
         assert np.abs(layer.weights).max() > 255
-    check_dot(tier, one_piece(40, 2, "i32", tier.byte_dot, 2), draw_bytes(3, 1, 5, 37), layer)
+    check_dot(tier, one_piece(40, 2, Sums("words", tier.byte_dot), 2), draw_bytes(3, 1, 5, 37), layer)
 
 
 @each_integer_tier
@@ -130,7 +143,7 @@ def test_halves_are_rounded_to_even(tier: Any) -> None:
     layer = draw_layer(0, 1, n, 4, "u8", False)
     layer.weights[...], layer.multipliers[...], layer.limits = 1, 0.5, (3, 0, 255)
     layer.start[...] = np.arange(-n // 2, n - n // 2)
-    check_dot(tier, one_piece(n, 1, "u8", False, 2), np.arange(8, dtype=np.uint8).reshape(1, 2, 4), layer)
+    check_dot(tier, one_piece(n, 1, Sums("bytes"), 2), np.arange(8, dtype=np.uint8).reshape(1, 2, 4), layer)
 
 
 @each_integer_tier
@@ -142,8 +155,9 @@ def test_one_row_of_signed_or_unsigned_bytes(tier: Any, nv: int, pick: Random) -
         return
     out, start, k = pick.choice(sorted(DTYPES)), pick.randint(0, 9), pick.randint(1, 70)
     n, rowsum, signed = pick.randint(1, 3 * nv * tier.lanes), pick.choice(BOTH), pick.choice(BOTH)
-    layer, a = draw_layer(n + k, 1, start + n, k, out, rowsum), draw_bytes(k, k)
-    piece = DotPiece(start, n, nv, {"nv": nv, "out": stores(out), "rowsum": rowsum}, 1, 1, 1)
+    sums = sums_of(tier, out, rowsum, pick.choice(BOTH))
+    layer, a = draw_layer(n + k, 1, start + n, k, out, rowsum, sums.small), draw_bytes(k, k)
+    piece = DotPiece(start, n, nv, {"nv": nv, **sums._asdict()}, 1, 1, 1)
     x, c = (a ^ 128).view(np.int8) if signed else a, np.full(start + n + 2, 7, DTYPES[out])
     packed = layer.packed(tier, piece, k, chains(nv))
     record = ROW.args.filled(a=x, b=packed, c=c, **row_args(piece, k, signed), **layer.stored)
@@ -202,16 +216,17 @@ def check_conv(tier: Any, g: Geometry, pieces: Any, layer: Layer, zero: int) -> 
 )
 @drawn(20)
 def test_conv(tier: Any, kind: tuple[float, str, bool], pick: Random) -> None:
-    (_, out, rowsum), (nv, most) = kind, of_tier(tier, *kind)
+    (_, out, rowsum), (nv, most, sums) = kind, of_tier(tier, *kind, pick.choice(BOTH))
     height, g = pick.randint(1, most), small_geometry(pick)._replace(item=1)
     g = g._replace(n=min(g.n, int(nv * tier.lanes))) if nv % 1 else g
     l2, wide = pick.choice((1, 1000, 1 << 20)), ceil(nv)
 
     def pieces(threads: int) -> list[ConvPiece]:
         laid = layout(g, height, g.n, wide * tier.lanes, threads, l2)
-        return [ConvPiece(0, g.n, wide, params_of(nv, out, rowsum), *laid)]
+        return [ConvPiece(0, g.n, wide, params_of(nv, sums), *laid)]
 
-    layer, zero = draw_layer(pick.randint(0, 99), g.groups, g.n, g.k, out, rowsum), pick.choice((0, 1, 128, 255))
+    zero = pick.choice((0, 1, 128, 255))
+    layer = draw_layer(pick.randint(0, 99), g.groups, g.n, g.k, out, rowsum, sums.small)
     g = g._replace(zeros=zero == 0)
     check_conv(tier, g, pieces, layer, zero)
 
@@ -219,7 +234,7 @@ def test_conv(tier: Any, kind: tuple[float, str, bool], pick: Random) -> None:
 @each_integer_tier
 @pytest.mark.parametrize("name", PICKED)
 def test_conv_as_it_is_picked(tier: Any, name: str) -> None:
-    g, pieces = pick_conv_int8(tier, PICKED[name]._replace(item=1, zeros=False), "bytes", threads=3)
+    g, pieces = pick_conv_int8(tier, PICKED[name]._replace(item=1, zeros=False), Sums("bytes"), threads=3)
     check_conv(tier, g, lambda threads: pieces, draw_layer(1, g.groups, g.n, g.k, "u8", False), 117)
 
 
@@ -340,15 +355,22 @@ def test_threads_share_large_images_only() -> None:
 
 
 @settings(max_examples=100)
-@given(st.sampled_from(tiers.TIERS), st.integers(1, 3000), st.integers(1, 1500), st.integers(1, 3000), st.booleans())
-def test_pieces_fit_the_registers(tier: Any, m: int, n: int, k: int, rowsum: bool) -> None:
-    pieces = pick_dot_int8(tier, Product(m, n, k), "bytes", rowsum, threads=2, row=m == 1)
-    assert all(p.nv <= 4 for p in pick_dot_int8(tier, Product(m, n, k), "bytes", rowsum, threads=2))
+@given(
+    st.sampled_from(tiers.TIERS),
+    st.integers(1, 3000),
+    st.integers(1, 1500),
+    st.integers(1, 3000),
+    st.sampled_from(WEIGHTS),
+)
+def test_pieces_fit_the_registers(tier: Any, m: int, n: int, k: int, weights: str) -> None:
+    sums = sums_of(tier, "u8", weights == "with zero points", weights == "small")
+    pieces = pick_dot_int8(tier, Product(m, n, k), sums, threads=2, row=m == 1)
+    assert all(p.nv <= 4 for p in pick_dot_int8(tier, Product(m, n, k), sums, threads=2))
     check_pieces(pieces, n)
     for p in pieces:
-        most = INT8_COSTS[rowsum].most_rows(tier, p.nv)
+        most, rowsum = int8_costs(sums).most_rows(tier, p.nv), sums.rowsum
         assert 1 <= p.height <= most and p.nv in ((1, 2, 3, 4, 8) if m == 1 else (1, 2, 3, 4))
-        assert most == 1 or most * (p.nv + rowsum) + vectors_per_word(tier, p.nv, rowsum) < tier.registers
+        assert most == 1 or most * (p.nv + rowsum) + vectors_per_word(tier, p.nv, rowsum, sums.small) < tier.registers
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])

@@ -17,6 +17,7 @@ from fastgraph.kernels.gemm.pick_conv import Geometry, widened
 from fastgraph.kernels.gemm.pick_int8 import pixels_together_int8
 from fastgraph.kernels.isa import tiers
 from fastgraph.ops.evaluate import evaluate
+from fastgraph.plan.layer import Integers
 from fastgraph.plan.lower.registry import matched
 from fastgraph.plan.quantized import bounds, fits_int32, folded_bias, stored_bias
 from fastgraph.runtime.executable import Executable
@@ -62,13 +63,15 @@ def window(op: str, rank: int) -> dict[str, Any]:
 
 
 def layer(op: str, x: tuple[int, ...], w: tuple[int, ...], more: dict[str, Any], bias: bool = True) -> Graph:
-    """A layer on u8. `more`: attributes, and out, zero (of weights), axis (of their channels), scale (of weights)."""
-    more = {**window(op, len(x) - 2), "out": "u8", "zero": 0, "axis": 0, "scale": None, **more}
-    out, zero, axis, scale = (more.pop(key) for key in ("out", "zero", "axis", "scale"))
+    """A layer on u8. `more`: attributes, and out, zero (of weights), axis (of their channels), scale (of weights), most
+    (of their numbers).
+    """
+    more = {**window(op, len(x) - 2), "out": "u8", "zero": 0, "axis": 0, "scale": None, "most": 127, **more}
+    out, zero, axis, scale, most = (more.pop(key) for key in ("out", "zero", "axis", "scale", "most"))
     rng, n = np.random.default_rng(sum(x) + sum(w)), w[axis]
     scales = np.full(1, scale or 0.005) if zero or scale else rng.uniform(0.001, 0.01, n)
     along = axis if scales.size > 1 else None
-    weights = Value.constant("w", rng.integers(-127, 128, w).astype(np.int8), stored(scales, zero, along))
+    weights = Value.constant("w", rng.integers(-most, most + 1, w).astype(np.int8), stored(scales, zero, along))
     units = stored(np.broadcast_to(0.02 * scales, n), 0, 0)
     b = Value.constant("b", rng.integers(-3000, 3000, n).astype(np.int32), units)
     operands = [bytes_like("x", x, 0.02, 117), weights, *([b] if bias and op != "matmul" else [])]
@@ -89,6 +92,10 @@ LAYERS: dict[str, Case] = {
     "transposed to s8": ("conv_transpose", (1, 4, 6), (5, 3, 6), {"out": "s8", "chain": (("relu", 0),)}),
     "dense to f32": ("dense", (3, 17), (10, 17), {"zero": -7, "out": "f32", "chain": (("clip", 0, -1.0, 2.5),)}),
     "matmul": ("matmul", (2, 3, 17), (17, 10), {"axis": 1}),
+    "3x3 of small weights": ("conv", (2, 9, 9, 8), (20, 3, 3, 8), {"pads": (1,) * 4, "most": 64}),
+    "groups of small, shifted weights": ("conv", (2, 6, 6, 8), (16, 3, 3, 2), {"groups": 4, "zero": -5, "most": 59}),
+    "dense of small weights": ("dense", (3, 17), (10, 17), {"most": 64}),
+    "a row of small weights": ("dense", (1, 17), (10, 17), {"most": 64, "zero": 1, "out": "s8"}),
     "transposed": ("conv_transpose", (2, 5, 6, 6), (20, 3, 3, 6), {"strides": (2, 2), "pads": (1, 0, 1, 0)}),
     "transposed groups": ("conv_transpose", (1, 5, 6, 6), (14, 2, 3, 3), {"groups": 2, "strides": (2, 1), "zero": 4}),
     "transposed to f32": ("conv_transpose", (1, 4, 6), (5, 3, 6), {"out": "f32"}),
@@ -103,6 +110,15 @@ def test_layers(name: str) -> None:
     assert len(np.unique(wanted)) > 5
     for tier in ENDS:
         agrees(results(compiled(graph, tier, 2), feeds)[0], wanted, rtol=1e-5)
+
+
+def test_weights_are_small_where_two_products_fit_16_bits() -> None:
+    tier = tiers.BY_NAME["avx2"]
+    for most, zero, small in ((64, 0, True), (65, 0, False), (64, 1, False), (63, -1, True)):
+        weights = np.array([[-most, most]], np.int8)
+        numbers = Integers(weights, np.array([zero]), np.zeros(1, np.int64), np.ones(1, np.float32))
+        assert numbers.sums(tier).small == small
+        assert not numbers.sums(tiers.BY_NAME["avxvnni"]).small
 
 
 @pytest.mark.parametrize("name", ["3x3", "1x1", "pixels together", "dense", "matmul", "transposed"])

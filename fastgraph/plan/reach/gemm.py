@@ -11,7 +11,7 @@ import numpy as np
 from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
 from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word, row_bytes
 from ...kernels.gemm.pick_dot import F32_COSTS, max_rows
-from ...kernels.gemm.pick_int8 import INT8_COSTS, chains
+from ...kernels.gemm.pick_int8 import Sums, chains, int8_costs
 from ...kernels.gemm.rows import ITEM, STORES
 from .bands import band, copied, line_end, taps
 from .call import KNOWN, Call, Reach, grid, need, offsets, parts, reaches, read, short, work, write
@@ -38,7 +38,7 @@ def _panels(c: Call, n: int, k: int) -> int:
     head, word = nv, nv
     if _of_bytes(c):
         head = (HEAD_LINES[rowsum] + c.kernel.endswith("_dynamic")) * nv
-        word = vectors_per_word(c.tier, nv, rowsum, c.params.get("narrow", False))
+        word = vectors_per_word(c.tier, nv, rowsum, bool(c.params.get("narrow") or c.params.get("small")))
     return parts(n, nv * c.lanes) * (head + k * word) * c.vector
 
 
@@ -46,7 +46,9 @@ def _most_rows(c: Call) -> int:
     """The most rows of a tile that fit the registers."""
     if c.kernel == "dot_blocks":
         return few_rows(c.tier) if c.record().few else max_rows(c.tier, NV)
-    costs = INT8_COSTS[c.params.get("rowsum", False)] if _of_bytes(c) else F32_COSTS
+    if not _of_bytes(c):
+        return F32_COSTS.most_rows(c.tier, c.params["nv"])
+    costs = int8_costs(Sums("words", c.params.get("rowsum", False), c.params.get("small", False)))
     return costs.most_rows(c.tier, c.params["nv"])
 
 

@@ -23,7 +23,7 @@ from ....kernels.gemm.pick_conv_transpose import (
     tap_weights,
 )
 from ....kernels.gemm.pick_dot import L2, pick_dot
-from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ....kernels.gemm.pick_int8 import Sums, pick_dot_int8
 from ....kernels.gemm.rows import NO_ENDING
 from ....kernels.isa.tiers import Tier
 from ....kernels.pointwise.rows import FORMS
@@ -149,7 +149,7 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Integers]) 
     """The products are exact i32."""
     g, layer = plan
     products, stored = e.scratch(g.products), {**dict.fromkeys(layer.stored, 0), "form": 1}
-    for piece in pick_dot_int8(e.tier, g.product, "words", layer.rowsum(e.tier), e.threads):
+    for piece in pick_dot_int8(e.tier, g.product, Sums("words", layer.rowsum(e.tier)), e.threads):
         packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups)
         own = {"a": node.x, "lda": e.stride(node.x), "b": packed, "b_stride": e.array(packed)[0].size // 4}
         args = products_args(piece, g, k=-(-g.c // 4), c=products, **own, **stored)

@@ -62,7 +62,7 @@ def packed(e: Emit, layer: Layer[Integers], how: Arrangement, words: Words) -> P
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, m, k = layer.numbers, layer.pixels, layer.numbers.weights[0].size
-    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), numbers.out, numbers.rowsum(e.tier), e.threads)
+    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), numbers.sums(e.tier), e.threads)
     pack = packed(e, layer, Arrangement(), Words(k))
     dot_calls(e, layer, rows, "dot_int8", pieces, pack, m=m, k=-(-k // 4), **numbers.stored)
 
@@ -70,7 +70,7 @@ def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
 def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, k = layer.numbers, layer.numbers.weights[0].size
     product = Product(1, layer.n, k, 1, layer.ldx)
-    for piece in pick_dot_int8(e.tier, product, numbers.out, numbers.rowsum(e.tier), e.threads, row=True):
+    for piece in pick_dot_int8(e.tier, product, numbers.sums(e.tier), e.threads, row=True):
         weights = packed(e, layer, Arrangement(), Words(k, chains(piece.nv)))(columns_of(piece))
         ends: dict[str, Slot] = {"a": rows.x, "b": weights, "c": rows.y}
         args = {**row_args(piece, k, layer.signed), **ends, **numbers.stored}
@@ -81,14 +81,14 @@ def _merged(layer: Layer[Integers], tier: Tier) -> tuple[Geometry, Arrangement, 
     """The layer as a convolution of groups that fill a vector, or half of one for a window where there are kernels for
     that; and the parts of a vector that there are.
     """
-    parts = parts_of_vectors(tier, layer.numbers.out, layer.numbers.rowsum(tier))
+    parts = parts_of_vectors(tier, layer.numbers.sums(tier))
     return *layer.merged(tier, parts if prod(layer.window.kernel) > 1 else 1), parts
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, (g, how, parts) = layer.numbers, _merged(layer, e.tier)
     for part in together(g, how, pixels_together_int8(e.tier, g, parts) if layer.ldy == g.n else 1):
-        upright, pieces = pick_conv_int8(e.tier, part.g, numbers.out, numbers.rowsum(e.tier), e.threads)
+        upright, pieces = pick_conv_int8(e.tier, part.g, numbers.sums(e.tier), e.threads)
         pack = packed(e, layer, part.how, Words(upright.run))
         conv_calls(e, layer, rows, "conv_int8", pieces, part, pack, fill=word_of(layer.zero), **numbers.stored)
 

@@ -12,7 +12,7 @@ from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
 from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_dot
-from ....kernels.gemm.pick_int8 import pick_dot_int8
+from ....kernels.gemm.pick_int8 import Sums, pick_dot_int8
 from ....kernels.gemm.rows import PACKED_WIDTHS
 from ...layer import chain_of, extra_values, out_kind, stored_as
 from ...quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
@@ -88,7 +88,7 @@ def matmul_int8(e: Emit, node: Node, _: Any) -> None:
     zx, zy = zero_point(x), zero_point(y) - 128
     head = {"start": k * zx * zy, "multiplier": f32_bits(multipliers(x, y, out, 1)[0])}
     head |= {"minus_zero_a": -zx, "minus_zero_b": -zy}
-    for piece in pick_dot_int8(e.tier, Product(m, n, k, batch), "bytes", True, e.threads, PACKED_WIDTHS):
+    for piece in pick_dot_int8(e.tier, Product(m, n, k, batch), Sums("bytes", rowsum=True), e.threads, PACKED_WIDTHS):
         panels = -(-piece.columns // (piece.nv * e.tier.lanes)) * panel_bytes(e.tier, piece.nv, True, -(-k // 4))
         packed = e.scratch(batch * panels)
         source: dict[str, Slot] = {"b": e.address(y, piece.start), "ldb": n, "b_stride": k * n}
