@@ -13,10 +13,11 @@ from typing import Any
 from ..isa.integer import dot_bytes, dot_halves, dot_small, split_bytes, split_weights
 from ..isa.tiers import Tier
 from ..lang import I16, I32, Value, tier
+from ..lang.hints import kept
 from .conv import conv_kernel
 from .dot import dot_kernel
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
-from .pick_int8 import Sums, int8_costs
+from .pick_int8 import Sums, int8_costs, one_by_one
 from .requantize import scaled, store_bytes, word
 from .results import Destination
 from .rows import CONV_INT8, DOT_INT8, STORES
@@ -82,6 +83,25 @@ def int8_arithmetic(tier: Tier, nv: int, sums: Sums, narrow: bool = False, half:
             return [dot_bytes(*operands) for operands in zip(sums, copies(x, nv, half), weights, strict=True)]
         return add_products(x, weights, sums, small)
 
+    def multiply_rows(panel: Value, words: list[Value], sums: list[Value]) -> list[Value]:
+        """Each vector of weights is loaded for all rows, so that few registers hold weights."""
+        # Kept: LLVM would rather broadcast once more, and add the products of even and odd bytes first, for which there
+        # are no registers.
+        sums, words = list(sums), [kept(i32(I32[word])) for word in words]
+        for odd in (0, 1):
+            parts = [split_bytes(word)[odd] for word in words]
+            for n in range(count):
+                w = weight(panel, odd, n)
+                for r, part in enumerate(parts):
+                    sums[r * count + n] = kept(sums[r * count + n] + dot_halves(part, w))
+        return sums
+
+    def weight(panel: Value, odd: int, n: int) -> Value:
+        """The n-th vector of weights of even or odd bytes."""
+        if not narrow:
+            return i32[panel + (odd * count + n) * i32.size]
+        return split_weights(i32[panel + n * i32.size])[odd] if n < nv else I16.vector(2 * tier.lanes)(1)
+
     def finish(dest: Destination, sums: list[Value]) -> list[Value] | None:
         sums = whole(sums)
         rows = [sums[r * count : (r + 1) * count] for r in range(dest.rows)]
@@ -95,5 +115,6 @@ def int8_arithmetic(tier: Tier, nv: int, sums: Sums, narrow: bool = False, half:
         pairs = [pair for one in zip(rows, reals, strict=True) for pair in zip(*one, strict=True)]
         return [word(total, real, dest.record) for total, real in pairs]
 
+    by_weight = multiply_rows if one_by_one(tier, count, small) else None
     head = HEAD_LINES[rowsum] * nv * i32.size
-    return Arithmetic(head, lines, count, 1, STORES[out], start, load, multiply, finish)
+    return Arithmetic(head, lines, count, 1, STORES[out], start, load, multiply, finish, multiply_rows=by_weight)

@@ -38,10 +38,20 @@ def multiplies_small(tier: Tier) -> bool:
     return tier.byte_shuffle and not tier.byte_dot and tier.registers < 32
 
 
+def one_by_one(tier: Tier, each: int, small: bool) -> bool:
+    """Whether 16-bit weights are loaded one by one, each for all rows of a tile, of `each` vectors of sums a row: there
+    are no registers for all.
+    """
+    return tier.fma and not tier.byte_dot and not small and tier.registers < 32 and each > 2
+
+
 def _most_rows(rowsum: bool, small: bool, tier: Tier, nv: int) -> int:
     """The most rows whose sums fit the registers beside the weights and the word of A: in halves without vnni, beside
     ones where weights are small, with copies of operands that two-operand instructions overwrite on the generic tier.
     """
+    each = nv + rowsum
+    if one_by_one(tier, each, small):
+        return (tier.registers - 2) // (each + 1)
     spare = 1 if tier.byte_dot else 3 if tier.fma else 5
     free = tier.registers - vectors_per_word(tier, nv, rowsum, small) - spare
     return max(1, min(16 if nv == 1 else 14, free // (nv + rowsum)))

@@ -46,6 +46,8 @@ class Arithmetic:
     multiply: Callable[..., list[Any]]
     finish: Callable[..., list[Any] | None]
     epilogue: bool = False
+    multiply_rows: Callable[..., list[Any]] | None = None
+    """multiply_rows(panel, words, sums): the new sums of all rows, instead of `load` and `multiply`."""
 
 
 class RowAddresses(NamedTuple):
@@ -233,7 +235,7 @@ def _step(
     prefetch begins, from the first on.
     """
     panel, *sums = state
-    weights = arithmetic.load(panel)
+    weights = [] if arithmetic.multiply_rows else arithmetic.load(panel)
     moved = [panel + line]
     if pace is not None:
         fetched = sums.pop(0)
@@ -244,6 +246,8 @@ def _step(
     words = [I8.at(a)]
     for near, nbytes in steps:
         words.append(words[near] + nbytes)
+    if arithmetic.multiply_rows:
+        return [*moved, *arithmetic.multiply_rows(panel, words, sums)]
     each, out = arithmetic.sums, []
     for r, word in enumerate(words):
         out += arithmetic.multiply(word, weights, sums[r * each : (r + 1) * each])

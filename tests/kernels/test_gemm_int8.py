@@ -24,6 +24,7 @@ from fastgraph.kernels.gemm.pick_int8 import (
     chains,
     int8_costs,
     multiplies_small,
+    one_by_one,
     pick_conv_int8,
     pick_dot_int8,
     row_args,
@@ -42,8 +43,8 @@ from tests.kernels.walking import Ending
 
 DOT, ROW, PACK, CONV = map(row, ("dot_int8", "row_int8", "pack_b_int8", "conv_int8"))
 EXTREMES, ROUND, DOT_DYNAMIC = map(row, ("extremes", "dynamic_round", "dot_dynamic"))
-KINDS = [(2, "u8", False), (1, "u8", True), (1.5, "s8", False), (2, "f32", False), (1, "i32", True)]
-SLOW_KINDS = [(2, "u8", True), (4, "f32", True), (0.5, "u8", False), (2.5, "u8", False)]
+KINDS = [(2, "u8", False), (1, "u8", True), (1.5, "s8", False), (2, "f32", False), (1, "i32", True), (3, "u8", False)]
+SLOW_KINDS = [(2, "u8", True), (4, "f32", True), (0.5, "u8", False), (2.5, "u8", False), (4, "s8", False)]
 """Vectors of a panel, result, whether weights have zero points; they are small on tiers that gain by that, half of the
 time."""
 BOTH = (False, True)
@@ -318,7 +319,8 @@ def test_products_are_exact_before_they_are_scaled(
 ) -> None:
     if narrow and tier.byte_dot:
         pytest.skip("bytes are multiplied as they are")
-    height, batch = pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, 2)), pick.randint(1, 2)
+    nv, batch = pick.choice((2, 4 if rowsum else 3)), pick.randint(1, 2)
+    height = pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, nv))
     m, n, k = pick.randint(1, 18), pick.randint(1, 3 * tier.lanes), pick.randint(1, 40)
     k = 4 * k if narrow else k
     a, weights = draw_bytes(k, batch, m, k), draw_layer(k, 1, n, k, "f32", False).weights
@@ -329,15 +331,15 @@ def test_products_are_exact_before_they_are_scaled(
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
     zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
     head = Head(weights.sum(axis=2, dtype=np.int32) - k * zeros, scales, -zeros if rowsum else None, bias)
-    params = {"nv": 2, "per_row": per_row, "rowsum": rowsum, "narrow": narrow}
+    params = {"nv": nv, "per_row": per_row, "rowsum": rowsum, "narrow": narrow}
     ending, packed = (
         Ending(tier, "addend", (batch, m, n)),
-        pack_int8(tier, weights, head, Words(k, narrow=narrow), 2, "f32"),
+        pack_int8(tier, weights, head, Words(k, narrow=narrow), nv, "f32"),
     )
     memory = {"a": a, "b": packed, "c": np.zeros((batch, m, n), np.float32)}
     sizes = {"lda": k, "ldc": n, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * n}
     each = {"ranges": ranges, "per_image": m if per_row else 1, "per_row": int(per_row)}
-    args = dot_args(DotPiece(0, n, 2, params, height, 2, 1), **memory, **sizes, **each, **ending.slots, later=0)
+    args = dot_args(DotPiece(0, n, nv, params, height, 2, 1), **memory, **sizes, **each, **ending.slots, later=0)
     c = run(DOT_DYNAMIC, params, DOT_DYNAMIC.args.filled(**args), tier, pick.randint(1, 2))[2]
     zero = -ranges.view(np.int32)[..., 1, None].astype(np.int64)
     wide = weights[0].astype(np.int64) - zeros[0][:, None]
@@ -370,7 +372,9 @@ def test_pieces_fit_the_registers(tier: Any, m: int, n: int, k: int, weights: st
     for p in pieces:
         most, rowsum = int8_costs(sums).most_rows(tier, p.nv), sums.rowsum
         assert 1 <= p.height <= most and p.nv in ((1, 2, 3, 4, 8) if m == 1 else (1, 2, 3, 4))
-        assert most == 1 or most * (p.nv + rowsum) + vectors_per_word(tier, p.nv, rowsum, sums.small) < tier.registers
+        each = p.nv + rowsum
+        weights = vectors_per_word(tier, p.nv, rowsum, sums.small) if not one_by_one(tier, each, sums.small) else most
+        assert most == 1 or most * each + weights < tier.registers
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])
