@@ -73,12 +73,14 @@ class Head(NamedTuple):
 class Words(NamedTuple):
     """How weights become words of A: `run` products of each run of A, rounded up to a multiple of `chains` words.
 
-    narrow: they stay bytes on all tiers, for kernels that widen them as they read, and have no ones for `rowsum`.
+    narrow: they stay bytes on all tiers, for kernels that widen them as they read, and have no ones for `rowsum`;
+    small: for those that multiply them as they are.
     """
 
     run: int
     chains: int = 1
     narrow: bool = False
+    small: bool = False
 
 
 def pack_int8(
@@ -88,7 +90,8 @@ def pack_int8(
 
     half: for kernels that compute only half of the last vector.
     """
-    (batch, n, k), (run, chains, narrow) = weights.shape, words_of
+    (batch, n, k), (run, chains, *as_bytes) = weights.shape, words_of
+    narrow = any(as_bytes)
     rowsum, width = head.minus_zero is not None, nv * tier.lanes
     panels, runs, words = -(-n // width), k // run, -(-run // (4 * chains)) * chains
     order = column_order(nv, tier.lanes, out, half)

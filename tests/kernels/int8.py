@@ -53,7 +53,7 @@ class Layer:
         part = slice(piece.start, piece.start + piece.columns)
         minus = None if self.minus is None else self.minus[:, part]
         head = Head(self.start[:, part], self.multipliers[:, part], minus)
-        words, half = Words(run, chains, piece.params["small"]), piece.params.get("half", False)
+        words, half = Words(run, chains, small=piece.params["small"]), piece.params.get("half", False)
         return pack_int8(tier, self.weights[:, part], head, words, piece.nv, stores(self.out), half)
 
     def results(self, products: np.ndarray, sums: np.ndarray) -> np.ndarray:

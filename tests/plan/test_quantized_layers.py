@@ -98,6 +98,7 @@ LAYERS: dict[str, Case] = {
     "a row of small weights": ("dense", (1, 17), (10, 17), {"most": 64, "zero": 1, "out": "s8"}),
     "transposed": ("conv_transpose", (2, 5, 6, 6), (20, 3, 3, 6), {"strides": (2, 2), "pads": (1, 0, 1, 0)}),
     "transposed groups": ("conv_transpose", (1, 5, 6, 6), (14, 2, 3, 3), {"groups": 2, "strides": (2, 1), "zero": 4}),
+    "transposed of small weights": ("conv_transpose", (1, 5, 6, 6), (20, 3, 3, 6), {"zero": 2, "most": 62}),
     "transposed to f32": ("conv_transpose", (1, 4, 6), (5, 3, 6), {"out": "f32"}),
 }
 

@@ -97,10 +97,8 @@ def panels(tier: Tier, layer: Integers, how: Arrangement, zero: int, columns: Co
     # Kernels that learn the zero point of x when they run want the sum of the weights, and the bias in f32.
     start, zero = (0 * bias, -1) if layer.ranged else (bias, zero)
     sums = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, start, zeros, strict=True)])
-    small = layer.sums(tier).small
     minus = -zeros.astype(np.int32) if layer.rowsum(tier, words.narrow) else None
     if minus is None and zeros.any():
-        weights = (weights.astype(np.int16) - zeros[..., None]).astype(np.int8 if small else np.int16)
+        weights = (weights.astype(np.int16) - zeros[..., None]).astype(np.int8 if words.small else np.int16)
     head = Head(sums, multipliers, minus, bias if layer.ranged else None)
-    words = words._replace(narrow=words.narrow or small)
     return pack_int8(tier, weights, head, words, columns.nv, layer.out, columns.half)

@@ -23,7 +23,7 @@ from ....kernels.gemm.pick_conv_transpose import (
     tap_weights,
 )
 from ....kernels.gemm.pick_dot import L2, pick_dot
-from ....kernels.gemm.pick_int8 import Sums, pick_dot_int8
+from ....kernels.gemm.pick_int8 import pick_dot_int8
 from ....kernels.gemm.rows import NO_ENDING
 from ....kernels.isa.tiers import Tier
 from ....kernels.pointwise.rows import FORMS
@@ -149,8 +149,10 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Integers]) 
     """The products are exact i32."""
     g, layer = plan
     products, stored = e.scratch(g.products), {**dict.fromkeys(layer.stored, 0), "form": 1}
-    for piece in pick_dot_int8(e.tier, g.product, Sums("words", layer.rowsum(e.tier)), e.threads):
-        packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups)
+    sums = layer.sums(e.tier)._replace(out="words")
+    for piece in pick_dot_int8(e.tier, g.product, sums, e.threads):
+        words = Words(g.c, small=sums.small)
+        packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups, words)
         own = {"a": node.x, "lda": e.stride(node.x), "b": packed, "b_stride": e.array(packed)[0].size // 4}
         args = products_args(piece, g, k=-(-g.c // 4), c=products, **own, **stored)
         e.kernel("dot_int8", piece.params, args, share=piece.columns / g.columns)
@@ -164,10 +166,10 @@ def _add_up(e: Emit, node: Node, g: Transposed, kernel: str, params: dict[str, s
     e.kernel(kernel, params, args)
 
 
-def _tap_panels(tier: Tier, layer: Integers, zero: int, columns: Columns, groups: int) -> np.ndarray:
+def _tap_panels(tier: Tier, layer: Integers, zero: int, columns: Columns, groups: int, words: Words) -> np.ndarray:
     """Panels for the products of a pixel with all taps, (x - zero point) * (w - zero point), as i32."""
     weights = tap_weights(layer.weights, groups)
     n, c = len(layer.weights) // groups, weights.shape[-1]
     zeros = np.tile(layer.zeros.reshape(groups, n), weights.shape[1] // n).reshape(-1)
     taps = Integers(weights.reshape(-1, c), zeros, np.zeros_like(zeros), np.ones(len(zeros), np.float32))
-    return panels(tier, taps, Arrangement(groups), zero, columns, Words(c))
+    return panels(tier, taps, Arrangement(groups), zero, columns, words)

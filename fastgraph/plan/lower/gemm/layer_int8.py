@@ -62,16 +62,18 @@ def packed(e: Emit, layer: Layer[Integers], how: Arrangement, words: Words) -> P
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, m, k = layer.numbers, layer.pixels, layer.numbers.weights[0].size
-    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), numbers.sums(e.tier), e.threads)
-    pack = packed(e, layer, Arrangement(), Words(k))
+    sums = numbers.sums(e.tier)
+    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), sums, e.threads)
+    pack = packed(e, layer, Arrangement(), Words(k, small=sums.small))
     dot_calls(e, layer, rows, "dot_int8", pieces, pack, m=m, k=-(-k // 4), **numbers.stored)
 
 
 def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, k = layer.numbers, layer.numbers.weights[0].size
-    product = Product(1, layer.n, k, 1, layer.ldx)
-    for piece in pick_dot_int8(e.tier, product, numbers.sums(e.tier), e.threads, row=True):
-        weights = packed(e, layer, Arrangement(), Words(k, chains(piece.nv)))(columns_of(piece))
+    product, sums = Product(1, layer.n, k, 1, layer.ldx), numbers.sums(e.tier)
+    for piece in pick_dot_int8(e.tier, product, sums, e.threads, row=True):
+        words = Words(k, chains(piece.nv), small=sums.small)
+        weights = packed(e, layer, Arrangement(), words)(columns_of(piece))
         ends: dict[str, Slot] = {"a": rows.x, "b": weights, "c": rows.y}
         args = {**row_args(piece, k, layer.signed), **ends, **numbers.stored}
         e.kernel("row_int8", row_params(piece), args, share=part_of(e, 1) * piece.columns / layer.n)
@@ -87,9 +89,10 @@ def _merged(layer: Layer[Integers], tier: Tier) -> tuple[Geometry, Arrangement, 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, (g, how, parts) = layer.numbers, _merged(layer, e.tier)
+    sums = numbers.sums(e.tier)
     for part in together(g, how, pixels_together_int8(e.tier, g, parts) if layer.ldy == g.n else 1):
-        upright, pieces = pick_conv_int8(e.tier, part.g, numbers.sums(e.tier), e.threads)
-        pack = packed(e, layer, part.how, Words(upright.run))
+        upright, pieces = pick_conv_int8(e.tier, part.g, sums, e.threads)
+        pack = packed(e, layer, part.how, Words(upright.run, small=sums.small))
         conv_calls(e, layer, rows, "conv_int8", pieces, part, pack, fill=word_of(layer.zero), **numbers.stored)
 
 
