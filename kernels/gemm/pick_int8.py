@@ -80,9 +80,9 @@ def _tile_cost(rowsum: bool, small: bool, tier: Tier, rows: int, nv: float, word
 
 def int8_costs(sums: Sums) -> Costs:
     """Of the kernels that have these parameters."""
-    out, *kind = sums
-    widths = partial(byte_widths, out, sums.rowsum)
-    return Costs(widths, partial(_most_rows, *kind), partial(_tile_cost, *kind), 1, halves=True)
+    out, rowsum, small = sums
+    widths, most_rows = partial(byte_widths, out, rowsum), partial(_most_rows, rowsum, small)
+    return Costs(widths, most_rows, partial(_tile_cost, rowsum, small), 1, halves=True)
 
 
 INT8_COSTS = {rowsum: int8_costs(Sums("words", rowsum))._replace(halves=False) for rowsum in (False, True)}
