@@ -20,6 +20,9 @@ from .runtime.model import Model
 from .runtime.plans import Plans
 from .saved.source import container, saved_in
 
+_BYTES_OF = ("read", "SerializeToString", "tobytes")
+"""How files, messages of protobuf and arrays give their bytes."""
+
 Asked = tuple[Sequence[str] | None, bool, str]
 """The outputs that a caller wants, whether quantized inputs and outputs are to be floats, and the precision."""
 
@@ -97,6 +100,13 @@ def _check(given: Mapping[str, Any]) -> None:
         raise InputError(f"function={function!r}: expected the name of a function")
     if not isinstance(limits, Limits | None):
         raise InputError(f"limits={limits!r}: expected fastgraph.Limits(constants=..., work=..., nodes=...)")
+    outputs, float_io = given["outputs"], given["float_io"]
+    try:
+        iter(() if outputs is None else outputs)
+    except TypeError:
+        raise InputError(f"outputs={outputs!r}: expected names of values, as in outputs=['name']") from None
+    if not isinstance(float_io, bool):
+        raise InputError(f"float_io={float_io!r}: expected True or False")
 
 
 def _from_program(source: str | bytes, tier: Tier, threads: int, plans: Plans, given: dict[str, Any]) -> Model:
@@ -234,9 +244,20 @@ def _existing(source: str | os.PathLike[str] | bytes) -> str | bytes:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if not isinstance(source, str | os.PathLike):
-        said = ": give source.read()" if hasattr(source, "read") else ""
+        ways = [way for way in _BYTES_OF if hasattr(source, way)]
+        said = f": give its bytes, source.{ways[0]}()" if ways else ""
         raise InputError(f"expected the path of a model file or its bytes, found {type(source).__name__}{said}")
     path = os.fsdecode(source)
     if not os.path.exists(path):
-        raise MissingFileError(f"{path or repr(path)}: there is no such file")
+        raise MissingFileError(f"{path or repr(path)}: there is no such file{_instead(path)}")
     return path
+
+
+def _instead(path: str) -> str:
+    """What to do about a path at which there is nothing, where it says why."""
+    if path.startswith(("https://", "http://")):
+        return "; nothing is fetched from the net: download it, and give the file's path"
+    if path.startswith("file://"):
+        return f"; give a path, not an address: {path.removeprefix('file://')!r}"
+    home = os.path.expanduser(path)
+    return f"; ~ is a shell's word for a home: give {home!r}" if home != path and os.path.exists(home) else ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import io
 import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import fastgraph as fg
@@ -109,6 +111,31 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert isinstance(caught.value, FileNotFoundError)
 
 
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("https://here.org/net.onnx", "download it"),
+        ("file:///tmp/net.onnx", "give a path, not an address: '/tmp/net.onnx'"),
+        ("~/net.onnx", "shell's word for a home: give '.*/net.onnx'"),
+        ("~/none.onnx", "no such file$"),
+    ],
+)
+def test_a_path_that_is_none_says_what_to_do(
+    path: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "net.onnx").write_bytes(scaled(3).bytes())
+    with pytest.raises(FileNotFoundError, match=says):
+        fg.load(path)
+
+
+def test_objects_that_have_bytes_say_how_to_get_them() -> None:
+    source = scaled(3).bytes()
+    assert "source.tobytes()" in message(fg.load, np.frombuffer(source, np.uint8))
+    assert "source.SerializeToString()" in message(fg.load, onnx.load_from_string(source))
+    assert "source.read()" in message(fg.load, io.BytesIO(source))
+
+
 @pytest.mark.parametrize("source", [b"", b"\0" * 64, b"hello world, this is no model", 3, None, ["x"]])
 def test_what_is_no_model(source: Any) -> None:
     with pytest.raises(fg.FastgraphError):
@@ -118,7 +145,7 @@ def test_what_is_no_model(source: Any) -> None:
 @pytest.mark.parametrize("options", [
     {"threads": 0}, {"threads": -1}, {"threads": 1.5}, {"threads": "2"}, {"isa": "mmx"}, {"isa": 2},
     {"precision": "float8"}, {"shapes": [3]}, {"shapes": {"x": 3}}, {"shapes": {"x": "3"}}, {"function": "main"},
-    {"limits": 5}, {"limits": {"nodes": 9}}, {"limits": fg.Limits},
+    {"limits": 5}, {"limits": {"nodes": 9}}, {"limits": fg.Limits}, {"outputs": 3}, {"float_io": "no"},
 ])  # fmt: skip
 def test_bad_options(options: dict[str, Any]) -> None:
     ((name, given),) = options.items()

@@ -350,7 +350,7 @@ def test_garbage_is_refused_in_our_own_words(kind: str) -> None:
     model.reset_states()
 
 
-@pytest.mark.parametrize("option", ["precision", "isa", "plans", "function", "shapes", "limits"])
+@pytest.mark.parametrize("option", ["precision", "isa", "plans", "function", "shapes", "limits", "outputs", "float_io"])
 @pytest.mark.parametrize(
     "given", [np.zeros(0, np.float32), np.zeros((), "V3"), b"avx2"], ids=["empty", "void", "bytes"]
 )
