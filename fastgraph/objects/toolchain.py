@@ -21,7 +21,7 @@ FORMAT = b"fastgraph object 1\0"
 def directory() -> Path:
     """The cache's directory: $FASTGRAPH_CACHE_DIR, or `fastgraph` in the platform's user cache directory."""
     if chosen := os.environ.get("FASTGRAPH_CACHE_DIR"):
-        return Path(chosen).absolute()
+        return Path(os.path.expanduser(chosen)).absolute()  # a container's or a service's settings know no ~
     home = Path(os.path.expanduser("~"))
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"

@@ -438,6 +438,7 @@ def test_versions_are_those_of_the_packages() -> None:
         ("linux", {}, "/home/me/.cache/fastgraph"),
         ("darwin", {}, "/home/me/Library/Caches/fastgraph"),
         ("linux", {"FASTGRAPH_CACHE_DIR": "/mine"}, "/mine"),
+        ("linux", {"FASTGRAPH_CACHE_DIR": "~/mine"}, "/home/me/mine"),
     ],
 )
 @pytest.mark.skipif(os.name != "posix", reason="POSIX paths")
