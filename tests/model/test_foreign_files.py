@@ -59,6 +59,8 @@ CASES = [
     ("a.onnx", b"<!DOCTYPE html>\n<html>", "web page", "direct link"),
     ("a.tflite", b"\n<HTML><body>404", "web page", "direct link"),
     ("a.onnx", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS", "git lfs pull"),
+    ("a.onnx", b"hello world\nhere is no model\n", "a text", "the model's file"),
+    ("a.onnx", "hello".encode("utf-16"), "a text", "the model's file"),
     ("a.onnx", zipped("net.onnx"), "zip", "unpack"),
     ("a.mlmodel", b"\x89HDF\r\n\x1a\n" + bytes(50), "HDF5", "model.export"),
     ("a", b"GGUF\3\0\0\0" + bytes(99), "GGUF", "export"),

@@ -244,6 +244,12 @@ def test_external_data_that_is_refused(tmp_path, location, entries, says):
         read(external(folder, location, **entries))
 
 
+def test_external_data_that_git_lfs_left_out(tmp_path):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
+    with pytest.raises(ModelError, match="'w.bin', which has only .* Git LFS pointer.* git lfs pull"):
+        read(external(tmp_path, data=pointer, offset=4096))
+
+
 def test_external_data_of_a_model_given_as_bytes(tmp_path):
     with pytest.raises(ModelError, match="by its path"):
         read(external(tmp_path).read_bytes())

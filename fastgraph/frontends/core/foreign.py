@@ -114,7 +114,13 @@ def known(head: bytes, name: str) -> str:
     start = head.lstrip().lower()
     if start.startswith(b"<"):
         return "openvino" if b"<net" in start else "xml" if start.startswith(b"<?xml") else "html"
-    return _NAMES.get(os.path.splitext(name)[1].lower(), "")
+    return _NAMES.get(os.path.splitext(name)[1].lower(), "") or ("text" if _is_text(head) else "")
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether all are letters and the like of ASCII, or it says to be UTF-16."""
+    plain = all(32 <= byte < 127 or byte in b"\t\n\r" for byte in head)
+    return head[:2] in (b"\xff\xfe", b"\xfe\xff") or plain and len(head) > 4
 
 
 def said(kind: str, name: str) -> str:

@@ -157,7 +157,7 @@ def read_external(tensor: Message, size: int, model: str | None, where: str) -> 
             if offset + size > held:
                 raise ModelError(
                     f"{where}: expected {size} bytes at offset {offset} of {location!r}, which has only "
-                    f"{held}; copy it again together with the model"
+                    f"{held}; {_advice(file.read(64), location)}"
                 )
             current().hold(size, where)
             return part(file, offset, size, where)
@@ -165,6 +165,13 @@ def read_external(tensor: Message, size: int, model: str | None, where: str) -> 
         raise ModelError(
             f"{where}: can't read its data from {location!r} ({error.strerror or error}); put the file beside the model"
         ) from error
+
+
+def _advice(head: bytes, location: str) -> str:
+    """What to do about a file of data that is too short."""
+    from ..core.foreign import known, said
+
+    return said("lfs", location) if known(head, "") == "lfs" else "copy it again together with the model"
 
 
 def _within(location: str, where: str) -> str:
