@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.util import module_from_spec, spec_from_file_location
+from io import TextIOWrapper
 
 from . import __version__
 from .commands import bench, compare, compile, digits, history, inspect, kernels, profile, quantize, report, run, verify
@@ -38,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit code: 0, 1 when results disagree, 2 for errors (one line on stderr), 3 when the machine
     is too busy to measure.
     """
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")  # encodings other than UTF-8 have no bars
     args = _parsed(argv)
     try:
         _register(getattr(args, "custom_ops", []))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EDQUOT, ENOSPC
 
 
 class FastgraphError(Exception):
@@ -68,5 +69,6 @@ def writing(path: object) -> Iterator[None]:
     except OSError as error:
         if error.filename not in (None, path):
             raise
-        why = error.strerror or error
-        raise FileError(f"{path}: it can't be written: {why}; free some room, or name another place") from error
+        why, full = error.strerror or error, error.errno in (ENOSPC, EDQUOT)
+        ways = "free some room, or name another place" if full else "name another place"
+        raise FileError(f"{path}: it can't be written: {why}; {ways}") from error

@@ -104,6 +104,8 @@ def read_inputs(
         if name not in specs:
             said = f"no input is called {name!r}; " if name else "write it as name=file; "
             raise InputError(f"--input {text!r}: {said}the inputs are {', '.join(specs) or 'none'}")
+        if name in feeds:
+            raise InputError(f"--input {text!r}: input {name!r} was given already; give each once")
         spec = specs[name]
         if source.kind == ".npy":
             feeds[name] = _numpy(text, source)

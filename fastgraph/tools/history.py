@@ -88,7 +88,7 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     if Path(path).exists() and not Path(path).is_file():
         raise InputError(f"{path}: expected a file of lines that fastgraph bench --history wrote, found none")
     found = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         if not line.strip():
             continue
         try:

@@ -367,6 +367,20 @@ def test_the_module_runs_as_a_command() -> None:
     assert (done.returncode, done.stdout) == (2, "") and "Traceback" not in done.stderr
 
 
+def test_a_terminal_without_bars(tmp_path: Path) -> None:
+    file = tmp_path / "speed.jsonl"
+    line = {"model": "net.onnx", "isa": "avx2", "threads": 1, "machine": "a", "commit": None, "ratios": {}}
+    file.write_text(json.dumps({**line, "date": "2026-01-01T00:00:00", "p50_ms": 1.0, "noisy": False}) + "\n")
+    done = process("history", str(file), PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "") and "p50 1.0" in done.stdout
+
+
+def test_a_folder_that_is_none_is_no_full_disk(capsys: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    said = failure(capsys, "digits", "--save", str(tmp_path / "file"))
+    assert "File exists; name another place" in said and "free some room" not in said
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     command = [sys.executable, "-m", "fastgraph", "inspect", DIGITS, "--stages"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:

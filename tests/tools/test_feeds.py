@@ -44,6 +44,8 @@ def test_files_of_all_kinds(model: Model, tmp_path: Path) -> None:
     again = feeds.read_inputs([f"{tmp_path}/all.npz"], model)
     assert list(again) == ["a", "b=c"] and again["a"].dtype == np.int8
     assert list(feeds.read_inputs([f"a={tmp_path}/all.npz"], model)) == ["a"]
+    with pytest.raises(InputError, match="'a' was given already"):
+        feeds.read_inputs([f"a={tmp_path}/a.npy"] * 2, model)
 
 
 def test_the_only_input_needs_no_name(only: Model, tmp_path: Path) -> None:

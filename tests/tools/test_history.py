@@ -73,6 +73,12 @@ def test_a_device_is_no_history() -> None:
         history.read("/dev/zero")
 
 
+def test_a_file_of_bytes_is_no_history(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"\x08\xc3\x28\xff")
+    with pytest.raises(InputError, match="net.onnx:1: expected a line"):
+        history.read(tmp_path / "net.onnx")
+
+
 def test_a_file_is_added_to(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "speed.jsonl"
