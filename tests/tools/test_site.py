@@ -106,6 +106,12 @@ def test_the_api_has_all_that_is_public() -> None:
     assert not [name for name in methods if not hasattr(fg.Model, name)]
 
 
+def test_every_example_is_on_its_page() -> None:
+    """By the line that puts a file's text there, which a formatter may take for Python, and change."""
+    shown = re.findall(r'^--8<-- "(.+)"$', (DOCS / "examples.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(shown) == sorted(f"examples/{path.name}" for path in (DOCS / "examples").glob("*.py"))
+
+
 def test_every_page_is_in_the_navigation_once() -> None:
     class Config:
         nav: list[Any] = []
