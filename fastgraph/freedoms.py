@@ -37,6 +37,11 @@ def free(name: str) -> bool:
     return name not in _gone.get()
 
 
+def gone() -> frozenset[str]:
+    """The freedoms that plans made now don't have."""
+    return _gone.get()
+
+
 @contextmanager
 def without(*names: str) -> Iterator[None]:
     """Plans made inside don't have these freedoms."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from ..freedoms import free
+from ..freedoms import gone
 from ..ir import Graph, Node, TensorType, Value, read_by
 from ..ir.build import Rewriter, constant
 from ..ir.weights import once
@@ -227,16 +227,13 @@ def sweep(graph: Graph, *which: str | Rule) -> bool:
     """Run the rules of some phases, and others, over the graph once, in order; the first that applies to a node wins.
     Then nodes that are dead by that are pruned. Whether a rule applied.
     """
-    ops = {node.op for node in graph.nodes}
-    rules = [rule for each in which for rule in ([each] if callable(each) else rules_of(each, ops))]
-    rules = [rule for rule in rules if free(rule.__name__)]
-    by_op = {op: [rule for rule in rules if sees(rule, op)] for op in ops}
-    if not any(by_op.values()):
+    ops, named = frozenset(node.op for node in graph.nodes), all(isinstance(each, str) for each in which)
+    found = (_by_op if named else _by_op.__wrapped__)(which, ops, gone())  # functions may be closures of this graph
+    if found is None:
         return False
-    real = {op: [rule for rule in each if getattr(rule, "quantized", False)] for op, each in by_op.items()}
     state = Sweep(graph)
     with state:
-        if not _apply(state, by_op, real):
+        if not _apply(state, *found):
             return False
     graph.nodes = state.written()
     graph.outputs = [state.current(v) for v in graph.outputs]
@@ -252,7 +249,22 @@ def sweep(graph: Graph, *which: str | Rule) -> bool:
     return True
 
 
-def _apply(state: Sweep, by_op: Mapping[str, list[Rule]], real: Mapping[str, list[Rule]]) -> bool:
+Rules = Mapping[str, list[Rule]]
+
+
+@lru_cache(512)
+def _by_op(which: tuple[str | Rule, ...], ops: frozenset[str], missing: frozenset[str]) -> tuple[Rules, Rules] | None:
+    """For each operator the rules that see it, and those of them that see quantized nodes; None where there are none.
+    `missing`: the freedoms that are taken away.
+    """
+    rules = [rule for each in which for rule in ([each] if callable(each) else rules_of(each, ops))]
+    rules = [rule for rule in rules if rule.__name__ not in missing]
+    by_op = {op: [rule for rule in rules if sees(rule, op)] for op in ops}
+    real = {op: [rule for rule in each if getattr(rule, "quantized", False)] for op, each in by_op.items()}
+    return (by_op, real) if any(by_op.values()) else None
+
+
+def _apply(state: Sweep, by_op: Rules, real: Rules) -> bool:
     """Have the rules of each node's operator look at it, in order; `real`: those that see quantized ones, too. Whether
     one applied.
     """

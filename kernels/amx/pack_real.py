@@ -46,7 +46,8 @@ def splits(weights: np.ndarray) -> bool:
     bits = np.ascontiguousarray(weights).reshape(-1).view(np.uint32)
     for start in range(0, len(bits), 1 << 15):  # in parts that stay in the cache
         size = bits[start : start + (1 << 15)] & 0x7FFFFFFF
-        if ((size - np.uint32(least) > most - least) & (size != 0)).any():
+        outside = size - np.uint32(least) > most - least
+        if outside.any() and size[outside].any():
             return False
     return True
 
