@@ -227,8 +227,9 @@ def sweep(graph: Graph, *which: str | Rule) -> bool:
     """Run the rules of some phases, and others, over the graph once, in order; the first that applies to a node wins.
     Then nodes that are dead by that are pruned. Whether a rule applied.
     """
-    ops, named = frozenset(node.op for node in graph.nodes), all(isinstance(each, str) for each in which)
-    found = (_by_op if named else _by_op.__wrapped__)(which, ops, gone())  # functions may be closures of this graph
+    asked = which, frozenset(node.op for node in graph.nodes), gone()
+    named = all(isinstance(each, str) for each in which)  # functions may be closures of this graph
+    found = _by_op(*asked) if named else _by_op.__wrapped__(*asked)
     if found is None:
         return False
     state = Sweep(graph)
