@@ -214,6 +214,19 @@ def test_bf16_of_queries_that_see_nothing(kernel: str, tier: Any) -> None:
 
 
 @of_bf16
+@pytest.mark.parametrize("t", [40, 700])
+def test_bf16_of_masks_of_the_least_number(kernel: str, tier: Any, t: int) -> None:
+    """As exporters write them for keys that are hidden: a query that sees no other gets the mean of all values."""
+    q, k, v = narrow(*operands(1, 1, 1, 20, t, 8, 5))
+    mask = np.zeros((1, 1, 20, t), np.float32)
+    mask[0, 0, 1], mask[0, 0, 2, 9:] = np.finfo(np.float32).min, np.finfo(np.float32).min
+    for cap in (0.0, 2.0):
+        found, expected = call(kernel, tier, q, k, v, mask, cap=cap), meaning(q, k, v, mask, cap=cap)
+        assert apart(expected[0, 0, 1], v[0, 0].mean(0)) < CLOSE
+        assert apart(found, expected) < WEIGHT
+
+
+@of_bf16
 def test_sums_of_bf16_shrink_as_scores_grow(kernel: str, tier: Any) -> None:
     """From block to block of keys, and without overflow."""
     q, k = np.ones((1, 1, 20, 1), np.float32), np.linspace(-300, 300, 1200, dtype=np.float32).reshape(1, 1, 1200, 1)
