@@ -47,6 +47,18 @@ def conv_shape(node: Node, x: TensorType, w: TensorType, b: TensorType | None = 
     return (shape[0], *out, w.shape[0])
 
 
+def is_depthwise(node: Node) -> bool:
+    """Whether each output channel of a convolution sees one input channel."""
+    return bool(node.attrs["groups"] > 1 and node.attrs["groups"] == node.x.type.dims[-1])
+
+
+def is_dense(node: Node) -> bool:
+    """Whether a convolution is a dense layer of every pixel."""
+    a, w = node.attrs, node.y
+    ones = all(v == 1 for v in (*w.type.dims[1:-1], *a["strides"], a["groups"]))
+    return ones and not any(a["pads"])
+
+
 def _check_channels(node: Node, channels: Dim, weight: TensorType, b: TensorType | None) -> None:
     groups, w = attr(node, "groups"), weight.shape
     assert w is not None

@@ -12,6 +12,17 @@ from . import check
 from .registry import fail
 
 AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+FAR = 1 << 15
+"""Larger strides, dilations and pads are left to the reference, as kernels derive scratch and addresses from them."""
+
+
+def is_near(node: Node) -> bool:
+    """Whether all numbers of a node's window are small."""
+    for name in ("strides", "dilations", "pads", "output_padding"):
+        for n in node.attrs.get(name) or ():
+            if n is not None and not 0 <= n < FAR:
+                return False
+    return True
 
 
 def window_attrs(node: Node, rank: int, kernel: Sequence[int]) -> dict[str, Any]:

@@ -17,7 +17,9 @@ from ..kernels.gemm.pick_int8 import SMALL, Sums, multiplies_small
 from ..kernels.isa.tiers import Tier
 from ..kernels.window.pick import Window
 from ..ops.chain import Chain, extra_kind, is_f32
+from ..ops.conv import is_dense, is_depthwise
 from ..ops.registry import OPS
+from ..ops.window import is_near
 from .quantized import (
     LARGE,
     TINY,
@@ -34,9 +36,6 @@ from .quantized import (
     zero_point,
 )
 from .storage import last, row_count
-
-FAR = 1 << 15
-"""Larger strides, dilations and pads are left to the reference, as kernels derive scratch and addresses from them."""
 
 
 class Reals(NamedTuple):
@@ -270,27 +269,6 @@ def form_of(node: Node) -> str | None:
     if is_dense(node):
         return "dense"
     return None if not is_near(node) else "depthwise" if is_depthwise(node) else "conv"
-
-
-def is_depthwise(node: Node) -> bool:
-    """Whether each output channel of a convolution sees one input channel."""
-    return node.attrs["groups"] > 1 and node.attrs["groups"] == last(node.x)
-
-
-def is_dense(node: Node) -> bool:
-    """Whether a convolution is a dense layer of every pixel."""
-    a, w = node.attrs, node.y
-    ones = all(v == 1 for v in (*w.type.dims[1:-1], *a["strides"], a["groups"]))
-    return ones and not any(a["pads"])
-
-
-def is_near(node: Node) -> bool:
-    """Whether all numbers of a node's window are small."""
-    for name in ("strides", "dilations", "pads", "output_padding"):
-        for n in node.attrs.get(name) or ():
-            if n is not None and not 0 <= n < FAR:
-                return False
-    return True
 
 
 def three(values: Sequence[int], fill: int = 1) -> Triple:

@@ -1,4 +1,4 @@
-"""Softmax for products of bf16: scores are exponents of 2, and weights replace them, as bf16.
+"""Softmax for products of bf16: weights replace scores, as bf16.
 
 As in softmax.py, but rows leave vectors of their largest numbers and of their sums, which are combined for 16 rows at a
 time.
@@ -35,16 +35,15 @@ def _is_capped(r: Any) -> Value:
 
 
 def _factor(r: Any) -> Value:
-    """The factor from products, or capped scores, to exponents of 2."""
-    scale = abs(r.scale.to(I32).bits(F32))
-    return choose(_is_capped(r), 1.0, scale) * (1 / math.log(2))
+    """The factor from products, or capped scores, to scores."""
+    return choose(_is_capped(r), 1.0, abs(r.scale.to(I32).bits(F32)))
 
 
 def _left(r: Any) -> Value:
-    """The factor from the numbers that `look` stores, which with a mask are exponents. It is applied to differences of
-    scores: the rounding errors of large products would be large exponents.
+    """The factor from the numbers that `look` stores, which with a mask are scores, to exponents of 2. It is applied to
+    differences: the rounding errors of large products would be large exponents, and the least f32 of a mask be -inf.
     """
-    return choose(r.kind == MASKS.index("none"), _factor(r), 1.0)
+    return choose(r.kind == MASKS.index("none"), _factor(r), 1.0) * (1 / math.log(2))
 
 
 @traced
@@ -60,7 +59,7 @@ def look(r: Any, scores: Value, mask: Value, left: Any, right: Any, most: Value)
         return f32[x + i]
 
     def add(i: Value, m: Any) -> Value:
-        y = fma(f32[x + i], factor, f32[bias + i, m] * (1 / math.log(2)))
+        y = fma(f32[x + i], factor, f32[bias + i, m])
         f32[x + i] = y
         return y
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastgraph as fg
+from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.program import HostStep
+from tests.amx_trap import needs_amx, tiles
+from tests.kernels.test_amx_real import needs_bf16
 from tests.nets import Net, assert_close, by_onnxruntime, by_reference, graph_of
 
 SOME = settings(max_examples=40, deadline=None)
@@ -32,6 +36,46 @@ def _drawn(data: Any, transposed: bool) -> tuple[Net, dict[str, np.ndarray]]:
     given = [net.input(name, shapes[name]) for name in "xwb"[: data.draw(st.integers(2, 3))]]
     net.output(net("ConvTranspose" if transposed else "Conv", *given, **attrs))
     return net, {name: feeds[name] for name in given}
+
+
+@pytest.mark.parametrize("isa", [tier.name for tier in usable()])
+@pytest.mark.parametrize("groups, each, made", [(1, 5, 70), (2, 19, 33), (3, 8, 4), (37, 1, 1), (9, 1, 3)])
+def test_native_windows(groups: int, each: int, made: int, isa: str) -> None:
+    """Weights are packed in each run: sums, endings and operands of them, on one thread and several."""
+    net, rng = Net(), np.random.default_rng(made)
+    made *= groups
+    shapes = {"x": (2, groups * each, 13, 21), "w": (made, each, 3, 2), "b": (made,), "r": (2, made, 7, 20)}
+    x, w, b, r = (net.input(name, shape) for name, shape in shapes.items())
+    attrs = {"group": groups, "strides": [2, 1], "pads": [1, 0, 1, 0]}
+    y = net("Conv", x, net("Mul", w, w), b, **attrs)
+    net.output(net("Relu", net("Add", y, r)))
+    source, feeds = net.bytes(), {n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
+    one, three = (fg.load(source, isa=isa, threads=threads) for threads in (1, 3))
+    names = {step.kernel.name for step in one.plan.program.steps if not isinstance(step, HostStep)}
+    assert len(names & {"conv", "depthwise", "depthwise_any"}) == 1
+    found = list(one.run(feeds).values())
+    assert_close(found, by_onnxruntime(source, feeds), 1e-4)
+    assert np.array_equal(found, list(three.run(feeds).values()))
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("groups, each, made", [(1, 64, 64), (1, 6, 24), (3, 32, 40), (2, 38, 16), (2, 19, 33)])
+def test_native_windows_of_bf16(groups: int, each: int, made: int) -> None:
+    """Weights are rounded and packed in each run: whole lines of tiles and parts, whole panels and parts."""
+    net, rng = Net(), np.random.default_rng(made)
+    shapes = {"x": (2, groups * each, 13, 21), "w": (groups * made, each, 3, 2)}
+    x, w = (net.input(name, shape) for name, shape in shapes.items())
+    y = net("Conv", x, net("Mul", w, w), net.weight(groups * made), group=groups, pads=[1, 0, 1, 0])
+    net.output(net("Relu", y))
+    source, feeds = net.bytes(), {n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
+    with tiles():
+        one, three = (fg.load(source, isa="amx", precision="bfloat16", threads=threads) for threads in (1, 3))
+        steps = [step for step in one.plan.program.steps if not isinstance(step, HostStep)]
+        assert ("amx_real" in {step.kernel.name for step in steps}) == (each % 2 == 0)
+        found = list(one.run(feeds).values())
+        assert_close(found, by_onnxruntime(source, feeds), 1e-2)
+        assert np.array_equal(found, list(three.run(feeds).values()))
 
 
 @given(st.data(), st.booleans())

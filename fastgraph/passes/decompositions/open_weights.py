@@ -10,9 +10,10 @@ from math import prod
 
 import numpy as np
 
-from ...ir import Node, TensorType, Value
-from ...ops.conv import transposed_window
+from ...ir import FLOAT32, Node, TensorType, Value
+from ...ops.conv import is_dense, transposed_window
 from ...ops.registry import attr
+from ...ops.window import is_near
 from ...rules.operands import known, real
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
@@ -40,10 +41,13 @@ def open_conv(g: Sweep, node: Node) -> bool:
     """Given ``y = conv(x, w, b)`` of a w that is no constant, or in f64; result ``matmul(concat(slices of x), w) + b``,
     by groups.
 
-    Where each channel has a window of its own: the sum of ``slice of x * w``.
+    Where each channel has a window of its own: the sum of ``slice of x * w``. What kernels compute loses its bias only.
     """
     if not _is_computed(g, node) or attr(node, "auto_pad") != "NOTSET":
         return False
+    if _is_native(node):
+        bias = node.input(2)
+        return bias is not None and g.becomes(g("conv", node.x, node.y, type=node.out.type, **node.attrs) + bias)
     kernel = node.y.type.dims[1:-1]
     rank = len(kernel)
     pads, strides, dilations = (list(attr(node, name)) for name in ("pads", "strides", "dilations"))
@@ -79,6 +83,11 @@ def _is_computed(g: Sweep, node: Node) -> bool:
     if not real(dtype) or dtype == np.float32 and _foldable(g, w):
         return False
     return known(*node.inputs, node.out, dtypes=[dtype]) and prod(w.type.dims[1:-1]) <= MOST_TAPS
+
+
+def _is_native(node: Node) -> bool:
+    """Whether a kernel packs the weights of the convolution, in f32 and of several taps or a stride, in each run."""
+    return not is_dense(node) and node.x.type.dtype == FLOAT32 and len(node.x.type.dims) <= 5 and is_near(node)
 
 
 def _foldable(g: Sweep, value: Value) -> bool:

@@ -13,6 +13,7 @@ CATALOG = {
     "plan.lower.gemm.dynamic": "dynamic_round dynamic_dense dynamic_conv",
     "plan.lower.gemm.layers": "dense conv matmul",
     "plan.lower.gemm.matmul": "matmul",
+    "plan.lower.gemm.open_conv": "conv",
     "plan.lower.move.copy": "reinterpret reshape concat split expand transpose slice tile slice_update",
     "plan.lower.move.diagonal": "trilu eye_like matrix_diag matrix_set_diag checked_indices",
     "plan.lower.move.gather": "gather pad center_crop_pad",

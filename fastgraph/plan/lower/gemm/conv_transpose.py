@@ -28,7 +28,8 @@ from ....kernels.gemm.rows import NO_ENDING
 from ....kernels.isa.tiers import Tier
 from ....kernels.pointwise.rows import FORMS
 from ....ops.conv import transposed_window
-from ...layer import Integers, Reals, chain_of, integers, is_near, parameters, three
+from ....ops.window import is_near
+from ...layer import Integers, Reals, chain_of, integers, parameters, three
 from ...quantized import zero_point
 from ..epilogue import ending, epilogue, product_ending
 from ..registry import Emit, Slot, last, lowers

@@ -9,8 +9,9 @@ from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pick_dynamic import parts_of, stays_narrow
 from ....kernels.gemm.rows import GRIDS, RANGE_BYTES
+from ....ops.window import is_near
 from ...choose import choose
-from ...layer import Integers, Layer, is_near, ranged_layer, window
+from ...layer import Integers, Layer, ranged_layer, window
 from ...program import Ref
 from ..emit import Rows
 from ..epilogue import product_ending

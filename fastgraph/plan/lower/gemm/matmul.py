@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_do
 from ....kernels.gemm.pick_int8 import Sums, pick_dot_int8
 from ....kernels.gemm.rows import PACKED_WIDTHS
 from ...layer import chain_of, extra_values, out_kind, stored_as
+from ...program import Ref
 from ...quantized import clamps_only, f32_bits, multipliers, per_tensor, zero_point
 from ..elements import number
 from ..epilogue import epilogue, product_ending
@@ -49,17 +51,29 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
         return
     ends |= product_ending(e, node, images=batch)
     for piece in pick_dot(e.tier, Product(m, n, k, batch, later=bool(ends["later"])), e.threads, level_two()):
-        panels = -(-piece.columns // (piece.nv * lanes)) * (1 + k) * piece.nv * lanes
+        panels = _panel_size(piece.columns, k, piece.nv * lanes)
         if y.data is not None:
             weights = y.data.reshape(matrices, k, n).transpose(0, 2, 1)[:, piece.start : piece.start + piece.columns]
             packed = e.packed(_panels, weights, piece.nv, lanes)
         else:
-            packed = e.scratch(4 * matrices * panels)
             source: dict[str, Slot] = {"b": e.address(y, 4 * piece.start), "ldb": n, "b_stride": k * n}
-            sizes = {"n": piece.columns, "k": k, "batch": matrices}
-            e.kernel("pack_b", {"nv": piece.nv}, {**source, **sizes, "packed": packed})
+            packed = emit_pack(e, source, (matrices, k, piece.columns), piece.nv)
         args = dot_args(piece, lda=k, b=packed, ldc=n, b_stride=panels if matrices > 1 else 0, **ends)
         e.kernel("dot", piece.params, args, share=piece.columns / n)
+
+
+def emit_pack(e: Emit, source: Mapping[str, Slot], shape: tuple[int, int, int], nv: int) -> Ref:
+    """Write a step that packs matrices [batch, k, columns] into scratch, in panels of nv vectors; source: where they
+    lie."""
+    batch, k, n = shape
+    packed = e.scratch(4 * batch * _panel_size(n, k, nv * e.tier.lanes))
+    e.kernel("pack_b", {"nv": nv}, {**source, "n": n, "k": k, "batch": batch, "packed": packed})
+    return packed
+
+
+def _panel_size(columns: int, k: int, width: int) -> int:
+    """Numbers in the panels of a matrix."""
+    return -(-columns // width) * (1 + k) * width
 
 
 def _panels(weights: np.ndarray, nv: int, lanes: int) -> np.ndarray:

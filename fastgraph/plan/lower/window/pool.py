@@ -10,7 +10,8 @@ from ....cpus import near_bytes
 from ....ir import Node
 from ....ir.types import BFLOAT16
 from ....kernels.window.pick import Window, plan_pool, pool_int8_args, window_args
-from ...layer import is_near, window
+from ....ops.window import is_near
+from ...layer import window
 from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
 from ..emit import Rows
 from ..epilogue import epilogue
