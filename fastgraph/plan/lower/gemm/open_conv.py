@@ -17,7 +17,6 @@ from ...program import Ref
 from ..epilogue import epilogue, product_ending
 from ..moves import emit_copy
 from ..registry import Emit, Slot, is_f32, last, lowers
-from .matmul import emit_pack
 
 
 def _opened(node: Node, form: str) -> Window | None:
@@ -42,6 +41,8 @@ def open_conv(e: Emit, node: Node, g: Geometry) -> None:
         if open_conv_tiles.suits(g):
             open_conv_tiles.multiply(e, node, g)
             return
+    from .matmul import emit_pack
+
     turned = _turned(e, node, g.groups)
     own: dict[str, Any] = {"x": node.x, "y": node.out, "ldy": e.stride(node.out), **product_ending(e, node)}
     for piece in pick_conv(e.tier, g, e.threads, level_two()):
