@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -39,7 +39,7 @@ def rule(phases: str, *sees: Sees, quantized: bool = False) -> Callable[[Rule], 
     return enter
 
 
-def rules_of(phase: str, ops: set[str]) -> list[Rule]:
+def rules_of(phase: str, ops: Set[str]) -> list[Rule]:
     """The rules of a phase that see one of these operators, in the order of the catalog."""
     return [_imported(name) for name, seen in CATALOG[phase].items() if seen == ANY or not ops.isdisjoint(seen.split())]
 
