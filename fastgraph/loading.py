@@ -9,6 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from .cpus import default_threads
 from .errors import CopyError, FileError, InputError, MissingFileError, ModelError, UnsupportedError
 from .ir import Graph
@@ -23,7 +25,7 @@ from .saved.source import container, saved_in
 _BYTES_OF = ("read", "SerializeToString", "tobytes")
 """How files, messages of protobuf and arrays give their bytes."""
 
-Asked = tuple[Sequence[str] | None, bool, str]
+Asked = tuple[list[str] | None, bool, str]
 """The outputs that a caller wants, whether quantized inputs and outputs are to be floats, and the precision."""
 
 
@@ -37,7 +39,7 @@ def load(
     function: str | None = None,
     limits: Limits | None = None,
     plans: Plans | int | str | None = None,
-    outputs: Sequence[str] | None = None,
+    outputs: Iterable[str] | None = None,
     float_io: bool = False,
     trusted: bool | None = None,
 ) -> Model:
@@ -70,7 +72,7 @@ def load(
     """
     given: dict[str, Any] = {
         "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
-        "outputs": outputs, "float_io": float_io, "trusted": trusted, "precision": precision,
+        "outputs": _names(outputs), "float_io": _flag(float_io), "trusted": trusted, "precision": precision,
     }  # fmt: skip
     _check(given)
     count, kept = _count(threads), Plans.of(plans)
@@ -100,13 +102,23 @@ def _check(given: Mapping[str, Any]) -> None:
         raise InputError(f"function={function!r}: expected the name of a function")
     if not isinstance(limits, Limits | None):
         raise InputError(f"limits={limits!r}: expected fastgraph.Limits(constants=..., work=..., nodes=...)")
-    outputs, float_io = given["outputs"], given["float_io"]
+
+
+def _names(outputs: Iterable[str] | None) -> list[str] | None:
+    """The names that are asked for; they may come from an iterator, and are asked for again where a program is kept."""
+    if outputs is None:
+        return None
     try:
-        iter(() if outputs is None else outputs)
+        return [outputs] if isinstance(outputs, str) else list(outputs)
     except TypeError:
         raise InputError(f"outputs={outputs!r}: expected names of values, as in outputs=['name']") from None
-    if not isinstance(float_io, bool):
+
+
+def _flag(float_io: bool) -> bool:
+    """`float_io`, which may be NumPy's truth."""
+    if not isinstance(float_io, bool | np.bool_):
         raise InputError(f"float_io={float_io!r}: expected True or False")
+    return bool(float_io)
 
 
 def _from_program(source: str | bytes, tier: Tier, threads: int, plans: Plans, given: dict[str, Any]) -> Model:
@@ -151,7 +163,7 @@ def _read(source: str | bytes, function: str | None, limits: Limits, asked: Aske
 
             graph = read(source, function)
             if outputs is not None:
-                choose_outputs(graph, [outputs] if isinstance(outputs, str) else list(outputs))
+                choose_outputs(graph, outputs)
             if float_io:
                 use_floats(graph)
             graph.precision = precision

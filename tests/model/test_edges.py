@@ -95,6 +95,26 @@ def test_a_saved_program_is_what_it_was_saved_as(tmp_path: Path) -> None:
             fg.load(path, **arguments)  # type: ignore[arg-type]
 
 
+def test_names_may_come_from_an_iterator(tmp_path: Path) -> None:
+    """Programs that are kept of a file were found by the iterator's address, which is soon another's."""
+    made, path = net(), tmp_path / "net.onnx"
+    path.write_bytes(made.bytes())
+    names = [node.output[0] for node in made.nodes]
+    for name in names * 3:
+        for asked in (iter([name]), (each for each in [name]), np.array([name])):
+            model = fg.load(path, threads=1, outputs=asked)
+            assert [spec.name for spec in model.outputs] == [name]
+            model.run(feeds_for(model))
+            assert [spec.name for spec in pickle.loads(pickle.dumps(model)).outputs] == [name]
+    model.save(path.with_suffix(".fgm"))
+    with pytest.raises(fg.InputError, match="is what it was saved as"):
+        fg.load(path.with_suffix(".fgm"), outputs=np.array(names))
+
+
+def test_flags_may_be_of_numpy() -> None:
+    assert fg.load(MODEL, float_io=np.bool_(False)).inputs == fg.load(MODEL).inputs  # type: ignore[arg-type]
+
+
 # -- outputs of a run
 
 
