@@ -143,14 +143,19 @@ def _sink_joint(g: Sweep, node: Node) -> bool:
     return _finish(g, node, [t() if t else None for t in turned], perm, attrs)
 
 
-def _is_given(g: Sweep, value: Value | None) -> bool:
+def _is_given(g: Sweep, value: Value) -> bool:
     """Whether a value is an input, or made of one element by element, as one that is quantized: it keeps its order."""
-    while (node := None if value is None else g.maker.get(value)) is not None:
-        computed = [v for v in node.inputs if v is not None and v.data is None]
-        if OPS[node.op].layout is not Layout.EACH or len(computed) != 1:
-            return False
+    walked = []
+    while (known := g.given.get(value)) is None:
+        walked.append(value)
+        node = g.maker.get(value)
+        computed = [value] if node is None else [v for v in node.inputs if v is not None and v.data is None]
+        if node is None or OPS[node.op].layout is not Layout.EACH or len(computed) != 1:
+            known = node is None
+            break
         value = computed[0]
-    return True
+    g.given.update(dict.fromkeys(walked, known))
+    return known
 
 
 def _untransposed(

@@ -28,7 +28,8 @@ class Sweep(Rewriter):
     stands in the place of the node at hand.
 
     A rule gets `(sweep, node)` and returns False to keep the node, or True after it wrote its own nodes and said with
-    `becomes` or `again` what stands for the node's outputs. `turned`: the transposes of constants that were made.
+    `becomes` or `again` what stands for the node's outputs. `turned`: the transposes of constants that were made;
+    `given`: for values that `layout` asked for, whether they are made of an input element by element.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -37,6 +38,7 @@ class Sweep(Rewriter):
         self.maker = graph.producers()
         self.outputs = set(graph.results())
         self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
+        self.given: dict[Value, bool] = {}
         self._instead: dict[Value, Value] = {}
         self._dropped: set[Node] = set()
 

@@ -58,6 +58,16 @@ def residual_chain(net: Net, x: str, n: int) -> str:
 
 
 @net_of
+def sums_with_functions_of_a_turned_input(net: Net, x: str, n: int) -> str:
+    """Whether transposes sink below each sum is decided by all that its operand is made of."""
+    x, y = net("Transpose", x, perm=[1, 0]), net.input("y", SHAPE[::-1])
+    for _ in range(n):
+        x = net("Sigmoid", x)
+        y = net("Add", x, y)
+    return y
+
+
+@net_of
 def sum_of_products(net: Net, x: str, n: int) -> str:
     w = net.weight(8, 8)
     return net("Sum", *(net("MatMul", x, w) for _ in range(n)))
