@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastgraph as fg
+from fastgraph.freedoms import thresholds
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.program import HostStep
 from tests.amx_trap import needs_amx, tiles
@@ -56,6 +57,19 @@ def test_native_windows(groups: int, each: int, made: int, isa: str) -> None:
     found = list(one.run(feeds).values())
     assert_close(found, by_onnxruntime(source, feeds), 1e-4)
     assert np.array_equal(found, list(three.run(feeds).values()))
+
+
+def test_windows_that_chains_in_bands_leave_out() -> None:
+    """Bands do parts of layers whose weights are packed once."""
+    net, rng = Net(), np.random.default_rng(0)
+    shapes = {"x": (1, 8, 9, 10), "v": (8, 1, 3, 3), "w": (8, 1, 3, 3)}
+    x, v, w = (net.input(name, shape) for name, shape in shapes.items())
+    y = net("Conv", net("Conv", x, v, group=8, pads=[1] * 4), w, group=8, pads=[1] * 4)
+    net.output(net("MaxPool", y, kernel_shape=[3, 3]))
+    source, feeds = net.bytes(), {n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
+    with thresholds(bands_worth=1):
+        model = fg.load(source)
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(source, feeds), 1e-4)
 
 
 @needs_amx

@@ -256,7 +256,8 @@ def _link(node: Node, match: Matched) -> Link | None:
         single = layer.form == "depthwise" and where.channels == layer.inputs
     else:
         where = layer
-        single = isinstance(where, Window) and node.x.type.quant is None and not node.attrs.get("chain")
+        pools = node.op != "conv" and isinstance(where, Window)
+        single = pools and node.x.type.quant is None and not node.attrs.get("chain")
     simple = single and max(where.pads[1], where.ends[1]) < where.reach[1]
     return Link(node, "window", where) if simple else None
 
