@@ -39,6 +39,10 @@ LEAST, MOST = 1e6, 3e8
 WORST = 20
 CHANNELS = (3, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 120, 128, 144, 160, 192, 240, 256, 320, 384, 512)
 SIDES = (4, 7, 8, 10, 13, 14, 16, 19, 20, 26, 28, 32, 40, 52, 56, 64, 80, 112)
+WINDOWS = {
+    "pointwise": (1,), "conv": (3, 3, 5, 7), "depthwise": (3, 5, 7, 9, 11), "grouped": (3, 3, 5), "dilated": (3,),
+}  # fmt: skip
+"""Their sides, by the kind of a convolution."""
 
 
 @dataclass
@@ -99,10 +103,11 @@ class Layer:
 
 
 def conv(r: random.Random, kind: str, int8: bool) -> Layer:
-    """Convolutions: of any window, of a window for each channel, or in groups."""
+    """Convolutions: of any window, of a window for each channel, in groups, or dilated."""
     batch, side, act = r.choice((1, 1, 1, 2, 4, 8)), r.choice(SIDES), r.choice(("", "Relu", "Relu"))
-    k = r.choice({"pointwise": (1,), "conv": (3, 3, 5, 7), "depthwise": (3, 5, 7, 9, 11), "grouped": (3, 3, 5)}[kind])
-    stride = r.choice((1, 1, 1, 2)) if k > 1 else 1
+    k = r.choice(WINDOWS[kind])
+    dilation = r.choice((2, 2, 3, 4, 6, 12)) if kind == "dilated" else 1
+    stride = r.choice((1, 1, 1, 2)) if k > 1 and dilation == 1 else 1
     c = r.choice(CHANNELS)
     each = 1 if kind == "depthwise" else r.choice((2, 4, 8, 16, 24, 32)) if kind == "grouped" else c
     groups = {"depthwise": c, "grouped": max(c // each, 2)}.get(kind, 1)
@@ -115,12 +120,12 @@ def conv(r: random.Random, kind: str, int8: bool) -> Layer:
         net, x = Net(int8, np.random.default_rng(0)), "x"
         for i, (a, b) in enumerate(((c, n), (n, c)) * 2):
             step = stride if i == 0 else 1
-            pads = [k // 2] * 4
-            weights = net.weight(b, a // groups, k, k)
-            x = net.layer("Conv", x, weights, act=act, group=groups, strides=[step, step], pads=pads)
+            pads, places = [k // 2 * dilation] * 4, {"strides": [step] * 2, "dilations": [dilation] * 2}
+            x = net.layer("Conv", x, net.weight(b, a // groups, k, k), act=act, group=groups, pads=pads, **places)
         return net.bytes((batch, c, side, side), x)
 
-    text = f"{batch}x{side}x{side} {c}>{n} {k}x{k}/{stride} groups {groups} {act}"
+    window = f"{k}x{k}/{stride}" + f" dilation {dilation}" * (dilation > 1)
+    text = f"{batch}x{side}x{side} {c}>{n} {window} groups {groups} {act}"
     return Layer(f"{kind} {'int8' if int8 else 'f32'}", text, macs, build)
 
 
@@ -200,9 +205,10 @@ PRECISIONS = {"f32": 0.45, "bf16": 0.2, "int8": 0.35}
 KINDS: dict[str, tuple[Callable[[random.Random, str, bool], Layer], float, bool]] = {
     "pointwise": (conv, 3, True), "conv": (conv, 3, True), "depthwise": (conv, 3, True), "grouped": (conv, 2, True),
     "dense": (dense, 3, True), "attention": (attention, 1, False), "transposed": (transposed, 1, False),
-    "pool": (pool, 1, False),
+    "pool": (pool, 1, False), "dilated": (conv, 0, True),
 }  # fmt: skip
-"""By name: what draws a layer, how often, and whether there is one of 8 bits."""
+"""By name: what draws a layer, how often (0: only where it is asked for, so that a seed keeps its layer), and whether
+there is one of 8 bits."""
 
 
 def drawn(seed: int, kind: str | None, precision: str | None) -> Layer:
