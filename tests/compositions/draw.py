@@ -29,6 +29,9 @@ SHARED = 0.15
 VOLUMES = 0.08
 """How often a composition begins with a volume."""
 
+CONVOLVED = 0.15
+"""How often a composition of operators that only ONNX has begins with a convolution whose weights are computed."""
+
 SEEDS = 250
 """Consecutive seeds that share a palette, unless told otherwise."""
 
@@ -39,6 +42,8 @@ def draw(seed: int, palette: int | None = None) -> Composition:
     first = g.pick(image, image, image, sequence, sequence, vector)
     x = (volume if random.Random(f"volume {seed}").random() < VOLUMES else first)(g)
     blocks, rare = g.pick(1, 2, 2, 3, 3, 4), g.pick(*KINDS)
+    if rare is ONNX_ONLY and random.Random(f"convolved {seed}").random() < CONVOLVED:
+        x = g.attempt(families_places.convolved, x)
     while blocks > 0:
         kinds = rare if g.chance(0.6) else {}
         y = g.attempt(lambda g, x: shared(g, x, block), x) if g.ties.chance(SHARED) else x

@@ -8,7 +8,7 @@ import numpy as np
 
 from .grow import Grow
 from .nodes import Piece
-from .shapes import need
+from .shapes import need, window
 
 Shape = tuple[int, ...]
 
@@ -220,17 +220,23 @@ def sampled(g: Grow, x: str) -> str:
 
 
 def convolved(g: Grow, x: str) -> str:
-    """By weights that are fed."""
-    n, c, h, w = g.shapes[x]
-    k = g.pick(1, 3)
-    group, out = g.pick((1, g.channels()), (c, c))
+    """By weights that are fed, or made of what they convolve."""
+    n, c, *sizes = g.shapes[x]
+    need(len(sizes) > 1, "rank")
+    k, places = g.pick(1, 3), len(sizes)
+    group, out = g.pick((1, g.channels()), (1, g.channels()), (c, c), (c, 2 * c), (2 - c % 2, 2 * g.channels()))
     p, bias = Piece(g, x), [g.const(out, kind="bias")] if g.chance(0.5) else []
-    if g.chance(0.4):
-        weights = g.input(c, out // group, k, k)
-        scaled = p("Mul", weights, p.const((c // group) ** -0.5 / k))
-        return p.end(p("ConvTranspose", x, scaled, *bias, group=group, pads=[k // 2] * 4), n, out, h, w)
-    scaled = p("Mul", g.input(out, c // group, k, k), p.const((c // group) ** -0.5 / k))
-    return p.end(p("Conv", x, scaled, *bias, group=group, pads=[k // 2] * 4), n, out, h, w)
+    back = g.chance(0.3)
+    shape = (c, out // group) if back else (out, c // group)
+    if g.chance(0.6):
+        weights = p("Mul", g.input(*shape, *[k] * places), p.const((c // group * k**places) ** -0.5))
+    else:
+        weights = p("Mul", g.const(*shape, *[k] * places), p("ReduceMean", p("Sigmoid", x), keepdims=0))
+    if back:
+        return p.end(p("ConvTranspose", x, weights, *bias, group=group, pads=[k // 2] * 2 * places), n, out, *sizes)
+    dilations = [g.pick(1, 1, 2, 5)] * places
+    a = {"strides": [g.pick(1, 1, 2)] * places, "dilations": dilations, "pads": [k // 2 * dilations[0]] * 2 * places}
+    return p.end(p("Conv", x, weights, *bias, group=group, **a), n, out, *window(tuple(sizes), (k,) * places, a))
 
 
 PLACES: tuple[Any, ...] = (

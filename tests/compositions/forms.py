@@ -83,7 +83,8 @@ def of_onnxruntime(source: bytes, feeds: dict[str, np.ndarray]) -> dict[str, lis
 
 
 def largest(values: dict[str, np.ndarray]) -> float:
-    found = max([1.0, *(float(np.abs(v).max()) for v in values.values() if v.dtype.kind == "f")])
+    """Of all numbers; Declined where it is no number."""
+    found = float(np.max([1.0, *(np.abs(v).max() for v in values.values() if v.dtype.kind == "f")]))
     if not found < MOST:
         raise Declined(f"numbers of {found:.2g}")
     return found

@@ -82,7 +82,6 @@ UNREACHED = {
     "lowering exact.exact(erf)": "extras/test_doubles.py",
     "lowering exact.exact(floor)": "plan/test_element_types.py",
     "lowering exact.exact(prelu)": "plan/test_element_types.py",
-    "lowering open_conv.*": "passes/test_open_weights.py",
     "lowering recurrent.of_bytes(lstm)": "onnx/test_contrib_recurrent.py",
     "rule branches.parallel_convolutions": "passes/test_branches.py",
     "rule lists.*": "plan/test_row_loops.py",
