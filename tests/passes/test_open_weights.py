@@ -59,6 +59,17 @@ def test_native_windows(groups: int, each: int, made: int, isa: str) -> None:
     assert np.array_equal(found, list(three.run(feeds).values()))
 
 
+def test_large_windows() -> None:
+    """Of as many taps as are not written one by one, with a bias."""
+    net, rng = Net(), np.random.default_rng(0)
+    shapes = {"x": (2, 5, 4, 10), "w": (3, 5, 17, 17), "b": (3,)}
+    net.output(net("Conv", *(net.input(name, shape) for name, shape in shapes.items()), pads=[8] * 4))
+    source, feeds = net.bytes(), {n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
+    model = fg.load(source)
+    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    assert_close(list(model.run(feeds).values()), by_onnxruntime(source, feeds), 1e-4)
+
+
 def test_windows_that_chains_in_bands_leave_out() -> None:
     """Bands do parts of layers whose weights are packed once."""
     net, rng = Net(), np.random.default_rng(0)

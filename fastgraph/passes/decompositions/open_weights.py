@@ -49,6 +49,8 @@ def open_conv(g: Sweep, node: Node) -> bool:
         bias = node.input(2)
         return bias is not None and g.becomes(g("conv", node.x, node.y, type=node.out.type, **node.attrs) + bias)
     kernel = node.y.type.dims[1:-1]
+    if prod(kernel) > MOST_TAPS:
+        return False
     rank = len(kernel)
     pads, strides, dilations = (list(attr(node, name)) for name in ("pads", "strides", "dilations"))
     x = g.pad(node.x, [0, *pads[:rank], 0], [0, *pads[rank:], 0])
@@ -59,7 +61,7 @@ def open_conv(g: Sweep, node: Node) -> bool:
 @rule("open_weights", "conv_transpose")
 def open_conv_transpose(g: Sweep, node: Node) -> bool:
     """Given ``y = conv_transpose(x, w, b)`` of a w that is no constant; result the same of x with zeros in between."""
-    if not _is_computed(g, node):
+    if not _is_computed(g, node) or prod(node.y.type.dims[1:-1]) > MOST_TAPS:
         return False
     (n, *sizes, channels), kernel = node.x.type.dims, node.y.type.dims[1:-1]
     begin, out, a = transposed_window(node, sizes, kernel)
@@ -82,7 +84,7 @@ def _is_computed(g: Sweep, node: Node) -> bool:
     w, dtype = node.y, node.x.type.dtype
     if not real(dtype) or dtype == np.float32 and _foldable(g, w):
         return False
-    return known(*node.inputs, node.out, dtypes=[dtype]) and prod(w.type.dims[1:-1]) <= MOST_TAPS
+    return known(*node.inputs, node.out, dtypes=[dtype])
 
 
 def _is_native(node: Node) -> bool:
