@@ -32,7 +32,7 @@ CELLS = 512
 WORTH = 1 << 18
 """The least bytes of an arena that is rearranged."""
 ROOM = 1.25
-"""How many times as large it may become."""
+"""How many times as large it may become, but for the rest of a cell."""
 TRIES = 6
 """How often buffers are placed at most."""
 NEAR = 2 * L2
