@@ -13,7 +13,7 @@ grid for each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from functools import lru_cache
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -101,10 +101,9 @@ class _Lines:
         """Those of a buffer."""
         return range(offset // self.cell, -(-(offset + buffer.size) // self.cell))
 
-    def prices(self, cells: slice, thread: int, now: int) -> Ints:
-        """What it costs a thread to write cells."""
-        lately = now - self.since[cells] < NEAR
-        found: Ints = np.where(lately, np.where(self.owner[cells] == thread, 0, OTHER), FAR)
+    def lately(self, now: int) -> np.ndarray:
+        """Which cells are in the cache of the thread that wrote them."""
+        found: np.ndarray = now - self.since < NEAR
         return found
 
     def taken(self, buffer: Buffer, others: Sequence[tuple[Buffer, range]]) -> np.ndarray:
@@ -147,43 +146,55 @@ class _Work(NamedTuple):
         lines.run_over(self.users.clock[-1])
         for i in self.order():
             now, cells = self.users.clock[self.buffers[i].first], lines.cells(offsets[i], self.buffers[i])
-            for thread, own in self._shares(i, cells):
-                cost += int(lines.prices(own, thread, now).sum())
+            at = slice(cells.start, cells.stop)
+            other = lines.owner[at] != _writers(self.users.threads, self.users.parts[i], len(cells))
+            cost += int(np.where(lines.lately(now)[at], OTHER * other, FAR).sum())
             self._write(i, offsets[i], lines)
         return cost * lines.cell
-
-    def _shares(self, i: int, cells: range) -> list[tuple[int, slice]]:
-        """Which thread writes which cells of a buffer."""
-        part, threads, size = self.users.parts[i], self.users.threads, len(cells)
-        if part:
-            return [(part - 1, slice(cells.start, cells.stop))]
-        cuts = [cells.start + size * t // threads for t in range(threads + 1)]
-        return [(t, slice(start, end)) for t, (start, end) in enumerate(pairwise(cuts)) if start < end]
 
     def _write(self, i: int, offset: int, lines: _Lines) -> None:
         """Let threads write a buffer's cells."""
         buffer, clock = self.buffers[i], self.users.clock
         cells = lines.cells(offset, buffer)
-        for thread, own in self._shares(i, cells):
-            lines.owner[own] = thread
-        lines.until[cells.start : cells.stop] = buffer.last
-        lines.since[cells.start : cells.stop] = clock[min(buffer.last + 1, len(clock) - 1)]
+        at = slice(cells.start, cells.stop)
+        lines.owner[at], lines.until[at] = _writers(self.users.threads, self.users.parts[i], len(cells)), buffer.last
+        lines.since[at] = clock[min(buffer.last + 1, len(clock) - 1)]
 
     def _cheapest(self, i: int, lines: _Lines, others: Sequence[tuple[Buffer, range]]) -> int | None:
         """The first of the free cells from which on a buffer costs least."""
         buffer = self.buffers[i]
-        cells, now = lines.cells(0, buffer), self.users.clock[buffer.first]
-        free = np.flatnonzero(_sums(lines.taken(buffer, others), slice(len(cells)), len(cells)) == 0)
+        size, lately = len(lines.cells(0, buffer)), lines.lately(self.users.clock[buffer.first])
+        free = np.flatnonzero(_sums(lines.taken(buffer, others), size) == 0)
         if not len(free):
             return None
-        costs: Ints = np.zeros(lines.count - len(cells) + 1, np.int64)
-        for thread, own in self._shares(i, cells):
-            costs += _sums(lines.prices(slice(None), thread, now), own, len(cells))
+        costs = _sums(np.where(lately, OTHER, FAR), size) - OTHER * self._kept(i, size, lines, lately)
         return int(free[costs[free].argmin()])
 
+    def _kept(self, i: int, size: int, lines: _Lines, lately: np.ndarray) -> Ints:
+        """How many of a buffer's cells the same thread wrote lately, if the buffer begins at each cell.
 
-def _sums(each: np.ndarray, part: slice, size: int) -> Ints:
-    """For each place of `size` cells, the sum over a part of these."""
-    sums, places = np.concatenate(([0], each.cumsum())), max(len(each) - size + 1, 0)
-    found: Ints = sums[part.stop : part.stop + places] - sums[part.start or 0 :][:places]
-    return found
+        A cell at p counts from p - end + 1 to p - start, for the share [start, end) of the thread that wrote it.
+        """
+        cuts, p = _cuts(self.users.threads, self.users.parts[i], size), np.flatnonzero(lately)
+        owner, most = lines.owner[p], len(lately) + size + 1
+        first, behind = (np.bincount(size + 1 + p - cut, minlength=most) for cut in (cuts[owner + 1], cuts[owner]))
+        return (first - behind).cumsum()[size : most - size]
+
+
+@lru_cache(1024)
+def _cuts(threads: int, part: int, size: int) -> Ints:
+    """Where each thread's share of so many cells begins, and the last one's end. part: as of `Users`."""
+    cuts = np.arange(threads + 1)
+    return np.where(cuts < part, 0, size) if part else size * cuts // threads
+
+
+@lru_cache(1024)
+def _writers(threads: int, part: int, size: int) -> Ints:
+    """The thread that writes each of so many cells."""
+    return np.repeat(np.arange(threads), np.diff(_cuts(threads, part, size)))
+
+
+def _sums(each: np.ndarray, size: int) -> Ints:
+    """The sum of so many cells from each one on."""
+    sums = np.concatenate(([0], each.cumsum()))
+    return sums[size:] - sums[: max(len(sums) - size, 0)]
