@@ -33,6 +33,9 @@ from .user import failures, raised
 
 Run = Callable[[], object]
 
+PER_BYTE = 3
+"""Multiply-adds in the time in which a byte of weights comes from memory, or somewhat less."""
+
 
 class Leap(NamedTuple):
     """A jump of Python's to part `target`: always, or if `cell` is `wanted`."""
@@ -155,9 +158,15 @@ def work_of(steps: Sequence[Step | Jump]) -> list[int]:
     known: dict[Any, int] = {}  # bands of a node are alike
     for step in steps:
         if isinstance(step, Step) and (step.node, step.kernel, step.share) not in known:
-            own = WORTH_LOOKING if isinstance(step.kernel, UserKernel) else macs(step)
+            own = WORTH_LOOKING if isinstance(step.kernel, UserKernel) else _products(step)
             known[step.node, step.kernel, step.share] = int(own + 4 * step.node.out.type.size * step.share)
     return [known[s.node, s.kernel, s.share] if isinstance(s, Step) else 0 for s in steps]
+
+
+def _products(step: Step) -> float:
+    """A step's multiply-adds, or as many as take the time in which its weights come from memory."""
+    count, weights = macs(step), sum(v.type.nbytes for v in step.node.inputs if v is not None and v.data is not None)
+    return max(count, PER_BYTE * weights * step.share) if count else 0
 
 
 def _calls(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:
