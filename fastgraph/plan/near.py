@@ -6,8 +6,8 @@ even parts, one after the other.
 
 Buffers are placed anew in the order of time, each where its lines cost least, on a grid of CELLS cells. Where one finds
 no room, all that are alive while the arena is as full stay where they were, and the others are placed again. At last
-all are placed once more, after what the run before wrote. So n buffers take n log n steps, and a few passes over the
-grid for each.
+all are placed once more, after what the run before wrote. So each buffer takes a few passes over the grid and over
+those that stay; there are at most MANY.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def nearer(buffers: Sequence[Buffer], packing: Packing, users: Users) -> Packing
     """A plan of an arena of at most ROOM times the size, whose lines cost less; or `packing`. The first step is 0."""
     if packing.size < threshold("near_worth", WORTH) or len(buffers) > threshold("arena_many", MANY):
         return packing
-    work, problem = _Work(buffers, users), Problem(buffers)
+    order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first, -buffers[i].size))
+    work, problem = _Work(buffers, users, order), Problem(buffers)
     stay: dict[int, int] = {}
     for _ in range(TRIES):
         lines = _Lines(buffers, int(packing.size * ROOM))
@@ -116,20 +117,17 @@ class _Lines:
 
 
 class _Work(NamedTuple):
-    """Buffers, and who uses them."""
+    """Buffers, who uses them, and their numbers in the order of time, the largest first."""
 
     buffers: Sequence[Buffer]
     users: Users
-
-    def order(self) -> list[int]:
-        """Their numbers in the order of time, the largest first."""
-        return sorted(range(len(self.buffers)), key=lambda i: (self.buffers[i].first, -self.buffers[i].size))
+    order: Sequence[int]
 
     def placed(self, lines: _Lines, stay: Mapping[int, int]) -> tuple[list[int], int | None]:
         """Offsets; or none, and the step that has no room for a buffer. stay: those of some."""
         offsets = [stay.get(i, 0) for i in range(len(self.buffers))]
         others = [(self.buffers[i], lines.cells(at, self.buffers[i])) for i, at in stay.items()]
-        for i in self.order():
+        for i in self.order:
             if i not in stay:
                 at = self._cheapest(i, lines, others)
                 if at is None:
@@ -141,10 +139,10 @@ class _Work(NamedTuple):
     def cost(self, offsets: Sequence[int]) -> int:
         """What lines cost in a run that follows another."""
         lines, cost = _Lines(self.buffers, max(o + b.size for o, b in zip(offsets, self.buffers, strict=True))), 0
-        for i in self.order():
+        for i in self.order:
             self._write(i, offsets[i], lines)
         lines.run_over(self.users.clock[-1])
-        for i in self.order():
+        for i in self.order:
             now, cells = self.users.clock[self.buffers[i].first], lines.cells(offsets[i], self.buffers[i])
             at = slice(cells.start, cells.stop)
             other = lines.owner[at] != _writers(self.users.threads, self.users.parts[i], len(cells))

@@ -14,6 +14,7 @@ from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_conv import Geometry
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_int8 import (
+    Sums,
     chains,
     merged_cycles,
     parts_of_vectors,
@@ -83,7 +84,7 @@ def _merged(layer: Layer[Integers], tier: Tier) -> tuple[Geometry, Arrangement, 
     """The layer as a convolution of groups that fill a vector, or half of one for a window where there are kernels for
     that; and the parts of a vector that there are.
     """
-    parts = parts_of_vectors(tier, layer.numbers.sums(tier))
+    parts = parts_of_vectors(tier, Sums(layer.numbers.out, layer.numbers.rowsum(tier)))
     return *layer.merged(tier, parts if prod(layer.window.kernel) > 1 else 1), parts
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....cpus import level_two
@@ -14,9 +12,11 @@ from ....kernels.amx.pick_amx import TileChoice
 from ....kernels.amx.pick_real import pick_real, real_args
 from ....kernels.gemm.pick_conv import Geometry
 from ...program import Ref
+from ..emit import Rows
 from ..epilogue import addend_item, epilogue
 from ..moves import emit_copy
 from ..registry import Emit, Slot
+from .calls import tile_slots
 from .layer_amx import is_large
 
 
@@ -28,10 +28,11 @@ def suits(g: Geometry) -> bool:
 def multiply(e: Emit, node: Node, g: Geometry) -> None:
     """Rounds the weights to bf16, packs them as `pack_real` does, then computes the convolution."""
     choice = pick_real(g, e.threads, l2=level_two())
-    ends: dict[str, Any] = {"x": node.x, "w": _packed(e, node, g, choice), "y": node.out, "ldy": e.stride(node.out)}
-    ends |= {"offsets": choice.table, "config": choice.config, "scratch": e.scratch(choice.scratch * e.threads)}
-    ends |= {"addend_item": addend_item(node), **epilogue(e, node, long=True)}
-    e.kernel("amx_real", choice.params, real_args(choice, **ends))
+    slots = tile_slots(
+        e, choice, Rows(e.address(node.x), e.address(node.out)), e.stride(node.out), _packed(e, node, g, choice)
+    )
+    slots |= {"addend_item": addend_item(node), **epilogue(e, node, long=True)}
+    e.kernel("amx_real", choice.params, real_args(choice, **slots))
 
 
 def _packed(e: Emit, node: Node, g: Geometry, choice: TileChoice) -> Ref:
