@@ -263,7 +263,8 @@ class Model:
 
     def input(self, name: str) -> np.ndarray:
         """The plan's own memory of an input: write into it, then `execute`. Valid until the input shapes change, or a
-        value that decides shapes; the memory of such a value itself until its own shape changes.
+        value that decides shapes; the memory of such a value itself until its own shape changes. Runs with feeds may
+        leave those there, or not: write all inputs again after one.
 
         What is assigned there NumPy converts as it does for any array: floats lose their fractions in an input of
         integers, and numbers out of range wrap. `np.copyto(model.input(name), x, casting="safe")` refuses that.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +137,14 @@ def test_a_saved_program_copies_nothing_either(tmp_path: Path) -> None:
 
 def test_memory_of_the_plan_is_used_afterwards() -> None:
     """By `execute`, after runs, and after runs that failed."""
-    model, x = doubled().load(threads=1), np.full((2048, 256), 3, F32)
-    model.input("x")[...] = 5
+    model, room = doubled().load(threads=1), np.zeros(2048 * 256 + PAGESIZE // 4, F32)
+    start = -room.ctypes.data % PAGESIZE // 4
+    x = room[start : start + 2048 * 256].reshape(2048, 256)
+    x[...] = 3
     y = model(x)
     with pytest.raises(fg.RunTimeout):
         model(x, timeout=0)
+    model.input("x")[...] = 5
     model.execute()
     assert np.all(y == 6) and np.all(x == 3) and np.all(model.output(model.outputs[0].name) == 10)
 
