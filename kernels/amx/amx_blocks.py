@@ -32,7 +32,7 @@ from .pack_amx import LINE, SUMS, numbering
 from .pack_real import MT, NUMBERS
 from .pick_codes import NT, PLANES
 from .real_block import shows
-from .rows import AMX_BLOCKS, needs_parts
+from .rows import AMX_BLOCKS
 from .split_band import Parts, lost, put_parts, seen
 from .tile_loop import configure, release
 
@@ -65,7 +65,6 @@ def make_amx_blocks(tier: Tier, bits: int) -> Callable[..., None]:
                             _store(r, totals, rows, codes, into)
         release()
 
-    amx_blocks.needs = needs_parts({"element": "bf16"})  # type: ignore[attr-defined]
     return amx_blocks
 
 

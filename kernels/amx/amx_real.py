@@ -14,7 +14,7 @@ from ..lang import divide, smaller
 from .pack_amx import LINE
 from .pack_real import MT, panel_bytes_real, products
 from .real_block import make_block
-from .rows import AMX_REAL, needs_parts
+from .rows import AMX_REAL
 from .split_band import make_split
 from .tile_loop import PanelSize, make_loop
 
@@ -27,9 +27,7 @@ def make_amx_real(tier: Tier, nt: int, planes: int, element: str) -> Callable[..
     line = panel_bytes_real(nt, 1, planes, element) - head
     size = PanelSize(16 * nt, head, line, products(nt, planes) * LINE)
     block = make_block(tier, nt, planes, element, _make_read(tier, planes, element))
-    amx_real = make_loop(tier, AMX_REAL, MT, size, block)
-    amx_real.needs = needs_parts({"element": element})  # type: ignore[attr-defined]
-    return amx_real
+    return make_loop(tier, AMX_REAL, MT, size, block)
 
 
 def _make_read(tier: Tier, planes: int, element: str) -> Callable[..., tuple[Any, ...]]:

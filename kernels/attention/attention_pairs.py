@@ -9,7 +9,7 @@ from typing import Any
 from ..gemm.pick_dot import max_rows
 from ..gemm.results import Destination, target
 from ..gemm.tile import bf16_arithmetic, even_rows, make_tile
-from ..isa.tiers import PAIRS, Tier
+from ..isa.tiers import Tier
 from ..lang import F32, Value, either, outlined, over, pieces, smaller, traced
 from .attention_bf16 import Product, Products, attention_of
 from .pack_pairs import IN_VECTORS
@@ -28,9 +28,7 @@ def _release() -> None: ...
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_PAIRS`."""
-    attention = attention_of(tier, ATTENTION_PAIRS, Products(IN_VECTORS, _configure, _release, _multiply(tier)))
-    attention.needs = PAIRS  # type: ignore[attr-defined]
-    return attention
+    return attention_of(tier, ATTENTION_PAIRS, Products(IN_VECTORS, _configure, _release, _multiply(tier)))
 
 
 def _multiply(tier: Tier) -> Callable[..., None]:

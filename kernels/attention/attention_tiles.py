@@ -7,7 +7,7 @@ from typing import Any
 
 from ..amx.pack_amx import numbering
 from ..amx.tile_loop import configure, release
-from ..isa.tiers import BF16, Tier
+from ..isa.tiers import Tier
 from ..lang import Value, either, over, pieces, traced
 from .attention_bf16 import Product, Products, attention_of
 from .pack_pairs import IN_TILES
@@ -22,9 +22,7 @@ def _configure(r: Any) -> None:
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_TILES`."""
-    attention = attention_of(tier, ATTENTION_TILES, Products(IN_TILES, _configure, release, _multiply(tier)))
-    attention.needs = BF16  # type: ignore[attr-defined]
-    return attention
+    return attention_of(tier, ATTENTION_TILES, Products(IN_TILES, _configure, release, _multiply(tier)))
 
 
 def _multiply(tier: Tier) -> Callable[..., None]:

@@ -6,7 +6,7 @@ The set of kernels is closed: every parameter has an enumerated set of values, n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from itertools import product
 from types import MappingProxyType
@@ -81,8 +81,15 @@ class Row(NamedTuple):
         return self.module.partition(".")[0]
 
     def make(self) -> Callable[..., Any]:
-        """The generator; importing it imports the compiler."""
-        made: Callable[..., Any] = getattr(import_module(f"..{self.module}", __package__), self.function)
+        """The generator of functions for `build`, which say what they need; importing it imports the compiler."""
+        generate: Callable[..., Any] = getattr(import_module(f"..{self.module}", __package__), self.function)
+
+        @wraps(generate)
+        def made(tier: Tier, **params: Any) -> Any:
+            function = generate(tier, **params)
+            function.needs = self.needs(params)
+            return function
+
         return made
 
     def kernel(self, tier: Tier, params: Mapping[str, Any]) -> Kernel:

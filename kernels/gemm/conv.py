@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import Record, fields
-from ..isa.tiers import PAIRS, Tier
+from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import band_at, deal, fill_band
 from .dot import arithmetic_of
@@ -32,9 +32,7 @@ def make_conv_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[...,
     """The kernel for panels of nv vectors; element, out: of the map and the result, f32 or bf16. Its record is
     `rows.CONV_BF16`.
     """
-    conv = conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), CONV_BF16)
-    conv.needs = PAIRS  # type: ignore[attr-defined]
-    return conv
+    return conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), CONV_BF16)
 
 
 def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:

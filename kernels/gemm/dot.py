@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import Record, fields
-from ..isa.tiers import PAIRS, Tier
+from ..isa.tiers import Tier
 from ..lang import divide, smaller
 from .band import deal
 from .pick_dot import F32_COSTS
@@ -21,9 +21,7 @@ def make_dot(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
 
 def make_dot_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[..., None]:
     """The kernel for panels of nv vectors; element, out: of A and C, f32 or bf16. Its record is `rows.DOT_BF16`."""
-    dot = dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), DOT_BF16)
-    dot.needs = PAIRS  # type: ignore[attr-defined]
-    return dot
+    return dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), DOT_BF16)
 
 
 def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.record import fields
-from ..isa.tiers import PAIRS, Tier
+from ..isa.tiers import Tier
 from ..lang import BF16, F32, Value, along, over, share, shuffle, smaller, traced
 from .rows import ROUND_BF16
 
@@ -45,5 +45,4 @@ def make_round(tier: Tier) -> Callable[..., None]:
             for i in range(end - first):
                 line(x + 4 * i * r.ldx, y + 2 * i * r.ldy, r.c, r.ldy)
 
-    rounded.needs = PAIRS  # type: ignore[attr-defined]
     return rounded

@@ -11,7 +11,7 @@ from ..isa.tiers import Tier
 from ..lang import I8, I64, Type, Value, choose, each_vector, intrinsic, over, shuffle, whole, word
 from ..lang import tier as at_hand
 from .elementwise import Row, over_rows
-from .rows import LOOKUP, permutes
+from .rows import LOOKUP
 
 UNROLL = 4
 Look = Callable[[Value], Value]
@@ -29,9 +29,7 @@ def make(tier: Tier, index: int, value: int, vbmi: bool) -> Callable[..., None]:
             return partial(_vectors, i8, (_permuted if vbmi else _shuffled)(i8, table))
         return partial(_one_by_one, table)
 
-    kernel = over_rows(word(value), word(index), prepare)
-    kernel.needs = permutes({"vbmi": vbmi})  # type: ignore[attr-defined]
-    return kernel
+    return over_rows(word(value), word(index), prepare)
 
 
 def _one_by_one(table: Value, x: Value, y: Value, left: Value, right: Value) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import fields
-from ..core.table import rounds
 from ..isa.elements import ELEMENTS
 from ..isa.tiers import Tier
 from ..lang import F32, I32, Type, Value, along, either, intrinsic, register, share, total, traced, when
@@ -58,5 +57,4 @@ def make(tier: Tier, out: str) -> Callable[..., None]:
         for i in range(first, end):
             row(r, r.y + i * r.y_row, r.x + i * r.x_row)
 
-    norm.needs = rounds({"out": out})  # type: ignore[attr-defined]
     return norm

@@ -11,7 +11,6 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.table import rounds
 from ..isa import functions as f
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
@@ -66,9 +65,7 @@ def make(tier: Tier, element: str, op: str) -> Callable[..., None]:
         if kind.number is F32:
             _walked(r, share)
 
-    kernel = along_axis(REDUCE, part)
-    kernel.needs = rounds({"element": element})  # type: ignore[attr-defined]
-    return kernel
+    return along_axis(REDUCE, part)
 
 
 def _reduce(kind: Type, op: str, r: Any, share: Share, stored: Type | None = None) -> None:

@@ -9,7 +9,6 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from ..core.record import fields
-from ..core.table import rounds
 from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, load_one
 from ..isa.integer import has_inverse, whole_quotient
 from ..isa.stores import store_first
@@ -40,7 +39,6 @@ def make(tier: Tier, op: str) -> Callable[..., None]:
     def vector_op(step: int, values: int, _: int) -> None:
         block(step, values)
 
-    vector_op.needs = rounds({"op": op})  # type: ignore[attr-defined]
     return vector_op
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.record import fields
 from ..gemm.pack_int8 import HEAD_LINES
-from ..isa.tiers import PAIRS, Tier
+from ..isa.tiers import Tier
 from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, tier, traced
 from .activation import WORDS
 from .byte_sums import make_byte_sums, round_to_bytes
@@ -54,8 +54,6 @@ def make(tier: Tier, cell: str, element: str) -> Callable[..., None]:
                 end(r, rows + row * r.row_bytes, d, row, now * wide, 2 * wide)
             unit += count
 
-    if element == "bf16":
-        walk.needs = PAIRS  # type: ignore[attr-defined]
     return walk
 
 

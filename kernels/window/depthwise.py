@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.table import rounds
 from ..isa.elements import ELEMENTS
 from ..isa.tiers import Tier
 from ..lang import BF16, F32, I32, I64, Type, Value, over, registers, shuffle, tier
@@ -27,9 +26,7 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int, 
     """
     f32 = F32.vector(tier.lanes)
     kind = BF16.like(f32) if narrow else f32
-    outputs = nest(DEPTHWISE, tiles(DEPTHWISE, kind, *_sums(f32, kind, Shape(size, stride, tile, vectors), 1)))
-    outputs.needs = rounds({"narrow": narrow})  # type: ignore[attr-defined]
-    return outputs
+    return nest(DEPTHWISE, tiles(DEPTHWISE, kind, *_sums(f32, kind, Shape(size, stride, tile, vectors), 1)))
 
 
 def make_grouped(tier: Tier, size: int, stride: int, tile: int, group: int, element: str) -> Callable:
@@ -39,9 +36,7 @@ def make_grouped(tier: Tier, size: int, stride: int, tile: int, group: int, elem
     """
     f32 = F32.vector(tier.lanes)
     kind = ELEMENTS[element].like(f32)
-    outputs = nest(GROUPED, tiles(GROUPED, kind, *_sums(f32, kind, Shape(size, stride, tile), group)))
-    outputs.needs = rounds({"element": element})  # type: ignore[attr-defined]
-    return outputs
+    return nest(GROUPED, tiles(GROUPED, kind, *_sums(f32, kind, Shape(size, stride, tile), group)))
 
 
 def _sums(f32: Type, kind: Type, shape: Shape, group: int) -> tuple[Shape, Callable[[Any, Tile], list[Value]]]:

@@ -6,6 +6,7 @@ import ctypes
 import os
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from inspect import unwrap
 from itertools import count
 from typing import Any
 
@@ -124,7 +125,7 @@ def guarded(array: np.ndarray, offset: int = 4) -> tuple[np.ndarray, np.ndarray]
 def compiled(make: Callable, params: Params, tier: Any) -> Native:
     """The native function of a kernel: (args address, thread, threads); kept for the session."""
     # Not by the parameters themselves: Python holds 1 == 1.0, which in a chain are a value and a constant.
-    key = make, canonical(params), tier
+    key = unwrap(make), canonical(params), tier
     if key not in _compiled:
         _compiled[key] = _compile(make, params, tier)
     return _compiled[key]

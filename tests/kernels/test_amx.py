@@ -168,7 +168,7 @@ def test_machine_code(blocks: tuple[int, int]) -> None:
     """It compiles on any machine, loads no tile twice in a step, stores one at most (`stay_awake`), and spills neither
     tiles nor vectors."""
     mt, nt = blocks
-    text = assembly(KERNEL.make()(AMX, mt, nt, "bytes"), AMX)
+    text = assembly(KERNEL.make()(AMX, mt=mt, nt=nt, out="bytes"), AMX)
     products = text.count("tdpbusd")
     assert products and products % (mt * nt) == 0
     steps = products // (mt * nt)

@@ -419,7 +419,7 @@ def test_what_names_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 def test_the_sources_of_every_kernel_name_the_toolchain() -> None:
     sources = toolchain._sources(toolchain.KERNELS[0])
     for row in rows().values():
-        assert inspect.getsourcefile(row.make()) in sources, row.name
+        assert inspect.getsourcefile(inspect.unwrap(row.make())) in sources, row.name
 
 
 def test_versions_are_those_of_the_packages() -> None:
