@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.record import fields
-from ..gemm.pick_dot import max_rows
 from ..gemm.results import target
 from ..gemm.tile import even_rows, f32_arithmetic, make_tile
 from ..isa.tiers import Tier
@@ -85,10 +84,9 @@ def make(tier: Tier) -> Callable[..., None]:
 
 def _multiply(tier: Tier) -> Any:
     """multiply(rows, a, lda, words, panel, c, ldc): a product in tiles of whole vectors; lda and ldc in bytes."""
-    most = max_rows(tier, NV)
     sums = f32_arithmetic(tier, NV, epilogue=False)
     sums = replace(sums, head=0, start=lambda _: [F32.vector(tier.lanes)(0)] * NV)
-    tile = make_tile(tier, NV, most, sums, fetch=False)
+    tile = make_tile(tier, sums, fetch=False)
 
     def product(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
         into = target(c, ldc, NV * tier.lanes, image=0, row=0, column=0)
@@ -96,8 +94,8 @@ def _multiply(tier: Tier) -> Any:
 
     @traced
     def multiply(rows: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
-        for i in over(0, rows, most):
-            height = smaller(most, rows - i)
+        for i in over(0, rows, sums.rows):
+            height = smaller(sums.rows, rows - i)
             outlined("multiply", None, product, height, a + i * lda, lda, words, panel, c + i * ldc, ldc)
 
     return multiply

@@ -57,10 +57,9 @@ def _tile(tier: Tier, nv: int, adds: bool) -> Callable[..., None]:
         places = [dest.c + dest.ldc * r + n * f32.size for r in range(dest.rows) for n in range(nv)]
         return [x + f32[place] for x, place in zip(sums, places, strict=True)]
 
-    pairs = bf16_arithmetic(tier, nv, 4)
-    finish = added if adds else pairs.finish
-    pairs = replace(pairs, head=0, vectors=NV, start=lambda _: [f32(0)] * nv, finish=finish, epilogue=False)
-    tile = make_tile(tier, nv, max_rows(tier, NV), pairs, fetch=False)
+    pairs = replace(bf16_arithmetic(tier, nv, 4), start=lambda _: [f32(0)] * nv, epilogue=False)
+    pairs = replace(pairs, finish=added if adds else pairs.finish)
+    tile = make_tile(tier, replace(pairs, rows=max_rows(tier, NV), head=0, vectors=NV), fetch=False)
 
     def product(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
         tile(None, height, even_rows(a, lda, words), panel, 0, 0, target(c, ldc, PANEL, image=0, row=0, column=0))

@@ -14,7 +14,7 @@ from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import band_at, deal, fill_band
 from .dot import arithmetic_of
-from .pick_dot import F32_COSTS, crossing
+from .pick_dot import crossing
 from .results import target, walk_later
 from .rows import CONV_BF16, CONV_F32
 from .tile import Arithmetic, f32_arithmetic, make_tile, offsets, pace_of, segmented_rows
@@ -25,24 +25,25 @@ def make_conv(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
 
     The columns of an epilogue's operands run over all channels of the output, their rows over the pixels of an image.
     """
-    return conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, half=half), CONV_F32)
+    return conv_kernel(tier, f32_arithmetic(tier, nv, half=half), CONV_F32)
 
 
 def make_conv_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[..., None]:
     """The kernel for panels of nv vectors; element, out: of the map and the result, f32 or bf16. Its record is
     `rows.CONV_BF16`.
     """
-    return conv_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), CONV_BF16)
+    return conv_kernel(tier, arithmetic_of(tier, nv, element, out), CONV_BF16)
 
 
-def conv_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
-    """The loops of a convolution around tiles of at most so many rows; its record begins with `rows.CONV`.
+def conv_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
+    """The loops of a convolution around tiles; its record begins with `rows.CONV`.
 
     A tile's rows are outputs that follow one another in a band, of one row of the map where more than are `crossing` or
     rows of y are apart.
     """
-    item, out_item, epilogue = arithmetic.item, arithmetic.out_item, arithmetic.epilogue
-    tile, near, width = make_tile(tier, nv, most, arithmetic, True), crossing(most, nv), nv * tier.lanes
+    nv, most, epilogue = arithmetic.nv, arithmetic.rows, arithmetic.epilogue
+    item, out_item = arithmetic.item, arithmetic.out_item
+    tile, near, width = make_tile(tier, arithmetic, segmented=True), crossing(most, nv), nv * tier.lanes
     head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
 
     def conv(args: int, thread: int, threads: int) -> None:

@@ -8,7 +8,6 @@ from ..core.record import Record, fields
 from ..isa.tiers import Tier
 from ..lang import divide, smaller
 from .band import deal
-from .pick_dot import F32_COSTS
 from .results import target, walk_later
 from .rows import DOT_BF16, DOT_F32, ITEM
 from .tile import Arithmetic, bf16_arithmetic, even_rows, f32_arithmetic, make_tile, pace_of
@@ -16,12 +15,12 @@ from .tile import Arithmetic, bf16_arithmetic, even_rows, f32_arithmetic, make_t
 
 def make_dot(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
     """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.DOT_F32`."""
-    return dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, half=half), DOT_F32)
+    return dot_kernel(tier, f32_arithmetic(tier, nv, half=half), DOT_F32)
 
 
 def make_dot_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[..., None]:
     """The kernel for panels of nv vectors; element, out: of A and C, f32 or bf16. Its record is `rows.DOT_BF16`."""
-    return dot_kernel(tier, nv, F32_COSTS.most_rows(tier, nv), arithmetic_of(tier, nv, element, out), DOT_BF16)
+    return dot_kernel(tier, arithmetic_of(tier, nv, element, out), DOT_BF16)
 
 
 def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:
@@ -31,9 +30,9 @@ def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:
     return f32_arithmetic(tier, nv, out_item=ITEM[out])
 
 
-def dot_kernel(tier: Tier, nv: int, most: int, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
-    """The loops of a dot kernel around tiles of at most so many rows; its record begins with `rows.DOT`."""
-    tile, width = make_tile(tier, nv, most, arithmetic), nv * tier.lanes
+def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
+    """The loops of a dot kernel around tiles; its record begins with `rows.DOT`."""
+    tile, width = make_tile(tier, arithmetic), arithmetic.nv * tier.lanes
     head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
     item, out_item, epilogue = arithmetic.item, arithmetic.out_item, arithmetic.epilogue
 

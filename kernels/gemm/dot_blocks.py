@@ -17,7 +17,6 @@ from .by_height import by_height
 from .byte_blocks import byte_row, byte_sums, round_rows
 from .code_blocks import CodeBlock, code_words, each_block, line_bytes, weight
 from .pick_blocks import NV, few_rows, per_word
-from .pick_dot import max_rows
 from .results import Destination, Target, finish_tile, open_sink, store_rows, target
 from .rows import DOT_BLOCKS
 from .tile import even_rows, f32_arithmetic, make_tile
@@ -26,7 +25,7 @@ from .tile import even_rows, f32_arithmetic, make_tile
 def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_BLOCKS`. Threads share the groups of columns."""
     width = NV * tier.lanes
-    tile = make_tile(tier, NV, max_rows(tier, NV), f32_arithmetic(tier, NV), fetch=False)
+    tile = make_tile(tier, f32_arithmetic(tier, NV), fetch=False)
 
     def dot_blocks(args: int, thread: int, threads: int) -> None:
         r = fields(args, DOT_BLOCKS)

@@ -26,14 +26,12 @@ from .tile import Arithmetic, copies, vectors, whole
 
 def make_dot_int8(tier: Tier, nv: int, half: bool = False, **sums: Any) -> Callable[..., None]:
     """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.DOT_INT8`."""
-    most = int8_costs(Sums(**sums)).most_rows(tier, nv)
-    return dot_kernel(tier, nv, most, int8_arithmetic(tier, nv, Sums(**sums), half=half), DOT_INT8)
+    return dot_kernel(tier, int8_arithmetic(tier, nv, Sums(**sums), half=half), DOT_INT8)
 
 
 def make_conv_int8(tier: Tier, nv: int, half: bool = False, **sums: Any) -> Callable[..., None]:
     """The kernel for panels of nv vectors, or for one whose last vector is half; its record is `rows.CONV_INT8`."""
-    most = int8_costs(Sums(**sums)).most_rows(tier, nv)
-    return conv_kernel(tier, nv, most, int8_arithmetic(tier, nv, Sums(**sums), half=half), CONV_INT8)
+    return conv_kernel(tier, int8_arithmetic(tier, nv, Sums(**sums), half=half), CONV_INT8)
 
 
 def add_products(x: Value, weights: list[Value], sums: list[Value], small: bool = False) -> list[Value]:
@@ -117,4 +115,5 @@ def int8_arithmetic(tier: Tier, nv: int, sums: Sums, narrow: bool = False, half:
 
     by_weight = multiply_rows if one_by_one(tier, count, small) else None
     head = HEAD_LINES[rowsum] * nv * i32.size
-    return Arithmetic(head, lines, count, 1, STORES[out], start, load, multiply, finish, multiply_rows=by_weight)
+    kind = nv, int8_costs(sums).most_rows(tier, nv), head, lines, count, 1, STORES[out]
+    return Arithmetic(*kind, start, load, multiply, finish, multiply_rows=by_weight)

@@ -15,7 +15,7 @@ from .conv import conv_kernel
 from .dot import dot_kernel
 from .dot_conv_int8 import int8_arithmetic
 from .pack_int8 import HEAD_LINES, sums_per_row
-from .pick_int8 import INT8_COSTS, Sums
+from .pick_int8 import Sums
 from .results import Destination
 from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES
 from .tile import Arithmetic
@@ -23,14 +23,12 @@ from .tile import Arithmetic
 
 def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors, and ranges per row or per batch; its record is `rows.DOT_DYNAMIC`."""
-    most = INT8_COSTS[rowsum].most_rows(tier, nv)
-    return dot_kernel(tier, nv, most, _arithmetic(tier, nv, per_row, rowsum, narrow), DOT_DYNAMIC)
+    return dot_kernel(tier, _arithmetic(tier, nv, per_row, rowsum, narrow), DOT_DYNAMIC)
 
 
 def make_conv(tier: Tier, nv: int, rowsum: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_DYNAMIC`."""
-    most = INT8_COSTS[rowsum].most_rows(tier, nv)
-    return conv_kernel(tier, nv, most, _arithmetic(tier, nv, False, rowsum), CONV_DYNAMIC)
+    return conv_kernel(tier, _arithmetic(tier, nv, False, rowsum), CONV_DYNAMIC)
 
 
 def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool = False) -> Arithmetic:

@@ -16,7 +16,7 @@ from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from ..lang.hints import kept
 from .by_height import by_height
-from .pick_dot import crossing
+from .pick_dot import crossing, max_rows
 from .results import Destination, Target, finish_tile, open_sink, store_rows
 
 LINE = 64
@@ -27,15 +27,17 @@ LINE = 64
 class Arithmetic:
     """How a tile sums products of words of 4 bytes (an f32, two bf16 or four u8) with packed weights.
 
-    A panel is `head` bytes, then for each word `vectors` vectors of weights; a row of the tile has `sums`
-    vectors of sums. `item` and `out_item` are the bytes of an element of A and of C; results in f32 are
-    rounded to bf16 where C's have 2.
+    A tile has up to `rows` rows of nv vectors of C. Its panel is `head` bytes, then for each word `vectors` vectors of
+    weights; a row has `sums` vectors of sums. `item` and `out_item` are the bytes of an element of A and of C; results
+    in f32 are rounded to bf16 where C's have 2.
 
     start(panel): the sums that a row begins with. load(line): the weights of a word. multiply(word, weights, sums): a
     row's new sums; panel, line and word are pointers to bytes. finish(dest, sums): f32 results, or i32 as such, row by
     row as the sums come; or stores others itself. epilogue: whether they end as the record's EPILOGUE says.
     """
 
+    nv: int
+    rows: int
     head: int
     vectors: int
     sums: int
@@ -95,18 +97,16 @@ def pace_of(tiles: Any, word: int) -> Any:
     return divide(tiles + word - 1, tiles)
 
 
-def make_tile(
-    tier: Tier, nv: int, most: int, arithmetic: Arithmetic, segmented: bool = False, fetch: bool = True
-) -> Any:
-    """tile(record, height, rows, panel, ahead, pace, target) computes `height` output rows, 1 to `most`, of one weight
-    panel of nv vectors, and stores them.
+def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch: bool = True) -> Any:
+    """tile(record, height, rows, panel, ahead, pace, target) computes `height` output rows, 1 to the most that the
+    arithmetic has, of one weight panel, and stores them.
 
     record: as the kernel has read it; rows: `even_rows`, or where it is `segmented` `segmented_rows`. The panel is
     packed as the arithmetic says. Where tiles `fetch`, the line `ahead` bytes behind the panel's first is prefetched
     with the first word, and with each further one the line that is `pace` bytes further; and the line behind each,
     where a panel is wide and there are registers enough that loads are few.
     """
-    line = arithmetic.vectors * tier.lanes * 4
+    nv, most, line = arithmetic.nv, arithmetic.rows, arithmetic.vectors * tier.lanes * 4
 
     def steps(offsets: Value, height: int) -> list[tuple[int, Value]]:
         if not segmented:
@@ -270,7 +270,8 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True, out_item: int = 4
     def finish(_: Destination, sums: list[Value]) -> list[Value]:
         return whole(sums)
 
-    return Arithmetic(nv * f32.size, nv, nv, 4, out_item, line, line, multiply, finish, epilogue)
+    rows, head = max_rows(tier, nv), nv * f32.size
+    return Arithmetic(nv, rows, head, nv, nv, 4, out_item, line, line, multiply, finish, epilogue)
 
 
 def vectors(kind: Type, nv: int, half: bool) -> list[Type]:
@@ -305,7 +306,8 @@ def bf16_arithmetic(tier: Tier, nv: int, out_item: int) -> Arithmetic:
         x = i32(I32[word])
         return [tier.isa.dot_pairs(s, w, x) for w, s in zip(weights, sums, strict=True)]
 
-    return Arithmetic(nv * f32.size, nv, nv, 2, out_item, start, load, multiply, _as_they_are, epilogue=True)
+    rows, head = max_rows(tier, nv), nv * f32.size
+    return Arithmetic(nv, rows, head, nv, nv, 2, out_item, start, load, multiply, _as_they_are, epilogue=True)
 
 
 def _as_they_are(dest: Destination, sums: list[Value]) -> list[Value]:

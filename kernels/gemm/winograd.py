@@ -24,7 +24,6 @@ from ..lang.values import Value, tier
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
 from .band import deal, fill_band
 from .pack_winograd import Matrix, transforms
-from .pick_dot import F32_COSTS
 from .results import target
 from .rows import WINOGRAD
 from .tile import even_rows, f32_arithmetic, make_tile, pace_of
@@ -61,7 +60,7 @@ class Tile:
 def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None]:
     """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors."""
     shape = Tile(m, tall, nv)
-    tile = make_tile(tier, nv, F32_COSTS.most_rows(tier, nv), f32_arithmetic(tier, nv, epilogue=False))
+    tile = make_tile(tier, f32_arithmetic(tier, nv, epilogue=False))
     width, beside, places = nv * tier.lanes, shape.beside, shape.down * shape.across
 
     def winograd(args: int, thread: int, threads: int) -> None:
