@@ -14,9 +14,11 @@ from ..isa.tiers import Tier
 from ..lang import I64, Value, choose, divide, registers, repeat, smaller, traced, when
 from .band import band_at, deal, fill_band
 from .dot import arithmetic_of
+from .int8_arithmetic import int8_arithmetic
 from .pick_dot import crossing
+from .pick_int8 import Sums
 from .results import target, walk_later
-from .rows import CONV_BF16, CONV_F32
+from .rows import CONV_BF16, CONV_F32, CONV_INT8
 from .tile import Arithmetic, f32_arithmetic, make_tile, offsets, pace_of, segmented_rows
 
 
@@ -33,6 +35,11 @@ def make_conv_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[...,
     `rows.CONV_BF16`.
     """
     return conv_kernel(tier, arithmetic_of(tier, nv, element, out), CONV_BF16)
+
+
+def make_conv_int8(tier: Tier, nv: int, half: bool = False, **sums: Any) -> Callable[..., None]:
+    """As `make_conv`, of u8 and s8 weights; sums: of Sums. Its record is `rows.CONV_INT8`."""
+    return conv_kernel(tier, int8_arithmetic(tier, nv, Sums(**sums), half=half), CONV_INT8)
 
 
 def conv_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..core.record import Record, fields
 from ..isa.tiers import Tier
 from ..lang import divide, smaller
 from .band import deal
+from .int8_arithmetic import int8_arithmetic
+from .pick_int8 import Sums
 from .results import target, walk_later
-from .rows import DOT_BF16, DOT_F32, ITEM
+from .rows import DOT_BF16, DOT_F32, DOT_INT8, ITEM
 from .tile import Arithmetic, bf16_arithmetic, even_rows, f32_arithmetic, make_tile, pace_of
 
 
@@ -21,6 +24,11 @@ def make_dot(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
 def make_dot_bf16(tier: Tier, nv: int, element: str, out: str) -> Callable[..., None]:
     """The kernel for panels of nv vectors; element, out: of A and C, f32 or bf16. Its record is `rows.DOT_BF16`."""
     return dot_kernel(tier, arithmetic_of(tier, nv, element, out), DOT_BF16)
+
+
+def make_dot_int8(tier: Tier, nv: int, half: bool = False, **sums: Any) -> Callable[..., None]:
+    """As `make_dot`, of u8 and s8 weights; sums: of Sums. Its record is `rows.DOT_INT8`."""
+    return dot_kernel(tier, int8_arithmetic(tier, nv, Sums(**sums), half=half), DOT_INT8)
 
 
 def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:

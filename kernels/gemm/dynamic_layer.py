@@ -13,7 +13,7 @@ from ..isa.tiers import Tier
 from ..lang import F32, I32, Type, Value, fma
 from .conv import conv_kernel
 from .dot import dot_kernel
-from .dot_conv_int8 import int8_arithmetic
+from .int8_arithmetic import int8_arithmetic
 from .pack_int8 import HEAD_LINES, sums_per_row
 from .pick_int8 import Sums
 from .results import Destination

@@ -14,7 +14,7 @@ from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang import I8, I32, I64, Value, choose, repeat, share, traced
 from ..lang.blocks import Block, here
-from .dot_conv_int8 import add_products, int8_arithmetic
+from .int8_arithmetic import add_products, int8_arithmetic
 from .pick_int8 import Sums, chains
 from .results import Destination, finish_tile, open_sink, store_rows
 from .rows import ROW_INT8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..gemm.by_height import by_height
-from ..gemm.dot_conv_int8 import add_products
+from ..gemm.int8_arithmetic import add_products
 from ..gemm.pack_int8 import HEAD_LINES
 from ..gemm.requantize import scaled
 from ..isa.functions import maximum
