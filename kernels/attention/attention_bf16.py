@@ -12,7 +12,7 @@ from .pack_pairs import Layout, make_pack_keys, make_pack_values, pack_queries
 from .pick_attention import LINE, PANEL
 from .softmax import begin, clear, lines_of
 from .softmax_pairs import add_up, finish, look, rebase, rescale, weigh
-from .visible_keys import bounds, seen, span
+from .visible_keys import Numbers, at_key, bounds, seen, span
 
 Lines = tuple[Value, Value]
 """An address, and the bytes from row to row."""
@@ -43,20 +43,20 @@ class Products(NamedTuple):
 
 def attention_of(tier: Tier, record: Record, products: Products) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
-    (layout, configure, release, multiply) = products
+    (layout, configure, release, _) = products
     pack_keys, pack_values = make_pack_keys(tier, layout), make_pack_values(tier, layout)
-    score, add_values = _make_score(tier, multiply), _make_add_values(tier, multiply)
-    lanes = tier.lanes
+    attend, lanes = _make_attend(tier, products), tier.lanes
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
         scratch = r.scratch + thread * r.scratch_bytes
         values, queries, scores = scratch + r.values_at, scratch + r.queries_at, scratch + r.scores_at
         sums, parts, state = scratch + r.sums_at, scratch + r.parts_at, scratch + r.state_at
+        room = scratch, values, queries, scores, sums, parts, state
         blocks, groups = pieces(r.s, r.rows), divide(r.heads, r.share)
         length, depth = pieces(r.d, PANEL) * LINE, pieces(r.t, PANEL)
-        line, out = (r.keys + lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
-        each, base, total, factor = lines_of(r, state, lanes)
+        steps = length, (r.keys + lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
+        lines = lines_of(r, state, lanes)
         flip = choose(r.scale & 0x80000000 != 0, 0x8000, 0)
         packed = -1
         configure(r)
@@ -71,42 +71,59 @@ def attention_of(tier: Tier, record: Record, products: Products) -> Callable[...
                 k, v = r.k + image * r.k_image + group * r.k_head, r.v + image * r.v_image + group * r.v_head
                 pack_keys(scratch, k, r.k_item, r.k_row, limit, r.d)
                 pack_values(values, v, r.v_item, r.v_row, limit, depth, r.e)
-            row = block * r.rows
-            rows = smaller(r.rows, r.s - row)
-            place = place + row
-            y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
-            mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
-            near, stop = span(r, limit, place, rows)
-            begin(state, each)
-            starts = near - near % PANEL
-            key = starts
-            if near >= stop:
-                stop = key
-                clear(sums, rows * out)
-            else:
-                q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
-                pack_queries(queries, q, r.q_item, r.q_row, rows, r.d, flip)
-            while key < stop:
-                n = smaller(r.keys, stop - key)
-                score(r, rows, queries, scratch + key * length, n, scores)
-                for i in range(rows):
-                    left, right = seen(r, limit, place + i, key, n)
-                    there = mask + i * r.mask_row + (4 * key if r.kind == 1 else key)
-                    look(r, scores + i * line, there, left, right, parts + i * LINE)
-                rebase(r, state, each, parts)
-                for i in range(rows):
-                    left, right = seen(r, limit, place + i, key, n)
-                    weigh(r, scores + i * line, left, right, n, base + 4 * i, parts + i * LINE)
-                    if key != starts:
-                        rescale(sums + i * out, out, factor + 4 * i)
-                add_up(state, each, parts)
-                add_values(r, rows, scores, values + key * LINE, n, sums, key != starts)
-                key += n
-            for i in range(rows):
-                finish(r, y + i * r.y_row, sums + i * out, total + 4 * i)
+            attend(r, room, steps, lines, (image, head, block * r.rows, limit, place), flip)
         release()
 
     return attention
+
+
+def _make_attend(tier: Tier, products: Products) -> Callable[..., None]:
+    """attend(r, room, steps, lines, where, flip): a block of queries.
+
+    room: addresses of packed keys, values and queries, scores, sums, parts and state; steps: bytes from key to key,
+    and from row to row of scores and of sums; lines: `lines_of` the state; where: image, head, first row, and `bounds`
+    of the image; flip: as of pack_queries.
+    """
+    score, add_values = _make_score(tier, products.multiply), _make_add_values(tier, products.multiply)
+
+    def attend(r: Any, room: Numbers, steps: Numbers, lines: Numbers, where: Numbers, flip: Any) -> None:
+        keys, values, queries, scores, sums, parts, state = room
+        length, line, out = steps
+        each, base, total, factor = lines
+        image, head, row, limit, place = where
+        rows = smaller(r.rows, r.s - row)
+        place = place + row
+        y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
+        mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
+        near, stop = span(r, limit, place, rows)
+        begin(state, each)
+        starts = near - near % PANEL
+        key = starts
+        if near >= stop:
+            stop = key
+            clear(sums, rows * out)
+        else:
+            q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
+            pack_queries(queries, q, r.q_item, r.q_row, rows, r.d, flip)
+        while key < stop:
+            n = smaller(r.keys, stop - key)
+            score(r, rows, queries, keys + key * length, n, scores)
+            for i in range(rows):
+                left, right = seen(r, limit, place + i, key, n)
+                look(r, scores + i * line, at_key(r, mask + i * r.mask_row, key), left, right, parts + i * LINE)
+            rebase(r, state, each, parts)
+            for i in range(rows):
+                left, right = seen(r, limit, place + i, key, n)
+                weigh(r, scores + i * line, left, right, n, base + 4 * i, parts + i * LINE)
+                if key != starts:
+                    rescale(sums + i * out, out, factor + 4 * i)
+            add_up(state, each, parts)
+            add_values(r, rows, scores, values + key * LINE, n, sums, key != starts)
+            key += n
+        for i in range(rows):
+            finish(r, y + i * r.y_row, sums + i * out, total + 4 * i)
+
+    return attend
 
 
 def _make_score(tier: Tier, multiply: Callable[..., None]) -> Any:

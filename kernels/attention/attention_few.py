@@ -18,7 +18,7 @@ from ..lang.types import F32, I32, I64, Type
 from ..lang.values import Value, tier
 from .rows import ATTENTION
 from .softmax import begin, clear, combined, finish, lines_of, look, rebase, weigh
-from .visible_keys import bounds, seen, span
+from .visible_keys import at_key, bounds, seen, span
 
 
 def make(tier: Tier) -> Callable[..., None]:
@@ -50,7 +50,7 @@ def make(tier: Tier) -> Callable[..., None]:
                 for i in range(r.rows):
                     head, row = div_rem(i, r.s)
                     left, right = seen(r, limit, place + row, key, n)
-                    there = mask + head * r.mask_head + row * r.mask_row + (4 * key if r.kind == 1 else key)
+                    there = at_key(r, mask + head * r.mask_head + row * r.mask_row, key)
                     if n:
                         to, query = scores + i * line, q + head * r.q_head + row * r.q_row
                         _score(to, query, keys + key * r.k_row, r.k_row, n, r.d, r.scale)

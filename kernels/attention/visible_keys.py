@@ -6,6 +6,8 @@ from typing import Any
 
 from ..lang import I64, larger, smaller, traced
 
+Numbers = tuple[Any, ...]
+
 
 @traced
 def _length(valid: Any, image: Any) -> Any:
@@ -20,6 +22,11 @@ def bounds(r: Any, image: int) -> tuple[int, int]:
         if r.follows:
             place = limit - r.s
     return limit, place
+
+
+def at_key(r: Any, mask: int, key: int) -> Any:
+    """The address of a key's number in a row of the mask."""
+    return mask + (4 * key if r.kind == 1 else key)
 
 
 def span(r: Any, limit: int, place: int, rows: int) -> tuple[int, int]:
