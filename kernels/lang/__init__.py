@@ -33,13 +33,3 @@ from .memory import Register, Registers, copy_bytes, register, registers, room, 
 from .traced import every_tier, traced
 from .types import BF16, BIT, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Mistake, Type, integer, named, word
 from .values import Value, builder, called, constant, intrinsic, number, splat, tier
-
-__all__ = [
-    "BF16", "BIT", "F16", "F32", "F64", "I16", "I32", "I64", "I8", "U16", "U32", "U64", "U8", "Mistake", "Register",
-    "Registers", "Type", "Value", "along", "any_lane", "below", "builder", "called", "cases", "choose", "constant",
-    "constant_memory", "copy_bytes", "cover", "div_rem", "divide", "during", "each_vector", "either", "every_tier",
-    "fma", "fold", "halves", "integer", "intrinsic", "is_nan", "joined", "larger", "llvm", "named", "number",
-    "opaque", "outlined", "over", "pieces", "prefetch", "quotient", "register", "registers", "remainder", "repeat",
-    "room", "settle", "share", "shuffle", "slices", "smaller", "splat", "table", "thread_block", "tier", "total",
-    "traced", "when", "whole", "word",
-]  # fmt: skip

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 
 from ...families import Families
 from ...ir import Node
-from ...ops.chain import is_f32
+from ...ops.chain import is_f32 as is_f32
 from ...ops.registry import OPS, USER
-from ..program import Arg
-from ..storage import Abilities, last, row_count
+from ..storage import Abilities
+from ..storage import last as last
+from ..storage import row_count as row_count
 from .catalog import CATALOG
-from .emit import Emit, Slot
+from .emit import Emit as Emit
+from .emit import Slot as Slot
 
 Match = Callable[[Node], Any]
 """node -> the lowering's plan for it: facts that its steps need, or True when there are none; None or False when its
@@ -138,19 +140,3 @@ class Matches:
         """A host step works on NumPy views, so any strides will do."""
         found = self(node)
         return found[0].abilities if found else Abilities(strided_in=True, strided_out=True)
-
-
-__all__ = [
-    "Arg",
-    "Emit",
-    "Lowering",
-    "Matches",
-    "Narrow",
-    "Slot",
-    "is_f32",
-    "last",
-    "lowers",
-    "matched",
-    "moved",
-    "row_count",
-]
