@@ -26,6 +26,9 @@ AWAKE = 64
 products) without one takes 1000, where others take 17 beside the products."""
 
 
+Numbers = tuple[Any, ...]
+
+
 class BlockFunctions(NamedTuple):
     """Functions of int64s; `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK.
 
@@ -69,8 +72,8 @@ class PanelSize(NamedTuple):
 def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: BlockFunctions) -> Callable[..., None]:
     """The kernel for blocks of mt tiles of pixels."""
     (width, head, line, near) = size
-    read, note, result, place, begin, steps, again, finish = block
-    sum_tiles = mt * width // 16
+    read, note, begin, finish = block.read, block.note, block.begin, block.finish
+    describe, compute = _make_describe(mt, block), _make_compute(mt * width // 16, block)
 
     def kernel(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
@@ -98,27 +101,10 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
                 for t in range(t0, t1, mt):
                     at, sums = notes + turn * NOTE, work + turn * SUMS
                     note(at, panel, smaller(r.n - p * width, width), image, column)
-                    for m in range(mt):
-                        start = smaller(j, r.out_w - r.rows)
-                        skip = j - start if t + m < t1 else r.rows
-                        pixel = slice0 + i * r.out_w + start
-                        y, beside = result(r, image, image0 + pixel, pixel, column)
-                        place(at, m, a + (i - y0) * r.gs + start * r.rs, y, beside, skip)
-                        if t + m + 1 < t1:
-                            j += r.rows
-                            if j >= r.out_w:
-                                i, j = i + 1, 0
+                    j, i = describe(r, at, (image, image0, slice0, column), (a, y0), (t, t1, j, i))
                     fetched = r.prefetch if ahead < panel_size + line else 0
                     begin(panel)
-                    early = smaller(r.lines, EARLY)
-                    steps(at, r, 0, early, ahead, fetched)
-                    if busy:
-                        before, done = notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS
-                        finish(before, done, buffer, r)
-                    steps(at, r, early, r.lines, ahead, fetched)
-                    keep(sum_tiles, sums)
-                    if odd != 0:
-                        again(at, sums, r)
+                    compute(r, work, (at, sums), (turn, busy, odd), (ahead, fetched))
                     ahead += fetched * near
                     turn, busy = 1 - turn, 1
             unit += 1
@@ -127,6 +113,53 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
         release()
 
     return kernel
+
+
+def _make_describe(mt: int, block: BlockFunctions) -> Any:
+    """describe(r, note, (image, pixels before it and its slice, column of y), (a, its row), (t, t1, column, row)): note
+    the tiles of a block from tile t of a slice on; the column and the row of the tile behind them.
+    """
+    result, place = block.result, block.place
+
+    def describe(r: Any, at: int, to: Numbers, source: Numbers, tiles: Numbers) -> tuple[int, int]:
+        image, image0, slice0, column = to
+        a, y0 = source
+        t, t1, j, i = tiles
+        for m in range(mt):
+            start = smaller(j, r.out_w - r.rows)
+            skip = j - start if t + m < t1 else r.rows
+            pixel = slice0 + i * r.out_w + start
+            y, beside = result(r, image, image0 + pixel, pixel, column)
+            place(at, m, a + (i - y0) * r.gs + start * r.rs, y, beside, skip)
+            if t + m + 1 < t1:
+                j += r.rows
+                if j >= r.out_w:
+                    i, j = i + 1, 0
+        return j, i
+
+    return describe
+
+
+def _make_compute(count: int, block: BlockFunctions) -> Any:
+    """compute(r, work, (note, sums), (turn, busy, odd), (ahead, lines)): the sums of a block in `count` tiles, while
+    the one before it, if there is one, is finished.
+    """
+    steps, again, finish = block.steps, block.again, block.finish
+
+    def compute(r: Any, work: int, own: Numbers, state: Numbers, near: Numbers) -> None:
+        at, sums = own
+        turn, busy, odd = state
+        ahead, fetched = near
+        notes, early = work + 2 * SUMS, smaller(r.lines, EARLY)
+        steps(at, r, 0, early, ahead, fetched)
+        if busy:
+            finish(notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS, notes + 2 * NOTE, r)
+        steps(at, r, early, r.lines, ahead, fetched)
+        keep(count, sums)
+        if odd != 0:
+            again(at, sums, r)
+
+    return compute
 
 
 def tiles_of(r: Any, band: int, tiles: int) -> tuple[int, ...]:
