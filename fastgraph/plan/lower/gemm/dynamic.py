@@ -14,10 +14,9 @@ from ...choose import choose
 from ...layer import Integers, Layer, ranged_layer, window
 from ...program import Ref
 from ..emit import Rows
-from ..epilogue import product_ending
 from ..moves import emit_copy
 from ..registry import Emit, Slot, is_f32, lowers
-from . import layer_ranged
+from .layer_ranged import CANDIDATES, Rounding
 
 
 @dataclass(frozen=True)
@@ -103,37 +102,15 @@ def _multiply(e: Emit, node: Node, layer: Layer[Integers], of: Images) -> None:
     stored = e.scratch(of.count)
     ranges = round_to(e, node, of, node.attrs["grid"], "u8", stored, 0.0)
     layer = layer._replace(ldx=layer.inputs, ldy=e.stride(node.out))
-    choose(CANDIDATES, layer, e.tier).emit(e, node, layer, Rows(stored, e.address(node.out)), ranges)
+    how = _rounding(e, node, layer, ranges)
+    choose(CANDIDATES, layer, e.tier).emit(e, node, layer, Rows(stored, e.address(node.out)), how)
 
 
-def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
-    images = _images(node, layer)
-    zeros = bool(layer.numbers.zeros.any())
+def _rounding(e: Emit, node: Node, layer: Layer[Integers], ranges: Ref) -> Rounding:
+    """By these ranges. Batches of a dense layer are images for the chain only."""
+    images = node.x.type.dims[0] if node.op == "dynamic_conv" else layer.window.images
+    zeros, per = bool(layer.numbers.zeros.any()), node.attrs["per"]
     narrow = free("byte_weights") and stays_narrow(e.tier, layer.pixels, layer.inputs, zeros)
-    own = _ranges(node, ranges, layer.pixels // images)
-    layer_ranged.dot(e, layer, rows, images, product_ending(e, node), own, narrow)
-
-
-def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
-    layer_ranged.conv(e, node, layer, rows, _ranges(node, ranges, 0))
-
-
-def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: Ref) -> None:
-    images = _images(node, layer)
-    if layer.form == "dense":
-        layer = layer._replace(window=layer.window._replace(images=images)).of_rows(layer.pixels, layer.ldx, layer.ldy)
-    layer_ranged.tiles(e, node, layer, rows, _ranges(node, ranges, layer.pixels // images))
-
-
-def _images(node: Node, layer: Layer[Integers]) -> int:
-    """Batches of a dense layer are images for the chain only."""
-    return node.x.type.dims[0] if node.op == "dynamic_conv" else layer.window.images
-
-
-def _ranges(node: Node, ranges: Ref, rows: int) -> dict[str, Slot]:
-    """The slots `rows.RANGES` of a layer on so many rows an image."""
-    per = node.attrs["per"]
-    return {"ranges": ranges, "per_image": {"row": rows, "tensor": 0, "batch": 1}[per], "per_row": int(per == "row")}
-
-
-CANDIDATES = layer_ranged.candidates(_dot, _conv, _tiles)
+    per_image = {"row": layer.pixels // images, "tensor": 0, "batch": 1}[per]
+    slots: dict[str, Slot] = {"ranges": ranges, "per_image": per_image, "per_row": int(per == "row")}
+    return Rounding(slots, images, narrow=narrow)

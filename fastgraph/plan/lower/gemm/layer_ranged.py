@@ -1,11 +1,11 @@
 """Candidates for layers of bytes whose results are f32: dot_dynamic, conv_dynamic and, on AMX tiles, amx_dynamic.
 
-Callers say where kernels find the ranges that x was rounded by: the slots `rows.RANGES`.
+Callers say by which ranges x was rounded: those that were computed, or the one that its type has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_dynamic import pick_conv_dynamic, pick_dot_dynamic
+from ....kernels.gemm.pick_int8 import word_of
 from ...choose import Candidate
 from ...layer import Integers, Layer, RowPart
-from ...quantized import folded_bias
+from ...quantized import folded_bias, scales
 from ..emit import Rows
 from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot
@@ -24,13 +25,33 @@ from .calls import conv_calls, dense_sizes, dot_calls, part_of, tile_slots
 from .layer_int8 import all_lines, cycles, packed, tile_cycles, tile_lines, tiles_suit
 
 
-def dot(
-    e: Emit, layer: Layer[Integers], rows: Rows, images: int, ending: dict[str, Slot], ranges: dict[str, Slot],
-    narrow: bool = False,
-) -> None:  # fmt: skip
-    """Write the calls of a dense layer on rows of so many images; ending: of `product_ending`; narrow: of
-    `pack_int8.Words`.
+class Rounding(NamedTuple):
+    """How a layer's x was rounded: the slots `rows.RANGES`; how many images the rows of a dense layer are; the word of
+    padding; narrow: of `pack_int8.Words`, for a dense layer.
     """
+
+    slots: dict[str, Slot]
+    images: int
+    fill: int = 0
+    narrow: bool = False
+
+
+def by_type(e: Emit, node: Node, layer: Layer[Integers]) -> Rounding:
+    """By the quantization of x."""
+    found = e.packed(_range_bytes, float(scales(node.x, 1)[0]), layer.zero)
+    slots: dict[str, Slot] = {"ranges": found, "per_image": 0, "per_row": 0}
+    return Rounding(slots, layer.window.images, word_of(layer.zero))
+
+
+def _range_bytes(scale: float, zero: int) -> np.ndarray:
+    """One range, as gemm.rows.RANGE_BYTES says."""
+    step = np.array([scale, 0, 1 / scale, zero - 128], np.float32)
+    step.view(np.int32)[1] = -zero
+    return step
+
+
+def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, x: Rounding) -> None:
+    ending, (ranges, images, _, narrow) = product_ending(e, node, rows.start), x
     k, rowsum = layer.numbers.weights[0].size, layer.numbers.rowsum(e.tier, narrow)
     product = Product(layer.pixels // images, layer.n, k, images, layer.ldx, bool(ending["later"]))
     pieces = pick_dot_dynamic(e.tier, product, e.threads, bool(ranges["per_row"]), rowsum, narrow)
@@ -38,22 +59,24 @@ def dot(
     dot_calls(e, layer, rows, "dot_dynamic", pieces, pack, **sizes, **ranges, **ending)
 
 
-def conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: dict[str, Slot], fill: int = 0) -> None:
-    """Write the calls of a convolution; fill: the word of padding."""
+def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, x: Rounding) -> None:
     g, how = layer.merged(e.tier)
     g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum(e.tier))
-    own = {"fill": fill, **ranges, **product_ending(e, node, rows.start)}
+    own = {"fill": x.fill, **x.slots, **product_ending(e, node, rows.start)}
     conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, Words(g.run)), **own)
 
 
-def tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, ranges: dict[str, Slot]) -> None:
-    """Write the call on AMX tiles: see kernels/amx/amx_dynamic.py."""
+def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, x: Rounding) -> None:
+    """The call on AMX tiles: see kernels/amx/amx_dynamic.py."""
     from ....kernels.amx.pick_amx import amx_args, pick_amx_dynamic
 
+    if layer.form == "dense":
+        layer = layer._replace(window=layer.window._replace(images=x.images))
+        layer = layer.of_rows(layer.pixels, layer.ldx, layer.ldy)
     g, how = layer.merged(e.tier)
     choice = all_lines(e, layer.numbers, how, pick_amx_dynamic(g, e.threads))
     panels = e.packed(_panels, layer.numbers, how, choice.runs, choice.run)
-    slots = {**tile_slots(e, choice, rows, layer.ldy, panels), **ranges, **epilogue(e, node, rows.start)}
+    slots = {**tile_slots(e, choice, rows, layer.ldy, panels), **x.slots, **epilogue(e, node, rows.start)}
     e.kernel("amx_dynamic", choice.params, amx_args(choice, layer.zero, **slots), share=part_of(e, layer.pixels))
 
 
@@ -67,12 +90,9 @@ def _panels(numbers: Integers, how: Arrangement, runs: int, length: int) -> np.n
     return pack_amx(tile_lines(numbers, how, runs, length)[0], head, DYNAMIC_NT, "words")
 
 
-def candidates(
-    dot: Callable[..., None], conv: Callable[..., None], tiles: Callable[..., None]
-) -> tuple[Candidate[Layer[Integers]], ...]:
-    """By what writes the calls of each, with the caller's ranges."""
-    return (
-        Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", cycles, dot),
-        Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", cycles, conv),
-        Candidate("amx_dynamic", tiles_suit, tile_cycles, tiles),
-    )
+CANDIDATES: tuple[Candidate[Layer[Integers]], ...] = (
+    Candidate("dot_dynamic", lambda layer, tier: layer.form == "dense", cycles, _dot),
+    Candidate("conv_dynamic", lambda layer, tier: layer.form == "conv", cycles, _conv),
+    Candidate("amx_dynamic", tiles_suit, tile_cycles, _tiles),
+)
+"""What they emit takes a Rounding."""

@@ -108,17 +108,19 @@ def layer_int8(e: Emit, node: Node, layer: Layer[Integers], rows: Rows | None = 
 
 @lowers("dense", "conv", "matmul", match=chained_layer, strided_in=True, strided_out=True)
 def layer_real(e: Emit, node: Node, layer: Layer[Integers], rows: Rows | None = None) -> None:
-    from .layer_real import CANDIDATES
+    from .layer_ranged import CANDIDATES, by_type
 
-    _emit(e, node, layer, rows, CANDIDATES)
+    _emit(e, node, layer, rows, CANDIDATES, None, by_type(e, node, layer))
 
 
 def _emit(
     e: Emit, node: Node, layer: Layer[Any], rows: Rows | None, candidates: Sequence[Candidate[Any]],
-    chosen: Candidate[Any] | None = None,
+    chosen: Candidate[Any] | None = None, *more: Any,
 ) -> None:  # fmt: skip
-    """The steps of a layer, or of some rows of its result, by the candidate that is chosen, else by the cheapest."""
+    """The steps of a layer, or of some rows of its result, by the candidate that is chosen, else by the cheapest; more:
+    what it takes beside.
+    """
     if rows is None:
         layer = layer._replace(ldx=e.stride(node.x), ldy=e.stride(node.out))
         rows = Rows(e.address(node.x), e.address(node.out))
-    (chosen or choose(candidates, layer, e.tier)).emit(e, node, layer, rows)
+    (chosen or choose(candidates, layer, e.tier)).emit(e, node, layer, rows, *more)

@@ -19,7 +19,7 @@ from ....kernels.isa.tiers import has_pairs, multiplies_pairs, multiplies_tiles
 from ....kernels.recurrent.pack_recurrent import blocks
 from ....kernels.recurrent.rows import ACTIVATIONS, GATES, INFO, PLACES, STATES, USUAL
 from ...program import ERROR, Ref
-from ..emit import Strided
+from ..emit import Rows, Strided
 from ..registry import Emit, Slot
 from ..walk import f32_bits
 from .weights import Panels, width
@@ -182,7 +182,7 @@ def _project(
     if parts is not None and panels.constants is not None:
         from .tiled_inputs import multiply
 
-        return multiply(e, parts, g, panels.constants, GATES[layer.cell], a, out, share)
+        return multiply(e, parts, g, panels.constants, GATES[layer.cell], Rows(a, out), share)
     m = g.out[2]
     sizes = {"m": m, "k": -(-layer.inputs * item // 4), "batch": g.images}
     sizes |= {"a_stride": layer.steps * ldx, "c_stride": m * n}

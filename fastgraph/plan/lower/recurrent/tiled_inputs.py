@@ -13,7 +13,6 @@ from ....kernels.gemm.pick_conv import Geometry, plain_cycles
 from ....kernels.gemm.pick_winograd import reading_times
 from ....kernels.pointwise.rows import NO_EPILOGUE
 from ....kernels.recurrent.pack_recurrent import by_block
-from ...program import Ref
 from ..emit import Rows
 from ..gemm.calls import tile_slots
 from ..gemm.layer_amx import PARTS, ROUNDED, Parts, fits, times
@@ -31,11 +30,11 @@ def parts_of(e: Emit, g: Geometry, c: Constants) -> Parts | None:
     return None
 
 
-def multiply(e: Emit, parts: Parts, g: Geometry, c: Constants, gates: int, x: Ref, y: Ref, share: float) -> None:
-    """Write the product of rows at x with the weights of all directions, plus biases. share: of the node's work."""
+def multiply(e: Emit, parts: Parts, g: Geometry, c: Constants, gates: int, rows: Rows, share: float) -> None:
+    """Write the product of rows with the weights of all directions, plus biases. share: of the node's work."""
     choice = pick_real(g, e.threads, *parts, level_two())
     panels = e.packed(_panels, c.w, c.bias, gates, e.tier.lanes, choice.params["nt"], parts)
-    args = real_args(choice, **tile_slots(e, choice, Rows(x, y), g.n, panels), **NO_EPILOGUE)
+    args = real_args(choice, **tile_slots(e, choice, rows, g.n, panels), **NO_EPILOGUE)
     e.kernel("amx_real", choice.params, args, share=share)
 
 
