@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..amx.tile_loop import configure, release
 from ..core.record import Record, fields
 from ..isa.tiers import Tier
 from ..lang import BIT, Value, choose, div_rem, divide, either, over, pieces, share, smaller, traced
@@ -29,23 +30,14 @@ class Product(NamedTuple):
     columns: Value
 
 
-class Products(NamedTuple):
-    """How a kernel multiplies. `configure(record)` comes before all products, `release()` behind them.
+def attention_of(tier: Tier, record: Record, layout: Layout, multiply: Callable[..., None]) -> Callable[..., None]:
+    """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys.
 
     multiply(record, product, adds); adds: the product is added to c.
     """
-
-    layout: Layout
-    configure: Any
-    release: Any
-    multiply: Callable[..., None]
-
-
-def attention_of(tier: Tier, record: Record, products: Products) -> Callable[..., None]:
-    """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
-    (layout, configure, release, _) = products
+    tiled = "config" in record
     pack_keys, pack_values = make_pack_keys(tier, layout), make_pack_values(tier, layout)
-    attend, lanes = _make_attend(tier, products), tier.lanes
+    attend, lanes = _make_attend(tier, multiply), tier.lanes
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
@@ -59,7 +51,8 @@ def attention_of(tier: Tier, record: Record, products: Products) -> Callable[...
         lines = lines_of(r, state, lanes)
         flip = choose(r.scale & 0x80000000 != 0, 0x8000, 0)
         packed = -1
-        configure(r)
+        if tiled:
+            configure(r.config)
         first, end = share(r.batch * r.heads * blocks, thread, threads)
         for unit in range(first, end):
             number, block = div_rem(unit, blocks)
@@ -72,19 +65,20 @@ def attention_of(tier: Tier, record: Record, products: Products) -> Callable[...
                 pack_keys(scratch, k, r.k_item, r.k_row, limit, r.d)
                 pack_values(values, v, r.v_item, r.v_row, limit, depth, r.e)
             attend(r, room, steps, lines, (image, head, block * r.rows, limit, place), flip)
-        release()
+        if tiled:
+            release()
 
     return attention
 
 
-def _make_attend(tier: Tier, products: Products) -> Callable[..., None]:
+def _make_attend(tier: Tier, multiply: Callable[..., None]) -> Callable[..., None]:
     """attend(r, room, steps, lines, where, flip): a block of queries.
 
     room: addresses of packed keys, values and queries, scores, sums, parts and state; steps: bytes from key to key,
     and from row to row of scores and of sums; lines: `lines_of` the state; where: image, head, first row, and `bounds`
     of the image; flip: as of pack_queries.
     """
-    score, add_values = _make_score(tier, products.multiply), _make_add_values(tier, products.multiply)
+    score, add_values = _make_score(tier, multiply), _make_add_values(tier, multiply)
 
     def attend(r: Any, room: Numbers, steps: Numbers, lines: Numbers, where: Numbers, flip: Any) -> None:
         keys, values, queries, scores, sums, parts, state = room

@@ -10,29 +10,20 @@ from ..gemm.pick_dot import max_rows
 from ..gemm.results import Destination, target
 from ..gemm.tile import bf16_arithmetic, even_rows, make_tile
 from ..isa.tiers import Tier
-from ..lang import F32, Value, either, outlined, over, pieces, smaller, traced
-from .attention_bf16 import Product, Products, attention_of
+from ..lang import F32, Value, either, outlined, over, pieces, smaller
+from .attention_bf16 import Product, attention_of
 from .pack_pairs import IN_VECTORS
 from .pick_attention import NV, PANEL
 from .rows import ATTENTION_PAIRS
 
 
-@traced
-def _configure(r: Any) -> None:
-    """Vectors need no configuration."""
-
-
-@traced
-def _release() -> None: ...
-
-
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_PAIRS`."""
-    return attention_of(tier, ATTENTION_PAIRS, Products(IN_VECTORS, _configure, _release, _multiply(tier)))
+    return attention_of(tier, ATTENTION_PAIRS, IN_VECTORS, _multiply(tier))
 
 
 def _multiply(tier: Tier) -> Callable[..., None]:
-    """Products.multiply."""
+    """multiply of `attention_of`."""
     tiles = {(nv, adds): _tile(tier, nv, adds) for nv in (1, NV) for adds in (False, True)}
 
     def multiply(r: Any, p: Product, adds: bool) -> None:

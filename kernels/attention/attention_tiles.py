@@ -6,27 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from ..amx.pack_amx import numbering
-from ..amx.tile_loop import configure, release
 from ..isa.tiers import Tier
-from ..lang import Value, either, over, pieces, traced
-from .attention_bf16 import Product, Products, attention_of
+from ..lang import Value, either, over, pieces
+from .attention_bf16 import Product, attention_of
 from .pack_pairs import IN_TILES
 from .pick_attention import LINE, PANEL, TILE
 from .rows import ATTENTION_TILES
 
 
-@traced
-def _configure(r: Any) -> None:
-    configure(r.config)
-
-
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_TILES`."""
-    return attention_of(tier, ATTENTION_TILES, Products(IN_TILES, _configure, release, _multiply(tier)))
+    return attention_of(tier, ATTENTION_TILES, IN_TILES, _multiply(tier))
 
 
 def _multiply(tier: Tier) -> Callable[..., None]:
-    """Products.multiply."""
+    """multiply of `attention_of`."""
     a_tiles, b_tiles = numbering(2, 2)
 
     def multiply(r: Any, p: Product, adds: bool) -> None:
