@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.record import fields
-from ..lang import F32, Value, along, either, every_tier, fma, number, repeat, smaller, tier, total, traced
+from ..lang import F32, Value, along, clear, either, every_tier, fma, number, repeat, smaller, tier, total, traced
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import DOT_FEW
@@ -43,7 +43,7 @@ def _some_rows(args: int, thread: int, threads: int) -> None:
         b = r.b + (i * r.b_stride + left) * 4
         c = r.c + (i * r.c_stride + left) * 4
         for row in range(r.m):
-            _clear(c + row * line, columns)
+            clear(c + row * line, columns)
         whole = r.k // TOGETHER * TOGETHER
         for k in range(0, whole, TOGETHER):
             for row in range(r.m):
@@ -63,14 +63,6 @@ def make_dot_few(args: int, thread: int, threads: int) -> None:
         _one_column(args, thread, threads)
     else:
         _some_rows(args, thread, threads)
-
-
-@traced
-def _clear(to: Value, n: Value) -> None:
-    """Zero n sums."""
-    f32 = F32.vector(tier().lanes)
-    for some, i, mask in along(f32, 0, n, 1):
-        some[F32.at(to) + i, mask] = 0
 
 
 @traced

@@ -17,6 +17,7 @@ from ..core.record import fields
 from ..isa.tiers import Tier
 from ..lang.control import either, over, repeat, when
 from ..lang.instructions import choose, fma, quotient, smaller
+from ..lang.lines import masked
 from ..lang.memory import register, room
 from ..lang.traced import traced
 from ..lang.types import F32, I64, Type
@@ -244,7 +245,6 @@ def _gather(r: Any, shape: Tile, made_of: Pair, kept: Value, there: Pair, first:
     (image, plane), (oy, ox), (column, columns) = there, first, part
     outputs = _outputs(r, shape, *made_of)
     above = image * (r.out_d * r.outputs) + plane
-    masks = [f32.below(columns - n * f32.lanes) for n in range(nv)]
     walked = is_walked(r)
     step = choose(walked, width * 4, r.ldy << 2)
 
@@ -263,14 +263,7 @@ def _gather(r: Any, shape: Tile, made_of: Pair, kept: Value, there: Pair, first:
                 f32[target + n * f32.lanes, masks[n]] = value
         return []
 
-    if tier().masks:
-        repeat(shape.m, [], partial(line, masks))
-    else:
-        with either(columns >= width) as (whole, some):
-            with whole:
-                repeat(shape.m, [], partial(line, [None] * nv))
-            with some:
-                repeat(shape.m, [], partial(line, masks))
+    masked(f32, columns, nv, lambda masks: repeat(shape.m, [], partial(line, masks)))
 
 
 def _pixel(r: Any, source: Value, addends: Value, masks: Masks) -> list[Value]:

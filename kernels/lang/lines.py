@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -10,8 +10,8 @@ from .control import either, over, when
 from .instructions import choose, divide, shuffle, smaller
 from .memory import register, registers
 from .traced import traced
-from .types import Type
-from .values import Value, number
+from .types import F32, Type
+from .values import Value, number, tier
 
 UNROLL = 4
 """Vectors per block."""
@@ -86,6 +86,28 @@ def total(
         sums[each].value = combine(sums[each].value, value)
     parts = [fold(combine, each.value, kind.lanes) for each in sums.values()]
     return fold(combine, reduce(combine, parts))[0]
+
+
+@traced
+def clear(to: Any, count: Value) -> None:
+    """Zero so many f32 from an address on."""
+    for some, i, mask in along(F32.vector(tier().lanes), 0, count, 1):
+        some[F32.at(to) + i, mask] = 0
+
+
+def masked(kind: Type, columns: Value, count: int, store: Callable[[Sequence[Value | None]], Any]) -> None:
+    """`store(masks)`, with a mask for each of `count` vectors side by side as the tier does that best; None where all
+    lanes are stored.
+    """
+    masks = [kind.below(columns - i * kind.lanes) for i in range(count)]
+    if tier().masks:
+        store(masks)
+        return
+    with either(columns >= count * kind.lanes) as (whole, part):
+        with whole:
+            store([None] * count)
+        with part:
+            store(masks)
 
 
 def fold(combine: Combine, x: Value, lanes: int = 1) -> Value:

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.record import fields
 from ..gemm.pack_int8 import HEAD_LINES
 from ..isa.tiers import Tier
-from ..lang import F32, I32, I64, Value, along, div_rem, larger, pieces, share, smaller, tier, traced
+from ..lang import F32, I32, I64, Value, along, clear, div_rem, larger, pieces, share, smaller, tier, traced
 from .activation import WORDS
 from .byte_sums import make_byte_sums, round_to_bytes
 from .cell import make_cell, reset_gates
@@ -118,7 +118,7 @@ def _begin(cell: str) -> Callable[..., None]:
 
     def begin(r: Any, row: int, d: int, n: int) -> None:
         wide = (r.row_bytes - INFO_BYTES) // STATES
-        _clear(row, STATES * wide // 4)
+        clear(row, STATES * wide // 4)
         if r.first != 0:
             _copy(row, r.first + d * r.first_direction + n * r.first_row, r.hidden)
         if whole and r.first_cell != 0:
@@ -161,12 +161,6 @@ def _step(r: Any, info: int, d: int, n: int, s: int) -> None:
 def whole_number(at: Value) -> Value:
     """The int32 at an address."""
     return I32[at].to(I64)
-
-
-@traced
-def _clear(to: Any, count: Value) -> None:
-    for some, i, mask in along(F32.vector(tier().lanes), 0, count, 1):
-        some[F32.at(to) + i, mask] = 0
 
 
 @traced

@@ -11,7 +11,7 @@ from ..core.record import Record
 from ..gemm.requantize import byte_rounder, word
 from ..isa.integer import in_order
 from ..isa.stores import store_some
-from ..lang import BF16, F32, I64, U8, Type, Value, either, intrinsic, opaque, over, room, smaller, tier, when
+from ..lang import BF16, F32, I64, U8, Type, Value, either, intrinsic, masked, opaque, over, room, smaller, when
 from ..pointwise.epilogue import Area, Lines, added, addend_at, shaped, walk_from
 from ..pointwise.rows import EPILOGUE
 from .window import Place, slots
@@ -158,16 +158,3 @@ def walk_row(record: Record, place: Place) -> None:
     y = r.y + (place.image * (r.out_d * r.out_h * r.out_w) + pixel) * ldy + 4 * place.channel
     area = Area(place.image, pixel, place.channel, r.out_w, place.end - place.channel)
     walk_from(e, area, Lines(y, ldy), Lines(y, ldy))
-
-
-def masked(f32: Type, channels: Value, vectors: int, store: Callable[[Sequence[Value | None]], None]) -> None:
-    """`store(masks)`, with a mask for each vector as the tier does that best; None where all lanes are stored."""
-    masks = [f32.below(channels - i * f32.lanes) for i in range(vectors)]
-    if tier().masks:
-        store(masks)
-        return
-    with either(channels >= vectors * f32.lanes) as (whole, part):
-        with whole:
-            store([None] * vectors)
-        with part:
-            store(masks)
