@@ -57,61 +57,39 @@ def _block(tier: Tier, step: Step) -> Any:
         columns = choose(whole, rows * columns, columns)
         rows = choose(whole, 1, rows)
         rows = choose(columns > 0, rows, 0)
-        one = Rows(step, tier, columns, numbers)
-
-        def run(one: Rows, varied: bool, limits: str | None = None, short: bool = False) -> None:
-            mask = one.f32.below(columns) if short else None
-            for r in over(rows):
-                at, *xs = (U8.at(p.address) + r * p.row for p in (y, *tensors))
-                sources = [_source(*each, head.bits(U8)) for each in zip(tensors, xs, one.kinds, strict=True)]
-                if short:
-                    _real_vector(one, at, sources, one.f32, 0, mask, varied)
-                elif _is_real(step):
-                    _row_of_reals(one, at, sources, varied)
-                else:
-                    _row(one, at, sources, varied, limits or one.limits)
-
-        def rows_of_any_length(one: Rows) -> None:
-            with either(reduce(operator.or_, [p.single for p in tensors])) as (then, otherwise):
-                with then:
-                    run(one, varied=True)
-                with otherwise:
-                    if not step.bounded:
-                        run(one, varied=False)
-                        return
-                    with either(_unlimited(step.out, *numbers[-2:])) as (no_limits, limits):
-                        with no_limits:
-                            run(one, varied=False, limits="type")
-                        with limits:
-                            run(one, varied=False)
-
+        one = Rows(step, tier, rows, columns, (y, *tensors), numbers, head.bits(U8))
         if step.chain == (("div", 0, 1),) and step.out in BYTES:
             with either(has_inverse(numbers[0])) as (usual, extreme):
                 with usual:
-                    rows_of_any_length(replace(one, inverse=1.0 / numbers[0]))
+                    _any_length(replace(one, inverse=1.0 / numbers[0]))
                 with extreme:
-                    run(one, varied=True)
+                    _run(one, varied=True)
             return
         if not (tier.masks and _is_real(step)):
-            rows_of_any_length(one)
+            _any_length(one)
             return
         with either(columns <= tier.lanes) as (short, long):
             with short:
-                run(one, varied=True, short=True)
+                _run(one, varied=True, short=True)
             with long:
-                rows_of_any_length(one)
+                _any_length(one)
 
     return block
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The values that all rows of a step share: columns, and operands that are numbers."""
+    """Rows of a step: their columns, the places of the result and of tensors, and operands that are numbers. elsewhere:
+    as of `_source`.
+    """
 
     step: Step
     tier: Tier
+    rows: Value
     columns: Value
+    places: Sequence[Any]
     numbers: Sequence[Value]
+    elsewhere: Value
     inverse: Value | None = None
     """1 / the number that the step divides by, where `has_inverse` says so of it."""
 
@@ -138,6 +116,35 @@ class Rows:
         tensors, numbers = iter(values), iter(self.numbers)
         operands = [f32(next(numbers)) if kind == NUMBER else next(tensors) for kind in self.step.elements]
         return emit_chain(f32, self.step.chain, operands)
+
+
+def _run(one: Rows, varied: bool, limits: str | None = None, short: bool = False) -> None:
+    """Compute all rows; short: of a vector of reals at most."""
+    mask = one.f32.below(one.columns) if short else None
+    for r in over(one.rows):
+        at, *xs = (U8.at(p.address) + r * p.row for p in one.places)
+        sources = [_source(*each, one.elsewhere) for each in zip(one.places[1:], xs, one.kinds, strict=True)]
+        if short:
+            _real_vector(one, at, sources, one.f32, 0, mask, varied)
+        elif _is_real(one.step):
+            _row_of_reals(one, at, sources, varied)
+        else:
+            _row(one, at, sources, varied, limits or one.limits)
+
+
+def _any_length(one: Rows) -> None:
+    with either(reduce(operator.or_, [p.single for p in one.places[1:]])) as (then, otherwise):
+        with then:
+            _run(one, varied=True)
+        with otherwise:
+            if not one.step.bounded:
+                _run(one, varied=False)
+                return
+            with either(_unlimited(one.step.out, *one.numbers[-2:])) as (no_limits, limits):
+                with no_limits:
+                    _run(one, varied=False, limits="type")
+                with limits:
+                    _run(one, varied=False)
 
 
 def _is_real(step: Step) -> bool:
