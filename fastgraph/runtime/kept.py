@@ -132,7 +132,7 @@ def _write(model: Model, place: str) -> None:
     keys = model._keys
     plans = [(tier, count, key, made) for (tier, count, key), made in model._planner.made_plans().items()]
     origin = origin_of(model.graph, hashed=False)
-    save(place, model.graph, model._outputs, keys, plans, whole=bool(keys.open or keys.decide), origin=origin)
+    save(place, keys, model._outputs, plans, origin, whole=bool(keys.open or keys.decide))
 
 
 def _drop(folder: str) -> None:

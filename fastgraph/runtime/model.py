@@ -360,13 +360,16 @@ class Model:
         isa: str | Sequence[str] | None = None,
         threads: int | Sequence[int] | None = None,
         graph: bool = True,
+        any_shape: bool = False,
     ) -> None:
         """Save a program that `fastgraph.load` maps and runs, without a compiler: plans, code, packed weights, graph.
 
         `shapes`: sets of input shapes to plan for, as in `prepare` (default: those that the model has plans for);
         `isa`: tiers, as "avx2,avx512vnni,amx" (default: this model's), which this CPU need not have; `threads`: for how
         many, of which a load takes what suits (default: this model's). `graph`: whether to keep the graph too, of which
-        further shapes are planned where there is a compiler; without it the file is about half as large.
+        further shapes are planned, if they want no kernel that the file lacks, or where there is a compiler; without it
+        the file is about half as large. `any_shape`: whether to keep all kernels of each tier (some 4 MB), so that any
+        further shape is planned without a compiler.
 
         Raises InputError for what does not suit the model, UnsupportedError for what belongs to this process (operators
         of yours, isa="numpy"), FileError when the file can't be written.
@@ -382,20 +385,23 @@ class Model:
                 f"save({path!r}): a saved program is no file of that kind, it is called *.fgm: save({name!r})"
             )
         tiers, counts = tiers_of(isa, self.tier), threads_of(threads, self.threads)
+        if any_shape and not graph:
+            raise InputError("save: any_shape=True plans shapes from the graph: keep it, without graph=False")
         if shapes is not None and (not isinstance(shapes, Sequence) or isinstance(shapes, str) or not shapes):
             raise InputError("save takes shapes in a list of dicts by input name: save(path, shapes=[{name: shape}])")
         with self._lock:
             asked = [wanted(self._graph, self._keys, "save", each) for each in shapes or ()]
             keys = asked or self._planner.own_keys()
-            if not keys:
+            if not keys and not any_shape:
                 raise InputError(
                     f"save: the model's input shapes are not fixed ({input_types(self._graph)}): say which to plan "
-                    "for, save(path, shapes=[{name: shape}, ...]), or run it once with each"
+                    "for, save(path, shapes=[{name: shape}, ...]), or run it once with each, or keep what plans any, "
+                    "save(path, any_shape=True)"
                 )
             with self._planner.compiler():
                 plans = plans_of(self._keys, dict.fromkeys(keys), tiers, counts, self._planner.made_plans())
             origin = (self._stored and self._stored.origin) or origin_of(self.graph)
-            save(path, self.graph, self._outputs, self._keys, plans, graph, origin)
+            save(path, self._keys, self._outputs, plans, origin, graph, tiers if any_shape else ())
 
     def __str__(self) -> str:
         from .summary import text

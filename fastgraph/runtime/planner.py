@@ -152,7 +152,7 @@ class Planner:
             if stored is None:
                 raise
             raise InputError(
-                f"{stored.file.title}: the saved program runs {stored.stored()}; other shapes need a "
-                f"compiler, which is not installed here ({error}): save it with these shapes, or install fastgraph "
-                "with its dependencies"
+                f"{stored.file.title}: the saved program runs {stored.stored()}; other shapes need a compiler, which "
+                "is not installed here, unless it is saved with them, or with any_shape=True (fastgraph compile "
+                f"--any-shape): {error}"
             ) from error

@@ -16,7 +16,7 @@ from ..compile import Compiled
 from ..errors import FileError, InputError, UnsupportedError
 from ..ir import Graph, Value
 from ..kernels.core.kernel import Kernel
-from ..kernels.core.table import row
+from ..kernels.core.table import kernels_of, row
 from ..kernels.isa.tiers import BY_NAME, NUMPY, Tier
 from ..objects import elf
 from ..objects.cache import objects
@@ -94,20 +94,22 @@ def plans_of(
 
 
 def save(
-    path: str, graph: Graph, outputs: list[Value], keys: Keys, plans: Plans, whole: bool, origin: Mapping[str, Any]
-) -> None:
-    """Write a file with these plans; `whole`: and the graph. `outputs`: of the types that callers are told; `origin`:
-    what it is to say of the model's file, as `origin_of` gives it.
+    path: str, keys: Keys, outputs: list[Value], plans: Plans, origin: Mapping[str, Any], whole: bool,
+    complete: Sequence[Tier] = (),
+) -> None:  # fmt: skip
+    """Write a file with these plans; `whole`: and the graph; `complete`: and all kernels of these tiers. `outputs`: of
+    the types that callers are told; `origin`: what it is to say of the model's file, as `origin_of` gives it.
 
     UnsupportedError for what belongs to this process, FileError when the file can't be written.
     """
+    graph = keys.whole
     if not whole and not all(is_flat(made.compiled) for _, _, _, made in plans):
         raise UnsupportedError(
             f"{graph.source or graph.name or 'model'}: graph=False: NumPy computes a part of the model, which each "
             "load plans from the graph: save it with the graph"
         )
     arrays = _Arrays()
-    images = {EXECUTOR: _Image(TIER, KERNELS), **_images(plans)}
+    images = {EXECUTOR: _Image(TIER, KERNELS), **_images(plans, complete)}
     entries = [_entry(tier, threads, key, made, images[tier.name], arrays) for tier, threads, key, made in plans]
     signature = Graph(graph.name, graph.inputs, outputs, source=graph.source, usual=graph.usual)
     signature.interface, signature.limits, signature.precision = graph.interface, graph.limits, graph.precision
@@ -183,11 +185,12 @@ class _Arrays:
 
 
 class _Image:
-    """The code of kernels for a tier, and their numbers in it."""
+    """The code of kernels for a tier, and their numbers in it; `complete`: and of all others that the tier has."""
 
-    def __init__(self, tier: Tier, kernels: Iterable[Kernel]) -> None:
-        self.tier = tier
-        self.numbers = {kernel: number for number, kernel in enumerate(dict.fromkeys(kernels))}
+    def __init__(self, tier: Tier, kernels: Iterable[Kernel], complete: bool = False) -> None:
+        self.tier, self.complete, self._wanted = tier, complete, dict.fromkeys(kernels)
+        every = dict.fromkeys([*self._wanted, *(kernels_of(tier) if complete else ())])
+        self.numbers = {kernel: number for number, kernel in enumerate(every)}
 
     @cached_property
     def linked(self) -> Image:
@@ -202,16 +205,18 @@ class _Image:
         """Its part of the directory."""
         linked = self.linked
         spelled = [[kernel.name, kernel.params] for kernel in self.numbers]
-        needs = {flag for kernel in self.numbers for flag in row(kernel.name).needs(dict(kernel.params))}
-        offsets = list(linked.symbols.values())
-        return {"functions": linked.functions, "offsets": offsets, "kernels": spelled, "needs": sorted(needs)}
+        needs = {flag for kernel in self._wanted for flag in row(kernel.name).needs(dict(kernel.params))}
+        return {
+            "functions": linked.functions, "offsets": list(linked.symbols.values()), "kernels": spelled,
+            "needs": sorted(needs), "complete": self.complete,
+        }  # fmt: skip
 
 
-def _images(plans: Plans) -> dict[str, _Image]:
-    kernels: dict[Tier, list[Kernel]] = {}
+def _images(plans: Plans, complete: Sequence[Tier]) -> dict[str, _Image]:
+    kernels: dict[Tier, list[Kernel]] = {tier: [] for tier in complete}
     for tier, _, _, made in plans:
         kernels.setdefault(tier, []).extend(made.compiled.program.kernels())
-    return {tier.name: _Image(tier, each) for tier, each in kernels.items()}
+    return {tier.name: _Image(tier, each, tier in complete) for tier, each in kernels.items()}
 
 
 def _entry(tier: Tier, threads: int, key: Key, made: Made, image: _Image, arrays: _Arrays) -> dict[str, Any]:

@@ -176,8 +176,9 @@ class Saved:
             if len(set(inputs)) < len(inputs) or not decide <= set(inputs):
                 raise file.damaged("it has not the inputs that it names")
             plans = [_sound(plan, inputs) for plan in self.directory["plans"]]
-            named = dict.fromkeys(plan["tier"] for plan in plans)
-            self.tiers = [name for name in named if has(self.image(name)["needs"])]
+            self._named = dict.fromkeys([*(plan["tier"] for plan in plans), *self.directory["images"]])
+            self._named.pop(EXECUTOR, None)
+            self.tiers = [name for name in self._named if has(self.image(name)["needs"])]
         self.tier = asked or next((tier for tier in reversed(usable()) if tier.name in self.tiers), usable()[-1])
         self.plans = [plan for plan in plans if plan["tier"] == self.tier.name and plan["tier"] in self.tiers]
         if self.plans and not shapes and reread is None:
@@ -310,8 +311,7 @@ class Saved:
             "{" + ", ".join(f"{n!r}: {tuple(s)}" for n, s in zip(names, plan["shapes"], strict=True)) + "}"
             for plan in self.plans
         ]
-        found = dict.fromkeys(plan["tier"] for plan in self.directory["plans"])
-        tiers = ", ".join(" with ".join([name, *self.image(name)["needs"]]) for name in found)
+        tiers = ", ".join(" with ".join([name, *self.image(name)["needs"]]) for name in self._named)
         return " or ".join(dict.fromkeys(texts)) or f"on {tiers}, not on {self.tier.name}"
 
 

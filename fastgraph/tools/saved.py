@@ -80,6 +80,7 @@ def facts(path: str, check: bool = False) -> dict[str, Any]:
         "plans": [_plan(plan, names) for plan in directory["plans"]],
         "sections": {name: size for name, (_, size, _) in file.sections.items()},
         "graph": "graph" in file.sections,
+        "any_shape": [name for name, image in directory["images"].items() if image.get("complete")],
         "checked": check,
     }
 
@@ -112,6 +113,12 @@ def _plan(plan: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _further(complete: Sequence[str]) -> str:
+    """What is said of shapes that a file has no plan for; `complete`: the tiers of which it has all kernels."""
+    without = f"with all kernels of {', '.join(complete)}, or " if complete else ""
+    return f"further shapes are planned {without}where there is a compiler"
+
+
 def text(found: Mapping[str, Any]) -> str:
     """What a saved program says of itself, for people."""
     file, source = found["file"], found["source"]
@@ -120,7 +127,7 @@ def text(found: Mapping[str, Any]) -> str:
         ("program", f"{file['path']}, {bytes_text(file['bytes'])}, saved by fastgraph {file['fastgraph']}"),
         ("of", f"{source['name'] or 'a graph'}" + (f", SHA-256 {source['sha256']}" if "sha256" in source else "")),
         ("parts", parts),
-        ("graph", "in it: further shapes are planned where there is a compiler" if found["graph"] else "not in it"),
+        ("graph", f"in it: {_further(found['any_shape'])}" if found["graph"] else "not in it"),
         ("checksums", "all hold" if found["checked"] else "those of the directory hold; --check compares all"),
     ]
     rows += [(title, said) for title, said in found["about"].items()]
