@@ -6,14 +6,15 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib.util import module_from_spec, spec_from_file_location
 from io import TextIOWrapper
+from typing import Any
 
 from . import __version__
 from .commands import bench, compare, compile, digits, history, inspect, kernels, profile, quantize, report, run, verify
 from .commands.common import flush, say
 from .errors import FastgraphError, InputError
+from .text import meant
 
 DESCRIPTION = """\
 Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block of machine work.
@@ -87,23 +88,17 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
         raise SystemExit(2)
     args, rest = top.parse_known_args(argv)
     if rest and (not isinstance(getattr(args, "model", None), list) or any(word.startswith("-") for word in rest)):
-        args.parser.error(f"unrecognized arguments: {' '.join(rest)}{_meant(rest, args.parser)}")
+        known = [flag for flag in args.parser._option_string_actions if flag.startswith("--")]
+        unknown = [word.partition("=")[0] for word in rest if word.startswith("-")]
+        args.parser.error(f"unrecognized arguments: {' '.join(rest)}{meant(unknown, known)}")
     if rest:
         args.model += rest
     return args
 
 
-def _meant(words: Sequence[str], of: argparse.ArgumentParser) -> str:
-    """The flags of a command that are nearest to words which it does not know."""
-    known = [flag for flag in of._option_string_actions if flag.startswith("--")]
-    unknown = [word.partition("=")[0] for word in words if word.startswith("-")]
-    near = dict.fromkeys(flag for word in unknown for flag in get_close_matches(word, known, 1))
-    return f"; did you mean {', '.join(near)}?" if near else ""
-
-
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser("fastgraph", description=DESCRIPTION, formatter_class=_Raw)
+    top = _Parser("fastgraph", description=DESCRIPTION, formatter_class=_Raw)
     top.add_argument("--version", action="version", version=f"fastgraph {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in COMMANDS:
@@ -112,6 +107,19 @@ def parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=module.command, parser=sub)
         module.arguments(sub)
     return top
+
+
+class _Parser(argparse.ArgumentParser):
+    """One that says which choice a wrong one may have meant."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            file = isinstance(action, argparse._SubParsersAction) and os.path.exists(value)
+            instead = f"; a file comes after a command, as in fastgraph inspect {value}"
+            error.message += instead if file else meant([value], action.choices or ())
+            raise
 
 
 class _Raw(argparse.RawDescriptionHelpFormatter):

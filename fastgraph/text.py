@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -43,6 +43,15 @@ def _across(widths: Sequence[int]) -> int:
 def counted(number: int, what: str) -> str:
     """A number of things by their name: "1 thread", "2 threads"."""
     return f"{number} {what}{'s' * (number != 1)}"
+
+
+def meant(words: Iterable[str], known: Iterable[str]) -> str:
+    """For the end of a message: of what is `known`, what is nearest to words that are not; "" where nothing is near."""
+    from difflib import get_close_matches  # most texts ask nothing
+
+    known = list(known)
+    near = dict.fromkeys(found for word in words for found in get_close_matches(word, known, 1))
+    return f"; did you mean {', '.join(near)}?" if near else ""
 
 
 def units(tier: str, precision: str) -> str:

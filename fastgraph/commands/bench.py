@@ -227,12 +227,12 @@ def _feeds(args: argparse.Namespace, path: str, model: Model, shapes: Shapes) ->
 
 
 def _against(args: argparse.Namespace) -> list[str]:
-    from ..tools.engines import PEERS
+    from ..tools.engines import PEERS, there_are
 
     against = [name for name in args.against.split(",") if name]
     for name in against:
         if name not in PEERS:
-            raise InputError(f"--against {name}: the engines are {', '.join(PEERS)}")
+            raise InputError(f"--against {name}: {there_are(name)}")
     return against
 
 

@@ -20,6 +20,7 @@ from ..errors import FastgraphError
 from ..loading import load
 from ..runtime.model import Model
 from ..saved.source import saved_in
+from ..text import meant
 from .start import compiled, interpreted, session
 
 Feeds = Mapping[str, np.ndarray]
@@ -181,12 +182,20 @@ def _openvino_streams(path: str, feeds: Feeds, count: int, precision: str = "f32
 
 PEERS: dict[str, Callable[..., Engine]] = {"onnxruntime": onnxruntime, "openvino": openvino, "litert": litert}
 
+SHORT = {"ort": "onnxruntime", "onnx": "onnxruntime", "ov": "openvino", "tflite": "litert", "tf": "litert"}
+"""What engines are called elsewhere."""
+
 STREAMS: dict[str, Callable[..., list[Engine]]] = {
     "onnxruntime": _onnxruntime_streams,
     "openvino": _openvino_streams,
     "litert": lambda path, feeds, count: [litert(path, feeds, 1) for _ in range(count)],
 }
 """So many engines that may run at the same time, each in a thread of its own, as its documentation advises."""
+
+
+def there_are(name: str) -> str:
+    """For the end of a message about a name that is no engine's: the engines, and which it may have meant."""
+    return f"the engines are {', '.join(PEERS)}{meant([SHORT.get(name.lower(), name)], PEERS)}"
 
 
 def of_precision(makers: Mapping[str, Callable[..., Any]], precision: str | None) -> Mapping[str, Callable[..., Any]]:

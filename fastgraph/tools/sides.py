@@ -14,7 +14,7 @@ from ..loading import load
 from ..runtime.feeds import instance, widened
 from ..runtime.model import Model, TensorSpec
 from . import agreement, feeds, pairing
-from .engines import PEERS, Unavailable, peer
+from .engines import PEERS, Unavailable, peer, there_are
 from .pairing import Pair, Sizes, arranged
 
 Arrays = Mapping[str, np.ndarray]
@@ -47,7 +47,7 @@ def sides(a: Any, b: Any, options: Mapping[str, Any]) -> tuple[Side, Side]:
 
 def _loaded(source: Any, options: Mapping[str, Any]) -> Model:
     if isinstance(source, str) and not os.path.exists(source) and "." not in source:
-        raise InputError(f"{source}: there is no such file; the engines are {', '.join(PEERS)}")
+        raise InputError(f"{source}: there is no such file; {there_are(source)}")
     return source if isinstance(source, Model) else load(source, **{"threads": 1, **options})
 
 

@@ -304,6 +304,34 @@ def test_a_flag_that_a_command_lacks(capsys: Any, argv: list[str], meant: str) -
     assert f"did you mean {meant}?" in err if meant else "did you mean" not in err
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["runn", "m.onnx"], "did you mean run?"),
+        (["benchmark", "m.onnx"], "did you mean bench?"),
+        (["xyzzy"], "'digits')\n"),
+        ([str(MODEL)], f"a file comes after a command, as in fastgraph inspect {MODEL}\n"),
+        (["run", "m.onnx", "--precision", "bf16"], "did you mean bfloat16?"),
+        (["bench", "m.onnx", "--isa", "avx51"], "did you mean avx512?"),
+    ],
+)
+def test_a_choice_that_there_is_not(capsys: Any, argv: list[str], said: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    err = capsys.readouterr().err
+    assert err.endswith(f"{said}\n" if said[-1] == "?" else said), err
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("ort", "onnxruntime"), ("TFLite", "litert"), ("openvin", "openvino"), ("xyzzy", "")]
+)
+def test_an_engine_that_there_is_not(capsys: Any, name: str, meant: str) -> None:
+    said = "the engines are onnxruntime, openvino, litert" + (f"; did you mean {meant}?\n" if meant else "\n")
+    for argv in (["bench", str(MODEL), "--against", name], ["verify", str(MODEL), "--against", name]):
+        assert failure(capsys, *argv).endswith(said)
+    assert failure(capsys, "compare", str(MODEL), name).endswith(said)
+
+
 @pytest.mark.parametrize("command", ["", "run", "inspect", "bench", "digits"])
 def test_help_has_examples(capsys: Any, command: str) -> None:
     with pytest.raises(SystemExit) as stop:
