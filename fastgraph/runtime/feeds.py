@@ -48,6 +48,11 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
     dtype = value.type.dtype
     if type(fed) is np.ndarray and fed.dtype == dtype:
         return fed
+    masked = isinstance(fed, np.ndarray) and np.count_nonzero(getattr(fed, "mask", False))
+    if masked:
+        raise InputError(
+            f"input {value.name!r}: {masked} of its elements are masked: say what they are, as x.filled(0) does"
+        )
     try:
         array = widened(_read(fed))
     except Exception as error:
@@ -61,7 +66,9 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
         return array
     if array.dtype.kind not in "fiubc" or dtype.kind not in "fiubc":
         found = f"{array.dtype} ({type(fed).__name__})"
-        raise InputError(f"input {value.name!r} has dtype {found}, the model declares {value.type}: feed such an array")
+        raise InputError(
+            f"input {value.name!r} has dtype {found}, the model declares {value.type}: {_instead(array, fed, dtype)}"
+        )
     untyped = isinstance(fed, list | tuple | bool | int | float | complex) and not isinstance(fed, np.generic)
     if value.type.quant is None or (untyped and array.dtype.kind in "iu"):
         try:
@@ -137,6 +144,22 @@ def _advice(value: Value, array: np.ndarray, untyped: bool) -> str:
     if kind == "c" and dtype.kind != "c":
         return f"feed x.real.astype(np.{dtype}), or another real part of it"
     return f"convert it with {f'np.array(x, np.{dtype})' if untyped else f'.astype(np.{dtype})'}"
+
+
+def _instead(array: np.ndarray, fed: Any, dtype: np.dtype) -> str:
+    """What to feed in place of x, which holds no numbers, for an error's text."""
+    if isinstance(fed, bytes | bytearray | memoryview):
+        return f"of bytes x, feed np.frombuffer(x, np.{dtype}) in that shape"
+    if array.dtype.names:
+        return f"feed one of its fields, as x[{array.dtype.names[0]!r}]"
+    kinds = {type(item) for item in array.flat} if array.dtype.kind == "O" and array.ndim else set()
+    if kinds & {list, tuple, np.ndarray}:
+        return "its elements are arrays: feed them in one, as np.stack(x) makes it of arrays of one shape"
+    if kinds:
+        made = isinstance(fed, np.ndarray) and type(None) not in kinds
+        instead = f"feed x.astype(np.{dtype})" if made else f"feed numbers that np.{dtype} holds"
+        return f"its elements are Python's ({', '.join(sorted(kind.__name__ for kind in kinds))}): {instead}"
+    return f"feed x.astype(np.{dtype})" if isinstance(fed, np.ndarray) else "feed such an array"
 
 
 def _stored(quant: Quantization, dtype: np.dtype) -> str:

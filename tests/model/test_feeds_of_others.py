@@ -94,3 +94,35 @@ def test_floats_for_a_quantized_input_are_refused_with_the_conversion() -> None:
         model.run({"x": np.ones((1, 4, 4, 3), F32)})
     with pytest.raises(TypeError, match="safe"):
         np.copyto(model.input("x"), np.ones((1, 4, 4, 3), F32), casting="safe")
+
+
+ONES = np.ones((2, 3), F32)
+
+
+@pytest.mark.parametrize(
+    ("fed", "said"),
+    [
+        (ONES.astype(object), r"its elements are Python's \(float\): feed x.astype\(np.float32\)"),
+        (np.full((2, 3), None), r"its elements are Python's \(NoneType\): feed numbers"),
+        ([[None, 1.0, 2], [3, 4, 5]], r"\(NoneType, float, int\): feed numbers that np.float32 holds"),
+        (np.array([[1, 2], [3]], object), r"its elements are arrays: .* np.stack\(x\)"),
+        (np.full((2, 3), "1"), r"<U1 \(ndarray\), .*: feed x.astype\(np.float32\)"),
+        (np.zeros((2, 3), [("a", F32)]), r"feed one of its fields, as x\['a'\]"),
+        (ONES.tobytes(), r"of bytes x, feed np.frombuffer\(x, np.float32\)"),
+        (None, r"object \(NoneType\), .*: feed such an array"),
+    ],
+)  # fmt: skip
+def test_what_holds_no_numbers_is_refused_with_the_next_step(fed: Any, said: str) -> None:
+    with pytest.raises(fg.InputError, match=f"^input 'x' has dtype .*{said}"):
+        negative((2, 3)).run({"x": fed})
+
+
+@pytest.mark.parametrize("dtype", [F32, np.float64])
+def test_masked_elements_are_no_numbers(dtype: Any) -> None:
+    """An array without any is fed as others."""
+    model, x = negative((2, 3)), np.ma.masked_array(ONES.astype(dtype), mask=False)
+    np.testing.assert_array_equal(model(x), ONES)
+    x[0, 1] = np.ma.masked
+    with pytest.raises(fg.InputError, match=r"'x': 1 of its elements are masked: .* x.filled\(0\)"):
+        model(x)
+    np.testing.assert_array_equal(model(x.filled(0)), np.where([[1, 0, 1], [1, 1, 1]], ONES, 0))
