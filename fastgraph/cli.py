@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit code: 0, 1 when results disagree, 2 for errors (one line on stderr), 3 when the machine
     is too busy to measure.
     """
-    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
         sys.stdout.reconfigure(errors="replace")  # encodings other than UTF-8 have no bars
     args = _parsed(argv)
     try:

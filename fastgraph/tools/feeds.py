@@ -172,7 +172,10 @@ def _raw(source: Source, spec: TensorSpec, shape: Sequence[int] | None, float_io
     dims = _dims(spec, shape)
     dtype = np.dtype(np.float32) if float_io and spec.quantization is not None else spec.dtype
     if dtype is None or dtype.kind not in "fiubc":
-        raise InputError(f"input {spec.name!r} is {spec.dtype}: no raw file holds that")
+        raise InputError(
+            f"input {spec.name!r} is {spec.dtype}: no raw file holds that; of text give an .npy, as np.save makes "
+            "it of an array of str"
+        )
     data = Path(source.name).read_bytes() if source.data is None else source.data
     want = math.prod(dims) * dtype.itemsize
     if len(data) != want:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,15 @@ from .feeds import edge_out
 
 
 def read_labels(path: str) -> list[str]:
-    """The names of classes 0, 1, ...: one a line. If all lines begin with their number, it is removed."""
+    """The names of classes 0, 1, ...: one a line, in UTF-8, or UTF-16 with its mark. If all lines begin with their
+    number, it is removed.
+    """
+    data = Path(path).read_bytes()
     try:
-        lines = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"--labels {path}: no text ({error})") from None
+        raise InputError(f"--labels {path}: expected text in UTF-8 ({error}): save it as that") from None
+    lines = [line.strip() for line in text.splitlines()]
     while lines and not lines[-1]:
         lines.pop()
     if not lines:

@@ -403,6 +403,16 @@ def test_a_terminal_without_bars(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "") and "p50 1.0" in done.stdout
 
 
+def test_a_terminal_without_letters(tmp_path: Path) -> None:
+    """As in a container with no locale, where Python was told to keep to it."""
+    files = [tmp_path / "Ähre.npy", tmp_path / "labels.txt"]
+    np.save(files[0], held_out()[0][0])
+    files[1].write_text("\n".join("六" * n for n in range(1, 11)), encoding="utf-8")
+    env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = process("run", DIGITS, "--input", str(files[0]), "--labels", str(files[1]), **env)
+    assert (done.returncode, done.stderr) == (0, "") and "??" in done.stdout
+
+
 def test_a_folder_that_is_none_is_no_full_disk(capsys: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     said = failure(capsys, "digits", "--save", str(tmp_path / "file"))

@@ -130,6 +130,18 @@ def test_labels_and_numbered_labels(tmp_path: Path) -> None:
             read_labels(f"{tmp_path}/{name}.txt")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_labels_as_editors_save_them(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_bytes("0 Ähre\r\n1 六\r\n".encode(encoding))
+    assert read_labels(f"{tmp_path}/labels.txt") == ["Ähre", "六"]
+
+
+def test_labels_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_bytes("Ähre\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"labels.txt: expected text in UTF-8 \(.* 0xc4 .*\): save it as that"):
+        read_labels(f"{tmp_path}/labels.txt")
+
+
 def test_top_classes_are_probabilities(only: Model) -> None:
     labels = ["one", "two", "three"]
     probabilities = np.array([[0.1, 0.7, 0.2]], np.float32)
