@@ -54,6 +54,23 @@ def test_without_a_compiler_an_error_says_what_to_do(place: Path) -> None:
     assert not list(place.rglob("*.o"))
 
 
+def test_without_what_reads_a_format(tmp_path: Path) -> None:
+    """As where --no-deps installed what runs saved programs: a file of ONNX is not called damaged; LiteRT's is read."""
+    m = Model()
+    (tmp_path / "m.tflite").write_bytes(m.bytes(m.op("RELU", [m.input((3,), F32, name="x")], [((3,), F32, None)])))
+    said = run(f"""
+sys.modules.update(google=None)
+import fastgraph as fg
+print(fg.load({str(tmp_path / "m.tflite")!r}, isa="numpy")([-1, 0, 1]))
+from fastgraph.demo import MODEL
+try:
+    fg.load(MODEL, isa="numpy")
+except fg.UnsupportedError as error:
+    print(error)
+""")
+    assert said.startswith("[0. 0. 1.]\n") and "can't be imported" in said and "pip install fastgraph-runtime" in said
+
+
 def test_a_cache_that_is_not_trusted_is_named(place: Path) -> None:
     """What the cache holds is not used, so the error is not that it lacks something."""
     store.folder().mkdir(parents=True)

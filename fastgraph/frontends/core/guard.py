@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...errors import FastgraphError, ModelError
+from ...errors import FastgraphError, ModelError, UnsupportedError
 from ...ir import Graph
 from ...limits import current, spending
 
@@ -27,6 +27,11 @@ def guarded(read: Callable[[], Graph], source: str | os.PathLike[str] | bytes, n
             graph = read()
         except (FastgraphError, OSError):
             raise
+        except ImportError as error:
+            raise UnsupportedError(
+                f"{where}: what reads this format can't be imported ({error}): install fastgraph with its dependencies "
+                "(pip install fastgraph-runtime), or bring a program that was saved where they are (fastgraph compile)"
+            ) from error
         except RecursionError as error:
             raise ModelError(f"{where}: graphs, functions, blocks or lists lie too deep in one another") from error
         except MemoryError as error:
