@@ -56,12 +56,21 @@ _LAZY = {
     "register_custom_op": ".ops.custom", "compare": ".tools.compare", "verify": ".tools.verify",
 }  # fmt: skip
 
+_INSTEAD = {
+    "InferenceSession": "it is in fastgraph.onnxruntime; or call fastgraph.load(file)",
+    "Interpreter": "it is in fastgraph.tflite; or call fastgraph.load(file)",
+    **dict.fromkeys(("Core", "read_model", "compile_model"), "call fastgraph.load(file)"),
+}  # fmt: skip
+"""Where names of other engines are, or what takes their place."""
+
 
 if not TYPE_CHECKING:  # else a type checker would take any name
 
     def __getattr__(name):
         if name not in _LAZY:
-            raise AttributeError(f"module 'fastgraph' has no attribute {name!r}", name=name, obj=modules[__name__])
+            instead = f"; {_INSTEAD[name]}" if name in _INSTEAD else ""
+            said = f"module 'fastgraph' has no attribute {name!r}{instead}"
+            raise AttributeError(said, name=name, obj=modules[__name__])
         with undisturbed():
             found = getattr(import_module(_LAZY[name], __name__), name)
         globals()[name] = found

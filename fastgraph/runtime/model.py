@@ -114,6 +114,16 @@ class Model:
             raise AttributeError(f"a model's attributes can't be set, {name!r} was{advice}", name=name, obj=self)
         object.__setattr__(self, name, value)
 
+    if not TYPE_CHECKING:  # else a type checker would take any name
+
+        def __getattr__(self, name):
+            from .elsewhere import INSTEAD
+
+            if name not in INSTEAD:
+                return object.__getattribute__(self, name)  # raises again what was raised
+            said = f"'Model' object has no attribute {name!r}; {INSTEAD[name]}"
+            raise AttributeError(said, name=name, obj=self)
+
     def clone(self) -> Model:
         """A model of the same network with memory and states of its own, so that Python threads run both at the same
         time. Constants, code and plans are shared; states have their first values.

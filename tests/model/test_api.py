@@ -97,6 +97,30 @@ def test_unknown_names_of_views() -> None:
     assert model.outputs[0].name in message(model.output, "wrong", error=KeyError)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("get_inputs", "model.inputs: name"), ("predict", "call model"), ("set_tensor", "execute"), ("reshape", "resize")],
+)
+def test_names_of_other_engines_say_what_takes_their_place(name: str, said: str) -> None:
+    model = scaled(4).load()
+    with pytest.raises(AttributeError, match=f"^'Model' object has no attribute '{name}'; .*{said}") as raised:
+        getattr(model, name)
+    assert (raised.value.name, raised.value.obj) == (name, model) and not hasattr(model, name)
+
+
+def test_names_that_nobody_has() -> None:
+    """And an error within a property stays what it is."""
+    with pytest.raises(AttributeError, match="^'Model' object has no attribute 'excute'$"):
+        scaled(4).load().excute  # noqa: B018
+    for name, said in (("InferenceSession", "in fastgraph.onnxruntime"), ("Interpreter", "tflite"), ("Core", "load")):
+        with pytest.raises(AttributeError, match=f"module 'fastgraph' has no attribute '{name}'; .*{said}"):
+            getattr(fg, name)
+    model = scaled(4).load()
+    model._plans = None  # type: ignore[assignment]
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'current'"):
+        model.arena_bytes  # noqa: B018
+
+
 def test_sources(tmp_path: Path) -> None:
     source = scaled(3).bytes()
     path = tmp_path / "a model.onnx"
