@@ -227,12 +227,10 @@ def _feeds(args: argparse.Namespace, path: str, model: Model, shapes: Shapes) ->
 
 
 def _against(args: argparse.Namespace) -> list[str]:
-    from ..tools.engines import PEERS, there_are
+    from ..tools.engines import check_names
 
     against = [name for name in args.against.split(",") if name]
-    for name in against:
-        if name not in PEERS:
-            raise InputError(f"--against {name}: {there_are(name)}")
+    check_names(against)
     return against
 
 

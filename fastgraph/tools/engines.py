@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import FastgraphError
+from ..errors import FastgraphError, InputError
 from ..loading import load
 from ..runtime.model import Model
 from ..saved.source import saved_in
@@ -198,6 +198,13 @@ def there_are(name: str) -> str:
     return f"the engines are {', '.join(PEERS)}{meant([SHORT.get(name.lower(), name)], PEERS)}"
 
 
+def check_names(names: Sequence[Any]) -> None:
+    """InputError unless all are engines' names."""
+    for name in names:
+        if not isinstance(name, str) or name not in PEERS:
+            raise InputError(f"against {name!r}: {there_are(str(name))}")
+
+
 def of_precision(makers: Mapping[str, Callable[..., Any]], precision: str | None) -> Mapping[str, Callable[..., Any]]:
     """Of PEERS or STREAMS, those for a precision of `load`: OpenVINO has float16 and bfloat16 on CPUs that multiply
     them, and takes bfloat16 for float16 where the CPU has that alone.
@@ -236,7 +243,8 @@ def tried(path: str, make: Callable[[], list[Engine]]) -> list[Engine]:
 
 
 def running(names: Sequence[str], make: Callable[[str], Made]) -> tuple[list[Made], list[dict[str, str]]]:
-    """What `make` gives for each engine; rows of those that are Unavailable."""
+    """What `make` gives for each engine; rows of those that are Unavailable. InputError for names of no engine."""
+    check_names(names)
     made, missing = [], []
     for name in names:
         try:

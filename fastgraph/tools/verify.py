@@ -29,7 +29,7 @@ from ..runtime.stepwise import Run, groups, is_held, rounded_by, single_runs
 from ..text import counted, shorten, table
 from . import agreement
 from .differences import difference, flip, magnitude, rounding
-from .engines import PEERS, Unavailable, peer, there_are
+from .engines import Unavailable, check_names, peer
 from .feeds import random_feeds
 from .operators import Kept, OperatorCheck, Traced, as_in_file, checks, prepared, tally
 
@@ -106,9 +106,7 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     if not isinstance(model, Model):
         raise InputError(f"verify takes a model that fastgraph.load gave, found {type(model).__name__}")
     names = [against] if isinstance(against, str) else list(against) if isinstance(against, Sequence) else [against]
-    for name in names:
-        if not isinstance(name, str) or name not in PEERS:
-            raise InputError(f"against {name!r}: {there_are(str(name))}")
+    check_names(names)
     with prepared(model, _random(model) if feeds is None else feeds) as (plan, arrays, found):
         states = [place.copy() for place, _ in plan.states]
         steps, kept = _steps(plan, arrays, found)

@@ -81,6 +81,8 @@ def test_against_an_engine() -> None:
     assert row["name"] == "onnxruntime" and row["agrees"] and row["ratio"] > 0
     with pytest.raises(fg.InputError, match="give its path"):
         benchmark_model(fixture, MODEL.read_bytes(), against="onnxruntime")
+    with pytest.raises(fg.InputError, match="against 'ort': the engines are .* did you mean onnxruntime?"):
+        benchmark_model(fixture, MODEL, against="ort")
 
 
 def test_an_engine_that_disagrees(monkeypatch: Any) -> None:
