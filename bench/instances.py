@@ -16,8 +16,8 @@ from unittest.mock import patch
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.arena import Buffer
 from fastgraph.plan.lower import build
+from fastgraph.plan.packing import Buffer
 
 FOLDER = Path(__file__).parent / "lifetimes"
 NETWORKS = tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))

@@ -8,7 +8,8 @@ import pytest
 import rivals
 from instances import CAPACITY, CUTS, NETWORKS, cut, minimalloc, network
 
-from fastgraph.plan.arena import Buffer, lower_bound, plan
+from fastgraph.plan.arena import lower_bound, plan
+from fastgraph.plan.packing import Buffer
 from fastgraph.plan.verify import verify
 
 RATIO = 1.05

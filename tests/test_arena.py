@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from bench.instances import CAPACITY, CUTS, NETWORKS, cut, minimalloc, network
 from fastgraph.freedoms import thresholds
-from fastgraph.plan.arena import Buffer, Packing, draw, lower_bound, plan
+from fastgraph.plan.arena import Packing, draw, lower_bound, plan
+from fastgraph.plan.packing import Buffer
 from fastgraph.plan.verify import PlanError, verify
 
 

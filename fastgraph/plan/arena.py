@@ -23,7 +23,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ..freedoms import threshold
-from .packing import Best, Problem, best_fit, greedy
+from .packing import Best, Buffer, Problem, best_fit, greedy
 
 TARGET = 1.02
 """Stop searching when the arena is at most this many times the lower bound."""
@@ -41,20 +41,6 @@ PAIRS = 300_000
 """Where more pairs of buffers are alive at once, first fit takes too long: it looks at every pair in each order."""
 
 _LETTERS = string.ascii_letters + string.digits
-
-
-class Buffer:
-    """`size` bytes, alive in steps `first`..`last` inclusive, at an offset that is a multiple of `align`.
-
-    Raises ValueError on an empty lifetime, a negative size or an alignment below one.
-    """
-
-    def __init__(self, name: str, first: int, last: int, size: int, align: int = 64) -> None:
-        if first > last:
-            raise ValueError(f"buffer {name!r}: first step {first} is after last step {last}")
-        if size < 0 or align < 1:
-            raise ValueError(f"buffer {name!r}: size {size} or align {align} is out of range")
-        self.name, self.first, self.last, self.size, self.align = name, first, last, size, align
 
 
 class Packing(NamedTuple):

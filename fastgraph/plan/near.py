@@ -21,8 +21,8 @@ import numpy as np
 
 from ..freedoms import threshold
 from ..kernels.gemm.pick_dot import L2
-from .arena import MANY, Buffer, Packing
-from .packing import Problem
+from .arena import MANY, Packing
+from .packing import Buffer, Problem
 
 if TYPE_CHECKING:
     from .packing import Ints

@@ -13,10 +13,22 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .arena import Buffer
-
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
+
+
+class Buffer:
+    """`size` bytes, alive in steps `first`..`last` inclusive, at an offset that is a multiple of `align`.
+
+    Raises ValueError on an empty lifetime, a negative size or an alignment below one.
+    """
+
+    def __init__(self, name: str, first: int, last: int, size: int, align: int = 64) -> None:
+        if first > last:
+            raise ValueError(f"buffer {name!r}: first step {first} is after last step {last}")
+        if size < 0 or align < 1:
+            raise ValueError(f"buffer {name!r}: size {size} or align {align} is out of range")
+        self.name, self.first, self.last, self.size, self.align = name, first, last, size, align
 
 
 class Problem:

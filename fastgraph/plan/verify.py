@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import PlanError
 
 if TYPE_CHECKING:
-    from .arena import Buffer
+    from .packing import Buffer
 
 
 def verify(buffers: Sequence[Buffer], offsets: Sequence[int], size: int, loops: Sequence[tuple[int, int]] = ()) -> None:

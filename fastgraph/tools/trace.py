@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.arena import Buffer
 from ..plan.describe import macs
 from ..plan.lower.build import lifetimes
+from ..plan.packing import Buffer
 from ..plan.program import HostStep, Jump, Step
 from ..runtime.executable import Executable
 from ..runtime.pool import ticks, ticks_per_second

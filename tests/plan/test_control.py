@@ -11,7 +11,7 @@ import fastgraph as fg
 from fastgraph.errors import InputError, PlanError, RunTimeout
 from fastgraph.freedoms import without
 from fastgraph.kernels.isa.tiers import Tier
-from fastgraph.plan.arena import Buffer
+from fastgraph.plan.packing import Buffer
 from fastgraph.plan.program import HostStep, Jump
 from fastgraph.plan.verify import verify
 from tests.dirt import dirty, soil

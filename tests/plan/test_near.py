@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import fastgraph as fg
 from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.isa.tiers import usable
-from fastgraph.plan.arena import Buffer, Packing, plan
+from fastgraph.plan.arena import Packing, plan
 from fastgraph.plan.near import ROOM, Users, nearer
+from fastgraph.plan.packing import Buffer
 from fastgraph.plan.verify import verify
 from tests.blocks import conv
 from tests.nets import Net, feeds_for

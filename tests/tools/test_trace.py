@@ -9,7 +9,7 @@ from typing import Any
 import fastgraph as fg
 from fastgraph.cli import main
 from fastgraph.demo import MODEL
-from fastgraph.plan.arena import Buffer
+from fastgraph.plan.packing import Buffer
 from fastgraph.tools.trace import live_bytes, trace
 from tests.nets import Net
 

@@ -9,9 +9,10 @@ from ...ir import Graph, Node, Value, read_by
 from ...ir.weights import current as current_weights
 from ...kernels.core.slots import groups
 from ...kernels.isa.tiers import Tier
-from ..arena import Buffer, Packing, plan
+from ..arena import Packing, plan
 from ..constants import Constants
 from ..near import Users, nearer
+from ..packing import Buffer
 from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, parts_of
 from ..storage import Views, has_memory
 from ..verify import verify
