@@ -530,3 +530,17 @@ def test_a_clone_after_lengths_beside_a_number_that_decides_shapes() -> None:
     assert any(is_open(key.opens) for key in model._plans.keys())
     assert_close(list(model.clone().run(fed).values()), reference.run(None, fed))
     assert model.input("x").shape == fed["x"].shape
+
+
+def test_shapes_that_no_length_of_a_plan_suits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice is of one column for six columns and more, and of none for fewer: then nothing can be joined to it."""
+    monkeypatch.setenv("FASTGRAPH_CHECK", "0")  # checks refuse such a plan
+    net = Net()
+    x, other = net.input("x", ["rows", "columns"]), net.input("other", ["n"])
+    column = net("Slice", x, net.const([5]), net.const([4]), net.const([1]), net.const([-1]))
+    net.output(net("Concat", column, net.const([[1.0]], F32), axis=0), net("Relu", other))
+    model = net.load()
+    for rows, columns, n in [(1, 7, 2), (1, 6, 8), (3, 6, 8)]:
+        model.run({"x": np.zeros((rows, columns), F32), "other": np.zeros(n, F32)})
+    with pytest.raises(fg.InputError, match="extents disagree"):
+        model.run({"x": np.zeros((3, 3), F32), "other": np.zeros(2, F32)})

@@ -43,8 +43,18 @@ def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
     except (Unbounded, ModelError, UnsupportedError):
         g.restore(before)
     if keep:
-        g.keep(node, all([g.is_ready(g.written(v)) for v in reads]))
+        ready = all([g.is_ready(g.written(v)) for v in reads])
+        if ready and not node.graphs:
+            _suits(g, node)
+        g.keep(node, ready)
     return False
+
+
+def _suits(g: Bounds, node: Node) -> None:
+    """ModelError where a node can't take its operands in the shapes that they turned out to have."""
+    inputs, outputs = [v and g.written(v) for v in node.inputs], [Value(v.name) for v in node.outputs]
+    with suppress(UnsupportedError):
+        infer_node(Node(node.op, inputs, outputs, node.attrs, node.name))
 
 
 def _taken(g: Bounds, node: Node) -> bool:
