@@ -37,5 +37,6 @@ def _is_other(kind: TensorType) -> bool:
 
 
 def _is_open(node: Node) -> bool:
-    w = node.inputs[1] if node.op in ("conv", "conv_transpose") else None
-    return w is not None and (w.data is None or w.type.dtype == np.float64)
+    if node.op not in ("conv", "conv_transpose"):
+        return False
+    return any(v is not None and (v.data is None or v.type.dtype == np.float64) for v in node.inputs[1:])

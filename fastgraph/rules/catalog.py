@@ -109,6 +109,7 @@ CATALOG = {
     },
     "stored_weights": {"passes.decompositions.open_weights.stored_weights": "conv conv_transpose"},
     "open_weights": {
+        "passes.decompositions.open_weights.open_bias": "conv conv_transpose",
         "passes.decompositions.open_weights.open_conv": "conv",
         "passes.decompositions.open_weights.open_conv_transpose": "conv_transpose",
     },

@@ -220,15 +220,18 @@ def sampled(g: Grow, x: str) -> str:
 
 
 def convolved(g: Grow, x: str) -> str:
-    """By weights that are fed, or made of what they convolve."""
+    """By weights or a bias that are fed, or weights made of what they convolve."""
     n, c, *sizes = g.shapes[x]
     need(len(sizes) > 1, "rank")
     k, places = g.pick(1, 3), len(sizes)
     group, out = g.pick((1, g.channels()), (1, g.channels()), (c, c), (c, 2 * c), (2 - c % 2, 2 * g.channels()))
-    p, bias = Piece(g, x), [g.const(out, kind="bias")] if g.chance(0.5) else []
+    p, fed = Piece(g, x), g.chance(0.25)
+    bias = [g.input(out)] if fed else [g.const(out, kind="bias")] if g.chance(0.5) else []
     back = g.chance(0.3)
     shape = (c, out // group) if back else (out, c // group)
-    if g.chance(0.6):
+    if fed and g.chance(0.5):
+        weights = g.const(*shape, *[k] * places)
+    elif g.chance(0.6):
         weights = p("Mul", g.input(*shape, *[k] * places), p.const((c // group * k**places) ** -0.5))
     else:
         weights = p("Mul", g.const(*shape, *[k] * places), p("ReduceMean", p("Sigmoid", x), keepdims=0))

@@ -1,4 +1,4 @@
-"""Convolutions whose weights are made at run time are native, and what onnxruntime computes."""
+"""Convolutions whose weights or bias are made at run time are native, and what onnxruntime computes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ def _drawn(data: Any, transposed: bool) -> tuple[Net, dict[str, np.ndarray]]:
     rng, net = np.random.default_rng(data.draw(st.integers(0, 99))), Net()
     shapes = {"x": (2, groups * each, *spatial), "w": weights, "b": (groups * made,)}
     feeds = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-    given = [net.input(name, shapes[name]) for name in "xwb"[: data.draw(st.integers(2, 3))]]
-    net.output(net("ConvTranspose" if transposed else "Conv", *given, **attrs))
+    given = data.draw(st.sampled_from(["xw", "xwb", "xb"]))
+    x, w, b = (net.input(name, shapes[name]) if name in given else net.const(feeds[name]) for name in "xwb")
+    bias = [b] if "b" in given else []
+    net.output(net("ConvTranspose" if transposed else "Conv", x, w, *bias, **attrs))
     return net, {name: feeds[name] for name in given}
 
 
@@ -113,3 +115,21 @@ def test_convolutions(data: Any, transposed: bool) -> None:
     found = list(model.run(feeds).values())
     assert_close(found, by_reference(graph_of(source), feeds), 1e-4)
     assert_close(found, by_onnxruntime(source, feeds), 1e-4)
+
+
+@pytest.mark.parametrize("isa", [tier.name for tier in usable()])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_a_computed_bias_of_quantized_weights(op: str, isa: str) -> None:
+    """Bytes meet constants: with a bias that is fed the layer is one of reals."""
+    net, rng = Net(), np.random.default_rng(0)
+    x, b = net.input("x", (2, 8, 9, 9)), net.input("b", (8,))
+    stored = net.const(rng.integers(-64, 65, (8, 8, 3, 3)), np.int8)
+    scale, zero = net.const(np.float32(0.05)), net.const(np.int8(0))
+    real = net("DequantizeLinear", net("QuantizeLinear", x, scale, zero), scale, zero)
+    y = net(op, real, net("DequantizeLinear", stored, scale, zero), b, pads=[1] * 4)
+    net.output(net("DequantizeLinear", net("QuantizeLinear", y, scale, zero), scale, zero))
+    feeds = {n: rng.standard_normal(shape).astype(np.float32) for n, shape in {"x": (2, 8, 9, 9), "b": (8,)}.items()}
+    model = fg.load(net.bytes(), isa=isa)
+    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    ours, theirs = model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
+    assert max(np.abs(a - b).max() for a, b in zip(ours, theirs, strict=True)) < 0.051  # a step

@@ -1,4 +1,4 @@
-"""Convolutions with weights computed at run time, and those of f64: slices for each tap times the weights."""
+"""Convolutions with weights or a bias computed at run time, and those of f64: slices for each tap times the weights."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MOST_TAPS = 256
 
 @rule("stored_weights", "conv conv_transpose", quantized=True)
 def stored_weights(g: Sweep, node: Node) -> bool:
-    """A layer with quantized weights that are computed at run time becomes one on their reals."""
+    """A layer with quantized weights, or a bias, that are computed at run time becomes one on their reals."""
     w = node.y
-    if node.x.type.quant is None or w.type.quant is None or node.out.type.quant is None or _foldable(g, w):
+    if any(v.type.quant is None for v in (node.x, w, node.out)) or _foldable(g, w) and not _adds_computed(g, node):
         return False
     if not all(v is None or v.type.concrete and v.type.size for v in (*node.inputs, node.out)):
         return False
@@ -34,6 +34,14 @@ def stored_weights(g: Sweep, node: Node) -> bool:
     inputs = [None if v is None else g.requantize(v, f32.with_shape(v.type.dims)) for v in node.inputs]
     y = g(node.op, *inputs, type=f32.with_shape(node.out.type.dims), **node.attrs)
     return g.becomes(g("requantize", y, type=node.out.type))
+
+
+@rule("open_weights", "conv conv_transpose")
+def open_bias(g: Sweep, node: Node) -> bool:
+    """Given ``y = conv(x, w, b)`` of a w that is constant, and a b that is not; result ``conv(x, w) + b``."""
+    if not (_adds_computed(g, node) and _foldable(g, node.y) and known(*node.inputs, node.out, dtypes=[FLOAT32])):
+        return False
+    return g.becomes(g(node.op, node.x, node.y, type=node.out.type, **node.attrs) + node.inputs[2])
 
 
 @rule("open_weights", "conv")
@@ -90,6 +98,12 @@ def _is_computed(g: Sweep, node: Node) -> bool:
 def _is_native(node: Node) -> bool:
     """Whether a kernel packs the weights of the convolution, in f32 and of several taps or a stride, in each run."""
     return not is_dense(node) and node.x.type.dtype == FLOAT32 and len(node.x.type.dims) <= 5 and is_near(node)
+
+
+def _adds_computed(g: Sweep, node: Node) -> bool:
+    """Whether a convolution has a bias that is computed at run time."""
+    bias = node.input(2)
+    return bias is not None and not _foldable(g, bias)
 
 
 def _foldable(g: Sweep, value: Value) -> bool:
