@@ -437,7 +437,8 @@ def weights_made_at_run_time(net: Net) -> None:
     x = net("Conv", image(net, 4), net.input("w", (6, 4, 3, 3)), net.input("b", (6,)), pads=[1, 1, 1, 1])
     x = net("Conv", x, net.input("d", (6, 1, 3, 3)), group=6, strides=[2, 2])
     x = net("Conv", x, net.input("g", (4, 3, 1, 1)), group=2)
-    net.output(net("ConvTranspose", x, net.input("t", (4, 3, 3, 2)), strides=[2, 1], pads=[1, 0, 0, 1]))
+    x = net("ConvTranspose", x, net.input("t", (4, 3, 3, 2)), strides=[2, 1], pads=[1, 0, 0, 1])
+    net.output(net("Conv", x, net.weight(5, 3, 2, 2), net.input("c", (5,))))
 
 
 @rare
