@@ -30,6 +30,9 @@ PARTS = {"bfloat16": (ROUNDED,), "float16": (HALVES, (2, "bf16")), "float32": ((
 LEAST = {1: 16, 2: 16, 3: 32}
 """Rows, columns and products of a sum from which on several products of bf16, or one of f16, may be faster than f32's,
 by planes."""
+AFTER, MOST_AFTER = 0.1, 56e3
+"""What three parts cost the steps behind them, of their own cycles and at most: for some 10 us after tiles of bf16,
+products in vectors take 1.2 of their time (Granite Rapids), and layers in bands are some ten calls."""
 FEW = 64
 """Rows below which f32's products are taken where weights leave the second-level cache: in three parts they are half as
 much again to read, and nothing else takes the time."""
@@ -52,7 +55,10 @@ def fits(parts: Parts, g: Geometry, weights: np.ndarray, tier: Tier) -> bool:
 
 def times(parts: Parts, g: Geometry) -> list[float]:
     """Cycles on one thread and on two."""
-    one = real_cycles(g, *parts) * (threshold("tiles_least", LEAST[parts[0]]) > 1)
+    one = real_cycles(g, *parts)
+    if parts[0] == 3:
+        one += min(AFTER * one, MOST_AFTER)
+    one *= threshold("tiles_least", LEAST[parts[0]]) > 1
     return [one, one / 2]
 
 
