@@ -15,7 +15,7 @@ from ..lang import tier as tier_in_use
 from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
 from .pack_amx import LINE, numbering, panel_bytes
 from .rows import AMX_CONV
-from .tile_loop import BlockFunctions, PanelSize, make_loop, put, stay_awake
+from .tile_loop import BlockFunctions, PanelSize, make_loop, pixel_of, put, stay_awake
 
 
 def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]:
@@ -34,7 +34,8 @@ def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
         put(at, BLOCK_NOTE.filled(panel=panel, columns=columns))
 
     @traced
-    def result(r: Any, image: Value, row: Value, pixel: Value, column: Value) -> tuple[Value, Value]:
+    def result(r: Any, image: Value, line: Value, start: Value, column: Value) -> tuple[Value, Value]:
+        row, pixel = line * r.out_w + start, pixel_of(r, image, line, start)
         y = r.y + (row * r.ldy + column) * item
         return y, r.addend + image * r.addend_image + pixel * r.addend_row + column
 

@@ -123,7 +123,7 @@ def flattened(g: Geometry) -> Geometry:
     """A convolution of one tap as a dense layer of all pixels of an image, where these follow one another."""
     (d, h, w), (image, z, y, x) = g.size, g.x_strides
     dense = (y == w * x or h == 1) and (z == h * w * x or d == 1)
-    if g.kernel != (1, 1, 1) or g.strides != (1, 1, 1) or any(g.pads) or g.out != g.size or not dense:
+    if g.apart or g.kernel != (1, 1, 1) or g.strides != (1, 1, 1) or any(g.pads) or g.out != g.size or not dense:
         return g
     row, pixels = (1, 1, d * h * w), d * h * w * x
     return g._replace(size=row, out=row, x_strides=(image, pixels, pixels, x), dilations=(1, 1, 1))
@@ -194,6 +194,8 @@ def _bands(g: Geometry, how: Lines, planes: int, l2: int) -> int:
 
 def real_args(choice: TileChoice, **operands: Any) -> dict[str, Any]:
     """The slots of `rows.AMX_REAL`: the choice's, and `operands`: x, w (pack_real's of all channels), y, ldy, offsets,
-    config, scratch, and those of EPILOGUE; y and addends are f32 unless they say otherwise.
+    config, scratch, and those of EPILOGUE; y and addends are f32, and rows of y follow one another, unless they say
+    otherwise.
     """
-    return {"y_item": 4, "addend_item": 4, **choice.fields, **operands}
+    usual = {"y_item": 4, "addend_item": 4, "y_y": choice.fields["out_w"] * operands["ldy"]}
+    return {**usual, **choice.fields, **operands}

@@ -27,7 +27,7 @@ from .pack_amx import LINE, numbering
 from .pack_real import MT, SURE, panel_bytes_real, products
 from .real_finish import BLOCK_NOTE, TILE_NOTE, make_close, make_finish, tile_note, y_item
 from .split_band import lost, seen
-from .tile_loop import BlockFunctions, put, stay_awake
+from .tile_loop import BlockFunctions, pixel_of, put, stay_awake
 
 ORDER = {1: ((0,),), 2: ((0,), (0, 1)), 3: ((0,), (0, 1), (1, 2, 0))}
 """For each plane of the weights, from the last one, the planes of A that multiply it: products below the rounding error
@@ -80,8 +80,10 @@ def block_functions(tier: Tier, nt: int, element: str, read: Any, steps: Any, ag
         put(at, BLOCK_NOTE.filled(panel=panel, columns=columns, image=image, column=column))
 
     @traced
-    def result(r: Any, image: Value, row: Value, pixel: Value, column: Value) -> tuple[Value, Value]:
-        return r.y + (row * r.ldy + column) * y_item(r), pixel
+    def result(r: Any, image: Value, line: Value, start: Value, column: Value) -> tuple[Value, Value]:
+        step = r.y_y if hasattr(r, "y_y") else r.out_w * r.ldy
+        y = r.y + (line * step + start * r.ldy + column) * y_item(r)
+        return y, pixel_of(r, image, line, start)
 
     @traced
     def place(at: Value, m: Value, a: Value, y: Value, pixel: Value, skip: Value) -> None:

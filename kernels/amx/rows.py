@@ -80,7 +80,12 @@ AMX_REAL = Record(
         x_item=number(_ITEM.format("x"), "in (4, 2)"),
         y_item=number(_ITEM.format("y"), "in (4, 2)"),
         addend_item=number(_ITEM.format("the addend"), "in (4, 2)"),
-        y=writes("the result, whole", "y_item * n", f"images * {_ROWS}: y_item * ldy, sets: y_item * n_set"),
+        y=writes(
+            "the result, whole",
+            "y_item * n",
+            "images * out_d * out_h: y_item * y_y, out_w: y_item * ldy, sets: y_item * n_set",
+        ),
+        y_y="elements from row to row of y",
     )
     + ending("images", _ROWS, columns="sets: 4 * n_set", forms=ALL_FORMS),
     addend=reads(

@@ -42,7 +42,8 @@ class BlockFunctions(NamedTuple):
     note: Any
     """note(note, panel, columns, image, column): what is the same for all of the block's tiles; columns <= 16 * nt."""
     result: Any
-    """result(r, image, row, pixel, column): y of a tile, and what its note keeps beside that."""
+    """result(r, image, line, start, column): y of a tile from that pixel on of a row, which is counted over all
+    images, and what its note keeps beside that."""
     place: Any
     """place(note, m, a, y, beside, skip): describe the m-th tile."""
     begin: Any
@@ -91,8 +92,7 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
             image, group, oz, band = band_at(r, unit, bands)
             t0, t1, row0, column0 = tiles_of(r, band, tiles)
             a, y0, odd = read(r, scratch, r.x + image * r.x_image + group * r.x_set, oz, t0, t1)
-            slice0 = oz * r.out_h * r.out_w
-            image0 = image * r.out_d * r.out_h * r.out_w
+            line0 = (image * r.out_d + oz) * r.out_h
             for p in range(p0, p1):
                 column = group * r.n_set + p * width
                 panel = r.w + (group * panels + p) * panel_size
@@ -101,7 +101,7 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
                 for t in range(t0, t1, mt):
                     at, sums = notes + turn * NOTE, work + turn * SUMS
                     note(at, panel, smaller(r.n - p * width, width), image, column)
-                    j, i = describe(r, at, (image, image0, slice0, column), (a, y0), (t, t1, j, i))
+                    j, i = describe(r, at, (image, line0, column), (a, y0), (t, t1, j, i))
                     fetched = r.prefetch if ahead < panel_size + line else 0
                     begin(panel)
                     compute(r, work, (at, sums), (turn, busy, odd), (ahead, fetched))
@@ -116,20 +116,19 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
 
 
 def _make_describe(mt: int, block: BlockFunctions) -> Any:
-    """describe(r, note, (image, pixels before it and its slice, column of y), (a, its row), (t, t1, column, row)): note
+    """describe(r, note, (image, rows of all images before, column of y), (a, its row), (t, t1, column, row)): note
     the tiles of a block from tile t of a slice on; the column and the row of the tile behind them.
     """
     result, place = block.result, block.place
 
     def describe(r: Any, at: int, to: Numbers, source: Numbers, tiles: Numbers) -> tuple[int, int]:
-        image, image0, slice0, column = to
+        image, line0, column = to
         a, y0 = source
         t, t1, j, i = tiles
         for m in range(mt):
             start = smaller(j, r.out_w - r.rows)
             skip = j - start if t + m < t1 else r.rows
-            pixel = slice0 + i * r.out_w + start
-            y, beside = result(r, image, image0 + pixel, pixel, column)
+            y, beside = result(r, image, line0 + i, start, column)
             place(at, m, a + (i - y0) * r.gs + start * r.rs, y, beside, skip)
             if t + m + 1 < t1:
                 j += r.rows
@@ -168,6 +167,11 @@ def tiles_of(r: Any, band: int, tiles: int) -> tuple[int, ...]:
     end = smaller(first + r.band, tiles)
     row = divide(first, r.across)
     return first, end, row, (first - row * r.across) * r.rows
+
+
+def pixel_of(r: Any, image: Value, line: Value, start: Value) -> Value:
+    """The number in its image of a pixel of a row that is counted over all images."""
+    return (line - image * (r.out_d * r.out_h)) * r.out_w + start
 
 
 @traced

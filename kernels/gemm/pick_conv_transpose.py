@@ -165,11 +165,16 @@ def _phases(kernel: int, stride: int, pad: int, out: int) -> list[_Axis] | None:
     return found
 
 
-def pays_by_phases(tier: Tier, g: Transposed, found: list[Phase]) -> bool:
-    """Whether these convolutions are faster than products and col2im."""
+def phases_cycles(tier: Tier, found: list[Phase]) -> float:
+    """Cycles of these convolutions."""
+    return sum(plain_cycles(tier, phase.g) for phase in found)
+
+
+def products_cycles(tier: Tier, g: Transposed, overlap: bool) -> float:
+    """Cycles of products, and of col2im where taps overlap."""
     products = Geometry(1, g.groups, g.c, g.columns, (1, 1, g.pixels), (1, 1, 1), (1, 1, g.pixels), (0, 0, 0, g.c))
     sums = g.groups * g.pixels * g.columns // g.n * -(-g.n // tier.lanes)
-    return sum(plain_cycles(tier, phase.g) for phase in found) < plain_cycles(tier, products) + OVERLAP_CYCLES * sums
+    return plain_cycles(tier, products) + OVERLAP_CYCLES * sums * overlap
 
 
 def col2im_args(g: Transposed, **operands: Any) -> dict[str, Any]:

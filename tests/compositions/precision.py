@@ -51,8 +51,8 @@ WAYS = (("steps",), ("steps",), SAME, NEAR)
 
 LAYERS = frozenset("dot conv winograd grouped amx_real attention attention_few recurrent".split())
 """Kernels in whose place there may be others."""
-MULTIPLIED = {"dense": 2, "conv": 2, "attention": 3, **dict.fromkeys(STATEFUL, 3)}
-"""How many of an operator's first operands are multiplied."""
+MULTIPLIED = {"dense": 2, "conv": 2, "conv_transpose": 1, "attention": 3, **dict.fromkeys(STATEFUL, 3)}
+"""How many of an operator's first operands are multiplied; of transposed convolutions, those that are rounded alone."""
 HALF = 2.0**-8
 """Half a unit of bf16 is at most this part of a number."""
 ROUGH = 2.0**-11, 2.0**-14
@@ -130,6 +130,8 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
                     balanced(given[1].reshape(-1, given[1].shape[-1])).reshape(given[1].shape),
                     *given[2:],
                 ]
+            elif node.op == "conv_transpose":  # each phase has its own balance: weights are within 3/4 of a unit
+                more[node] = HALF * magnitude(node, given)
             multiplied = MULTIPLIED[node.op] - (node in walked)  # whose state and weights stay f32
             given = [widened(rounded(x)) if i < multiplied else x for i, x in enumerate(given)]
             if node.op == "attention":  # its weights, the other operands, are rounded too

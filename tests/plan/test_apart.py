@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 import fastgraph as fg
-from fastgraph.freedoms import without
+from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.program import Step
+from tests.amx_trap import AMX, needs_amx, tiles
+from tests.kernels.test_amx_real import needs_bf16
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 
 
@@ -83,3 +85,20 @@ def test_transposed_convolutions(name: str, isa: str) -> None:
     for arrays in found:
         assert_close(arrays, expected, 1e-5)
     assert all(x.tobytes() == y.tobytes() for x, y in zip(found[0], found[1], strict=True))
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("precision, error", [("float32", 1e-5), ("bfloat16", 2.0**-5)])
+@pytest.mark.parametrize("name", [*APART, *PHASED])
+def test_on_tiles(name: str, precision: str, error: float) -> None:
+    """On tiles, in three parts or rounded."""
+    source = {**APART, **PHASED}[name]
+    with thresholds(tiles_least=1):
+        models = [fg.load(source, threads=n, isa=AMX.name, precision=precision) for n in (1, 2, 5)]
+    assert kernels(models[0]) & {"amx_real", "dot", "conv", "col2im"} == {"amx_real"}
+    feeds = feeds_for(models[0])
+    with tiles():
+        found = [list(model.run(feeds).values()) for model in models]
+    assert_close(found[0], by_onnxruntime(source, feeds), error)
+    assert all(x.tobytes() == y.tobytes() for other in found[1:] for x, y in zip(found[0], other, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from ....cpus import level_two
@@ -14,10 +16,11 @@ from ....kernels.gemm.pick_conv_transpose import (
     Phase,
     Transposed,
     col2im_args,
-    pays_by_phases,
     phases,
+    phases_cycles,
     pick_products,
     products_args,
+    products_cycles,
     run_args,
     runs_apart,
     tap_weights,
@@ -57,11 +60,16 @@ def _f32(node: Node) -> tuple[Transposed, Reals] | None:
 @lowers("conv_transpose", match=_f32, strided_in=True, strided_out=True, in_place=True)
 def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
     g, (weights, bias) = plan
-    if g.apart and _is_short(node) and _pays(g) and free("apart"):
+    short, found = _is_short(node), phases(g, e.stride(node.x))
+    apart, by_phases = short and g.apart and _pays(g) and free("apart"), short and found and free("phases")
+    products = products_cycles(e.tier, g, overlap=not apart)
+    convolved = phases_cycles(e.tier, found) if found and by_phases and not apart else inf
+    if short and _tiled(e, node, g, plan[1], min(products, convolved)):
+        return
+    if apart:
         _store_apart(e, node, g, plan[1])
         return
-    found = phases(g, e.stride(node.x))
-    if found and pays_by_phases(e.tier, g, found) and _is_short(node) and free("phases"):
+    if found and convolved < products:
         _convolve(e, node, g, plan[1], found)
         return
     products, lda = e.scratch(g.products), e.stride(node.x)
@@ -72,6 +80,20 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
         e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
     bias = np.zeros(last(node.out), np.float32) if bias is None else bias
     _add_up(e, node, g, "col2im", {}, t=products, bias=bias, **epilogue(e, node))
+
+
+def _tiled(e: Emit, node: Node, g: Transposed, reals: Reals, others: float) -> bool:
+    """Computes y on AMX tiles where that takes less than so many cycles."""
+    if not e.tier.tiles:
+        return False
+    from . import conv_transpose_tiles as tiles
+
+    parts = tiles.parts_of(g, e.stride(node.x), e.stride(node.out))
+    found = tiles.best(e, reals.weights, parts)
+    if found is None or found[0] >= others:
+        return False
+    tiles.convolve(e, node, g, reals, parts, found[1])
+    return True
 
 
 def _is_short(node: Node) -> bool:
