@@ -9,10 +9,12 @@ import numpy as np
 
 from ..isa.tiers import Tier
 from .pick_conv import Geometry, Triple, plain_cycles
-from .pick_dot import DotPiece, Product, dot_args, pick_dot
+from .pick_dot import L2, DotPiece, Product, dot_args, pick_dot
 
 OVERLAP_CYCLES = 4
 """Of col2im, for each vector of products."""
+FAR = 0.3
+"""Cycles more to write and to read a byte of products that do not stay in the second-level cache."""
 
 
 class Transposed(NamedTuple):
@@ -170,11 +172,12 @@ def phases_cycles(tier: Tier, found: list[Phase]) -> float:
     return sum(plain_cycles(tier, phase.g) for phase in found)
 
 
-def products_cycles(tier: Tier, g: Transposed, overlap: bool) -> float:
+def products_cycles(tier: Tier, g: Transposed, overlap: bool, l2: int = L2) -> float:
     """Cycles of products, and of col2im where taps overlap."""
     products = Geometry(1, g.groups, g.c, g.columns, (1, 1, g.pixels), (1, 1, 1), (1, 1, g.pixels), (0, 0, 0, g.c))
     sums = g.groups * g.pixels * g.columns // g.n * -(-g.n // tier.lanes)
-    return plain_cycles(tier, products) + OVERLAP_CYCLES * sums * overlap
+    summed = OVERLAP_CYCLES * sums + (FAR * g.products if g.products > l2 else 0.0)
+    return plain_cycles(tier, products) + summed * overlap
 
 
 def col2im_args(g: Transposed, **operands: Any) -> dict[str, Any]:
