@@ -62,14 +62,14 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
     g, (weights, bias) = plan
     short, found = _is_short(node), phases(g, e.stride(node.x))
     apart, by_phases = short and g.apart and _pays(g) and free("apart"), short and found and free("phases")
-    products = products_cycles(e.tier, g, overlap=not apart, l2=level_two())
+    summed = products_cycles(e.tier, g, overlap=not apart, l2=level_two())
     convolved = phases_cycles(e.tier, found) if found and by_phases and not apart else inf
-    if short and _tiled(e, node, g, plan[1], min(products, convolved)):
+    if short and _tiled(e, node, g, plan[1], min(summed, convolved)):
         return
     if apart:
         _store_apart(e, node, g, plan[1])
         return
-    if found and convolved < products:
+    if found and convolved < summed:
         _convolve(e, node, g, plan[1], found)
         return
     products, lda = e.scratch(g.products), e.stride(node.x)
