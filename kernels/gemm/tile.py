@@ -107,6 +107,7 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
     where a panel is wide and there are registers enough that loads are few.
     """
     nv, most, line = arithmetic.nv, arithmetic.rows, arithmetic.vectors * tier.lanes * 4
+    twice = tier.fma and tier.registers < 32
 
     def steps(offsets: Value, height: int) -> list[tuple[int, Value]]:
         if not segmented:
@@ -122,13 +123,14 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
         line0, begun = panel + arithmetic.head, arithmetic.start(panel) * height
         first = line0 + rows.skipped if segmented else line0
         state = [first, line0 + ahead, *begun] if fetch else [first, *begun]
-        short = height == 1 or (tier.registers < 32 and nv > 1 and len(begun) <= 10)
+        short = height == 1
         if segmented and nv == 1:
             found = _run_by_run(rows, line, state, step, short)
         elif segmented:
             found = _runs(rows, line, state, step)
         else:
-            found = _words(rows.start, rows.words * line, state, step, short)
+            loop = _pairs if twice else partial(_words, short=short)
+            found = loop(rows.start, rows.words, line, state, step)
         return found[len(state) - len(begun) :]
 
     @traced
@@ -164,13 +166,14 @@ Step = Callable[[Value, Sequence[Value]], list[Value]]
 """step(address of a word, state): the state behind it. The state begins with a pointer into the panel."""
 
 
-def _words(a: Value, nbytes: Value, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
-    """A loop of steps over the words from address `a` on, up to `nbytes` of the panel, at least one; the last state.
+def _words(a: Value, words: Value, line: int, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
+    """A loop of steps over so many words from address `a` on, at least one; the last state. line: bytes of the weights
+    of a word.
 
     short: whether LLVM may unroll the loop.
     """
     inside, after = Block("words", [each.type for each in (a, *state)]), Block("after")
-    end = state[0] + nbytes
+    end = state[0] + words * line
     goto(inside, [a, *state])
     word, *before = inside.write()
     following = step(word, before)
@@ -180,6 +183,23 @@ def _words(a: Value, nbytes: Value, state: Sequence[Value], step: Step, short: b
         rolled(again)
     after.write()
     return following
+
+
+def _pairs(a: Value, words: Value, line: int, state: Sequence[Value], step: Step) -> list[Value]:
+    """As `_words`, two steps in a round, so that of the instructions less are for counting: where registers are few,
+    loads are instructions of their own, too. An odd word comes first.
+    """
+    types = [each.type for each in (a, *state)]
+    inside, alone, after = Block("pairs", types), Block("alone"), Block("after", types)
+    end = state[0] + words * line
+    branch((words & 1) != 0, alone, inside, [a, *state])
+    alone.write()
+    first = [a + 4, *step(a, state)]
+    branch(first[1] != end, inside, after, first)
+    word, *before = inside.write()
+    following = [word + 8, *step(word + 4, step(word, before))]
+    rolled(branch(following[1] != end, inside, after, following))
+    return after.write()[1:]
 
 
 def _runs(rows: RowAddresses, line: int, state: Sequence[Value], step: Step) -> list[Value]:
@@ -213,7 +233,7 @@ def _run_by_run(rows: RowAddresses, line: int, state: Sequence[Value], step: Ste
     """As `_runs`, in nested loops: for one vector a row, a loop of several blocks would copy all sums."""
 
     def run(i: Value, state: list[Value]) -> list[Value]:
-        return _words(rows.start + rows.table[i], rows.length * line, state, step, short)
+        return _words(rows.start + rows.table[i], rows.length, line, state, step, short)
 
     return repeat(rows.runs, state, run)
 
