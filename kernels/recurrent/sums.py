@@ -9,13 +9,18 @@ from ..isa.tiers import Tier
 from ..lang import BF16, F32, I32, I64, Type, Value, fma, over, repeat, room, tier, traced
 from .rows import INFO, UNROLL
 
+GROUP = 4
+"""Rows, or vectors of hidden units of a single row, of which cells are computed one after another: each waits for its
+own results, and the CPU works at several meanwhile. With 32 registers, and half as many cells, the latter gained
+nothing.
+"""
 StateRows = tuple[Value, Value, Value]
 
 
 def heights(tier: Tier, gates: int) -> tuple[int, ...]:
     """Heights of tiles of rows for a panel of so many gates, descending."""
     spare = 1 if tier.fma else 2
-    return tuple(rows for rows in (4, 2, 1) if (rows + 1) * gates + spare <= tier.registers)
+    return tuple(rows for rows in (GROUP, 2, 1) if (rows + 1) * gates + spare <= tier.registers)
 
 
 def make_sums(tier: Tier, gates: int, projected: int, element: str) -> Any:
@@ -109,4 +114,4 @@ def round_to_bf16(state: Value, to: Value, _: Value, hidden: Value) -> None:
 def result_room(gates: int) -> Value:
     """The address of a buffer for the result of `sums`."""
     f32 = F32.vector(tier().lanes)
-    return room(f32, gates * heights(tier(), gates)[0]).address
+    return room(f32, gates * GROUP).address

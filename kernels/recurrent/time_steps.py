@@ -17,7 +17,10 @@ from .activation import WORDS
 from .byte_sums import make_byte_sums, round_to_bytes
 from .cell import make_cell, reset_gates
 from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK, WORD
-from .sums import heights, make_sums, result_room, round_to_bf16
+from .sums import GROUP, heights, make_sums, result_room, round_to_bf16
+
+NEAR = 512 << 10
+"""Bytes of a direction's weights up to which cells of a row are computed in groups; more are better read meanwhile."""
 
 INFO_BYTES = 8 * len(INFO)
 PROJECTED, Y, ALIVE, SCALE = (8 * INFO.at(name) for name in ("projected", "y", "alive", "scale"))
@@ -71,7 +74,7 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     rounded, round_state = of_bytes or element == "bf16", round_to_bytes if of_bytes else round_to_bf16
     resets = cell == "gru" and number == 0
     finish = reset_gates if resets else make_cell(tier, cell, gates)
-    tall = height >= 4
+    tall, group = height >= 4, GROUP if tier.registers < 32 else 1
     line = 4 * lanes
 
     def product(r: Any, rows: int, first: int, until: int, d: int, now: int, wide: int) -> None:
@@ -89,25 +92,33 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
                 round_state(place + state, place + factor, place + STATES * wide + SCALE, r.hidden)
         panel = (r.second if number == 1 else r.weights) + d * blocks * step
         column = first_gate * line
-        peepholes = r.peepholes
+        peephole_step = 0
         if r.peepholes != 0:
-            peepholes = r.peepholes + d * blocks * peephole_bytes
-        for block in range(blocks):
+            peephole_step = peephole_bytes
+        peepholes = r.peepholes + d * blocks * peephole_step
+        table = r.activations + d * activation_bytes
+        most, block = group if until - first == 1 and blocks * step <= NEAR else 1, 0
+        while block < blocks:
+            beside = smaller(most, blocks - block)
             row = first
             while row < until:
                 count = smaller(until - row, height)
                 if tall and count == 3:
                     count = 2
                 place = rows + row * r.row_bytes
-                sums(count, (place + factor, place + STATES * wide, r.row_bytes), column, panel, lines, to)
-                for i in range(count):
-                    table = r.activations + d * activation_bytes
-                    finish(r, place + i * r.row_bytes, now, to + i * gates * line, block * lanes, table, peepholes)
+                states, each = (place + factor, place + STATES * wide, r.row_bytes), count * gates * line
+                for i in range(beside):
+                    sums(count, states, column + i * all_gates * line, panel + i * step, lines, to + i * each)
+                for i in range(beside):
+                    unit, weights = (block + i) * lanes, peepholes + i * peephole_step
+                    for n in range(count):
+                        found = to + i * each + n * gates * line
+                        finish(r, place + n * r.row_bytes, now, found, unit, table, weights)
                 row += count
-            panel += step
-            column += all_gates * line
-            if r.peepholes != 0:
-                peepholes += peephole_bytes
+            block += beside
+            panel += beside * step
+            column += beside * all_gates * line
+            peepholes += beside * peephole_step
 
     return product
 
