@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 LEAST = 1 << 16
 """Bytes of results from which on their memory is used again."""
-READ, MADE = 1 << 20, 1 << 18
-"""Bytes of a feed and of a result from which on it is not copied. To copy a smaller feed brings it into a core's cache,
-which costs less than it saves.
-"""
+OUTSIDE = 1 << 18
+"""Bytes of a feed or a result from which on it is not copied: a small one costs less to copy than to find room for."""
 
 
 class ConstantMemory(NamedTuple):
@@ -44,9 +42,9 @@ class Place(NamedTuple):
     size: int
     view: np.ndarray
 
-    def whole(self, least: int) -> bool:
+    def whole(self) -> bool:
         """Whether it is all of its buffer, and so large that it pays to have it elsewhere."""
-        return self.size == self.view.nbytes >= threshold("direct_least", least) and self.view.flags.c_contiguous
+        return self.size == self.view.nbytes >= threshold("direct_least", OUTSIDE) and self.view.flags.c_contiguous
 
 
 def address(array: np.ndarray) -> int:
@@ -56,8 +54,8 @@ def address(array: np.ndarray) -> int:
 
 def pays(inputs: Mapping[str, Place], outputs: Mapping[str, Place]) -> bool:
     """Whether some of these are large enough to be outside of the arena, as in direct.py; guard pages are in it."""
-    large = [p for p in inputs.values() if p.whole(READ)] + [p for p in outputs.values() if p.whole(MADE)]
-    return bool(large) and free("direct") and checked() != "guard"
+    large = any(place.whole() for place in (*inputs.values(), *outputs.values()))
+    return large and free("direct") and checked() != "guard"
 
 
 class Feed(NamedTuple):

@@ -15,7 +15,7 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.core.table import row
 from fastgraph.plan.program import Ref, Step
-from fastgraph.runtime.runnable import MADE, READ
+from fastgraph.runtime.runnable import OUTSIDE
 from tests.dirt import dirty
 from tests.nets import F32, Net
 from tests.random_nets import Case, examples, networks
@@ -108,9 +108,8 @@ def moved(model: fg.Model) -> tuple[int, int]:
 
 
 def test_only_large_arrays() -> None:
-    assert moved(doubled(READ // 1024).load()) == (1, 1)
-    assert moved(doubled(MADE // 1024).load()) == (0, 1)
-    assert moved(doubled(MADE // 1024 - 1).load()) == (0, 0)
+    assert moved(doubled(OUTSIDE // 1024).load()) == (1, 1)
+    assert moved(doubled(OUTSIDE // 1024 - 1).load()) == (0, 0)
 
 
 def test_a_result_that_is_a_feed_is_a_copy() -> None:
