@@ -80,6 +80,8 @@ def band_height(windows: tuple[Window, ...], lines: Sequence[int], budget: int, 
         more += line * (where.reach[1] - where.strides[1])
         step *= where.strides[1]
         each += line * step
+    if height == windows[-1].out[1] and each * height <= budget:
+        return height  # there are no rows beyond the edges
     fits = max((budget - more) // max(each, 1), 1)
     found = -(-height // -(-height // min(fits, height)))
     whole = range(windows[-1].out[1])
