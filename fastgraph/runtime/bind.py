@@ -21,20 +21,17 @@ from ..kernels.isa.tiers import NUMPY
 from ..ops.control import REFUSED
 from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS, USER, attr
-from ..plan.describe import macs
 from ..plan.lower.build import KEEP
 from ..plan.program import AnyStep, Arg, HostStep, Jump, Ref, Step, Table, UserKernel, parts_of
 from . import pool
 from .memory import Memory
 from .partition import lookups_of, partition
-from .pool import WORTH_LOOKING, Runner
+from .pool import Runner
 from .runnable import in_turn
 from .user import failures, raised
+from .work import work_of
 
 Run = Callable[[], object]
-
-PER_BYTE = 3
-"""Multiply-adds in the time in which a byte of weights comes from memory, or somewhat less."""
 
 
 class Leap(NamedTuple):
@@ -151,22 +148,6 @@ def _runner(
 def commit_of(steps: Sequence[Step | Jump]) -> int:
     """The number of the first step that keeps a state: from there on a run can't be stopped."""
     return next((i for i, step in enumerate(steps) if step.node.op == KEEP), len(steps))
-
-
-def work_of(steps: Sequence[Step | Jump]) -> list[int]:
-    """An estimate of each step's work; a user's kernel counts enough for a look at the clock after it."""
-    known: dict[Any, int] = {}  # bands of a node are alike
-    for step in steps:
-        if isinstance(step, Step) and (step.node, step.kernel, step.share) not in known:
-            own = WORTH_LOOKING if isinstance(step.kernel, UserKernel) else _products(step)
-            known[step.node, step.kernel, step.share] = int(own + 4 * step.node.out.type.size * step.share)
-    return [known[s.node, s.kernel, s.share] if isinstance(s, Step) else 0 for s in steps]
-
-
-def _products(step: Step) -> float:
-    """A step's multiply-adds, or as many as take the time in which its weights come from memory."""
-    count, weights = macs(step), sum(v.type.nbytes for v in step.node.inputs if v is not None and v.data is not None)
-    return max(count, PER_BYTE * weights * step.share) if count else 0
 
 
 def _calls(plan: Compiled, memory: Memory, steps: Sequence[Step | Jump], runner: Runner) -> tuple[Run, Run]:

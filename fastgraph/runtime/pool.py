@@ -41,7 +41,14 @@ TIER = TIERS[0]
 MAX_THREADS = 256
 """The largest team."""
 WORTH_WAKING = 4_000_000
-"""Multiply-adds (about 40 us) from which on a team is woken. Results don't depend on it."""
+"""Multiply-adds (about 50 us) from which on runs that follow one another are shared by a team. Results don't depend on
+it."""
+ASLEEP = 5
+"""Times as many, from which on a run that follows none is shared, too: to wake a team takes the caller some 40 us."""
+AWAKE = 200e-6
+"""Seconds for which threads spin after a run."""
+AWAITED = 200_000
+"""Multiply-adds (about 2 us) of each step that threads don't save, as they wait for one another."""
 WORTH_LOOKING = 1_000_000
 """Multiply-adds (about 10 us) between two looks at the clock, which take as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64
@@ -83,12 +90,15 @@ def _linked() -> dict[str, int]:
 
 
 class _Pool:
-    """The process's threads. `lock`: held during a run on several of them, and while the pool changes."""
+    """The process's threads. `lock`: held during a run on several of them, and while the pool changes. `ended`: when a
+    run for several of them ended last.
+    """
 
     def __init__(self) -> None:
         self.lock = lock()
         self.threads = 1
         self.address = 0
+        self.ended = 0.0
         self._workers: list[threading.Thread] = []
 
     def grow(self, threads: int) -> int:
@@ -130,6 +140,10 @@ class _Pool:
             used = {"wait": here.wait, "post": here.post, "give_way": here.give_way}
             self._record[[TEAM.at(name) for name in used]] = list(used.values())
         self.address = address
+
+    def sleeps(self) -> bool:
+        """Whether its threads are not likely to be awake."""
+        return time.perf_counter() - self.ended > AWAKE
 
     def stop(self) -> None:
         """Let all workers return, unless they are at work. A later run starts new ones."""
@@ -181,6 +195,11 @@ atexit.register(lambda: _pool.stop())
 # -- runs
 
 
+def _shared(work: int) -> int:
+    """What a team shares of a step's work."""
+    return max(work - AWAITED, 0)
+
+
 def _flags(work: Sequence[int], jumps: Sequence[bool], worth: int) -> list[int]:
     """The flags of steps with these amounts of `work`: TEAM_WORTH where the steps up to the next jump have at least
     `worth`, LOOK where WORTH_LOOKING has been done since the last look at the clock.
@@ -193,7 +212,7 @@ def _flags(work: Sequence[int], jumps: Sequence[bool], worth: int) -> list[int]:
         flags[0] |= LOOK
     ahead = 0
     for i in reversed(range(len(flags))):
-        ahead = 0 if jumps[i] else ahead + work[i]
+        ahead = 0 if jumps[i] else ahead + _shared(work[i])
         flags[i] |= TEAM_WORTH * (not jumps[i] and ahead >= worth)
     return flags
 
@@ -203,11 +222,12 @@ class Runner:
 
     `steps` is int64 [n, 2]: the addresses of the kernel and of its argument record, or for a jump 0 and the address of
     its JUMP record; each step sees what those before it wrote. `work` [n]: an estimate of each step's work; less than
-    WORTH_LOOKING is not interrupted, and less than `worth` from jump to jump is done by one thread. `owner` keeps alive
-    what records point to. `error`: the address of an int64 cell for an error code of kernels, which finish all the
-    same, as does the run. `records`: the addresses of the records. `alone` runs all steps on the calling thread and
-    ignores errors. `parts` [n]: which steps a team may do at once (`slots.groups`). The memory of the steps is shared:
-    run one table, or tables with memory in common, from one thread at a time.
+    WORTH_LOOKING is not interrupted, and less than `worth` from jump to jump is done by one thread. So is less than
+    ASLEEP times as much in all, without jumps, if no run ended lately. `owner` keeps alive what records point to.
+    `error`: the address of an int64 cell for an error code of kernels, which finish all the same, as does the run.
+    `records`: the addresses of the records. `alone` runs all steps on the calling thread and ignores errors. `parts`
+    [n]: which steps a team may do at once (`slots.groups`). The memory of the steps is shared: run one table, or tables
+    with memory in common, from one thread at a time.
 
     Ctrl-C (or what else a signal's handler raises) stops a run between two steps, and so does the calling thread's
     deadline in a `run(timed=True)`, with RunTimeout; but not from step `commit` on.
@@ -235,6 +255,7 @@ class Runner:
         self.threads = max(1, min(threads, MAX_THREADS)) if np.any(flags & TEAM_WORTH) else 1
         if self.threads == 1:
             self._steps[:, 2] &= ~TEAM_WORTH
+        self._short = work is not None and not any(jumps) and sum(_shared(each) for each in work) < ASLEEP * worth
         self._groups: list[Group] = []
         self._team_steps = self._steps
         if self.threads > 1 and any(parts):
@@ -254,12 +275,14 @@ class Runner:
         try:
             if timed:
                 self._run_timed()
-            elif self.threads == 1 or held(_pool.lock):
+            elif self.threads == 1 or held(_pool.lock) or (self._short and _pool.sleeps()):
                 self.alone()
             else:
                 with _pool.lock:
                     self._join(self._team_record, self._address)
         finally:
+            if self.threads > 1:
+                _pool.ended = time.perf_counter()
             code = self._error.value
             if code:
                 self._error.value = 0

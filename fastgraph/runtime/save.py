@@ -29,12 +29,13 @@ from ..saved.codec import encoded
 from ..saved.container import ALIGN, ELEMENTS, WEIGHTS, padded, write
 from ..saved.flat import Flat, Part, View, entry_of
 from ..shared import share
-from .bind import commit_of, jump_record, out_of_range, work_of
+from .bind import commit_of, jump_record, out_of_range
 from .executable import Made, fed_inputs
 from .keys import Key, Keys
 from .partition import lookups_of, partition
 from .pool import KERNELS, MAX_THREADS, TIER
 from .stored import EXECUTOR, layout
+from .work import work_of
 
 LARGE = 1 << 16
 """Bytes from which on an array of plain numbers is a weight, which a load maps without reading it."""

@@ -9,7 +9,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.deadline import within
-from fastgraph.runtime.pool import Runner
+from fastgraph.runtime.pool import AWAITED, Runner
 from tests.runtime.toys import Laps, Ring
 from tests.threads import at_once
 
@@ -22,7 +22,7 @@ def test_laps(threads: int, worth: int) -> None:
     """Every step of every round is done once, be a team worth waking for all of it, for some, or for nothing."""
     for laps in (1, 2, 9):
         found = Laps(laps, steps=4, n=1000)
-        runner = Runner(found.table, threads, work=found.work, worth=worth)
+        runner = Runner(found.table, threads, work=[AWAITED * (each > 0) + each for each in found.work], worth=worth)
         assert runner.threads == (1 if worth > 2 else threads)
         for _ in range(5):
             found.start()
