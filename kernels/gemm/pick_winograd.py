@@ -229,8 +229,11 @@ def pick_winograd(tier: Tier, form: WinogradForm, m: int, threads: int, l2: int 
     panels, total = -(-g.n // (nv * lanes)), g.images * g.out[0]
     size = g.c * g.size[1] * g.size[2]
     parts = column_parts(g.groups * total * down, panels, size, places * form.k * g.n, threads)
-    if g.groups * -(-total // slices) % (threads // parts):
+    if total > 1 and g.groups * -(-total // slices) % (threads // parts):
         band, slices, nv = _bands(tier, form, m, threads // parts, l2)
+    share = -(-g.groups * -(-total // slices) * down // (threads // parts))  # rows of tiles of a thread
+    if share < down:
+        band = -(-share // -(-share // band))
     rest = total % slices * band if slices > 1 else down % band
     height, v_row, rows = _height(tier, form, slices * band, rest, m, nv), _v_row(tier, form), slices * band * across
 

@@ -237,7 +237,7 @@ WINOGRAD = Record(
     s_start="bytes of scratch before the sums",
     s_plane="bytes of them from place to place",
     o_start="bytes of scratch before m rows of outputs of one panel, which wait for the chain",
-    column_parts="parts of the panels, by which threads are a grid; others split bands",
+    column_parts="parts of the panels, by which threads are a grid; others split rows of tiles",
 ) + ending("images", "out_d * outputs", "sets * n")
 
 STORED_U8 = Record(

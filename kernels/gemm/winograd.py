@@ -69,18 +69,18 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
         scratch = r.scratch + thread * r.scratch_bytes
         v, s = scratch + r.v_start, scratch + r.s_start
         down = (r.out_h + m - 1) // m
-        bands = (down + r.band - 1) // r.band
         panels = (r.n + width - 1) // width
         step = (r.k + 1) * width * 4
         last = panels * step + r.k * width * 4
         set_bytes = (places * step + width * 4) * panels
         slices = r.images * r.out_d
         rounds = (slices + r.slices - 1) // r.slices
-        p0, p1, first, end = deal(r, panels, r.sets * rounds * bands, thread, threads)
-        for unit in range(first, end):
-            above = unit // bands
-            t0 = (unit - above * bands) * r.band
-            count = r.band if t0 + r.band < down else down - t0
+        p0, p1, first, end = deal(r, panels, r.sets * rounds * down, thread, threads)
+        while first < end:
+            above = first // down
+            t0 = first - above * down
+            count = smaller(r.band, smaller(down - t0, end - first))
+            first += count
             group = above // rounds
             slice0 = (above - group * rounds) * r.slices
             slice1 = smaller(slice0 + r.slices, slices)
