@@ -71,8 +71,8 @@ def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, x: Rounding)
     from ....kernels.amx.pick_amx import amx_args, pick_amx_dynamic
 
     if layer.form == "dense":
-        layer = layer._replace(window=layer.window._replace(images=x.images))
-        layer = layer.of_rows(layer.pixels, layer.ldx, layer.ldy)
+        split = layer._replace(window=layer.window._replace(images=x.images))
+        layer = split.of_rows(layer.pixels, layer.ldx, layer.ldy)
     g, how = layer.merged(e.tier)
     choice = all_lines(e, layer.numbers, how, pick_amx_dynamic(g, e.threads))
     panels = e.packed(_panels, layer.numbers, how, choice.runs, choice.run)
