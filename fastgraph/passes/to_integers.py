@@ -19,6 +19,7 @@ from ..rules.sweep import Sweep, sweep
 from .explicit_quantization import fills_with, same_numbers
 from .fuse import LONGEST
 from .quantized.signs import unsigned
+from .quantized.words import reals_of_words
 
 CLAMPS = frozenset({"relu", "clip"})
 """Steps that commute with rounding."""
@@ -26,6 +27,9 @@ CLAMPS = frozenset({"relu", "clip"})
 
 def to_integers(graph: Graph) -> bool:
     """Given ``y = requantize(relu(conv(requantize(x), w)))``; result ``y = conv(x, w) {chain=((relu, 0),)}``."""
+    words = any(v.type.dtype == np.int16 for node in graph.nodes for v in node.outputs)
+    if words:
+        reals_of_words(graph)
     for phase in ("integers", "integers_moved", "padded"):
         sweep(graph, phase)
     unsigned(graph)
@@ -34,7 +38,6 @@ def to_integers(graph: Graph) -> bool:
     if has("dynamic_round")(graph):
         sweep(graph, "dynamic_layers")
     sweep(graph, "signs")
-    words = any(v.type.dtype == np.int16 for node in graph.nodes for v in node.outputs)
     if words or any(node.op == "requantize" and node.x.data is not None for node in graph.nodes):
         sweep(graph, "coded_layers")
     sweep(graph, "real_constants")

@@ -1,0 +1,176 @@
+"""Activations of 16 bits, between layers that sum reals, as the reals that they stand for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ...freedoms import free
+from ...ir import FLOAT32, Graph, Node, TensorType, Value
+from ...ir.quantization import to_stored
+from ...ops.evaluate import computes_reals
+from ...ops.registry import OPS
+from ...rules.sweep import Sweep, note, sweep
+from ..explicit_quantization import same_numbers
+
+CLAMPS = frozenset({"relu", "clip"})
+"""Operators that commute with rounding: their bounds join the limits of 16 bits."""
+PICKS = frozenset({"max_pool", "relu", "reduce_max", "reduce_min"})
+"""Operators that give elements of their operand, or 0."""
+FINITE = PICKS | frozenset(
+    "conv conv_transpose dense matmul add sub mul max min clip abs neg average_pool reduce_mean reduce_sum resize tanh "
+    "sigmoid hard_sigmoid hard_swish swish elu selu gelu leaky_relu prelu softmax softplus".split()
+)
+"""Operators that give numbers for numbers: rounded to 16 bits a NaN would be 0."""
+
+
+def reals_of_words(graph: Graph) -> bool:
+    """Given ``y = conv(x, w)`` in int16; result ``y = round(conv(x, w) / scale) * scale`` on reals, held within the
+    limits of 16 bits."""
+    words = _between_layers(graph) if free("words") else set()
+    if not words:
+        return False
+    reals: dict[Value, Value] = {}
+    loose = _rounded_later(graph, words)
+
+    def as_reals(g: Sweep, node: Node) -> bool:
+        if words.isdisjoint(node.inputs) and words.isdisjoint(node.outputs):
+            return False
+        inputs = [v if v is None else reals.get(v, v) for v in node.inputs]
+        moves, joined = OPS[node.op].moves, False
+        if moves:
+            inputs = [_real_constant(g, v) for v in inputs]
+        if node.op == "requantize" and (node.out in words or node.out.type.dtype == FLOAT32):
+            x = inputs[0]
+            assert x is not None
+            results = [x if x.type.quant is None else g.requantize(x, _real_type(x))]
+        else:
+            kinds = [_real_type(v) if v in words else v.type for v in node.outputs]
+            joined = node.op in CLAMPS and node.x in loose
+            results = inputs[:1] if joined else g.several(node.op, kinds, *inputs, **node.attrs)
+        for old, new in zip(node.outputs, results, strict=True):
+            if old not in words:
+                g.replace(old, new)
+                continue
+            exact = moves or old in loose or _keeps_numbers(node, words - loose)
+            reals[old] = new if exact else _rounded(g, new, old.type, _clamps(node) if joined else (-np.inf, np.inf))
+            note(old, reals[old], partial(_stored, old.type))
+        return True
+
+    as_reals.quantized = True  # type: ignore[attr-defined]
+    return sweep(graph, as_reals)
+
+
+def _real_type(value: Value) -> TensorType:
+    return TensorType(FLOAT32, value.type.shape)
+
+
+def _real_constant(g: Sweep, value: Value | None) -> Value | None:
+    """A constant's reals; other values as they are."""
+    if value is None or value.data is None or value.type.quant is None:
+        return value
+    return g.requantize(value, _real_type(value))
+
+
+def _stored(type_: TensorType, reals: np.ndarray) -> np.ndarray:
+    return to_stored(reals, type_.element, type_.quant)  # type: ignore[arg-type]
+
+
+def _rounded(g: Sweep, x: Value, stored: TensorType, bounds: tuple[float, float]) -> Value:
+    """The nearest reals that stored numbers stand for, of x held within bounds."""
+    assert stored.quant is not None
+    scale, zero = stored.quant.scale[0], stored.quant.zero_point[0]
+    limits = np.iinfo(stored.element)
+    low, high = (np.clip(np.rint(b / scale), limits.min - zero, limits.max - zero) for b in bounds)
+    whole = g("round", x * np.float32(1 / scale), type=x.type)
+    return g.clip(whole, np.float32(low), np.float32(high)) * np.float32(scale)
+
+
+def _clamps(node: Node) -> tuple[float, float]:
+    """The bounds of a clamp."""
+    if node.op == "relu":
+        return 0.0, np.inf
+    low, high = node.const(1), node.const(2)
+    return -np.inf if low is None else float(low.item()), np.inf if high is None else float(high.item())
+
+
+def _keeps_numbers(node: Node, rounded: set[Value]) -> bool:
+    """Whether the node's results are reals of 16 bits because its operands are."""
+    if node.op not in PICKS and node.op != "requantize":
+        return False
+    return node.x in rounded and same_numbers(node.x.type, node.out.type)
+
+
+def _rounded_later(graph: Graph, words: set[Value]) -> set[Value]:
+    """Those that only a clamp reads, which gives numbers of the same scale."""
+    found, uses = set(), graph.uses()
+    for value in words:
+        readers = uses.get(value, [])
+        clamp = readers[0] if len(readers) == 1 and readers[0].op in CLAMPS else None
+        constant = clamp is not None and all(map(_is_number, clamp.inputs[1:]))
+        if clamp is not None and constant and clamp.out in words and same_numbers(clamp.out.type, value.type):
+            found.add(value)
+    return found
+
+
+def _is_number(value: Value | None) -> bool:
+    """Whether a bound is absent or a constant that is not stored in another way."""
+    return value is None or value.data is not None and value.type.quant is None
+
+
+def _between_layers(graph: Graph) -> set[Value]:
+    """The values of 16 bits that only operators on reals, and moves among such values, make and read."""
+    makers, uses = graph.producers(), graph.uses()
+    fixed = {*graph.inputs, *graph.results(), *(s.input for s in graph.states)}
+    finite: dict[Value, bool] = {}
+    words = {
+        v
+        for v, maker in makers.items()
+        if v not in fixed and _is_word(v) and _makes(maker, makers, finite) and all(map(_reads, uses.get(v, [])))
+    }
+    moves = [node for node in graph.nodes if OPS[node.op].moves]
+    while apart := {v for node in moves if not (own := _moved(node)) <= words for v in own & words}:
+        words -= apart
+    return {v for v in words if uses.get(v)}
+
+
+def _moved(node: Node) -> set[Value]:
+    """What a move takes and gives of 16 bits, but for constants."""
+    return {v for v in (*node.inputs, *node.outputs) if v is not None and v.data is None and v.type.quant is not None}
+
+
+def _is_word(value: Value) -> bool:
+    """Whether a value has 16 bits and one scale of a usual size, whose inverse is a usual number, too."""
+    quant = value.type.quant
+    if quant is None or value.type.dtype != np.int16 or len(quant.scale) != 1 or not value.type.concrete:
+        return False
+    return 1e-30 < quant.scale[0] < 1e30
+
+
+def _reads(node: Node) -> bool:
+    return OPS[node.op].moves or computes_reals(node) and node.attrs.get("ties") is None
+
+
+def _makes(node: Node, makers: dict[Value, Node], finite: dict[Value, bool]) -> bool:
+    if node.graphs or node.attrs.get("ties") is not None:
+        return False
+    if OPS[node.op].moves:
+        return True
+    if node.op == "requantize":
+        return _finite(node.x, makers, finite)
+    return node.op in FINITE and all(_finite(v, makers, finite) for v in node.inputs if v is not None)
+
+
+def _finite(value: Value, makers: dict[Value, Node], known: dict[Value, bool]) -> bool:
+    """Whether a value is made of stored numbers by operators that give numbers."""
+    if value.type.quant is not None or value.data is not None:
+        return value.data is None or bool(np.isfinite(value.data).all())
+    if value not in known:
+        maker = makers.get(value)
+        known[value] = maker is not None and (
+            maker.op == "requantize"
+            or (maker.op in FINITE or OPS[maker.op].moves)
+            and all(_finite(v, makers, known) for v in maker.inputs if v is not None)
+        )
+    return known[value]

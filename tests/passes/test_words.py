@@ -1,0 +1,60 @@
+"""Activations of 16 bits as rounded reals: the same steps as if they were stored, also at their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastgraph as fg
+from fastgraph.freedoms import without
+from fastgraph.kernels.isa.tiers import usable
+from tests.nets import F32, Net
+
+TIERS = [tier.name for tier in usable()]
+LAST = 1.9e-4
+
+
+def stored(net: Net, x: str, scale: float, zero: int = 0) -> str:
+    """x rounded to int16."""
+    numbers = net.const(np.float32(scale)), net.const(np.int16(zero))
+    return net("DequantizeLinear", net("QuantizeLinear", x, *numbers), *numbers)
+
+
+def layer(net: Net, x: str, channels: int, inputs: int) -> str:
+    """A convolution with weights of bytes."""
+    w = net.const(net.rng.integers(-127, 128, (channels, inputs, 3, 3), np.int8))
+    real = net("DequantizeLinear", w, net.const(net.rng.uniform(1e-3, 3e-3, channels).astype(F32)), axis=0)
+    return net("Conv", x, real, net.weight(channels), pads=[1] * 4)
+
+
+def network(clamp: str, zero: int) -> bytes:
+    """Two layers with a clamp behind the first, a sum, a maximum and a mean."""
+    net = Net(21)
+    y = stored(net, layer(net, stored(net, net.input("x", (2, 5, 7, 9)), 2**-10, zero), 12, 5), 2.7e-4, zero)
+    bounds = [net.const(np.float32(-0.31)), net.const(np.float32(4.03))] if clamp == "Clip" else []
+    y = stored(net, net(clamp, y, *bounds), 2.7e-4, zero)
+    y = stored(net, net("Add", stored(net, layer(net, y, 12, 12), 1.3e-4, zero), y), 3.1e-4, zero)
+    y = stored(net, net("MaxPool", y, kernel_shape=[2, 2]), 3.1e-4, zero)
+    net.output(stored(net, net("GlobalAveragePool", y), LAST, zero))
+    return net.bytes()
+
+
+@pytest.mark.parametrize("isa", TIERS)
+@pytest.mark.parametrize("clamp, zero", [("Relu", 0), ("Clip", 0), ("Clip", -1200)])
+def test_words_are_rounded_and_limited(isa: str, clamp: str, zero: int) -> None:
+    source = network(clamp, zero)
+    model = fg.load(source, threads=1, isa=isa)
+    with without("words"):
+        expected = fg.load(source, threads=1, isa=isa)
+    changes = [sum(step.node.op == "requantize" for step in m.plan.program.steps) for m in (model, expected)]
+    assert changes[0] <= 4 < changes[1]
+    for seed, size in enumerate((0.1, 1.0, 8.0, 60.0)):
+        x = (np.random.default_rng(seed).normal(size=(2, 5, 7, 9)) * size).astype(F32)
+        assert np.abs(model(x).astype(np.float64) - expected(x)).max() <= 2.01 * LAST
+
+
+def test_what_may_be_no_number_stays_stored() -> None:
+    """A NaN rounds to 0."""
+    net = Net(21)
+    net.output(net("Neg", stored(net, net("Log", net.input("x", (4,))), 0.01)))
+    assert fg.load(net.bytes(), threads=1)(np.array([-1, 1, 1, 1], F32)).tolist() == [0, 0, 0, 0]
