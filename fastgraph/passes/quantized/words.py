@@ -22,7 +22,7 @@ FINITE = PICKS | frozenset(
     "conv conv_transpose dense matmul add sub mul max min clip abs neg average_pool reduce_mean reduce_sum resize tanh "
     "sigmoid hard_sigmoid hard_swish swish elu selu gelu leaky_relu prelu softmax softplus".split()
 )
-"""Operators that give numbers for numbers: rounded to 16 bits a NaN would be 0."""
+"""Operators that give numbers for numbers: 16 bits hold no NaN."""
 
 
 def reals_of_words(graph: Graph) -> bool:
