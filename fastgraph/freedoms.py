@@ -15,7 +15,7 @@ layer.py), "near" (places by threads, near.py), "narrow" (values in bfloat16, lo
 (sums at the ends of layers of bytes, lower/build.py), "apart" and "phases" (transposed convolutions without overlap,
 and others as convolutions, lower/gemm/conv_transpose.py), "byte_weights" (of few rows, lower/gemm/dynamic.py),
 "amx_blocks" (codes of few bits on tiles, lower/gemm/blocks.py), "words" (activations of 16 bits as rounded reals,
-passes/quantized/words.py), and "direct" (feeds and results outside of the arena, runtime/direct.py).
+passes/words.py), and "direct" (feeds and results outside of the arena, runtime/direct.py).
 Without "control", a stage, NumPy runs all control flow.
 """
 

@@ -19,7 +19,7 @@ from ..rules.sweep import Sweep, sweep
 from .explicit_quantization import fills_with, same_numbers
 from .fuse import LONGEST
 from .quantized.signs import unsigned
-from .quantized.words import reals_of_words
+from .words import reals_of_words
 
 CLAMPS = frozenset({"relu", "clip"})
 """Steps that commute with rounding."""

@@ -51,7 +51,6 @@ COMPOSED: dict[str, Step] = {
     **{f"{one}_{two}": Step(((one, 0, 1), (two, 3, 2)), _f32(3)) for one, two in _PAIRS},
     **{f"{name}_number": Step(((name, 0, 1),), ("f32", NUMBER)) for name in ("add", "mul")},
     "mul_add_numbers": Step((("mul", 0, 1), ("add", 3, 2)), ("f32", NUMBER, NUMBER)),
-    "rounded_clip_mul": Step((("round", 0), ("clip", 4, 1, 2), ("mul", 5, 3)), ("f32", NUMBER, NUMBER, NUMBER)),
     "add_relu": Step((("add", 0, 1), ("relu", 2)), _f32(2)),
     "mul_add_relu": Step((("mul", 0, 1), ("add", 3, 2), ("relu", 4)), _f32(3)),
     "div_mul_add": Step((("div", 0, 1), ("mul", 4, 2), ("add", 5, 3)), _f32(4)),

@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from ...freedoms import free
-from ...ir import FLOAT32, Graph, Node, TensorType, Value
-from ...ir.quantization import to_stored
-from ...ops.evaluate import computes_reals
-from ...ops.registry import OPS
-from ...rules.sweep import Sweep, note, sweep
-from ..explicit_quantization import same_numbers
+from ..freedoms import free
+from ..ir import FLOAT32, Graph, Node, TensorType, Value
+from ..ir.quantization import to_stored
+from ..ops.evaluate import computes_reals
+from ..ops.registry import OPS
+from ..rules.sweep import Sweep, note, sweep
+from .explicit_quantization import same_numbers
 
 CLAMPS = frozenset({"relu", "clip"})
 """Operators that commute with rounding: their bounds join the limits of 16 bits."""
@@ -48,7 +48,8 @@ def reals_of_words(graph: Graph) -> bool:
         else:
             kinds = [_real_type(v) if v in words else v.type for v in node.outputs]
             joined = node.op in CLAMPS and node.x in loose
-            results = inputs[:1] if joined else g.several(node.op, kinds, *inputs, **node.attrs)
+            operand = [v for v in inputs[:1] if v is not None]
+            results = operand if joined else g.several(node.op, kinds, *inputs, **node.attrs)
         for old, new in zip(node.outputs, results, strict=True):
             if old not in words:
                 g.replace(old, new)
