@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import partial
 
 import numpy as np
@@ -33,6 +34,7 @@ def reals_of_words(graph: Graph) -> bool:
         return False
     reals: dict[Value, Value] = {}
     loose = _rounded_later(graph, words)
+    rounded = words - loose
 
     def as_reals(g: Sweep, node: Node) -> bool:
         if words.isdisjoint(node.inputs) and words.isdisjoint(node.outputs):
@@ -54,7 +56,7 @@ def reals_of_words(graph: Graph) -> bool:
             if old not in words:
                 g.replace(old, new)
                 continue
-            exact = moves or old in loose or _keeps_numbers(node, words - loose)
+            exact = moves or old in loose or _keeps_numbers(node, rounded)
             reals[old] = new if exact else _rounded(g, new, old.type, _clamps(node) if joined else (-np.inf, np.inf))
             note(old, reals[old], partial(_stored, old.type))
         return True
@@ -122,17 +124,25 @@ def _is_number(value: Value | None) -> bool:
 
 def _between_layers(graph: Graph) -> set[Value]:
     """The values of 16 bits that only operators on reals, and moves among such values, make and read."""
-    makers, uses = graph.producers(), graph.uses()
-    fixed = {*graph.inputs, *graph.results(), *(s.input for s in graph.states)}
-    finite: dict[Value, bool] = {}
-    words = {
-        v
-        for v, maker in makers.items()
-        if v not in fixed and _is_word(v) and _makes(maker, makers, finite) and all(map(_reads, uses.get(v, [])))
-    }
-    moves = [node for node in graph.nodes if OPS[node.op].moves]
-    while apart := {v for node in moves if not (own := _moved(node)) <= words for v in own & words}:
-        words -= apart
+    words = {v for node in graph.nodes for v in node.outputs if _is_word(v)}
+    if not words:
+        return words
+    finite, uses = _finite(graph), graph.uses()
+    words &= {v for node in graph.nodes if _makes(node, finite) for v in node.outputs}
+    words.difference_update(graph.inputs, graph.results(), (s.input for s in graph.states))
+    words = {v for v in words if all(map(_reads, uses.get(v, [])))}
+    moved = [_moved(node) for node in graph.nodes if OPS[node.op].moves]
+    moves: defaultdict[Value, list[set[Value]]] = defaultdict(list)
+    for group in moved:
+        for v in group:
+            moves[v].append(group)
+    apart = [v for v in moves if v not in words]
+    while apart:
+        v = apart.pop()
+        words.discard(v)
+        for group in moves.pop(v, []):
+            apart.extend(group)
+            group.clear()
     return {v for v in words if uses.get(v)}
 
 
@@ -153,25 +163,28 @@ def _reads(node: Node) -> bool:
     return OPS[node.op].moves or computes_reals(node) and node.attrs.get("ties") is None
 
 
-def _makes(node: Node, makers: dict[Value, Node], finite: dict[Value, bool]) -> bool:
+def _makes(node: Node, finite: set[Value]) -> bool:
     if node.graphs or node.attrs.get("ties") is not None:
         return False
-    if OPS[node.op].moves:
-        return True
-    if node.op == "requantize":
-        return _finite(node.x, makers, finite)
-    return node.op in FINITE and all(_finite(v, makers, finite) for v in node.inputs if v is not None)
+    return OPS[node.op].moves or node.op in {*FINITE, "requantize"} and all(v in finite for v in _read(node))
 
 
-def _finite(value: Value, makers: dict[Value, Node], known: dict[Value, bool]) -> bool:
-    """Whether a value is made of stored numbers by operators that give numbers."""
-    if value.type.quant is not None or value.data is not None:
-        return value.data is None or bool(np.isfinite(value.data).all())
-    if value not in known:
-        maker = makers.get(value)
-        known[value] = maker is not None and (
-            maker.op == "requantize"
-            or (maker.op in FINITE or OPS[maker.op].moves)
-            and all(_finite(v, makers, known) for v in maker.inputs if v is not None)
-        )
-    return known[value]
+def _finite(graph: Graph) -> set[Value]:
+    """The values that are numbers: stored ones, constants, and what operators of FINITE and moves make of them."""
+    found: set[Value] = set()
+    for node in graph.nodes:
+        for v in _read(node):
+            if v.type.quant is not None or v.data is not None and _are_numbers(v.data):
+                found.add(v)
+        gives = node.op in FINITE or node.op == "requantize" or OPS[node.op].moves
+        if gives and all(v in found for v in _read(node)):
+            found.update(node.outputs)
+    return found
+
+
+def _are_numbers(data: np.ndarray) -> bool:
+    return data.dtype.kind != "f" or bool(np.isfinite(data).all())
+
+
+def _read(node: Node) -> list[Value]:
+    return [v for v in node.inputs if v is not None]
