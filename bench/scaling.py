@@ -23,6 +23,7 @@ from fastgraph.runtime.pool import Runner
 from fastgraph.text import table
 from fastgraph.tools.bench import pinned
 from fastgraph.tools.feeds import random_feeds
+from fastgraph.tools.profile import fed
 
 BARRIER, LINE = 0.4, 0.1
 """Microseconds. Two cores of a Xeon take 0.5 to 0.7 for a barrier."""
@@ -75,8 +76,7 @@ def barrier(threads: int) -> float:
 def simulated(path: str, threads: int, how: dict[str, Any]) -> tuple[float, list[tuple[float, str]]]:
     """Microseconds of a run; for each step how long its threads wait on average, and what it is."""
     model = fg.load(path, threads=threads, **how)
-    model.run(random_feeds(model, {}))
-    [(steps, runner)] = model.plan.segments
+    [(steps, runner)] = fed(model, random_feeds(model, {})).segments
     spent, waits = 0.0, []
     for i, each in shares(runner).items():
         took = max(each) + barrier(len(each))

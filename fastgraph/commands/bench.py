@@ -134,8 +134,7 @@ def _measure(
     inputs = _feeds(args, path, model, shapes)
     looked = args.profile or args.html or args.trace
     if looked:
-        model.run(inputs)
-        plan = model.plan  # where a saved program has no graph to make it of, that is said first
+        plan = profile.fed(model, inputs)  # where a saved program has no graph to make it of, that is said first
     length = {"seconds": args.seconds, "rounds": args.runs}
     if args.cold:
         del how["precision"]

@@ -49,8 +49,7 @@ def command(args: argparse.Namespace) -> int:
     shapes = feeds.parse_shapes(args.shape)
     model = loaded(args, args.model, shapes)
     granted(model.signature, shapes)
-    model.run(feeds.random_feeds(model, shapes))
-    plan = model.plan
+    plan = profile.fed(model, feeds.random_feeds(model, shapes))
     with bench.pinned(args.threads):
         rows = profile.profile(plan, args.runs)
         if args.trace:

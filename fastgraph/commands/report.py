@@ -27,8 +27,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..tools import bench, feeds
-    from ..tools.profile import profile
+    from ..tools import bench, feeds, profile
     from ..tools.report import Measured, report
 
     output = args.output or Path(args.model[0]).stem + ".html"
@@ -38,9 +37,9 @@ def command(args: argparse.Namespace) -> int:
     def measure(path: str, shapes: Shapes) -> int:
         model = loaded(args, path, shapes)
         granted(model.signature, shapes)
-        model.run(feeds.random_feeds(model, shapes))
+        plan = profile.fed(model, feeds.random_feeds(model, shapes))
         with bench.pinned(args.threads):
-            found.append(Measured(path, model.plan, profile(model.plan, args.runs)))
+            found.append(Measured(path, plan, profile.profile(plan, args.runs)))
         return 0
 
     code, _ = each_file(args, measure)

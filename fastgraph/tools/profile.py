@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..disturbance import SHARED
 from ..plan.describe import RECURRENT, macs, unit
 from ..plan.program import HostStep, Jump, Ref, Scratch, Step
+from ..runtime.asked import checked_feeds
 from ..runtime.executable import Executable
 from ..text import bytes_text, counted, table
 from . import neighbor
 from .limits import Limits, limits
+
+if TYPE_CHECKING:
+    from ..runtime.model import Model
 
 RUNS = 50
 NEEDED = 5
@@ -29,6 +33,16 @@ PRODUCTS = frozenset({"conv", "dense", "matmul", "conv_transpose", "attention", 
 SORTS = ("time", "order")
 HOST, TAIL = "numpy", "tail"
 TAIL_RUNS = 3
+
+
+def fed(model: Model, feeds: Mapping[str, Any]) -> Executable:
+    """The plan of a model that ran on these feeds, with them in its own memory, so that it may be run as it is. On the
+    zeros that lie there else, as runs read large feeds elsewhere, steps take other times.
+    """
+    model.run(feeds)
+    plan = model.plan
+    plan.fill(checked_feeds(model.signature, feeds))
+    return plan
 
 
 def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | None] = limits) -> list[dict[str, Any]]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fastgraph as fg
 from fastgraph.cli import main
 from fastgraph.demo import MODEL
+from fastgraph.ir import is_open
+from fastgraph.runtime.executable import Executable
 from fastgraph.text import table
 from fastgraph.tools import profile
 from fastgraph.tools.limits import Limits
+from tests.nets import F32, Net
 
 DIGITS = str(MODEL)
 MACHINE = Limits({"f32": 1e10, "bytes": 4e10}, ((1 << 14, 1e11), (1 << 20, 1e10)))
@@ -92,3 +97,43 @@ def test_a_step_that_numpy_does_has_no_share() -> None:
 def test_only_columns_that_may_are_shortened() -> None:
     lines = table([("name", "12345678901"), ("a" * 40, "x")], width=24, least={0: 8})
     assert max(map(len, lines)) <= 24 and "12345678901" in lines[0] and "…" in lines[1]
+
+
+def large(rows: int | str) -> Net:
+    """A network whose input is read where the caller has it."""
+    net = Net()
+    net.output(net("Neg", net.input("x", (rows, 1 << 16))))
+    return net
+
+
+@pytest.mark.parametrize("rows", [4, "n"])
+@pytest.mark.parametrize("argv", [["profile", "--runs=1"], ["report", "--runs=1", "-o"], ["bench", "--profile"]])
+def test_steps_are_timed_on_what_is_fed(
+    rows: int | str, argv: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen, measure = [], profile.profile
+
+    def seeing(plan: Executable, *how: Any) -> list[dict[str, Any]]:
+        seen.append(plan.fed()["x"])
+        return measure(plan, *how)
+
+    monkeypatch.setattr(profile, "profile", seeing)
+    (tmp_path / "net.onnx").write_bytes(large(rows).bytes())
+    more = {"report": [str(tmp_path / "net.html")], "bench": ["--runs=1", "--allow-noise"]}.get(argv[0], [])
+    assert main([*argv, *more, str(tmp_path / "net.onnx"), "--shape", "x=4,65536"]) == 0
+    [x] = seen
+    assert x.shape == (4, 1 << 16) and np.mean(x != 0) > 0.99
+
+
+def test_plans_that_hold_feeds(tmp_path: Path) -> None:
+    """Of a shape that a plan for many was made for, and of a saved program."""
+    model, x = large("n").load(), np.ones((9, 1 << 16), F32)
+    for n in range(2, 10):
+        plan = profile.fed(model, {"x": x[:n]})
+        np.testing.assert_array_equal(plan.fed()["x"], x[:n])
+        model.run({"x": x[:n]})
+    assert any(is_open(key.opens) for key in model._plans.keys())
+    model.save(tmp_path / "net.fgm", shapes=[{"x": x.shape}])
+    saved = profile.fed(fg.load(tmp_path / "net.fgm", threads=1), {"x": x})
+    saved.execute()
+    np.testing.assert_array_equal([*saved.results().values()], [-x])
