@@ -136,7 +136,7 @@ def _cycles(g: Geometry, mt: int, nt: int, l2: int) -> float:
 
 
 def amx_args(choice: TileChoice, x_zero: int, **operands: Any) -> dict[str, Any]:
-    """The slots of `rows.AMX_CONV`: the choice's, and `operands`: x, w (pack_amx's of all channels), y, ldy, offsets,
-    config, scratch, and those of gemm's STORED. x_zero: the value of padding.
+    """The slots of `rows.AMX_CONV` or `AMX_DYNAMIC`: the choice's, and `operands`, all others: x, w (pack_amx's of all
+    channels), y, ldy, offsets, config, scratch, how results end. x_zero: the value of padding.
     """
     return {**choice.fields, "fill": word_of(x_zero), **operands}

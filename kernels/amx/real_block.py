@@ -81,8 +81,7 @@ def block_functions(tier: Tier, nt: int, element: str, read: Any, steps: Any, ag
 
     @traced
     def result(r: Any, image: Value, line: Value, start: Value, column: Value) -> tuple[Value, Value]:
-        step = r.y_y if hasattr(r, "y_y") else r.out_w * r.ldy
-        y = r.y + (line * step + start * r.ldy + column) * y_item(r)
+        y = r.y + (line * r.y_y + start * r.ldy + column) * y_item(r)
         return y, pixel_of(r, image, line, start)
 
     @traced

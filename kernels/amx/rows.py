@@ -68,6 +68,7 @@ NO_SUM = dict.fromkeys(SUMMED, 0)
 """The slots with which nothing is added."""
 AMX_CONV = _tiled("panel_bytes(nt, lines)", WORK, prefetch=_PREFETCH.format("line")) + STORED + SUMMED
 _ITEM = "bytes of an element of {}: 4, f32, or 2, bf16"
+_Y_Y = "elements from row to row of y"
 AMX_REAL = Record(
     _tiled(
         "panel_bytes_real(nt, lines, planes, element)",
@@ -85,7 +86,7 @@ AMX_REAL = Record(
             "y_item * n",
             "images * out_d * out_h: y_item * y_y, out_w: y_item * ldy, sets: y_item * n_set",
         ),
-        y_y="elements from row to row of y",
+        y_y=_Y_Y,
     )
     + ending("images", _ROWS, columns="sets: 4 * n_set", forms=ALL_FORMS),
     addend=reads(
@@ -106,7 +107,8 @@ AMX_DYNAMIC = (
         f"panel_bytes(nt, lines, {DYNAMIC_HEAD})",
         REAL_WORK,
         prefetch=_PREFETCH.format("line"),
-        y=writes("the result, whole", "4 * n", f"images * {_ROWS}: 4 * ldy, sets: 4 * n_set"),
+        y=writes("the result, whole", "4 * n", "images * out_d * out_h: 4 * y_y, out_w: 4 * ldy, sets: 4 * n_set"),
+        y_y=_Y_Y,
     )
     + ranges("images", _ROWS, "in (0, 1)")
     + ending("images", _ROWS, columns="sets: 4 * n_set")

@@ -134,7 +134,7 @@ def test_sums_of_rounded_bytes(ending: str, pick: Random) -> None:
     y = np.zeros((g.images, *g.out, outputs), np.float32)
     args = amx_args(
         choice, zero, x=x, w=packed, y=y, ldy=outputs, offsets=choice.table, config=choice.config, scratch=memory,
-        ranges=ranges, per_image=per_image, per_row=int(own == 2), **ends.slots,
+        y_y=choice.fields["out_w"] * outputs, ranges=ranges, per_image=per_image, per_row=int(own == 2), **ends.slots,
     )  # fmt: skip
     with tile_registers():
         y = run(DYNAMIC, choice.params, DYNAMIC.args.filled(**args), AMX, threads, offset=64)[2]

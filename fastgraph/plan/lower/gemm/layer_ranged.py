@@ -77,6 +77,7 @@ def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, x: Rounding)
     choice = all_lines(e, layer.numbers, how, pick_amx_dynamic(g, e.threads))
     panels = e.packed(_panels, layer.numbers, how, choice.runs, choice.run)
     slots = {**tile_slots(e, choice, rows, layer.ldy, panels), **x.slots, **epilogue(e, node, rows.start)}
+    slots["y_y"] = choice.fields["out_w"] * layer.ldy
     e.kernel("amx_dynamic", choice.params, amx_args(choice, layer.zero, **slots), share=part_of(e, layer.pixels))
 
 
