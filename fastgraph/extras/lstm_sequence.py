@@ -232,9 +232,7 @@ def _joined(g: Sweep, values: Sequence[Value | None]) -> Value | None:
 
 def _real(g: Sweep, value: Value | None) -> Value | None:
     """The f32 that a quantized value stands for."""
-    if value is None or value.type.quant is None:
-        return value
-    return g.requantize(value, TensorType(FLOAT32, value.type.shape))
+    return value and g.reals(value)
 
 
 def _stored(g: Sweep, value: Value, kind: TensorType) -> Value:

@@ -19,10 +19,7 @@ from ..rules.sweep import Sweep, sweep
 from .explicit_quantization import fills_with, same_numbers
 from .fuse import LONGEST
 from .quantized.signs import unsigned
-from .words import reals_of_words
-
-CLAMPS = frozenset({"relu", "clip"})
-"""Steps that commute with rounding."""
+from .words import CLAMPS, reals_of_words
 
 
 def to_integers(graph: Graph) -> bool:
@@ -214,12 +211,4 @@ def real_constants(g: Sweep, node: Node) -> bool:
         or any(v is not None and v.data is None and v.type.quant is not None for v in (*node.inputs, *node.outputs))
     ):
         return False
-    inputs: list[Value | None] = []
-    for value in node.inputs:
-        stored = value is not None and value.type.quant is not None
-        inputs.append(g.requantize(value, _f32(value)) if stored else value)  # type: ignore[arg-type]
-    return g.again(node, inputs)
-
-
-def _f32(value: Value) -> TensorType:
-    return TensorType(np.dtype(np.float32), value.type.shape)
+    return g.again(node, [v and g.reals(v) for v in node.inputs])

@@ -1,4 +1,4 @@
-"""Activations of 16 bits, between layers that sum reals, as the reals that they stand for."""
+"""Activations of 16 bits (words), between layers that sum reals, as the reals that they stand for."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from ..freedoms import free
 from ..ir import FLOAT32, Graph, Node, TensorType, Value
 from ..ir.quantization import to_stored
 from ..ops.evaluate import computes_reals
+from ..ops.reals import real_type
 from ..ops.registry import OPS
 from ..rules.sweep import Sweep, note, sweep
 from .explicit_quantization import same_numbers
 
 CLAMPS = frozenset({"relu", "clip"})
-"""Operators that commute with rounding: their bounds join the limits of 16 bits."""
+"""Operators that commute with rounding, so that their bounds may join the limits of what is stored."""
 PICKS = frozenset({"max_pool", "relu", "reduce_max", "reduce_min"})
 """Operators that give elements of their operand, or 0."""
 FINITE = PICKS | frozenset(
     "conv conv_transpose dense matmul add sub mul max min clip abs neg average_pool reduce_mean reduce_sum resize tanh "
-    "sigmoid hard_sigmoid hard_swish swish elu selu gelu leaky_relu prelu softmax softplus".split()
+    "sigmoid hard_sigmoid hard_swish swish elu selu gelu leaky_relu prelu softmax softplus requantize".split()
 )
 """Operators that give numbers for numbers: 16 bits hold no NaN."""
 
@@ -32,48 +33,33 @@ def reals_of_words(graph: Graph) -> bool:
     words = _between_layers(graph) if free("words") else set()
     if not words:
         return False
-    reals: dict[Value, Value] = {}
+    reals: dict[Value | None, Value] = {}
     loose = _rounded_later(graph, words)
     rounded = words - loose
 
     def as_reals(g: Sweep, node: Node) -> bool:
         if words.isdisjoint(node.inputs) and words.isdisjoint(node.outputs):
             return False
-        inputs = [v if v is None else reals.get(v, v) for v in node.inputs]
-        moves, joined = OPS[node.op].moves, False
-        if moves:
-            inputs = [_real_constant(g, v) for v in inputs]
-        if node.op == "requantize" and (node.out in words or node.out.type.dtype == FLOAT32):
-            x = inputs[0]
-            assert x is not None
-            results = [x if x.type.quant is None else g.requantize(x, _real_type(x))]
+        inputs = [reals.get(v, v) for v in node.inputs]
+        joined = node.op in CLAMPS and node.x in loose
+        if OPS[node.op].moves:
+            inputs = [v if v is None or v.data is None else g.reals(v) for v in inputs]
+        if joined or node.op == "requantize" and (node.out in words or node.out.type.dtype == FLOAT32):
+            results = [g.reals(v) for v in inputs[:1] if v is not None]
         else:
-            kinds = [_real_type(v) if v in words else v.type for v in node.outputs]
-            joined = node.op in CLAMPS and node.x in loose
-            operand = [v for v in inputs[:1] if v is not None]
-            results = operand if joined else g.several(node.op, kinds, *inputs, **node.attrs)
+            kinds = [real_type(v.type) if v in words else v.type for v in node.outputs]
+            results = g.several(node.op, kinds, *inputs, **node.attrs)
         for old, new in zip(node.outputs, results, strict=True):
             if old not in words:
                 g.replace(old, new)
                 continue
-            exact = moves or old in loose or _keeps_numbers(node, rounded)
+            exact = old in loose or _keeps_numbers(node, rounded)
             reals[old] = new if exact else _rounded(g, new, old.type, _clamps(node) if joined else (-np.inf, np.inf))
             note(old, reals[old], partial(_stored, old.type))
         return True
 
     as_reals.quantized = True  # type: ignore[attr-defined]
     return sweep(graph, as_reals)
-
-
-def _real_type(value: Value) -> TensorType:
-    return TensorType(FLOAT32, value.type.shape)
-
-
-def _real_constant(g: Sweep, value: Value | None) -> Value | None:
-    """A constant's reals; other values as they are."""
-    if value is None or value.data is None or value.type.quant is None:
-        return value
-    return g.requantize(value, _real_type(value))
 
 
 def _stored(type_: TensorType, reals: np.ndarray) -> np.ndarray:
@@ -101,7 +87,7 @@ def _clamps(node: Node) -> tuple[float, float]:
 def _keeps_numbers(node: Node, rounded: set[Value]) -> bool:
     """Whether the node's results are reals of 16 bits because its operands are."""
     if node.op not in PICKS and node.op != "requantize":
-        return False
+        return OPS[node.op].moves
     return node.x in rounded and same_numbers(node.x.type, node.out.type)
 
 
@@ -166,7 +152,7 @@ def _reads(node: Node) -> bool:
 def _makes(node: Node, finite: set[Value]) -> bool:
     if node.graphs or node.attrs.get("ties") is not None:
         return False
-    return OPS[node.op].moves or node.op in {*FINITE, "requantize"} and all(v in finite for v in _read(node))
+    return OPS[node.op].moves or node.op in FINITE and all(v in finite for v in _read(node))
 
 
 def _finite(graph: Graph) -> set[Value]:
@@ -176,8 +162,7 @@ def _finite(graph: Graph) -> set[Value]:
         for v in _read(node):
             if v.type.quant is not None or v.data is not None and _are_numbers(v.data):
                 found.add(v)
-        gives = node.op in FINITE or node.op == "requantize" or OPS[node.op].moves
-        if gives and all(v in found for v in _read(node)):
+        if (node.op in FINITE or OPS[node.op].moves) and all(v in found for v in _read(node)):
             found.update(node.outputs)
     return found
 

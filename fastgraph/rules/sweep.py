@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..freedoms import gone
-from ..ir import Graph, Node, TensorType, Value, read_by
+from ..ir import FLOAT32, Graph, Node, TensorType, Value, read_by
 from ..ir.build import Rewriter, constant
 from ..ir.weights import once
 from ..limits import current
@@ -113,6 +113,10 @@ class Sweep(Rewriter):
         return Value.constant(
             out.name, once(only_result, self._node("requantize", [x], [out], {}), (x.data,)), type.quant
         )
+
+    def reals(self, x: Value) -> Value:
+        """The float32 that a quantized value stands for; others as they are."""
+        return x if x.type.quant is None else self.requantize(x, TensorType(FLOAT32, x.type.shape))
 
     # -- what stands for a node
 

@@ -57,3 +57,12 @@ def test_what_may_be_no_number_stays_stored() -> None:
     net = Net(21)
     net.output(net("Neg", stored(net, net("Log", net.input("x", (4,))), 0.01)))
     assert np.isfinite(fg.load(net.bytes(), threads=1)(np.array([-1, 1, 1, 1], F32))).all()
+
+
+def test_long_chains_of_reals() -> None:
+    net = Net()
+    y = stored(net, net.input("x", (4,)), 0.01)
+    for n in range(1500):
+        y = net("Add", y, net.const(np.full(4, n % 3 - 1, F32)))
+    net.output(net("Neg", stored(net, y, 0.01)))
+    np.testing.assert_allclose(fg.load(net.bytes(), threads=1)(np.full(4, 1.5, F32)), -1.5, atol=1e-4)

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from ...ir import FLOAT32, Node, TensorType, Value
+from ...ir import FLOAT32, Node, Value
 from ...ops.registry import OPS, Layout, attr
 from ...ops.shape import permutation
 from ...rules.operands import known
@@ -88,9 +88,7 @@ def lp_normalization(g: Sweep, node: Node) -> bool:
     """Given ``y = lp_normalization(x)``; result ``x / max(norm, least)``, 0 where that is 0; on reals, between two
     `requantize`s where values are quantized.
     """
-    x, out, least = node.x, node.out.type, attr(node, "least")
-    if x.type.quant is not None:
-        x = g.requantize(x, TensorType(FLOAT32, x.type.shape))
+    x, out, least = g.reals(node.x), node.out.type, attr(node, "least")
     if not known(x, dtypes=FLOATS):
         return False
     op = "reduce_l1" if attr(node, "p") == 1 else "reduce_l2"

@@ -116,13 +116,9 @@ def coded_layer(g: Sweep, node: Node) -> bool:
     numbers = [codes, once(_column, quant.scale, n)]
     points = tuple(z + middle for z in quant.zero_point)
     numbers += [once(_column, points, n)] if set(points) != {128} else []
-    y = g("block_dense", _real(g, node.x), *numbers, type=TensorType(FLOAT32, node.out.type.shape), bits=8, block=k)
-    y = y if bias is None else y + _real(g, bias)
+    y = g("block_dense", g.reals(node.x), *numbers, type=TensorType(FLOAT32, node.out.type.shape), bits=8, block=k)
+    y = y if bias is None else y + g.reals(bias)
     return g.becomes(y if node.out.type.quant is None else g("requantize", y, type=node.out.type))
-
-
-def _real(g: Sweep, value: Value) -> Value:
-    return value if value.type.quant is None else g.requantize(value, TensorType(FLOAT32, value.type.shape))
 
 
 def _column(values: tuple[float, ...], n: int) -> np.ndarray:
