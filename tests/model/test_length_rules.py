@@ -11,6 +11,7 @@ from fastgraph.freedoms import thresholds
 from fastgraph.ir import is_open
 from fastgraph.runtime.keys import Credit
 from tests.nets import F32, Net, assert_close, session
+from tests.random_nets import unchecked
 
 ROWS = 3
 Piece = Callable[[Net, str, np.random.Generator], str]
@@ -227,7 +228,9 @@ def test_chains(seed: int) -> None:
         model = net.load(threads=1 + seed % 2)
         model._planner.lengths._credit = Credit(1, 0)
         for n in (40, 41, 38, 64, 45, 32):
-            model.run({"x": np.full((ROWS, 63), np.nan, F32)})  # what lies in memory afterwards is no number
             fed = {"x": rng.standard_normal((ROWS, n)).astype(F32)}
-            assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+            with unchecked(seed % 4 > 1):
+                model.run({"x": np.full((ROWS, 63), np.nan, F32)})  # what lies in memory afterwards is no number
+                found = list(model.run(fed).values())
+            assert_close(found, ort.run(None, fed), 1e-4, f"{n}")
     assert any(is_open(key.shapes) for key in model._plans.keys())

@@ -14,7 +14,7 @@ from fastgraph.ir import is_open
 from fastgraph.runtime.keys import Credit
 from tests.model.test_deciding import native
 from tests.nets import F32, I64, Net, assert_close, session
-from tests.random_nets import examples
+from tests.random_nets import examples, unchecked
 
 pytestmark = pytest.mark.slow
 
@@ -187,7 +187,9 @@ def test_a_plan_for_many_numbers_gives_what_onnxruntime_gives(kinds: list[str], 
     large = [(1 << 24) - 1, 1 << 24, 1 << 31, 1 << 62] if cuts else []
     for number in rng.permutation([1, 2, 3, 7, 8, 9, 31, 32, 33, 64, *large]):
         fed = {"x": rng.standard_normal((9, 6)).astype(F32), "n": np.array([number])}
-        assert_close(list(model.run(fed).values()), other.run(None, fed), what=f"{kinds} of {number}")
+        with unchecked(seed % 2 == 1):
+            found = list(model.run(fed).values())
+        assert_close(found, other.run(None, fed), what=f"{kinds} of {number}")
     event("many" if any(is_open(key.opens) for key in model._plans.keys()) else "each")
 
 

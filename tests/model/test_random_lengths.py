@@ -21,7 +21,7 @@ from fastgraph.runtime.keys import Credit, Line
 from tests.compositions import draw as compositions
 from tests.compositions.composition import Composition
 from tests.compositions.forms import FORMS, Declined
-from tests.random_nets import case, examples, nets
+from tests.random_nets import case, examples, nets, unchecked
 
 pytestmark = pytest.mark.slow
 
@@ -89,8 +89,9 @@ def test_a_plan_for_many_lengths_gives_what_their_own_give(
             shapes = extents(net, usual, first + n * step, 1 + m * step)
             feeds = {name: filled(made.feeds[name], dims, rng) for name, dims in shapes.items()}
             dirt = {k: np.full_like(v, np.nan) if v.dtype.kind == "f" else v for k, v in longest.items()}
-            results(model, dirt)  # what lies in memory afterwards is no number
-            found = results(model, feeds)
+            with unchecked(seed % 2 == 1):
+                results(model, dirt)  # what lies in memory afterwards is no number
+                found = results(model, feeds)
             wide = any(is_open(key.opens) for key in model._plans.keys())
             with thresholds(native_work=-1):
                 wanted = results(fg.load(made.source, threads=threads), feeds)
