@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..ir import Value
 from ..kernels.core.table import row
 from ..plan.describe import macs, unit
 from ..plan.program import Jump, Step, UserKernel
@@ -18,14 +19,14 @@ FASTER = {"tiles": 3.0, "f16 tiles": 3.0, "byte tiles": 5.0, "bytes": 1.4}
 """Products of a unit (`describe.unit`) in the time of one of f32."""
 ELEMENT, STORED = 16, 4
 """What an element counts of a step that is no product, and one that a product stores."""
-COPIES = "copy"
-"""Of what it copies, which is often a few rows, a step says nothing; it is little in all networks."""
+COPY = "copy"
+"""The kernel of steps that count nothing: how much they copy, which is often a few rows, is not known of them."""
 LANES = 16
 """Output channels that are computed together: fewer take as long."""
 KEPT = 5 << 18
-"""Bytes of a program's weights that stay in a core's cache from run to run."""
-FAR = 4
-"""What a byte of weights counts that comes from memory; one in the cache counts 1."""
+"""Bytes of a program's weights up to which they stay in a core's cache (of 2 MiB) from run to run."""
+NEAR, FAR = 1, 4
+"""What a byte of weights counts in that cache, and one that comes from memory."""
 
 
 def work_of(steps: Sequence[Step | Jump]) -> list[int]:
@@ -33,8 +34,8 @@ def work_of(steps: Sequence[Step | Jump]) -> list[int]:
     look at the clock after it.
     """
     own = [step for step in steps if isinstance(step, Step)]
-    weights = {v for step in own for v in step.node.inputs if v is not None and v.data is not None}
-    per_byte = FAR if sum(v.type.nbytes for v in weights) > KEPT else 1
+    weights = {v for step in own for v in _constants(step)}
+    per_byte = FAR if sum(v.type.nbytes for v in weights) > KEPT else NEAR
     known: dict[Any, int] = {}  # bands of a node are alike
     for step in own:
         if (step.node, step.kernel, step.share) not in known:
@@ -46,16 +47,18 @@ def _work(step: Step, per_byte: int) -> int:
     if isinstance(step.kernel, UserKernel):
         return WORTH_LOOKING
     out, count = step.node.out.type, macs(step)
-    read = [v.type for v in step.node.inputs if v is not None and v.data is None]
     if not count:
-        most = max([out.size, *(t.size for t in read)])
-        return 0 if step.kernel.name == COPIES else int(ELEMENT * most * step.share)
-    weights = sum(v.type.nbytes for v in step.node.inputs if v is not None and v.data is not None)
-    channels = out.dims[-1] if out.dims else 1
-    idle = -(-channels // LANES) * LANES / channels if channels else 1
-    products = max(count * idle / FASTER.get(unit(step.kernel), 1), per_byte * weights * step.share)
-    work = int(products + STORED * out.size * step.share)
+        read = [v.type.size for v in step.node.inputs if v is not None and v.data is None]
+        return 0 if step.kernel.name == COPY else int(ELEMENT * max([out.size, *read]) * step.share)
+    channels = out.dims[-1] if out.dims and out.dims[-1] else LANES
+    computed = count * -(-channels // LANES) * LANES / channels
+    fetched = per_byte * sum(v.type.nbytes for v in _constants(step)) * step.share
+    work = int(max(computed / FASTER.get(unit(step.kernel), 1), fetched) + STORED * out.size * step.share)
     return min(work, WORTH_LOOKING) if _one_by_one(step) else work
+
+
+def _constants(step: Step) -> list[Value]:
+    return [v for v in step.node.inputs if v is not None and v.data is not None]
 
 
 def _one_by_one(step: Step) -> bool:
