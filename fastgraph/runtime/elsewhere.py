@@ -15,3 +15,4 @@ INSTEAD = {
     "get_modelmeta": "it is model.metadata",
     "eval": "it is not needed: a model only infers",
 }
+"""For the end of a message, by method."""

@@ -71,8 +71,7 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     head, per_line = (HEAD_LINES[False] * gates, 4) if of_bytes else (gates, WORD[element])
     projected = 2 if cell == "gru_after" else gates
     sums = make_byte_sums(tier, gates) if of_bytes else make_sums(tier, gates, projected, element)
-    rounded, round_state = of_bytes or element == "bf16", round_to_bytes if of_bytes else round_to_bf16
-    resets = cell == "gru" and number == 0
+    factor_of, resets = _factor_of(cell, element, number), cell == "gru" and number == 0
     finish = reset_gates if resets else make_cell(tier, cell, gates)
     tall, group = height >= 4, GROUP if tier.registers < 32 else 1
     line = 4 * lanes
@@ -82,14 +81,7 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
         blocks = pieces(r.hidden, lanes)
         lines = pieces(r.hidden, per_line * UNROLL) * UNROLL
         step = (head + lines * gates) * line
-        state = 3 * wide if number == 1 else now * wide
-        factor = state
-        if rounded:
-            # What a gru resets lies last, and is rounded in place; its state before, where the next one will be.
-            factor = (1 - now) * wide if resets else 3 * wide
-            for row in range(first, until):
-                place = rows + row * r.row_bytes
-                round_state(place + state, place + factor, place + STATES * wide + SCALE, r.hidden)
+        factor = factor_of(r, rows, first, until, now, wide)
         panel = (r.second if number == 1 else r.weights) + d * blocks * step
         column = first_gate * line
         peephole_step = 0
@@ -121,6 +113,25 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
             peepholes += beside * peephole_step
 
     return product
+
+
+def _factor_of(cell: str, element: str, number: int) -> Callable[..., int]:
+    """factor_of(r, rows, first, until, now, wide): where in each row lies what is multiplied; it is rounded before."""
+    of_bytes, resets = cell == "lstm_bytes", cell == "gru" and number == 0
+    rounded, round_state = of_bytes or element == "bf16", round_to_bytes if of_bytes else round_to_bf16
+
+    def factor_of(r: Any, rows: int, first: int, until: int, now: int, wide: int) -> int:
+        state = 3 * wide if number == 1 else now * wide
+        factor = state
+        if rounded:
+            # What a gru resets lies last, and is rounded in place; its state before, where the next one will be.
+            factor = (1 - now) * wide if resets else 3 * wide
+            for row in range(first, until):
+                place = rows + row * r.row_bytes
+                round_state(place + state, place + factor, place + STATES * wide + SCALE, r.hidden)
+        return factor
+
+    return factor_of
 
 
 def _begin(cell: str) -> Callable[..., None]:
