@@ -60,7 +60,7 @@ _INSTEAD = {
     "InferenceSession": "it is in fastgraph.onnxruntime; or call fastgraph.load(file)",
     "Interpreter": "it is in fastgraph.tflite; or call fastgraph.load(file)",
     **dict.fromkeys(("Core", "read_model", "compile_model"), "call fastgraph.load(file)"),
-}  # fmt: skip
+}
 """Where names of other engines are, or what takes their place."""
 
 
