@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -59,27 +61,21 @@ def _f32(node: Node) -> tuple[Transposed, Reals] | None:
 
 @lowers("conv_transpose", match=_f32, strided_in=True, strided_out=True, in_place=True)
 def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
-    g, (weights, bias) = plan
-    short, found = _is_short(node), phases(g, e.stride(node.x))
-    apart, by_phases = short and g.apart and _pays(g) and free("apart"), short and found and free("phases")
-    summed = products_cycles(e.tier, g, overlap=not apart, l2=level_two())
-    convolved = phases_cycles(e.tier, found) if found and by_phases and not apart else inf
-    if short and _tiled(e, node, g, plan[1], min(summed, convolved)):
-        return
-    if apart:
-        _store_apart(e, node, g, plan[1])
-        return
-    if found and convolved < summed:
-        _convolve(e, node, g, plan[1], found)
-        return
-    products, lda = e.scratch(g.products), e.stride(node.x)
-    for piece in pick_products(e.tier, g, e.threads):
-        packed = e.packed(_panels, weights, g.groups, columns_of(piece), e.tier.lanes)
-        own = {"a": node.x, "lda": lda, "k": g.c, "b": packed, "b_stride": e.array(packed)[0].size, "c": products}
-        args = products_args(piece, g, **own, **NO_ENDING)
-        e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
-    bias = np.zeros(last(node.out), np.float32) if bias is None else bias
-    _add_up(e, node, g, "col2im", {}, t=products, bias=bias, **epilogue(e, node))
+    g, reals = plan
+    short = _is_short(node)
+    cycles, write = _in_vectors(e, node, g, short)
+    if not (short and _tiled(e, node, g, reals, cycles)):
+        write(e, node, g, reals)
+
+
+def _in_vectors(e: Emit, node: Node, g: Transposed, short: bool) -> tuple[float, Callable[..., None]]:
+    """The cycles of the fastest way in vectors, and what writes its steps."""
+    if short and g.apart and _pays(g) and free("apart"):
+        return products_cycles(e.tier, g, overlap=False), _store_apart
+    summed = products_cycles(e.tier, g, overlap=True, l2=level_two())
+    found = short and free("phases") and phases(g, e.stride(node.x)) or []
+    convolved = phases_cycles(e.tier, found) if found else inf
+    return (convolved, partial(_convolve, found=found)) if convolved < summed else (summed, _sum_products)
 
 
 def _tiled(e: Emit, node: Node, g: Transposed, reals: Reals, others: float) -> bool:
@@ -106,6 +102,19 @@ def _is_short(node: Node) -> bool:
 def _pays(g: Transposed) -> bool:
     """Whether the weights of a row of taps, which are read for each line of x, stay in the cache."""
     return 4 * g.c * g.n * g.kernel[2] <= L2 // 2
+
+
+def _sum_products(e: Emit, node: Node, g: Transposed, reals: Reals) -> None:
+    """Write products of all taps, and add up those that overlap."""
+    weights, bias = reals
+    products, lda = e.scratch(g.products), e.stride(node.x)
+    for piece in pick_products(e.tier, g, e.threads):
+        packed = e.packed(_panels, weights, g.groups, columns_of(piece), e.tier.lanes)
+        own = {"a": node.x, "lda": lda, "k": g.c, "b": packed, "b_stride": e.array(packed)[0].size, "c": products}
+        args = products_args(piece, g, **own, **NO_ENDING)
+        e.kernel("dot", piece.params, args, share=piece.columns / g.columns)
+    bias = np.zeros(last(node.out), np.float32) if bias is None else bias
+    _add_up(e, node, g, "col2im", {}, t=products, bias=bias, **epilogue(e, node))
 
 
 def _store_apart(e: Emit, node: Node, g: Transposed, reals: Reals) -> None:
