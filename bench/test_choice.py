@@ -7,16 +7,16 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from test_kernels import conv, conv_int8, u8
+from test_kernels import conv, conv_int8, fed, u8
 
 from fastgraph.freedoms import without
 from fastgraph.ir import Graph, Node, Quantization, Value
-from fastgraph.kernels.isa.tiers import choose
-from fastgraph.plan.lower.gemm import layer_f32, layer_int8
-from fastgraph.runtime.executable import Executable, compile_graph
+from fastgraph.plan.lower.gemm import layer_amx, layer_f32, layer_int8
+from fastgraph.runtime.executable import Executable
 from fastgraph.tools.bench import pinned
 
-NAMES = frozenset(c.name for c in (*layer_f32.CANDIDATES, *layer_int8.CANDIDATES))
+CANDIDATES = *layer_f32.CANDIDATES, *layer_amx.CANDIDATES["float32"], *layer_int8.CANDIDATES
+NAMES = frozenset(candidate.name for candidate in CANDIDATES)
 ROUNDS, SECONDS = 9, 0.02
 """How often a candidate is timed, and for how long each time at least."""
 
@@ -67,7 +67,7 @@ def kernels(plan: Executable) -> set[str]:
 
 def compiled(layer: Callable[[], Graph], *gone: str) -> Executable:
     with without(*gone):
-        return compile_graph(layer(), {}, choose(), 1)
+        return fed(layer())
 
 
 def fastest(plans: dict[str, Executable]) -> dict[str, float]:

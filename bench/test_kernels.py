@@ -111,17 +111,20 @@ LAYERS: dict[str, Callable[[], Graph]] = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_layer(benchmark: Any, goal: Any, name: str) -> None:
-    tier = choose()
-    graph = LAYERS[name]()
-    plan = compile_graph(graph, {}, tier, 1)
-    rng = np.random.default_rng(1)
+def fed(graph: Graph) -> Executable:
+    """The plan of a graph on one thread, with random numbers in its inputs."""
+    plan, rng = compile_graph(graph, {}, choose(), 1), np.random.default_rng(1)
     noise = rng.standard_normal if graph.inputs[0].type.dtype == np.float32 else partial(rng.integers, 0, 256)
     plan.fill({v.name: noise(size=v.type.dims).astype(v.type.dtype) for v in graph.inputs})
+    return plan
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer(benchmark: Any, goal: Any, name: str) -> None:
+    plan = fed(LAYERS[name]())
     with pinned(1):
-        bytes_summed = name.startswith("int8") and tier.byte_dot
-        least = floor(plan, peak_macs_int8(tier) if bytes_summed else peak_macs(tier))
+        bytes_summed = name.startswith("int8") and plan.tier.byte_dot
+        least = floor(plan, peak_macs_int8(plan.tier) if bytes_summed else peak_macs(plan.tier))
     median = rivals.typical(benchmark, plan.execute)
     kernels = ", ".join(dict.fromkeys(kernel.name for kernel in plan.kernels()))
     benchmark.extra_info.update(kernels=kernels, roofline_us=least * 1e6, share=least / median)
