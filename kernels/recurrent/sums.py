@@ -11,7 +11,7 @@ from .rows import INFO, UNROLL
 
 GROUP = 4
 """Rows, or vectors of hidden units of a single row, of which cells are computed one after another: each waits for its
-own results, and the CPU works at several meanwhile. With 32 registers, and half as many cells, the latter gained
+own results, and the CPU works at several meanwhile. With 32 registers, and half as many cells, the latter gains
 nothing.
 """
 StateRows = tuple[Value, Value, Value]
