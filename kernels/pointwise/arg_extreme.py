@@ -59,22 +59,25 @@ def _find(kind: Type, tier: Tier, order: Order, r: Any, share: Share) -> None:
 
 
 def _in_row(kind: Type, xs: Value, r: Any, order: Order) -> Value:
-    """The index of the extreme in a row of n neighbors: first the extreme, then its index."""
+    """The index of the extreme in a row of n neighbors: first the extreme, then its index, which is one of the row's
+    also where another thread writes to a feed meanwhile.
+    """
     better, start, _, turn = order
     best = turn(kind(row_total(kind, xs, r.n, start, better, turn)))
     at, here = register(0), register(0)
     with either(r.last != 0) as (last, first):
         with last:
             at.value = r.n - 1
-            for _ in during(lambda: ~_is(xs[at.value], best[0])):
+            for _ in during(lambda: (at.value > 0) & ~_is(xs[at.value], best[0])):
                 at.value -= 1
         with first:
-            for _ in during(lambda: here.value == 0):
+            for _ in during(lambda: (here.value == 0) & (at.value < r.n)):
                 mask = kind.below(r.n - at.value)
                 found = _is(load(kind, xs + at.value, mask), best) & mask
                 here.value = found.bits(integer(kind.lanes, signed=False)).to(I64)
                 at.value += kind.lanes
             at.value += called("llvm.cttz.i64", I64, here.value, BIT(0)) - kind.lanes
+            at.value = choose(at.value < r.n, at.value, 0)
     return at.value
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from mmap import PAGESIZE
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from fastgraph.kernels.core.table import row
 from fastgraph.plan.program import Ref, Step
 from fastgraph.runtime.runnable import OUTSIDE
 from tests.dirt import dirty
-from tests.nets import F32, Net
+from tests.nets import F32, I64, Net
 from tests.random_nets import Case, examples, networks
 from tests.threads import at_once
 
@@ -182,3 +184,24 @@ def test_a_read_only_array() -> None:
     model, x = doubled().load(threads=1), np.ones((2048, 256), F32)
     x.flags.writeable = False
     assert np.all(model(x) == 2)
+
+
+def test_an_extreme_that_another_thread_writes_over() -> None:
+    """Its place is one of the row's also where it is not found again."""
+    net = Net()
+    x, array, stop = net.input("x", [256, 300]), np.zeros((256, 300), F32), Event()
+    for last in (0, 1):
+        net.output(net("ArgMax", x, axis=1, select_last_index=last), dtype=I64)
+    model = net.load(threads=1)
+
+    def write() -> None:
+        while not stop.is_set():
+            array[...] = 1 - array[0, 0]
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(write)
+        try:
+            places = [place for _ in range(1000) for place in model.run({x: array}).values()]
+        finally:
+            stop.set()
+    assert all(place.min() >= 0 and place.max() < 300 for place in places)
