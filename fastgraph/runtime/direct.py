@@ -56,6 +56,8 @@ class Direct:
 
     def take(self, arrays: Mapping[str, Any], feeds: Iterable[tuple[Any, ...]], written: list[np.ndarray]) -> None:
         """Let the next run have these checked feeds, and memory for its results."""
+        if self.away():
+            self.end()
         if self._results:
             self.reuse.begin()
         for name, whole in self._results:
@@ -72,6 +74,10 @@ class Direct:
         self._held.append(array)
         at, usual = self._usual[place.buffer]
         self._words[at] = usual + (address(array) - address(place.view))
+
+    def away(self) -> bool:
+        """Whether words point elsewhere: after a run, too, if the handler of a signal raised before its `end`."""
+        return bool(self._held)
 
     def end(self) -> None:
         """Let all words point into the arena again."""

@@ -279,13 +279,13 @@ class Model:
         What is assigned there NumPy converts as it does for any array: floats lose their fractions in an input of
         integers, and numbers out of range wrap. `np.copyto(model.input(name), x, casting="safe")` refuses that.
         """
-        return self._planned().view(name, inputs=True)
+        return self._at_rest().view(name, inputs=True)
 
     def output(self, name: str) -> np.ndarray:
         """The plan's own memory of an output, as `execute` leaves it: valid until the next run, or until the input
         shapes change.
         """
-        return self._planned().view(name, inputs=False)
+        return self._at_rest().view(name, inputs=False)
 
     @property
     def execute(self) -> Callable[[], object]:
@@ -295,7 +295,7 @@ class Model:
         Where values of inputs decide shapes, it is the plan for those that lie there when it is called which runs, and
         then in use; other inputs keep what they hold.
         """
-        current = self._planned()
+        current = self._at_rest()
         return self._execute if current.decided else current.execute
 
     def _execute(self) -> None:
@@ -440,6 +440,14 @@ class Model:
         if self._plans.key is not None and is_open(self._plans.key.opens):
             return self._use_own()
         return self._plans.current
+
+    def _at_rest(self) -> Runnable:
+        """The plan in use, whose inputs and outputs are in its own memory, though a signal's handler ended a run."""
+        current = self._planned()
+        if current.direct is not None and current.direct.away() and not held(self._lock):
+            with self._lock:
+                current.let_go()
+        return current
 
     def _use(self, key: Key) -> Runnable:
         """Make this key's plan the current one."""

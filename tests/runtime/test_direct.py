@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from mmap import PAGESIZE
 from pathlib import Path
@@ -17,7 +18,7 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.core.table import row
 from fastgraph.plan.program import Ref, Step
-from fastgraph.runtime.runnable import OUTSIDE
+from fastgraph.runtime.runnable import OUTSIDE, Runnable
 from tests.dirt import dirty
 from tests.nets import F32, I64, Net
 from tests.random_nets import Case, examples, networks
@@ -205,3 +206,28 @@ def test_an_extreme_that_another_thread_writes_over() -> None:
         finally:
             stop.set()
     assert all(place.min() >= 0 and place.max() < 300 for place in places)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_an_interrupt_before_memory_is_the_plans_again(copied: bool) -> None:
+    """It comes where the run is over, and what it moved has not come back."""
+    model, x = doubled().load(threads=1), np.ones((2048, 256), F32)
+
+    def interrupted(frame: Any, event: str, arg: Any) -> None:
+        if frame.f_code is Runnable.let_go.__code__:
+            raise KeyboardInterrupt
+
+    usual = sys.gettrace()
+    sys.settrace(interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.run({"x": x})
+    finally:
+        sys.settrace(usual)
+    if copied:
+        assert (model(np.asfortranarray(3 * x)) == 6).all()
+    else:
+        model.input("x")[...] = 3
+        model.execute()
+        assert (model.output(model.outputs[0].name) == 6).all()
+    assert (x == 1).all()
