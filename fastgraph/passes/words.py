@@ -92,9 +92,11 @@ def _keeps_numbers(node: Node, rounded: set[Value]) -> bool:
 
 
 def _rounded_later(graph: Graph, words: set[Value]) -> set[Value]:
-    """Those that only a clamp reads, which gives numbers of the same scale."""
+    """Those that only a clamp reads, which gives numbers of the same scale; of clamps in a row it is the first that
+    joins.
+    """
     found, uses = set(), graph.uses()
-    for value in words:
+    for value in words.difference(*(node.outputs for node in graph.nodes if node.op in CLAMPS)):
         readers = uses.get(value, [])
         clamp = readers[0] if len(readers) == 1 and readers[0].op in CLAMPS else None
         constant = clamp is not None and all(map(_is_number, clamp.inputs[1:]))
