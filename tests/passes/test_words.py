@@ -8,6 +8,7 @@ import pytest
 import fastgraph as fg
 from fastgraph.freedoms import without
 from fastgraph.kernels.isa.tiers import usable
+from tests.circle.write import Model
 from tests.nets import F32, Net
 
 TIERS = [tier.name for tier in usable()]
@@ -69,3 +70,21 @@ def test_long_chains_of_reals() -> None:
         y = net("Add", y, net.const(np.full(4, n % 3 - 1, F32)))
     net.output(net("Neg", stored(net, y, 0.01)))
     np.testing.assert_allclose(fg.load(net.bytes(), threads=1)(np.full(4, 1.5, F32)), -1.5, atol=1e-4)
+
+
+def test_both_bounds_hold_of_clamps_in_a_row() -> None:
+    m, rng = Model(), np.random.default_rng(0)
+    x, shape, quant = m.input((1, 4, 4, 3), np.int16, (1e-3, 0)), (1, 4, 4, 3), (2e-4, 0)
+
+    def convolved(y: int, clamp: str) -> int:
+        w = m.const(rng.integers(-127, 128, (3, 1, 1, 3), np.int8), quant=(0.01, 0))
+        bias = m.const(np.zeros(3, np.int64), quant=(1e-5, 0))
+        options = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "fused_activation_function": clamp}
+        return m.op("CONV_2D", [y, w, bias], [(shape, np.int16, quant)], **options)[0]
+
+    (y,) = m.op("RELU", [convolved(x, "RELU_N1_TO_1")], [(shape, np.int16, quant)])
+    data = m.bytes([convolved(y, "NONE")])
+    fed = rng.integers(-9000, 9000, shape, np.int16)
+    with without("words"):
+        expected = fg.load(data, threads=1)(fed)
+    assert np.abs(fg.load(data, threads=1)(fed).astype(int) - expected).max() <= 2
