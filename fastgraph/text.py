@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .locks import undisturbed
+
 _COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
@@ -47,7 +49,8 @@ def counted(number: int, what: str) -> str:
 
 def meant(words: Iterable[str], known: Iterable[str]) -> str:
     """For the end of a message: of what is `known`, what is nearest to words that are not; "" where nothing is near."""
-    from difflib import get_close_matches  # most texts ask nothing
+    with undisturbed():  # most texts ask nothing
+        from difflib import get_close_matches
 
     known = list(known)
     near = dict.fromkeys(found for word in words for found in get_close_matches(word, known, 1))
