@@ -62,6 +62,7 @@ HELD_BY = {
     "svdf.svdf": "circle/test_recurrent.py",
     "windows.word_pool": "circle/test_average_pool.py",
     "slice_places.slice_update": "plan/test_updates.py",
+    "open_weights.open_bias": "passes/test_open_weights.py",
     "open_weights.stored_weights": "passes/test_open_weights.py",
     "element_types.scattered_bools": "plan/test_element_types.py",
 }
