@@ -15,7 +15,7 @@ from tests.nets import by_onnxruntime, by_reference, graph_of
 
 from . import nodes, rules_tflite, write_mil
 from .check import Subject
-from .composition import Composition
+from .composition import Composition, Op
 from .quantized import Scheme, params
 from .write_dynamic import Dynamic
 from .write_mil import Mil
@@ -65,7 +65,18 @@ def trace(net: Composition, feeds: dict[str, np.ndarray], half: bool = False) ->
         raise Declined("a number between two whole ones")
     if saturated(net, values) and any(op.kind == "select" for op in nodes.every(net)):
         raise Declined("the sign of a GELU that is 0 where a file writes it out")
+    for op in net.ops:
+        if op.kind == "inside":
+            _rounds(op, values, half)
     return values
+
+
+def _rounds(op: Op, values: dict[str, np.ndarray], half: bool) -> None:
+    """Declined where numbers are too large within the rounds of a loop, calls of a function, or a branch."""
+    for net in op.attrs["nets"]:
+        (name,), x = net.inputs, values[op.inputs[op.attrs["how"] == "if"]]
+        for _ in range(op.attrs.get("trips", 1)):
+            x = trace(net, {name: x}, half)[net.outputs[0]]
 
 
 def saturated(net: Composition, values: dict[str, np.ndarray]) -> bool:

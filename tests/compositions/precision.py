@@ -122,7 +122,7 @@ def _steps(subject: Subject, model: fg.Model, where: str) -> None:
 
     def reference(node: Node, given: list[Any]) -> list[Any]:
         if node in rounding:
-            if node.op in ("conv", "dense"):
+            if node.op in ("conv", "dense") and node.y.data is not None:
                 given = [given[0], balanced(given[1]), *given[2:]]
             elif node.op in STATEFUL and node in tiled:
                 given = [
