@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..room import SLACK
-from .runnable import Place, address
+from .runnable import MADE, READ, Place, address
 
 if TYPE_CHECKING:
     from .reuse import Reuse
@@ -44,9 +44,9 @@ class Direct:
         self._words, self._held = words, list[Any]()
         results, fed = (Counter(place.buffer for place in ports.values()) for ports in (outputs, inputs))
         alone = {buffer for buffer, n in (results + fed).items() if n == 1}.difference(kept)
-        self._results = [(name, p) for name, p in outputs.items() if p.buffer in alone and p.whole()]
+        self._results = [(name, p) for name, p in outputs.items() if p.buffer in alone and p.whole(MADE)]
         self.reads = {
-            name: p for name, p in inputs.items() if p.buffer in alone and p.whole() and p.view.dtype.kind == "f"
+            name: p for name, p in inputs.items() if p.buffer in alone and p.whole(READ) and p.view.dtype.kind == "f"
         }
         moving = {place.buffer for place in (*self.reads.values(), *dict(self._results).values())}
         self._usual = {buffer: (at, words[at]) for buffer, at in where(moving).items()}

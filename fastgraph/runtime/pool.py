@@ -40,15 +40,15 @@ TIER = TIERS[0]
 
 MAX_THREADS = 256
 """The largest team."""
-WORTH_WAKING = 4_000_000
-"""Multiply-adds (about 50 us) from which on runs that follow one another are shared by a team. Results don't depend on
+WORTH_WAKING = 3_000_000
+"""Multiply-adds (about 40 us) from which on runs that follow one another are shared by a team. Results don't depend on
 it."""
-ASLEEP = 5
+ASLEEP = 7
 """Times as many, from which on a run that follows none is shared, too: to wake a team takes the caller some 40 us."""
 AWAKE = 200e-6
 """Seconds for which threads spin after a run."""
-AWAITED = 200_000
-"""Multiply-adds (about 2 us) of each step that threads don't save, as they wait for one another."""
+AWAITED = 100_000
+"""Multiply-adds (about 1 us) of each step that threads don't save, as they wait for one another."""
 WORTH_LOOKING = 1_000_000
 """Multiply-adds (about 10 us) between two looks at the clock, which take as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64

@@ -14,7 +14,7 @@ from fastgraph.freedoms import threshold, thresholds, without
 from fastgraph.frontends import read
 from fastgraph.ir import Node
 from fastgraph.passes.specialize import specialize
-from fastgraph.runtime.runnable import OUTSIDE
+from fastgraph.runtime.runnable import READ
 from tests.nets import by_reference
 from tests.plan.step_by_step import check_steps, poison
 
@@ -109,7 +109,7 @@ def run(model: fg.Model, subject: Subject) -> Arrays:
     model.reset_states()
     found = list(model.run(subject.feeds).values())
     for name, array in subject.feeds.items():
-        if array.nbytes < OUTSIDE:  # larger ones are read where they lie
+        if array.nbytes < READ:  # larger ones are read where they lie
             same_bits([model.input(name)], [array.astype(model.input(name).dtype)], f"input {name} after a run")
     return found
 

@@ -18,7 +18,7 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.core.table import row
 from fastgraph.plan.program import Ref, Step
-from fastgraph.runtime.runnable import OUTSIDE, Runnable
+from fastgraph.runtime.runnable import MADE, READ, Runnable
 from tests.dirt import dirty
 from tests.nets import F32, I64, Net
 from tests.random_nets import Case, examples, networks
@@ -111,8 +111,9 @@ def moved(model: fg.Model) -> tuple[int, int]:
 
 
 def test_only_large_arrays() -> None:
-    assert moved(doubled(OUTSIDE // 1024).load()) == (1, 1)
-    assert moved(doubled(OUTSIDE // 1024 - 1).load()) == (0, 0)
+    assert moved(doubled(READ // 1024).load()) == (1, 1)
+    assert moved(doubled(MADE // 1024).load()) == (0, 1)
+    assert moved(doubled(MADE // 1024 - 1).load()) == (0, 0)
 
 
 def test_a_result_that_is_a_feed_is_a_copy() -> None:
