@@ -46,7 +46,8 @@ def decode(data: bytes | memoryview, where: str) -> Any:
     try:
         return value(GetRoot(bytes(data)), 0)
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, struct_error) as error:
-        raise ModelError(f"{where}: custom options are not sound FlexBuffers: {error}") from error
+        what = f"a width or a length that is none ({error!r})" if isinstance(error, KeyError) else error
+        raise ModelError(f"{where}: custom options are not sound FlexBuffers: {what}; the file is damaged") from error
 
 
 def _text(data: bytes) -> str | bytes:
