@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,92 @@ def test_words_are_rounded_and_limited(isa: str, clamp: str, zero: int) -> None:
     for seed, size in enumerate((0.1, 1.0, 8.0, 60.0)):
         x = (np.random.default_rng(seed).normal(size=(2, 5, 7, 9)) * size).astype(F32)
         assert np.abs(model(x).astype(np.float64) - expected(x)).max() <= 2.01 * LAST
+
+
+def drawn(seed: int) -> tuple[bytes, float]:
+    """A network of values of 16 bits, some of which several nodes read; how far off its result may be, where each
+    rounding may go the other way.
+    """
+    net, r = Net(21), random.Random(f"words {seed}")
+    net.rng = np.random.default_rng(seed)
+    numbers = 1e-3, 0
+    made = [(stored(net, net.input("x", (1, 6, 5, 7)), *numbers), 0.0)]
+    for _ in range(r.randrange(3, 9)):
+        (x, off), (other, more) = made[-r.choice((1, 1, 1, 2)) :][0], r.choice(made)
+        op = r.choice(("Conv", "Conv", "Relu", "Clip", "Add", "Sub", "Max", "MaxPool", "Concat", "Tanh", "Abs", "Neg"))
+        if op == "Conv":
+            w = net.const(net.rng.integers(-127, 128, (6, 6, 3, 3), np.int8))
+            w = net("DequantizeLinear", w, net.const(np.full(6, 1 / (54 * 127), F32)), axis=0)
+            y = net(op, x, w, net.weight(6), pads=[1] * 4)
+        elif op in ("Add", "Sub", "Max"):
+            y, off = net(op, x, other), off + more
+        elif op == "Concat":
+            halves = [net("Slice", v, net.const(np.array([a])), net.const(np.array([a + 3])), net.const(np.array([1])))
+                      for v, a in ((x, 0), (other, 3))]  # fmt: skip
+            y, off = net(op, *halves, axis=1), max(off, more)
+        elif op == "MaxPool":
+            y = net(op, x, kernel_shape=[3, 3], pads=[1] * 4)
+        else:
+            y = net(op, x, *[net.const(np.float32(n)) for n in (-0.4, 0.7)][: 2 * (op == "Clip")])
+        if op not in ("Relu", "Clip") or r.random() < 0.2:  # clamps of the same scale join what they read
+            numbers = r.choice((1e-3, 3.1e-4, 4e-5)), r.choice((0, 0, -1200))
+        made.append((stored(net, y, *numbers), off + numbers[0]))
+    net.output(made[-1][0])
+    return net.bytes(), made[-1][1]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_networks_agree_with_stored_words(seed: int) -> None:
+    source, off = drawn(seed)
+    isa = TIERS[seed % len(TIERS)]
+    model = fg.load(source, threads=1 + seed % 3, isa=isa)
+    with without("words"):
+        expected = fg.load(source, threads=1, isa=isa)
+    for size in (0.2, 1.0, 30.0):
+        x = (np.random.default_rng(seed).normal(size=(1, 6, 5, 7)) * size).astype(F32)
+        assert np.abs(model(x).astype(np.float64) - expected(x)).max() <= 1.01 * off + 1e-5
+
+
+def drawn_flat(seed: int) -> tuple[bytes, float]:
+    """As `drawn`, of TensorFlow Lite's operators, whose clamps stand alone or in layers; off by units of the result."""
+    m, r, rng = Model(), random.Random(f"flat {seed}"), np.random.default_rng(seed)
+    shape, numbers = (1, 4, 5, 3), (3e-5, 0)
+    made = [(m.input(shape, np.int16, numbers), 0.0)]
+    for _ in range(r.randrange(3, 8)):
+        (x, off), (other, more) = made[-1], r.choice(made)
+        op = r.choice(("CONV_2D", "CONV_2D", "RELU", "RELU_N1_TO_1", "RELU6", "ADD", "TANH", "ABS"))
+        if op == "CONV_2D":
+            numbers = r.choice((3e-5, 6e-5)), 0
+            w = m.const(rng.integers(-127, 128, (3, 1, 1, 3), np.int8), quant=(1 / (3 * 127), 0))
+            act = r.choice(("NONE", "RELU", "RELU_N1_TO_1"))
+            options = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "fused_activation_function": act}
+            inputs = [x, w, None]
+        elif op == "ADD":
+            inputs, options, off, numbers = [x, other], {}, off + more, (6e-5, 0)
+        else:
+            inputs, options = [x], {}
+            numbers = (1 / 32768, 0) if op == "TANH" else numbers
+        made.append((m.op(op, inputs, [(shape, np.int16, numbers)], **options)[0], off + numbers[0]))
+    return m.bytes([made[-1][0]]), made[-1][1] / numbers[0]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_flat_networks_agree_with_stored_words(seed: int) -> None:
+    source, off = drawn_flat(seed)
+    isa, fed = TIERS[seed % len(TIERS)], np.random.default_rng(seed).integers(-32768, 32768, (1, 4, 5, 3), np.int16)
+    with without("words"):
+        expected = fg.load(source, threads=1, isa=isa)(fed)
+    assert np.abs(fg.load(source, threads=1 + seed % 3, isa=isa)(fed).astype(int) - expected).max() <= off + 1
+
+
+def test_random_networks_have_words() -> None:
+    found = 0
+    for seed in range(12):
+        source, _ = drawn(seed)
+        with without("words"):
+            stored_ones = len(fg.load(source, threads=1).plan.program.steps)
+        found += len(fg.load(source, threads=1).plan.program.steps) != stored_ones
+    assert found >= 6
 
 
 def test_what_may_be_no_number_stays_stored() -> None:
