@@ -20,13 +20,8 @@ from ..gemm.pick_blocks import NV, few_rows, per_word
 from ..gemm.results import Destination, Target, finish_tile, open_sink, store_rows, target
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang.control import either, over, when
-from ..lang.instructions import any_lane, divide, fma, smaller
-from ..lang.lines import fold, share
-from ..lang.memory import register, registers
-from ..lang.traced import traced
+from ..lang import Value, any_lane, divide, either, fma, fold, over, register, registers, share, smaller, traced, when
 from ..lang.types import F32, I8, I32, I64, U16, U32
-from ..lang.values import Value
 from ..lang.values import tier as tier_in_use
 from .pack_amx import LINE, SUMS, numbering
 from .pack_real import MT, NUMBERS

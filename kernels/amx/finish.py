@@ -13,13 +13,8 @@ from ..gemm.rows import STORES
 from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang.control import either, over
-from ..lang.instructions import choose, fma, joined, larger, shuffle, smaller
-from ..lang.lines import whole
-from ..lang.memory import registers
-from ..lang.traced import traced
+from ..lang import Value, choose, either, fma, joined, larger, over, registers, shuffle, smaller, traced, whole
 from ..lang.types import F32, I32, I64, U8
-from ..lang.values import Value
 from .pack_amx import LINE
 
 BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of its columns there are")

@@ -15,13 +15,8 @@ from ..core.record import fields
 from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang.control import either, over, repeat, when
-from ..lang.hints import prefetch
-from ..lang.instructions import any_lane, choose, fma
-from ..lang.memory import register, registers
-from ..lang.traced import traced
+from ..lang import Value, any_lane, choose, either, fma, over, prefetch, register, registers, repeat, traced, when
 from ..lang.types import F16, F32, I64, U16, U32
-from ..lang.values import Value
 from ..lang.values import tier as tier_in_use
 from .pack_amx import LINE, numbering
 from .pack_real import MT, SURE, panel_bytes_real, products

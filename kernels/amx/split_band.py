@@ -9,12 +9,8 @@ import numpy as np
 
 from ..gemm.band import fill_words
 from ..isa.tiers import Tier
-from ..lang.control import cases, either, over, when
+from ..lang import F16, F32, I32, I64, U16, U32, Register, Value, cases, either, over, register, traced, when
 from ..lang.instructions import any_lane, below, choose, halves, is_nan, joined, larger, shuffle, smaller
-from ..lang.memory import Register, register
-from ..lang.traced import traced
-from ..lang.types import F16, F32, I32, I64, U16, U32
-from ..lang.values import Value
 from .pack_real import SIZES, held_planes
 
 FEW = (1, 3)

@@ -9,13 +9,8 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang.control import over, repeat, when
+from ..lang import F32, I32, I64, Type, Value, over, pieces, registers, repeat, share, tier, traced, when, whole
 from ..lang.instructions import div_rem, divide, fma, larger, smaller
-from ..lang.lines import pieces, share, whole
-from ..lang.memory import registers
-from ..lang.traced import traced
-from ..lang.types import F32, I32, I64, Type
-from ..lang.values import Value, tier
 from .rows import ATTENTION
 from .softmax import begin, clear, combined, finish, lines_of, look, rebase, weigh
 from .visible_keys import at_key, bounds, seen, span

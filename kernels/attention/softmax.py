@@ -12,13 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..isa.functions import exp, half_exp, tanh
-from ..lang.control import either, over, when
-from ..lang.instructions import choose, fma, larger, shuffle
-from ..lang.lines import along, pieces, total
-from ..lang.memory import register
-from ..lang.traced import traced
+from ..lang import Value, along, choose, either, fma, larger, over, pieces, register, shuffle, tier, total, traced, when
 from ..lang.types import BIT, F32, I32, U8, Type
-from ..lang.values import Value, tier
 from .rows import BLIND, MASKS, STATE
 
 BASE, TOTAL, FACTOR = (STATE.at(name) for name in ("base", "total", "factor"))

@@ -9,13 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..lang.control import either, over, repeat, when
+from ..lang import I32, I64, Type, Value, either, number, over, registers, repeat, share, tier, traced, when
 from ..lang.instructions import below, choose, div_rem, divide, remainder
-from ..lang.lines import share
-from ..lang.memory import registers
-from ..lang.traced import traced
-from ..lang.types import I32, I64, Type
-from ..lang.values import Value, number, tier
 
 FEW = I32.vector(4)
 """What runs of as many bytes or fewer are copied by, as those of a group of few channels."""

@@ -11,13 +11,8 @@ from operator import add
 from typing import Any
 
 from ..isa.integer import dot_bytes, round_to_int
-from ..lang.control import over, repeat, when
+from ..lang import F32, I8, I32, Value, fold, over, registers, repeat, tier, traced, when, whole
 from ..lang.instructions import fma, joined, larger, shuffle, smaller
-from ..lang.lines import fold, whole
-from ..lang.memory import registers
-from ..lang.traced import traced
-from ..lang.types import F32, I8, I32
-from ..lang.values import Value, tier
 from .code_blocks import CodeBlock, block_count, each_block, line_bytes, places
 from .pick_blocks import BYTES, NV, ROUNDED, ROW_LINE, byte_order, per_word
 

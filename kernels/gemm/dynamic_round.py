@@ -15,13 +15,9 @@ from ..isa.byte_ops import fill_run
 from ..isa.integer import has_inverse, in_order, round_to_int, to_bytes, whole_quotient
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang.control import either, over, when
+from ..lang import Registers, Value, along, either, fold, over, registers, share, slices, tier, traced, when, whole
 from ..lang.instructions import choose, divide, fma, larger, smaller
-from ..lang.lines import along, fold, share, slices, whole
-from ..lang.memory import Registers, registers
-from ..lang.traced import traced
 from ..lang.types import F32, I8, I32, I64, Type
-from ..lang.values import Value, tier
 from .rows import EXTREMES, GRIDS, RANGE_BYTES, ROUND
 
 TINY = 1e-30

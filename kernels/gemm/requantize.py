@@ -12,11 +12,8 @@ from typing import Any, NamedTuple
 
 from ..isa.functions import maximum, minimum
 from ..isa.integer import pack_bytes, round_to_int
-from ..lang.control import either, repeat
-from ..lang.instructions import choose, shuffle
-from ..lang.memory import copy_bytes, room
+from ..lang import Value, choose, copy_bytes, either, intrinsic, repeat, room, shuffle, tier
 from ..lang.types import BIT, F32, I16, I32, I64, U8, integer
-from ..lang.values import Value, intrinsic, tier
 from .pack_int8 import fours, parts
 from .results import Destination
 

@@ -13,15 +13,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..isa.functions import at_least
+from ..lang import Value, along, choose, either, number, over, repeat, room, smaller, tier, traced, when
 from ..lang.blocks import Block, goto, switch
-from ..lang.control import either, over, repeat, when
 from ..lang.hints import kept
-from ..lang.instructions import choose, smaller
-from ..lang.lines import along
-from ..lang.memory import room
-from ..lang.traced import traced
 from ..lang.types import BF16, BIT, F32, I8, I64, Type
-from ..lang.values import Value, number, tier
 from ..pointwise.epilogue import (
     Area,
     Lines,

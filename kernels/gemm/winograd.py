@@ -15,13 +15,8 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang.control import either, over, repeat, when
+from ..lang import F32, I64, Type, Value, either, masked, over, register, repeat, room, tier, traced, when
 from ..lang.instructions import choose, fma, quotient, smaller
-from ..lang.lines import masked
-from ..lang.memory import register, room
-from ..lang.traced import traced
-from ..lang.types import F32, I64, Type
-from ..lang.values import Value, tier
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, simple, walk_from
 from .band import deal, fill_band
 from .pack_winograd import Matrix, transforms

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..lang.instructions import halves, joined, larger, shuffle, smaller
+from ..lang import Value, called, halves, intrinsic, joined, larger, shuffle, smaller
 from ..lang.types import BF16, F32, I8, I16, I32, I64, U8, U16, U32, Type
-from ..lang.values import Value, called, intrinsic
 from .integer import in_order, to_bytes
 
 ELEMENTS = {"f32": F32, "bf16": BF16, "i32": I32, "i16": I16, "u16": U16, "u8": U8, "s8": I8, "bool": U8}

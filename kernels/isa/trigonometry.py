@@ -11,11 +11,8 @@ import math
 from functools import cache, partial
 from typing import Any
 
-from ..lang.control import outlined, when
-from ..lang.instructions import any_lane, choose, fma, joined, shuffle
-from ..lang.memory import register, table
+from ..lang import Value, any_lane, choose, fma, joined, outlined, register, shuffle, table, tier, when
 from ..lang.types import F32, F64, I32, I64, U64
-from ..lang.values import Value, tier
 from .functions import polynomial
 
 NEAR = 8192.0

@@ -8,13 +8,8 @@ from functools import partial
 from ..core.record import fields
 from ..isa.byte_ops import by_size, copy_run, fill_run, repeat
 from ..isa.tiers import Tier
-from ..lang.control import cases, over, when
-from ..lang.instructions import div_rem, quotient, smaller
-from ..lang.lines import pieces, share
-from ..lang.memory import Register, register
-from ..lang.traced import traced
+from ..lang import Register, Value, cases, div_rem, over, pieces, quotient, register, share, smaller, tier, traced, when
 from ..lang.types import Type, word
-from ..lang.values import Value, tier
 from .outer_loops import outer_address, outer_count
 from .rows import COPY
 from .shuffles import pick, tile_lanes

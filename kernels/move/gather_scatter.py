@@ -10,13 +10,8 @@ from typing import Any
 from ..core.record import fields
 from ..isa.byte_ops import copy_run
 from ..isa.tiers import Tier
-from ..lang.control import cases, either, over, when
+from ..lang import I64, Value, cases, either, every_tier, integer, named, over, register, share, traced, when, word
 from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
-from ..lang.lines import share
-from ..lang.memory import register
-from ..lang.traced import every_tier, traced
-from ..lang.types import I64, integer, named, word
-from ..lang.values import Value
 from .outer_loops import outer_addresses, outer_count
 from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
 

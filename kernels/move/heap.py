@@ -11,12 +11,8 @@ from functools import partial
 from typing import Any
 
 from ..isa.tiers import Tier
-from ..lang.control import cases, during, when
-from ..lang.instructions import any_lane, choose, is_nan, smaller
-from ..lang.memory import register
-from ..lang.traced import traced
+from ..lang import Value, any_lane, cases, choose, during, is_nan, number, register, smaller, tier, traced, when
 from ..lang.types import I32, I64, Type, integer, named
-from ..lang.values import Value, number, tier
 from .rows import NUMBERS, entry_bytes, size_of
 
 _LOW = (1 << 32) - 1

@@ -13,13 +13,8 @@ from ..core.record import fields
 from ..isa.elements import ELEMENTS, Rounding, load
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang.control import cases, outlined, over
+from ..lang import F32, I64, Type, Value, cases, cover, each_vector, outlined, over, register, share, traced
 from ..lang.instructions import choose, div_rem, fma, smaller
-from ..lang.lines import cover, each_vector, share
-from ..lang.memory import register
-from ..lang.traced import traced
-from ..lang.types import F32, I64, Type
-from ..lang.values import Value
 from .rows import BILINEAR, RESIZE, SHORT
 
 

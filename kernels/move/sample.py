@@ -12,13 +12,9 @@ from functools import partial
 from typing import Any
 
 from ..core.record import fields
-from ..lang.control import cases, either, over, when
+from ..lang import Value, along, cases, either, every_tier, over, pieces, register, room, share, tier, traced, when
 from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
-from ..lang.lines import along, pieces, share
-from ..lang.memory import register, room
-from ..lang.traced import every_tier, traced
 from ..lang.types import BIT, F32, F64, I32, I64, Type
-from ..lang.values import Value, tier
 from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, ZEROS
 
 TAPS = 1024

@@ -6,13 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.record import fields
-from ..lang.control import during, either, when
+from ..lang import BIT, F32, I32, I64, Value, during, either, every_tier, register, registers, share, tier, traced, when
 from ..lang.instructions import any_lane, choose, divide, larger, smaller
-from ..lang.lines import share
-from ..lang.memory import register, registers
-from ..lang.traced import every_tier, traced
-from ..lang.types import BIT, F32, I32, I64
-from ..lang.values import Value, tier
 from .heap import key_of, popper, sifter
 from .rows import BOX, NUMBERS, SUPPRESS
 

@@ -11,12 +11,8 @@ from functools import partial
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang.control import cases, outlined, over, when
-from ..lang.instructions import choose, div_rem, smaller
-from ..lang.lines import pieces, share
-from ..lang.traced import traced
+from ..lang import Value, cases, choose, div_rem, outlined, over, pieces, share, smaller, traced, when
 from ..lang.types import I64, Type, integer
-from ..lang.values import Value
 from .outer_loops import outer_address, outer_count
 from .rows import NARROW, TRANSPOSE
 from .shuffles import has_halves, mix, tile_lanes, transpose_half, transpose_square

@@ -10,12 +10,8 @@ from typing import Any
 from ..core.record import fields
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang.control import cases, either, over
-from ..lang.instructions import choose
-from ..lang.lines import cover, whole
-from ..lang.traced import traced
+from ..lang import Value, cases, choose, cover, either, over, traced, whole
 from ..lang.types import BIT, F16, F32, F64, I32, I64, U8, U16, U32, Type, integer, named
-from ..lang.values import Value
 from .elementwise import Row, over_planes, over_rows
 from .rows import CONVERT, TARGETS
 

@@ -13,13 +13,8 @@ from typing import Any, NamedTuple
 from ..core.record import fields
 from ..isa.byte_ops import copy_run
 from ..isa.tiers import Tier
-from ..lang.control import cases, outlined, over, when
-from ..lang.instructions import choose, divide
-from ..lang.lines import whole
-from ..lang.memory import register, room
-from ..lang.traced import traced
+from ..lang import Value, cases, choose, divide, outlined, over, register, room, traced, when, whole
 from ..lang.types import F16, F32, I64, U8, Type, named
-from ..lang.values import Value
 from . import exact_real, exact_whole, exact_wide
 from .convert import halved, held, products, widened
 from .elementwise import over_planes

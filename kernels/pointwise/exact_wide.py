@@ -7,11 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..isa.trigonometry import pi_bits
-from ..lang.control import outlined, over, when
-from ..lang.instructions import any_lane, choose, is_nan
-from ..lang.memory import register, table
+from ..lang import Value, any_lane, choose, is_nan, outlined, over, register, table, when
 from ..lang.types import BIT, F64, I32, I64, U64, integer
-from ..lang.values import Value
 from .exact_real import copysign, floor
 
 NEAR = 2.0**20

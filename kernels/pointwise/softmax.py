@@ -12,12 +12,8 @@ from typing import Any, NamedTuple
 
 from ..isa import functions as f
 from ..isa.tiers import Tier
-from ..lang.control import either, over
-from ..lang.instructions import choose, larger, remainder, smaller
-from ..lang.lines import along, total
-from ..lang.memory import register, room
+from ..lang import Value, along, choose, either, larger, over, register, remainder, room, smaller, tier, total
 from ..lang.types import F32, I64, Type
-from ..lang.values import Value, tier
 from .along_axis import Share, along_axis, planes
 from .rows import AXIS
 

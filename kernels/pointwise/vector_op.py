@@ -13,13 +13,9 @@ from ..isa.elements import BYTES, ELEMENTS, LIMITS, Rounding, load, load_dealt, 
 from ..isa.integer import has_inverse, whole_quotient
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang.control import either, over, when
+from ..lang import BIT, F32, I64, U8, Type, Value, along, cover, either, over, register, room, tier, traced, when
 from ..lang.instructions import choose, larger, shuffle, smaller
-from ..lang.lines import UNROLL, along, cover
-from ..lang.memory import register, room
-from ..lang.traced import traced
-from ..lang.types import BIT, F32, I64, U8, Type
-from ..lang.values import Value, tier
+from ..lang.lines import UNROLL
 from .chain import emit_chain
 from .rows import VALUE
 from .steps import NUMBER, ROUNDED, STEPS, Step

@@ -13,12 +13,8 @@ from typing import Any
 from ..core.record import Record
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
-from ..lang.control import either, over, when
-from ..lang.hints import opaque
+from ..lang import F32, I32, U8, Registers, Type, Value, either, opaque, over, register, registers, tier, when
 from ..lang.instructions import below, choose, divide, larger, remainder, smaller
-from ..lang.memory import Registers, register, registers
-from ..lang.types import F32, I32, U8, Type
-from ..lang.values import Value, tier
 from .results import finish, finish_sums, outputs_at, walk_row
 from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, wide_tile
 from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows

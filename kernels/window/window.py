@@ -11,14 +11,9 @@ from typing import Any
 
 from ..core.record import Record, fields
 from ..isa.integer import dot_halves
-from ..lang.control import over, when
-from ..lang.hints import constant_memory, settle
+from ..lang import Registers, Value, constant_memory, over, pieces, register, settle, share, tier, traced, when
 from ..lang.instructions import choose, divide, fma, larger, remainder, smaller
-from ..lang.lines import pieces, share
-from ..lang.memory import Registers, register
-from ..lang.traced import traced
 from ..lang.types import F32, I64, Type, integer
-from ..lang.values import Value, tier
 
 Range = tuple[Value, Value]
 """From the first to behind the last."""
