@@ -6,8 +6,6 @@ row in tiers.py that names it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..lang import F32, I32, I64, Mistake, Type, Value, called, choose, integer, intrinsic, shuffle
 
 GREATEST = 2.0**31 - 128
@@ -15,7 +13,7 @@ GREATEST = 2.0**31 - 128
 
 
 class Generic:
-    """Plain IR. Tables of LLVM's names of instructions are keyed by the bits of the result."""
+    """Plain IR."""
 
     def dot_bytes(self, sums: Value, a: Value, w: Value) -> Value:
         """sums + the products of u8 `a` and s8 `w`, four to a lane of int32; tiers with `byte_dot` have it."""
@@ -87,8 +85,3 @@ class Generic:
 def packed_type(x: Value, signed: bool) -> Type:
     """What `pack` gives."""
     return integer(x.type.bits // 2, signed).vector(2 * x.lanes)
-
-
-def bits_of(kind: Any) -> int:
-    """The bits of a vector."""
-    return 8 * kind.size

@@ -6,26 +6,15 @@ from typing import Any
 
 from ..lang import BF16, I32, U16, Type, Value, called, integer
 from .x86_avx2 import Avx2, AvxVnni
+from .x86_sse2 import operation
 
 
 class Avx512(Avx2):
-    names = Avx2.names | {
-        ("madd", 512): "avx512.pmaddw.d.512",
-        ("maddubs", 512): "avx512.pmaddubs.w.512",
-        ("round", 512): "avx512.mask.cvtps2dq.512",
-        ("packssdw", 512): "avx512.packssdw.512",
-        ("packsswb", 512): "avx512.packsswb.512",
-        ("packuswb", 512): "avx512.packuswb.512",
-        ("permute", 512): "avx512.permvar.sf.512",
-        ("shuffle", 512): "avx512.pshuf.b.512",
-    }
-
     def _rounded(self, x: Value, kind: Type) -> Value:
         if kind.lanes < 16:
             return super()._rounded(x, kind)
         everywhere, as_the_mode_says = integer(16)(-1), I32(4)
-        name = self._name("round", 512)
-        return called(name, kind, x, kind(0), everywhere, as_the_mode_says)
+        return operation("round", kind, x, kind(0), everywhere, as_the_mode_says)
 
     def reciprocal_roughly(self, x: Value) -> Value:
         """1 / x of 16 f32, within 2**-14 of it."""
@@ -57,5 +46,4 @@ class Avx512(Avx2):
 
 
 class Avx512Vnni(Avx512):
-    names = Avx512.names | AvxVnni.names | {("dot", 512): "avx512.vpdpbusd.512"}
     dot_bytes = AvxVnni.dot_bytes

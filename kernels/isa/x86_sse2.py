@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from ..lang import I8, I32, I64, Type, Value, called, choose, room
-from .generic import GREATEST, Generic, bits_of, packed_type
+from .generic import GREATEST, Generic, packed_type
 
 _FLUSH_DENORMALS = 0x8040
 """Bits of the register MXCSR: denormals are zero as results, and as operands."""
 
 
+_SIZES = (16, 32, 64)
+"""Bytes of a result, of which each operation has a name of its own."""
+_NAMES = {
+    "madd": ("sse2.pmadd.wd", "avx2.pmadd.wd", "avx512.pmaddw.d.512"),
+    "maddubs": ("ssse3.pmadd.ub.sw.128", "avx2.pmadd.ub.sw", "avx512.pmaddubs.w.512"),
+    "round": ("sse2.cvtps2dq", "avx.cvt.ps2dq.256", "avx512.mask.cvtps2dq.512"),
+    "packssdw": ("sse2.packssdw.128", "avx2.packssdw", "avx512.packssdw.512"),
+    "packsswb": ("sse2.packsswb.128", "avx2.packsswb", "avx512.packsswb.512"),
+    "packuswb": ("sse2.packuswb.128", "avx2.packuswb", "avx512.packuswb.512"),
+    "permute": ("", "avx2.permps", "avx512.permvar.sf.512"),
+    "shuffle": ("", "avx2.pshuf.b", "avx512.pshuf.b.512"),
+    "dot": ("avx512.vpdpbusd.128", "avx512.vpdpbusd.256", "avx512.vpdpbusd.512"),
+}
+
+
+def operation(name: str, kind: Type, *values: Value) -> Value:
+    """What an operation that x86 has for several sizes gives, a vector of this type."""
+    found: Value = called(f"llvm.x86.{_NAMES[name][_SIZES.index(kind.size)]}", kind, *values)
+    return found
+
+
 class Sse2(Generic):
-    """`names`: what an operation is called for a result of so many bits."""
-
-    names = {
-        ("madd", 128): "sse2.pmadd.wd",
-        ("round", 128): "sse2.cvtps2dq",
-        ("packssdw", 128): "sse2.packssdw.128",
-        ("packsswb", 128): "sse2.packsswb.128",
-        ("packuswb", 128): "sse2.packuswb.128",
-    }
-
-    def _name(self, operation: str, bits: int) -> str:
-        return f"llvm.x86.{self.names[operation, bits]}"
-
     def dot_halves(self, a: Value, w: Value) -> Value:
-        kind = I32.vector(a.lanes // 2)
-        return called(self._name("madd", bits_of(kind)), kind, a, w)
+        return operation("madd", I32.vector(a.lanes // 2), a, w)
 
     def round_to_int(self, x: Value, within: bool = False) -> Value:
         # The instruction makes -2**31 of all that is no int32.
@@ -33,12 +40,12 @@ class Sse2(Generic):
         return self._rounded(x if within else choose(x.type(GREATEST) < x, GREATEST, x), kind)
 
     def _rounded(self, x: Value, kind: Type) -> Value:
-        return called(self._name("round", bits_of(kind)), kind, x)
+        return operation("round", kind, x)
 
     def pack(self, x: Value, y: Value, signed: bool = True) -> Value:
         kind = packed_type(x, signed)
         name = "packssdw" if kind.bits == 16 else "packsswb" if signed else "packuswb"
-        return called(self._name(name, bits_of(kind)), kind, x, y)
+        return operation(name, kind, x, y)
 
     # -- the processor
 
