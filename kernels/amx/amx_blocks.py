@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..core.record import fields
-from ..gemm.by_height import by_height
 from ..gemm.code_blocks import code_words, line_bytes, places, weight
 from ..gemm.dot_blocks import decoded_sums
 from ..gemm.pick_blocks import NV, few_rows, per_word
-from ..gemm.results import Destination, Target, finish_tile, open_sink, store_rows, target
+from ..gemm.results import Destination, Target, store_tiles, target
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
 from ..lang import Value, any_lane, divide, either, fma, fold, over, register, registers, share, smaller, traced, when
-from ..lang.types import F32, I8, I32, I64, U16, U32
+from ..lang.types import F32, I32, I64, U16, U32
 from ..lang.values import tier as tier_in_use
 from .pack_amx import LINE, SUMS, numbering
 from .pack_real import MT, NUMBERS
@@ -221,12 +220,8 @@ def _store(r: Any, totals: Value, rows: Value, codes: Value, into: Target) -> No
     for first in over(0, rows, most):
         own = totals + first * (NT * LINE)
         here = into._replace(c=into.c + first * into.ldc, row=into.row + first)
-        dest = Destination(rows=smaller(most, rows - first), panel=I8.at(codes), record=r, **here._asdict())
-        sink = open_sink(dest, NV, most, True)
 
         def body(rows: int, own: Value = own) -> list[Value]:
             return [f32[own + i * LINE] for i in range(rows * NT)]
 
-        found, done = by_height(dest.rows, range(most, 0, -1), body)
-        store_rows(dest, sink, found, done)
-        finish_tile(dest, sink)
+        store_tiles(Destination.of(smaller(most, rows - first), codes, r, here), NV, most, body)

@@ -12,12 +12,11 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang import F32, I8, Value, fma, over, registers, repeat, share, smaller, tier, traced
-from .by_height import by_height
+from ..lang import F32, Value, fma, over, registers, repeat, share, smaller, tier, traced
 from .byte_blocks import byte_row, byte_sums, round_rows
 from .code_blocks import CodeBlock, code_words, each_block, line_bytes, weight
 from .pick_blocks import NV, few_rows, per_word
-from .results import Destination, Target, finish_tile, open_sink, store_rows, target
+from .results import Destination, Target, store_tiles, target
 from .rows import DOT_BLOCKS
 from .tile import even_rows, f32_arithmetic, make_tile
 
@@ -77,15 +76,11 @@ def _few(bits: int, record: Any, rows: tuple[Value, Value, Value], codes: Value,
     """
     height, a, step = rows
     most, sums = few_rows(tier()), byte_sums if rounded else _real_sums
-    dest = Destination(rows=height, panel=I8.at(codes), record=record, **target._asdict())
-    sink = open_sink(dest, NV, most, True)
 
     def body(rows: int) -> list[Value]:
         return sums(bits, record, codes, [a + step * r for r in range(rows)])
 
-    found, done = by_height(height, range(most, 0, -1), body)
-    store_rows(dest, sink, found, done)
-    finish_tile(dest, sink)
+    store_tiles(Destination.of(height, codes, record, target), NV, most, body)
 
 
 def _real_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[Value]:

@@ -7,7 +7,7 @@ tiers without masks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from ..pointwise.epilogue import (
     walk_from,
 )
 from ..pointwise.rows import ALL_FORMS, FORMS, NO_EPILOGUE
+from .by_height import by_height
 
 
 class Target(NamedTuple):
@@ -69,6 +70,11 @@ class Destination:
     row: Value
     column: Value
 
+    @classmethod
+    def of(cls, rows: Any, panel: Value, record: Any, to: Target) -> Destination:
+        """That of so many rows that go to a target; panel: an address."""
+        return cls(rows=rows, panel=I8.at(panel), record=record, **to._asdict())
+
 
 @dataclass(frozen=True)
 class Sink:
@@ -88,6 +94,19 @@ class Sink:
     masks: Sequence[Value | None]
     cut: Value
     narrow: bool = False
+
+
+def store_tiles(
+    dest: Destination, nv: int, most: int, body: Callable[[int], Any], epilogue: bool = True, narrow: bool = False
+) -> None:
+    """Compute and store a tile of 1 to `most` rows of nv vectors: body(rows) gives the results, or stores them itself.
+    epilogue, narrow: as of `open_sink`.
+    """
+    sink = open_sink(dest, nv, most, epilogue, narrow)
+    found, done = by_height(dest.rows, range(most, 0, -1), body)
+    if found:
+        store_rows(dest, sink, found, done)
+        finish_tile(dest, sink)
 
 
 def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool, narrow: bool = False) -> Sink:

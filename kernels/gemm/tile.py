@@ -15,9 +15,8 @@ from ..lang import F32, I8, I32, I64, Type, Value, choose, divide, fma, number, 
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from ..lang.hints import kept
-from .by_height import by_height
 from .pick_dot import crossing, max_rows
-from .results import Destination, Target, finish_tile, open_sink, store_rows
+from .results import Destination, Target, store_tiles
 
 LINE = 64
 """Bytes of a cache line."""
@@ -137,18 +136,13 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
     def tile(
         record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Any, pace: Any, target: Target
     ) -> None:
-        dest = Destination(rows=height, panel=I8.at(panel), record=record, **target._asdict())
-        rows = rows._replace(table=I64.at(rows.table))
-        sink = open_sink(dest, nv, most, arithmetic.epilogue, narrow=arithmetic.out_item == 2)
+        dest, rows = Destination.of(height, panel, record, target), rows._replace(table=I64.at(rows.table))
 
         def body(height: int) -> list[Value] | None:
             found = sums(rows, dest.panel, ahead, pace, height)
             return arithmetic.finish(replace(dest, rows=height), found)
 
-        found, done = by_height(height, range(most, 0, -1), body)
-        if found:
-            store_rows(dest, sink, found, done)
-            finish_tile(dest, sink)
+        store_tiles(dest, nv, most, body, arithmetic.epilogue, narrow=arithmetic.out_item == 2)
 
     return tile
 
