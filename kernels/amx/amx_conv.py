@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.record import fields
 from ..gemm.band import fill_band
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
 from ..lang import I64, Value, divide, over, prefetch, traced
 from ..lang import tier as tier_in_use
-from .finish import BLOCK_NOTE, TILE_NOTE, make_finish, tile_note
+from .finish import NOTES, make_finish
 from .pack_amx import LINE, numbering, panel_bytes
 from .rows import AMX_CONV
-from .tile_loop import BlockFunctions, PanelSize, make_loop, pixel_of, put, stay_awake
+from .tile_loop import BlockFunctions, PanelSize, make_loop, pixel_of, stay_awake
 
 
 def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]:
@@ -30,18 +29,10 @@ def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
     item, finish = STORES[out], make_finish(tier, mt, nt, out)
 
     @traced
-    def note(at: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
-        put(at, BLOCK_NOTE.filled(panel=panel, columns=columns))
-
-    @traced
     def result(r: Any, image: Value, line: Value, start: Value, column: Value) -> tuple[Value, Value]:
         row, pixel = line * r.out_w + start, pixel_of(r, image, line, start)
         y = r.y + (row * r.ldy + column) * item
         return y, r.addend + image * r.addend_image + pixel * r.addend_row + column
-
-    @traced
-    def place(at: Value, m: Value, a: Value, y: Value, addend: Value, skip: Value) -> None:
-        put(tile_note(at, m), TILE_NOTE.filled(a=a, y=y, addend=addend, skip=skip))
 
     @traced
     def begin(panel: Value) -> None:
@@ -50,11 +41,11 @@ def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
 
     @traced
     def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
-        starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(mt)]
-        weights = fields(at, BLOCK_NOTE).panel + panel_bytes(nt, 0)
+        starts = [NOTES.of_tile(at, m).a for m in range(mt)]
+        weights = NOTES.of_block(at).panel + panel_bytes(nt, 0)
         add_products(at, r, weights, starts, nt, (first, last), (ahead, lines))
 
-    return BlockFunctions(read, note, result, place, begin, steps, never_again, finish)
+    return BlockFunctions(NOTES, read, result, begin, steps, never_again, finish)
 
 
 def add_products(

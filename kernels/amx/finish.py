@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.record import Record, fields
+from ..core.record import Record
 from ..gemm.requantize import byte_rounder, is_bare, word
 from ..gemm.rows import STORES
 from ..isa.stores import first_lanes
@@ -16,17 +16,17 @@ from ..isa.x86_amx import TILE
 from ..lang import Value, choose, either, fma, joined, larger, over, registers, shuffle, smaller, traced, whole
 from ..lang.types import F32, I32, I64, U8
 from .pack_amx import LINE
+from .tile_loop import Notes
 
-BLOCK_NOTE = Record(panel="address of the block's panel", columns="how many of its columns there are")
-TILE_NOTE = Record(
-    a="where row 0 is read",
-    y="where it is written",
-    addend="where what is added to it is",
-    skip="rows at the start that are not written",
+NOTES = Notes(
+    Record(panel="address of the block's panel", columns="how many of its columns there are"),
+    Record(
+        a="where row 0 is read",
+        y="where it is written",
+        addend="where what is added to it is",
+        skip="rows at the start that are not written",
+    ),
 )
-"""A note is a BLOCK_NOTE, then a TILE_NOTE for each of the block's tiles of pixels."""
-
-
 WHOLE = 1.5 * 2**23
 """f32 of this magnitude are whole numbers: halves are rounded to even."""
 
@@ -40,11 +40,6 @@ class _Stored(NamedTuple):
     form: Value
 
 
-def tile_note(note: Value, m: Any) -> Value:
-    """The address of the m-th tile's record in a note."""
-    return note + (m * len(TILE_NOTE) + len(BLOCK_NOTE)) * 8
-
-
 def make_finish(tier: Tier, mt: int, nt: int, out: str) -> Any:
     """BlockFunctions.finish, four vectors of sums at a time: a unit is 4 / nt rows of a tile."""
     per_unit, item, i32 = 4 // nt, STORES[out], I32.vector(tier.lanes)
@@ -56,7 +51,7 @@ def make_finish(tier: Tier, mt: int, nt: int, out: str) -> Any:
         return [(total, total.to(F32) * factors[i % nt]) for i, total in enumerate(totals)]
 
     def store(note: Value, sums: Value, r: Any, stored: Stored) -> None:
-        block, line = fields(note, BLOCK_NOTE), r.ldy * item
+        block, line = NOTES.of_block(note), r.ldy * item
         factors = [F32.like(i32)[block.panel + (nt + n) * LINE] for n in range(nt)]
 
         def rows(tile: Any, first: Value, row: Value, counts: Counts) -> None:
@@ -65,7 +60,7 @@ def make_finish(tier: Tier, mt: int, nt: int, out: str) -> Any:
                 _store_row(vectors, tile.y + line * (row + i), count)
 
         for m in over(mt):
-            tile = fields(tile_note(note, m), TILE_NOTE)
+            tile = NOTES.of_tile(note, m)
             first = sums + m * (nt * TILE)
             whole_units = tile.skip + whole(r.rows - tile.skip, per_unit)
             end = choose(block.columns == nt * 16, whole_units, tile.skip)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.record import fields
 from ..isa.stores import first_lanes
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
@@ -20,9 +19,9 @@ from ..lang.types import F16, F32, I64, U16, U32
 from ..lang.values import tier as tier_in_use
 from .pack_amx import LINE, numbering
 from .pack_real import MT, SURE, panel_bytes_real, products
-from .real_finish import BLOCK_NOTE, TILE_NOTE, make_close, make_finish, tile_note, y_item
+from .real_finish import NOTES, make_close, make_finish, y_item
 from .split_band import lost, seen
-from .tile_loop import BlockFunctions, pixel_of, put, stay_awake
+from .tile_loop import BlockFunctions, pixel_of, stay_awake
 
 ORDER = {1: ((0,),), 2: ((0,), (0, 1)), 3: ((0,), (0, 1), (1, 2, 0))}
 """For each plane of the weights, from the last one, the planes of A that multiply it: products below the rounding error
@@ -35,8 +34,8 @@ def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> Blo
 
     def add(at: Value, r: Any, part: tuple[Value, Value], near: tuple[Value, Value], tiles: int) -> None:
         """As `steps`, for the first tiles of pixels."""
-        weights = fields(at, BLOCK_NOTE).panel + panel_bytes_real(nt, 0, planes, element)
-        starts = [fields(tile_note(at, m), TILE_NOTE).a for m in range(tiles)]
+        weights = NOTES.of_block(at).panel + panel_bytes_real(nt, 0, planes, element)
+        starts = [NOTES.of_tile(at, m).a for m in range(tiles)]
         for s in over(*part):
             offset, line = I64.at(r.offsets)[s], weights + s * (planes * nt * TILE)
             fetched = line + near[0]
@@ -57,7 +56,7 @@ def make_block(tier: Tier, nt: int, planes: int, element: str, read: Any) -> Blo
 
     @traced
     def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
-        lone = fields(tile_note(at, MT - 1), TILE_NOTE).skip == r.rows
+        lone = NOTES.of_tile(at, MT - 1).skip == r.rows
         with either(lone) as (one, all_tiles):
             with one:
                 add(at, r, (first, last), (ahead, lines), 1)
@@ -71,17 +70,9 @@ def block_functions(tier: Tier, nt: int, element: str, read: Any, steps: Any, ag
     """The functions for blocks of 2 x nt tiles, whose notes are those of real_finish."""
 
     @traced
-    def note(at: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
-        put(at, BLOCK_NOTE.filled(panel=panel, columns=columns, image=image, column=column))
-
-    @traced
     def result(r: Any, image: Value, line: Value, start: Value, column: Value) -> tuple[Value, Value]:
         y = r.y + (line * r.y_y + start * r.ldy + column) * y_item(r)
         return y, pixel_of(r, image, line, start)
-
-    @traced
-    def place(at: Value, m: Value, a: Value, y: Value, pixel: Value, skip: Value) -> None:
-        put(tile_note(at, m), TILE_NOTE.filled(a=a, y=y, skip=skip, pixel=pixel))
 
     @traced
     def begin(panel: Value) -> None:
@@ -95,7 +86,7 @@ def block_functions(tier: Tier, nt: int, element: str, read: Any, steps: Any, ag
         finish_sums(at, sums, buffer, r)
         close(at, buffer, r)
 
-    return BlockFunctions(read, note, result, place, begin, steps, again, finish)
+    return BlockFunctions(NOTES, read, result, begin, steps, again, finish)
 
 
 def _fetch(start: Value, lines: Value) -> Value:
@@ -148,10 +139,10 @@ def _make_again(tier: Tier, nt: int, planes: int, element: str) -> Any:
 
     @traced
     def again(at: Value, sums: Value, r: Any) -> None:
-        block = fields(at, BLOCK_NOTE)
+        block = NOTES.of_block(at)
         weights = block.panel + panel_bytes_real(nt, 0, planes, element)
         for m in over(MT):
-            start = fields(tile_note(at, m), TILE_NOTE).a
+            start = NOTES.of_tile(at, m).a
             for row in over(r.rows):
                 pixel, found = start + row * r.rs, sums + m * (nt * TILE) + row * LINE
                 places = [found + n * TILE for n in range(nt)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..core.record import Record, fields
+from ..core.record import Record
 from ..gemm.rows import RANGE_BYTES
 from ..isa.functions import clip
 from ..isa.stores import first_lanes
@@ -16,25 +16,23 @@ from ..pointwise.epilogue import Area, Lines, bounds, formed, is_walked, simple,
 from ..pointwise.rows import ALL_FORMS, FORMS
 from .pack_amx import LINE, ROWS
 from .pack_real import MT
+from .tile_loop import Notes
 
-BLOCK_NOTE = Record(
-    panel="address of the block's panel",
-    columns="how many of its columns there are",
-    image="where the epilogue reads",
-    column="likewise",
-)
-TILE_NOTE = Record(
-    a="where row 0 is read",
-    y="where it is written",
-    skip="rows at the start that are not written",
-    pixel="row 0's number in the image",
+NOTES = Notes(
+    Record(
+        panel="address of the block's panel",
+        columns="how many of its columns there are",
+        image="where the epilogue reads",
+        column="likewise",
+    ),
+    Record(
+        a="where row 0 is read",
+        y="where it is written",
+        skip="rows at the start that are not written",
+        pixel="row 0's number in the image",
+    ),
 )
 Masks = Sequence[Any]
-
-
-def tile_note(note: Value, m: Any) -> Value:
-    """The address of the m-th tile's record in a note."""
-    return note + (m * len(TILE_NOTE) + len(BLOCK_NOTE)) * 8
 
 
 class _Tile(NamedTuple):
@@ -102,9 +100,9 @@ def make_finish(nt: int, element: str) -> Any:
 
     @traced
     def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
-        block, walked = fields(note, BLOCK_NOTE), is_walked(r)
+        block, walked = NOTES.of_block(note), is_walked(r)
         for m in over(MT):
-            own = fields(tile_note(note, m), TILE_NOTE)
+            own = NOTES.of_tile(note, m)
             to = choose(walked, buffer + m * (ROWS * nt * LINE), own.y)
             _finish_tile(_Tile(r, block, own, sums + m * (nt * TILE), to, nt, element), (y_item(r) == 2) & ~walked)
 
@@ -178,9 +176,9 @@ def make_close(nt: int) -> Any:
     @traced
     def close(note: Value, buffer: Value, r: Any) -> None:
         with when(is_walked(r)):
-            block = fields(note, BLOCK_NOTE)
+            block = NOTES.of_block(note)
             for m in over(MT):
-                tile = fields(tile_note(note, m), TILE_NOTE)
+                tile = NOTES.of_tile(note, m)
                 with when(tile.skip < r.rows):
                     walk_tile(r, block, tile, buffer, m)
 

@@ -29,23 +29,52 @@ products) without one takes 1000, where others take 17 beside the products."""
 Numbers = tuple[Any, ...]
 
 
-class BlockFunctions(NamedTuple):
-    """Functions of int64s; `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK.
-
-    A note describes a block: its panel, its number of columns, and for each of its tiles the addresses of row 0 in A
-    (a) and in the result (y), and how many of its first rows are not stored (skip).
+class Notes(NamedTuple):
+    """A note describes a block by a record, and then each of its tiles of pixels by another: where its row 0 is read
+    (a) and written (y), how many of its first rows are not stored (skip), and what else `result` says of it.
     """
 
+    block: Record
+    tile: Record
+
+    def place(self, note: Value, m: Any) -> Value:
+        """The address of the m-th tile's record."""
+        return note + (m * len(self.tile) + len(self.block)) * 8
+
+    def of_block(self, note: Value) -> Any:
+        """The block's record."""
+        return fields(note, self.block)
+
+    def of_tile(self, note: Value, m: Any) -> Any:
+        """The m-th tile's record."""
+        return fields(self.place(note, m), self.tile)
+
+    def writers(self) -> tuple[Any, Any]:
+        """note_block(note, panel, columns, image, column) and note_tile(note, m, a, y, skip, beside)."""
+
+        @traced
+        def note_block(note: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
+            said = {"panel": panel, "columns": columns, "image": image, "column": column}
+            _put(note, [said[name] for name in self.block])
+
+        @traced
+        def note_tile(note: Value, m: Value, a: Value, y: Value, skip: Value, beside: Value) -> None:
+            said = {"a": a, "y": y, "skip": skip}
+            _put(self.place(note, m), [said.get(name, beside) for name in self.tile])
+
+        return note_block, note_tile
+
+
+class BlockFunctions(NamedTuple):
+    """Functions of int64s; `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK."""
+
+    notes: Notes
     read: Any
     """read(r, scratch, source, oz, t0, t1): copy what the tiles t0 .. t1 of a slice read, unless they read it in place;
     the address of the first pixel of a row, the row's number, and whether splitting a number may lose something."""
-    note: Any
-    """note(note, panel, columns, image, column): what is the same for all of the block's tiles; columns <= 16 * nt."""
     result: Any
     """result(r, image, line, start, column): y of a tile from that pixel on of a row, which is counted over all
     images, and what its note keeps beside that."""
-    place: Any
-    """place(note, m, a, y, beside, skip): describe the m-th tile."""
     begin: Any
     """begin(panel): the sums are the bias, or 0."""
     steps: Any
@@ -73,8 +102,8 @@ class PanelSize(NamedTuple):
 def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: BlockFunctions) -> Callable[..., None]:
     """The kernel for blocks of mt tiles of pixels."""
     (width, head, line, near) = size
-    read, note, begin, finish = block.read, block.note, block.begin, block.finish
-    describe, compute = _make_describe(mt, block), _make_compute(mt * width // 16, block)
+    read, begin, finish, (note_block, note_tile) = block.read, block.begin, block.finish, block.notes.writers()
+    describe, compute = _make_describe(mt, block.result, note_tile), _make_compute(mt * width // 16, block)
 
     def kernel(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
@@ -100,7 +129,7 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
                 i, j = row0, column0
                 for t in range(t0, t1, mt):
                     at, sums = notes + turn * NOTE, work + turn * SUMS
-                    note(at, panel, smaller(r.n - p * width, width), image, column)
+                    note_block(at, panel, smaller(r.n - p * width, width), image, column)
                     j, i = describe(r, at, (image, line0, column), (a, y0), (t, t1, j, i))
                     fetched = r.prefetch if ahead < panel_size + line else 0
                     begin(panel)
@@ -115,11 +144,10 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
     return kernel
 
 
-def _make_describe(mt: int, block: BlockFunctions) -> Any:
+def _make_describe(mt: int, result: Any, note_tile: Any) -> Any:
     """describe(r, note, (image, rows of all images before, column of y), (a, its row), (t, t1, column, row)): note
     the tiles of a block from tile t of a slice on; the column and the row of the tile behind them.
     """
-    result, place = block.result, block.place
 
     def describe(r: Any, at: int, to: Numbers, source: Numbers, tiles: Numbers) -> tuple[int, int]:
         image, line0, column = to
@@ -129,7 +157,7 @@ def _make_describe(mt: int, block: BlockFunctions) -> Any:
             start = smaller(j, r.out_w - r.rows)
             skip = j - start if t + m < t1 else r.rows
             y, beside = result(r, image, line0 + i, start, column)
-            place(at, m, a + (i - y0) * r.gs + start * r.rs, y, beside, skip)
+            note_tile(at, m, a + (i - y0) * r.gs + start * r.rs, y, skip, beside)
             if t + m + 1 < t1:
                 j += r.rows
                 if j >= r.out_w:
@@ -200,7 +228,7 @@ def release() -> None:
     tier().isa.release()
 
 
-def put(address: Value, values: Any) -> None:
+def _put(address: Value, values: Any) -> None:
     """Store adjacent int64s."""
     first = I64.at(address)
     for i, value in enumerate(values):
