@@ -139,6 +139,14 @@ BLOCKS = ((2, 2), (1, 4), (4, 1))
 """Tiles down and across: four sums hide the latency of a product, and then two loads each meet two products."""
 
 
+def _byte_tiles(params: Mapping[str, Any]) -> str:
+    return "byte tiles"
+
+
+def _on_tiles(tier: Tier, params: Mapping[str, Any]) -> bool:
+    return tier.tiles
+
+
 def _exists(tier: Tier, params: Mapping[str, Any]) -> bool:
     return tier.tiles and (params["mt"], params["nt"]) in BLOCKS
 
@@ -152,39 +160,23 @@ def needs_parts(params: Mapping[str, Any]) -> tuple[str, ...]:
     return F16 if params["element"] == "f16" else BF16
 
 
+_PARTS = {1: "tiles", 2: "tiles of two parts", 3: "tiles of three parts"}
+
+
 def _real_tiles(params: Mapping[str, Any]) -> str:
     if params["element"] == "f16":
         return "f16 tiles"
-    return {1: "tiles", 2: "tiles of two parts", 3: "tiles of three parts"}[params["planes"]]
+    return _PARTS[params["planes"]]
 
 
-_REAL_PARAMS = {"nt": (1, 2), "planes": (1, 2, 3), "element": ("bf16", "f16")}
+_REALS = {"nt": (1, 2), "planes": (1, 2, 3), "element": ("bf16", "f16")}
 _PARAMS = {"mt": (1, 2, 4), "nt": (1, 2, 4), "out": tuple(STORES)}
 
 ROWS = (
-    Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, True, unit=lambda _: "byte tiles"),
-    Row(
-        "amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REAL_PARAMS, _has_parts, True, needs_parts, _real_tiles
-    ),
-    Row(
-        "amx_dynamic",
-        "amx.amx_dynamic",
-        "make_amx_dynamic",
-        AMX_DYNAMIC,
-        {"nt": (DYNAMIC_NT,)},
-        lambda tier, params: tier.tiles,
-        True,
-        unit=lambda _: "byte tiles",
-    ),
-    Row(
-        "amx_blocks",
-        "amx.amx_blocks",
-        "make_amx_blocks",
-        AMX_BLOCKS,
-        {"bits": BITS},
-        lambda tier, params: tier.tiles,
-        True,
-        lambda _: BF16,
-        unit=lambda _: "tiles of three parts",
-    ),
-)
+    Row("amx_conv", "amx.amx_conv", "make_amx_conv", AMX_CONV, _PARAMS, _exists, True, unit=_byte_tiles),
+    Row("amx_real", "amx.amx_real", "make_amx_real", AMX_REAL, _REALS, _has_parts, True, needs_parts, _real_tiles),
+    Row("amx_dynamic", "amx.amx_dynamic", "make_amx_dynamic", AMX_DYNAMIC, {"nt": (DYNAMIC_NT,)}, _on_tiles, True,
+        unit=_byte_tiles),
+    Row("amx_blocks", "amx.amx_blocks", "make_amx_blocks", AMX_BLOCKS, {"bits": BITS}, _on_tiles, True,
+        lambda params: BF16, lambda params: _PARTS[PLANES]),
+)  # fmt: skip
