@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from ..gemm.pick_dot import max_rows
 from ..isa.tiers import Tier
 from .rows import STATE
@@ -29,48 +26,25 @@ PANEL = 32
 """Keys, or columns of values, of a panel for tiles of bf16, and numbers of a line: pairs for two tiles."""
 
 
-class Blocks(NamedTuple):
-    """Slots of ATTENTION: sizes of a block, and offsets in scratch."""
-
-    rows: int
-    keys: int
-    values_at: int
-    scores_at: int
-    sums_at: int
-    state_at: int
-    scratch_bytes: int
-
-
-class TileBlocks(NamedTuple):
-    """Slots of ATTENTION_PAIRS: queries of a tile, sizes of a block, and offsets in scratch."""
-
-    tile: int
-    rows: int
-    keys: int
-    values_at: int
-    queries_at: int
-    scores_at: int
-    sums_at: int
-    parts_at: int
-    state_at: int
-    scratch_bytes: int
+Blocks = dict[str, int]
+"""The slots of a record of attention that say how large blocks are, and where their parts lie in scratch."""
 
 
 def _whole(n: int, width: int) -> int:
     return -(-n // width) * width
 
 
-def _ends(sizes: Sequence[int]) -> list[int]:
-    """Where each of some parts of memory ends, of so many words."""
-    at, ends = 0, []
-    for words in sizes:
-        at += _whole(4 * words, 64)
-        ends.append(at)
+def _parts(**words: int) -> Blocks:
+    """Where each of some parts of scratch ends, of so many words of 4 bytes, by what begins there."""
+    at, ends = 0, {}
+    for following, count in words.items():
+        ends[following] = at = at + _whole(4 * count, 64)
     return ends
 
 
-def _blocks(tier: Tier, rows: int, keys: int, sizes: Sequence[int]) -> Blocks:
-    return Blocks(rows, keys, *_ends((*sizes, len(STATE) * _whole(rows, tier.lanes))))
+def _state(tier: Tier, rows: int) -> int:
+    """Words of the state of so many queries."""
+    return len(STATE) * _whole(rows, tier.lanes)
 
 
 def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
@@ -78,16 +52,22 @@ def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
     width = NV * tier.lanes
     rows, keys = min(s, TILES * max_rows(tier, NV)), min(KEYS, _whole(max(t, 1), width))
     columns = _whole(e, width)
-    return _blocks(tier, rows, keys, (_whole(t, width) * d, t * columns, rows * (keys + tier.lanes), rows * columns))
+    return {"rows": rows, "keys": keys} | _parts(
+        values_at=_whole(t, width) * d, scores_at=t * columns, sums_at=rows * (keys + tier.lanes),
+        state_at=rows * columns, scratch_bytes=_state(tier, rows),
+    )  # fmt: skip
 
 
 def pick_few(tier: Tier, rows: int, t: int, e: int) -> Blocks:
     """Blocks of `attention_few`, for so many queries that share keys."""
     keys = min(KEYS, _whole(max(t, 1), tier.lanes))
-    return _blocks(tier, rows, keys, (0, 0, rows * (keys + tier.lanes), _whole(e, tier.lanes)))
+    sums, state = rows * (keys + tier.lanes), _state(tier, rows)
+    return {"rows": rows, "keys": keys} | _parts(
+        values_at=0, scores_at=0, sums_at=sums, state_at=_whole(e, tier.lanes), scratch_bytes=state
+    )
 
 
-def pick_tiles(tier: Tier, s: int, t: int, d: int, e: int) -> TileBlocks:
+def pick_tiles(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
     """Blocks of `attention_tiles`, of pairs of tiles of queries, or one of up to 16."""
     keys = min(TILE_KEYS, _whole(max(t, 1), PANEL))
     most, pairs = max(1, SCORES // (4 * (keys + tier.lanes)) // 32), -(-s // 32)
@@ -97,19 +77,18 @@ def pick_tiles(tier: Tier, s: int, t: int, d: int, e: int) -> TileBlocks:
     return _tile_blocks(tier, tile, tiles, keys, (t, d, e))
 
 
-def pick_pairs(tier: Tier, s: int, t: int, d: int, e: int) -> TileBlocks:
+def pick_pairs(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
     """Blocks of `attention_pairs`."""
     count = -(-s // max_rows(tier, NV))
     return _tile_blocks(tier, -(-s // count), min(TILES, count), min(TILE_KEYS, _whole(max(t, 1), PANEL)), (t, d, e))
 
 
-def _tile_blocks(tier: Tier, tile: int, tiles: int, keys: int, sizes: tuple[int, int, int]) -> TileBlocks:
+def _tile_blocks(tier: Tier, tile: int, tiles: int, keys: int, sizes: tuple[int, int, int]) -> Blocks:
     """Blocks of so many tiles; sizes: t, d, e."""
     t, d, e = sizes
     lines, columns, rows = -(-d // PANEL), _whole(e, PANEL), tiles * tile
-    lasting = _whole(rows, tier.lanes)
-    parts = (
-        _whole(t, PANEL) * lines * PANEL // 2, _whole(t, PANEL) * columns // 2, rows * lines * PANEL // 2,
-        rows * (keys + tier.lanes), rows * columns, lasting * tier.lanes, len(STATE) * lasting,
+    return {"tile": tile, "rows": rows, "keys": keys} | _parts(
+        values_at=_whole(t, PANEL) * lines * PANEL // 2, queries_at=_whole(t, PANEL) * columns // 2,
+        scores_at=rows * lines * PANEL // 2, sums_at=rows * (keys + tier.lanes), parts_at=rows * columns,
+        state_at=_whole(rows, tier.lanes) * tier.lanes, scratch_bytes=_state(tier, rows),
     )  # fmt: skip
-    return TileBlocks(tile, rows, keys, *_ends(parts))

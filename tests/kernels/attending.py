@@ -56,12 +56,12 @@ def call(
         "batch": b, "heads": h, "share": h // groups, "s": s, "t": t, "d": d, "e": e, "scale": bits(scale),
         "cap": bits(cap), "mask": 0 if full is None else full, "kind": _kind(mask), "low": -left if left >= 0 else -FAR,
         "high": high, "place": past, "valid": 0 if valid is None else valid, "follows": valid is not None and not past,
-        "blind": BLIND.index(blind), "scratch": np.zeros(threads * blocks.scratch_bytes, np.uint8), **blocks._asdict(),
+        "blind": BLIND.index(blind), "scratch": np.zeros(threads * blocks["scratch_bytes"], np.uint8), **blocks,
     }  # fmt: skip
     if kernel in OF_BF16:
         args |= {f"{name}_item": args[name].itemsize for name in "qkvy"}
     if kernel == "attention_tiles":
-        args["config"] = configuration(2, 2, blocks.tile)
+        args["config"] = configuration(2, 2, blocks["tile"])
     record = row(kernel).args.filled(**args)
     arrays = [i for i, a in enumerate(record) if isinstance(a, np.ndarray)]
     with tiles() if kernel == "attention_tiles" else nullcontext():

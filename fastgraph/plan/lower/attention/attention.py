@@ -9,7 +9,7 @@ import numpy as np
 
 from ....freedoms import threshold
 from ....ir import FLOAT32, Node, Value
-from ....kernels.attention.pick_attention import FEW, Blocks, TileBlocks, pick, pick_few, pick_pairs, pick_tiles
+from ....kernels.attention.pick_attention import FEW, Blocks, pick, pick_few, pick_pairs, pick_tiles
 from ....kernels.attention.rows import BLIND, FAR, MASKS
 from ....kernels.isa.tiers import multiplies_pairs, multiplies_tiles
 from ....ops.registry import attr
@@ -112,21 +112,20 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
     args |= {"d": plan.q.size, "e": plan.v.size, "cap": f32_bits(attr(node, "softcap") or 0)}
     args |= {"scale": f32_bits(1 / math.sqrt(plan.q.size) if scale is None else scale), "place": past or 0}
     args |= {"valid": valid, "follows": valid is not None and past is None, "blind": BLIND.index(attr(node, "blind"))}
-    args["scratch"] = e.scratch(blocks.scratch_bytes * e.threads)
+    args["scratch"] = e.scratch(blocks["scratch_bytes"] * e.threads)
     for name, value, heads in (("q", q, plan.q), ("k", k, plan.k), ("v", v, plan.v), ("y", node.out, plan.y)):
         args |= {name: value} | _steps(name, heads.steps(e.strides(value)))
     if kernel == "attention_tiles":
         from ....kernels.amx.pack_amx import configuration
 
-        assert isinstance(blocks, TileBlocks)
-        args["config"] = configuration(2, 2, blocks.tile)
-    if isinstance(blocks, TileBlocks):
+        args["config"] = configuration(2, 2, blocks["tile"])
+    if "tile" in blocks:
         args |= {f"{name}_item": x.type.itemsize for name, x in (("q", q), ("k", k), ("v", v), ("y", node.out))}
-    args |= {**_limits(node), **_mask(e, mask), **blocks._asdict()}
+    args |= {**_limits(node), **_mask(e, mask), **blocks}
     e.kernel(kernel, {}, args)
 
 
-def _blocks(e: Emit, plan: Operands) -> tuple[str, Blocks | TileBlocks]:
+def _blocks(e: Emit, plan: Operands) -> tuple[str, Blocks]:
     """The kernel, and its blocks."""
     s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
     if kernel := _of_bf16(e, plan):
