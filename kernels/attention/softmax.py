@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..isa.functions import exp, half_exp, tanh
@@ -52,24 +53,45 @@ def look(r: Any, scores: Value, mask: Value, left: Any, right: Any, base: Value)
     f32 = F32.vector(tier().lanes)
     x, count = F32.at(scores) + left, right - left
     _cap(f32, x, count, r.cap.to(I32).bits(F32))
-    bias, seen = F32.at(mask) + left, U8.at(mask) + left
 
-    def same(some: Type, i: Value, _: Any) -> Value:
+    def largest(term: Term) -> None:
+        F32[base] = total(f32, count, -math.inf, larger, term)
+
+    by_mask(r, x, F32.at(mask) + left, U8.at(mask) + left, largest)
+
+
+Term = Callable[[Type, Value, Any], Value]
+"""term(f32, i, m): the scores that a vector spans from i on."""
+
+
+def by_mask(
+    r: Any, x: Value, bias: Value, seen: Value, body: Callable[[Term], None], factor: Value | None = None
+) -> None:
+    """body(term) for the kind of mask that the record has: pointers to scores, to what is added to them, and to bools
+    that say whether they are seen. Masked scores are stored; factor: times it.
+    """
+
+    def same(some: Type, i: Value, m: Any) -> Value:
         return some[x + i]
 
     def add(some: Type, i: Value, m: Any) -> Value:
-        y = some[x + i] + some[bias + i, m]
+        if factor is None:
+            return some[x + i] + some[bias + i, m]
+        return fma(some[x + i], factor, some[bias + i, m])
+
+    def hide(some: Type, i: Value, m: Any) -> Value:
+        if factor is None:
+            return choose(U8.like(some)[seen + i] != 0, some[x + i], -math.inf)
+        return choose(U8.like(some)[seen + i, m] != 0, some[x + i] * factor, -math.inf)
+
+    def stored(term: Term, some: Type, i: Value, m: Any) -> Value:
+        y = term(some, i, m)
         some[x + i] = y
         return y
 
-    def hide(some: Type, i: Value, _: Any) -> Value:
-        y = choose(U8.like(some)[seen + i] != 0, some[x + i], -math.inf)
-        some[x + i] = y
-        return y
-
-    for kind, term in {"none": same, "f32": add, "bool": hide}.items():
+    for kind, term in {"none": same, "f32": partial(stored, add), "bool": partial(stored, hide)}.items():
         with when(r.kind == MASKS.index(kind)):
-            F32[base] = total(f32, count, -math.inf, larger, term)
+            body(term)
 
 
 def _cap(f32: Type, x: Value, count: Value, cap: Value) -> None:

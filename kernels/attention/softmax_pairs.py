@@ -14,7 +14,7 @@ from ..isa.functions import exp2_roughly, tanh
 from ..lang import BIT, F32, I32, U8, U16, Value, choose, either, fma, larger, over, register, tier, traced, when, whole
 from .pick_attention import LINE, PANEL
 from .rows import MASKS, STATE
-from .softmax import blind, combined
+from .softmax import Term, blind, by_mask, combined
 
 
 def _whole_then_some(left: Value, right: Value, step: int) -> Iterator[tuple[Value, list[Value] | None]]:
@@ -51,30 +51,17 @@ def look(r: Any, scores: Value, mask: Value, left: Any, right: Any, most: Value)
     """Apply `cap` and the mask to the scores left..right of a query; a vector with the largest is stored at `most`.
     `mask`: address for the first score of the row. Writes whole vectors.
     """
-    f32, u8 = F32.vector(tier().lanes), U8.vector(tier().lanes)
+    f32 = F32.vector(tier().lanes)
     _cap(r, scores, left, right)
-    factor, x, bias, seen = f32(_factor(r)), F32.at(scores), F32.at(mask), U8.at(mask)
 
-    def same(i: Value, m: Any) -> Value:
-        return f32[x + i]
+    def largest(term: Term) -> None:
+        found = register(f32(-math.inf))
+        for i, masks in _whole_then_some(left, right, tier().lanes):
+            y = term(f32, i, masks and masks[0])
+            found.value = larger(found.value, choose(masks[0], y, -math.inf) if masks else y)
+        f32[most] = found.value
 
-    def add(i: Value, m: Any) -> Value:
-        y = fma(f32[x + i], factor, f32[bias + i, m])
-        f32[x + i] = y
-        return y
-
-    def hide(i: Value, m: Any) -> Value:
-        y = choose(u8[seen + i, m] != 0, f32[x + i] * factor, -math.inf)
-        f32[x + i] = y
-        return y
-
-    for kind, term in {"none": same, "f32": add, "bool": hide}.items():
-        with when(r.kind == MASKS.index(kind)):
-            found = register(f32(-math.inf))
-            for i, masks in _whole_then_some(left, right, tier().lanes):
-                y = term(i, masks and masks[0])
-                found.value = larger(found.value, choose(masks[0], y, -math.inf) if masks else y)
-            f32[most] = found.value
+    by_mask(r, F32.at(scores), F32.at(mask), U8.at(mask), largest, factor=f32(_factor(r)))
 
 
 def _cap(r: Any, scores: Value, left: Value, right: Value) -> None:
