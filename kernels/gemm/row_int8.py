@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang import I8, I32, I64, Value, choose, repeat, share, traced
+from ..lang import I8, I32, I64, Value, choose, of_chains, repeat, share, traced
 from ..lang.blocks import Block, here
 from .int8_arithmetic import add_products, int8_arithmetic
 from .pick_int8 import Sums, chains
@@ -73,11 +73,8 @@ def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic, small:
 
         turns = record.k >> chains.bit_length() - 1
         _, _, *found = repeat(turns, [I8.at(record.a), first + arithmetic.head, *sums, *zeros], words)
-        while len(found) > len(sums):
-            half = len(found) // 2
-            found = [x + y for x, y in zip(found[:half], found[half:], strict=True)]
         dest = Destination(1, c, I64(0), columns, first, record, I64(0), I64(0), I64(0))
-        results = arithmetic.finish(dest, found)
+        results = arithmetic.finish(dest, of_chains(found, len(sums)))
         if results is not None:
             dest = replace(dest, rows=I64(1))
             sink, done = open_sink(dest, nv, 1, False), Block("done")

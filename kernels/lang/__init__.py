@@ -28,7 +28,21 @@ from .instructions import (
     shuffle,
     smaller,
 )
-from .lines import along, clear, cover, each_vector, fold, masked, pieces, share, slices, thread_block, total, whole
+from .lines import (
+    along,
+    clear,
+    cover,
+    each_vector,
+    fold,
+    masked,
+    of_chains,
+    pieces,
+    share,
+    slices,
+    thread_block,
+    total,
+    whole,
+)
 from .memory import Register, Registers, copy_bytes, register, registers, room, table
 from .traced import every_tier, traced
 from .types import BF16, BIT, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, Mistake, Type, integer, named, word

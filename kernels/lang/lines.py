@@ -88,6 +88,15 @@ def total(
     return fold(combine, reduce(combine, parts))[0]
 
 
+def of_chains(sums: Sequence[Value], count: int) -> list[Value]:
+    """`count` sums, of partial sums of each: so many first ones, then second ones ..."""
+    found = list(sums)
+    while len(found) > count:
+        half = len(found) // 2
+        found = [x + y for x, y in zip(found[:half], found[half:], strict=True)]
+    return found
+
+
 @traced
 def clear(to: Any, count: Value) -> None:
     """Zero so many f32 from an address on."""

@@ -11,14 +11,14 @@ from ..gemm.requantize import scaled
 from ..isa.functions import maximum
 from ..isa.integer import round_to_int, split_weights
 from ..isa.tiers import Tier
-from ..lang import F32, I8, I32, I64, Value, along, fma, repeat, tier, total, traced
-from .rows import INFO, UNROLL
-from .sums import StateRows, chains, combined, heights, start, turns
+from ..lang import F32, I8, I32, I64, Value, along, fma, tier, total, traced
+from .rows import INFO
+from .sums import StateRows, chained, chains, heights, start
 
 
 def make_byte_sums(tier: Tier, gates: int) -> Any:
     """sums(height, (states, info, row_bytes), column, panel, words, to), as of `make_sums`, of words of four u8."""
-    f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
+    f32, i32, line = F32.vector(tier.lanes), I32.vector(tier.lanes), gates * 4 * tier.lanes
 
     def ints(at: Value, count: int) -> list[Value]:
         return [i32[at + i * i32.size] for i in range(count)]
@@ -28,7 +28,19 @@ def make_byte_sums(tier: Tier, gates: int) -> Any:
         states, info, row_bytes = first
 
         def body(rows: int) -> None:
-            found = product(rows, states, row_bytes, panel, words)
+            count = rows * gates
+            partial = chains(tier, count)
+            begin = ints(panel, gates) * rows + [i32(0)] * (count * (partial - 1))
+
+            def add(at: Value, weights: Value, k: int, sums: list[Value], first: int) -> None:
+                row_words = [i32(I32[at + row_bytes * r + 4 * k]) for r in range(rows)]
+                for g, bytewise in enumerate(ints(weights + k * line, gates)):
+                    w = split_weights(bytewise)
+                    for r, word in enumerate(row_words):
+                        i = first + r * gates + g
+                        (sums[i],) = add_products(word, w, [sums[i]])
+
+            found = chained(words, (states, panel + HEAD_LINES[False] * line), line, begin, partial, add)
             for r in range(rows):
                 row = info + row_bytes * r
                 step = f32(I64.at(row)[INFO.at("scale")].to(I32).bits(F32))
@@ -37,28 +49,6 @@ def make_byte_sums(tier: Tier, gates: int) -> Any:
                     f32[F32.at(to) + (r * gates + g) * f32.lanes] = fma(real, step, more)
 
         by_height(height, heights(tier, gates), body)
-
-    def product(rows: int, states: Value, row_bytes: Value, panel: Value, words: Value) -> list[Value]:
-        """The sums [rows, gates]."""
-        count = rows * gates
-        partial = chains(tier, count)
-        begin = ints(panel, gates) * rows + [i32(0)] * (count * (partial - 1))
-
-        def some(_: Value, state: list[Value]) -> list[Value]:
-            at, weights, *sums = state
-            for k in range(UNROLL):
-                first = k % partial * count
-                row_words = [i32(I32[at + row_bytes * r + 4 * k]) for r in range(rows)]
-                for g, bytewise in enumerate(ints(weights + k * gates * i32.size, gates)):
-                    w = split_weights(bytewise)
-                    for r, word in enumerate(row_words):
-                        i = first + r * gates + g
-                        (sums[i],) = add_products(word, w, [sums[i]])
-            return [at + 4 * UNROLL, weights + UNROLL * gates * i32.size, *sums]
-
-        weights = panel + HEAD_LINES[False] * gates * i32.size
-        _, _, *sums = repeat(turns(words), [states, weights, *begin], some)
-        return combined(sums, count)
 
     return sums
 

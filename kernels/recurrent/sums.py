@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..gemm.by_height import by_height
 from ..isa.tiers import Tier
-from ..lang import BF16, F32, I32, I64, Type, Value, fma, over, repeat, room, tier, traced
+from ..lang import BF16, F32, I32, I64, Type, Value, fma, of_chains, over, repeat, room, tier, traced
 from .rows import INFO, UNROLL
 
 GROUP = 4
@@ -46,47 +47,42 @@ def make_sums(tier: Tier, gates: int, projected: int, element: str) -> Any:
             for r in range(rows):
                 begin += start(f32, info + row_bytes * r, column, panel, gates, projected)
             begin += [f32(0)] * (rows * gates * (partial - 1))
-            for i, x in enumerate(product(rows, states, row_bytes, panel + line, lines, begin)):
-                f32[F32.at(to) + i * f32.lanes] = x
 
-        by_height(height, heights(tier, gates), body)
-
-    def product(
-        rows: int, states: Value, row_bytes: Value, panel: Value, lines: Value, begin: list[Value]
-    ) -> list[Value]:
-        """The sums [rows, gates]; line k adds to partial sum k modulo their number."""
-        each = rows * gates
-        partial = len(begin) // each
-
-        def some(_: Value, state: list[Value]) -> list[Value]:
-            at, weights, *sums = state
-            for k in range(UNROLL):
-                first = k % partial * each
+            def add(at: Value, weights: Value, k: int, sums: list[Value], first: int) -> None:
                 w = [words[word.at(weights) + (k * gates + g) * words.lanes] for g in range(gates)]
                 for r in range(rows):
                     x = words(word.at(at + row_bytes * r)[k])
                     for g in range(gates):
                         i = first + r * gates + g
                         sums[i] = added(sums[i], x, w[g])
-            return [at + 4 * UNROLL, weights + UNROLL * line, *sums]
 
-        _, _, *sums = repeat(turns(lines), [states, panel, *begin], some)
-        return combined(sums, each)
+            for i, x in enumerate(chained(lines, (states, panel + line), line, begin, partial, add)):
+                f32[F32.at(to) + i * f32.lanes] = x
+
+        by_height(height, heights(tier, gates), body)
 
     return sums
 
 
-def turns(lines: Value) -> Value:
-    """lines / UNROLL, of a multiple of it."""
-    return (lines.unsigned >> UNROLL.bit_length() - 1).signed
+def chained(
+    lines: Value, start: tuple[Value, Value], line: int, begin: list[Value], partial: int, add: Callable[..., None]
+) -> list[Value]:
+    """The sums of so many lines of weights, `line` bytes each, from `start` (words of the states, weights) on; line k
+    goes to partial sums k modulo `partial`, which begin one group behind the other.
 
+    add(words, weights, k, sums, first): add the products of the k-th line to sums from number `first` on.
+    """
+    each = len(begin) // partial
 
-def combined(sums: list[Value], count: int) -> list[Value]:
-    """`count` sums, from all their partial sums."""
-    while len(sums) > count:
-        half = len(sums) // 2
-        sums = [x + y for x, y in zip(sums[:half], sums[half:], strict=True)]
-    return sums
+    def some(_: Value, state: list[Value]) -> list[Value]:
+        at, weights, *sums = state
+        for k in range(UNROLL):
+            add(at, weights, k, sums, k % partial * each)
+        return [at + 4 * UNROLL, weights + UNROLL * line, *sums]
+
+    turns = (lines.unsigned >> UNROLL.bit_length() - 1).signed
+    _, _, *sums = repeat(turns, [*start, *begin], some)
+    return of_chains(sums, each)
 
 
 def start(f32: Type, info: Value, column: Value, panel: Value, gates: int, projected: int) -> list[Value]:

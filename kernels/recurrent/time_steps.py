@@ -29,7 +29,7 @@ PROJECTED, Y, ALIVE, SCALE = (8 * INFO.at(name) for name in ("projected", "y", "
 def make(tier: Tier, cell: str, element: str) -> Callable[..., None]:
     """The kernel of a cell that multiplies f32 or bf16; its record is `rows.WALK`."""
     height = min(heights(tier, gates)[0] for gates in CELLS[cell])
-    begin, end, product = _begin(cell), _end(cell), _product(tier, cell, element, 0, height)
+    (begin, end), product = _ends(cell), _product(tier, cell, element, 0, height)
     second = _product(tier, cell, element, 1, height) if len(CELLS[cell]) > 1 else None
 
     def walk(args: int, thread: int, threads: int) -> None:
@@ -134,8 +134,10 @@ def _factor_of(cell: str, element: str, number: int) -> Callable[..., int]:
     return factor_of
 
 
-def _begin(cell: str) -> Callable[..., None]:
-    """begin(r, row, d, n): load the initial states of row n of direction d."""
+def _ends(cell: str) -> tuple[Callable[..., None], Callable[..., None]]:
+    """begin(r, row, d, n): load the initial states of row n of direction d. end(r, row, d, n, state, kept): store the
+    final ones, from these offsets in its row of scratch.
+    """
     whole = cell.startswith("lstm")
 
     def begin(r: Any, row: int, d: int, n: int) -> None:
@@ -146,20 +148,13 @@ def _begin(cell: str) -> Callable[..., None]:
         if whole and r.first_cell != 0:
             _copy(row + 2 * wide, r.first_cell + d * r.first_cell_direction + n * r.first_cell_row, r.hidden)
 
-    return begin
-
-
-def _end(cell: str) -> Callable[..., None]:
-    """end(r, row, d, n, state, kept): store the final states of row n, from these offsets in its row of scratch."""
-    whole = cell.startswith("lstm")
-
     def end(r: Any, row: int, d: int, n: int, state: int, kept: int) -> None:
         if r.last != 0:
             _copy(r.last + d * r.last_direction + n * r.last_row, row + state, r.hidden)
         if whole and r.last_cell != 0:
             _copy(r.last_cell + d * r.last_cell_direction + n * r.last_cell_row, row + kept, r.hidden)
 
-    return end
+    return begin, end
 
 
 def _step(r: Any, info: int, d: int, n: int, s: int) -> None:
