@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.record import fields
-from ..isa.integer import dot_bytes, dot_halves
+from ..isa.integer import dot_bytes, dot_halves, split_weights
 from ..isa.interleave import interleave
 from ..isa.tiers import Tier
-from ..lang import I8, I16, I32, U32, Value, choose, repeat, shuffle, smaller, tier, traced
+from ..lang import I8, I32, U32, Value, choose, repeat, shuffle, smaller, tier, traced
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .rows import PACK_INT8
 
@@ -61,8 +61,7 @@ def _lines(nv: int, args: Any, panel: Value, start: Value, stride: Value, k: Val
         # As many ones as there are rows left: what lies behind a run of A isn't part of its sum.
         lacking = 4 - smaller(k - first, 4)
         stored = [*parts, i32((U32(0x01010101) >> (lacking * 8).to(U32)).signed)]
-        if not tier().byte_dot:
-            stored = [half(x) for half in (_even, _odd) for x in stored]
+        stored = [half for halves in zip(*map(split_weights, stored), strict=True) for half in halves]
         for i, value in enumerate(stored):
             put(to, i, value)
         totals = [_column_sums(s, stored, i, count) for i, s in enumerate(sums)]
@@ -76,16 +75,6 @@ def _lines(nv: int, args: Any, panel: Value, start: Value, stride: Value, k: Val
         put(panel, i, begin + total * minus_a)
         put(panel, nv + i, factor)
         put(panel, 2 * nv + i, minus_b)
-
-
-def _even(x: Value) -> Value:
-    """Bytes 0 and 2 of each lane, as i16."""
-    return x.bits(I16) << 8 >> 8
-
-
-def _odd(x: Value) -> Value:
-    """Bytes 1 and 3 of each lane, as i16."""
-    return x.bits(I16) >> 8
 
 
 def _column_sums(total: Value, stored: Sequence[Value], part: int, count: int) -> Value:

@@ -55,8 +55,4 @@ def store_pieces(value: Value, pointers: Sequence[Value]) -> None:
     """Store equal parts of a vector's bytes to the pointers, in order."""
     each = value.lanes // len(pointers)
     for k, pointer in enumerate(pointers):
-        store_bytes(shuffle(value, range(k * each, (k + 1) * each)), pointer)
-
-
-def store_bytes(value: Value, pointer: Value) -> None:
-    value.type[pointer] = value
+        value.type.number.vector(each)[pointer] = shuffle(value, range(k * each, (k + 1) * each))

@@ -49,21 +49,18 @@ def copy(tier: Tier, mode: str) -> Callable:
 
 
 def _row(mode: str) -> Callable:
-    if mode == "run":
+    """row(dst, src, n, s, d, size): copy a row."""
+    runs, fills = mode == "run", mode == "fill"
 
-        def run(dst, src, n, s, d, size):
+    def row(dst, src, n, s, d, size):
+        if runs:
             copy_run(dst, src, n)
-
-        return run
-    if mode == "fill":
-
-        def fill(dst, src, n, s, d, size):
+        elif fills:
             fill_run(dst, repeat(src, size), n * size)
+        else:
+            _step(dst, src, n, s, d, size)
 
-        return fill
-    if mode == "step":
-        return _step
-    raise ValueError(f"copy mode {mode!r} is none of run, fill, step")
+    return row
 
 
 @traced

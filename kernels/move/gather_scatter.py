@@ -15,8 +15,6 @@ from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
 from .outer_loops import outer_addresses, outer_count
 from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
 
-_INDEX_BYTES = (1, 2, 4, 8)
-
 
 def gather(tier: Tier) -> Callable:
     """The kernel of y[n] = x[n + offset]: each of `depth` indices adds its stride times its value."""
@@ -171,7 +169,7 @@ def _index(r: Any, at: Value, size: int | None) -> Value:
         def read(n: int) -> None:
             found.value = _index(r, at, n)
 
-        cases(r.index_size, {n: partial(read, n) for n in _INDEX_BYTES})
+        cases(r.index_size, {n: partial(read, n) for n in WORDS})
         return found.value
     value = integer(8 * size)[at]
     return value if size == 8 else choose(r.signed != 0, value.to(I64), value.unsigned.to(I64))

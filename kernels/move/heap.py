@@ -82,13 +82,10 @@ def _seek(wide: bool, numbers: tuple[Value, Value, Value], i: Any, n: Value, lea
 def place_of(wide: bool) -> Callable:
     """`place(at)`: the index in the entry at an address."""
 
-    def low(at):
-        return _LOW - (I64[at] & _LOW)
+    def place(at):
+        return I64[at + 8] if wide else _LOW - (I64[at] & _LOW)
 
-    def second(at):
-        return I64[at + 8]
-
-    return second if wide else low
+    return place
 
 
 def worse(wide: bool) -> Callable:

@@ -37,8 +37,7 @@ def outer_address(record: Record) -> Callable:
 
     @traced
     def address(args: Value, index: Value, dst: Value, src: Value) -> Any:
-        at, to = _advanced(args, record, index, [src, dst])
-        return to, at
+        return _advanced(args, record, index, [src, dst])[::-1]
 
     return address
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.primitives import put_flag
 from ..core.record import fields
 from ..isa.byte_ops import copy_run
-from ..lang import I64, U8, Value, every_tier, pieces, share, smaller, traced
+from ..lang import I64, U8, every_tier, pieces, share, smaller
 from .rows import ROUND, SLICE
 
 
@@ -39,9 +40,4 @@ def round_(args, thread, threads):
         if not r.first:
             turn = I64[r.turn] + 1
         I64[r.turn] = turn
-        _set_flag(r.go, turn < I64[r.limit] and U8[r.test] != 0)
-
-
-@traced
-def _set_flag(at: Value, condition: Value) -> None:
-    U8[at] = condition.to(U8)
+        put_flag(r.go, turn < I64[r.limit] and U8[r.test] != 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, reduce
 from operator import add
 from typing import Any
@@ -12,7 +12,7 @@ from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import Value, cases, choose, cover, either, over, traced, whole
 from ..lang.types import BIT, F16, F32, F64, I32, I64, U8, U16, U32, Type, integer, named
-from .elementwise import Row, over_planes, over_rows
+from .elementwise import Row, over_planes, over_rows, products
 from .rows import CONVERT, TARGETS
 
 
@@ -20,11 +20,6 @@ def held(kind: Type) -> Type:
     """The vector type that holds an element type in memory. f16 are converted from and to f32 by integer arithmetic,
     alike on all tiers; a bool is a byte."""
     return U16 if kind is F16 else U8 if kind is BIT else kind
-
-
-def products(places: Sequence[Value], strides: Sequence[Value]) -> list[Value]:
-    """Indices times strides: the offsets along each axis."""
-    return [place * stride for place, stride in zip(places, strides, strict=True)]
 
 
 def flip(tier: Tier) -> Callable[..., None]:

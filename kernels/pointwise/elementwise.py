@@ -17,6 +17,11 @@ Row = Callable[[Value, Value, Value, Value], None]
 """Writes columns left..right of one row: row(pointer to x, pointer to y, left, right)."""
 
 
+def products(places: Sequence[Value], strides: Sequence[Value]) -> list[Value]:
+    """Indices times strides: the offsets along each axis."""
+    return [place * stride for place, stride in zip(places, strides, strict=True)]
+
+
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is ELEMENTWISE."""
 
@@ -24,8 +29,7 @@ def make(tier: Tier) -> Callable[..., None]:
     def plane(args: Value, outer: Any, rows: Any, columns: Any) -> None:
         r = fields(args, ELEMENTWISE)
         (i0, i1, i2), (row, count), (left, right) = outer, rows, columns
-        steps = zip((row, i2, i1, i0), (r.y_row, r.y_d2, r.y_d1, r.y_d0), strict=True)
-        first = reduce(operator.add, [i * step for i, step in steps], left)
+        first = reduce(operator.add, products((row, i2, i1, i0), (r.y_row, r.y_d2, r.y_d1, r.y_d0)), left)
         y = Lines(r.y + first * r.item, r.y_row * r.item)
         walk(r, Area(i2, row, left, count, right - left), Lines(0, 0), y, (i0, i1))
 
@@ -57,8 +61,7 @@ def over_rows(kind: Type, x_kind: Type, prepare: Callable[[Value], Row]) -> Call
         (i0, i1, i2), (row, count), (left, right) = outer, rows, columns
 
         def start(address: Value, steps: Sequence[Value], element: Type) -> Value:
-            offsets = [i * step for i, step in zip((row, i2, i1, i0), steps, strict=True)]
-            return element.at(address) + reduce(operator.add, offsets)
+            return element.at(address) + reduce(operator.add, products((row, i2, i1, i0), steps))
 
         write, r = prepare(args), fields(args, UNARY)
         y = start(r.y, (r.y_row, r.y_d2, r.y_d1, r.y_d0), kind)

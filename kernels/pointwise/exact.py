@@ -16,8 +16,8 @@ from ..isa.tiers import Tier
 from ..lang import Value, cases, choose, divide, outlined, over, register, room, traced, when, whole
 from ..lang.types import F16, F32, I64, U8, Type, named
 from . import exact_real, exact_whole, exact_wide
-from .convert import halved, held, products, widened
-from .elementwise import over_planes
+from .convert import halved, held, widened
+from .elementwise import over_planes, products
 from .exact_names import arity, is_truth, operations
 from .rows import EXACT
 

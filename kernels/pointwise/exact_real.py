@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..lang import F32, Value, choose, during, integer, intrinsic, is_nan, larger, register, smaller
+from ..isa.functions import maximum, minimum
+from ..lang import F32, Value, choose, during, integer, intrinsic, is_nan, register
 from .exact_names import FLOATS
 
 _MANTISSA = {32: 23, 64: 52}
@@ -23,16 +24,6 @@ def copysign(x: Any, y: Any) -> Value:
 def _sign(x: Value) -> Value:
     one = copysign(1.0, x)
     return choose((x < 0) | (x > 0), one, x + 0.0)
-
-
-def _min(x: Value, y: Value) -> Value:
-    best = smaller(x, y)
-    return choose(is_nan(x), x, best)
-
-
-def _max(x: Value, y: Value) -> Value:
-    best = larger(x, y)
-    return choose(is_nan(x), x, best)
 
 
 def _prelu(x: Value, slope: Value) -> Value:
@@ -127,8 +118,8 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "neg": operator.neg,
     "abs": abs,
     "sign": _sign,
-    "min": _min,
-    "max": _max,
+    "min": minimum,
+    "max": maximum,
     "equal": operator.eq,
     "less": operator.lt,
     "less_or_equal": operator.le,

@@ -94,10 +94,6 @@ def _mod(x: Value, y: Value) -> Value:
     return choose(_other_sign(rest, y), rest + y, rest) if x.type.signed else rest
 
 
-def _fmod(x: Value, y: Value) -> Value:
-    return _div_rem(x, y)[1]
-
-
 OPERATIONS: dict[str, Callable[..., Value]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -117,7 +113,7 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "div": _div,
     "floor_div": _floor_div,
     "mod": _mod,
-    "fmod": _fmod,
+    "fmod": lambda x, y: _div_rem(x, y)[1],
     "min": smaller,
     "max": larger,
     "sign": _sign,
