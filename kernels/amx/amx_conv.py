@@ -48,10 +48,10 @@ def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
     return BlockFunctions(NOTES, read, result, begin, steps, never_again, finish)
 
 
-def add_products(
-    at: Value, r: Any, weights: Value, starts: Sequence[Value], nt: int, part: tuple[Value, Value],
-    near: tuple[Value, Value],
-) -> None:  # fmt: skip
+Pair = tuple[Value, Value]
+
+
+def add_products(at: Value, r: Any, weights: Value, starts: Sequence[Value], nt: int, part: Pair, near: Pair) -> None:
     """BlockFunctions.steps, for len(starts) tiles of pixels; weights: those of the first line; part: first and last,
     near: ahead and lines.
     """

@@ -162,11 +162,9 @@ def _in_rows(packed: Value, nt: int) -> list[list[Value]]:
 
 def _spread(rows: Sequence[Value]) -> list[Value]:
     """The f32 of a unit's rows of bytes, in the order of its sums."""
-    nt, found = 4 // len(rows), list(rows)
-    while len(found) > 1:
-        found = [joined(x, y) for x, y in zip(found[::2], found[1::2], strict=True)]
+    nt, found = 4 // len(rows), joined(*rows)
     order = _order(nt)
-    packed = found[0] if nt == 4 else shuffle(found[0].bits(I32), [order.index(k) for k in range(16)]).bits(U8)
+    packed = found if nt == 4 else shuffle(found.bits(I32), [order.index(k) for k in range(16)]).bits(U8)
     zeros = packed.type(0)
     places = [[16 * (lane // 4) + 4 * v + lane % 4 for lane in range(16)] for v in range(4)]
     return [shuffle(packed, [b for at in v for b in (at, 64, 64, 64)], zeros).bits(I32).to(F32) for v in places]

@@ -71,7 +71,7 @@ def _round_block(bits: int, x: Value, y: Value, note: Value, count: Value) -> No
         numbers = [round_to_int(value * factor, True) for value in values]
         for part in numbers:
             total.value = total.value + part
-        I8.vector(BYTES)[I8.at(y) + at] = shuffle(_all(numbers).to(I8), byte_order(bits, BYTES))
+        I8.vector(BYTES)[I8.at(y) + at] = shuffle(joined(*numbers).to(I8), byte_order(bits, BYTES))
 
     each(put)
     in_steps = fold(add, total.value)[0]
@@ -79,11 +79,6 @@ def _round_block(bits: int, x: Value, y: Value, note: Value, count: Value) -> No
     F32[note] = step
     I32[note + 4] = in_steps * -(1 << (bits - 1))
     F32[note + 8] = in_steps.to(F32) * step
-
-
-def _all(parts: list[Value]) -> Value:
-    """Parts side by side."""
-    return parts[0] if len(parts) == 1 else joined(_all(parts[: len(parts) // 2]), _all(parts[len(parts) // 2 :]))
 
 
 def byte_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[Value]:

@@ -108,7 +108,7 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
     nv, most, line = arithmetic.nv, arithmetic.rows, arithmetic.vectors * tier.lanes * 4
     twice = tier.fma and tier.registers < 32
 
-    def steps(offsets: Value, height: int) -> list[tuple[int, Value]]:
+    def steps(offsets: Value, height: int) -> Steps:
         if not segmented:
             return _even_steps(offsets, height)
         each = I64.at(offsets)
@@ -118,7 +118,7 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
         # Two tiles of a wide panel must fetch more than a line with each word. A single one goes through all panels in
         # order, which the CPU notices by itself: more would be in its way.
         more = choose(pace < line, LINE, 0) if fetch and arithmetic.vectors > 1 and tier.registers >= 32 else None
-        step = partial(_step, arithmetic, line, steps(rows.offsets, height), pace if fetch else None, more)
+        step = partial(_step, arithmetic, line, steps(rows.offsets, height), (pace if fetch else None, more))
         line0, begun = panel + arithmetic.head, arithmetic.start(panel) * height
         first = line0 + rows.skipped if segmented else line0
         state = [first, line0 + ahead, *begun] if fetch else [first, *begun]
@@ -232,7 +232,11 @@ def _run_by_run(rows: RowAddresses, line: int, state: Sequence[Value], step: Ste
     return repeat(rows.runs, state, run)
 
 
-def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
+Steps = Sequence[tuple[int, Value]]
+"""For each further row of a tile, the row that its address is computed from, and the offset in bytes."""
+
+
+def _even_steps(step: Value, height: int) -> Steps:
     """The steps of `_step` for rows `step` bytes apart: every third row's address comes from the third row before, the
     two between from that one.
     """
@@ -241,22 +245,21 @@ def _even_steps(step: Value, height: int) -> list[tuple[int, Value]]:
 
 
 def _step(
-    arithmetic: Arithmetic, line: int, steps: Sequence[tuple[int, Value]], pace: Value | None, more: Value | None,
-    a: Value, state: Sequence[Value],
-) -> list[Value]:  # fmt: skip
-    """One word, at address a: (panel, what to prefetch where there is a pace, sums row by row) after it. steps: for
-    each further row, the row that its address is computed from, and the offset in bytes; more: where a second line to
-    prefetch begins, from the first on.
+    arithmetic: Arithmetic, line: int, steps: Steps, fetched: tuple[Value | None, ...], a: Value, state: Sequence[Value]
+) -> list[Value]:
+    """One word, at address a: (panel, what to prefetch where there is a pace, sums row by row) after it. fetched: the
+    pace, and where a second line to prefetch begins, from the first on.
     """
+    pace, more = fetched
     panel, *sums = state
     weights = [] if arithmetic.multiply_rows else arithmetic.load(panel)
     moved = [panel + line]
     if pace is not None:
-        fetched = sums.pop(0)
-        prefetch(fetched)
+        ahead = sums.pop(0)
+        prefetch(ahead)
         if more is not None:
-            prefetch(fetched + more)
-        moved.append(fetched + pace)
+            prefetch(ahead + more)
+        moved.append(ahead + pace)
     words = [I8.at(a)]
     for near, nbytes in steps:
         words.append(words[near] + nbytes)

@@ -47,7 +47,7 @@ def load_dealt(f32: Type, kind: str, place: Value) -> Value:
     else:
         parts = [words >> 8 * k for k in range(4)]
         parts = [(x & 255).signed for x in parts]
-    return joined(joined(*parts[:2]), joined(*parts[2:])).to(F32)
+    return joined(*parts).to(F32)
 
 
 # -- stores

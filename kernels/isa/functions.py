@@ -28,6 +28,14 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     return _horner(x, coefficients)
 
 
+def series(x: Value, terms: Sequence[float]) -> Value:
+    """terms[0] + terms[1] * x + ..., each product rounded."""
+    found: Value = x.type(terms[-1])
+    for term in terms[-2::-1]:
+        found = found * x + term
+    return found
+
+
 def _horner(x: Value, coefficients: Sequence[float]) -> Value:
     *rest, last = coefficients
     y: Any = x.type(last)
@@ -295,10 +303,7 @@ def _log2_wide(x: Value) -> Value:
     f = f.to(F64)
     s = f / (f + 2)
     t = s * s
-    q: Any = t.type(_ATANH[-1])
-    for c in _ATANH[-2::-1]:
-        q = q * t + c
-    y = s * q * (2 / math.log(2)) + e.to(F64)
+    y = s * series(t, _ATANH) * (2 / math.log(2)) + e.to(F64)
     y = choose(x < math.inf, y, x.to(F64))
     return choose(x < _TINY, -math.inf, y)
 

@@ -45,10 +45,7 @@ def dot(sums: Value, x: Value, w: Value, wide: bool) -> Value:
 def load_pieces(pointers: Sequence[Value]) -> Value:
     """Equal runs of bytes, one per pointer (a power of two), as one vector."""
     piece = U8.vector(_bytes().lanes // len(pointers))
-    parts = [piece[pointer] for pointer in pointers]
-    while len(parts) > 1:
-        parts = [joined(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return joined(*(piece[pointer] for pointer in pointers))
 
 
 def store_pieces(value: Value, pointers: Sequence[Value]) -> None:

@@ -45,9 +45,7 @@ def _sine(x: Value, quarter: float) -> Value:
         name = f"fastgraph.far_{'cosine' if quarter else 'sine'}.{width}"
         vectors = [shuffle(x, range(i, i + width)) for i in range(0, x.lanes, width)]
         parts = [outlined(name, F32.vector(width), partial(_far, quarter=quarter), part) for part in vectors]
-        while len(parts) > 1:
-            parts = [joined(p, q) for p, q in zip(parts[::2], parts[1::2], strict=True)]
-        result.value = choose(beyond, parts[0], result.value)
+        result.value = choose(beyond, joined(*parts), result.value)
     return result.value
 
 

@@ -103,6 +103,9 @@ def halves(x: Value) -> list[Value]:
     return [shuffle(x, range(start, start + n // 2)) for start in (0, n // 2)]
 
 
-def joined(x: Value, y: Value) -> Value:
-    """The lanes of x, then those of y."""
-    return shuffle(x, range(2 * x.lanes), y)
+def joined(*vectors: Value) -> Value:
+    """The lanes of some vectors (a power of two), one after the other."""
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = tuple(shuffle(x, range(2 * x.lanes), y) for x, y in pairs)
+    return vectors[0]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from ..core.record import fields
+from ..isa.functions import series
 from ..lang import Value, along, cases, either, every_tier, over, pieces, register, room, share, tier, traced, when
 from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
 from ..lang.types import BIT, F32, F64, I32, I64, Type
@@ -237,15 +238,8 @@ def _tap(r: Any, axis: Any, place: Value, weight: Value) -> tuple[Value, Value]:
 
 def _cubic(t: Value) -> Value:
     """The cubic weight at a distance t >= 0."""
-
-    def polynomial(*factors: float) -> Value:
-        y = F64(factors[0])
-        for factor in factors[1:]:
-            y = y * t + factor
-        return y
-
     a = STEEPNESS
-    close, far = polynomial(a + 2, -(a + 3), 0, 1), polynomial(a, -5 * a, 8 * a, -4 * a)
+    close, far = series(t, (1, 0, -(a + 3), a + 2)), series(t, (-4 * a, 8 * a, -5 * a, a))
     return choose(~(t > 1.0), close, choose(t < 2.0, far, 0.0))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
+from ..isa.functions import series
 from ..isa.trigonometry import pi_bits
 from ..lang import Value, any_lane, choose, is_nan, outlined, over, register, table, when
 from ..lang.types import BIT, F64, I32, I64, U64, integer
@@ -34,14 +35,6 @@ _LN2 = (float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 _ROOT_HALF = 0x3FE6A09E667F3BCD
 
 
-def _series(x: Value, terms: Sequence[float]) -> Value:
-    """terms[0] + terms[1] x + terms[2] x**2 + ..."""
-    found = x.type(terms[-1])
-    for term in terms[-2::-1]:
-        found = found * x + term
-    return found
-
-
 # -- powers
 
 
@@ -53,25 +46,25 @@ def _powers(x: Value, low: Value | None = None) -> tuple[Value, Value, Value]:
     n = shifted - _SHIFT
     rest = x - n * _LN2[0] - n * _LN2[1]
     rest = rest if low is None else rest + low
-    series = rest * _series(rest, [1 / math.factorial(k) for k in range(1, 15)])
+    less1 = rest * series(rest, [1 / math.factorial(k) for k in range(1, 15)])
     whole = shifted.bits(I64) - F64.like(x.type)(_SHIFT).bits(I64)
     half = whole >> 1
     one, other = ((part + 1023 << 52).bits(F64) for part in (half, whole - half))
-    return series, one, other
+    return less1, one, other
 
 
 def _exp(x: Value, low: Value | None = None) -> Value:
     """e**(x + low)."""
-    series, one, other = _powers(x, low)
-    found = (series + 1) * one * other
+    less1, one, other = _powers(x, low)
+    found = (less1 + 1) * one * other
     return choose(is_nan(x), x, found)
 
 
 def _expm1(x: Value) -> Value:
-    series, one, other = _powers(x)
+    less1, one, other = _powers(x)
     power = one * other
-    near = series * power + (power - 1)
-    far = (series + 1) * one * other
+    near = less1 * power + (power - 1)
+    far = (less1 + 1) * one * other
     found = choose(x > 64, far, near)
     found = choose(abs(x) < 2.0**-54, x, found)
     return choose(is_nan(x), x, found)
@@ -118,7 +111,7 @@ def _log(x: Value) -> Value:
     s = f / (f + 2)
     # 2 atanh(s) is f - s (f - rest): f is exact.
     square = s * s
-    rest = square * 2 * _series(square, [1 / (2 * k + 1) for k in range(1, 13)])
+    rest = square * 2 * series(square, [1 / (2 * k + 1) for k in range(1, 13)])
     tail = s * (rest - f) + n * _LN2[1]
     found = n * _LN2[0] + (f + tail)
     found = choose(x < math.inf, found, x)
@@ -149,7 +142,7 @@ def _log_parts(x: Value) -> tuple[Value, Value]:
     s_low = (f - product - error - s * below_low) / below
     z, z_low = _product(s, s)
     z_low = z_low + s * s_low * 2
-    tail = z * _series(z, [1 / (2 * k + 3) for k in range(1, 13)])
+    tail = z * series(z, [1 / (2 * k + 3) for k in range(1, 13)])
     c, c_low = _sum(x.type(_THIRD[0]), tail)
     c_low = c_low + _THIRD[1]
     q, q_low = _product(z, c)
@@ -190,7 +183,7 @@ def _atan(x: Value) -> Value:
     a = choose(large, 1.0 / size, size)
     high = a > math.sqrt(2) - 1
     t = choose(high, (a - 1) / (a + 1), a)
-    found = t * _series(t * t, [(-1) ** k / (2 * k + 1) for k in range(22)])
+    found = t * series(t * t, [(-1) ** k / (2 * k + 1) for k in range(22)])
     found = choose(high, found + math.pi / 4, found)
     found = choose(large, math.pi / 2 - found, found)
     return copysign(found, x)
@@ -225,7 +218,7 @@ def _sine(x: Value, quarter: float) -> Value:
         angle.value = choose(far, found.value, left)
     t = angle.value
     square = t * t
-    found_sine = t + square * t * _series(square, _SIN)
+    found_sine = t + square * t * series(square, _SIN)
     return choose(abs(t) < 2.0**-27, t, found_sine)
 
 
@@ -266,10 +259,10 @@ def _folded(x: Value, quarter: float) -> Value:
 def _erf(x: Value) -> Value:
     """A series up to 1, then 1 - erfc(|x|); beyond 6 that is 1."""
     size = abs(x)
-    near = x * _series(x * x, _ERF)
+    near = x * series(x * x, _ERF)
     a = choose(size < 6, size, 6.0)
     t = (a - 2.5) / (a + 2.5)
-    rest = _exp(-(a * a)) * _series(t, _ERFC)
+    rest = _exp(-(a * a)) * series(t, _ERFC)
     far = copysign(1.0 - rest, x)
     found = choose(size < 1, near, far)
     return choose(is_nan(x), x, found)

@@ -54,10 +54,8 @@ def _blocks(scramble: Scramble) -> Callable[..., None]:
 def _interleaved(words: list[Value]) -> Value:
     """[lanes, words] of 32 bits of as many vectors of words in 64 bits."""
     lanes = words[0].lanes
-    rows = [word.to(U32) for word in words]
-    while len(rows) > 1:
-        rows = [joined(x, y) for x, y in zip(rows[::2], rows[1::2], strict=True)]
-    return shuffle(rows[0], [lanes * word + lane for lane in range(lanes) for word in range(len(words))])
+    rows = joined(*(word.to(U32) for word in words))
+    return shuffle(rows, [lanes * word + lane for lane in range(lanes) for word in range(len(words))])
 
 
 def _philox(key: Value, high: Value, counters: Value) -> list[Value]:
