@@ -9,112 +9,94 @@ Denormals count as zero within a run (on x86) and the caller's floating-point mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from ..isa.tiers import Tier
+from ..lang import every_tier
 from .primitives import arg, call, clock, enter_float_mode, flag, give, handled, leave_float_mode, put, released, tenth
 from .slots import CALL, CALL_AT, JUMP, JUMPS, PROGRAM, STEP
 
+ROW = len(STEP)
+TABLE, STEPS, TICKS, COMMIT, LIMIT = map(PROGRAM.at, ("table", "steps", "ticks", "commit", "limit"))
+RELEASE, ACQUIRE, SIGNALS = map(PROGRAM.at, ("release", "acquire", "signals"))
+RAISE, LATE = map(PROGRAM.at, ("set_error", "late"))
+_RECORD, _KEEP, _NONE = map(CALL.at, ("record", "keep", "none"))
+_CELL, _WANTED, _BY = map(JUMP.at, ("cell", "wanted", "by"))
 
-def execute(tier: Tier) -> Callable[..., Any]:
+
+@every_tier
+def execute(record: int, thread: int, threads: int) -> None:
     """Walk a PROGRAM record's table on this thread, without the interpreter's lock, which the caller has.
 
     Like `team`, it returns with an exception set when the run was stopped.
     """
-    RELEASE, ACQUIRE = map(PROGRAM.at, ("release", "acquire"))
-    walk = _walk_alone()
-
-    def kernel(record: int, thread: int, threads: int) -> None:
-        state = released(arg(record, RELEASE))
-        walk(record, state)
-        give(arg(record, ACQUIRE), state)
-
-    return kernel
+    state = released(arg(record, RELEASE))
+    _walk(record, state)
+    give(arg(record, ACQUIRE), state)
 
 
-def call_from_python(tier: Tier) -> Callable[..., Any]:
+def _called(self: int, _args: int, _more: int) -> int:
     """As `execute`, as a function that the interpreter itself can call.
 
-    `kernel(self, ...)`: a CALL record begins CALL_AT bytes after `self`. Returns the record's `none`, or 0 with an
-    exception set.
+    A CALL record begins CALL_AT bytes after `self`. Returns the record's `none`, or 0 with an exception set.
     """
-    RECORD, KEEP, NONE = map(CALL.at, ("record", "keep", "none"))
-    RELEASE, ACQUIRE = map(PROGRAM.at, ("release", "acquire"))
-    walk, at = _walk_alone(), CALL_AT
-
-    def kernel(self: int, _args: int, _more: int) -> int:
-        content = self + at
-        record = arg(content, RECORD)
-        state = released(arg(record, RELEASE))
-        stopped = walk(record, state)
-        give(arg(record, ACQUIRE), state)
-        if stopped:
-            return 0
-        give(arg(content, KEEP), arg(content, NONE))
-        none: int = arg(content, NONE)
-        return none
-
-    kernel.returns = True  # type: ignore[attr-defined]
-    return kernel
+    content = self + CALL_AT
+    record = arg(content, _RECORD)
+    state = released(arg(record, RELEASE))
+    stopped = _walk(record, state)
+    give(arg(record, ACQUIRE), state)
+    if stopped:
+        return 0
+    give(arg(content, _KEEP), arg(content, _NONE))
+    none: int = arg(content, _NONE)
+    return none
 
 
-def _walk_alone() -> Any:
-    """walk(record, state): all steps of a PROGRAM record, one after the other; 1 when the run was stopped."""
-    row = len(STEP)
-    TABLE, STEPS, TICKS, COMMIT, LIMIT = map(PROGRAM.at, ("table", "steps", "ticks", "commit", "limit"))
-    look, jumped = look_at(), jumps()
+_called.returns = True  # type: ignore[attr-defined]
+call_from_python = every_tier(_called)
 
-    def walk(record: int, state: int) -> int:
-        table = arg(record, TABLE)
-        steps = arg(record, STEPS)
-        ticks = arg(record, TICKS)
-        mode = enter_float_mode()
-        since = 0
+
+def _walk(record: int, state: int) -> int:
+    """All steps of a PROGRAM record, one after the other; 1 when the run was stopped."""
+    table = arg(record, TABLE)
+    steps = arg(record, STEPS)
+    ticks = arg(record, TICKS)
+    mode = enter_float_mode()
+    since = 0
+    if ticks:
+        since = clock()
+        put(ticks, 0, since)
+    end = check = stopped = step = 0
+    while step < steps:
+        flags = arg(table, ROW * step + 2)
+        if flags:
+            now = clock()
+            if end == 0:
+                end = now + arg(record, LIMIT)
+                check = earlier(now + tenth(), end)
+            if now >= check and step <= arg(record, COMMIT):
+                leave_float_mode(mode)
+                stopped = look(record, state, now >= end)
+                if stopped:
+                    break
+                mode = enter_float_mode()
+                check = earlier(clock() + tenth(), end)
+            if flags & JUMPS:
+                step += jumped(arg(table, ROW * step + 1))
+                continue
+        call(arg(table, ROW * step), arg(table, ROW * step + 1), 0, 1)
+        step += 1
         if ticks:
-            since = clock()
-            put(ticks, 0, since)
-        end = check = stopped = step = 0
-        while step < steps:
-            flags = arg(table, row * step + 2)
-            if flags:
-                now = clock()
-                if end == 0:
-                    end = now + arg(record, LIMIT)
-                    check = earlier(now + tenth(), end)
-                if now >= check and step <= arg(record, COMMIT):
-                    leave_float_mode(mode)
-                    stopped = look(record, state, now >= end)
-                    if stopped:
-                        break
-                    mode = enter_float_mode()
-                    check = earlier(clock() + tenth(), end)
-                if flags & JUMPS:
-                    step += jumped(arg(table, row * step + 1))
-                    continue
-            call(arg(table, row * step), arg(table, row * step + 1), 0, 1)
-            step += 1
-            if ticks:
-                put(ticks, 2 * step, clock())
-                since = lap(ticks + 16 * step, since)
-        leave_float_mode(mode)
-        return stopped
-
-    return walk
+            put(ticks, 2 * step, clock())
+            since = lap(ticks + 16 * step, since)
+    leave_float_mode(mode)
+    return stopped
 
 
-def jumps() -> Any:
-    """jumped(jump): rows from a jump to the step that follows it."""
-    CELL, WANTED, BY = map(JUMP.at, ("cell", "wanted", "by"))
-
-    def jumped(jump: int) -> int:
-        cell = arg(jump, CELL)
-        by: int = arg(jump, BY)
-        if cell and (flag(cell) != 0) != arg(jump, WANTED):
-            by = 1
-        return by
-
-    return jumped
+def jumped(jump: int) -> int:
+    """Rows from a jump to the step that follows it."""
+    cell = arg(jump, _CELL)
+    by: int = arg(jump, _BY)
+    if cell and (flag(cell) != 0) != arg(jump, _WANTED):
+        by = 1
+    return by
 
 
 def lap(ticks: int, since: int) -> int:
@@ -128,20 +110,14 @@ def earlier(one: int, other: int) -> int:
     return one if one < other else other
 
 
-def look_at() -> Any:
-    """look(record, state, late): handle signals, and set an exception for a late run; 1 when one is set now."""
-    RELEASE, ACQUIRE, SIGNALS = map(PROGRAM.at, ("release", "acquire", "signals"))
-    RAISE, LATE = map(PROGRAM.at, ("set_error", "late"))
-
-    def look(record: int, state: int, late: int) -> int:
-        give(arg(record, ACQUIRE), state)
-        stopped = 0
-        if handled(arg(record, SIGNALS)) != 0:
-            stopped = 1
-        elif late:
-            give(arg(record, RAISE), arg(record, LATE))
-            stopped = 1
-        released(arg(record, RELEASE))
-        return stopped
-
-    return look
+def look(record: int, state: int, late: int) -> int:
+    """Handle signals, and set an exception for a late run; 1 when one is set now."""
+    give(arg(record, ACQUIRE), state)
+    stopped = 0
+    if handled(arg(record, SIGNALS)) != 0:
+        stopped = 1
+    elif late:
+        give(arg(record, RAISE), arg(record, LATE))
+        stopped = 1
+    released(arg(record, RELEASE))
+    return stopped

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import add
 from typing import Any
 
 from ..core.record import fields
@@ -15,7 +16,22 @@ from ..isa.byte_ops import fill_run
 from ..isa.integer import has_inverse, in_order, round_to_int, to_bytes, whole_quotient
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import Registers, Value, along, either, fold, over, registers, share, slices, tier, traced, when, whole
+from ..lang import (
+    Registers,
+    Value,
+    along,
+    either,
+    every_tier,
+    fold,
+    over,
+    registers,
+    share,
+    slices,
+    tier,
+    traced,
+    when,
+    whole,
+)
 from ..lang.instructions import choose, divide, fma, larger, smaller
 from ..lang.types import F32, I8, I32, I64, Type
 from .rows import EXTREMES, GRIDS, RANGE_BYTES, ROUND
@@ -37,35 +53,34 @@ def _see(seen: Registers, least: Value, greatest: Value) -> None:
     seen[2] = fma(least, 0, seen[2])
 
 
-def make_extremes(tier: Tier) -> Callable[..., None]:
+@every_tier
+def make_extremes(args: int, thread: int, threads: int) -> None:
     """The kernel that finds the extremes of parts; its record is `rows.EXTREMES`."""
-    f32 = F32.vector(tier.lanes)
+    r = fields(args, EXTREMES)
+    first, end = share(r.images * r.parts, thread, threads)
+    for unit in range(first, end):
+        image = divide(unit, r.parts)
+        part = unit - image * r.parts
+        left, right = slices(r.count, part, r.parts)
+        _find(r.x + 4 * (image * r.count + left), right - left, r.extremes + 8 * unit)
 
-    @traced
-    def find(x: Value, count: Value, to: Value) -> None:
-        block = f32.times(UNROLL)
-        wide, narrow = _seen(block), _seen(f32)
-        for some, i, mask in along(f32, 0, count, UNROLL):
-            value = some[F32.at(x) + i, mask]
-            _see(wide if some is block else narrow, value, value)
 
-        def total(k: int, combine: Callable[[Value, Value], Value]) -> Value:
-            return fold(combine, combine(fold(combine, wide[k], f32.lanes), narrow[k]))[0]
+@traced
+def _find(x: Value, count: Value, to: Value) -> None:
+    """Store the extremes of `count` numbers."""
+    f32 = F32.vector(tier().lanes)
+    block = f32.times(UNROLL)
+    wide, narrow = _seen(block), _seen(f32)
+    for some, i, mask in along(f32, 0, count, UNROLL):
+        value = some[F32.at(x) + i, mask]
+        _see(wide if some is block else narrow, value, value)
 
-        odd = total(2, lambda x, y: x + y)
-        for k, combine in enumerate((smaller, larger)):
-            F32.at(to)[k] = total(k, combine) + odd
+    def total(k: int, combine: Callable[[Value, Value], Value]) -> Value:
+        return fold(combine, combine(fold(combine, wide[k], f32.lanes), narrow[k]))[0]
 
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args, EXTREMES)
-        first, end = share(r.images * r.parts, thread, threads)
-        for unit in range(first, end):
-            image = divide(unit, r.parts)
-            part = unit - image * r.parts
-            left, right = slices(r.count, part, r.parts)
-            find(r.x + 4 * (image * r.count + left), right - left, r.extremes + 8 * unit)
-
-    return run
+    odd = total(2, add)
+    for k, combine in enumerate((smaller, larger)):
+        F32.at(to)[k] = total(k, combine) + odd
 
 
 def make_round(tier: Tier, out: str) -> Callable[..., None]:

@@ -61,7 +61,7 @@ def _lines(nv: int, args: Any, panel: Value, start: Value, stride: Value, k: Val
         # As many ones as there are rows left: what lies behind a run of A isn't part of its sum.
         lacking = 4 - smaller(k - first, 4)
         stored = [*parts, i32((U32(0x01010101) >> (lacking * 8).to(U32)).signed)]
-        stored = [half for halves in zip(*map(split_weights, stored), strict=True) for half in halves]
+        stored = [split_weights(x)[odd] for odd in range(1 if tier().byte_dot else 2) for x in stored]
         for i, value in enumerate(stored):
             put(to, i, value)
         totals = [_column_sums(s, stored, i, count) for i, s in enumerate(sums)]

@@ -18,12 +18,12 @@ from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REP
 
 def gather(tier: Tier) -> Callable:
     """The kernel of y[n] = x[n + offset]: each of `depth` indices adds its stride times its value."""
-    return _moved(_line(partial(_elements, tier), scatter=False))
+    return _moved(_line(_elements, scatter=False))
 
 
 def scatter(tier: Tier) -> Callable:
     """The kernel of y[n + offset] = x[n]: of equal offsets the last one wins."""
-    return _moved(_line(partial(_elements, tier), scatter=True))
+    return _moved(_line(_elements, scatter=True))
 
 
 def scatter_reduce(tier: Tier) -> Callable:
@@ -96,7 +96,7 @@ def _line(bodies: Callable, scatter: bool) -> Callable:
     return line
 
 
-def _elements(tier: Tier, args: Value, r: Any, walk: Callable) -> None:
+def _elements(args: Value, r: Any, walk: Callable) -> None:
     def words(nbytes: int) -> None:
         item = word(nbytes)
 

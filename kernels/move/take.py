@@ -20,7 +20,7 @@ def take(tier: Tier, runs: bool) -> Callable:
     (destination offset, source offset, bytes) for each run. Where the sum of the source offsets is negative `fill` is
     written, an element repeated to 8 bytes.
     """
-    line: Callable = _runs(tier) if runs else _elements
+    line: Callable = _runs if runs else _elements
     outer, loop_fields = outer_count(TAKE), outer_fields(TAKE, TAKE_LOOP)
 
     def kernel(args, thread, threads):
@@ -58,16 +58,12 @@ def _elements(r: Any, to: Value, base: Value, i: Value, stop: Value) -> None:
     by_size(r.itemsize, walk)
 
 
-def _runs(tier: Tier) -> Callable:
-
-    def runs(r, to, base, i, stop):
-        while i < stop:
-            entry = r.table + 24 * i
-            at = base + I64[entry + 8]
-            if at >= 0:
-                copy_run(to + I64[entry], r.src + at, I64[entry + 16])
-            else:
-                fill_run(to + I64[entry], r.fill, I64[entry + 16])
-            i += 1
-
-    return runs
+def _runs(r, to, base, i, stop):
+    while i < stop:
+        entry = r.table + 24 * i
+        at = base + I64[entry + 8]
+        if at >= 0:
+            copy_run(to + I64[entry], r.src + at, I64[entry + 16])
+        else:
+            fill_run(to + I64[entry], r.fill, I64[entry + 16])
+        i += 1

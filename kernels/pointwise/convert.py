@@ -12,7 +12,7 @@ from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import Value, cases, choose, cover, either, over, traced, whole
 from ..lang.types import BIT, F16, F32, F64, I32, I64, U8, U16, U32, Type, integer, named
-from .elementwise import Row, over_planes, over_rows, products
+from .elementwise import over_planes, over_rows, products
 from .rows import CONVERT, TARGETS
 
 
@@ -31,10 +31,7 @@ def flip(tier: Tier) -> Callable[..., None]:
 
         cover(U8.vector(tier.lanes), left, right, tier.masks, turn)
 
-    def prepare(_: Any) -> Row:
-        return row
-
-    return over_rows(U8, U8, prepare)
+    return over_rows(U8, U8, lambda _: row)
 
 
 def cast(tier: Tier, source: str) -> Callable[..., None]:

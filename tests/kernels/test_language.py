@@ -27,7 +27,7 @@ def sources() -> Iterator[tuple[str, str]]:
 
 def test_kernels_compute_with_values() -> None:
     found = {place: count for place, text in sources() if (count := len(BUILDER.findall(text)))}
-    assert found == {"core/primitives.py": 2}
+    assert found == {"core/primitives.py": 1}
 
 
 def test_traced_functions_have_few_operands() -> None:
