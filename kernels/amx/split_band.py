@@ -10,7 +10,8 @@ import numpy as np
 from ..gemm.band import fill_words
 from ..isa.tiers import Tier
 from ..lang import F16, F32, I32, I64, U16, U32, Register, Value, cases, either, over, register, traced, when
-from ..lang.instructions import any_lane, below, choose, halves, is_nan, joined, larger, shuffle, smaller
+from ..lang.instructions import below, choose, is_nan, larger, smaller
+from ..lang.lanes import any_lane, halves, joined, shuffle
 from .pack_real import SIZES, held_planes
 
 FEW = (1, 3)

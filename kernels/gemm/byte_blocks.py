@@ -11,8 +11,8 @@ from operator import add
 from typing import Any
 
 from ..isa.integer import dot_bytes, round_to_int
-from ..lang import F32, I8, I32, Value, fold, over, registers, repeat, tier, traced, when, whole
-from ..lang.instructions import fma, joined, larger, shuffle, smaller
+from ..lang import F32, I8, I32, Value, fold, joined, over, registers, repeat, shuffle, tier, traced, when, whole
+from ..lang.instructions import fma, larger, smaller
 from .code_blocks import CodeBlock, block_count, each_block, line_bytes, places
 from .pick_blocks import BYTES, NV, ROUNDED, ROW_LINE, byte_order, per_word
 

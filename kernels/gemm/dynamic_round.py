@@ -16,22 +16,8 @@ from ..isa.byte_ops import fill_run
 from ..isa.integer import has_inverse, in_order, round_to_int, to_bytes, whole_quotient
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import (
-    Registers,
-    Value,
-    along,
-    either,
-    every_tier,
-    fold,
-    over,
-    registers,
-    share,
-    slices,
-    tier,
-    traced,
-    when,
-    whole,
-)
+from ..lang import Registers, Value, along, every_tier, fold, registers, share, slices, tier, traced, whole
+from ..lang.control import either, over, when
 from ..lang.instructions import choose, divide, fma, larger, smaller
 from ..lang.types import F32, I8, I32, I64, Type
 from .rows import EXTREMES, GRIDS, RANGE_BYTES, ROUND

@@ -10,19 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..isa.tiers import Tier
-from .pick_dot import (
-    AHEAD,
-    F32_COSTS,
-    L2,
-    Costs,
-    column_parts,
-    crossing,
-    grids,
-    max_rows,
-    real_costs,
-    split_columns,
-    tile_cost,
-)
+from .pick_dot import AHEAD, F32_COSTS, L2, Costs, column_parts, crossing, grids, real_costs, split_columns
 
 Triple = tuple[int, int, int]
 CROSSING = 1.0
@@ -220,8 +208,8 @@ def plain_cycles(tier: Tier, g: Geometry) -> float:
     words = g.summed if g.dilations[1] > 1 else g.words
 
     def cost(nv: int) -> float:
-        mr = max_rows(tier, nv)
-        return tile_cost(tier, mr, nv, words) / mr * -(-g.n // (nv * tier.lanes))
+        most = F32_COSTS.most_rows(tier, nv)
+        return F32_COSTS.tile_cost(tier, most, nv, words) / most * -(-g.n // (nv * tier.lanes))
 
     pixels = g.images * g.out[0] * g.out[1] * g.out[2]
     return g.groups * pixels * min(cost(nv) for nv in range(1, 9 if tier.registers >= 32 else 5))

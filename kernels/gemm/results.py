@@ -17,19 +17,8 @@ from ..lang import Value, along, choose, either, number, over, repeat, room, sma
 from ..lang.blocks import Block, goto, switch
 from ..lang.hints import kept
 from ..lang.types import BF16, BIT, F32, I8, I64, Type
-from ..pointwise.epilogue import (
-    Area,
-    Lines,
-    addend_at,
-    bounds,
-    formed,
-    index_of,
-    is_walked,
-    simple,
-    walk,
-    walk_block,
-    walk_from,
-)
+from ..pointwise import epilogue as e
+from ..pointwise.epilogue import Area, Lines, is_walked
 from ..pointwise.rows import ALL_FORMS, FORMS, NO_EPILOGUE
 from .by_height import by_height
 
@@ -118,7 +107,7 @@ def open_sink(dest: Destination, nv: int, rows: int, epilogue: bool, narrow: boo
     buffered = cut = BIT(0) if tier().masks else dest.columns < width
     ending, limits = I64(0), list[Value]()
     if slots:
-        limits = bounds(slots)
+        limits = e.bounds(slots)
         buffered = cut | _is_late(slots)
         ending = _ending_of(slots, cut, narrow)
     # Not aligned: two registers would be lost to that.
@@ -193,10 +182,10 @@ def finish_tile(dest: Destination, sink: Sink) -> None:
                     with when(sink.slots.form == form):
                         _store_late(dest, sink, form)
         if not sink.narrow:
-            walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(dest.c, dest.ldc))
+            e.walk_from(sink.slots, area, Lines(sink.c, sink.ldc), Lines(dest.c, dest.ldc))
             return
         with when(is_walked(sink.slots), likely=False):
-            walk(sink.slots, area, Lines(sink.c, sink.ldc), Lines(sink.c, sink.ldc))
+            e.walk(sink.slots, area, Lines(sink.c, sink.ldc), Lines(sink.c, sink.ldc))
             _store_late(dest, sink)
 
 
@@ -206,7 +195,7 @@ def _store_late(dest: Destination, sink: Sink, form: int | None = None) -> None:
     for r in over(dest.rows):
         found: Sums = [f32[sink.c + (r * sink.ldc + n * f32.size)] for n in range(sink.nv)]
         if form is not None:
-            found = [formed(form, x, sink.bounds[0], sink.bounds[0], rough=True) for x in found]
+            found = [e.formed(form, x, sink.bounds[0], sink.bounds[0], rough=True) for x in found]
         _store(I8.at(dest.c) + r * dest.ldc, found, sink.masks, sink.narrow)
 
 
@@ -242,18 +231,18 @@ def _bounded_below(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
 
 
 def _formed(dest: Destination, sink: Sink, r: Value, sums: Sums, form: int = 0) -> Sums:
-    return [formed(form, x, *sink.bounds) for x in sums]
+    return [e.formed(form, x, *sink.bounds) for x in sums]
 
 
 def _added(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
-    f32, start = _f32(), addend_at(sink.slots, dest.image, dest.row + r, dest.column)
+    f32, start = _f32(), e.addend_at(sink.slots, dest.image, dest.row + r, dest.column)
     addends = [f32[start + n * f32.lanes, mask] for n, mask in enumerate(sink.masks)]
     return _formed(dest, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
 
 
 def _added_bf16(dest: Destination, sink: Sink, r: Value, sums: Sums) -> Sums:
     """As `_added`, of addends in bf16."""
-    start = sink.slots.addend + 2 * index_of(sink.slots, dest.image, dest.row + r, dest.column)
+    start = sink.slots.addend + 2 * e.index_of(sink.slots, dest.image, dest.row + r, dest.column)
     kind = BF16.like(_f32())
     addends = [kind[start + n * kind.size, mask].to(F32) for n, mask in enumerate(sink.masks)]
     return _formed(dest, sink, r, [x + y for x, y in zip(sums, addends, strict=True)])
@@ -273,14 +262,14 @@ ENDINGS += [_added_bf16, _buffered]  # of kernels whose record has addend_item
 @traced
 def walk_later(record: Any, area: Any, lines: Any) -> None:
     """Where the record's chain is walked `later`: make an Area of the result, in Lines, of the sums that lie there."""
-    walk_block(record, Area(*map(number, area)), Lines(*map(number, lines)))
+    e.walk_block(record, Area(*map(number, area)), Lines(*map(number, lines)))
 
 
 def finish_row(slots: Any, sums: Value, to: Value, n: Value, addends: Value) -> None:
     """Apply the epilogue, without a chain, to n sums and store them; all are pointers to f32."""
 
     def store(f32: Type, i: Value, mask: Value | None) -> None:
-        (result,) = simple(slots, [f32[sums + i, mask]], lambda _: f32[addends + i, mask])
+        (result,) = e.simple(slots, [f32[sums + i, mask]], lambda _: f32[addends + i, mask])
         f32[to + i, mask] = result
 
     for part in along(_f32(), 0, n, 1):

@@ -12,22 +12,8 @@ Kernels import its words from here, or, where they are more than a line holds, f
 from . import llvm
 from .control import cases, during, either, outlined, over, repeat, when
 from .hints import constant_memory, opaque, prefetch, settle
-from .instructions import (
-    any_lane,
-    below,
-    choose,
-    div_rem,
-    divide,
-    fma,
-    halves,
-    is_nan,
-    joined,
-    larger,
-    quotient,
-    remainder,
-    shuffle,
-    smaller,
-)
+from .instructions import below, choose, div_rem, divide, fma, is_nan, larger, quotient, remainder, smaller
+from .lanes import any_lane, halves, joined, shuffle
 from .lines import (
     along,
     clear,

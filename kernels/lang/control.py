@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from . import llvm
-from .instructions import any_lane
+from .lanes import any_lane
 from .types import I64, Mistake, Type
 from .values import Value, builder, number, tier, writing
 

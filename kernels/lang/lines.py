@@ -7,7 +7,8 @@ from functools import reduce
 from typing import Any
 
 from .control import either, over, when
-from .instructions import choose, divide, shuffle, smaller
+from .instructions import choose, divide, smaller
+from .lanes import shuffle
 from .memory import register, registers
 from .traced import traced
 from .types import F32, Type

@@ -22,9 +22,11 @@ _TIE = F(1e-6)
 """What is so near to the middle between two places counts as there, for ONNX."""
 
 
-def coordinates(
-    mode: str, n_in: int, n_out: int, scale: float | None = None, roi: tuple[float, float] = (0.0, 1.0)
-) -> np.ndarray:
+Roi = tuple[float, float]
+"""Start and end of the part of an axis that a crop reads."""
+
+
+def coordinates(mode: str, n_in: int, n_out: int, scale: float | None = None, roi: Roi = (0.0, 1.0)) -> np.ndarray:
     """The f32 coordinate in the input of each output.
 
     An axis that keeps its size keeps its coordinates. `scale` is n_out / n_in when None; `roi` (start, end) is for
@@ -64,12 +66,7 @@ def outside(mode: str, where: np.ndarray, n_in: int) -> np.ndarray:
 
 
 def nearest_indices(
-    n_in: int,
-    n_out: int,
-    coordinate_mode: str,
-    nearest_mode: str,
-    scale: float | None = None,
-    roi: tuple[float, float] = (0.0, 1.0),
+    n_in: int, n_out: int, coordinate_mode: str, nearest_mode: str, scale: float | None = None, roi: Roi = (0.0, 1.0)
 ) -> np.ndarray:
     """The int64 index in the input that each output copies, -1 for the extrapolation value."""
     x = coordinates(coordinate_mode, n_in, n_out, scale, roi)

@@ -19,6 +19,9 @@ LINE = 64
 FAR = 1 << 19
 """Matrices of more bytes than this come from beyond the second-level cache."""
 Args = dict[str, "int | np.ndarray"]
+Shape = Strides = Sequence[int]
+Steps = Sequence[int] | None
+"""Strides; None: those of a dense array."""
 
 
 class Move(NamedTuple):
@@ -43,12 +46,12 @@ class Dim(NamedTuple):
     d: int
 
 
-def dense(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+def dense(shape: Shape, itemsize: int) -> tuple[int, ...]:
     """The byte strides of a C-contiguous array."""
     return tuple(itemsize * prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
-def collapse(shape: Sequence[int], src_strides: Sequence[int], dst_strides: Sequence[int]) -> list[Dim]:
+def collapse(shape: Shape, src_strides: Strides, dst_strides: Strides) -> list[Dim]:
     """The fewest loops over the same pairs of elements, widest destination stride first."""
     dims = [Dim(n, s, d) for n, s, d in zip(shape, src_strides, dst_strides, strict=True) if n != 1]
     dims.sort(key=lambda dim: (-abs(dim.d), -abs(dim.s)))
@@ -61,12 +64,7 @@ def collapse(shape: Sequence[int], src_strides: Sequence[int], dst_strides: Sequ
 
 
 def copied(
-    shape: Sequence[int],
-    src_strides: Sequence[int],
-    dst_strides: Sequence[int],
-    itemsize: int,
-    src_offset: int = 0,
-    dst_offset: int = 0,
+    shape: Shape, src_strides: Strides, dst_strides: Strides, itemsize: int, src_offset: int = 0, dst_offset: int = 0
 ) -> Move:
     """Copy dst[i, j, ...] = src[i, j, ...] for all indices of `shape`, as a copy or a transpose.
 
@@ -148,7 +146,7 @@ View = Callable[[np.ndarray], np.ndarray]
 
 
 def seen(
-    view: View, shape: Sequence[int], itemsize: int, src_strides: Sequence[int] | None = None
+    view: View, shape: Shape, itemsize: int, src_strides: Steps = None
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Shape, byte strides and byte offset of a view of x, whose strides default to dense ones."""
     one = np.zeros(1, f"V{itemsize}")
@@ -157,19 +155,13 @@ def seen(
     return y.shape, y.strides, y.__array_interface__["data"][0] - x.__array_interface__["data"][0]
 
 
-def viewed(
-    view: View,
-    shape: Sequence[int],
-    itemsize: int,
-    src_strides: Sequence[int] | None = None,
-    dst_strides: Sequence[int] | None = None,
-) -> Move:
+def viewed(view: View, shape: Shape, itemsize: int, src_strides: Steps = None, dst_strides: Steps = None) -> Move:
     """y = view(x). Strides default to dense ones; `dst_strides` are the result's."""
     out, strides, offset = seen(view, shape, itemsize, src_strides)
     return copied(out, strides, dst_strides or dense(out, itemsize), itemsize, offset)
 
 
-def tiled(shape: Sequence[int], repeats: Sequence[int], itemsize: int) -> Move:
+def tiled(shape: Shape, repeats: Sequence[int], itemsize: int) -> Move:
     """numpy.tile(x, repeats) with one repeat per axis, dense."""
     src, out = dense(shape, itemsize), dense([n * r for n, r in zip(shape, repeats, strict=True)], itemsize)
     dims = [(d, n) for pair in zip(repeats, shape, strict=True) for d, n in enumerate(pair)]

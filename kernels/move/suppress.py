@@ -7,7 +7,8 @@ from typing import Any
 
 from ..core.record import fields
 from ..lang import BIT, F32, I32, I64, Value, during, either, every_tier, register, registers, share, tier, traced, when
-from ..lang.instructions import any_lane, choose, divide, larger, smaller
+from ..lang.instructions import choose, divide, larger, smaller
+from ..lang.lanes import any_lane
 from .heap import key_of, popper, sifter
 from .rows import BOX, NUMBERS, SUPPRESS
 

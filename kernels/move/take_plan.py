@@ -10,11 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .copy_plan import Args, Move, copied, dense, outer_args
+from .copy_plan import Args, Move, Shape, Steps, Strides, copied, dense, outer_args
 from .rows import PAD_LOOP, TAKE_LOOP, WORDS
 
 OUTSIDE = -(1 << 60)
 """In an offset table: this place lies outside of the source and takes the fill value."""
+
+
+Indices = Sequence[np.ndarray | None]
+"""Of each axis; None: all of it."""
 
 
 class _Axis(NamedTuple):
@@ -27,12 +31,7 @@ class _Axis(NamedTuple):
 
 
 def taken(
-    shape: Sequence[int],
-    indices: Sequence[np.ndarray | None],
-    itemsize: int,
-    fill: int = 0,
-    src_strides: Sequence[int] | None = None,
-    dst_strides: Sequence[int] | None = None,
+    shape: Shape, indices: Indices, itemsize: int, fill: int = 0, src_strides: Steps = None, dst_strides: Steps = None
 ) -> Move:
     """y[i, j, ...] = x[indices[0][i], indices[1][j], ...]: a gather with constants.
 
@@ -72,9 +71,7 @@ def _repeats(n: int, at: np.ndarray | None) -> int:
     return k if len(at) == n * k and (at == np.repeat(np.arange(n), k)).all() else 0
 
 
-def _spread(
-    shape: Sequence[int], repeats: Sequence[int], src: Sequence[int], dst: Sequence[int], itemsize: int
-) -> Move:
+def _spread(shape: Shape, repeats: Sequence[int], src: Strides, dst: Strides, itemsize: int) -> Move:
     """The copy that writes each element `repeats` times."""
     axes = zip(shape, repeats, src, dst, strict=True)
     n, s, d = zip(*(loop for n, k, s, d in axes for loop in ((n, s, k * d), (k, 0, d))), strict=True)
@@ -132,13 +129,13 @@ class _Span(NamedTuple):
 
 
 def padded(
-    shape: Sequence[int],
+    shape: Shape,
     amounts: Sequence[tuple[int, int]],
     itemsize: int,
     mode: str = "constant",
     fill: int = 0,
-    src_strides: Sequence[int] | None = None,
-    dst_strides: Sequence[int] | None = None,
+    src_strides: Steps = None,
+    dst_strides: Steps = None,
 ) -> Move:
     """ONNX Pad; `amounts` (before, after) of each axis, of which negative ones crop; `fill` is the constant's bits."""
     if mode != "constant" or 0 in shape:

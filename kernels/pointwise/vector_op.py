@@ -14,7 +14,8 @@ from ..isa.integer import has_inverse, whole_quotient
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
 from ..lang import BIT, F32, I64, U8, Type, Value, along, cover, either, over, register, room, tier, traced, when
-from ..lang.instructions import choose, larger, shuffle, smaller
+from ..lang.instructions import choose, larger, smaller
+from ..lang.lanes import shuffle
 from ..lang.lines import UNROLL
 from .chain import emit_chain
 from .rows import VALUE

@@ -6,25 +6,24 @@ from collections.abc import Callable
 from functools import partial
 
 from ..isa.functions import clamp
-from ..isa.math import OPS
+from ..isa.math import OPS, VectorOp
 from ..lang import F32, I32, I64, Value, cases, fma, outlined, register
 from .rows import ACTIVATIONS
 
 WORDS = 3
 """Of an activation in memory: its place in ACTIVATIONS, bits of alpha and beta."""
 
+_OPERATIONS = "sigmoid tanh relu softsign softplus leaky_relu thresholded_relu elu hard_sigmoid"
+
+
+def _operation(op: VectorOp, x: Value, *numbers: Value) -> Value:
+    return op.emit(x, *numbers[: op.arity - 1])  # type: ignore[no-any-return]
+
+
 FUNCTIONS: dict[str, Callable[[Value, Value, Value], Value]] = {
-    "sigmoid": lambda x, alpha, beta: OPS["sigmoid"].emit(x),
-    "tanh": lambda x, alpha, beta: OPS["tanh"].emit(x),
-    "relu": lambda x, alpha, beta: OPS["relu"].emit(x),
-    "softsign": lambda x, alpha, beta: OPS["softsign"].emit(x),
-    "softplus": lambda x, alpha, beta: OPS["softplus"].emit(x),
+    **{name.replace("_", ""): partial(_operation, OPS[name]) for name in _OPERATIONS.split()},
     "relu6": lambda x, alpha, beta: clamp(x, 0, 6),
     "relu_n1_to_1": lambda x, alpha, beta: clamp(x, -1, 1),
-    "leakyrelu": lambda x, alpha, beta: OPS["leaky_relu"].emit(x, alpha),
-    "thresholdedrelu": lambda x, alpha, beta: OPS["thresholded_relu"].emit(x, alpha),
-    "elu": lambda x, alpha, beta: OPS["elu"].emit(x, alpha),
-    "hardsigmoid": lambda x, alpha, beta: OPS["hard_sigmoid"].emit(x, alpha, beta),
     "scaledtanh": lambda x, alpha, beta: alpha * OPS["tanh"].emit(beta * x),
     "affine": lambda x, alpha, beta: fma(alpha, x, beta),
 }
