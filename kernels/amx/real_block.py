@@ -19,7 +19,7 @@ from ..lang.types import F16, F32, I64, U16, U32
 from ..lang.values import tier as tier_in_use
 from .pack_amx import LINE, numbering
 from .pack_real import MT, SURE, panel_bytes_real, products
-from .real_finish import NOTES, make_close, make_finish, y_item
+from .real_finish import NOTES, close, finish_sums, y_item
 from .split_band import lost, seen
 from .tile_loop import BlockFunctions, pixel_of, stay_awake
 
@@ -79,12 +79,10 @@ def block_functions(tier: Tier, nt: int, element: str, read: Any, steps: Any, ag
         for c in range(MT * nt):
             tier.isa.clear(c)
 
-    finish_sums, close = make_finish(nt, element), make_close(nt)
-
     @traced
     def finish(at: Value, sums: Value, buffer: Value, r: Any) -> None:
-        finish_sums(at, sums, buffer, r)
-        close(at, buffer, r)
+        finish_sums(nt, element, at, sums, buffer, r)
+        close(nt, at, buffer, r)
 
     return BlockFunctions(NOTES, read, result, begin, steps, again, finish)
 

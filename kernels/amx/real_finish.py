@@ -11,7 +11,7 @@ from ..gemm.rows import RANGE_BYTES
 from ..isa.functions import clip
 from ..isa.stores import first_lanes
 from ..isa.x86_amx import TILE
-from ..lang import F32, I32, I64, U16, U32, Value, choose, either, fma, halves, over, register, tier, traced, when
+from ..lang import F32, I32, I64, U16, U32, Value, choose, either, fma, halves, over, register, tier, when
 from ..pointwise.epilogue import Area, Lines, bounds, formed, is_walked, simple, walk
 from ..pointwise.rows import ALL_FORMS, FORMS
 from .pack_amx import LINE, ROWS
@@ -95,18 +95,13 @@ def addend_item(r: Any) -> Value:
     return r.addend_item if hasattr(r, "addend_item") else I64(4)
 
 
-def make_finish(nt: int, element: str) -> Any:
-    """finish(note, sums, buffer, r): from sums to results, or to what `close` applies a chain to in the buffer."""
-
-    @traced
-    def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
-        block, walked = NOTES.of_block(note), is_walked(r)
-        for m in over(MT):
-            own = NOTES.of_tile(note, m)
-            to = choose(walked, buffer + m * (ROWS * nt * LINE), own.y)
-            _finish_tile(_Tile(r, block, own, sums + m * (nt * TILE), to, nt, element), (y_item(r) == 2) & ~walked)
-
-    return finish
+def finish_sums(nt: int, element: str, note: Value, sums: Value, buffer: Value, r: Any) -> None:
+    """From a block's sums to results, or to what `close` applies a chain to in the buffer."""
+    block, walked = NOTES.of_block(note), is_walked(r)
+    for m in over(MT):
+        own = NOTES.of_tile(note, m)
+        to = choose(walked, buffer + m * (ROWS * nt * LINE), own.y)
+        _finish_tile(_Tile(r, block, own, sums + m * (nt * TILE), to, nt, element), (y_item(r) == 2) & ~walked)
 
 
 def _finish_tile(tile: _Tile, narrow: Value) -> None:
@@ -158,31 +153,28 @@ def _long_forms(tile: _Tile, masks: Masks, rough: bool) -> None:
             tile.each_row(partial(formed_row, form))
 
 
-def make_close(nt: int) -> Any:
-    """close(note, buffer, r): apply the chain, where there is one."""
+def close(nt: int, note: Value, buffer: Value, r: Any) -> None:
+    """Apply the chain, where there is one, to what `finish_sums` left in the buffer."""
+    with when(is_walked(r)):
+        block = NOTES.of_block(note)
+        for m in over(MT):
+            tile = NOTES.of_tile(note, m)
+            with when(tile.skip < r.rows):
+                _walk_tile(nt, r, block, tile, buffer, m)
 
-    def walk_tile(r: Any, block: Any, tile: Any, buffer: Value, m: Value) -> None:
-        area = Area(block.image, tile.pixel + tile.skip, block.column, r.rows - tile.skip, block.columns)
-        sums = Lines(buffer + (m * ROWS + tile.skip) * I64(nt * LINE), I64(nt * LINE))
-        item = y_item(r)
-        y = Lines(tile.y + tile.skip * (item * r.ldy), item * r.ldy)
-        with either(item == 2) as (narrow, wide):
-            with narrow:
-                walk(r, area, sums, sums)
-                _store_rounded(area, sums, y, nt)
-            with wide:
-                walk(r, area, sums, y)
 
-    @traced
-    def close(note: Value, buffer: Value, r: Any) -> None:
-        with when(is_walked(r)):
-            block = NOTES.of_block(note)
-            for m in over(MT):
-                tile = NOTES.of_tile(note, m)
-                with when(tile.skip < r.rows):
-                    walk_tile(r, block, tile, buffer, m)
-
-    return close
+def _walk_tile(nt: int, r: Any, block: Any, tile: Any, buffer: Value, m: Value) -> None:
+    """Apply the chain to the rows of the m-th tile in the buffer."""
+    area = Area(block.image, tile.pixel + tile.skip, block.column, r.rows - tile.skip, block.columns)
+    sums = Lines(buffer + (m * ROWS + tile.skip) * I64(nt * LINE), I64(nt * LINE))
+    item = y_item(r)
+    y = Lines(tile.y + tile.skip * (item * r.ldy), item * r.ldy)
+    with either(item == 2) as (narrow, wide):
+        with narrow:
+            walk(r, area, sums, sums)
+            _store_rounded(area, sums, y, nt)
+        with wide:
+            walk(r, area, sums, y)
 
 
 def _store_rounded(area: Area, x: Lines, y: Lines, nt: int) -> None:

@@ -9,7 +9,7 @@ from ..amx.tile_loop import configure, release
 from ..core.record import Record, fields
 from ..isa.tiers import Tier
 from ..lang import BIT, Value, choose, div_rem, divide, either, over, pieces, share, smaller, traced
-from .pack_pairs import Layout, make_pack_keys, make_pack_values, pack_queries
+from .pack_pairs import Layout, pack_keys, pack_queries, pack_values
 from .pick_attention import LINE, PANEL
 from .softmax import begin, clear, lines_of
 from .softmax_pairs import add_up, finish, look, rebase, rescale, weigh
@@ -36,7 +36,6 @@ def attention_of(tier: Tier, record: Record, layout: Layout, multiply: Callable[
     multiply(record, product, adds); adds: the product is added to c.
     """
     tiled = "config" in record
-    pack_keys, pack_values = make_pack_keys(tier, layout), make_pack_values(tier, layout)
     attend, lanes = _make_attend(tier, multiply), tier.lanes
 
     def attention(args: int, thread: int, threads: int) -> None:
@@ -62,8 +61,8 @@ def attention_of(tier: Tier, record: Record, layout: Layout, multiply: Callable[
             if limit > 0 and image * groups + group != packed:
                 packed = image * groups + group
                 k, v = r.k + image * r.k_image + group * r.k_head, r.v + image * r.v_image + group * r.v_head
-                pack_keys(scratch, k, r.k_item, r.k_row, limit, r.d)
-                pack_values(values, v, r.v_item, r.v_row, limit, depth, r.e)
+                pack_keys(layout, scratch, k, r.k_item, r.k_row, limit, r.d)
+                pack_values(layout, values, v, r.v_item, r.v_row, limit, depth, r.e)
             attend(r, room, steps, lines, (image, head, block * r.rows, limit, place), flip)
         if tiled:
             release()

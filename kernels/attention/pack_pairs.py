@@ -7,9 +7,8 @@ others. What is beyond a row's numbers, or the last key's values, is 0: whatever
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
-from ..isa.tiers import Tier
 from ..lang import F32, I32, U16, Value, choose, either, over, pieces, shuffle, smaller, tier, traced
 from ..move.shuffles import transpose_square
 from .pick_attention import LINE, PANEL, TILE
@@ -18,7 +17,8 @@ Numbers = Callable[[Value, Value, Value], Value]
 """numbers(row, column, rest): 32 of a row (its address) from a column on, as bf16; only the first `rest` are read."""
 
 
-class Layout(NamedTuple):
+@dataclass(frozen=True)
+class Layout:
     """Bytes of a line of a panel from word to word, and from the first 16 columns to the others."""
 
     word: int
@@ -62,49 +62,43 @@ def pack_queries(to: Value, q: Value, item: Value, row: Value, count: Value, d: 
     _by_item(item, copy)
 
 
-def make_pack_keys(tier: Tier, layout: Layout) -> Any:
-    """keys(panels, k, item, row, count, d): the last panel ends with copies of the last key, or anything."""
-    words, half = I32.vector(tier.lanes), tier.lanes
+@traced
+def pack_keys(layout: Layout, panels: Value, k: Value, item: Value, row: Value, count: Value, d: Value) -> None:
+    """Pack keys; the last panel ends with copies of the last one, or anything."""
+    words, half = I32.vector(tier().lanes), tier().lanes
+    lines, last = pieces(d, PANEL), count - 1
 
-    @traced
-    def keys(panels: Value, k: Value, item: Value, row: Value, count: Value, d: Value) -> None:
-        lines, last = pieces(d, PANEL), count - 1
+    def copy(numbers: Numbers) -> None:
+        for i in over(0, count, half):
+            rows = [k + row * smaller(i + j, last) for j in range(half)]
+            other = i & half
+            start = panels + (i - other) * (lines * LINE) + other * (layout.half // half)
+            for line in over(lines):
+                pairs = [numbers(each, line * PANEL, d - line * PANEL).bits(I32) for each in rows]
+                for j, found in enumerate(transpose_square(pairs, 4)):
+                    words[start + (line * (2 * TILE) + j * layout.word)] = found
 
-        def copy(numbers: Numbers) -> None:
-            for i in over(0, count, half):
-                rows = [k + row * smaller(i + j, last) for j in range(half)]
-                other = i & half
-                start = panels + (i - other) * (lines * LINE) + other * (layout.half // half)
-                for line in over(lines):
-                    pairs = [numbers(each, line * PANEL, d - line * PANEL).bits(I32) for each in rows]
-                    for j, found in enumerate(transpose_square(pairs, 4)):
-                        words[start + (line * (2 * TILE) + j * layout.word)] = found
-
-        _by_item(item, copy)
-
-    return keys
+    _by_item(item, copy)
 
 
-def make_pack_values(tier: Tier, layout: Layout) -> Any:
-    """values(panels, v, item, row, count, lines, e): panels of columns, of so many lines of keys."""
-    u16 = U16.vector(PANEL)
-    halves = [[half + n // 2 + PANEL * (n % 2) for n in range(PANEL)] for half in (0, PANEL // 2)]
+_HALVES = [[half + n // 2 + PANEL * (n % 2) for n in range(PANEL)] for half in (0, PANEL // 2)]
 
-    @traced
-    def values(panels: Value, v: Value, item: Value, row: Value, count: Value, lines: Value, e: Value) -> None:
-        def copy(numbers: Numbers) -> None:
-            for column in over(0, e, PANEL):
-                panel = panels + column * (lines * LINE)
-                for line in over(lines):
-                    for pair in over(PANEL // 2):
-                        key, to = line * PANEL + 2 * pair, panel + (line * (2 * TILE) + pair * layout.word)
-                        one, other = (
-                            numbers(v + row * each, column, choose(each < count, e - column, 0))
-                            for each in (key, key + 1)
-                        )
-                        for n, order in enumerate(halves):
-                            u16[to + n * layout.half] = shuffle(one, order, other)
 
-        _by_item(item, copy)
+@traced
+def pack_values(
+    layout: Layout, panels: Value, v: Value, item: Value, row: Value, count: Value, lines: Value, e: Value
+) -> None:
+    """Pack values in panels of columns, of so many lines of keys."""
 
-    return values
+    def copy(numbers: Numbers) -> None:
+        for column in over(0, e, PANEL):
+            panel = panels + column * (lines * LINE)
+            for line in over(lines):
+                for pair in over(PANEL // 2):
+                    key, to = line * PANEL + 2 * pair, panel + (line * (2 * TILE) + pair * layout.word)
+                    keys = (key, key + 1)
+                    one, other = (numbers(v + row * i, column, choose(i < count, e - column, 0)) for i in keys)
+                    for n, order in enumerate(_HALVES):
+                        U16.vector(PANEL)[to + n * layout.half] = shuffle(one, order, other)
+
+    _by_item(item, copy)

@@ -25,11 +25,10 @@ def copy(tier: Tier, mode: str) -> Callable:
     "fill", one source element repeated; "step", any strides.
     """
     row = _row(mode)
-    outer, address = outer_count(COPY), outer_address(COPY)
 
     def kernel(args, thread, threads):
         r = fields(args, COPY)
-        total = outer(args) * r.rows
+        total = outer_count(args, COPY) * r.rows
         begin, end, first, last = 0, total, 0, r.count
         if total >= 8 * threads:
             begin, end = share(total, thread, threads)
@@ -40,7 +39,7 @@ def copy(tier: Tier, mode: str) -> Callable:
             o, i = div_rem(begin, r.rows)
             stop = smaller(r.rows, i + end - begin)
             begin += stop - i
-            to, at = address(args, o, r.dst + first * r.step_d, r.src + first * r.step_s)
+            to, at = outer_address(args, COPY, o, r.dst + first * r.step_d, r.src + first * r.step_s)
             while i < stop:
                 row(to + i * r.row_d, at + i * r.row_s, last - first, r.step_s, r.step_d, r.itemsize)
                 i += 1

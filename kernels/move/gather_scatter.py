@@ -48,18 +48,16 @@ def _length(r: Any, at: Value) -> Value:
 
 
 def _moved(line: Callable) -> Callable:
-    outer, addresses = outer_count(PLACES), outer_addresses(PLACES)
-
     def kernel(args, thread, threads):
         r = fields(args, PLACES)
-        each = divide(outer(args) * r.count, r.parts)
+        each = divide(outer_count(args, PLACES) * r.count, r.parts)
         first, last = share(r.parts, thread, threads)
         begin, end, bad = first * each, last * each, 0
         while begin < end:
             o, i = div_rem(begin, r.count)
             stop = smaller(r.count, i + end - begin)
             begin += stop - i
-            to, at, index = addresses(args, o, r.dst, r.src, r.index)
+            to, at, index = outer_addresses(args, PLACES, o, r.dst, r.src, r.index)
             bad |= line(args, to, at, index, i, stop)
         if bad != 0:
             if r.outside == REPORTED:

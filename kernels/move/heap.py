@@ -79,13 +79,10 @@ def _seek(wide: bool, numbers: tuple[Value, Value, Value], i: Any, n: Value, lea
     return place.value
 
 
-def place_of(wide: bool) -> Callable:
-    """`place(at)`: the index in the entry at an address."""
-
-    def place(at):
-        return I64[at + 8] if wide else _LOW - (I64[at] & _LOW)
-
-    return place
+@traced
+def place_of(wide: bool, at: Any) -> Any:
+    """The index in the entry at an address."""
+    return I64[at + 8] if wide else _LOW - (I64[at] & _LOW)
 
 
 def worse(wide: bool) -> Callable:

@@ -16,42 +16,27 @@ def _fields(args: Value, record: Record, k: Value, count: int) -> list[Value]:
     return [I64.at(args)[first + i] for i in range(count)]
 
 
-@cache
-def outer_count(record: Record) -> Callable:
-    """`count(args)`: the product of the loops' n."""
-
-    @traced
-    def count(args: Value) -> Any:
-        total = register(1)
-        for k in over(I64.at(args)[record.at("rank")]):
-            (n,) = _fields(args, record, k, 1)
-            total.value *= n
-        return total.value
-
-    return count
+@traced
+def outer_count(args: Value, record: Record) -> Any:
+    """The product of the loops' n."""
+    total = register(1)
+    for k in over(I64.at(args)[record.at("rank")]):
+        (n,) = _fields(args, record, k, 1)
+        total.value *= n
+    return total.value
 
 
-@cache
-def outer_address(record: Record) -> Callable:
-    """`address(args, index, dst, src)`: both addresses in iteration `index` of loops of n, s and d, innermost first."""
-
-    @traced
-    def address(args: Value, index: Value, dst: Value, src: Value) -> Any:
-        return _advanced(args, record, index, [src, dst])[::-1]
-
-    return address
+@traced
+def outer_address(args: Value, record: Record, index: Value, dst: Value, src: Value) -> Any:
+    """Both addresses in iteration `index` of loops of n, s and d, innermost first."""
+    return _advanced(args, record, index, [src, dst])[::-1]
 
 
-@cache
-def outer_addresses(record: Record) -> Callable:
-    """`addresses(args, index, dst, src, indices)`: the same for loops of n, s, i and d."""
-
-    @traced
-    def addresses(args: Value, index: Value, dst: Value, src: Value, indices: Value) -> Any:
-        at, there, to = _advanced(args, record, index, [src, indices, dst])
-        return to, at, there
-
-    return addresses
+@traced
+def outer_addresses(args: Value, record: Record, index: Value, dst: Value, src: Value, indices: Value) -> Any:
+    """The same for loops of n, s, i and d."""
+    at, there, to = _advanced(args, record, index, [src, indices, dst])
+    return to, at, there
 
 
 def _advanced(args: Value, record: Record, index: Value, starts: list[Value]) -> list[Value]:

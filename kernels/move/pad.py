@@ -8,14 +8,14 @@ from ..lang import div_rem, every_tier, share
 from .outer_loops import outer_count, outer_fields
 from .rows import PAD, PAD_LOOP
 
-_outer, _loop = outer_count(PAD), outer_fields(PAD, PAD_LOOP)
+_loop = outer_fields(PAD, PAD_LOOP)
 
 
 @every_tier
 def pad(args, thread, threads):
     """The kernel that writes rows of fill, run, fill; rows outside of the source are fill only."""
     r = fields(args, PAD)
-    begin, end = share(_outer(args), thread, threads)
+    begin, end = share(outer_count(args, PAD), thread, threads)
     while begin < end:
         rest, to, at, inside = begin, r.dst, r.src, True
         begin += 1

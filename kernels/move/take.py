@@ -20,12 +20,11 @@ def take(tier: Tier, runs: bool) -> Callable:
     (destination offset, source offset, bytes) for each run. Where the sum of the source offsets is negative `fill` is
     written, an element repeated to 8 bytes.
     """
-    line: Callable = _runs if runs else _elements
-    outer, loop_fields = outer_count(TAKE), outer_fields(TAKE, TAKE_LOOP)
+    line, loop_fields = _runs if runs else _elements, outer_fields(TAKE, TAKE_LOOP)
 
     def kernel(args, thread, threads):
         r = fields(args, TAKE)
-        begin, end = share(r.rows * outer(args), thread, threads)
+        begin, end = share(r.rows * outer_count(args, TAKE), thread, threads)
         while begin < end:
             rest, i = div_rem(begin, r.rows)
             stop = smaller(r.rows, i + end - begin)

@@ -18,7 +18,7 @@ def top_k(tier: Tier, wide: bool) -> Callable:
     Of equal elements the first is first; NaN counts as the greatest.
     """
     select, pop = selector(tier, wide), popper(wide)
-    place_at, entry = place_of(wide), entry_bytes(wide)
+    entry = entry_bytes(wide)
 
     def kernel(args, thread, threads):
         r = fields(args, TOP_K)
@@ -41,7 +41,7 @@ def top_k(tier: Tier, wide: bool) -> Callable:
                 pop(heap, left)
                 left -= 1
             for j in range(k):
-                place = place_at(heap + entry * j)
+                place = place_of(wide, heap + entry * j)
                 I64[r.places + 8 * (first + j * r.inner)] = place
                 _element(r.values + r.size * (first + j * r.inner), x + r.size * r.inner * place, r.size)
             for j in range(k, r.k):

@@ -29,21 +29,20 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
         return _narrow(tier, itemsize, narrow < 0)
     lanes = tile_lanes(tier, itemsize)
     half = lanes // 2 if has_halves(lanes, itemsize) else 0
-    outer, address = outer_count(TRANSPOSE), outer_address(TRANSPOSE)
     tile, edge = _tile(itemsize, lanes, lanes), _edge(itemsize, lanes)
     low, slim = (_tile(itemsize, half, lanes), _tile(itemsize, lanes, half)) if half else (tile, tile)
 
     def kernel(args, thread, threads):
         r = fields(args, TRANSPOSE)
         down, across = pieces(r.rows, r.high), pieces(r.cols, r.wide)
-        begin, end = share(outer(args) * down * across, thread, threads)
+        begin, end = share(outer_count(args, TRANSPOSE) * down * across, thread, threads)
         tall, broad = r.rows >= lanes, r.cols >= lanes
         while begin < end:
             line, right = div_rem(begin, across)
             o, below = div_rem(line, down)
             row, col = below * r.high, right * r.wide
             begin += 1
-            to, at = address(args, o, r.dst, r.src)
+            to, at = outer_address(args, TRANSPOSE, o, r.dst, r.src)
             for i in range(row, smaller(r.rows, row + r.high), lanes):
                 for j in range(col, smaller(r.cols, col + r.wide), lanes):
                     y, x = smaller(i, r.rows - lanes), smaller(j, r.cols - lanes)
@@ -64,18 +63,17 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
 
 def _narrow(tier: Tier, itemsize: int, split: bool) -> Callable:
     strips = _strips(itemsize, tile_lanes(tier, itemsize), split)
-    outer, address = outer_count(TRANSPOSE), outer_address(TRANSPOSE)
 
     def kernel(args, thread, threads):
         r = fields(args, TRANSPOSE)
         n = r.cols if split else r.rows
         count = pieces(n, r.high)
-        begin, end = share(outer(args) * count, thread, threads)
+        begin, end = share(outer_count(args, TRANSPOSE) * count, thread, threads)
         while begin < end:
             o, piece = div_rem(begin, count)
             first = piece * r.high
             begin += 1
-            to, at = address(args, o, r.dst, r.src)
+            to, at = outer_address(args, TRANSPOSE, o, r.dst, r.src)
             strips(args, to, at, first, smaller(n, first + r.high))
 
     return kernel
