@@ -33,8 +33,7 @@ from .tile_loop import configure, release
 
 def make_amx_blocks(tier: Tier, bits: int) -> Callable[..., None]:
     """The kernel. Threads share the groups of columns."""
-    width = NV * tier.lanes
-    split = _make_split(Parts(tier, PLANES, "bf16", exact=False), bits)
+    width, parts = NV * tier.lanes, Parts(tier, PLANES, "bf16")
 
     def amx_blocks(args: int, thread: int, threads: int) -> None:
         r = fields(args, AMX_BLOCKS)
@@ -46,7 +45,7 @@ def make_amx_blocks(tier: Tier, bits: int) -> Callable[..., None]:
                 for start in range(0, r.m, r.band):
                     rows, at = smaller(r.band, r.m - start), i * r.m + start
                     a = r.a + at * r.lda * 4
-                    split(r, a, scratch, rows)
+                    _split(parts, bits, r, a, scratch, rows)
                     for group in range(first, end, r.groups):
                         count = smaller(r.groups, end - group)
                         _sum(bits, r, scratch, rows, r.b + group * r.group, count)
@@ -67,31 +66,27 @@ def _lines(bits: int, r: Any) -> Value:
     return divide(r.block * per_word(bits), NUMBERS)
 
 
-def _make_split(parts: Parts, bits: int) -> Any:
-    """split(r, a, scratch, rows): the parts of rows from an address on; of each a note: whether parts may lose
-    something, and the sums of what blocks of codes meet.
+@traced
+def _split(parts: Parts, bits: int, r: Any, a: Value, scratch: Value, rows: Value) -> None:
+    """The parts of rows from an address on; of each a note: whether parts may lose something, and the sums of what
+    blocks of codes meet.
     """
     f32, lanes = F32.vector(parts.tier.lanes), parts.tier.lanes
-
-    @traced
-    def split(r: Any, a: Value, scratch: Value, rows: Value) -> None:
-        per = _lines(bits, r)
-        for row in over(rows):
-            x, to, note = a + row * r.lda * 4, scratch + row * r.rs, scratch + r.notes + row * r.note
-            odd, total = register(U32.vector(lanes)(0)), register(f32(0))
-            for i in over(divide(r.note, 4) - 1):
-                total.value = f32(0)
-                for s in over(i * per, smaller((i + 1) * per, r.lines)):
-                    at, left = x + s * (4 * NUMBERS), r.k - s * NUMBERS
-                    found = [f32[at + 4 * j, f32.below(left - j)] for j in range(0, NUMBERS, lanes)]
-                    put_parts(parts, r, to + s * LINE, found)
-                    odd.value = seen(parts.element, odd.value, found)
-                    for part in found:
-                        total.value = total.value + part
-                F32[note + 4 + 4 * i] = fold(add, total.value)[0]
-            I32[note] = any_lane(lost(parts.element, odd.value, lanes) != 0).to(I32)
-
-    return split
+    per = _lines(bits, r)
+    for row in over(rows):
+        x, to, note = a + row * r.lda * 4, scratch + row * r.rs, scratch + r.notes + row * r.note
+        odd, total = register(U32.vector(lanes)(0)), register(f32(0))
+        for i in over(divide(r.note, 4) - 1):
+            total.value = f32(0)
+            for s in over(i * per, smaller((i + 1) * per, r.lines)):
+                at, left = x + s * (4 * NUMBERS), r.k - s * NUMBERS
+                found = [f32[at + 4 * j, f32.below(left - j)] for j in range(0, NUMBERS, lanes)]
+                put_parts(parts, r, to + s * LINE, found)
+                odd.value = seen(parts.element, odd.value, found)
+                for part in found:
+                    total.value = total.value + part
+            F32[note + 4 + 4 * i] = fold(add, total.value)[0]
+        I32[note] = any_lane(lost(parts.element, odd.value, lanes) != 0).to(I32)
 
 
 @traced

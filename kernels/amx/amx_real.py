@@ -15,7 +15,7 @@ from .pack_amx import LINE
 from .pack_real import MT, panel_bytes_real, products
 from .real_block import make_block
 from .rows import AMX_REAL
-from .split_band import make_split
+from .split_band import Parts, split_band, split_pixels
 from .tile_loop import PanelSize, make_loop
 
 
@@ -32,8 +32,7 @@ def make_amx_real(tier: Tier, nt: int, planes: int, element: str) -> Callable[..
 
 def _make_read(tier: Tier, planes: int, element: str) -> Callable[..., tuple[Any, ...]]:
     """BlockFunctions.read."""
-    fill_band, copy_pixels = make_split(tier, planes, element)
-    fill_exactly, copy_exactly = make_split(tier, planes, element, exact=True)
+    parts, exactly = Parts(tier, planes, element), Parts(tier, planes, element, exact=True)
 
     def read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
         y0, odd = divide(t0, r.across), 0
@@ -42,16 +41,16 @@ def _make_read(tier: Tier, planes: int, element: str) -> Callable[..., tuple[Any
         elif r.direct:
             first = smaller((t0 - y0 * r.across) * r.rows, r.out_w - r.rows)
             count, start = smaller(t1 * r.rows, r.out_w) - first, source + first * r.x_step
-            odd = copy_pixels(r, scratch, start, count)
+            odd = split_pixels(parts, r, scratch, start, count)
             if odd != 0:
-                copy_exactly(r, scratch, start, count)
+                split_pixels(exactly, r, scratch, start, count)
             a = scratch - first * r.rs
         else:
             z0, row0 = oz * r.stride_z - r.pad_z, y0 * r.stride_y - r.pad_y
             rows = (divide(t1 - t0, r.across) - 1) * r.move_y + r.reach
-            odd = fill_band(r, scratch, source, z0, row0, rows)
+            odd = split_band(parts, r, scratch, source, z0, row0, rows)
             if odd != 0:
-                fill_exactly(r, scratch, source, z0, row0, rows)
+                split_band(exactly, r, scratch, source, z0, row0, rows)
             a = scratch
         return a, y0, odd
 

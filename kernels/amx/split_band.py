@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..gemm.band import fill_words
+from ..gemm.band import fill_words, rows_of_band
 from ..isa.tiers import Tier
 from ..lang import F16, F32, I32, I64, U16, U32, Register, Value, cases, either, over, register, traced, when
-from ..lang.instructions import below, choose, is_nan, larger, smaller
+from ..lang.instructions import choose, is_nan, larger, smaller
 from ..lang.lanes import any_lane, halves, joined, shuffle
 from .pack_real import SIZES, held_planes
 
@@ -18,7 +19,8 @@ FEW = (1, 3)
 """Channels of grey or coloured pixels, which are copied by whole vectors."""
 
 
-class Parts(NamedTuple):
+@dataclass(frozen=True)
+class Parts:
     """How numbers are written: rounded, as sums of `planes` bf16 or as one f16; or `exact`, as upper and lower halves
     of their bits, in two planes behind these.
     """
@@ -26,7 +28,7 @@ class Parts(NamedTuple):
     tier: Tier
     planes: int
     element: str
-    exact: bool
+    exact: bool = False
 
     @property
     def places(self) -> range:
@@ -39,50 +41,37 @@ class Parts(NamedTuple):
         return not self.exact and held_planes(self.planes, self.element) > self.planes
 
 
-def make_split(tier: Tier, planes: int, element: str, exact: bool = False) -> tuple[Any, Any]:
-    """(band, pixels): band(r, to, source, z, y, rows) is as of gemm.band, and pixels(r, to, source, count) copies some
-    that lie x_step bytes apart, as Parts says. Planes are r.plane bytes apart.
-
-    Both return whether some number, or a pixel's numbers together, may lose bits in parts (`lost`).
+@traced
+def split_band(parts: Parts, r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Value:
+    """As gemm's fill_band, in planes r.plane bytes apart; whether some number, or a pixel's numbers together, may lose
+    bits in parts (`lost`).
     """
-    parts = Parts(tier, planes, element, exact)
+    odd = register(I64(0))
+    for line, plane, iy, inside in rows_of_band(r, to, source, z, y, rows):
+        with either(inside) as (there, padding):
+            with there:
+                _fill(parts, r, line, 2 * r.left)
+                first = line + 2 * r.left
+                odd.value |= split_pixels(parts, r, first, plane + iy * r.x_y + r.x_first, r.pixels)
+                _fill(parts, r, first + r.pixels * r.pixel_step, 2 * r.right)
+            with padding:
+                _fill(parts, r, line, r.band_y)
+    return odd.value
 
-    @traced
-    def band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Value:
-        odd = register(I64(0))
-        for k in over(r.k_d):
-            iz = z + k * r.dilation_z
-            plane = source + iz * r.x_z
-            inside = below(iz, r.d)
-            into = to + k * r.band_z
-            top = y + k * r.shift
-            for i in over(rows):
-                iy = top + i * r.step_y
-                line = into + i * r.band_y
-                with either(inside & below(iy, r.h)) as (there, padding):
-                    with there:
-                        _fill(parts, r, line, 2 * r.left)
-                        first = line + 2 * r.left
-                        odd.value |= pixels(r, first, plane + iy * r.x_y + r.x_first, r.pixels)
-                        _fill(parts, r, first + r.pixels * r.pixel_step, 2 * r.right)
-                    with padding:
-                        _fill(parts, r, line, r.band_y)
-        return odd.value
 
-    @traced
-    def pixels(r: Any, to: Value, source: Value, count: Value) -> Value:
-        odd = register(U32.vector(tier.lanes)(0))
-        with either(r.x_item == 2, likely=False) as (narrow, wide):
-            with narrow:
-                for j in over(count):
-                    _copy(tier, r, to + j * r.pixel_step, source + j * r.x_step)
-            with wide:
-                bodies = {k: partial(_few, parts, r, k, to, source, count, odd) for k in FEW}
-                adjacent = (r.x_step == 4 * r.run) & (r.pixel_step == 2 * r.run + 2)
-                cases(choose(adjacent, r.run, 0), bodies, partial(_runs, parts, r, to, source, count, odd))
-        return any_lane(odd.value != 0).to(I64)
-
-    return band, pixels
+@traced
+def split_pixels(parts: Parts, r: Any, to: Value, source: Value, count: Value) -> Value:
+    """Copy pixels that lie x_step bytes apart; returns what `split_band` does."""
+    odd = register(U32.vector(parts.tier.lanes)(0))
+    with either(r.x_item == 2, likely=False) as (narrow, wide):
+        with narrow:
+            for j in over(count):
+                _copy(parts.tier, r, to + j * r.pixel_step, source + j * r.x_step)
+        with wide:
+            bodies = {k: partial(_few, parts, r, k, to, source, count, odd) for k in FEW}
+            adjacent = (r.x_step == 4 * r.run) & (r.pixel_step == 2 * r.run + 2)
+            cases(choose(adjacent, r.run, 0), bodies, partial(_runs, parts, r, to, source, count, odd))
+    return any_lane(odd.value != 0).to(I64)
 
 
 def _fill(parts: Parts, r: Any, to: Value, nbytes: Value) -> None:

@@ -6,7 +6,7 @@ into the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..lang import I32, I64, Type, Value, either, number, over, registers, repeat, share, tier, traced, when
@@ -16,6 +16,23 @@ FEW = I32.vector(4)
 """What runs of as many bytes or fewer are copied by, as those of a group of few channels."""
 
 
+def rows_of_band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Iterator[tuple[Value, ...]]:
+    """`for line, plane, iy, inside in rows_of_band(...)`: where each of `rows` rows from (z, y) of the input on goes in
+    each slice of a band at `to`, its slice of the input and its number there, and whether there is such a row.
+    """
+    tiles = hasattr(r, "lacking")
+    for k in over(r.k_d):
+        iz = z + k * r.dilation_z
+        plane = source + iz * r.x_z
+        inside = below(iz, r.d)
+        into = to + k * r.band_z
+        top = y if tiles else y + k * r.shift
+        for i in over(rows):
+            iy = top + i * (I64(1) if tiles else r.step_y)
+            line = into + i * r.band_y
+            yield line, plane, iy, inside & below(iy, r.h)
+
+
 @traced
 def fill_band(r: Any, item: int, to: Value, source: Value, z: Value, y: Value, rows: Value) -> None:
     """Copy `rows` rows, from (z, y) of the input on, to each slice of a band at `to`.
@@ -23,23 +40,14 @@ def fill_band(r: Any, item: int, to: Value, source: Value, z: Value, y: Value, r
     `source`: address of the image's and group's input; an element has `item` bytes. For Winograd's tiles, whose record
     has `lacking`, all rows are copied, with zeros around them; the last row of a slice of x lacks so many.
     """
-    tiles = hasattr(r, "lacking")
-    step, fill, lacking = (I64(1), I64(0), r.lacking) if tiles else (r.step_y, r.fill, I64(0))
-    for k in over(r.k_d):
-        iz = z + k * r.dilation_z
-        plane = source + iz * r.x_z
-        inside = below(iz, r.d)
-        into = to + k * r.band_z
-        top = y if tiles else y + k * r.shift
-        word = I32.vector(tier().lanes)(fill.to(I32))
-        for i in over(rows):
-            iy = top + i * step
-            line = into + i * r.band_y
-            with either(inside & below(iy, r.h)) as (there, padding):
-                with there:
-                    _row(r, item, word, line, (plane, iy), lacking)
-                with padding:
-                    fill_words(line, word, r.band_y)
+    fill, lacking = (I64(0), r.lacking) if hasattr(r, "lacking") else (r.fill, I64(0))
+    word = I32.vector(tier().lanes)(fill.to(I32))
+    for line, plane, iy, inside in rows_of_band(r, to, source, z, y, rows):
+        with either(inside) as (there, padding):
+            with there:
+                _row(r, item, word, line, (plane, iy), lacking)
+            with padding:
+                fill_words(line, word, r.band_y)
 
 
 def _row(r: Any, item: int, word: Value, to: Value, source: tuple[Value, Value], lacking: Value) -> None:
