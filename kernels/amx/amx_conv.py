@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ..gemm.band import fill_band
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang import I64, Value, divide, over, prefetch, traced
-from ..lang import tier as tier_in_use
-from .finish import NOTES, make_finish
+from ..lang import I64, Value, divide, over, prefetch
+from .finish import NOTES, finish
 from .pack_amx import LINE, numbering, panel_bytes
 from .rows import AMX_CONV
-from .tile_loop import BlockFunctions, PanelSize, make_loop, pixel_of, stay_awake
+from .tile_loop import Block, Pair, PanelSize, make_loop, pixel_of, stay_awake
 
 
 def make_amx_conv(tier: Tier, mt: int, nt: int, out: str) -> Callable[..., None]:
     """The kernel for blocks of mt x nt tiles, at most 4; out: one of gemm's STORES, of which i32 isn't made."""
     head = panel_bytes(nt, 0)
     size = PanelSize(16 * nt, head, panel_bytes(nt, 1) - head, LINE)
-    return make_loop(tier, AMX_CONV, mt, size, _make_block(tier, mt, nt, out))
+    return make_loop(AMX_CONV, size, ByteBlock(tier, mt, nt, out), read)
 
 
-def _make_block(tier: Tier, mt: int, nt: int, out: str) -> BlockFunctions:
-    """The functions for blocks of mt x nt tiles; mt * nt is at most 4."""
-    item, finish = STORES[out], make_finish(tier, mt, nt, out)
+@dataclass(frozen=True)
+class ByteBlock(Block):
+    """Blocks of bytes, of at most 4 tiles."""
 
-    @traced
-    def result(r: Any, image: Value, line: Value, start: Value, column: Value) -> tuple[Value, Value]:
+    out: str
+    notes = NOTES
+
+    def result(self, r: Any, image: Value, line: Value, start: Value, column: Value) -> tuple[Value, Value]:
         row, pixel = line * r.out_w + start, pixel_of(r, image, line, start)
-        y = r.y + (row * r.ldy + column) * item
+        y = r.y + (row * r.ldy + column) * STORES[self.out]
         return y, r.addend + image * r.addend_image + pixel * r.addend_row + column
 
-    @traced
-    def begin(panel: Value) -> None:
-        for c in range(mt * nt):
-            tier.isa.load(c, panel + c % nt * LINE, 0)
+    def begin(self, panel: Value) -> None:
+        for c in range(self.count):
+            self.tier.isa.load(c, panel + c % self.nt * LINE, 0)
 
-    @traced
-    def steps(at: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
-        starts = [NOTES.of_tile(at, m).a for m in range(mt)]
-        weights = NOTES.of_block(at).panel + panel_bytes(nt, 0)
-        add_products(at, r, weights, starts, nt, (first, last), (ahead, lines))
+    def steps(self, note: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
+        add_products(self, note, r, panel_bytes(self.nt, 0), (first, last), (ahead, lines))
 
-    return BlockFunctions(NOTES, read, result, begin, steps, never_again, finish)
+    def finish(self, note: Value, sums: Value, buffer: Value, r: Any) -> None:
+        finish(self.mt, self.nt, self.out, note, sums, r)
 
 
-Pair = tuple[Value, Value]
-
-
-def add_products(at: Value, r: Any, weights: Value, starts: Sequence[Value], nt: int, part: Pair, near: Pair) -> None:
-    """BlockFunctions.steps, for len(starts) tiles of pixels; weights: those of the first line; part: first and last,
-    near: ahead and lines.
-    """
-    isa, mt = tier_in_use().isa, len(starts)
+def add_products(block: Block, note: Value, r: Any, head: int, part: Pair, near: Pair) -> None:
+    """Block.steps of bytes; head: bytes of a panel before its weights, part: first and last, near: ahead and lines."""
+    isa, mt, nt = block.tier.isa, block.mt, block.nt
     a_tiles, b_tiles = numbering(mt, nt)
+    starts, weights = [block.notes.of_tile(note, m).a for m in range(mt)], block.notes.of_block(note).panel + head
     for s in over(*part):
         offset = I64.at(r.offsets)[s]
         line = weights + s * (nt * TILE)
@@ -69,16 +64,11 @@ def add_products(at: Value, r: Any, weights: Value, starts: Sequence[Value], nt:
                 if n == 0:
                     isa.load(a_tiles[m], starts[m] + offset, r.rs)
                 isa.multiply(m * nt + n, a_tiles[m], b_tiles[n])
-        stay_awake(at, s, a_tiles[0], mt * nt)
-
-
-@traced
-def never_again(at: Value, sums: Value, r: Any) -> None:
-    """BlockFunctions.again: bytes are never split."""
+        stay_awake(note, s, a_tiles[0], mt * nt)
 
 
 def read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:
-    """BlockFunctions.read."""
+    """`read` of make_loop."""
     y0 = divide(t0, r.across)
     if r.direct:
         a, y0 = source + oz * r.stride_z * r.x_z, 0

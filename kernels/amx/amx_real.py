@@ -13,7 +13,7 @@ from ..isa.tiers import Tier
 from ..lang import divide, smaller
 from .pack_amx import LINE
 from .pack_real import MT, panel_bytes_real, products
-from .real_block import make_block
+from .real_block import RealBlock
 from .rows import AMX_REAL
 from .split_band import Parts, split_band, split_pixels
 from .tile_loop import PanelSize, make_loop
@@ -26,12 +26,11 @@ def make_amx_real(tier: Tier, nt: int, planes: int, element: str) -> Callable[..
     head = panel_bytes_real(nt, 0, planes, element)
     line = panel_bytes_real(nt, 1, planes, element) - head
     size = PanelSize(16 * nt, head, line, products(nt, planes) * LINE)
-    block = make_block(tier, nt, planes, element, _make_read(tier, planes, element))
-    return make_loop(tier, AMX_REAL, MT, size, block)
+    return make_loop(AMX_REAL, size, RealBlock(tier, MT, nt, planes, element), _make_read(tier, planes, element))
 
 
 def _make_read(tier: Tier, planes: int, element: str) -> Callable[..., tuple[Any, ...]]:
-    """BlockFunctions.read."""
+    """`read` of make_loop."""
     parts, exactly = Parts(tier, planes, element), Parts(tier, planes, element, exact=True)
 
     def read(r: Any, scratch: Any, source: Any, oz: Any, t0: Any, t1: Any) -> tuple[Any, ...]:

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 from ..core.record import Record
 from ..gemm.requantize import byte_rounder, is_bare, word
-from ..gemm.rows import STORES
 from ..isa.stores import first_lanes
-from ..isa.tiers import Tier
 from ..isa.x86_amx import TILE
-from ..lang import Value, choose, either, fma, joined, larger, over, registers, shuffle, smaller, traced, whole
+from ..lang import Value, choose, either, fma, joined, larger, over, registers, shuffle, smaller, tier, whole
 from ..lang.types import F32, I32, I64, U8
 from .pack_amx import LINE
 from .tile_loop import Notes
@@ -40,49 +38,45 @@ class _Stored(NamedTuple):
     form: Value
 
 
-def make_finish(tier: Tier, mt: int, nt: int, out: str) -> Any:
-    """BlockFunctions.finish, four vectors of sums at a time: a unit is 4 / nt rows of a tile."""
-    per_unit, item, i32 = 4 // nt, STORES[out], I32.vector(tier.lanes)
+def finish(mt: int, nt: int, out: str, note: Value, sums: Value, r: Any) -> None:
+    """Store the results of a block of mt x nt tiles; out: one of gemm's STORES."""
+    if out == "words":
+        _store(mt, nt, 4, note, sums, r, _words(r, nt))
+        return
+    with either(r.addend != 0, likely=False) as ways:
+        for way, slots, make in zip(ways, (_slots_of_sum(r), r), (_sums, _bytes), strict=True):
+            with way, either(is_bare(slots)) as branches:
+                for branch, bare in zip(branches, (True, False), strict=True):
+                    with branch:
+                        _store(mt, nt, 1, note, sums, r, make(r, nt, bare))
 
-    def unit(sums: Value, factors: list[Value]) -> list[Scaled]:
+
+def _store(mt: int, nt: int, item: int, note: Value, sums: Value, r: Any, stored: Stored) -> None:
+    """Store a block, of elements of `item` bytes, four vectors of sums at a time: a unit is 4 / nt rows of a tile."""
+    per_unit, i32 = 4 // nt, I32.vector(tier().lanes)
+    block, line = NOTES.of_block(note), r.ldy * item
+    factors = [F32.like(i32)[block.panel + (nt + n) * LINE] for n in range(nt)]
+
+    def unit(sums: Value) -> list[Scaled]:
         """The sums of a unit, row by row."""
         places = [sums + (n * TILE + r * LINE) for r in range(per_unit) for n in range(nt)]
         totals = [i32[place] for place in places]
         return [(total, total.to(F32) * factors[i % nt]) for i, total in enumerate(totals)]
 
-    def store(note: Value, sums: Value, r: Any, stored: Stored) -> None:
-        block, line = NOTES.of_block(note), r.ldy * item
-        factors = [F32.like(i32)[block.panel + (nt + n) * LINE] for n in range(nt)]
+    def rows(tile: Any, first: Value, row: Value, counts: Counts) -> None:
+        found = stored(unit(first + row * LINE), tile.addend + r.addend_row * row, counts)
+        for i, (vectors, count) in enumerate(zip(found, counts, strict=True)):
+            _store_row(vectors, tile.y + line * (row + i), count)
 
-        def rows(tile: Any, first: Value, row: Value, counts: Counts) -> None:
-            found = stored(unit(first + row * LINE, factors), tile.addend + r.addend_row * row, counts)
-            for i, (vectors, count) in enumerate(zip(found, counts, strict=True)):
-                _store_row(vectors, tile.y + line * (row + i), count)
-
-        for m in over(mt):
-            tile = NOTES.of_tile(note, m)
-            first = sums + m * (nt * TILE)
-            whole_units = tile.skip + whole(r.rows - tile.skip, per_unit)
-            end = choose(block.columns == nt * 16, whole_units, tile.skip)
-            for row in over(tile.skip, end, per_unit):
-                rows(tile, first, row, [None] * per_unit)
-            for row in over(end, r.rows, per_unit):
-                rows(tile, first, row, [choose(row + i < r.rows, block.columns, 0) for i in range(per_unit)])
-
-    @traced
-    def finish(note: Value, sums: Value, buffer: Value, r: Any) -> None:
-        if out == "words":
-            store(note, sums, r, _words(r, nt))
-            return
-        with either(r.addend != 0, likely=False) as ways:
-            for way, slots, make in zip(ways, (_slots_of_sum(r), r), (_sums, _bytes), strict=True):
-                with way, either(is_bare(slots)) as (bare, others):
-                    with bare:
-                        store(note, sums, r, make(r, nt, True))
-                    with others:
-                        store(note, sums, r, make(r, nt, False))
-
-    return finish
+    for m in over(mt):
+        tile = NOTES.of_tile(note, m)
+        first = sums + m * (nt * TILE)
+        whole_units = tile.skip + whole(r.rows - tile.skip, per_unit)
+        end = choose(block.columns == nt * 16, whole_units, tile.skip)
+        for row in over(tile.skip, end, per_unit):
+            rows(tile, first, row, [None] * per_unit)
+        for row in over(end, r.rows, per_unit):
+            rows(tile, first, row, [choose(row + i < r.rows, block.columns, 0) for i in range(per_unit)])
 
 
 Scaled = tuple[Value, Value]

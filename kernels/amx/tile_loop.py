@@ -7,7 +7,8 @@ pixels that the one before it has stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from ..core.record import Record, fields
 from ..gemm.band import band_at, deal
@@ -27,11 +28,13 @@ products) without one takes 1000, where others take 17 beside the products."""
 
 
 Numbers = tuple[Any, ...]
+Pair = tuple[Value, Value]
 
 
-class Notes(NamedTuple):
+@dataclass(frozen=True)
+class Notes:
     """A note describes a block by a record, and then each of its tiles of pixels by another: where its row 0 is read
-    (a) and written (y), how many of its first rows are not stored (skip), and what else `result` says of it.
+    (a) and written (y), how many of its first rows are not stored (skip), and what else `Block.result` says of it.
     """
 
     block: Record
@@ -49,45 +52,51 @@ class Notes(NamedTuple):
         """The m-th tile's record."""
         return fields(self.place(note, m), self.tile)
 
-    def writers(self) -> tuple[Any, Any]:
-        """note_block(note, panel, columns, image, column) and note_tile(note, m, a, y, skip, beside)."""
+    def write_block(self, note: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
+        said = {"panel": panel, "columns": columns, "image": image, "column": column}
+        _put(note, [said[name] for name in self.block])
 
-        @traced
-        def note_block(note: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
-            said = {"panel": panel, "columns": columns, "image": image, "column": column}
-            _put(note, [said[name] for name in self.block])
-
-        @traced
-        def note_tile(note: Value, m: Value, a: Value, y: Value, skip: Value, beside: Value) -> None:
-            said = {"a": a, "y": y, "skip": skip}
-            _put(self.place(note, m), [said.get(name, beside) for name in self.tile])
-
-        return note_block, note_tile
+    def write_tile(self, note: Value, m: Value, a: Value, y: Value, skip: Value, beside: Value) -> None:
+        said = {"a": a, "y": y, "skip": skip}
+        _put(self.place(note, m), [said.get(name, beside) for name in self.tile])
 
 
-class BlockFunctions(NamedTuple):
-    """Functions of int64s; `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK."""
+@dataclass(frozen=True)
+class Block:
+    """A block of mt tiles of pixels by nt tiles of columns, and what a kernel does with one, in traced functions.
 
-    notes: Notes
-    read: Any
-    """read(r, scratch, source, oz, t0, t1): copy what the tiles t0 .. t1 of a slice read, unless they read it in place;
-    the address of the first pixel of a row, the row's number, and whether splitting a number may lose something."""
-    result: Any
-    """result(r, image, line, start, column): y of a tile from that pixel on of a row, which is counted over all
-    images, and what its note keeps beside that."""
-    begin: Any
-    """begin(panel): the sums are the bias, or 0."""
-    steps: Any
-    """steps(note, r, first, last, ahead, lines): add the products of some lines of A.
-
-    Line s of a pixel is r.offsets[s] bytes from its start; pixels are r.rs bytes apart. For each line, or
-    each product, `lines` cache lines from `ahead` bytes behind its weights on are prefetched.
+    `note` and `sums` are addresses in a thread's memory, laid out as pack_amx.WORK.
     """
-    again: Any
-    """again(note, sums, r): the sums, in f32, of pixels that read numbers whose splitting loses something. Which pixels
-    these are depends on their numbers alone, not on the band."""
-    finish: Any
-    """finish(note, sums, buffer, r): store the results of the sums in memory, as the record r says."""
+
+    tier: Tier
+    mt: int
+    nt: int
+    notes: ClassVar[Notes]
+
+    @property
+    def count(self) -> int:
+        """Its tiles of sums."""
+        return self.mt * self.nt
+
+    def result(self, r: Any, image: Value, line: Value, start: Value, column: Value) -> Any:
+        """y of a tile from that pixel on of a row, which is counted over all images; and what its note keeps beside."""
+
+    def begin(self, panel: Value) -> None:
+        """The sums are the bias, or 0."""
+
+    def steps(self, note: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
+        """Add the products of some lines of A.
+
+        Line s of a pixel is r.offsets[s] bytes from its start; pixels are r.rs bytes apart. For each line, or
+        each product, `lines` cache lines from `ahead` bytes behind its weights on are prefetched.
+        """
+
+    def again(self, note: Value, sums: Value, r: Any) -> None:
+        """Sum those pixels in f32 that read numbers whose splitting loses something. Which these are depends on their
+        numbers alone, not on the band. Bytes are never split."""
+
+    def finish(self, note: Value, sums: Value, buffer: Value, r: Any) -> None:
+        """Store the results of the sums in memory, as the record r says."""
 
 
 class PanelSize(NamedTuple):
@@ -99,11 +108,13 @@ class PanelSize(NamedTuple):
     fetched: int
 
 
-def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: BlockFunctions) -> Callable[..., None]:
-    """The kernel for blocks of mt tiles of pixels."""
-    (width, head, line, near) = size
-    read, begin, finish, (note_block, note_tile) = block.read, block.begin, block.finish, block.notes.writers()
-    describe, compute = _make_describe(mt, block.result, note_tile), _make_compute(mt * width // 16, block)
+def make_loop(record: Record, size: PanelSize, block: Block, read: Any) -> Callable[..., None]:
+    """The kernel.
+
+    read(r, scratch, source, oz, t0, t1): copy what the tiles t0 .. t1 of a slice read, unless they read it in place;
+    the address of the first pixel of a row, the row's number, and whether splitting a number may lose something.
+    """
+    (width, head, line, near), mt = size, block.mt
 
     def kernel(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
@@ -129,64 +140,55 @@ def make_loop(tier: Tier, record: Record, mt: int, size: PanelSize, block: Block
                 i, j = row0, column0
                 for t in range(t0, t1, mt):
                     at, sums = notes + turn * NOTE, work + turn * SUMS
-                    note_block(at, panel, smaller(r.n - p * width, width), image, column)
-                    j, i = describe(r, at, (image, line0, column), (a, y0), (t, t1, j, i))
+                    block.notes.write_block(at, panel, smaller(r.n - p * width, width), image, column)
+                    j, i = _describe(block, r, at, (image, line0, column), (a, y0), (t, t1, j, i))
                     fetched = r.prefetch if ahead < panel_size + line else 0
-                    begin(panel)
-                    compute(r, work, (at, sums), (turn, busy, odd), (ahead, fetched))
+                    block.begin(panel)
+                    _compute(block, r, work, (at, sums), (turn, busy, odd), (ahead, fetched))
                     ahead += fetched * near
                     turn, busy = 1 - turn, 1
             unit += 1
         if busy:
-            finish(notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS, buffer, r)
+            block.finish(notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS, buffer, r)
         release()
 
     return kernel
 
 
-def _make_describe(mt: int, result: Any, note_tile: Any) -> Any:
-    """describe(r, note, (image, rows of all images before, column of y), (a, its row), (t, t1, column, row)): note
-    the tiles of a block from tile t of a slice on; the column and the row of the tile behind them.
+def _describe(block: Block, r: Any, at: int, to: Numbers, source: Numbers, tiles: Numbers) -> tuple[int, int]:
+    """Note the tiles of a block from tile t of a slice on; the column and the row of the tile behind them. to: (image,
+    rows of all images before, column of y), source: (a, its row), tiles: (t, t1, column, row).
     """
-
-    def describe(r: Any, at: int, to: Numbers, source: Numbers, tiles: Numbers) -> tuple[int, int]:
-        image, line0, column = to
-        a, y0 = source
-        t, t1, j, i = tiles
-        for m in range(mt):
-            start = smaller(j, r.out_w - r.rows)
-            skip = j - start if t + m < t1 else r.rows
-            y, beside = result(r, image, line0 + i, start, column)
-            note_tile(at, m, a + (i - y0) * r.gs + start * r.rs, y, skip, beside)
-            if t + m + 1 < t1:
-                j += r.rows
-                if j >= r.out_w:
-                    i, j = i + 1, 0
-        return j, i
-
-    return describe
+    image, line0, column = to
+    a, y0 = source
+    t, t1, j, i = tiles
+    for m in range(block.mt):
+        start = smaller(j, r.out_w - r.rows)
+        skip = j - start if t + m < t1 else r.rows
+        y, beside = block.result(r, image, line0 + i, start, column)
+        block.notes.write_tile(at, m, a + (i - y0) * r.gs + start * r.rs, y, skip, beside)
+        if t + m + 1 < t1:
+            j += r.rows
+            if j >= r.out_w:
+                i, j = i + 1, 0
+    return j, i
 
 
-def _make_compute(count: int, block: BlockFunctions) -> Any:
-    """compute(r, work, (note, sums), (turn, busy, odd), (ahead, lines)): the sums of a block in `count` tiles, while
-    the one before it, if there is one, is finished.
+def _compute(block: Block, r: Any, work: int, own: Numbers, state: Numbers, near: Numbers) -> None:
+    """The sums of a block, while the one before it, if there is one, is finished. own: (note, sums), state: (turn,
+    busy, odd), near: (ahead, lines).
     """
-    steps, again, finish = block.steps, block.again, block.finish
-
-    def compute(r: Any, work: int, own: Numbers, state: Numbers, near: Numbers) -> None:
-        at, sums = own
-        turn, busy, odd = state
-        ahead, fetched = near
-        notes, early = work + 2 * SUMS, smaller(r.lines, EARLY)
-        steps(at, r, 0, early, ahead, fetched)
-        if busy:
-            finish(notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS, notes + 2 * NOTE, r)
-        steps(at, r, early, r.lines, ahead, fetched)
-        keep(count, sums)
-        if odd != 0:
-            again(at, sums, r)
-
-    return compute
+    at, sums = own
+    turn, busy, odd = state
+    ahead, fetched = near
+    notes, early = work + 2 * SUMS, smaller(r.lines, EARLY)
+    block.steps(at, r, 0, early, ahead, fetched)
+    if busy:
+        block.finish(notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS, notes + 2 * NOTE, r)
+    block.steps(at, r, early, r.lines, ahead, fetched)
+    keep(block.count, sums)
+    if odd != 0:
+        block.again(at, sums, r)
 
 
 def tiles_of(r: Any, band: int, tiles: int) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ class Known(types.Type):
 
     def __init__(self, it: Any) -> None:
         self.it = it
-        super().__init__(f"{it}@{id(it)}")
+        super().__init__(f"{it}@{id(getattr(it, '__self__', it))}")  # a method is another object each time
 
 
 def type_of(found: Any) -> Any:
