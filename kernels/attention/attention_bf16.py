@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..amx.tile_loop import configure, release
 from ..core.record import Record, fields
 from ..isa.tiers import Tier
-from ..lang import BIT, Value, choose, div_rem, divide, either, over, pieces, share, smaller, traced
+from ..lang import BIT, Value, choose, div_rem, divide, either, over, pieces, share, smaller
 from .pack_pairs import Layout, pack_keys, pack_queries, pack_values
 from .pick_attention import LINE, PANEL
 from .softmax import begin, clear, lines_of
@@ -30,13 +31,40 @@ class Product(NamedTuple):
     columns: Value
 
 
+@dataclass(frozen=True)
+class Products:
+    """Products of queries and keys, and of weights and values, by `multiply` of `attention_of`."""
+
+    tier: Tier
+    multiply: Callable[..., None]
+
+    def score(self, r: Any, rows: Value, queries: Value, keys: Value, n: Value, scores: Value) -> None:
+        """Products of queries and n keys."""
+        length, line = pieces(r.d, PANEL) * LINE, (r.keys + self.tier.lanes) * 4
+        for key in over(0, n, PANEL):
+            a, c = (queries, length), (scores + key * 4, line)
+            self.multiply(r, Product(rows, a, keys + key * length, r.d, c, n - key), adds=False)
+
+    def add_values(self, r: Any, rows: Value, weights: Value, values: Value, n: Value, sums: Value, adds: Any) -> None:
+        """Sums of n values, or what is added to those there."""
+        line, out = (r.keys + self.tier.lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
+        depth = pieces(r.t, PANEL) * LINE
+        with either(BIT(adds), likely=False) as branches:
+            for branch, more in zip(branches, (True, False), strict=True):
+                with branch:
+                    for column in over(0, r.e, PANEL):
+                        a, c = (weights, line), (sums + column * 4, out)
+                        product = Product(rows, a, values + column * depth, n, c, r.e - column)
+                        self.multiply(r, product, adds=more)
+
+
 def attention_of(tier: Tier, record: Record, layout: Layout, multiply: Callable[..., None]) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys.
 
     multiply(record, product, adds); adds: the product is added to c.
     """
     tiled = "config" in record
-    attend, lanes = _make_attend(tier, multiply), tier.lanes
+    products, lanes = Products(tier, multiply), tier.lanes
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
@@ -63,93 +91,54 @@ def attention_of(tier: Tier, record: Record, layout: Layout, multiply: Callable[
                 k, v = r.k + image * r.k_image + group * r.k_head, r.v + image * r.v_image + group * r.v_head
                 pack_keys(layout, scratch, k, r.k_item, r.k_row, limit, r.d)
                 pack_values(layout, values, v, r.v_item, r.v_row, limit, depth, r.e)
-            attend(r, room, steps, lines, (image, head, block * r.rows, limit, place), flip)
+            _attend(products, r, room, steps, lines, (image, head, block * r.rows, limit, place), flip)
         if tiled:
             release()
 
     return attention
 
 
-def _make_attend(tier: Tier, multiply: Callable[..., None]) -> Callable[..., None]:
-    """attend(r, room, steps, lines, where, flip): a block of queries.
+def _attend(
+    products: Products, r: Any, room: Numbers, steps: Numbers, lines: Numbers, where: Numbers, flip: Any
+) -> None:
+    """A block of queries.
 
     room: addresses of packed keys, values and queries, scores, sums, parts and state; steps: bytes from key to key,
     and from row to row of scores and of sums; lines: `lines_of` the state; where: image, head, first row, and `bounds`
     of the image; flip: as of pack_queries.
     """
-    score, add_values = _make_score(tier, multiply), _make_add_values(tier, multiply)
-
-    def attend(r: Any, room: Numbers, steps: Numbers, lines: Numbers, where: Numbers, flip: Any) -> None:
-        keys, values, queries, scores, sums, parts, state = room
-        length, line, out = steps
-        each, base, total, factor = lines
-        image, head, row, limit, place = where
-        rows = smaller(r.rows, r.s - row)
-        place = place + row
-        y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
-        mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
-        near, stop = span(r, limit, place, rows)
-        begin(state, each)
-        starts = near - near % PANEL
-        key = starts
-        if near >= stop:
-            stop = key
-            clear(sums, rows * out)
-        else:
-            q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
-            pack_queries(queries, q, r.q_item, r.q_row, rows, r.d, flip)
-        while key < stop:
-            n = smaller(r.keys, stop - key)
-            score(r, rows, queries, keys + key * length, n, scores)
-            for i in range(rows):
-                left, right = seen(r, limit, place + i, key, n)
-                look(r, scores + i * line, at_key(r, mask + i * r.mask_row, key), left, right, parts + i * LINE)
-            rebase(r, state, each, parts)
-            for i in range(rows):
-                left, right = seen(r, limit, place + i, key, n)
-                weigh(r, scores + i * line, left, right, n, base + 4 * i, parts + i * LINE)
-                if key != starts:
-                    rescale(sums + i * out, out, factor + 4 * i)
-            add_up(state, each, parts)
-            add_values(r, rows, scores, values + key * LINE, n, sums, key != starts)
-            key += n
+    keys, values, queries, scores, sums, parts, state = room
+    length, line, out = steps
+    each, base, total, factor = lines
+    image, head, row, limit, place = where
+    rows = smaller(r.rows, r.s - row)
+    place = place + row
+    y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
+    mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
+    near, stop = span(r, limit, place, rows)
+    begin(state, each)
+    starts = near - near % PANEL
+    key = starts
+    if near >= stop:
+        stop = key
+        clear(sums, rows * out)
+    else:
+        q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
+        pack_queries(queries, q, r.q_item, r.q_row, rows, r.d, flip)
+    while key < stop:
+        n = smaller(r.keys, stop - key)
+        products.score(r, rows, queries, keys + key * length, n, scores)
         for i in range(rows):
-            finish(r, y + i * r.y_row, sums + i * out, total + 4 * i)
-
-    return attend
-
-
-def _make_score(tier: Tier, multiply: Callable[..., None]) -> Any:
-    """score(record, rows, queries, keys, n, scores): products of queries and n keys."""
-
-    @traced
-    def score(r: Any, rows: Value, queries: Value, keys: Value, n: Value, scores: Value) -> None:
-        length, line = pieces(r.d, PANEL) * LINE, (r.keys + tier.lanes) * 4
-        for key in over(0, n, PANEL):
-            a, c = (queries, length), (scores + key * 4, line)
-            multiply(r, Product(rows, a, keys + key * length, r.d, c, n - key), adds=False)
-
-    return score
-
-
-def _make_add_values(tier: Tier, multiply: Callable[..., None]) -> Any:
-    """add_values(record, rows, weights, values, n, sums, adds): sums of n values, or what is added to those there."""
-
-    @traced
-    def add_values(r: Any, rows: Value, weights: Value, values: Value, n: Value, sums: Value, adds: Any) -> None:
-        line, out = (r.keys + tier.lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
-        depth = pieces(r.t, PANEL) * LINE
-
-        def columns(adds: bool) -> None:
-            for column in over(0, r.e, PANEL):
-                panel = values + column * depth
-                a, c = (weights, line), (sums + column * 4, out)
-                multiply(r, Product(rows, a, panel, n, c, r.e - column), adds)
-
-        with either(BIT(adds), likely=False) as (others, first):
-            with others:
-                columns(adds=True)
-            with first:
-                columns(adds=False)
-
-    return add_values
+            left, right = seen(r, limit, place + i, key, n)
+            look(r, scores + i * line, at_key(r, mask + i * r.mask_row, key), left, right, parts + i * LINE)
+        rebase(r, state, each, parts)
+        for i in range(rows):
+            left, right = seen(r, limit, place + i, key, n)
+            weigh(r, scores + i * line, left, right, n, base + 4 * i, parts + i * LINE)
+            if key != starts:
+                rescale(sums + i * out, out, factor + 4 * i)
+        add_up(state, each, parts)
+        products.add_values(r, rows, scores, values + key * LINE, n, sums, key != starts)
+        key += n
+    for i in range(rows):
+        finish(r, y + i * r.y_row, sums + i * out, total + 4 * i)
