@@ -42,7 +42,7 @@ class Parts:
 
 
 @traced
-def split_band(parts: Parts, r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Value:
+def split_band(parts: Parts, r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Any:
     """As gemm's fill_band, in planes r.plane bytes apart; whether some number, or a pixel's numbers together, may lose
     bits in parts (`lost`).
     """
@@ -60,7 +60,7 @@ def split_band(parts: Parts, r: Any, to: Value, source: Value, z: Value, y: Valu
 
 
 @traced
-def split_pixels(parts: Parts, r: Any, to: Value, source: Value, count: Value) -> Value:
+def split_pixels(parts: Parts, r: Any, to: Value, source: Value, count: Value) -> Any:
     """Copy pixels that lie x_step bytes apart; returns what `split_band` does."""
     odd = register(U32.vector(parts.tier.lanes)(0))
     with either(r.x_item == 2, likely=False) as (narrow, wide):

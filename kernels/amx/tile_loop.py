@@ -52,11 +52,11 @@ class Notes:
         """The m-th tile's record."""
         return fields(self.place(note, m), self.tile)
 
-    def write_block(self, note: Value, panel: Value, columns: Value, image: Value, column: Value) -> None:
+    def write_block(self, note: Any, panel: Any, columns: Any, image: Any, column: Any) -> None:
         said = {"panel": panel, "columns": columns, "image": image, "column": column}
         _put(note, [said[name] for name in self.block])
 
-    def write_tile(self, note: Value, m: Value, a: Value, y: Value, skip: Value, beside: Value) -> None:
+    def write_tile(self, note: Any, m: Any, a: Any, y: Any, skip: Any, beside: Any) -> None:
         said = {"a": a, "y": y, "skip": skip}
         _put(self.place(note, m), [said.get(name, beside) for name in self.tile])
 
@@ -78,24 +78,24 @@ class Block:
         """Its tiles of sums."""
         return self.mt * self.nt
 
-    def result(self, r: Any, image: Value, line: Value, start: Value, column: Value) -> Any:
+    def result(self, r: Any, image: Any, line: Any, start: Any, column: Any) -> Any:
         """y of a tile from that pixel on of a row, which is counted over all images; and what its note keeps beside."""
 
-    def begin(self, panel: Value) -> None:
+    def begin(self, panel: Any) -> None:
         """The sums are the bias, or 0."""
 
-    def steps(self, note: Value, r: Any, first: Value, last: Value, ahead: Value, lines: Value) -> None:
+    def steps(self, note: Any, r: Any, first: Any, last: Any, ahead: Any, lines: Any) -> None:
         """Add the products of some lines of A.
 
         Line s of a pixel is r.offsets[s] bytes from its start; pixels are r.rs bytes apart. For each line, or
         each product, `lines` cache lines from `ahead` bytes behind its weights on are prefetched.
         """
 
-    def again(self, note: Value, sums: Value, r: Any) -> None:
+    def again(self, note: Any, sums: Any, r: Any) -> None:
         """Sum those pixels in f32 that read numbers whose splitting loses something. Which these are depends on their
         numbers alone, not on the band. Bytes are never split."""
 
-    def finish(self, note: Value, sums: Value, buffer: Value, r: Any) -> None:
+    def finish(self, note: Any, sums: Any, buffer: Any, r: Any) -> None:
         """Store the results of the sums in memory, as the record r says."""
 
 

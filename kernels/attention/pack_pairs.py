@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..lang import F32, I32, U16, Value, choose, either, over, pieces, shuffle, smaller, tier, traced
 from ..move.shuffles import transpose_square
@@ -63,7 +64,7 @@ def pack_queries(to: Value, q: Value, item: Value, row: Value, count: Value, d: 
 
 
 @traced
-def pack_keys(layout: Layout, panels: Value, k: Value, item: Value, row: Value, count: Value, d: Value) -> None:
+def pack_keys(layout: Layout, panels: Value, k: Value, item: Value, row: Value, count: Any, d: Value) -> None:
     """Pack keys; the last panel ends with copies of the last one, or anything."""
     words, half = I32.vector(tier().lanes), tier().lanes
     lines, last = pieces(d, PANEL), count - 1
@@ -86,7 +87,7 @@ _HALVES = [[half + n // 2 + PANEL * (n % 2) for n in range(PANEL)] for half in (
 
 @traced
 def pack_values(
-    layout: Layout, panels: Value, v: Value, item: Value, row: Value, count: Value, lines: Value, e: Value
+    layout: Layout, panels: Value, v: Value, item: Value, row: Value, count: Any, lines: Value, e: Value
 ) -> None:
     """Pack values in panels of columns, of so many lines of keys."""
 

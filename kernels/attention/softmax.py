@@ -89,7 +89,8 @@ def by_mask(
         some[x + i] = y
         return y
 
-    for kind, term in {"none": same, "f32": partial(stored, add), "bool": partial(stored, hide)}.items():
+    terms: dict[str, Term] = {"none": same, "f32": partial(stored, add), "bool": partial(stored, hide)}
+    for kind, term in terms.items():
         with when(r.kind == MASKS.index(kind)):
             body(term)
 

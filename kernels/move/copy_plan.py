@@ -19,7 +19,8 @@ LINE = 64
 FAR = 1 << 19
 """Matrices of more bytes than this come from beyond the second-level cache."""
 Args = dict[str, "int | np.ndarray"]
-Shape = Strides = Sequence[int]
+Shape = Sequence[int]
+Strides = Sequence[int]
 Steps = Sequence[int] | None
 """Strides; None: those of a dense array."""
 
