@@ -14,10 +14,12 @@ F = np.float32
 COORDINATES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
     "tf_crop_and_resize", "tf_half_pixel", "tf_align_corners", "tf_asymmetric",
+    "tf_half_pixel_10", "tf_align_corners_10", "tf_asymmetric_10",
 )  # fmt: skip
-"""ONNX's coordinate_transformation_modes, then TensorFlow's."""
+"""ONNX's coordinate_transformation_modes, then TensorFlow's, and these in units of 2**-10."""
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 TENSORFLOW = frozenset({"tf_half_pixel", "tf_align_corners", "tf_asymmetric"})
+WHOLE = frozenset(f"{mode}_10" for mode in TENSORFLOW)
 _TIE = F(1e-6)
 """What is so near to the middle between two places counts as there, for ONNX."""
 
@@ -39,6 +41,8 @@ def coordinates(mode: str, n_in: int, n_out: int, scale: float | None = None, ro
     if mode in TENSORFLOW:
         corners, half = int(mode == "tf_align_corners" and n_out > 1), F(0.5 * (mode == "tf_half_pixel"))
         return (x + half) * (F(n_in - corners) / F(n_out - corners)) - half
+    if mode in WHOLE:
+        return _in_whole_units(mode.removesuffix("_10"), n_in, n_out)
     if mode == "half_pixel" or mode == "pytorch_half_pixel" and n_out > 1:
         return (x + F(0.5)) / s - F(0.5)
     if mode == "half_pixel_symmetric":
@@ -58,6 +62,13 @@ def coordinates(mode: str, n_in: int, n_out: int, scale: float | None = None, ro
             return start * F(n_in - 1) + x * (end - start) * F(n_in - 1) / F(n_out - 1)
         return (x + 0.5 * float(start + end) * (n_in - 1)).astype(F)
     raise ValueError(f"coordinate_transformation_mode {mode!r} is not one of {', '.join(COORDINATES)}")
+
+
+def _in_whole_units(mode: str, n_in: int, n_out: int) -> np.ndarray:
+    """Coordinates by a multiplier that is rounded to 10 bits after the point."""
+    corners, half = int(mode == "tf_align_corners" and n_out > 1), mode == "tf_half_pixel"
+    step = ((n_in - corners << 10) + (n_out - corners) // 2) // (n_out - corners)
+    return ((np.arange(n_out) * step + half * (step // 2 - 512)) / 1024).astype(F)
 
 
 def outside(mode: str, where: np.ndarray, n_in: int) -> np.ndarray:

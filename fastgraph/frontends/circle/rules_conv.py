@@ -250,11 +250,15 @@ def l2_pool(c: Call, x: Value, **window: Any) -> Value:
 
 
 def resize(c: Call, x: Value, size: Value, mode: str, corners: bool, centers: bool) -> None:
-    """Coordinates are computed in float32 by the multiplier in / out, so that ties fall as they do in TFLite."""
+    """Coordinates are computed in float32 by the multiplier in / out, so that ties fall as they do in TFLite; between
+    words by one of 10 bits after the point.
+    """
     if corners and centers:
         c.fail("expected at most one of align_corners and half_pixel_centers")
     form = "tf_align_corners" if corners else "tf_half_pixel" if centers else "tf_asymmetric"
+    rounding = "floor" if form == "tf_asymmetric" else "round_prefer_ceil"
+    form += "_10" * (mode == "linear" and x.type.dtype == np.int16)
     c.write(
         "resize", [x, None, None, size], axes=(1, 2), mode=mode, coordinate_transformation_mode=form,
-        nearest_mode="floor" if form == "tf_asymmetric" else "round_prefer_ceil",
+        nearest_mode=rounding,
     )  # fmt: skip
