@@ -77,9 +77,18 @@ def _recurrent(op: str, *activations: str) -> Rule:
         recurrence = inputs[2].data
         if attrs["hidden_size"] is None and recurrence is not None and recurrence.ndim == 3:
             attrs["hidden_size"] = recurrence.shape[2]
-        return c.several(op, len(c.outputs), *inputs, **attrs)
+        states = [_begun(c, state, inputs[4], attrs["layout"]) for state in inputs[5:7]]
+        return c.several(op, len(c.outputs), *inputs[:5], *states, *inputs[7:], **attrs)
 
     return rule
+
+
+def _begun(c: Call, state: Value | None, lengths: Value | None, layout: int) -> Value | None:
+    """An initial state, zeros in the rows that have no steps: their last states are zeros, as in onnxruntime."""
+    if state is None or lengths is None or lengths.data is not None and lengths.data.all():
+        return state
+    steps = c.reshape(c.cast(lengths, bool), -1, 1, *[1] * layout)
+    return c("where", steps, state, c.number(0.0, state))
 
 
 def _check_body(c: Call, name: str, body: Graph, inputs: int, outputs: int) -> None:
