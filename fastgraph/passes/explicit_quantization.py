@@ -32,9 +32,27 @@ def explicit_quantization(graph: Graph) -> bool:
     if has("dequantize_linear")(graph):
         sweep(graph, "block_weights")
     sweep(graph, "linear", *["scaled_products"] * has("matmul_integer conv_integer")(graph))
+    _stored_once(graph)
     for phase in ("whole_products", "moved", "padded"):
         sweep(graph, phase)
     return True
+
+
+def _stored_once(graph: Graph) -> None:
+    """Given ``y = requantize(x); z = requantize(x)`` of one type; result ``y``, for the readers of both."""
+    stores = [node for node in graph.nodes if node.op == "requantize" and node.out.type.quant is not None]
+    if len({(node.x, node.out.type) for node in stores}) == len(stores):
+        return
+    first: dict[tuple[Value, TensorType], Value] = {}
+
+    def as_first(g: Sweep, node: Node) -> bool:
+        if node.op != "requantize" or node.out.type.quant is None:
+            return False
+        value = first.setdefault((node.x, node.out.type), node.out)
+        return value is not node.out and g.becomes(value)
+
+    as_first.quantized = True  # type: ignore[attr-defined]
+    sweep(graph, as_first)
 
 
 def linear_quant(node: Node, scale: Any, zero: Any) -> Quantization | None:

@@ -45,12 +45,18 @@ def _operands(op: str) -> tuple[str, ...]:
 _ADDED: Chain = (("fma", 0, 2, 4), ("fma", 1, 3, 5))
 _PRODUCT: Chain = (("add", 0, 2), ("add", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
 _SCALED: Chain = (("add", 0, 1), ("mul", 3, 2))
+_GRID: Chain = (("round", 0), ("clip", 4, 1, 2), ("mul", 5, 3))
+_SUM_GRID: Chain = (("add", 0, 1), ("mul", 6, 2), ("round", 7), ("clip", 8, 3, 4), ("mul", 9, 5))
+_LIMITS = (NUMBER,) * 3
 _PAIRS = ("mul", "add"), ("mul", "mul"), ("add", "add"), ("add", "mul"), ("sub", "mul")
 
 COMPOSED: dict[str, Step] = {
     **{f"{one}_{two}": Step(((one, 0, 1), (two, 3, 2)), _f32(3)) for one, two in _PAIRS},
     **{f"{name}_number": Step(((name, 0, 1),), ("f32", NUMBER)) for name in ("add", "mul")},
     "mul_add_numbers": Step((("mul", 0, 1), ("add", 3, 2)), ("f32", NUMBER, NUMBER)),
+    "grid": Step(_GRID, ("f32", *_LIMITS)),
+    "mul_grid": Step((("mul", 0, 1), ("round", 5), ("clip", 6, 2, 3), ("mul", 7, 4)), ("f32", NUMBER, *_LIMITS)),
+    "add_mul_grid": Step(_SUM_GRID, ("f32", "f32", NUMBER, *_LIMITS)),
     "add_relu": Step((("add", 0, 1), ("relu", 2)), _f32(2)),
     "mul_add_relu": Step((("mul", 0, 1), ("add", 3, 2), ("relu", 4)), _f32(3)),
     "div_mul_add": Step((("div", 0, 1), ("mul", 4, 2), ("add", 5, 3)), _f32(4)),

@@ -111,6 +111,27 @@ def test_random_chains(tier, data):
         assert np.array_equal(got, np.broadcast_to(eval_chain(chain, xs), dims), equal_nan=True)
 
 
+@each_tier
+@pytest.mark.parametrize("step", ["grid", "mul_grid", "add_mul_grid"])
+def test_whole_numbers_times_a_scale(tier, step):
+    """One step for results of 16 bits: halves go to even, limits hold, NaN stays."""
+    chain, elements = numbered(step)
+    numbers = iter([3.7, *[-6.0, 5.0, 0.3]] if step != "grid" else [-6.0, 5.0, 0.3])
+    chain = tuple((name, *(next(numbers) if isinstance(o, float) else o for o in rest)) for name, *rest in chain)
+    assert [name for name, *_ in steps_of(chain, elements)] == [step]
+    for dims in ((2, 3, 1), (1, 2, 5), (2, 1, 16), (1, 3, 37), (2, 40, 70)):
+        rng = np.random.default_rng(dims[-1])
+        xs = [np.asarray(rng.integers(-40, 40, dims) / 4, np.float32) for _ in elements]
+        for x in xs:
+            x.reshape(-1)[: len(SPECIAL)] = SPECIAL[: x.size]
+        plan = loops(dims, strides_of(dims), [strides_of(dims)] * len(xs))
+        assert plan is not None
+        with np.errstate(all="ignore"):
+            want = eval_chain(chain, xs)
+        got = elementwise(chain, plan, np.zeros(dims, np.float32), xs, tier, 2).reshape(dims)
+        assert np.array_equal(got, want, equal_nan=True)
+
+
 @needs_pairs
 @settings(max_examples=40, deadline=None)
 @given(st.data())

@@ -283,3 +283,18 @@ def test_results_with_scales_along_an_axis_keep_it_behind_a_transpose(op: tuple[
     turned = b.add("transpose", [b.input((2, 3, 4))], perm=(2, 0, 1))
     axes = [Value.constant("axes", np.array([0]))] if op[0] == "reduce_max" else []
     same_after(b.done(b.add(op[0], [turned, *axes], I8, Quantization((0.1, 0.2, 0.3), (0, 1, 2), 2), **op[1])))
+
+
+def test_what_is_stored_twice_alike_is_stored_once() -> None:
+    """TensorFlow Lite's converter writes a QUANTIZE for each reader."""
+    b = Build()
+    x = b.add("tanh", [b.input((1, 4))])
+    one, two, other = (b.add("requantize", [x], I8, q(scale)) for scale in (0.01, 0.01, 0.02))
+    graph = b.done(
+        *(b.add("reshape", [v, Value.constant("s", np.array([4]))], I8, v.type.quant) for v in (one, two)), other
+    )
+    expected = evaluate(copy(graph), {"x0": (fed := RNG.standard_normal((1, 4)).astype(F32))})
+    optimize(graph, Matches())
+    assert sum(node.op == "requantize" and node.x.type.quant is None for node in graph.nodes) == 2
+    for found, wanted in zip(evaluate(graph, {"x0": fed}), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
