@@ -13,7 +13,9 @@ ROUNDED = ("u8", "s8", "i16")
 """Types that results are rounded to, by steps whose last operands are the numbers zero, low and high."""
 NUMBERS = {"swish": 1, "clip": 2, "leaky_relu": 1, "elu": 1, "celu": 1, "hard_sigmoid": 2}
 """How many operands of an operation, the last ones, are numbers in every chain."""
-OTHERS = frozenset("selu square rsqrt ceil softsign thresholded_relu is_nan is_inf not less less_or_equal".split())
+OTHERS = frozenset(
+    "selu square rsqrt ceil softsign thresholded_relu is_nan is_inf not not_equal neg less less_or_equal".split()
+)
 """Operations that have no step, as other steps compute the same: see `plan.lower.steps`."""
 
 
@@ -46,7 +48,6 @@ _ADDED: Chain = (("fma", 0, 2, 4), ("fma", 1, 3, 5))
 _PRODUCT: Chain = (("add", 0, 2), ("add", 1, 3), ("mul", 5, 6), ("mul", 7, 4))
 _SCALED: Chain = (("add", 0, 1), ("mul", 3, 2))
 _GRID: Chain = (("round", 0), ("clip", 4, 1, 2), ("mul", 5, 3))
-_SUM_GRID: Chain = (("add", 0, 1), ("mul", 6, 2), ("round", 7), ("clip", 8, 3, 4), ("mul", 9, 5))
 _LIMITS = (NUMBER,) * 3
 _PAIRS = ("mul", "add"), ("mul", "mul"), ("add", "add"), ("add", "mul"), ("sub", "mul")
 
@@ -56,7 +57,6 @@ COMPOSED: dict[str, Step] = {
     "mul_add_numbers": Step((("mul", 0, 1), ("add", 3, 2)), ("f32", NUMBER, NUMBER)),
     "grid": Step(_GRID, ("f32", *_LIMITS)),
     "mul_grid": Step((("mul", 0, 1), ("round", 5), ("clip", 6, 2, 3), ("mul", 7, 4)), ("f32", NUMBER, *_LIMITS)),
-    "add_mul_grid": Step(_SUM_GRID, ("f32", "f32", NUMBER, *_LIMITS)),
     "add_relu": Step((("add", 0, 1), ("relu", 2)), _f32(2)),
     "mul_add_relu": Step((("mul", 0, 1), ("add", 3, 2), ("relu", 4)), _f32(3)),
     "div_mul_add": Step((("div", 0, 1), ("mul", 4, 2), ("add", 5, 3)), _f32(4)),

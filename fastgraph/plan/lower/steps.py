@@ -67,13 +67,15 @@ def _rewritten(name: Any, operands: list[Any], following: int) -> Steps:
         case "rsqrt":
             return [("sqrt", x), ("reciprocal", following)]
         case "ceil":
-            return [("neg", x), ("floor", following), ("neg", following + 1)]
+            return [("mul", x, -1.0), ("floor", following), ("mul", following + 1, -1.0)]
+        case "neg":
+            return [("mul", x, -1.0)]
         case "softsign":
             return [("abs", x), ("add", following, 1.0), ("div", x, following + 1)]
         case "thresholded_relu":
             return [("greater", x, y), ("where", following, x, 0.0)]
-        case "is_nan":
-            return [("not_equal", x, x)]
+        case "is_nan" | "not_equal":
+            return [("equal", x, x if y is None else y), ("equal", following, 0.0)]
         case "is_inf":
             return [("abs", x), ("equal", following, inf)]
         case "not":
