@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 from ..isa import functions as f
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import BF16, F32, I32, Type, Value, choose, either, integer, over, register, whole
-from ..lang.lines import Combine
+from ..lang import BF16, F32, I32, Type, Value, choose, either, integer, is_nan, over, register, total, whole
+from ..lang.lines import UNROLL, Combine, fold
 from .along_axis import Before, Share, along_axis, columns, greater, less, limits, load, planes, row_total, vector
 from .epilogue import Area, Lines, walk_from
 from .rows import REDUCE
@@ -75,7 +76,10 @@ def _reduce(kind: Type, op: str, r: Any, share: Share, stored: Type | None = Non
     with either(r.inner == 1) as (rows, several):
         with rows:
             for xs, ys in planes(r, share, source, number):
-                one[ys] = _reduced(one, op, r, _row(kind, xs, r.n))
+                if number is F32 and op in ("max", "min"):
+                    one[ys] = _extreme(kind, op, xs, r.n)
+                else:
+                    one[ys] = _reduced(one, op, r, _row(kind, xs, r.n))
         with several:
             for xs, ys in planes(r, share, source, number):
                 for v, i, rest in columns(kind, share):
@@ -112,6 +116,26 @@ def _log_sum_exp(kind: Type, run: Run) -> Value:
 def _row(kind: Type, xs: Value, n: Value) -> Run:
     """The fold over n neighbors."""
     return lambda start, combine, before: kind.vector(1)(row_total(kind, xs, n, start, combine, before))
+
+
+def _extreme(kind: Type, op: str, xs: Value, n: Value) -> Value:
+    """The greatest or the least of n neighbors, NaN if one is: NaNs are noted apart, so that each vector takes three
+    instructions and waits for one.
+    """
+    rule = _rule(op, kind)
+    seen = {v: register(I32.like(v)(0)) for v in (kind.times(UNROLL), kind)}
+
+    def noted(v: Type, i: Value, mask: Value | None) -> Value:
+        x = load(v, xs + i, mask)
+        seen[v].value = seen[v].value | choose(is_nan(x), I32.like(v)(-1), 0)
+        return x
+
+    def further(best: Value, x: Value) -> Value:
+        return choose(x > best if op == "max" else x < best, x, best)
+
+    y = total(kind, n, rule.start, further, noted)
+    parts = [fold(operator.or_, each.value) for each in seen.values()]
+    return kind.vector(1)(choose(reduce(operator.or_, parts)[0] != 0, math.nan, y))
 
 
 def _column(kind: Type, xs: Value, r: Any, rest: Value | None) -> Run:
