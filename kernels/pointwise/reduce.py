@@ -72,18 +72,17 @@ def make(tier: Tier, element: str, op: str) -> Callable[..., None]:
 def _reduce(kind: Type, op: str, r: Any, share: Share, stored: Type | None = None) -> None:
     """Rows of neighbors, or columns; stored: the type of x in memory where that is not `kind`'s."""
     number, one = kind.number, kind.vector(1)
-    source = stored or number
+    source, extreme = stored or number, number is F32 and op in ("max", "min")
     with either(r.inner == 1) as (rows, several):
         with rows:
             for xs, ys in planes(r, share, source, number):
-                if number is F32 and op in ("max", "min"):
-                    one[ys] = _extreme(kind, op, xs, r.n)
-                else:
-                    one[ys] = _reduced(one, op, r, _row(kind, xs, r.n))
+                one[ys] = _extreme(kind, op, xs, r.n) if extreme else _reduced(one, op, r, _row(kind, xs, r.n))
         with several:
             for xs, ys in planes(r, share, source, number):
                 for v, i, rest in columns(kind, share):
-                    store_first(_reduced(v, op, r, _column(v, xs + i, r, rest)), ys + i, rest)
+                    at = xs + i
+                    y = _column_extreme(v, op, at, r, rest) if extreme else _reduced(v, op, r, _column(v, at, r, rest))
+                    store_first(y, ys + i, rest)
 
 
 def _walked(r: Any, share: Share) -> None:
@@ -122,20 +121,41 @@ def _extreme(kind: Type, op: str, xs: Value, n: Value) -> Value:
     """The greatest or the least of n neighbors, NaN if one is: NaNs are noted apart, so that each vector takes three
     instructions and waits for one.
     """
-    rule = _rule(op, kind)
+    start, further = _further(op, kind)
     seen = {v: register(I32.like(v)(0)) for v in (kind.times(UNROLL), kind)}
 
     def noted(v: Type, i: Value, mask: Value | None) -> Value:
         x = load(v, xs + i, mask)
-        seen[v].value = seen[v].value | choose(is_nan(x), I32.like(v)(-1), 0)
+        seen[v].value = seen[v].value | _unordered(x)
         return x
+
+    y = total(kind, n, start, further, noted)
+    parts = [fold(operator.or_, each.value) for each in seen.values()]
+    return kind.vector(1)(choose(reduce(operator.or_, parts)[0] != 0, math.nan, y))
+
+
+def _column_extreme(kind: Type, op: str, xs: Value, r: Any, rest: Value | None) -> Value:
+    """As `_extreme`, of each of a vector of columns."""
+    start, further = _further(op, kind)
+    mask = None if rest is None else kind.below(rest)
+    best, seen = register(kind(start)), register(I32.like(kind)(0))
+    for row in over(r.n):
+        x = load(kind, xs + row * r.inner, mask)
+        best.value, seen.value = further(best.value, x), seen.value | _unordered(x)
+    return choose(seen.value != 0, math.nan, best.value)
+
+
+def _further(op: str, kind: Type) -> tuple[float, Combine]:
+    """Where max or min starts, and the greater or lesser one, which is the first where the second is NaN."""
 
     def further(best: Value, x: Value) -> Value:
         return choose(x > best if op == "max" else x < best, x, best)
 
-    y = total(kind, n, rule.start, further, noted)
-    parts = [fold(operator.or_, each.value) for each in seen.values()]
-    return kind.vector(1)(choose(reduce(operator.or_, parts)[0] != 0, math.nan, y))
+    return _rule(op, kind).start, further
+
+
+def _unordered(x: Value) -> Value:
+    return choose(is_nan(x), I32.like(x.type)(-1), 0)
 
 
 def _column(kind: Type, xs: Value, r: Any, rest: Value | None) -> Run:

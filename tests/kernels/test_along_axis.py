@@ -91,12 +91,13 @@ def test_reductions_of_extremes(tier: Any, op: str) -> None:
 @pytest.mark.parametrize("op", ["max", "min"])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_nan_at_any_place_makes_the_extreme_nan(tier: Any, op: str, sign: int) -> None:
-    """Also where later numbers are greater; rows of all lengths of blocks, vectors and a rest."""
+    """Also where later numbers are greater; rows, and columns beside others, of blocks, vectors and a rest."""
     for n in (1, 3, 21, 64, 101):
         x = noise(n + 1, n)
         x[range(n), range(n)] = np.copysign(np.float32(np.nan), np.float32(sign))
-        got, want = reduced(x[:, :, None], op, tier)[:, 0], REDUCTIONS[op](x, 1)
-        assert np.array_equal(got, want, equal_nan=True), n
+        want = REDUCTIONS[op](x, 1)
+        assert np.array_equal(reduced(x[:, :, None], op, tier)[:, 0], want, equal_nan=True), n
+        assert np.array_equal(reduced(x.T[None].copy(), op, tier)[0], want, equal_nan=True), n
 
 
 @each_tier
