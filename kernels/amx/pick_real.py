@@ -25,7 +25,7 @@ NEAR = 0.9
 """Factor on STEP where taps of stride 1 read a line that the first-level cache still has."""
 ROWS_PART, SHORT_PART = 0.25, 0.6
 """Parts of STEP that fall with the rows of a tile, and with the bytes of a line."""
-FINISH = 20.0
+FINISH = {1: 13.0, 2: 20.0, 3: 20.0}
 """Cycles to finish 64 sums."""
 SPLIT = {1: 7.0, 2: 16.0, 3: 25.0}
 """Cycles to copy 32 numbers."""
@@ -35,8 +35,10 @@ F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
 """STEP and SPLIT of one f16, estimated: no CPU that multiplies it was at hand."""
 LONE = 0.55
 """The part of a block's time that one of a single tile of pixels takes."""
-OVERHEAD, START = 200.0, 3500.0
+OVERHEAD, START = {1: 45.0, 2: 200.0, 3: 200.0}, {1: 300.0, 2: 3500.0, 3: 3500.0}
 """Cycles to begin a block, and a call."""
+NEAR_RESULTS = 1 << 14
+"""Bytes of results, of two each, that a band makes where it makes whole rows of them."""
 FAR = 512
 """Bytes of a pixel from which a line of padding in a convolution's band pays."""
 
@@ -67,6 +69,8 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     # Tiles whose rows are an even number of lines apart load more slowly.
     if how.pixel % (2 * LINE) == 0 and (flat or how.pixel >= FAR):
         how = how._replace(pixel=how.pixel + LINE)
+    elif flat and how.lines == 1:
+        how = how._replace(pixel=how.length)
     # Of two bytes with the band's pixels as channels; x's strides are in elements of two bytes.
     banded = Banded(*g._replace(c=how.pixel // 2, item=2, x_strides=tuple(g.item // 2 * s for s in g.x_strides)))  # type: ignore[arg-type]
     how = how._replace(pixel=banded.pixel)
@@ -84,9 +88,10 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
         if fields["band"] * row_parts < across:
             fields["band"] += fields["band"] % MT
         if planes == 1 and g.n >= 2 * g.k and 4 * g.n * g.k <= l2:  # weights stay: rows of results are written whole
-            fields["band"] = MT
+            fields["band"] = max(min(fields["band"], NEAR_RESULTS // (2 * rows * g.n) // MT * MT), MT)
         plane = -(-(fields["band"] * rows * how.pixel + LINE) // LINE) * LINE
-        in_place = g.item == 2 and g.c % NUMBERS == 0 and 2 * g.x_strides[3] % LINE == 0
+        whole = g.c % NUMBERS == 0 and 2 * g.x_strides[3] % LINE == 0
+        in_place = g.item == 2 and (whole or 2 * g.c == how.length)
         fields |= {"rs": fields["x_step"] if in_place else how.pixel, "gs": 0, "in_place": int(in_place)}
     else:
         fields["band"] *= across
@@ -110,7 +115,7 @@ def lines_of(g: Geometry) -> Lines:
     if 1 < g.kernel[2] <= NUMBERS // even and g.dilations[2] == 1:
         return Lines(2 * even, g.kernel[2], 1, 2 * even * g.kernel[2])
     if even <= NUMBERS:
-        return Lines(LINE // 2 if 2 * even <= LINE // 2 else LINE, 1, 1, 2 * even)
+        return Lines(2 * even if 2 * even <= LINE // 2 else LINE, 1, 1, 2 * even)
     return Lines(-(-g.c // NUMBERS) * LINE, 1, -(-g.c // NUMBERS), LINE)
 
 
@@ -175,11 +180,12 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     step, split = (F16_STEP, F16_SPLIT) if element == "f16" else (STEP[planes], SPLIT[planes])
     near = NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
     part = (1 - ROWS_PART * (1 - rows / ROWS)) * (1 - SHORT_PART * (1 - how.length / LINE))
-    products, stores = lines * step * near * part * nt / 2, FINISH * MT * rows * nt / 4
-    block = max(products, stores) + min(products, stores) / 4 + OVERHEAD
+    products, stores = lines * step * near * part * nt / 2, FINISH[planes] * MT * rows * nt / 4
+    block = max(products, stores) + min(products, stores) / 4 + OVERHEAD[planes]
     copies = split * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, LEAST_COPY)
     panel = panel_bytes_real(nt, lines, planes, element)
-    cycles = blocks * block + copies + START
+    copies *= not (planes == 1 and is_flat(g) and 2 * g.c == how.length)  # it may be read in place
+    cycles = blocks * block + copies + START[planes]
     if panel > l2 * 3 // 4:  # there is no room to fetch the next one
         return cycles + g.images * _bands(g, how, planes, l2) * panels * panel / MEMORY
     return with_memory(cycles, panels * panel, l2)

@@ -111,7 +111,7 @@ def _finish_tile(tile: _Tile, narrow: Value) -> None:
     addend, masks = tile.addend(), _masks(tile.block.columns, tile.nt)
 
     def clipped(row: Value, found: list[Value]) -> None:
-        _store(tile.to + row * line, [clip(x, *limits) for x in found], [None] * tile.nt, narrow)
+        _store(tile.to + row * line, [clip(x, *limits) for x in found], masks, narrow)
 
     def added(row: Value, found: list[Value]) -> None:
         clipped(row, [x + addend(masks[n], row, n) for n, x in enumerate(found)])
@@ -120,7 +120,7 @@ def _finish_tile(tile: _Tile, narrow: Value) -> None:
         results = simple(r, found, lambda n: addend(masks[n], row, n))
         _store(tile.to + row * line, results, masks, narrow)
 
-    with either((tile.block.columns == tile.nt * 16) & (r.form == 0)) as (common, rare):
+    with either(r.form == 0) as (common, rare):
         with common, either(r.addend == 0) as (alone, summed):
             with alone:
                 tile.each_row(clipped)

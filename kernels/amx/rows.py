@@ -74,7 +74,7 @@ AMX_REAL = Record(
         "panel_bytes_real(nt, lines, planes, element)",
         REAL_WORK,
         direct=flag("whether x is the pixels of one row, which are copied as they follow one another"),
-        in_place=flag("whether they are not copied: x is bf16, in whole lines"),
+        in_place=flag("whether they are not copied: x is bf16, in whole lines or a part of one"),
         plane=number("bytes of a thread's scratch from plane to plane of a band", "> 0"),
         prefetch=_PREFETCH.format("product"),
         length=number("bytes of A's lines that count", f"in range(4, {LINE} + 1, 4)"),

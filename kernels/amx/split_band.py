@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,13 +11,13 @@ import numpy as np
 
 from ..gemm.band import fill_words, rows_of_band
 from ..isa.tiers import Tier
-from ..lang import F16, F32, I32, I64, U16, U32, Register, Value, cases, either, over, register, traced, when
+from ..lang import F16, F32, I32, I64, U16, U32, Register, Value, cases, divide, either, over, register, traced, when
 from ..lang.instructions import choose, is_nan, larger, smaller
 from ..lang.lanes import any_lane, halves, joined, shuffle
 from .pack_real import SIZES, held_planes
 
 FEW = (1, 3)
-"""Channels of grey or coloured pixels, which are copied by whole vectors."""
+"""Channels of grey or coloured pixels, which are copied by whole vectors where they become f16."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,23 @@ def split_band(parts: Parts, r: Any, to: Value, source: Value, z: Value, y: Valu
 def split_pixels(parts: Parts, r: Any, to: Value, source: Value, count: Value) -> Any:
     """Copy pixels that lie x_step bytes apart; returns what `split_band` does."""
     odd = register(U32.vector(parts.tier.lanes)(0))
-    with either(r.x_item == 2, likely=False) as (narrow, wide):
-        with narrow:
-            for j in over(count):
-                _copy(parts.tier, r, to + j * r.pixel_step, source + j * r.x_step)
-        with wide:
-            bodies = {k: partial(_few, parts, r, k, to, source, count, odd) for k in FEW}
-            adjacent = (r.x_step == 4 * r.run) & (r.pixel_step == 2 * r.run + 2)
-            cases(choose(adjacent, r.run, 0), bodies, partial(_runs, parts, r, to, source, count, odd))
+    if parts.element == "f16":
+        bodies = {k: partial(_few, parts, r, k, to, source, count, odd) for k in FEW}
+        adjacent = (r.x_step == 4 * r.run) & (r.pixel_step == 2 * r.run + 2)
+        cases(choose(adjacent, r.run, 0), bodies, partial(_runs, parts, r, to, source, (count, r.run), odd))
+    else:
+        adjacent = r.x_step == r.x_item * r.run
+        with either(adjacent & (r.run < 16) & (r.pixel_step == 2 * r.run + 2)) as (few, others):
+            with few:
+                _paired(parts, r, to, source, count, odd)
+            with others:
+                dense = adjacent & (r.pixel_step == 2 * r.run)
+                runs = choose(dense, 1, count), choose(dense, r.run * count, r.run)
+                with either(r.x_item == 2, likely=False) as (narrow, wide):
+                    with narrow:
+                        _copy(parts.tier, r, to, source, runs)
+                    with wide:
+                        _runs(parts, r, to, source, runs, odd)
     return any_lane(odd.value != 0).to(I64)
 
 
@@ -80,14 +90,40 @@ def _fill(parts: Parts, r: Any, to: Value, nbytes: Value) -> None:
         fill_words(to + p * r.plane, I32.vector(parts.tier.lanes)(0), nbytes)
 
 
-def _copy(tier: Tier, r: Any, to: Value, source: Value) -> None:
-    """r.run numbers that are bf16, and zeros up to a whole line."""
-    u16 = U16.vector(2 * tier.lanes)
-    whole, rest = r.run >> 5, r.run & 31
-    for i in over(whole):
-        u16[to + i * 64] = u16[source + i * 64]
-    with when(rest > 0):
-        u16[to + whole * 64] = u16[source + whole * 64, u16.below(rest)]
+def _copy(tier: Tier, r: Any, to: Value, source: Value, runs: tuple[Value, Value]) -> None:
+    """`count` pixels, each `run` numbers that are bf16, and zeros up to a whole line; runs: both."""
+    u16, (count, run) = U16.vector(2 * tier.lanes), runs
+    whole, rest = run >> 5, run & 31
+    for j in over(count):
+        first, line = source + j * r.x_step, to + j * r.pixel_step
+        for i in over(whole):
+            u16[line + i * 64] = u16[first + i * 64]
+        with when(rest > 0):
+            u16[line + whole * 64] = u16[first + whole * 64, u16.below(rest)]
+
+
+def _paired(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: Register) -> None:
+    """`count` pixels of an odd number of numbers that follow one another, each with a zero behind it: as many at a time
+    as a line has.
+    """
+    u16, f32, each = U16.vector(2 * parts.tier.lanes), F32.vector(parts.tier.lanes), r.run + 1
+    places, held = u16(range(u16.lanes)), divide(I64(u16.lanes), each)
+    pixel = places * u16((divide(r.run + 1024, each)).to(U16)) >> 10  # of each place, as that is a division by `each`
+    inside = places - pixel * u16(each.to(U16)) < u16(r.run.to(U16))
+
+    def spread(bits: Value) -> Value:
+        return choose(inside, parts.tier.isa.permute_halves(bits, places - pixel), u16(0))
+
+    for j in over(0, count, held):
+        numbers, at, into = r.run * smaller(count - j, held), source + j * r.x_step, to + j * r.pixel_step
+        with either(r.x_item == 2, likely=False) as (narrow, wide):
+            with narrow:
+                u16[into] = spread(u16[at, u16.below(numbers)])
+            with wide:
+                found = [f32[at, f32.below(numbers)], f32[at + 64, f32.below(numbers - 16)]]
+                put_parts(parts, r, into, found, spread)
+                if parts.asked:
+                    odd.value = seen(parts.element, odd.value, found)
 
 
 def _few(parts: Parts, r: Any, k: int, to: Value, source: Value, count: Value, odd: Register) -> None:
@@ -112,8 +148,9 @@ def _few(parts: Parts, r: Any, k: int, to: Value, source: Value, count: Value, o
         group(whole, count - whole)
 
 
-def _runs(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: Register) -> None:
-    """`count` pixels, each r.run numbers, and zeros up to a whole line."""
+def _runs(parts: Parts, r: Any, to: Value, source: Value, runs: tuple[Value, Value], odd: Register) -> None:
+    """`count` pixels, each `run` numbers, and zeros up to a whole line; runs: both."""
+    count, run = runs
     f32, lanes = F32.vector(parts.tier.lanes), parts.tier.lanes
     found = register(U32.vector(lanes)(0))
 
@@ -124,7 +161,7 @@ def _runs(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: Reg
 
     for j in over(count):
         first, line = source + j * r.x_step, to + j * r.pixel_step
-        whole, rest = r.run >> 5, r.run & 31
+        whole, rest = run >> 5, run & 31
         for i in over(whole):
             at = first + i * 128
             put(line + i * 64, [f32[at], f32[at + 64]])
@@ -135,12 +172,14 @@ def _runs(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: Reg
         found.value = U32.vector(lanes)(0)
 
 
-def put_parts(parts: Parts, r: Any, to: Value, left: list[Value]) -> None:
-    """32 numbers, a line of each plane."""
+def put_parts(
+    parts: Parts, r: Any, to: Value, left: list[Value], placed: Callable[[Value], Value] = lambda bits: bits
+) -> None:
+    """32 numbers, a line of each plane; placed: the order in which they are stored."""
     u16 = U16.vector(2 * parts.tier.lanes)
     if parts.exact:
         for p, shift in zip(parts.places, (16, 0), strict=True):
-            u16[to + p * r.plane] = joined(*((x.bits(U32) >> shift).to(U16) for x in left))
+            u16[to + p * r.plane] = placed(joined(*((x.bits(U32) >> shift).to(U16) for x in left)))
         return
     if parts.element == "f16":
         u16[to] = joined(*(x.to(F16).bits(U16) for x in left))
@@ -148,7 +187,7 @@ def put_parts(parts: Parts, r: Any, to: Value, left: list[Value]) -> None:
     for p in parts.places:
         cut = p == 0 and parts.planes > 2
         bits = parts.tier.isa.to_bf16(*([_cut(x) for x in left] if cut else left))
-        u16[to + p * r.plane] = bits
+        u16[to + p * r.plane] = placed(bits)
         left = [x - (half.to(U32) << 16).bits(F32) for x, half in zip(left, halves(bits), strict=True)]
 
 

@@ -256,22 +256,56 @@ def test_threads_do_as_many_tiles_of_rows(threads: int) -> None:
     assert fields["band"] == -(-fields["across"] // threads) and fields["column_parts"] == 1
 
 
+ROWS_OF_BF16 = {
+    "in place": dense(40, 40, 96),
+    "copied": dense(17, 33, 40),
+    "a few in place": dense(50, 33, 8),
+    "a few in place, which cross lines": dense(39, 7, 24),
+    "a few of more in place": dense(21, 70, 12, 31),
+    "odd": dense(37, 20, 9),
+    "odd, the most": dense(40, 16, 15),
+    "odd, more": dense(40, 16, 17),
+    "odd, of more": dense(37, 20, 9, 11),
+    "one": dense(70, 5, 1),
+    "odd rows of a map": square(5, 12, 11, 3, 1, 1),
+}
+
+
 @needs_amx
 @needs_bf16
-@pytest.mark.parametrize("name", ["in place", "copied", *LAYERS])
+@pytest.mark.parametrize("k", [1, 3, 8, 9, 13, 15, 24, 31])
+@pytest.mark.parametrize("item", [4, 2])
+def test_pixels_of_a_few_numbers_do_not_meet(k: int, item: int) -> None:
+    """What is no number stays in its pixel's results, wherever pixels lie side by side."""
+    g = dense(45, 18, k)._replace(item=item)
+    rng = np.random.default_rng(k)
+    x = rng.normal(size=(1, 1, 1, 45, k)).astype(np.float32)
+    odd = rng.choice(45, 9, replace=False)
+    x[..., odd, :] = rng.choice(np.float32([np.nan, np.inf, -np.inf]), (9, k))
+    w = rng.normal(size=(1, 18, 1, k)).astype(np.float32)
+    y = computed(g, rounded(x) if item == 2 else x, w, np.zeros((1, 18), np.float32), 1, 2, 1 << 20)[0, 0, 0, :, :18]
+    finite = np.isfinite(y)
+    assert not finite[odd].any() and np.delete(finite, odd, 0).all()
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize("name", [*ROWS_OF_BF16, *LAYERS])
 @pytest.mark.parametrize("y_item", [4, 2])
 def test_bf16_in_memory(name: str, y_item: int) -> None:
-    """The same results from numbers that are bf16 already, read in place where lines are whole; rounded at the end."""
-    g = {"in place": dense(40, 40, 96), "copied": dense(17, 33, 40), **LAYERS}[name]
+    """The same results from numbers that are bf16 already, read in place where lines are whole or single; rounded at
+    the end.
+    """
+    g = {**ROWS_OF_BF16, **LAYERS}[name]
     rng = np.random.default_rng(0)
-    x = widened(rounded(rng.normal(size=(1, *g.size, g.c)).astype(np.float32)))
+    x = widened(rounded(rng.normal(size=(1, *g.size, g.x_strides[3])).astype(np.float32)))
     w = rng.normal(size=(1, g.n, g.k // g.c, g.c)).astype(np.float32)
     bias, added = rng.normal(size=(2, 1, g.n)).astype(np.float32)
     added = rounded(np.broadcast_to(added[0], (*g.out, g.n)).reshape(-1, g.n))
     where = {"addend_row": g.n, "low": np.float32(-1).view(np.int32).item()}
     expected = computed(g, x, w, bias, 1, 1, 1 << 20, addend=widened(added), **where)[..., : g.n]
     narrow = g._replace(item=2)
-    assert pick_real(narrow).fields["in_place"] == int(name in ("in place", "pages apart"))
+    assert pick_real(narrow).fields["in_place"] == int("in place" in name or name == "pages apart")
     found = computed(narrow, rounded(x), w, bias, 1, 2, 1 << 20, y_item, addend=added, addend_item=2, **where)[
         ..., : g.n
     ]
