@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fastgraph.kernels.gemm.pick_conv import Geometry, plain_cycles
+from fastgraph.kernels.gemm.pick_conv import Geometry, pixels_together, plain_cycles, widened
 from fastgraph.kernels.gemm.pick_winograd import GAIN, best_winograd, reading_times
 from fastgraph.kernels.isa import tiers
-from fastgraph.plan.lower.gemm.layer_amx import is_large, times
+from fastgraph.plan.lower.gemm.layer_amx import HALF, ROUNDED, is_large, times
 from tests.kernels.geometries import square
 from tests.kernels.test_amx_real import dense
 
@@ -52,3 +52,27 @@ def test_the_faster_one_is_chosen(name: str, monkeypatch: pytest.MonkeyPatch) ->
     if winograd is not None:
         others = min(others, GAIN * winograd[2][0])
     assert (is_large(g, 3) and times((3, "bf16"), g)[0] < others) == faster
+
+
+OF_FEW: dict[str, tuple[Geometry, bool]] = {
+    "1x1 80px 8->160": (square(8, 160, 80, 1), True),
+    "1x1 32px 12->256": (square(12, 256, 32, 1), True),
+    "1x1 80px 3->32": (square(3, 32, 80, 1), True),
+    "1x1 40px 4->24": (square(4, 24, 40, 1), True),
+    "1x1 56px 8->16": (square(8, 16, 56, 1), True),
+    "1x1 56px 13->40": (square(13, 40, 56, 1), True),
+    "1x1 56px 16->8": (square(16, 8, 56, 1), True),
+    "1x1 14px 12->64": (square(12, 64, 14, 1), True),
+    "3x3 56px 1->32": (square(1, 32, 56, 3, 1, 1), True),
+    "1x1 56px 4->4": (square(4, 4, 56, 1), False),
+    "1x1 56px 3->3": (square(3, 3, 56, 1), False),
+}
+"""Layers of few channels in bfloat16, and whether tiles, whose results have half the bytes, are to compute them."""
+
+
+@pytest.mark.parametrize("name", OF_FEW)
+def test_layers_of_few_channels_are_tiles_of_bf16(name: str) -> None:
+    g, faster = OF_FEW[name]
+    others = plain_cycles(AMX, widened(g, pixels_together(AMX, g)))
+    saved = HALF * g.images * g.out[1] * g.out[2] * g.n
+    assert (times(ROUNDED, g)[0] - saved < others) == faster

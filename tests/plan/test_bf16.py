@@ -73,11 +73,11 @@ def network(pick: Random) -> Net:
             y = ended(net, y, (pick.choice((1, m)), n), pick)
             x, k = net("Add", x, y) if n == k and pick.randint(0, 1) else y, n
     else:
-        c, size = pick.choice((3, 16, 32, 40)), pick.randint(3, 20)
+        c, size = pick.choice((1, 3, 8, 9, 16, 32, 40)), pick.randint(3, 20)
         x = net.input("x", (pick.randint(1, 2), c, size, size))
         for _ in range(pick.randint(1, 3)):
             kernel, groups = pick.choice((1, 3)), pick.choice((1, 1, 2)) if c % 2 == 0 else 1
-            n, stride = pick.choice((c, 2 * pick.randint(1, 30))), pick.choice((1, 1, 2))
+            n, stride = pick.choice((c, groups * pick.randint(1, 60 // groups))), pick.choice((1, 1, 2))
             attrs = {"pads": [kernel // 2] * 4, "strides": [stride] * 2, "group": groups}
             y = net("Conv", x, net.weight(n, c // groups, kernel, kernel), net.weight(n), **attrs)
             y = ended(net, y, (n, 1, 1), pick)

@@ -33,6 +33,8 @@ by planes."""
 AFTER, MOST_AFTER = 0.1, 56e3
 """What three parts cost the steps behind them, of their own cycles and at most: for some 10 us after tiles of bf16,
 products in vectors take 1.2 of their time (Granite Rapids), and layers in bands are some ten calls."""
+HALF = 1 / 6
+"""Cycles that a result of two bytes, not four, saves where it is written and read."""
 FEW = 64
 """Rows below which f32's products are taken where weights leave the second-level cache: in three parts they are half as
 much again to read, and nothing else takes the time."""
@@ -67,7 +69,8 @@ def _suits(parts: Parts, layer: Layer[Reals], tier: Tier) -> bool:
 
 
 def _times(parts: Parts, layer: Layer[Reals], tier: Tier) -> list[float]:
-    return times(parts, layer.merged(tier)[0])
+    saved = HALF * layer.pixels * layer.n if parts == ROUNDED else 0.0
+    return [cycles - saved for cycles in times(parts, layer.merged(tier)[0])]
 
 
 def _emit(parts: Parts, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
