@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TypeVar
 
 from .locks import undisturbed
 
 Entry = TypeVar("Entry")
+
+
+def register(table: dict[str, Entry], *names: str) -> Callable[[Entry], Entry]:
+    """A decorator that enters what it is for under each of the names."""
+
+    def note(entry: Entry) -> Entry:
+        for name in names:
+            assert name not in table, f"{name} is defined twice"
+            table[name] = entry
+        return entry
+
+    return note
 
 
 class Families(Mapping[str, Entry]):

@@ -12,7 +12,7 @@ from ..ops.registry import OPS, Layout, attr
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 from .bounds.slices import clamped_index
-from .bounds.values import Unbounded
+from .bounds.values import Unbounded, refuse
 
 STEPS = {"reduce_sum": "add", "reduce_mean": "add", "reduce_max": "max", "reduce_min": "min"}
 KINDS = ("float32", "float64", "int32", "int64")
@@ -83,15 +83,13 @@ def _row(g: Sweep, inner: Sweep, v: Value, place: Value, cuts: set[tuple[int, Va
         return inner.pick(node.x, _row(g, inner, node.inputs[1], place, cuts))
     if node.op == "unsqueeze" and _is_open(node.x):
         return inner.shape(_row(g, inner, node.x, place, cuts), *v.type.with_shape((v.type.shape or ())[1:]).dims)
-    if OPS[node.op].layout is not Layout.EACH or not OPS[node.op].pure:
-        raise Unbounded
+    refuse(OPS[node.op].layout is not Layout.EACH or not OPS[node.op].pure)
     operands: list[Value | None] = []
     for each in node.inputs:
         if each is not None and not each.type.concrete:
             each = _row(g, inner, each, place, cuts)
         elif each is not None and len(each.type.dims) == len(v.type.shape or ()):
-            if each.type.dims[0] != 1:
-                raise Unbounded
+            refuse(each.type.dims[0] != 1)
             each = inner.shape(each, *each.type.dims[1:])
         operands.append(each)
     return inner(node.op, *operands, **node.attrs)
@@ -103,6 +101,5 @@ def _cut(node: Node) -> tuple[int, Value, Value]:
     plain = all(v is None or v.data is not None and v.data.tolist() == [n] for v, n in ((axes, 0), (steps, 1)))
     if not plain or x is None or start is None or end is None or not x.type.concrete or not x.type.size:
         raise Unbounded
-    if not start.type.shape == end.type.shape == (1,):
-        raise Unbounded
+    refuse(not start.type.shape == end.type.shape == (1,))
     return x.type.dims[0], start, end

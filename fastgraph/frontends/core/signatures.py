@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -30,18 +30,6 @@ def _arity(parameters: tuple[str, ...]) -> tuple[int, float]:
 
 
 Rule = TypeVar("Rule")
-
-
-def register(table: dict[str, Rule], names: Sequence[str]) -> Callable[[Rule], Rule]:
-    """A decorator that enters a rule under each of the names."""
-
-    def note(rule: Rule) -> Rule:
-        for name in names:
-            assert name not in table, f"two rules for {name}"
-            table[name] = rule
-        return rule
-
-    return note
 
 
 class RuleFiles:

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...families import register
 from ...ir import Value
 from ...ops.registry import REQUIRED
 from ..core.common import axis_in
-from ..core.signatures import RuleFiles, entries, register
+from ..core.signatures import RuleFiles, entries
 from . import signature_table
 from .call import Call
 from .common import alike, axes_in, per_channel, reals
@@ -61,7 +62,7 @@ def rule(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def note(function: Callable[..., Any]) -> Callable[..., Any]:
         for name, said in parsed(text):
             signatures()[name] = said
-            register(RULES, [name])(partial(_applied, function, said))
+            register(RULES, name)(partial(_applied, function, said))
         return function
 
     return note

@@ -12,19 +12,17 @@ from ...ir import Node, Value
 from ...ops.registry import attr
 from .shapes import unflattened
 from .state import Bounds, follows
-from .values import Below, Bounded, Unbounded, reaches, same
+from .values import Below, Bounded, Unbounded, reaches, refuse, same
 
 
 def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int], places: int | None = None) -> Value:
     """Indices along `axes` of x, in range whatever is not real. `places`: the axis of the indices along which they
     belong to one axis of x after the other.
     """
-    if any(not x.value.type.dims[a] for a in axes):
-        raise Unbounded
+    refuse(any(not x.value.type.dims[a] for a in axes))
     if all(_proved(x, indices.below, axis, i, places) for i, axis in enumerate(axes)):
         return indices.value if indices.clean else g.masked(indices, 0)
-    if any(x.extents[a].each is None for a in axes if a in x.extents):
-        raise Unbounded
+    refuse(any(x.extents[a].each is None for a in axes if a in x.extents))
     return g.masked(indices._replace(value=_checked(g, x, indices.value, axes, places)), 0)
 
 
@@ -64,8 +62,7 @@ def _among_least(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | 
 def _of_rows(g: Bounds, x: Bounded, indices: Bounded) -> Bounded:
     """Elements of x by indices that count real ones only, row after row."""
     (length,), i = x.extents.values(), g.cast(g.masked(indices, 0), np.dtype(np.int64))
-    if not length.least:
-        raise Unbounded
+    refuse(not length.least)
     size = x.value.type.size
     i = _from_front(g, i, g("mul", length.count, g.ints(size // length.most)), size * length.most)
     row = g("div", i, length.count)
@@ -109,8 +106,7 @@ def gather_elements(g: Bounds, node: Node) -> list[Bounded]:
     x, indices = g.take(node.x), g.take(node.inputs[1])
     axis = attr(node, "axis") % len(x.dims)
     for a, n in x.extents.items():
-        if a != axis and not same(n, indices.extents.get(a)):
-            raise Unbounded
+        refuse(a != axis and not same(n, indices.extents.get(a)))
     value = g.again(node, x.value, indices_within(g, x, indices, [axis]))[0]
     return [Bounded(value, indices.extents, False, None)]
 
@@ -119,8 +115,7 @@ def gather_elements(g: Bounds, node: Node) -> list[Bounded]:
 def gather_nd(g: Bounds, node: Node) -> list[Bounded]:
     x, indices = g.take(node.x), g.take(node.inputs[1])
     last = len(indices.dims) - 1
-    if attr(node, "batch_dims") or last in indices.extents:
-        raise Unbounded
+    refuse(attr(node, "batch_dims") or last in indices.extents)
     depth = indices.value.type.dims[last]
     value = g.again(node, x.value, indices_within(g, x, indices, range(depth), last))[0]
     extents = {a - depth + last: n for a, n in x.extents.items() if a >= depth} | dict(indices.extents)
@@ -137,8 +132,7 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
     depth = 1 if each else indices.value.type.dims[last]
     axis = attr(node, "axis") % len(data.dims) if each else 0
     axes = [axis] if each else range(depth)
-    if not depth or not each and last in indices.extents:
-        raise Unbounded
+    refuse(not depth or not each and last in indices.extents)
     # Of each axis of the updates, which of indices and data says how many there are.
     for a in range(len(updates.dims)):
         found, wanted = updates.extents.get(a), indices.extents.get(a)
@@ -146,8 +140,7 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
             wanted = data.extents.get(a - last + depth)
         elif each and a != axis and a in data.extents and not same(data.extents[a], wanted):
             raise Unbounded
-        if found is not wanted and not same(found, wanted):
-            raise Unbounded
+        refuse(found is not wanted and not same(found, wanted))
     if not indices.extents:
         within = indices_within(g, data, indices, axes, last)
         return [Bounded(g.again(node, data.value, within, updates.value)[0], data.extents)]
@@ -159,8 +152,7 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
     more = [n if a != axis else 1 for a, n in enumerate(data.value.type.dims)]
     row = g.held(np.zeros(more, data.value.type.dtype))
     wide = g.join([data.value, row], axis)
-    if wide.type.nbytes > g.limit:
-        raise Unbounded
+    refuse(wide.type.nbytes > g.limit)
     written = g.again(node, wide, at, updates.value)[0]
     return [Bounded(g.cut(written, axis, 0, rows), data.extents)]
 

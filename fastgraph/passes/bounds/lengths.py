@@ -12,7 +12,7 @@ from ...ir import MOST_LENGTH, Node, Value
 from ...ops.evaluate import run_node
 from ...ops.reduce import reduced_axes
 from ...ops.registry import OPS, Layout, attr
-from .values import Dim, Extent, Unbounded, Varied
+from .values import Dim, Extent, Unbounded, Varied, refuse
 
 if TYPE_CHECKING:
     from .state import Bounds
@@ -50,8 +50,7 @@ def each_of(n: Any) -> np.ndarray | None:
 def lines(g: Bounds, *numbers: Any) -> list[np.ndarray]:
     """Each number for all lengths. Unbounded where data decides one."""
     found = [each_of(n) for n in numbers]
-    if any(n is None for n in found):
-        raise Unbounded
+    refuse(any(n is None for n in found))
     return [np.broadcast_to(n, g.groups[0].each.shape) for n in found if n is not None]
 
 
@@ -150,8 +149,7 @@ def of_lengths(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
     if node.op in REDUCED:
         axes = None if len(values) < 2 or values[1] is None else values[1].astype(np.int64)
         over = reduced_axes(node, first.ndim, axes)
-        if over is None:
-            raise Unbounded
+        refuse(over is None)
         found = REDUCED[node.op](
             _stacked(g, node.x, first, first.ndim), axis=over, keepdims=bool(attr(node, "keepdims"))
         )

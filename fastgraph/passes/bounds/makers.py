@@ -10,15 +10,14 @@ from ...ops.registry import OPS, Layout, attr
 from .lengths import dim_by_length, lines, varies
 from .numbers import KINDS, difference
 from .state import RULES, Bounds, follows
-from .values import Below, Bounded, Extent, Unbounded, Varied, extents_of, most_of, reaches, same
+from .values import Below, Bounded, Extent, Unbounded, Varied, extents_of, most_of, reaches, refuse, same
 from .visit import visit
 
 
 @follows("non_zero")
 def non_zero(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
-    if not x.dims:
-        raise Unbounded
+    refuse(not x.dims)
     places, count = g.non_zero(g.masked(x, 0))
     return [Bounded(places, {1: count}, True, Below(0, tuple(x.extents.get(a) for a in range(len(x.dims)))))]
 
@@ -28,14 +27,11 @@ def compress(g: Bounds, node: Node) -> list[Bounded]:
     x, wanted, axis = g.take(node.x), g.take(node.inputs[1]), attr(node, "axis")
     value, extents = x.value, dict(x.extents)
     if axis is None:
-        if extents and len(x.dims) > 1:
-            raise Unbounded
+        refuse(extents and len(x.dims) > 1)
         value, axis = g.shape(value, value.type.size), 0
     axis %= len(value.type.dims)
-    if axis in extents and not same(extents[axis], wanted.extents.get(0)):
-        raise Unbounded
-    if axis not in extents and wanted.value.type.dims[0] > value.type.dims[axis]:
-        raise Unbounded
+    refuse(axis in extents and not same(extents[axis], wanted.extents.get(0)))
+    refuse(axis not in extents and wanted.value.type.dims[0] > value.type.dims[axis])
     places, count = g.non_zero(g.masked(wanted, 0))
     places = g.shape(places, *wanted.value.type.dims)
     return [Bounded(g.pick(value, places, axis), {**extents, axis: count})]
@@ -46,10 +42,8 @@ def non_max_suppression(g: Bounds, node: Node) -> list[Bounded]:
     boxes, scores = (g.take(v) for v in node.inputs[:2])
     most, limit, least = (None if v is None else g.fixed(v) for v in map(node.input, (2, 3, 4)))
     there = boxes.extents.get(1)
-    if boxes.extents.keys() - {1} or scores.extents.keys() - {2}:
-        raise Unbounded
-    if boxes.dims[1] != scores.dims[2]:
-        raise Unbounded
+    refuse(boxes.extents.keys() - {1} or scores.extents.keys() - {2})
+    refuse(boxes.dims[1] != scores.dims[2])
     attrs = dict(node.attrs)
     if most is not None and most.data is None:
         attrs["most"] = boxes.value.type.dims[1]
@@ -64,8 +58,7 @@ def non_max_suppression(g: Bounds, node: Node) -> list[Bounded]:
 def listed_places(g: Bounds, node: Node) -> list[Bounded]:
     """(batch, class, box) of each index that is not below 0."""
     found = g.take(node.x)
-    if found.extents:
-        raise Unbounded
+    refuse(found.extents)
     dims = found.value.type.dims
     counts = g.memo.get(("counts", found.value))
     if counts is not None and dims[:2] == (1, 1):  # they are in a row
@@ -95,13 +88,11 @@ def top_k(g: Bounds, node: Node) -> list[Bounded]:
     if not isinstance(wanted, Extent):
         if there is None:
             return [Bounded(v, x.extents) for v in g.again(node, x.value, g.ints([wanted]))]
-        if wanted > there.least:
-            raise Unbounded
+        refuse(wanted > there.least)
         attrs, left = {**node.attrs, "most": int(wanted)}, {a: n for a, n in x.extents.items() if a != axis}
         best, places = g.several("top_k", 2, x.value, g.ints([wanted]), there.count, **attrs)
         return [Bounded(best, left), Bounded(places, left, False, Below(None, (there,)))][: len(node.outputs)]
-    if wanted.most > size or there is not None and not _within(g, wanted, there):
-        raise Unbounded
+    refuse(wanted.most > size or there is not None and not _within(g, wanted, there))
     attrs = {**node.attrs, "most": wanted.most}
     count = None if there is None else there.count
     values, places = g.several("top_k", 2, x.value, wanted.count, count, **attrs)
@@ -118,8 +109,7 @@ def _within(g: Bounds, a: Extent, b: Extent) -> bool:
 def _checked_count(g: Bounds, node: Node, size: int) -> Extent:
     """The extent of a number that a run computes; the run fails where it exceeds that of the axis."""
     k = g.fixed(node.inputs[1])
-    if k.type.dtype != np.int64 or node.x in g.known:
-        raise Unbounded
+    refuse(k.type.dtype != np.int64 or node.x in g.known)
     return Extent(g("checked_indices", g.shape(k), np.zeros(size + 1, np.int8), axis=0), size)
 
 
@@ -152,8 +142,7 @@ def constant_of_shape(g: Bounds, node: Node) -> list[Bounded]:
     dims = list(g.numbers_of(node.x).reshape(-1))
     room = most_of(dims)
     fill = np.asarray(attr(node, "value")).reshape(-1)[0]
-    if np.prod(room) * fill.nbytes > g.limit:
-        raise Unbounded
+    refuse(np.prod(room) * fill.nbytes > g.limit)
     return [Bounded(g.held(np.full(room, fill)), extents_of(dims), not fill)]
 
 
@@ -161,8 +150,7 @@ def constant_of_shape(g: Bounds, node: Node) -> list[Bounded]:
 def drawn(g: Bounds, node: Node) -> list[Bounded]:
     """Fresh numbers; those of a seed are others where there are more of them."""
     x = g.take(node.x)
-    if node.attrs.get("seed") is not None:
-        raise Unbounded
+    refuse(node.attrs.get("seed") is not None)
     return [Bounded(g.again(node, x.value)[0], x.extents)]
 
 
@@ -174,8 +162,7 @@ def unique(g: Bounds, node: Node) -> list[Bounded]:
     if x.extents or axis is not None and len(x.dims) != 1 or dtype is None or dtype.kind not in "iuf":
         raise Unbounded
     n = x.value.type.size
-    if not n:
-        raise Unbounded
+    refuse(not n)
     flat = g.shape(x.value, n)
     by_value, places = g.several("top_k", 2, flat, g.ints([n]), axis=0, largest=0)
     previous = g.pick(by_value, g.ints(np.maximum(np.arange(n) - 1, 0)))
@@ -238,12 +225,10 @@ def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
     taken."""
     for node in body.nodes:
         plain = node.op in RULES or OPS[node.op].layout is Layout.EACH
-        if not plain or node.graphs or not visit(g, node, keep=False):
-            raise Unbounded
+        refuse(not plain or node.graphs or not visit(g, node, keep=False))
         if node.op in INDEXED:
             indices = g.take(node.inputs[1])
-            if indices.value.data is None and (indices.below is None or indices.below.signed):
-                raise Unbounded
+            refuse(indices.value.data is None and (indices.below is None or indices.below.signed))
         if node.op == "top_k":
             g.numbers_of(node.inputs[1])
     return [g.take(v) for v in body.outputs]
@@ -252,15 +237,13 @@ def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
 def _if_taken(g: Bounds, condition: Value, wanted: bool, none: Value, some: Bounded) -> Bounded:
     """`some` if the condition is as wanted, else no elements."""
     dims = none.type.dims
-    if len(dims) != len(some.dims) or none.type.dtype != some.value.type.dtype:
-        raise Unbounded
+    refuse(len(dims) != len(some.dims) or none.type.dtype != some.value.type.dtype)
     extents: dict[int, Extent] = {}
     for axis, (a, b) in enumerate(zip(dims, some.dims, strict=True)):
         if a == b:
             continue
         (most,) = most_of([b])
-        if a > most:
-            raise Unbounded
+        refuse(a > most)
         count, other = b.count if isinstance(b, Extent) else g.ints(b), g.ints(a)
         extents[axis] = Extent(g.choose(condition, *((count, other) if wanted else (other, count))), most)
     return some._replace(extents=extents, clean=False)

@@ -16,7 +16,7 @@ from ...ops.reduce import reduced_axes
 from ...ops.registry import OPS, Layout, attr
 from .lengths import dim_by_length, for_lengths, lines, of_lengths, varies
 from .state import Bounds
-from .values import Dim, Extent, Unbounded, Varied
+from .values import Dim, Extent, Unbounded, Varied, refuse
 
 Rule = Callable[[Bounds, Extent, Dim], Dim]
 
@@ -48,8 +48,7 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
             return _moved(node, values)
         if varies(*numbers):
             return of_lengths(g, node, values)
-        if any(isinstance(n, Varied) for n in numbers):
-            raise Unbounded
+        refuse(any(isinstance(n, Varied) for n in numbers))
         if node.op == "cast" and node.out.type.dtype.kind != "b":
             return _stored(values[0], node.out.type.dtype)
         if node.op == "where":
@@ -71,8 +70,7 @@ def _known(node: Node, values: list[Any]) -> np.ndarray:
 
 def _stored(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Numbers as elements of this type hold them, and extents."""
-    if not all(isinstance(n, Extent | Varied) or -(1 << 63) <= n < 1 << 63 for n in numbers.flat):
-        raise Unbounded
+    refuse(not all(isinstance(n, Extent | Varied) or -(1 << 63) <= n < 1 << 63 for n in numbers.flat))
     with np.errstate(invalid="ignore"):
         return _each(lambda n: n if isinstance(n, Extent | Varied) else np.array(n).astype(dtype).item(), numbers)
 
@@ -92,8 +90,7 @@ def _moved(node: Node, values: list[Any]) -> np.ndarray:
 def _plain(numbers: np.ndarray | None) -> np.ndarray | None:
     if numbers is None:
         return None
-    if any(isinstance(n, Extent | Varied) for n in numbers.flat):
-        raise Unbounded
+    refuse(any(isinstance(n, Extent | Varied) for n in numbers.flat))
     return numbers.astype(np.int64)
 
 
@@ -101,16 +98,14 @@ def _computed(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
     if node.op in BINARY:
         return reduce(lambda a, b: _each(lambda x, y: BINARY[node.op](g, x, y), a, b), values)
     (x, axes), function = (*values, None)[:2], FOLDED[node.op]
-    if reduced_axes(node, x.ndim, None if axes is None else _plain(axes)) != (0,) or not x.size:
-        raise Unbounded
+    refuse(reduced_axes(node, x.ndim, None if axes is None else _plain(axes)) != (0,) or not x.size)
     total = np.empty((), object)
     total[()] = reduce(lambda a, b: function(g, a, b), x)
     return total.reshape(1) if attr(node, "keepdims") else total
 
 
 def _chosen(condition: Dim, yes: Dim, no: Dim) -> Dim:
-    if not isinstance(condition, bool):
-        raise Unbounded
+    refuse(not isinstance(condition, bool))
     return yes if condition else no
 
 
@@ -125,8 +120,7 @@ def _each(function: Callable[..., Any], *operands: np.ndarray) -> np.ndarray:
 
 def computed(g: Bounds, op: str, operands: tuple[Dim, Dim], most: int, low: int = 0) -> Extent:
     """The extent, at least `low`, that an operator computes from two."""
-    if not 0 <= low <= most < MOST_LENGTH:
-        raise Unbounded
+    refuse(not 0 <= low <= most < MOST_LENGTH)
     return Extent(g(op, *(n.count if isinstance(n, Extent) else g.ints(n) for n in operands)), most, low)
 
 
@@ -152,8 +146,7 @@ def _symmetric(plain: Callable[[Any, Any], Dim]) -> Callable[[Rule], Callable[[B
 @_symmetric(min)
 def least(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The lesser of two extents."""
-    if not _whole(b):
-        raise Unbounded
+    refuse(not _whole(b))
     if isinstance(b, int | float):
         if b >= a.most:
             return a
@@ -175,8 +168,7 @@ def least(g: Bounds, a: Extent, b: Dim) -> Dim:
 @_symmetric(max)
 def greatest(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The greater of two."""
-    if not _whole(b):
-        raise Unbounded
+    refuse(not _whole(b))
     if isinstance(b, int | float):
         return a if b <= a.least else int(b) if b >= a.most else computed(g, "max", (a, int(b)), a.most, int(b))
     more = apart(g, a, b)
@@ -191,8 +183,7 @@ def total(g: Bounds, a: Extent, b: Dim) -> Dim:
     """The sum; Unbounded where it may be below 0."""
     if isinstance(b, Extent):
         return computed(g, "add", (a, b), a.most + b.most, a.least + b.least)
-    if not _whole(b):
-        raise Unbounded
+    refuse(not _whole(b))
     base, by = g.sums.get(a.count, (a, 0))
     by += int(b)
     if by == 0:
@@ -239,18 +230,15 @@ def quotient(g: Bounds, a: Dim, b: Dim) -> Dim:
     """a / b; Unbounded where there may be a remainder."""
     if varies(a, b):
         x, y = lines(g, a, b)
-        if not y.all() or (x % y).any():
-            raise Unbounded
+        refuse(not y.all() or (x % y).any())
         return dim_by_length(g, x // y)
     if isinstance(b, Extent) or not _whole(a, b) or b < 1:
         raise Unbounded
     if not isinstance(a, Extent):
-        if a < 0 or a % b:
-            raise Unbounded
+        refuse(a < 0 or a % b)
         return a // int(b)
     base, by = g.multiples.get(a.count, (a, 1))
-    if by % b:
-        raise Unbounded
+    refuse(by % b)
     return product(g, base, by // int(b))
 
 
@@ -274,12 +262,10 @@ def equal(g: Bounds, a: Dim, b: Dim) -> Dim:
     """Whether both are the same; Unbounded where only a run shows it."""
     if isinstance(a, Extent) and isinstance(b, Extent):
         more = apart(g, a, b)
-        if more is None:
-            raise Unbounded
+        refuse(more is None)
         return more == 0
     for extent, number in ((a, b), (b, a)):
-        if isinstance(extent, Extent) and not isinstance(number, Extent) and extent.least <= number <= extent.most:
-            raise Unbounded
+        refuse(isinstance(extent, Extent) and not isinstance(number, Extent) and extent.least <= number <= extent.most)
     return a == b
 
 

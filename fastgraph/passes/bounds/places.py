@@ -17,7 +17,7 @@ from ...ops.resize import Axis, indices_of, table_of
 from .lengths import dim_by_length, lines, number_by_length, picked, points_of, varies
 from .numbers import product, quotient, times, total
 from .state import Bounds, follows
-from .values import Bounded, Dim, Extent, Unbounded, extents_of, most_of
+from .values import Bounded, Dim, Extent, Unbounded, extents_of, most_of, refuse
 
 TABLE = 1 << 20
 """Bytes of a table of places for all lengths."""
@@ -46,8 +46,7 @@ def pad(g: Bounds, node: Node) -> list[Bounded]:
     x, amounts, axes = g.take(node.x), g.varied_of(node.inputs[1]).reshape(-1), g.ints_of(node, 3)
     fill = g.numbers_of(node.inputs[2]).item() if node.has(2) else 0
     where = range(len(x.dims)) if axes is None else axes_of(node, axes, len(x.dims))
-    if isinstance(fill, Extent) or len(amounts) != 2 * len(where):
-        raise Unbounded
+    refuse(isinstance(fill, Extent) or len(amounts) != 2 * len(where))
     ends = zip(amounts, amounts[len(where) :], strict=False)
     pads: Pads = {axis: pair for axis, pair in zip(where, ends, strict=False) if pair != (0, 0)}
     if attr(node, "mode") == "constant":
@@ -78,8 +77,7 @@ def _moved_by_length(g: Bounds, x: Bounded, axis: int, pair: tuple[Dim, Dim], fi
     size, before, after = (n.astype(np.int64) for n in lines(g, x.dims[axis], *pair))
     count, room = dim_by_length(g, size + before + after), x.value.type.dims[axis]
     (most,) = most_of([count])
-    if not room or not most:
-        raise Unbounded
+    refuse(not room or not most)
     place = g.ints(np.arange(most)) - number_by_length(g, before)
     inside = (place >= 0) & (place < number_by_length(g, size))
     value = g.pick(x.value, g.clip(place, 0, room - 1), axis)
@@ -91,8 +89,7 @@ def _mirrored(g: Bounds, x: Bounded, axis: int, pair: tuple[Dim, Dim], mode: str
     """Along an axis, elements of x again before the first and behind the last one."""
     have, before, after = lines(g, x.dims[axis], *pair)
     largest = np.maximum(before, after)
-    if min(before.min(), after.min()) < 0 or not have.all() or (largest > have - FEWER.get(mode, -largest)).any():
-        raise Unbounded
+    refuse(min(before.min(), after.min()) < 0 or not have.all() or (largest > have - FEWER.get(mode, -largest)).any())
     count, first = dim_by_length(g, have + before + after), pair[0]
     (most,), n = most_of([count]), g.stacked(np.array(x.dims[axis], object))
     i = np.arange(most) - (first.count if isinstance(first, Extent) else first)
@@ -115,8 +112,7 @@ def _place(g: Bounds, i: Value, n: Value, mode: str) -> Value:
 @follows("tile")
 def tile(g: Bounds, node: Node) -> list[Bounded]:
     x, repeats = g.take(node.x), list(g.numbers_of(node.inputs[1]).reshape(-1))
-    if len(repeats) != len(x.dims):
-        raise Unbounded
+    refuse(len(repeats) != len(x.dims))
     plain = [1 if isinstance(r, Extent) or a in x.extents else int(r) for a, r in enumerate(repeats)]
     value = g.again(node, x.value, g.ints(plain))[0] if any(r != 1 for r in plain) else x.value
     found = Bounded(value, x.extents, x.clean)
@@ -125,8 +121,7 @@ def tile(g: Bounds, node: Node) -> list[Bounded]:
             have, count = found.dims[axis], product(g, found.dims[axis], r)
             (most,) = most_of([count])
             at = np.arange(most) % have if not isinstance(have, Extent) else g("mod", np.arange(most), have.count)
-            if isinstance(have, Extent) and not have.least:
-                raise Unbounded
+            refuse(isinstance(have, Extent) and not have.least)
             found = _replaced(found, axis, g.pick(found.value, at, axis), count)
     return [found]
 
@@ -172,19 +167,16 @@ def _resampled(g: Bounds, node: Node, x: Bounded, axis: int, n: Dim, scales: boo
     points = points_of(g, have, out, factors)
     have, out, factors = (each[points.ravel()] for each in (have, out, factors))
     (most,) = most_of([count])
-    if not have.all() or not out.all() or 8 * most * len(out) > TABLE or not nearest and dtype != np.float32:
-        raise Unbounded
+    refuse(not have.all() or not out.all() or 8 * most * len(out) > TABLE or not nearest and dtype != np.float32)
     if (have == out).any():  # then it is a copy, if other axes stay, too
         raise Unbounded
     each = [Axis(int(a), int(b), float(f), (0.0, 1.0), axis) for a, b, f in zip(have, out, factors, strict=True)]
     if nearest:
         rows = [indices_of(node, a) for a in each]
-        if min(row.min() for row in rows) < 0:
-            raise Unbounded
+        refuse(min(row.min() for row in rows) < 0)
         return _replaced(x, axis, g.pick(x.value, _for_length(g, rows, points, most), axis), count)
     tables = [table_of(node, a) for a in each]
-    if any(t.outside.any() for t in tables):
-        raise Unbounded
+    refuse(any(t.outside.any() for t in tables))
     column = [most if a == axis else 1 for a in range(len(x.dims))]
     taps = [
         g.pick(x.value, _for_length(g, [_column(t.index, i) for t in tables], points, most), axis)
@@ -223,8 +215,7 @@ def regathered(g: Bounds, x: Bounded, target: Sequence[Dim]) -> Bounded:
     if not old and not new:
         return Bounded(g.shape(x.value, *most_of(target)), extents_of(target), x.clean)
     rooms, most = most_of(old), most_of(new)
-    if not old or not new or times(g, old) != times(g, new) or 0 in rooms or 8 * prod(most) > g.limit:
-        raise Unbounded
+    refuse(not old or not new or times(g, old) != times(g, new) or 0 in rooms or 8 * prod(most) > g.limit)
     flat = _row_major(g, new, most)
     place: Value = flat * 0
     for axis, n in reversed(list(enumerate(old))):

@@ -19,7 +19,7 @@ from .numbers import product, quotient, times, total
 from .places import regathered
 from .slices import Cut, taken
 from .state import Bounds, follows
-from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, limits_of, most_of, same
+from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, limits_of, most_of, refuse, same
 
 
 def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:
@@ -44,11 +44,9 @@ def squeeze(g: Bounds, node: Node) -> list[Bounded]:
     if given is None:
         raise Unbounded
     gone = axes_of(node, given, len(dims))
-    if not set(gone).isdisjoint(x.extents):
-        raise Unbounded
+    refuse(not set(gone).isdisjoint(x.extents))
     left = [a for a in range(len(dims)) if a not in gone]
-    if any(dims[a] != 1 for a in gone):
-        raise Unbounded
+    refuse(any(dims[a] != 1 for a in gone))
     value = g.shape(x.value, *(dims[a] for a in left))
     return [moved(x, value, {a: i for i, a in enumerate(left)})]
 
@@ -86,14 +84,12 @@ def reshape(g: Bounds, node: Node) -> list[Bounded]:
     x = unflattened(g, node.x) if 0 not in target else None
     x = g.take(node.x) if x is None else x
     if not attr(node, "allowzero"):
-        if any(n == 0 and i >= len(x.dims) for i, n in enumerate(target)):
-            raise Unbounded
+        refuse(any(n == 0 and i >= len(x.dims) for i, n in enumerate(target)))
         target = [x.dims[i] if n == 0 else n for i, n in enumerate(target)]
     if -1 in target:
         at = target.index(-1)
         target[at] = _remaining(g, x.dims, [n for i, n in enumerate(target) if i != at])
-    if -1 in target:
-        raise Unbounded
+    refuse(-1 in target)
     return [_reshaped(g, node, x, target)]
 
 
@@ -114,8 +110,7 @@ def _remaining(g: Bounds, dims: Sequence[Dim], given: Sequence[Dim]) -> Dim:
 def _reshaped(g: Bounds, node: Node, x: Bounded, target: Sequence[Dim]) -> Bounded:
     """x in another shape. One axis may depend on data, before and after, with the same number of elements."""
     if not x.extents:
-        if any(isinstance(n, Extent) for n in target):
-            raise Unbounded
+        refuse(any(isinstance(n, Extent) for n in target))
         return Bounded(g.shape(x.value, *(int(n) for n in target)))  # type: ignore[arg-type]
     ends = extents_of(target)
     if len(x.extents) == 1 and len(ends) == 1:
@@ -158,8 +153,7 @@ def expand(g: Bounds, node: Node) -> list[Bounded]:
             fits = want == 1
         else:
             fits = have == 1 or want in (1, have)
-        if not fits:
-            raise Unbounded
+        refuse(not fits)
         dims.append(want if have == 1 and not isinstance(have, Extent) else have)
     value, extents = g.spread(x.value, *most_of(dims)), extents_of(dims)
     below = limits_of(x)
@@ -183,8 +177,7 @@ def split(g: Bounds, node: Node) -> list[Bounded]:
         sizes = sizes or [quotient(g, x.dims[axis], len(node.outputs))] * len(node.outputs)
         start: Dim = 0
         ends = [start, *accumulate(sizes, lambda a, b: total(g, a, b))]
-        if ends[-1] != x.dims[axis]:
-            raise Unbounded
+        refuse(ends[-1] != x.dims[axis])
         return [taken(g, x, Cut(axis, a, b, 1)) for a, b in pairwise(ends)]
     parts, at, found = g.again(node, x.value, *([] if sizes is None else [g.ints(sizes)])), 0, []
     for part in parts:
@@ -205,8 +198,7 @@ def concat(g: Bounds, node: Node) -> list[Bounded]:
     axis = attr(node, "axis") % rank
     for a in range(rank):
         counts = {n.count if isinstance(n := p.dims[a], Extent) else n for p in parts}
-        if a != axis and len(counts) > 1:
-            raise Unbounded
+        refuse(a != axis and len(counts) > 1)
     extents = {a: n for a, n in parts[0].extents.items() if a != axis}
     sizes: list[Dim] = [p.dims[axis] for p in parts]
     clean = all(p.clean or not p.extents for p in parts)
@@ -272,7 +264,6 @@ def one_hot(g: Bounds, node: Node) -> list[Bounded]:
 def depth_to_space(g: Bounds, node: Node) -> list[Bounded]:
     """Of each pixel, numbered along its channels, a block."""
     x, by = g.take(node.x), attr(node, "blocksize")
-    if len(x.dims) - 1 in x.extents:
-        raise Unbounded
+    refuse(len(x.dims) - 1 in x.extents)
     dims = [product(g, n, by) if axis in x.extents and axis else n for axis, n in enumerate(x.dims)]
     return [Bounded(g.again(node, x.value)[0], extents_of(dims))]

@@ -13,7 +13,7 @@ from ...ops.registry import attr
 from .lengths import by_length, dim_by_length, lines, varies
 from .numbers import least, total
 from .state import Bounds, follows
-from .values import Bounded, Dim, Extent, Unbounded, Varied, most_of
+from .values import Bounded, Dim, Extent, Unbounded, Varied, most_of, refuse
 
 FAR = 1 << 40
 """An end behind the last element of any axis."""
@@ -57,8 +57,7 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
     x = g.take(node.x)
     starts, ends = (_elements(g, v) for v in node.inputs[1:3])
     steps = g.ints_of(node, 3) or []
-    if attr(node, "ellipsis_mask") or attr(node, "new_axis_mask") or not len(starts) == len(ends) == len(steps):
-        raise Unbounded
+    refuse(attr(node, "ellipsis_mask") or attr(node, "new_axis_mask") or not len(starts) == len(ends) == len(steps))
     gone = []
     for axis, (start, end, step) in enumerate(zip(starts, ends, steps, strict=True)):
         start = 0 if attr(node, "begin_mask") >> axis & 1 else start
@@ -68,12 +67,10 @@ def strided_slice(g: Bounds, node: Node) -> list[Bounded]:
             start %= x.value.type.dims[axis]
             start, end, step = start, start + 1, 1
             gone.append(axis)
-        if step < 0:
-            raise Unbounded
+        refuse(step < 0)
         end = FAR if attr(node, "end_mask") >> axis & 1 and axis not in gone else end
         x = taken(g, x, Cut(axis, start, end, step))
-        if axis in gone and x.value.type.dims[axis] != 1:
-            raise Unbounded
+        refuse(axis in gone and x.value.type.dims[axis] != 1)
     left = [a for a in range(len(x.dims)) if a not in gone]
     value = g.shape(x.value, *(x.value.type.dims[a] for a in left))
     return [Bounded(value, {left.index(a): n for a, n in x.extents.items()}, x.clean)]
@@ -103,8 +100,7 @@ def taken(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
         if isinstance(kept, Extent):
             extents[axis] = kept
     value = g.cut(x.value, axis, int(start), int(plain), step)  # type: ignore[arg-type]
-    if axis in extents and value.type.dims[axis] != extents[axis].most:
-        raise Unbounded
+    refuse(axis in extents and value.type.dims[axis] != extents[axis].most)
     return Bounded(value, extents, x.clean and not isinstance(end, Extent), below)
 
 
@@ -149,8 +145,7 @@ def _without_first(g: Bounds, a: Dim, n: int) -> Dim:
 def _computed(g: Bounds, x: Bounded, axis: int, ends: tuple[Dim | Value, Dim | Value], step: int) -> Bounded:
     """A slice with computed ends: a gather from the start on, whose count is end - start."""
     size = x.value.type.dims[axis]
-    if step != 1 or axis in x.extents or not size:
-        raise Unbounded
+    refuse(step != 1 or axis in x.extents or not size)
     start, end = (clamped_index(g, n, size) for n in ends)
     extents = {**x.extents, axis: Extent(g.max(end - start, 0), size)}
     return Bounded(g.pick(x.value, g.min(np.arange(size) + start, size - 1), axis), extents)

@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...families import Families
+from ...families import Families, register
 from ...ir import Graph, Node, TensorType, Value, captured
 from ...ir.build import Operand, Rewriter
 from ...ops.evaluate import infer_node
 from ...ops.registry import OPS
 from .lengths import Group, lines, looked_up
-from .values import Bounded, Extent, Unbounded, Varied
+from .values import Bounded, Extent, Unbounded, Varied, refuse
 
 LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
 """Bytes of a bounded value: never above `LARGE`, nor, from `SMALL` on, above `TIMES` those of what the graph takes."""
@@ -43,12 +43,7 @@ RULES = Families(__package__, {
 def follows(*ops: str) -> Callable[[Rule], Rule]:
     """Register the decorated rule for these operators. It writes the node's work and returns its results, or raises
     Unbounded."""
-
-    def add(rule: Rule) -> Rule:
-        _rules.update(dict.fromkeys(ops, rule))
-        return rule
-
-    return add
+    return register(_rules, *ops)
 
 
 class Bounds(Rewriter):
@@ -128,8 +123,7 @@ class Bounds(Rewriter):
         value = self.written(value)
         if value in self.known:
             return self.known[value]
-        if not self.is_ready(value):
-            raise Unbounded
+        refuse(not self.is_ready(value))
         return Bounded(value)
 
     def takes(self, values: Iterable[Value | None]) -> list[Bounded | None]:
@@ -138,15 +132,13 @@ class Bounds(Rewriter):
     def fixed(self, value: Value | None) -> Value:
         """An operand none of whose extents depend on data."""
         found = self.take(value)
-        if found.extents:
-            raise Unbounded
+        refuse(found.extents)
         return found.value
 
     def numbers_of(self, value: Value | None) -> np.ndarray:
         """The numbers and extents that an operand holds. Unbounded where these are not known."""
         found = self.varied_of(value)
-        if any(isinstance(n, Varied) for n in found.flat):
-            raise Unbounded
+        refuse(any(isinstance(n, Varied) for n in found.flat))
         return found
 
     def varied_of(self, value: Value | None) -> np.ndarray:
@@ -164,8 +156,7 @@ class Bounds(Rewriter):
         if not node.has(index):
             return None
         found = list(self.numbers_of(node.inputs[index]).flat)
-        if any(isinstance(n, Extent) for n in found):
-            raise Unbounded
+        refuse(any(isinstance(n, Extent) for n in found))
         return [int(n) for n in found]
 
     # -- what rules write
@@ -179,8 +170,7 @@ class Bounds(Rewriter):
 
     def infer(self, node: Node) -> None:
         infer_node(node)
-        if not all(v.type.concrete for v in node.outputs):
-            raise Unbounded
+        refuse(not all(v.type.concrete for v in node.outputs))
 
     def append(self, node: Node) -> None:
         self.keep(node)
@@ -235,7 +225,6 @@ class Bounds(Rewriter):
 
     def non_zero(self, x: Value) -> tuple[Value, Extent]:
         """(indices [rank, elements] of the elements that are not 0, filled up with zeros; their count)."""
-        if not x.type.size or 8 * x.type.size * len(x.type.dims) > self.limit:
-            raise Unbounded
+        refuse(not x.type.size or 8 * x.type.size * len(x.type.dims) > self.limit)
         places, count = self.several("bounded_non_zero", 2, x)
         return places, Extent(count, x.type.size)

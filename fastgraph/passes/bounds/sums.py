@@ -12,13 +12,12 @@ from ...ops.matmul import terms_of
 from ...ops.reduce import reduced_axes
 from ...ops.registry import OPS, Layout, attr
 from .state import Bounds, follows
-from .values import Below, Bounded, Dim, Extent, Unbounded, same
+from .values import Below, Bounded, Dim, Extent, Unbounded, refuse, same
 
 
 def elementwise(g: Bounds, node: Node) -> list[Bounded]:
     """Elementwise operators; along each axis their operands must have the same extent in every run."""
-    if OPS[node.op].layout is not Layout.EACH:
-        raise Unbounded
+    refuse(OPS[node.op].layout is not Layout.EACH)
     parts = g.takes(node.inputs)
     extents = broadcast([p for p in parts if p is not None])
     same_ = _added_to_zeros(node, parts)
@@ -51,8 +50,7 @@ def broadcast(parts: Sequence[Bounded], less: int = 0) -> dict[int, Extent]:
         extents = [n for n in dims if isinstance(n, Extent)]
         if not extents:
             continue
-        if any(not same(n, extents[0]) for n in extents) or any(n != 1 for n in dims if not isinstance(n, Extent)):
-            raise Unbounded
+        refuse(any(not same(n, extents[0]) for n in extents) or any(n != 1 for n in dims if not isinstance(n, Extent)))
         found[axis] = extents[0]
     return found
 
@@ -94,8 +92,7 @@ def reduction(g: Bounds, node: Node) -> list[Bounded]:
 
 def _count(g: Bounds, x: Bounded, axes: Sequence[int]) -> Value:
     """The number of elements that are reduced to one, in x's element type; 1 for none, whose mean is 0."""
-    if x.value.type.dtype is None or x.value.type.dtype.kind != "f":
-        raise Unbounded
+    refuse(x.value.type.dtype is None or x.value.type.dtype.kind != "f")
     y = g.ints(np.prod([x.value.type.dims[a] for a in axes if a not in x.extents]))
     for axis in axes:
         y = y * x.extents[axis].count if axis in x.extents else y
@@ -138,18 +135,15 @@ def by_row(g: Bounds, node: Node) -> list[Bounded]:
     x, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
     rows = len(x.dims) - 1 if node.op in ("gemm", "block_dense") else attr(node, "axis") % len(x.dims)
     bias = others[1] if node.op == "gemm" and len(others) > 1 else None
-    if any(axis >= rows for axis in x.extents) or node.op == "gemm" and attr(node, "trans_a"):
-        raise Unbounded
-    if bias is not None and bias.type.dims[:-1] not in ((), (1,)):
-        raise Unbounded
+    refuse(any(axis >= rows for axis in x.extents) or node.op == "gemm" and attr(node, "trans_a"))
+    refuse(bias is not None and bias.type.dims[:-1] not in ((), (1,)))
     return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
 
 
 @follows("batch_normalization")
 def batch_normalization(g: Bounds, node: Node) -> list[Bounded]:
     x, others = g.take(node.x), map(g.fixed, node.inputs[1:])
-    if len(x.dims) - 1 in x.extents or len(node.outputs) > 1:
-        raise Unbounded
+    refuse(len(x.dims) - 1 in x.extents or len(node.outputs) > 1)
     return [Bounded(g.again(node, x.value, *others)[0], x.extents)]
 
 
@@ -171,14 +165,12 @@ def instance_normalization(g: Bounds, node: Node) -> list[Bounded]:
 @follows("matmul")
 def matmul(g: Bounds, node: Node) -> list[Bounded]:
     a, b = (g.take(v) for v in node.inputs)
-    if min(len(a.dims), len(b.dims)) < 2:
-        raise Unbounded
+    refuse(min(len(a.dims), len(b.dims)) < 2)
     rank = max(len(a.dims), len(b.dims))
     extents = broadcast([a, b], 2)
     rows, inner = (a.extents.get(len(a.dims) - n) for n in (2, 1))
     between, columns = (b.extents.get(len(b.dims) - n) for n in (2, 1))
-    if inner is not between and not same(inner, between):
-        raise Unbounded
+    refuse(inner is not between and not same(inner, between))
     extents |= {at: n for at, n in ((rank - 2, rows), (rank - 1, columns)) if n is not None}
     values = [g.masked(a, 0, [len(a.dims) - 1]), g.masked(b, 0, [len(b.dims) - 2])]
     return [Bounded(g.again(node, *values)[0], extents)]
@@ -191,13 +183,11 @@ def einsum(g: Bounds, node: Node) -> list[Bounded]:
     terms, result = terms_of(node, len(parts))
     dims: dict[str, Dim] = {}
     for term, part in zip(terms, parts, strict=True):
-        if len(term) != len(part.dims) or "." in term:
-            raise Unbounded
+        refuse(len(term) != len(part.dims) or "." in term)
         for name, n in zip(term, part.dims, strict=True):
             first = dims.setdefault(name, n)
             if isinstance(n, Extent) or isinstance(first, Extent):
-                if not (isinstance(n, Extent) and isinstance(first, Extent) and same(n, first)):
-                    raise Unbounded
+                refuse(not (isinstance(n, Extent) and isinstance(first, Extent) and same(n, first)))
     values = [
         g.masked(part, 0, [axis for axis, name in enumerate(term) if name not in result])
         for term, part in zip(terms, parts, strict=True)

@@ -105,3 +105,9 @@ def limits_of(x: Bounded) -> Below | None:
 
 class Unbounded(Exception):
     """Raised by a rule that does not apply; the node then stays as it is."""
+
+
+def refuse(condition: object) -> None:
+    """Unbounded where the condition holds: the rule does not apply."""
+    if condition:
+        raise Unbounded

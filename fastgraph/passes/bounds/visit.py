@@ -15,7 +15,7 @@ from ...ops.registry import OPS, attr
 from .numbers import counted
 from .state import RULES, Bounds
 from .sums import elementwise
-from .values import Bounded, Extent, Unbounded, Varied
+from .values import Bounded, Extent, Unbounded, Varied, refuse
 
 
 def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
@@ -64,8 +64,7 @@ def _taken(g: Bounds, node: Node) -> bool:
     if node.op != "if" or g.written(node.x).data is None:
         return False
     body: Graph = attr(node, BRANCHES[0 if g.written(node.x).data.item() else 1])  # type: ignore[union-attr]
-    if not all([visit(g, each, keep=False) for each in body.nodes]):
-        raise Unbounded
+    refuse(not all([visit(g, each, keep=False) for each in body.nodes]))
     for old, new in zip(node.outputs, body.outputs, strict=True):
         if new in g.numbers:
             _hold(g, old, g.numbers[new])
@@ -77,8 +76,7 @@ def _taken(g: Bounds, node: Node) -> bool:
 def _followed(g: Bounds, node: Node) -> list[Bounded]:
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     plain = all(v.type.quant is None and v.type.dtype != object for v in values)
-    if not plain or not OPS[node.op].pure and node.op not in RULES:
-        raise Unbounded
+    refuse(not plain or not OPS[node.op].pure and node.op not in RULES)
     reads = [v for v in node.inputs if v is not None]
     if not node.graphs and not any(v in g.left or g.take(v).extents for v in reads):
         before = g.saved()
@@ -110,8 +108,7 @@ def _constants(g: Bounds, node: Node, inputs: Sequence[Value | None]) -> list[Va
 
 
 def _stands(g: Bounds, old: Value, new: Bounded) -> None:
-    if new.extents and new.value.type.nbytes > g.limit:
-        raise Unbounded
+    refuse(new.extents and new.value.type.nbytes > g.limit)
     if not new.extents:
         g.instead[old] = new.value
     g.known[new.value if not new.extents else old] = new

@@ -9,7 +9,7 @@ from ...ops.registry import attr
 from ...ops.window import resolve_pads, window_attrs
 from .numbers import parts, product, total
 from .state import Bounds, follows
-from .values import Bounded, Dim, Extent, Unbounded, same
+from .values import Bounded, Dim, Extent, Unbounded, refuse, same
 
 FILLS = {"conv": 0.0, "conv_transpose": 0.0, "max_pool": -np.inf, "average_pool": 0.0, "lp_pool": 0.0}
 """What stands behind the real elements of a map, so that results are as with the padding of the operator."""
@@ -26,10 +26,8 @@ def window(g: Bounds, node: Node) -> list[Bounded]:
     if not slid:
         return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
     channels, fill = len(x.dims) - 1, FILLS[node.op]
-    if channels in slid or len(node.outputs) > 1 or node.attrs.get("ceil_mode"):
-        raise Unbounded
-    if node.op != "conv" and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"):
-        raise Unbounded
+    refuse(channels in slid or len(node.outputs) > 1 or node.attrs.get("ceil_mode"))
+    refuse(node.op != "conv" and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"))
     sizes = {axis: _positions(g, node, x, others, axis) for axis in slid}
     beyond = [axis for axis, (_, reaches) in sizes.items() if reaches]
     y = g.again(node, g.masked(x, fill, beyond), *others)[0]
@@ -53,12 +51,10 @@ def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], ax
     a, at = window_attrs(node, len(kernel), kernel), axis - 1
     spatial = [None if i + 1 in x.extents else n for i, n in enumerate(x.value.type.dims[1:-1])]
     begin, end = resolve_pads(spatial, kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
-    if begin[at] is None or end[at] is None:
-        raise Unbounded
+    refuse(begin[at] is None or end[at] is None)
     stride, reach = a["strides"][at], (kernel[at] - 1) * a["dilations"][at] + 1
     if node.op == "conv_transpose":
-        if attr(node, "output_shape") or a["auto_pad"].startswith("SAME"):
-            raise Unbounded
+        refuse(attr(node, "output_shape") or a["auto_pad"].startswith("SAME"))
         more = reach - begin[at] - end[at] - stride + (attr(node, "output_padding") or (0,) * len(kernel))[at]
         return _some(total(g, product(g, x.extents[axis], stride), more)), True
     covered = total(g, x.extents[axis], begin[at] + end[at] - reach + stride)
@@ -76,13 +72,11 @@ def _some(n: Dim) -> Extent:
 def recurrent(g: Bounds, node: Node) -> list[Bounded]:
     """Each sequence of a batch is computed on its own, for as many steps as are real."""
     x, (time, batch) = g.take(node.x), (1, 0) if attr(node, "layout") else (0, 1)
-    if 2 in x.extents:
-        raise Unbounded
+    refuse(2 in x.extents)
     inputs = [x.value, *(None if v is None else g.take(v).value for v in node.inputs[1:]), None, None][: _inputs(node)]
     for i, v in enumerate(node.inputs[1:], 1):
         axis = {LENGTHS: 0, INITIAL: batch, INITIAL + 1: batch}.get(i)
-        if v is not None and not _goes_with(g.take(v), axis, x.extents.get(batch)):
-            raise Unbounded
+        refuse(v is not None and not _goes_with(g.take(v), axis, x.extents.get(batch)))
     if x.extents and node.attrs.get("dynamic"):
         inputs[0] = g.masked(x, 0)  # its range is that of all
     if time in x.extents or node.has(LENGTHS):

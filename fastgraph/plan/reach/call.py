@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...families import register
 from ...kernels.isa.tiers import Tier
 from ..program import Ref, Step, record_of
 
@@ -175,14 +176,7 @@ RULES: dict[str, Rule] = {}
 
 def reaches(*kernels: str) -> Callable[[Rule], Rule]:
     """Register the decorated function as the rule of these kernels."""
-
-    def add(rule: Rule) -> Rule:
-        for name in kernels:
-            assert name not in RULES, name
-            RULES[name] = rule
-        return rule
-
-    return add
+    return register(RULES, *kernels)
 
 
 def need(condition: bool, what: str) -> None:
