@@ -104,7 +104,7 @@ def _as_initializers(model: Any) -> None:
             tensor = model.graph.initializer.add()
             tensor.CopyFrom(value)
             tensor.name = node.output[0]
-    _set_nodes(model, kept)
+    set_nodes(model, kept)
 
 
 def _without_identities(model: Any) -> None:
@@ -119,7 +119,7 @@ def _without_identities(model: Any) -> None:
             same[node.output[0]] = node.input[0]
         else:
             kept.append(node)
-    _set_nodes(model, kept)
+    set_nodes(model, kept)
 
 
 def _fold(model: Any) -> None:
@@ -143,10 +143,11 @@ def _fold(model: Any) -> None:
         conv.input[:] = [conv.input[0], conv.input[1], name]
         conv.output[0] = node.output[0]
         known = constants(model)
-    _set_nodes(model, kept)
+    set_nodes(model, kept)
 
 
-def _set_nodes(model: Any, nodes: list[Any]) -> None:
+def set_nodes(model: Any, nodes: list[Any]) -> None:
+    """Let these be the nodes, in their order."""
     copies = [library("onnx").NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del model.graph.node[:]
     model.graph.node.extend(copies)

@@ -18,11 +18,6 @@ LEAST = 0.2
 Range = tuple[float, float]
 
 
-def min_max(tensor: Tensor) -> Range:
-    """The extremes of all samples."""
-    return tensor.low, tensor.high
-
-
 def percentile(tensor: Tensor, share: float = 99.99) -> Range:
     """Without the rarest numbers: half of those beyond `share` per cent at each end."""
     assert tensor.counts is not None
@@ -93,7 +88,7 @@ def _divergence(counts: np.ndarray, end: int) -> float:
 
 
 METHODS: dict[str, Callable[[Tensor], Range]] = {
-    "minmax": min_max, "percentile": percentile, "mse": least_error, "entropy": entropy,
+    "minmax": lambda seen: (seen.low, seen.high), "percentile": percentile, "mse": least_error, "entropy": entropy,
 }  # fmt: skip
 """How ranges are found, by the name of the option."""
 

@@ -14,8 +14,7 @@ from ..errors import InputError, writing
 from ..loading import load
 from ..text import counted
 from . import report, write
-from .bias import correct
-from .equalize import equalize
+from .channels import correct, equalize
 from .network import LAYERS, constants, library, opened
 from .observe import observed, tensors_of
 from .ranges import METHODS, Range, method
@@ -181,11 +180,6 @@ Measure = Callable[[Collection[str]], float]
 """The signal to noise, in dB, of the network with these nodes on integers."""
 
 
-def sensitivity(layers: Sequence[str], others: Sequence[str], snr: Measure) -> list[tuple[float, str]]:
-    """(dB, layer) with that layer alone, and the other nodes, on integers, the worst first."""
-    return sorted((snr([name, *others]), name) for name in layers)
-
-
 def to_leave(layers: Sequence[str], others: Sequence[str], snr: Measure, wanted: float) -> tuple[list[str], float]:
     """The fewest layers, of the most sensitive ones, without which the network, `layers` and `others` on integers,
     reaches `wanted` dB; and what it reaches. All where none is few enough.
@@ -193,7 +187,7 @@ def to_leave(layers: Sequence[str], others: Sequence[str], snr: Measure, wanted:
     reached = snr([*layers, *others])
     if reached >= wanted:
         return [], reached
-    ranked = [name for _, name in sensitivity(layers, others, snr)]
+    ranked = [name for _, name in sorted((snr([name, *others]), name) for name in layers)]  # the worst alone first
     low, high, best = 1, len(ranked), snr(others)
     while low < high:
         middle = (low + high) // 2

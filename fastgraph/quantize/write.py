@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FastgraphError
-from .network import LAYERS, add_constant, array, attribute, constants, library, opset
+from .network import LAYERS, add_constant, array, attribute, constants, library, opset, set_nodes
 from .ranges import Range
 
 TYPES = {"int8": "QInt8", "uint8": "QUInt8"}
@@ -97,9 +97,7 @@ def weights_only(model: Any, bits: int, block: int, left_out: Collection[str]) -
                 node.input[1] = made[name]
                 done.append(node.name)
         kept.append(node)
-    copies = [library("onnx").NodeProto.FromString(node.SerializeToString()) for node in kept]
-    del model.graph.node[:]
-    model.graph.node.extend(copies)
+    set_nodes(model, kept)
     gone = [tensor for tensor in model.graph.initializer if tensor.name in made]
     for tensor in gone:
         model.graph.initializer.remove(tensor)

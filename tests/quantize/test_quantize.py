@@ -16,7 +16,7 @@ import fastgraph as fg
 from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out
 from fastgraph.quantize import quantize
-from fastgraph.quantize.equalize import equalize
+from fastgraph.quantize.channels import equalize
 from fastgraph.quantize.network import opened
 from fastgraph.quantize.observe import BINS, Tensor
 from fastgraph.quantize.ranges import entropy, least_error, percentile
