@@ -15,10 +15,9 @@ from ...errors import ModelError
 from ...ir import BOOL, INT64, Graph, Node, TensorType, Value
 from ...limits import current
 from ...ops.work import work_of
+from ..core.common import FARTHEST, truth
 from .call import Call
 from .reader import BIGGEST
-
-MOST_ROUNDS = np.iinfo(np.int64).max
 
 
 def spliced(c: Call, graph: Graph, args: Sequence[Value | None], nodes: list[Node] | None = None) -> list[Value]:
@@ -76,14 +75,8 @@ def choose(c: Call, flags: Sequence[Value], args: Sequence[Value | None], indice
     _keep(c, keys, after)
 
 
-def _flag(c: Call, value: Value) -> Value:
-    if value.type.dtype not in (BOOL, None):
-        c.fail(f"expected a condition of type bool, found {value.type}")
-    return value
-
-
 def branch(c: Call, condition: Value, *args: Value | None, then: int, other: int) -> None:
-    choose(c, [_flag(c, condition)], args, (then, other))
+    choose(c, [truth(c, condition, known=False)], args, (then, other))
 
 
 def case(c: Call, number: Value, *args: Value | None, indices: tuple[int, ...]) -> None:
@@ -115,7 +108,7 @@ def loop(c: Call, *args: Value | None, test: int, body: int) -> None:
     again, after = _asked(c, test, graph.outputs, keys, graph.nodes)
     rounds = Graph(graph.name, [turn, alive, *graph.inputs], [again, *after], graph.nodes, graph.source)
     ends = [c.fresh(v.type.with_shape(None)) for v in begun[count:]]
-    c.add("loop", [c.const(np.int64(MOST_ROUNDS)), first, *begun], [*c.outputs, *ends], body=rounds)
+    c.add("loop", [c.const(np.int64(FARTHEST)), first, *begun], [*c.outputs, *ends], body=rounds)
     _keep(c, keys, ends)
 
 
@@ -128,7 +121,7 @@ def _asked(
     answer, *after = spliced(c, graph, values, nodes)
     if len(after) != len(keys):
         c.fail(f"expected a condition with one output, found {1 + len(after) - len(keys)}")
-    return _flag(c, answer), [*(v for v in values[:count] if v is not None), *after]
+    return truth(c, answer, known=False), [*(v for v in values[:count] if v is not None), *after]
 
 
 def call_once(c: Call) -> None:

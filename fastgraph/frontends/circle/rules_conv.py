@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import FLOAT32, Quantization, TensorType, Value
+from ..core.common import turned
 from .call import Call
 from .common import computed, known, same_dtype
 
@@ -43,16 +44,6 @@ def symmetric(c: Call, w: Value, always: bool = True) -> Value:
     if quant is None or not any(quant.zero_point) or w.type.dtype == np.uint8 or not (always or quant.axis is not None):
         return w
     return c.read_as(w, quant._replace(zero_point=(0,) * len(quant.zero_point)))
-
-
-def turned(c: Call, w: Value, perm: tuple[int, ...]) -> Value:
-    """Weights with their axes in another order, and their quantization along with them; constants at once."""
-    quant = w.type.quant
-    if quant is not None and quant.axis is not None:
-        quant = Quantization(quant.scale, quant.zero_point, perm.index(quant.axis))
-    if w.data is not None:
-        return c.const(np.ascontiguousarray(w.data.transpose(perm)), quant)
-    return c.add("transpose", [w], type=TensorType(w.type.dtype, None, quant), perm=perm)
 
 
 def bias_of(c: Call, bias: Value | None, x: Value, w: Value) -> Value | None:

@@ -1,4 +1,4 @@
-"""Helpers of the rules of all formats: constants and axes."""
+"""Helpers of the rules of all formats: constants, axes, conditions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...ir import FLOAT32, Value
+from ...ir import BOOL, FLOAT32, TensorType, Value
 from .call import Call
 
 FARTHEST = int(np.iinfo(np.int64).max)
@@ -37,6 +37,23 @@ def extents(c: Call, x: Value) -> Value:
     if shape is not None and all(isinstance(d, int) for d in shape):
         return ints(c, shape)  # type: ignore[arg-type]
     return c.add("shape", [x])
+
+
+def truth(c: Call, value: Value, known: bool = True) -> Value:
+    """A condition. ModelError for one that is no bool, or whose type must be `known` and is not."""
+    if value.type.dtype != BOOL and (known or value.type.dtype is not None):
+        c.fail(f"expected a condition of type bool, found {value.type}")
+    return value
+
+
+def turned(c: Call, w: Value, perm: tuple[int, ...]) -> Value:
+    """w with its axes permuted, and its quantization along with them: at once where it is constant."""
+    quant = w.type.quant
+    if quant is not None and quant.axis is not None:
+        quant = quant._replace(axis=perm.index(quant.axis))
+    if w.data is not None:
+        return c.const(w.data.transpose(perm), quant)
+    return c.add("transpose", [w], type=TensorType(w.type.dtype, None, quant), perm=perm)
 
 
 def floor_div(c: Call, x: Value, y: Value) -> Value:

@@ -13,19 +13,13 @@ import numpy as np
 
 from ...ir import BOOL, Graph, TensorType, Value
 from ...limits import current
-from ..core.common import FARTHEST
+from ..core.common import FARTHEST, truth
 from .call import Call
 from .common import reals
 from .convert import run
 from .scope import Scope
 from .signatures import Formulas, formulas, rule
 from .types import mil_type
-
-
-def _flag(c: Call, value: Value) -> Value:
-    if value.type.dtype != BOOL:
-        c.fail(f"expected a condition of type bool, found {value.type}")
-    return value
 
 
 def _assign(c: Call, states: Sequence[str], values: Sequence[Value]) -> None:
@@ -86,7 +80,7 @@ def cond(c: Call, pred: Value) -> list[Value]:
     for branch in branches:
         _check(c, branch, count + len(states), "branches")
     results = _results(c, [c.scope.present(state) for state in states])
-    c.add("if", [_flag(c, pred)], results, then_branch=branches[0], else_branch=branches[1])
+    c.add("if", [truth(c, pred)], results, then_branch=branches[0], else_branch=branches[1])
     _assign(c, states, results[count:])
     return results[:count]
 
@@ -130,7 +124,7 @@ def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Val
     c.nodes += graph.nodes
     answer, *after = graph.outputs
     _assign(c, states, after)
-    return _flag(c, answer), [*values, *after]
+    return truth(c, answer), [*values, *after]
 
 
 # -- states, which live from run to run, and lists

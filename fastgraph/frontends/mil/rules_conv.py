@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
+from ..core.common import turned
 from .call import Call
 from .common import alike, extents, reals
 from .signatures import CHOICES, rule
@@ -49,16 +50,6 @@ def _window(c: Call, count: int, dilated: bool = True) -> dict[str, Any]:
 # -- weights
 
 
-def turned(c: Call, w: Value, *perm: int) -> Value:
-    """w with its axes permuted: at once where it is constant."""
-    if w.data is None:
-        return c.turn(w, *perm)
-    quant = w.type.quant
-    if quant is not None and quant.axis is not None:
-        quant = quant._replace(axis=perm.index(quant.axis))
-    return c.const(w.data.transpose(perm), quant)
-
-
 def _convolution(c: Call, op: str, x: Value, w: Value, bias: Value | None, **attrs: Any) -> Value:
     """A convolution, whose weights have the outputs first and the channels last."""
     x, w = alike(c, x, w)
@@ -84,7 +75,7 @@ def _checked(c: Call, x: Value, w: Value, groups: int) -> int:
 def conv(c: Call, x: Value, weight: Value, bias: Value | None, groups: int) -> Value:
     """Weights are [O, C / groups, k...]."""
     count = _checked(c, x, weight, groups)
-    w = turned(c, weight, 0, *range(2, count + 2), 1)
+    w = turned(c, weight, (0, *range(2, count + 2), 1))
     return _convolution(c, "conv", x, w, bias, groups=groups, **_window(c, count))
 
 
@@ -143,7 +134,7 @@ def _flipped(c: Call, w: Value, groups: int) -> Value:
     """[C, O / groups, k...] as [O, k..., C / groups]."""
     rank = c.rank(w)
     if groups == 1:
-        return turned(c, w, 1, *range(2, rank), 0)
+        return turned(c, w, (1, *range(2, rank), 0))
     if not w.type.concrete or w.type.dims[0] % groups:
         c.fail(f"expected weights of known shape, whose first extent {groups} groups divide, found {w.type}")
     channels, out, *kernel = w.type.dims
@@ -185,7 +176,7 @@ def linear(c: Call, x: Value, weight: Value, bias: Value | None) -> Value:
     summand = [] if bias is None else [_like(c, bias, x)]
     if c.rank(x) == 2:
         return c("gemm", x, weight, *summand, trans_b=1)
-    y = x @ turned(c, weight, 1, 0)
+    y = x @ turned(c, weight, (1, 0))
     return y + summand[0] if summand else y
 
 
@@ -197,4 +188,4 @@ def matmul(c: Call, x: Value, y: Value, transpose_x: bool, transpose_y: bool) ->
 
 def _swapped(c: Call, x: Value) -> Value:
     rank = c.rank(x)
-    return x if rank < 2 else turned(c, x, *range(rank - 2), rank - 1, rank - 2)
+    return x if rank < 2 else turned(c, x, (*range(rank - 2), rank - 1, rank - 2))
