@@ -14,7 +14,7 @@ import pytest
 from fastgraph.errors import FastgraphError, ModelError, UnsupportedError
 from fastgraph.frontends.circle import read, signature_table
 from fastgraph.frontends.circle.options import _ALIASES, table_of
-from fastgraph.frontends.circle.signatures import _COMPARED, _TAKE, CONVERSIONS, Signature, signature
+from fastgraph.frontends.circle.signatures import _COMPARED, _TAKE, CONVERSIONS, Signature, _rule, signature
 from fastgraph.frontends.circle.wire import Wire
 from fastgraph.frontends.core.signatures import arity, entries
 from fastgraph.ir import Node
@@ -67,10 +67,8 @@ def test_an_entry_makes_sense(name: str, told: Signature) -> None:
     if not told.rule:
         assert told.operator in OPS and attributes <= set(OPS[told.operator].attrs)
         return
-    file, _, function = told.rule.partition(".")
-    rule = getattr(import_module(f"fastgraph.frontends.circle.rules_{file}"), function)
     operands = [None for _ in told.inputs]
-    inspect.signature(rule).bind(None, *operands, **dict.fromkeys(attributes))
+    inspect.signature(_rule(told.rule)).bind(None, *operands, **dict.fromkeys(attributes))
 
 
 def file(name: str, inputs: list[Any], outputs: int, dtype: Any = np.float32) -> bytes:

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...ir import BOOL, Value
-from ..core.common import axis_in
-from ..core.common import floor_div as floor_div  # the table names it
+from ..core.common import axis_in, floor_div
 from .call import Call
 from .common import computed, same_dtype
 
-
-def not_equal(c: Call, x: Value, y: Value) -> Value:
-    return ~c.equal(x, y)
-
-
-def rsqrt(c: Call, x: Value) -> Value:
-    return c.reciprocal(c.sqrt(x))
-
-
-def square(c: Call, x: Value) -> Value:
-    return x * x
+FORMULAS: dict[str, Callable[..., Value | None]] = {
+    "clamp": lambda c, x, low, high: c.clip(x, low, high),
+    "floor_div": floor_div,
+    "not_equal": lambda c, x, y: ~c.equal(x, y),
+    "rsqrt": lambda c, x: c.reciprocal(c.sqrt(x)),
+    "square": lambda c, x: x * x,
+    "zeros_like": lambda c, x: c("expand", c.number(0, x), c("shape", x)),
+}
 
 
 def squared_difference(c: Call, x: Value, y: Value) -> Value:
     difference = x - y
     return difference * difference
-
-
-def zeros_like(c: Call, x: Value) -> Value:
-    return c("expand", c.number(0, x), c("shape", x))
 
 
 def select_rows(c: Call, condition: Value, x: Value, y: Value) -> Value:
@@ -57,10 +51,6 @@ def densify(c: Call, x: Value) -> Value:
 
 
 # activations and normalizations
-
-
-def clamp(c: Call, x: Value, low: int, high: int) -> Value:
-    return c.clip(x, low, high)
 
 
 def softmax(c: Call, x: Value, beta: float) -> Value:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...ir import FLOAT32, INT64, TensorType, Value
-from ..core.common import axis_in
-from ..core.common import band as band  # the table names it
+from ..core.common import axis_in, band
 from .call import Call
 from .common import stored
+
+FORMULAS: dict[str, Callable[..., Value | None]] = {
+    "band": band,
+    "rank": lambda c, x: c("size", c("shape", x)),
+    "squeeze": lambda c, x, axes: c("squeeze", x, *([c.vector(*axes)] if axes else [])),
+    "where": lambda c, x: c.turn(c("non_zero", stored(c, x)), 1, 0),  # a row of indices for each place that is not 0
+}
 
 
 def reshape(c: Call, x: Value, shape: Value | None) -> Value:
@@ -32,14 +40,6 @@ def transpose(c: Call, x: Value, perm: list[int]) -> Value:
     return c("transpose", x, perm=tuple(p % rank for p in perm))
 
 
-def squeeze(c: Call, x: Value, axes: tuple[int, ...]) -> Value:
-    return c("squeeze", x, *([c.vector(*axes)] if axes else []))
-
-
-def rank(c: Call, x: Value) -> Value:
-    return c("size", c("shape", x))
-
-
 def fill(c: Call, shape: Value, value: Value) -> None:
     one = value if value.type.shape == () else c("reshape", value, c.vector())
     c.settle(["moved"], "expand", [one, shape], c.outputs)
@@ -49,11 +49,6 @@ def one_hot(c: Call, indices: Value, depth: Value, on: Value, off: Value, axis: 
     """An index that is none, negative ones too, gives off only."""
     values = c.join([c.shape(off, 1), c.shape(on, 1)], 0)
     return c("one_hot", indices, depth, values, axis=axis, wrap=0)
-
-
-def where(c: Call, x: Value) -> Value:
-    """The places that are not zero, a row of indices each."""
-    return c.turn(c("non_zero", stored(c, x)), 1, 0)
 
 
 def unique(c: Call, x: Value) -> None:

@@ -5,6 +5,7 @@ and its kernel of StableHLO's bit generator.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,25 +21,17 @@ def _handle(c: Call, key: str) -> None:
     c.scope.reader.handles[c.outputs[0]] = key
 
 
-def var_handle(c: Call) -> None:
-    _handle(c, variable_key(c.options))
-
-
-def read_variable(c: Call, handle: Value) -> Value:
-    return c.scope.present(c.resource(handle), c.outputs[0].type)
-
-
-def assign_variable(c: Call, handle: Value, value: Value) -> None:
-    c.scope.assign(c.resource(handle), value)
+FORMULAS: dict[str, Callable[..., Value | None]] = {
+    "var_handle": lambda c: _handle(c, variable_key(c.options)),
+    "read_variable": lambda c, handle: c.scope.present(c.resource(handle), c.outputs[0].type),
+    "assign_variable": lambda c, handle, value: c.scope.assign(c.resource(handle), value),
+    "hashtable": lambda c: _handle(c, f"table {c.options.table_id}"),
+}
 
 
 def _tables(c: Call) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Keys and values of the tables that were filled so far."""
     return c.scope.reader.facts.setdefault("tables", {})
-
-
-def hashtable(c: Call) -> None:
-    _handle(c, f"table {c.options.table_id}")
 
 
 def hashtable_import(c: Call, handle: Value, keys: Value, values: Value) -> None:

@@ -98,8 +98,10 @@ def translate(c: Call, told: Signature) -> None:
 
 @cache
 def _rule(name: str) -> Callable[..., Value | None]:
+    """A function of a file, or one of its FORMULAS: rules that are one expression each."""
     file, _, function = name.partition(".")
-    found: Callable[..., Value | None] = getattr(import_module(f".rules_{file}", __package__), function)
+    rules = vars(import_module(f".rules_{file}", __package__))
+    found: Callable[..., Value | None] = {**rules, **rules.get("FORMULAS", {})}[function]
     return found
 
 
