@@ -9,7 +9,6 @@ import os
 from collections.abc import Sequence
 
 from ...errors import ModelError
-from .signatures import entries
 
 DAMAGED = "check that the file was written and copied completely"
 
@@ -23,40 +22,48 @@ _FEED = "a model is fed with it: fastgraph run MODEL --input {name}"
 _KINDS = {
     "tflite": ("a TensorFlow Lite model", "call it .tflite"),
     "circle": ("a Circle model", "call it .circle"),
-    "torch": ("a PyTorch checkpoint or program", _TORCH),
+    "torch": ("a PyTorch checkpoint or program", _TORCH, ".pt .pth .pt2 .ckpt"),
     "pickle": ("a Python pickle", "load it in Python and export the model: PyTorch's with torch.onnx.export, "
-                                  "scikit-learn's with skl2onnx"),
-    "safetensors": ("a safetensors file", f"these are {_WEIGHTS}, as optimum-cli export onnx does"),
-    "gguf": ("a GGUF file", f"these are {_WEIGHTS}, from the checkpoint that the GGUF file was made of"),
-    "hdf5": ("an HDF5 file (a Keras model?)", _KERAS),
-    "keras": ("a Keras model", _KERAS),
+                                  "scikit-learn's with skl2onnx", ".pkl .pickle .joblib"),
+    "safetensors": ("a safetensors file", f"these are {_WEIGHTS}, as optimum-cli export onnx does", ".safetensors"),
+    "gguf": ("a GGUF file", f"these are {_WEIGHTS}, from the checkpoint that the GGUF file was made of", ".gguf"),
+    "hdf5": ("an HDF5 file (a Keras model?)", _KERAS, ".h5 .hdf5"),
+    "keras": ("a Keras model", _KERAS, ".keras"),
     "saved": ("a TensorFlow SavedModel", "convert it: tf.lite.TFLiteConverter.from_saved_model(folder).convert(), or "
                                          "python -m tf2onnx.convert --saved-model folder --output net.onnx"),
-    "tensorflow": ("a TensorFlow graph", "convert it: python -m tf2onnx.convert --graphdef or --saved-model"),
+    "tensorflow": ("a TensorFlow graph", "convert it: python -m tf2onnx.convert --graphdef or --saved-model",
+                   ".pb .pbtxt"),
     "tfjs": ("a TensorFlow.js model", "convert the TensorFlow or Keras model that it was made of"),
-    "openvino": ("an OpenVINO model (IR)", _ORIGINAL),
+    "openvino": ("an OpenVINO model (IR)", _ORIGINAL, ".xml"),
     "xml": ("an XML file", _ORIGINAL),
-    "tensorrt": ("a TensorRT engine, for one kind of GPU", _ORIGINAL),
-    "ncnn": ("an ncnn network", _ORIGINAL),
-    "mnn": ("an MNN network", _ORIGINAL),
-    "hardware": ("a network that was compiled for other hardware", _ORIGINAL),
+    "tensorrt": ("a TensorRT engine, for one kind of GPU", _ORIGINAL, ".engine .trt .plan"),
+    "ncnn": ("an ncnn network", _ORIGINAL, ".param"),
+    "mnn": ("an MNN network", _ORIGINAL, ".mnn"),
+    "hardware": ("a network that was compiled for other hardware", _ORIGINAL,
+                 ".rknn .hef .om .dlc .blob .nb .tmfile .kmodel"),
     "weights": ("a file of numbers, perhaps the weights that lie beside a network", "give the network's own file, as "
-                ".onnx; of OpenVINO's (.xml) and ncnn's (.param) take the ONNX file that they were made of"),
-    "ort": ("a model in onnxruntime's own format (.ort)", _ORIGINAL),
-    "executorch": ("an ExecuTorch program", _TORCH),
-    "paddle": ("a Paddle model", "convert it: paddle2onnx --model_filename ... --save_file net.onnx"),
-    "caffe": ("a Caffe network", "convert it to ONNX"),
-    "mlmodelc": ("a compiled Core ML model", "load the .mlpackage that it was made from"),
-    "image": ("an image", _FEED),
-    "array": ("a NumPy array", _FEED),
-    "html": ("a web page (HTML), perhaps that of a failed download", "download the file itself, by its direct link"),
+                ".onnx; of OpenVINO's (.xml) and ncnn's (.param) take the ONNX file that they were made of",
+                ".bin .data .weights"),
+    "ort": ("a model in onnxruntime's own format (.ort)", _ORIGINAL, ".ort"),
+    "executorch": ("an ExecuTorch program", _TORCH, ".pte"),
+    "paddle": ("a Paddle model", "convert it: paddle2onnx --model_filename ... --save_file net.onnx",
+               ".pdmodel .pdiparams"),
+    "caffe": ("a Caffe network", "convert it to ONNX", ".caffemodel .prototxt"),
+    "mlmodelc": ("a compiled Core ML model", "load the .mlpackage that it was made from", ".mlmodelc"),
+    "image": ("an image", _FEED, ".jpg .jpeg .png .gif .bmp .webp"),
+    "array": ("a NumPy array", _FEED, ".npy .npz"),
+    "html": ("a web page (HTML), perhaps that of a failed download", "download the file itself, by its direct link",
+             ".html"),
     "lfs": ("a Git LFS pointer: the file itself was not downloaded", "run git lfs pull where it was cloned"),
     "zip": ("a zip archive without an .mlpackage", _UNPACK),
-    "archive": ("a compressed archive", _UNPACK),
-    "json": ("JSON", _ORIGINAL),
-    "text": ("a text", "give the model's file"),
+    "archive": ("a compressed archive", _UNPACK, ".gz .bz2 .xz .7z .zst .tar .tgz"),
+    "json": ("JSON", _ORIGINAL, ".json"),
+    "text": ("a text", "give the model's file", ".txt .py"),
     "pdf": ("a PDF document", "give the model's file"),
 }  # fmt: skip
+"""By kind: what it is, what to do, and how names of such files end."""
+
+_NAMES = {end: kind for kind, (_, _, *ends) in _KINDS.items() for end in " ".join(ends).split()}
 
 _MAGIC = (
     (4, b"TFL3", "tflite"), (4, b"CIR0", "circle"), (0, b"GGUF", "gguf"), (0, b"\x89HDF", "hdf5"),
@@ -69,34 +76,6 @@ _MAGIC = (
     (0, b"\x80\x02\x8a\x0a", "torch"), *((0, bytes((128, n)), "pickle") for n in range(2, 6)),
     (0, b"{", "json"), (0, b"import ", "text"), (0, b"#", "text"),
 )  # fmt: skip
-
-_ENDS = """
-torch: .pt .pth .pt2 .ckpt
-pickle: .pkl .pickle .joblib
-safetensors: .safetensors
-gguf: .gguf
-hdf5: .h5 .hdf5
-keras: .keras
-tensorflow: .pb .pbtxt
-tensorrt: .engine .trt .plan
-ncnn: .param
-ort: .ort
-executorch: .pte
-paddle: .pdmodel .pdiparams
-caffe: .caffemodel .prototxt
-mnn: .mnn
-hardware: .rknn .hef .om .dlc .blob .nb .tmfile .kmodel
-weights: .bin .data .weights
-archive: .gz .bz2 .xz .7z .zst .tar .tgz
-image: .jpg .jpeg .png .gif .bmp .webp
-array: .npy .npz
-openvino: .xml
-json: .json
-text: .txt .py
-html: .html
-mlmodelc: .mlmodelc
-"""
-_NAMES = {end: kind for kind, ends in entries(_ENDS).items() for end in ends.split()}
 
 _INSIDE = (
     ("keras", ("model.weights.h5",)), ("torch", ("data.pkl", "constants.pkl", "serialized_exported_program")),
@@ -125,7 +104,7 @@ def _is_text(head: bytes) -> bool:
 
 def said(kind: str, name: str) -> str:
     """A name for a kind of files, and what to do with one."""
-    what, advice = _KINDS[kind]
+    what, advice, *_ = _KINDS[kind]
     return f"it is {what}; {advice.format(name=name)}"
 
 
