@@ -140,9 +140,7 @@ class Table:
         if offset is None or self.at is None:
             return 0
         if offset < 4 or offset + width > self.length:
-            self.wire.fail(
-                self._where(field), self.at, f"expected it within the table's {self.length} bytes, found it at {offset}"
-            )
+            self._fail(field, self.at, f"expected it within the table's {self.length} bytes, found it at {offset}")
         return self.at + offset
 
     def _follow(self, place: int, field: str) -> int:
@@ -153,9 +151,7 @@ class Table:
     def _target(self, at: int, field: str) -> int:
         offset = _UINT32(self.wire.data, at)[0]
         if offset < 4 or at + offset > self.wire.size - 4:
-            self.wire.fail(
-                self._where(field), at, f"expected an offset within the file's {self.wire.size} bytes, found {offset}"
-            )
+            self._fail(field, at, f"expected an offset within the file's {self.wire.size} bytes, found {offset}")
         return at + offset
 
     def _extent(self, field: str, width: int) -> tuple[int, int]:
@@ -166,23 +162,20 @@ class Table:
         count = _UINT32(self.wire.data, at)[0]
         if count * width > self.wire.size - at - 4:
             wanted = f"a vector that ends within the file's {self.wire.size} bytes"
-            self.wire.fail(self._where(field), at, f"expected {wanted}, found {count} elements of {width} bytes")
+            self._fail(field, at, f"expected {wanted}, found {count} elements of {width} bytes")
         return at + 4, count
 
     def _text(self, field: str, at: int) -> str:
         count = _UINT32(self.wire.data, at)[0]
         if count > self.wire.size - at - 4:
-            self.wire.fail(
-                self._where(field),
-                at,
-                f"expected a text that ends within the file's {self.wire.size} bytes, found one of {count}",
-            )
+            wanted = f"a text that ends within the file's {self.wire.size} bytes"
+            self._fail(field, at, f"expected {wanted}, found one of {count}")
         return str(self.wire.data[at + 4 : at + 4 + count], "utf-8", "backslashreplace")
 
     def _enum(self, field: str, name: str, number: int) -> str:
         found = self.wire.enums[name][1].get(number)
         if found is None:
-            self.wire.fail(self._where(field), self.at or 0, f"expected a {name}, found {number}")
+            self._fail(field, self.at or 0, f"expected a {name}, found {number}")
         return found
 
     def _union(self, field: str, name: str, place: int, at: int) -> Table | None:
@@ -193,7 +186,7 @@ class Table:
         kind = self.wire.unions[name].get(tag)
         if kind is None or not at:
             what = f"expected one of {name}, found number {tag}" if at else f"expected a {kind}, found nothing"
-            self.wire.fail(self._where(field), self.at or 0, what)
+            self._fail(field, self.at or 0, what)
         return Table(self.wire, kind, at, self._where(field))
 
     def _vector(self, field: str, kind: str) -> Any:
@@ -206,9 +199,13 @@ class Table:
         number = code if code in _READ else self.wire.enums[kind[1:]][0]
         at, count = self._extent(field, _WIDTH[number])
         if count > LONGEST_TUPLE:
-            self.wire.fail(self._where(field), at, f"expected at most {LONGEST_TUPLE} elements, found {count}")
+            self._fail(field, at, f"expected at most {LONGEST_TUPLE} elements, found {count}")
         values = Struct(f"<{count}{number}").unpack_from(self.wire.data, at)
         return values if code != "=" else tuple(self._enum(field, kind[1:], value) for value in values)
+
+    def _fail(self, field: str, at: int, what: str) -> NoReturn:
+        """ModelError about a field."""
+        self.wire.fail(self._where(field), at, what)
 
     def _where(self, field: str) -> str:
         return f"field {field!r} of {self.kind}"

@@ -166,9 +166,8 @@ def describe(model: Message, function: str, where: str) -> Description:
         own = whole if not whole.functions and function == pick(model, None, where) else None
     names = sorted(model.mlProgram.functions)
     about = {"function": f"{function}, one of {', '.join(names)}"} if len(names) > 1 else {"function": function}
-    meta = whole.metadata
-    said = {"description": meta.shortDescription, "version": meta.versionString}
-    said |= {"author": meta.author, "license": meta.license, **dict(sorted(meta.userDefined.items()))}
+    meta = metadata(model)
+    said = {**{title: meta[title] for title in ("description", "version", "author", "license")}, **meta["custom"]}
     about |= {title: text for title, text in said.items() if text}
     if own is None:
         return Description({}, {}, about)
