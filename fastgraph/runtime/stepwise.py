@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from ..ir import Node, Value
 from ..ir.types import BFLOAT16
 from ..plan.program import AnyStep, HostStep, Step
-from .bind import bind_steps, host_run, records
+from .bind import bind_steps, host_run, out_of_range, records
 from .executable import Executable
 from .pool import Runner
 
@@ -16,14 +17,14 @@ Run = Callable[[], Any]
 
 
 def single_runs(plan: Executable) -> Iterator[tuple[AnyStep, Run]]:
-    """Each step with a function that runs it alone and returns a native step's error code (0: none). All steps of a
-    node of control flow run together, with the first of them, and raise InputError themselves.
+    """Each step with a function that runs it alone; InputError where a lookup fails. All steps of a node of control
+    flow run together, with the first of them.
     """
     together = bodies(plan)
     end = 0
     for i, step in enumerate(plan.program.steps):
         if i < end:
-            yield step, lambda: 0
+            yield step, lambda: None
             continue
         if isinstance(step, HostStep):
             yield step, host_run(plan.compiled, plan.memory, step.node)
@@ -34,7 +35,13 @@ def single_runs(plan: Executable) -> Iterator[tuple[AnyStep, Run]]:
             continue
         assert isinstance(step, Step)
         table, words = records(plan.compiled, plan.memory, [step])
-        yield step, Runner(table, plan.threads, plan.memory.error.ctypes.data, words, parts=[step.part]).run
+        runner = Runner(table, plan.threads, plan.memory.error.ctypes.data, words, parts=[step.part])
+        yield step, partial(_run, plan, step, runner)
+
+
+def _run(plan: Executable, step: Step, runner: Runner) -> None:
+    if runner.run():
+        raise out_of_range(plan.graph, [step.node])
 
 
 def bodies(plan: Executable) -> dict[int, tuple[Node, range]]:

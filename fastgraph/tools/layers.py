@@ -20,12 +20,10 @@ from ..ir.quantization import to_real
 from ..ops.evaluate import operands
 from ..ops.registry import OPS
 from ..passes.explicit_quantization import LINEAR, linear_quant
-from ..plan.program import Step
-from ..runtime.bind import out_of_range
 from ..runtime.executable import Executable
 from ..runtime.model import Model
 from ..runtime.stepwise import groups, is_held, single_runs
-from .operators import Kept, Origin, constants, in_file, prepared, references
+from .operators import Kept, Origin, constants, in_file, keep, prepared, references
 from .pairing import Figures, Way, arranged, figures, layout, ways
 
 SAMPLES = 1024
@@ -107,13 +105,11 @@ def _kept(plan: Executable, feeds: Mapping[str, np.ndarray], wanted: set[Value])
     plan.fill(feeds)
     runs, kept = list(single_runs(plan)), {}
     for nodes, numbers in groups(plan):
-        for step, run in (runs[i] for i in numbers):
-            if run() and isinstance(step, Step):
-                raise out_of_range(plan.graph, [step.node])
+        for i in numbers:
+            runs[i][1]()
         for value in (v for node in nodes for v in node.outputs):
             if value in wanted and value not in kept and is_held(plan, value):
-                held = plan.memory.held(value)
-                kept[value] = Kept(held.copy() if isinstance(held, np.ndarray) else held)
+                kept[value] = keep(plan, value)
     return kept
 
 

@@ -76,6 +76,12 @@ class Kept(NamedTuple):
     flip: float = 0.0
 
 
+def keep(plan: Executable, value: Value, flip: float = 0.0) -> Kept:
+    """A copy of a value that the plan has now."""
+    held = plan.memory.held(value)
+    return Kept(held.copy() if isinstance(held, np.ndarray) else held, flip)
+
+
 class Origin(NamedTuple):
     """A value of the plan, and a function from it to the value of the file."""
 

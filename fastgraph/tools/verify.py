@@ -20,18 +20,17 @@ from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS
 from ..plan.lower.build import KEEP
-from ..plan.program import AnyStep, HostStep, Jump, Step
-from ..runtime.bind import out_of_range
+from ..plan.program import HostStep, Jump, Step
 from ..runtime.executable import Executable
 from ..runtime.feeds import widened
 from ..runtime.model import Model
-from ..runtime.stepwise import Run, groups, is_held, rounded_by, single_runs
+from ..runtime.stepwise import groups, is_held, rounded_by, single_runs
 from ..text import counted, shorten, table
 from . import agreement
 from .differences import difference, flip, magnitude, rounding
 from .engines import Unavailable, check_names, peer
 from .feeds import random_feeds
-from .operators import Kept, OperatorCheck, Traced, as_in_file, checks, prepared, tally
+from .operators import Kept, OperatorCheck, Traced, as_in_file, checks, keep, prepared, tally
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def _steps(
     """The checks of a run step by step; and the values that the operators' checks want, right after their steps."""
     plan.fill(feeds)
     runs, found, wanted = list(single_runs(plan)), [], traced.wanted()
-    kept = {v: _kept(plan, v) for v in plan.graph.inputs if v in wanted and is_held(plan, v)}
+    kept = {v: keep(plan, v) for v in plan.graph.inputs if v in wanted and is_held(plan, v)}
     carried: dict[Value, Any] = {}
     copied: dict[Value, Any] = {}
     flips: dict[Value, float] = {}
@@ -153,13 +152,13 @@ def _steps(
             value = rounded_by(runs[i][0])
             if value is not None and is_held(plan, value):
                 copied[value] = plan.memory.held(value).copy()
-            _do(plan, *runs[i])
+            runs[i][1]()
         carried.update(expected)
         for node in nodes:
             before = _flips_before(node, flips, begins)
             flips |= {v: margins.get(v, (0.0, 0.0))[1] + before for v in node.outputs}
         made = [v for node in nodes for v in node.outputs if v in wanted - kept.keys() and is_held(plan, v)]
-        kept |= {v: _kept(plan, v, flips[v]) for v in made}
+        kept |= {v: keep(plan, v, flips[v]) for v in made}
         begins |= {p.value for v, p in traced.places.items() if p.value in made and as_in_file(v, p, kept) is not None}
         steps = [runs[i][0] for i in numbers]
         compared = not any(isinstance(step, HostStep) for step in steps)
@@ -185,16 +184,6 @@ def _flips_before(node: Node, flips: Mapping[Value, float], begins: Collection[V
     """
     moves = node.op == KEEP or OPS[node.op].moves
     return sum(flips.get(v, 0.0) for v in operands(node) if v is not None and (moves or v not in begins))
-
-
-def _kept(plan: Executable, value: Value, flips: float = 0.0) -> Kept:
-    held = plan.memory.held(value)
-    return Kept(held.copy() if isinstance(held, np.ndarray) else held, flips)
-
-
-def _do(plan: Executable, step: AnyStep, run: Run) -> None:
-    if run() and isinstance(step, Step):
-        raise out_of_range(plan.graph, [step.node])
 
 
 def _references(
