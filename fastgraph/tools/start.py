@@ -8,32 +8,23 @@ engine, before all is measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from importlib import import_module
 from time import perf_counter, process_time
 from typing import Any
 
 Feeds = Mapping[str, Any]
-Load = Callable[[str, Feeds, int, str | None, str | None], Callable[[], Any]]
+Call = Callable[[], Any]
 
 
-def fastgraph() -> Load:
-    from fastgraph import load
-
-    def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
-        shapes = {name: array.shape for name, array in feeds.items()}
-        model = load(path, threads=threads, isa=isa, function=function, shapes=shapes)
-        return lambda: model.run(feeds)
-
-    return made
+def fastgraph(lib: Any, path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Call:
+    shapes = {name: array.shape for name, array in feeds.items()}
+    model = lib.load(path, threads=threads, isa=isa, function=function, shapes=shapes)
+    return lambda: model.run(feeds)
 
 
-def onnxruntime() -> Load:
-    import onnxruntime as ort
-
-    def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
-        network = session(ort, path, threads)
-        return lambda: network.run(None, feeds)
-
-    return made
+def onnxruntime(lib: Any, path: str, feeds: Feeds, threads: int, *_: str | None) -> Call:
+    network = session(lib, path, threads)
+    return lambda: network.run(None, feeds)
 
 
 def session(ort: Any, path: str, threads: int, rewrites: bool = True) -> Any:
@@ -47,15 +38,10 @@ def session(ort: Any, path: str, threads: int, rewrites: bool = True) -> Any:
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def openvino() -> Load:
-    import openvino as ov
-
-    def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
-        config = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
-        network, arrays = compiled(ov, path, feeds, config)
-        return lambda: network(arrays)
-
-    return made
+def openvino(lib: Any, path: str, feeds: Feeds, threads: int, *_: str | None) -> Call:
+    config = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+    network, arrays = compiled(lib, path, feeds, config)
+    return lambda: network(arrays)
 
 
 def compiled(ov: Any, path: str, feeds: Feeds, config: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -67,20 +53,15 @@ def compiled(ov: Any, path: str, feeds: Feeds, config: dict[str, Any]) -> tuple[
     return core.compile_model(model, "CPU", config), arrays
 
 
-def litert() -> Load:
-    from ai_edge_litert import interpreter
+def litert(lib: Any, path: str, feeds: Feeds, threads: int, *_: str | None) -> Call:
+    net, fill = interpreted(lib, path, feeds, threads)
 
-    def made(path: str, feeds: Feeds, threads: int, isa: str | None, function: str | None) -> Callable[[], Any]:
-        net, fill = interpreted(interpreter, path, feeds, threads)
+    def call() -> list[Any]:
+        fill()
+        net.invoke()
+        return [net.get_tensor(place["index"]) for place in net.get_output_details()]
 
-        def call() -> list[Any]:
-            fill()
-            net.invoke()
-            return [net.get_tensor(place["index"]) for place in net.get_output_details()]
-
-        return call
-
-    return made
+    return call
 
 
 def interpreted(lib: Any, path: str, feeds: Feeds, threads: int) -> tuple[Any, Callable[[], None]]:
@@ -98,6 +79,13 @@ def interpreted(lib: Any, path: str, feeds: Feeds, threads: int) -> tuple[Any, C
             net.set_tensor(place["index"], array)
 
     return net, fill
+
+
+ENGINES: dict[str, tuple[str, Callable[..., Call]]] = {
+    "fastgraph": ("fastgraph.loading", fastgraph), "onnxruntime": ("onnxruntime", onnxruntime),
+    "openvino": ("openvino", openvino), "litert": ("ai_edge_litert.interpreter", litert),
+}  # fmt: skip
+"""By name: the module, and what loads a file with it into a call."""
 
 
 def in_order(feeds: Feeds, names: Sequence[Set[str]]) -> list[Any]:
@@ -125,9 +113,10 @@ def main(engine: str, path: str, folder: str, threads: str, isa: str, function: 
     feeds = {name: np.load(f"{folder}/{i}.npy") for i, name in enumerate(names)}
     bare = kibibytes("VmRSS")
     moments.append(perf_counter())
-    load = {"fastgraph": fastgraph, "onnxruntime": onnxruntime, "openvino": openvino, "litert": litert}[engine]()
+    module, load = ENGINES[engine]
+    lib = import_module(module)
     moments.append(perf_counter())
-    call = load(path, feeds, int(threads), None if isa == "-" else isa, None if function == "-" else function)
+    call = load(lib, path, feeds, int(threads), None if isa == "-" else isa, None if function == "-" else function)
     moments.append(perf_counter())
     call()
     moments.append(perf_counter())
