@@ -11,7 +11,7 @@ from .. import __version__
 from ..disturbance import of_shared_core
 from ..errors import InputError
 from . import options
-from .common import Shapes, addressed, as_json, each_file, granted, loaded, note, show, terminal_width, writable, write
+from .common import Shapes, addressed, as_json, each_file, filled, loaded, note, show, terminal_width, writable, write
 from .profile import shown, write_trace
 
 if TYPE_CHECKING:
@@ -220,9 +220,7 @@ def _feeds(args: argparse.Namespace, path: str, model: Model, shapes: Shapes) ->
     how = options.preprocessing(args)
     texts = [*shared, *own[path]]
     given = feeds.read_inputs(texts, model, how, file=path, shapes=shapes, float_io=args.float_io, say=note)
-    known = {**shapes, **{name: array.shape for name, array in given.items()}}
-    granted(model.signature, known)
-    return feeds.random_feeds(model, known) | given
+    return filled(model, shapes, given)
 
 
 def _against(args: argparse.Namespace) -> list[str]:

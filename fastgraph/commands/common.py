@@ -89,6 +89,15 @@ def granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
     return found
 
 
+def filled(model: Model, shapes: Shapes, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Feeds for all inputs: those `given`, else random arrays, of the shapes that are known or taken for granted."""
+    from ..tools import feeds
+
+    known = {**shapes, **{name: array.shape for name, array in (given or {}).items()}}
+    granted(model.signature, known)
+    return {**feeds.random_feeds(model, known), **(given or {})}
+
+
 def each_file(args: argparse.Namespace, command: Callable[[str, Shapes], int]) -> tuple[int, dict[str, str]]:
     """Run a command on each file with its shapes, on those that are not there first; errors are printed, and the next
     file follows. The greatest exit code, and why files failed.

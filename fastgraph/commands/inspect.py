@@ -52,7 +52,7 @@ def command(args: argparse.Namespace) -> int:
     if more:
         raise InputError(f"inspect shows one model, {len(args.model)} were named: --host takes many")
     whole = args.graph or args.stages or args.memory or args.asm is not None
-    if saved.is_program(path) and not whole:
+    if saved.saved_in(path) and not whole:
         known = saved.facts(path, args.check)
         show(as_json(known) if args.json else saved.text(known))
         return 0

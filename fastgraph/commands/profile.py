@@ -7,7 +7,7 @@ import json
 
 from ..text import counted, units
 from . import options
-from .common import as_json, granted, loaded, note, show, terminal_width, writable, write
+from .common import as_json, filled, loaded, note, show, terminal_width, writable, write
 
 SUMMARY = "the time of each step, beside what the machine could do"
 DESCRIPTION = """\
@@ -48,8 +48,7 @@ def command(args: argparse.Namespace) -> int:
     writable("--trace", args.trace, args.model)
     shapes = feeds.parse_shapes(args.shape)
     model = loaded(args, args.model, shapes)
-    granted(model.signature, shapes)
-    plan = profile.fed(model, feeds.random_feeds(model, shapes))
+    plan = profile.fed(model, filled(model, shapes))
     with bench.pinned(args.threads):
         rows = profile.profile(plan, args.runs)
         if args.trace:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .. import __version__
 from . import options
-from .common import Shapes, each_file, granted, loaded, note, writable, write
+from .common import Shapes, each_file, filled, loaded, note, writable, write
 
 SUMMARY = "a page with charts: time, memory, graph"
 DESCRIPTION = """\
@@ -27,7 +27,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..tools import bench, feeds, profile
+    from ..tools import bench, profile
     from ..tools.report import Measured, report
 
     output = args.output or Path(args.model[0]).stem + ".html"
@@ -36,8 +36,7 @@ def command(args: argparse.Namespace) -> int:
 
     def measure(path: str, shapes: Shapes) -> int:
         model = loaded(args, path, shapes)
-        granted(model.signature, shapes)
-        plan = profile.fed(model, feeds.random_feeds(model, shapes))
+        plan = profile.fed(model, filled(model, shapes))
         with bench.pinned(args.threads):
             found.append(Measured(path, plan, profile.profile(plan, args.runs)))
         return 0

@@ -6,7 +6,7 @@ import argparse
 
 from ..errors import InputError
 from . import options
-from .common import as_json, granted, loaded, note, show, terminal_width, writable
+from .common import as_json, filled, loaded, note, show, terminal_width, writable
 
 SUMMARY = "run a model"
 DESCRIPTION = """\
@@ -57,8 +57,7 @@ def command(args: argparse.Namespace) -> int:
     model = loaded(args, args.model, shapes)
     given = feeds.read_inputs(args.input, model, how, file=args.model, shapes=shapes, float_io=args.float_io, say=note)
     if args.random:
-        granted(model.signature, given)
-        given = feeds.random_feeds(model, shapes | {name: a.shape for name, a in given.items()}) | given
+        given = filled(model, shapes, given)
     elif model.inputs and not given:
         wanted = " ".join(f"--input {spec.name}=FILE" for spec in model.inputs)
         raise InputError(f"the model has inputs: feed them with {wanted}, or use --random")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import options
-from .common import Shapes, as_json, each_file, granted, loaded, note, show, terminal_width
+from .common import Shapes, as_json, each_file, filled, loaded, note, show, terminal_width
 
 SUMMARY = "compare each step with its reference, and outputs with other engines'"
 DESCRIPTION = """\
@@ -42,10 +42,7 @@ def command(args: argparse.Namespace) -> int:
     def check(path: str, shapes: Shapes) -> int:
         model = loaded(args, path, shapes)
         given = feeds.read_inputs(args.input, model, file=path, shapes=shapes, say=note)
-        known = {**shapes, **{name: a.shape for name, a in given.items()}}
-        granted(model.signature, known)
-        given = feeds.random_feeds(model, known) | given
-        report = verify.verify(model, given, [name for name in args.against.split(",") if name])
+        report = verify.verify(model, filled(model, shapes, given), [name for name in args.against.split(",") if name])
         reports.append(verify.as_json(report))
         if not args.json:
             show(verify.text(report, terminal_width()))

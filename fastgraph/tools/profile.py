@@ -202,16 +202,16 @@ def text(
     if sort == "time":
         shown.sort(key=lambda row: -row["us"])
     if by == "step":
-        head = ["step", "op", "result", "type", *_HEAD, "kernel"]
+        head = ["step", "op", "result", "type", *HEAD, "kernel"]
         lines = [
-            [_number(row), row["op"], row["result"], row["type"], *_figures(row, whole), row["kernel"]] for row in shown
+            [_number(row), row["op"], row["result"], row["type"], *figures(row, whole), row["kernel"]] for row in shown
         ]
         found = table(
             [head, *lines], (0, 4, 5, 6, 7, 8), width, {1: 12, 2: 12, 3: 16, 9: 12}, drop=(7, 3, 6, 9, 8), begins=(9,)
         )
     else:
-        lines = [[row["op"], str(row["steps"]), *_figures(row, whole)] for row in shown]
-        found = table([["op", "steps", *_HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8}, drop=(5, 4, 6))
+        lines = [[row["op"], str(row["steps"]), *figures(row, whole)] for row in shown]
+        found = table([["op", "steps", *HEAD], *lines], (1, 2, 3, 4, 5, 6), width, {0: 8}, drop=(5, 4, 6))
     below = (line for said in (*_end(whole, call), shared(rows)) for line in wrap(said, width or 120))
     return "\n".join([*found, *below])
 
@@ -227,15 +227,15 @@ def shared(rows: Sequence[dict[str, Any]]) -> str:
     return f"{SHARED} in {many}, {which}"
 
 
-_HEAD = ("us", "%", "GMAC/s", "moved", "limit")
+HEAD = ("us", "%", "GMAC/s", "moved", "limit")
 
 
 def _number(row: dict[str, Any]) -> str:
     return "" if row["step"] is None else str(row["step"])
 
 
-def _figures(row: dict[str, Any], whole: dict[str, Any]) -> list[str]:
-    """The cells below _HEAD."""
+def figures(row: dict[str, Any], whole: dict[str, Any]) -> list[str]:
+    """The cells below HEAD."""
     speed = f"{row['gmacs']:.1f}" if row["gmacs"] is not None else ""
     share = "" if row["share"] is None else f"{row['share']:.0%}"
     moved = bytes_text(row["bytes"]) if row["bytes"] else ""

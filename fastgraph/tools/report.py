@@ -17,7 +17,7 @@ from ..text import bytes_text, counted, shorten
 from .drawing import graph_svg
 from .environment import facts
 from .limits import Limits, limits
-from .profile import by_operator, shared, total
+from .profile import HEAD, by_operator, figures, shared, total
 
 MOST_BARS = 40
 """Steps that have a bar, those that take longest."""
@@ -189,13 +189,11 @@ def _bar(label: str, row: Mapping[str, Any], whole: float) -> tuple[str, float, 
 
 
 def _table(rows: Sequence[dict[str, Any]], whole: float) -> tuple[list[tuple[str, ...]], Sequence[int]]:
-    head = ("step", "op", "result", "type", "us", "%", "GMAC/s", "moved", "limit", "bound by", "kernel")
+    head = ("step", "op", "result", "type", *HEAD, "bound by", "kernel")
     cells = [
         (
-            _number(row), row["op"], shorten(row["result"], 60), row["type"], f"{row['us']:.2f}",
-            f"{100 * row['us'] / whole:.1f}", "" if row["gmacs"] is None else f"{row['gmacs']:.1f}",
-            bytes_text(row["bytes"]), "" if row["share"] is None else f"{row['share']:.0%}", row["bound"] or "",
-            shorten(row["kernel"], 80),
+            _number(row), row["op"], shorten(row["result"], 60), row["type"], *figures(row, {"us": whole}),
+            row["bound"] or "", shorten(row["kernel"], 80),
         )
         for row in rows
     ]  # fmt: skip

@@ -44,21 +44,16 @@ def counts(text: str) -> list[int]:
     return found
 
 
-def is_program(path: str) -> bool:
-    """Whether a path leads to a saved program."""
-    return saved_in(path)
-
-
 def graph_of(path: str, function: str | None = None) -> Graph:
     """The graph of a model file, or of a saved program whose author is trusted. InputError when that has none."""
-    if not is_program(path):
+    if not saved_in(path):
         return read(path, function)
     return load(path, function=function).graph
 
 
 def signature_of(path: str, function: str | None) -> Graph:
     """The graph of a model file, at least its inputs and outputs. None of a saved program is run."""
-    if not is_program(path):
+    if not saved_in(path):
         return read(path, function)
     file = _open(path)
     return decoded(file.json("interface"), file.array)
