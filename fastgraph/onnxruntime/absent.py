@@ -7,20 +7,15 @@ from typing import Any
 from .errors import lacking
 
 _ADVICE = {
-    "SparseTensor": "feed dense arrays",
-    "AdapterFormat": "merge the adapter's weights into the file",
-    "LoraAdapter": "merge the adapter's weights into the file",
-    "ModelCompiler": "fastgraph.load(path).save('net.fgm') keeps what is compiled, and a session loads it",
-    "ModelPackage": "give a session one .onnx file",
-    "ModelPackageComponentContext": "give a session one .onnx file",
-    "ModelPackageContext": "give a session one .onnx file",
-    "ModelPackageOptions": "give a session one .onnx file",
-    "OrtExternalInitializerInfo": "load the file from its path, with its data beside it",
-    "OrtSyncStream": "runs are complete when they return",
-    "OrtEpAssignedNode": "all nodes are the CPU's",
-    "OrtEpAssignedSubgraph": "all nodes are the CPU's",
-    "OrtEpContextData": "load the file from its path, with its data beside it",
-    "OrtEpContextDataBuffer": "load the file from its path, with its data beside it",
+    "feed dense arrays": "SparseTensor",
+    "merge the adapter's weights into the file": "AdapterFormat LoraAdapter",
+    "fastgraph.load(path).save('net.fgm') keeps what is compiled, and a session loads it": "ModelCompiler",
+    "give a session one .onnx file": "ModelPackage ModelPackageContext ModelPackageOptions "
+    "ModelPackageComponentContext",
+    "load the file from its path, with its data beside it": "OrtEpContextData OrtEpContextDataBuffer "
+    "OrtExternalInitializerInfo",
+    "runs are complete when they return": "OrtSyncStream",
+    "all nodes are the CPU's": "OrtEpAssignedNode OrtEpAssignedSubgraph",
 }
 
 
@@ -37,5 +32,5 @@ def _absent(name: str, advice: str) -> type:
     return Absent(name, (), {"__init__": use, "__doc__": f"Not there: {advice}."})
 
 
-ABSENT = {name: _absent(name, advice) for name, advice in _ADVICE.items()}
+ABSENT = {name: _absent(name, advice) for advice, names in _ADVICE.items() for name in names.split()}
 """The classes, by name."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import OrtError
+from .state import needless
 from .values import OrtDevice, OrtValue, OrtValueVector, at_address, on_cpu
 
 if TYPE_CHECKING:
@@ -65,11 +66,7 @@ class IOBinding:
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         self._wanted[name] = ortvalue
 
-    def synchronize_inputs(self) -> None:
-        """Nothing to wait for."""
-
-    def synchronize_outputs(self) -> None:
-        """Nothing to wait for."""
+    synchronize_inputs = synchronize_outputs = needless
 
     def get_outputs(self) -> list[OrtValue]:
         """The results of the last run, in the order in which outputs were bound."""

@@ -179,11 +179,10 @@ class Session:
     def get_provider_graph_assignment_info(self) -> list[Any]:
         return []
 
+    get_tuning_results = get_provider_graph_assignment_info
+
     def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
         lacking("dynamic options of execution providers", "load another session with what is to change")
-
-    def get_tuning_results(self) -> list[Any]:
-        return []
 
     def create_ortvalue_from_shape_and_type(
         self, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
