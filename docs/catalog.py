@@ -52,10 +52,18 @@ def _modules(package: str) -> Iterator[ModuleType]:
 
 
 def _rules() -> tuple[str, dict[str, Any]]:
-    from fastgraph.rules.rule import entered
+    from fastgraph.rules.rule import ANY
 
-    modules = [*_modules("passes"), *_modules(EXTRAS)]
-    return "Rules by phase, and the operators that each sees", entered(modules)
+    index: dict[str, Any] = {}
+    for module in (*_modules("passes"), *_modules(EXTRAS)):
+        for function in vars(module).values():
+            if getattr(function, "__module__", "") != module.__name__ or not hasattr(function, "phases"):
+                continue
+            name = f"{module.__name__.partition('.')[2]}.{function.__name__}"
+            named = bool(function.sees) and all(isinstance(each, str) for each in function.sees)
+            for phase in function.phases:
+                index.setdefault(phase, {})[name] = " ".join(sorted(function.sees)) if named else ANY
+    return "Rules by phase, and the operators that each sees", index
 
 
 def _lowerings() -> tuple[str, dict[str, str]]:

@@ -59,20 +59,6 @@ def _among(op: str, which: tuple[Sees, ...]) -> bool:
     return not which or any(each == op if isinstance(each, str) else each(OPS[op]) for each in which)
 
 
-def entered(modules: list[Any]) -> dict[str, dict[str, str]]:
-    """The catalog of the rules in these modules, in the order in which files define them."""
-    index: dict[str, dict[str, str]] = {}
-    for module in modules:
-        for function in vars(module).values():
-            if getattr(function, "__module__", "") != module.__name__ or not hasattr(function, "phases"):
-                continue
-            name = f"{module.__name__.partition('.')[2]}.{function.__name__}"
-            named = bool(function.sees) and all(isinstance(each, str) for each in function.sees)
-            for phase in function.phases:
-                index.setdefault(phase, {})[name] = " ".join(sorted(function.sees)) if named else ANY
-    return index
-
-
 Watcher = Callable[[Rule, Node], None]
 _watchers: list[Watcher] = []
 
