@@ -27,9 +27,7 @@ def always_taken(node: Node, instead: dict[Value, Value]) -> list[Node] | None:
     made = {v: out for v, out in zip(branch.outputs, node.outputs, strict=True) if v in makers}
     if len(made) < sum(v in makers for v in branch.outputs):
         return None  # one value by two names
-    for v, out in zip(branch.outputs, node.outputs, strict=True):
-        if v not in makers:
-            instead[out] = v
+    instead.update({out: v for v, out in zip(branch.outputs, node.outputs, strict=True) if v not in makers})
     branch.replace(made)
     for v, out in made.items():
         out.type = v.type

@@ -207,10 +207,7 @@ def best_fit(p: Problem) -> list[int]:
             add(low, high)
             continue
         at = bisect_left(holes, (size[i], -1))
-        if at < len(holes):
-            low = holes[at][1]
-        else:
-            low = ends.get(top, top)
+        low = holes[at][1] if at < len(holes) else ends.get(top, top)
         end = remove(low) if low in starts else low
         offsets[i], high = low, low + size[i]
         if high < end:

@@ -74,10 +74,7 @@ def _embedded(
         total = total + c.pick(positions, places)
     if segments is not None:
         total = total + c.pick(segments, of_segments)
-    if mask is None:
-        count = c("constant_of_shape", c.extent(ids, 0), value=np.zeros(1, np.int32))
-    else:
-        count = c.sum(mask, [1])
+    count = c("constant_of_shape", c.extent(ids, 0), value=np.zeros(1, np.int32)) if mask is None else c.sum(mask, [1])
     return [c("layer_normalization", total, gamma, beta, epsilon=epsilon), count, total]
 
 

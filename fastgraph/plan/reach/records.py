@@ -91,9 +91,8 @@ class _Check:
             for steps in self.program.bodies.values()
         ):
             raise Misfit(f"a jump to step {number + step.by} leaves the steps of its node")
-        if step.cell is not None:
-            if not isinstance(step.cell.base, int):
-                self._check_written("the condition", step.cell.base, Region(step.cell.offset, (), 1))
+        if step.cell is not None and not isinstance(step.cell.base, int):
+            self._check_written("the condition", step.cell.base, Region(step.cell.offset, (), 1))
         if step.by > 0:
             now = {base: done if isinstance(done, bool) else done.copy() for base, done in self.written.items()}
             arriving.setdefault(number + step.by, []).append(now)
