@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir import INT64, TensorType, Value
-from ..core.common import ints
 from .call import Call
 
 
@@ -29,7 +28,7 @@ def vector(c: Call, index: int, *others: str) -> Value:
     """Input `index` as a vector of int64, constant where it is constant; of types that `whole` takes."""
     value = whole(c, index, *others)
     if value.data is not None:
-        return ints(c, value.data)
+        return c.const(np.array(value.data, INT64).reshape(-1))
     shape = value.type.shape
     if shape is None or len(shape) != 1:
         value = c("reshape", value, c.vector(-1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import INT64, Node, TensorType, Value
-from ..core.common import FARTHEST, axis_in, ints
+from ..core.common import FARTHEST, axis_in
 from .call import Call
 from .common import computed, matched, same_dtype, stored
 
@@ -65,7 +65,7 @@ def _pads(c: Call, pairs: Value) -> Value:
         return c.cast(c("reshape", c.turn(pairs, 1, 0), c.vector(-1)), INT64)
     if pairs.data.ndim != 2 or pairs.data.shape[1] != 2 or (pairs.data < 0).any():
         c.fail(f"expected paddings of shape [rank, 2] that are not negative, found {pairs.data.tolist()}")
-    return ints(c, pairs.data.T)
+    return c.vector(*pairs.data.T.ravel())
 
 
 def concatenation(c: Call, *values: Value | None) -> Value:
@@ -167,7 +167,7 @@ def split_v(c: Call, x: Value, sizes: Value, axis: int) -> None:
         if not isinstance(extent, int) or (sizes.data == -1).sum() > 1:
             c.unsupported(f"into sizes {sizes.data.tolist()} of an extent that is open")
         left = extent - int(sizes.data[sizes.data != -1].sum())
-        sizes = ints(c, np.where(sizes.data == -1, left, sizes.data))
+        sizes = c.vector(*np.where(sizes.data == -1, left, sizes.data))
     c.write("split", [x, sizes], axis=axis)
 
 

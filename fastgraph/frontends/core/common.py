@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from ...ir import BOOL, FLOAT32, TensorType, Value
+from ...ir import BOOL, TensorType, Value
 from .call import Call
 
 FARTHEST = int(np.iinfo(np.int64).max)
 """An end that no axis reaches, a number of rounds that no loop ends by."""
-
-
-def ints(c: Call, numbers: Sequence[int] | np.ndarray) -> Value:
-    """A constant vector of int64."""
-    return c.const(np.array(numbers, np.int64).reshape(-1))
-
-
-def scalar(c: Call, number: float, like: Value) -> Value:
-    """A constant of rank 0 in the element type that `like` has, or stands for."""
-    dtype = FLOAT32 if like.type.quant is not None or like.type.dtype is None else like.type.dtype
-    return c.const(np.asarray(number).astype(dtype))
 
 
 def axis_in(c: Call, axis: int, rank: int) -> int:
@@ -35,7 +22,7 @@ def extents(c: Call, x: Value) -> Value:
     """The shape of a value as int64: a constant where all of it is known, else computed."""
     shape = x.type.shape
     if shape is not None and all(isinstance(d, int) for d in shape):
-        return ints(c, shape)  # type: ignore[arg-type]
+        return c.vector(*shape)  # type: ignore[arg-type]
     return c.add("shape", [x])
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir import Value
-from ..core.common import FARTHEST, band, extents, scalar
+from ...ir import FLOAT32, Value
+from ..core.common import FARTHEST, band, extents
 from .call import Call
 from .common import axes_in
 from .signatures import Formulas, formulas, rule
@@ -66,7 +66,8 @@ def pad(c: Call, x: Value, pad: Value, mode: str, constant_val: Any) -> Value:
         c.fail(f"expected its parameter 'pad' as up to {rank} pairs, found {count} numbers")
     order = np.array([*range(0, count, 2), *range(1, count, 2)])
     pads = c.pick(pad, order) if pad.data is None else c.number(pad.data.reshape(-1)[order])
-    fill = scalar(c, constant_val, x) if mode == "constant" else None
+    dtype = FLOAT32 if x.type.quant is not None or x.type.dtype is None else x.type.dtype
+    fill = np.asarray(constant_val).astype(dtype) if mode == "constant" else None
     axes = c.vector(*range(rank - count // 2, rank))
     return c("pad", x, pads, fill, axes, mode=mode)
 
