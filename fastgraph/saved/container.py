@@ -17,6 +17,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 from zlib import crc32
 
 import numpy as np
@@ -267,12 +268,19 @@ def is_saved(begin: bytes) -> bool:
     return begin.startswith(MAGIC)
 
 
+_mapped: WeakValueDictionary[tuple[int, ...], mmap.mmap] = WeakValueDictionary()
+"""Files that are mapped now. Models of one program share its pages, which count once in the memory of the process."""
+
+
 def opened(handle: int, title: str) -> Container:
-    """The file of an open descriptor, mapped: replacing the file by name does not change it. OSError."""
-    size = os.fstat(handle).st_size
-    if size < _HEAD.size:
-        raise ModelError(f"{title}: the saved program is damaged: it has {size} bytes: copy it again")
-    mapped = mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+    """The file of an open descriptor, mapped once per process: replacing it by name does not change it. OSError."""
+    found = os.fstat(handle)
+    if found.st_size < _HEAD.size:
+        raise ModelError(f"{title}: the saved program is damaged: it has {found.st_size} bytes: copy it again")
+    key = found.st_dev, found.st_ino, found.st_size
+    mapped = _mapped.get(key)
+    if mapped is None:
+        mapped = _mapped[key] = mmap.mmap(handle, found.st_size, access=mmap.ACCESS_READ)
     return Container(np.frombuffer(mapped, np.uint8), title)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -57,6 +58,28 @@ def test_open_shapes_of_a_file_that_is_gone(tmp_path: Path) -> None:
     for n in (2, 3, 4):
         same(model, made, [{"x": np.ones((n, 8), np.float32)}])
         assert is_stored(made) == (n < 4)
+
+
+@LINUX
+def test_models_of_a_process_share_one_mapping(tmp_path: Path) -> None:
+    """As many pages as one model has, until the last of them is gone."""
+    path = tmp_path / "m.fgm"
+    layer_of(0).load().save(path)
+    models = [fg.load(path, threads=1)]
+    once = mappings(path)
+    for at in range(3):
+        os.utime(path, (at, at))  # as the cache does, to tell what was used last
+        models.append(fg.load(path, threads=1))
+    assert mappings(path) == once > 0
+    results = [model(X) for model in models]
+    assert all(np.array_equal(y, results[0]) for y in results)
+    del models
+    gc.collect()
+    assert mappings(path) == 0
+
+
+def mappings(path: Path) -> int:
+    return sum(line.rstrip().endswith(str(path)) for line in open("/proc/self/maps"))
 
 
 def test_constants_can_not_be_written(tmp_path: Path) -> None:
