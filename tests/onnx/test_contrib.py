@@ -186,6 +186,7 @@ def test_sums_of_integers(op: str, operands: list[Operand], attrs: dict[str, Any
     agree(*net_of(op, operands, **attrs), rtol=1e-4)
 
 
+COLUMNS = [0.5, -1.25, 2.0, 0.75, -0.3, 1.5, -2.25, 0.1, 1.0, -0.6, 0.4, -1.1]
 ANYWHERE: list[Case] = [
     *[("Trilu", [fed(2, 4, 5), *k], {"upper": upper}) for upper in (0, 1) for k in ([], [known(-1)], [known(2)])],
     *[("Pad", [fed(4, 5), known(np.array([1, 0, 2, 1]).reshape(shape)), *([known([0.5])] * (mode == "constant"))],
@@ -203,6 +204,20 @@ ANYWHERE: list[Case] = [
     *[("ArrayFeatureExtractor", [given(np.arange(np.prod(shape)).reshape(shape).astype(dtype)),
                                  given(np.resize([3, 0, 3], at).astype(I64))], {"domain": ML})
       for dtype, shape, at in product(("f4", "f8", "i8", "i4"), ((4,), (3, 4), (2, 3, 4), (1, 4)), ((2,), (1, 3)))],
+    *[("Scaler", [given(np.arange(12).reshape(3, 4).astype(dtype))],
+       {"domain": ML, "offset": [0.5, 1.0, -2.0, 3.0][:count], "scale": [2.0, 0.1, -1.0, 0.3][:count]})
+      for dtype, count in product(("f4", "f8", "i8", "i4"), (1, 4))],
+    *[("Normalizer", [given(np.array(rows, F32))], {"domain": ML, "norm": norm})
+      for rows, norm in product(([[1, -3, 2], [0, 0, 0], [-1, -2, 0], [-4, -5, -6]], [3, -4]), ("MAX", "L1", "L2"))],
+    *[("LinearRegressor", [fed(5, 4)],
+       {"domain": ML, "targets": targets, "coefficients": COLUMNS[: 4 * targets], **shift(targets)})
+      for targets, shift in product((1, 3), (lambda n: {}, lambda n: {"intercepts": COLUMNS[:n]}))],
+    *[("LinearClassifier", [fed(*shape)],
+       {"domain": ML, "outputs": "yz", "coefficients": COLUMNS[: 4 * count], "intercepts": COLUMNS[-count:],
+        "multi_class": 1, "post_transform": way, **labels(count)})
+      for shape, count, way, labels in product(
+          ((5, 4), (1, 4)), (2, 3), ("NONE", "LOGISTIC", "SOFTMAX"),
+          (lambda n: {"classlabels_ints": [7, -1, 3][:n]}, lambda n: {"classlabels_strings": ["a", "b", "c"][:n]}))],
     *[("Binarizer", [given(np.float32([[0, 0.5, 0.500001, -1.5, np.inf, -np.inf, 1e30]]))],
        {"domain": ML, "threshold": threshold}) for threshold in (0.0, 0.5, -1.5, 1e30)],
 ]  # fmt: skip

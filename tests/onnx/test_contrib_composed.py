@@ -158,6 +158,12 @@ LabelEncoder | LABELS | domain=ML, keys_floats=[1.0], values_int64s=[1, 2] | a v
 LabelEncoder | LABELS | domain=ML, keys_floats=[1.0] | expected exactly one of values_floats.*found 0
 LabelEncoder | LABELS | domain=ML, keys_floats=[1.0], keys_int64s=[1], values_int64s=[1] |
   expected exactly one of keys_floats.*found 2
+Normalizer | [fed(2, 3)] | domain=ML, norm="L3" | expected norm as 'MAX', 'L1' or 'L2', found 'L3'
+LinearRegressor | [fed(2, 3)] | domain=ML, targets=2, coefficients=[1.0, 2.0, 3.0] |
+  coefficients for 2 results.*3 numbers
+LinearRegressor | [fed(2, 1)] | domain=ML, coefficients=[1.0], post_transform="PROBIT" | post_transform 'PROBIT'
+LinearClassifier | [fed(2, 3)] | domain=ML, coefficients=[1.0, 2.0, 3.0], intercepts=[1.0], classlabels_ints=[0, 1] |
+  2 labels and 1 intercepts
 BeamSearch | [fed(2, 3)] | | com\\.microsoft\\.BeamSearch
 Conv | [fed(2, 3)] | domain="com.microsoft.nchwc" | com\\.microsoft\\.nchwc\\.Conv
 """

@@ -57,6 +57,9 @@ CONTRIB: Families[Entry] = Families(
             Trilu Pad Unique ExpandDims Range GatherND GridSample SampleOp Inverse CDist
             ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.LabelEncoder
         """,
+        "contrib_ml": """
+            ai.onnx.ml.Scaler ai.onnx.ml.Normalizer ai.onnx.ml.LinearRegressor ai.onnx.ml.LinearClassifier
+        """,
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
             QLinearConcat QLinearWhere QLinearReduceMean QLinearGlobalAveragePool QLinearAveragePool QLinearConv QGemm
