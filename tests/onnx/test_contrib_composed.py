@@ -162,7 +162,8 @@ Normalizer | [fed(2, 3)] | domain=ML, norm="L3" | expected norm as 'MAX', 'L1' o
 LinearRegressor | [fed(2, 3)] | domain=ML, targets=2, coefficients=[1.0, 2.0, 3.0] |
   coefficients for 2 results.*3 numbers
 LinearRegressor | [fed(2, 1)] | domain=ML, coefficients=[1.0], post_transform="PROBIT" | post_transform 'PROBIT'
-LinearClassifier | [fed(2, 3)] | domain=ML, coefficients=[1.0, 2.0, 3.0], intercepts=[1.0], classlabels_ints=[0, 1] |
+LinearClassifier | [fed(2, 3)] |
+  domain=ML, outputs="yz", coefficients=[1.0, 2.0, 3.0], intercepts=[1.0], classlabels_ints=[0, 1] |
   2 labels and 1 intercepts
 BeamSearch | [fed(2, 3)] | | com\\.microsoft\\.BeamSearch
 Conv | [fed(2, 3)] | domain="com.microsoft.nchwc" | com\\.microsoft\\.nchwc\\.Conv
