@@ -271,5 +271,10 @@ def _instead(path: str) -> str:
         return "; nothing is fetched from the net: download it, and give the file's path"
     if path.startswith("file://"):
         return f"; give a path, not an address: {path.removeprefix('file://')!r}"
+    if os.path.islink(path):
+        return f"; it is a link to {os.readlink(path)!r}, which leads to none"
+    above = os.path.dirname(path)
+    if os.path.isfile(above):
+        return f"; {above!r} is a file, not a folder: unpack it where it is an archive"
     home = os.path.expanduser(path)
     return f"; ~ is a shell's word for a home: give {home!r}" if home != path and os.path.exists(home) else ""

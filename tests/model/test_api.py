@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import re
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,17 @@ def test_a_path_that_is_none_says_what_to_do(
     (tmp_path / "net.onnx").write_bytes(scaled(3).bytes())
     with pytest.raises(FileNotFoundError, match=says):
         fg.load(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_links_and_paths_that_lead_nowhere(tmp_path: Path) -> None:
+    link, archive = tmp_path / "net.onnx", tmp_path / "net.zip"
+    link.symlink_to("gone.onnx")
+    archive.write_bytes(b"PK")
+    with pytest.raises(FileNotFoundError, match="net.onnx: there is no such file; it is a link to 'gone.onnx'"):
+        fg.load(link)
+    with pytest.raises(FileNotFoundError, match="net.zip' is a file, not a folder: unpack it"):
+        fg.load(archive / "net.onnx")
 
 
 def test_objects_that_have_bytes_say_how_to_get_them() -> None:
