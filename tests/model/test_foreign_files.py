@@ -48,6 +48,8 @@ CASES = [
     ("a.engine", b"ftrt" + bytes(50), "TensorRT", "ONNX"),
     ("a.param", b"7767517\n3 3\nInput x 0 1 x\n", "ncnn", "ONNX"),
     ("a.mnn", b"\x20\0\0\0" + bytes(50), "MNN", "ONNX"),
+    ("a.litertlm", b"LITERTLM" + bytes(50), "LiteRT-LM", "tflite"),
+    ("a.so", b"\x7fELF" + bytes(50), "compiled program", "network's file"),
     ("a.rknn", b"RKNN" + bytes(50), "other hardware", "ONNX"),
     ("a.bin", bytes(range(100)), "weights", ".param"),
     ("a.onnx.data", bytes(99), "weights", "own file"),

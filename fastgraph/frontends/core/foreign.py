@@ -39,6 +39,8 @@ _KINDS = {
     "tensorrt": ("a TensorRT engine, for one kind of GPU", _ORIGINAL, ".engine .trt .plan"),
     "ncnn": ("an ncnn network", _ORIGINAL, ".param"),
     "mnn": ("an MNN network", _ORIGINAL, ".mnn"),
+    "litertlm": ("a LiteRT-LM bundle of models and a tokenizer", "load a .tflite that is in it", ".litertlm"),
+    "elf": ("a compiled program or library", "give the network's file that it was made of, or that it reads"),
     "hardware": ("a network that was compiled for other hardware", _ORIGINAL,
                  ".rknn .hef .om .dlc .blob .nb .tmfile .kmodel"),
     "weights": ("a file of numbers, perhaps the weights that lie beside a network", "give the network's own file, as "
@@ -72,7 +74,7 @@ _MAGIC = (
     (0, b"7z\xbc\xaf", "archive"), (0, b"\x28\xb5\x2f\xfd", "archive"), (0, b"\xff\xd8\xff", "image"),
     (0, b"\x89PNG", "image"), (0, b"GIF8", "image"), (8, b"WEBP", "image"), (0, b"%PDF", "pdf"),
     (0, b"ORTM", "ort"), (4, b"ORTM", "ort"), (4, b"ET1", "executorch"), (0, b"7767517", "ncnn"),
-    (4, b'\0\0\0\0{"', "safetensors"),
+    (0, b"LITERTLM", "litertlm"), (0, b"\x7fELF", "elf"), (4, b'\0\0\0\0{"', "safetensors"),
     (0, b"\x80\x02\x8a\x0a", "torch"), *((0, bytes((128, n)), "pickle") for n in range(2, 6)),
     (0, b"{", "json"), (0, b"import ", "text"), (0, b"#", "text"),
 )  # fmt: skip
