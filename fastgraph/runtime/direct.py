@@ -41,7 +41,7 @@ class Direct:
         arena.
         """
         self.made: dict[str, np.ndarray] = {}
-        self._words, self._held, self._bounds = memoryview(words), list[Any](), list[tuple[int, int]]()
+        self._words, self._held, self._bounds = words.data, list[Any](), list[tuple[int, int]]()
         results, fed = (Counter(place.buffer for place in ports.values()) for ports in (outputs, inputs))
         alone = {buffer for buffer, n in (results + fed).items() if n == 1}.difference(kept)
         self._results = [(name, p) for name, p in outputs.items() if p.buffer in alone and p.whole(MADE)]
