@@ -281,6 +281,18 @@ def test_places_between_words_have_ten_bits(isa: str) -> None:
         assert np.abs(fastgraph.load(data, isa=isa, threads=1)(fed).astype(int) - wanted).max() <= 1
 
 
+@pytest.mark.parametrize("isa", ["numpy", *(tier.name for tier in usable())])
+@pytest.mark.parametrize("scale", [1e-3, 4e-4])
+def test_a_slope_in_bytes_beside_words(isa: str, scale: float) -> None:
+    """LiteRT reads the slopes of int16 as int8, whatever they are stored as."""
+    model, shape = Model(), (1, 2, 9, 5)
+    x, slope = model.input(shape, np.int16, (1e-3, 0)), np.arange(-120, 121, 60, np.int8).reshape(1, 1, 5)
+    data = model.bytes(model.op("PRELU", [x, model.const(slope, quant=(0.01, 0))], [(shape, np.int16, (scale, 0))]))
+    fed = np.random.default_rng(0).integers(-9000, 9000, shape, np.int16)
+    ((wanted,),) = litert(data, [[fed]])
+    assert np.abs(fastgraph.load(data, isa=isa, threads=1)(fed).astype(int) - wanted).max() <= 1
+
+
 @pytest.mark.parametrize("isa", ["numpy", None])
 def test_slices_backwards_from_before_the_first(isa: str | None) -> None:
     parts = [Const(np.array(part, I32)) for part in ((-6, 0), (-5, 3), (-2, 1))]

@@ -56,6 +56,15 @@ def same_dtype(c: Call, *values: Value | None) -> None:
         c.fail(f"expected operands of one element type, found {', '.join(str(v.type) for v in present)}")
 
 
+def widened(c: Call, index: int) -> Value:
+    """An operand of the result's element type, which may be stored in bytes beside int16."""
+    value = c.x(index)
+    kind, wanted = value.type, c.outputs[0].type.dtype
+    if value.data is None or kind.quant is None or kind.dtype != np.int8 or wanted != np.int16:
+        return value
+    return c.const(value.data.astype(wanted), kind.quant)
+
+
 def computed(c: Call, *values: Value | None) -> None:
     """ModelError when 8-bit or 16-bit integers that stand for reals lack their quantization."""
     for value in values:

@@ -13,6 +13,7 @@ Inputs are `name` or `name:kind`; `?` optional, `*` any number of, `+` one or mo
     numbers    constant whole numbers, for a function or an attribute called the same; `number`: one
     kept       stored numbers are kept, whatever quantization the file declares of the result
     like       so too, unless both are quantized
+    wide       of the result's element type, where a constant may be int8 beside int16
 
 Results, in order, `?` optional, `*` and `+` as above:
 
@@ -129,7 +130,7 @@ PACK: values+ -> alike by slice.pack | axis count=values_count
 PAD: x pads:whole -> moved by slice.pad
 PADV2: x pads:whole value -> moved by slice.pad
 PLACEHOLDER_FOR_GREATER_OP_CODES: refused is no operator: the file says no newer code beside it
-PRELU: x slope -> reals
+PRELU: x slope:wide -> reals
 RANDOM_STANDARD_NORMAL=philox_normal RANDOM_UNIFORM=philox_uniform: shape:vector -> any by state.drawn |
   seeds=seed,seed2
 RANGE: start limit delta -> alike

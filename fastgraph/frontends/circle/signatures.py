@@ -13,10 +13,10 @@ from ..core.common import axis_in
 from ..core.signatures import arity, entries
 from . import signature_table
 from .call import Call
-from .common import computed, known, matched, same_dtype, stored, vector, whole
+from .common import computed, known, matched, same_dtype, stored, vector, whole, widened
 
 _ATTRIBUTE = re.compile(r"(\w+)(?:=([^?:]*))?(?:\?(\w+))?(?::(\w+))?")
-_COMPARED = ("", "kept", "like")
+_COMPARED = ("", "kept", "like", "wide")
 """Kinds of inputs whose element types are compared."""
 
 
@@ -138,6 +138,7 @@ _TAKE: dict[str, Callable[[Call, int], Any]] = {
     "whole": whole, "index": lambda c, i: whole(c, i, "int16"),
     "bool": _bools, "numbers": known, "number": _number, "like": lambda c, i: matched(c, c.x(i), c.outputs[0]),
     "kept": lambda c, i: matched(c, c.x(i), c.outputs[0], both=True),
+    "wide": widened,
 }  # fmt: skip
 
 
