@@ -239,6 +239,13 @@ def shuffled_pixels(net: Net) -> None:
 
 
 @rare
+def pooled_planes(net: Net) -> None:
+    """Nothing but pools between the orders of channels."""
+    for op in ("MaxPool", "AveragePool"):
+        net.output(net(op, net.input(op, (1, 3, 4, 16)), kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
+
+
+@rare
 def depthwise_transposed(net: Net) -> None:
     """Twice as wide and high, with weights for each channel."""
     y = net("ConvTranspose", image(net, 8, 4), net.weight(8, 1, 4, 3), net.weight(8), group=8, strides=[2, 2],

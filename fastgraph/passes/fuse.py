@@ -35,7 +35,7 @@ def fuse(graph: Graph) -> bool:
     if sweep(graph, "branches"):
         changed = True
         sweep(graph, "factors")
-    rare = {"small_maps": _exceeds_map, "shuffles": _takes_apart}
+    rare = {"small_maps": _exceeds_map, "shuffles": _takes_apart, "planes": _pools}
     phases = ("chains", "last_chains", *(phase for phase, suits in rare.items() if any(map(suits, graph.nodes))))
     return any([sweep(graph, phase) for phase in phases]) or changed
 
@@ -51,6 +51,10 @@ def _exceeds_map(node: Node) -> bool:
         return False
     axes = zip(node.x.type.dims[1:-1], node.inputs[1].type.dims[1:-1], node.attrs["dilations"], strict=True)
     return any(size <= (k - 1) * d for size, k, d in axes)
+
+
+def _pools(node: Node) -> bool:
+    return node.op in ("max_pool", "average_pool")
 
 
 # -- constants into weights

@@ -163,6 +163,7 @@ CATALOG = {
         "passes.norms.scale_of_norm": "mul",
         "passes.norms.bias_of_norm": "add",
     },
+    "planes": {"passes.planes.planes": "transpose"},
     "block_weights": {"passes.quantized.coded_layer.block_layer": "gemm matmul"},
     "coded_layers": {"passes.quantized.coded_layer.coded_layer": "dense matmul"},
     "dynamic_layers": {"passes.quantized.dynamic_layer.dynamic_layer": "conv dense"},

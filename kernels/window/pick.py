@@ -154,6 +154,11 @@ def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]
     return "pool_any", {"op": op}
 
 
+def lies_across(window: Window, ldx: int, ldy: int) -> bool:
+    """Whether a pool without an epilogue is computed with pixels in lanes, by pool_any."""
+    return window.flat and window.channels == ldx == ldy == window.strides[2] == 1 and window.out[2] > 1
+
+
 def pool_int8_args(tier: Tier, op: str, window: Window, ratio: float, include_pad: bool) -> dict[str, int]:
     """The slots of pool_int8 that follow from the window and op: "max", "average" or "sum"; ratio: scale of x by scale
     of y.

@@ -133,4 +133,9 @@ def finished(op: str, total: Value, count: Any) -> Value:
         return total / count.to(F32)
     if total.type.number is I16:
         return restored(total)
+    return rooted(op, total)
+
+
+def rooted(op: str, total: Value) -> Value:
+    """The result of a pool that is no average."""
     return intrinsic("sqrt", total) if op == "lp2" else total

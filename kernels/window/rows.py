@@ -96,7 +96,13 @@ GROUPED = (
 DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=ALL_FORMS)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
 POOL = _windows(_F32, k_w=_FIXED) + FETCH + _COUNTED + ending(**_ENDING)
-POOL_ANY = _windows(_F32) + _COUNTED + ending(**_ENDING)
+_ACROSS = "c == ldx == ldy == d == out_d == k_d == stride_x == 1"
+POOL_ANY = (
+    _windows(_F32)
+    + _COUNTED
+    + Record(across=number("1: pixels are in lanes, and results are what is pooled", f"in (0, 1 * ({_ACROSS}))"))
+    + ending(**_ENDING)
+)
 POOL_BF16 = _windows(_maps("2", "2", "max(2 * lanes - c, 0)"), block="> 0")
 """Kernels of reals. y overlaps nothing else, but an operand of the epilogue with its rows may be y."""
 

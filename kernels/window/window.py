@@ -63,7 +63,17 @@ def spread(pointer: Value, stride: Value, count: int) -> list[Value]:
 
 
 def nest(record: Record, row_of_outputs: Callable[[Place], None], height: int = 1) -> Callable:
-    """The kernel function that covers y with what `row_of_outputs(place)` computes: a row of outputs by channels, or
+    """The kernel function that covers y with what `row_of_outputs` computes, as in `covers`."""
+    outputs = covers(record, row_of_outputs, height)
+
+    def run(args: int, thread: int, threads: int) -> None:
+        outputs(args, thread, threads)
+
+    return run
+
+
+def covers(record: Record, row_of_outputs: Callable[[Place], None], height: int = 1) -> Callable:
+    """A traced function that covers y with what `row_of_outputs(place)` computes: a row of outputs by channels, or
     `height` rows from the place's on. The last of these begin earlier, or at row 0 and go on behind y, where rows are
     lacking.
 
@@ -84,10 +94,7 @@ def nest(record: Record, row_of_outputs: Callable[[Place], None], height: int = 
                 row = first if height == 1 else larger(smaller(first, rows - height), 0)
                 row_of_outputs(Place(args, image, row, channel, end))
 
-    def run(args: int, thread: int, threads: int) -> None:
-        outputs(args, thread, threads)
-
-    return run
+    return outputs
 
 
 def add_column(

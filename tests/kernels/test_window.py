@@ -85,6 +85,8 @@ class Layer:
             memory |= {"weights": weights, "bias": self.bias}
         else:
             memory["include_pad"] = int(self.op == PADDED)
+        if name == "pool_any":
+            memory["across"] = int(self.case.across)
         if name == "depthwise_any":
             memory["multiplier"] = self.multiplier
         if name == "grouped":
@@ -183,6 +185,18 @@ def test_any_window(tier: Any, pick: Random) -> None:
     op = pick.choice(OPS)
     multiplier = pick.choice((1, 1, 2, 3, 19)) if op == "depthwise" else 1
     check(tier, random_case(pick, tier.lanes, multiplier=multiplier, ceil=op != "depthwise"), op, multiplier)
+
+
+@each_tier
+@drawn(60)
+def test_pools_with_pixels_in_lanes(tier: Any, pick: Random) -> None:
+    """Maps of one channel, some wider than what is pooled at a time."""
+    kernel, strides = (1, pick.randint(1, 5), pick.randint(1, 6)), (1, pick.randint(1, 3), 1)
+    case = random_case(pick, tier.lanes, (kernel, strides), pick.randint(1, 3), ceil=True)
+    g, more = case.window._replace(channels=1), pick.choice((0, 0, 7, 150, 300))
+    (_, high, wide), (_, out_h, out_w) = g.size, g.out
+    g = g._replace(size=(1, high, wide + more), out=(1, out_h, out_w + more))
+    check(tier, Case(g, 0, case.seed, general=True, across=True), pick.choice(OPS[1:]))
 
 
 @each_tier

@@ -16,13 +16,14 @@ from fastgraph.kernels.window.pick import Window
 @dataclass(frozen=True)
 class Case:
     """`gap`: f32 between the pixels of x and y; `seed` of the data; `general`: for the kernels that do any
-    window.
+    window; `across`: pixels are in lanes.
     """
 
     window: Window
     gap: int = 0
     seed: int = 0
     general: bool = False
+    across: bool = False
 
 
 def random_case(

@@ -9,7 +9,7 @@ import numpy as np
 from ....cpus import near_bytes
 from ....ir import Node
 from ....ir.types import BFLOAT16
-from ....kernels.window.pick import Window, plan_pool, pool_int8_args, window_args
+from ....kernels.window.pick import Window, lies_across, plan_pool, pool_int8_args, window_args
 from ....ops.window import is_near
 from ...layer import window
 from ...quantized import bounds, clamps_only, per_tensor, quant, zero_point
@@ -31,7 +31,9 @@ def _f32(node: Node) -> Window | None:
 
 
 def _narrow(e: Emit, node: Node, where: Window) -> Narrow:
-    """The largest of rounded numbers is the rounded largest."""
+    """The largest of rounded numbers is the rounded largest. There is no such kernel with pixels in lanes."""
+    if last(node.out) == 1:
+        return Narrow()
     return moved(e, node, where) if node.op == "max_pool" and not node.attrs.get("chain") else Narrow()
 
 
@@ -48,7 +50,10 @@ def pool(e: Emit, node: Node, where: Window, rows: Rows | None = None, strides: 
         e.kernel("pool_bf16", {}, {**window_args(e.tier, "pool_bf16", {}, where, e.threads), **ends}, share=share)
         return
     op = OPS[node.op] + (str(node.attrs.get("p", 2)) if node.op == "lp_pool" else "")
-    name, params = plan_pool(e.tier, where, op)
+    across = not node.attrs.get("chain") and lies_across(where, ldx, ldy)
+    name, params = ("pool_any", {"op": op}) if across else plan_pool(e.tier, where, op)
+    if name == "pool_any":
+        ends["across"] = int(across)
     ends["include_pad"] = int(bool(node.attrs.get("count_include_pad", 0)))
     shape = window_args(e.tier, name, params, where, e.threads, near_bytes())
     e.kernel(name, params, {**shape, **ends, **epilogue(e, node, apart=True)}, share=share)

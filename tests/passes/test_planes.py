@@ -1,0 +1,69 @@
+"""Pools between transposes are those of single planes; the results are onnxruntime's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastgraph.kernels.isa import tiers
+from tests.nets import Net
+
+ISAS = [tier.name for tier in tiers.usable()]
+
+
+def pools(count: int, width: int, op: str = "MaxPool", size: int = 3, **attrs: Any) -> Net:
+    net = Net()
+    y = net.input("x", (2, 5, 9, width))
+    for _ in range(count):
+        y = net(op, y, **{"kernel_shape": [size, size], "pads": [(size - 1) // 2] * 2 + [size // 2] * 2, **attrs})
+    net.output(y)
+    return net
+
+
+def ops(model: Any) -> list[str]:
+    return [node.op for node in model.plan.graph.nodes if node.op != "reshape"]
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("op", "attrs"), [("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1})]
+)
+def test_pools_of_planes(op: str, attrs: dict[str, Any], size: int, isa: str) -> None:
+    for width in (16, 37):
+        model = pools(2, width, op, size, **attrs).agrees(isa=isa)
+        assert ops(model) == [node for node in ("max_pool", "average_pool") if node.startswith(op[:3].lower())] * 2
+
+
+def test_threads_give_the_same_bits() -> None:
+    pools(2, 32, "AveragePool").agrees_on_threads()
+
+
+@pytest.mark.parametrize(
+    "net",
+    [pools(4, 20), pools(1, 7), pools(1, 32, strides=[2, 2]), pools(1, 32, dilations=[2, 2]), pools(1, 32, size=4)],
+    ids=["many of 20 columns", "narrow", "strides", "dilations", "windows without a body"],
+)
+def test_what_is_faster_with_channels_last(net: Net) -> None:
+    assert "transpose" in ops(net.agrees())
+
+
+def test_maps_of_one_channel() -> None:
+    """Pixels are in lanes for windows of any kind, but not where a chain follows the pool."""
+    for attrs in ({"kernel_shape": [3, 4], "strides": [2, 1]}, {"kernel_shape": [2, 9]}, {"kernel_shape": [3, 3]}):
+        net = Net()
+        y = net("MaxPool", net.input("x", (3, 1, 20, 30)), **attrs)
+        net.output(y)
+        net.output(net("Relu", net("AveragePool", y, kernel_shape=[2, 2])))
+        net.agrees()
+
+
+def test_numbers_that_are_no_numbers() -> None:
+    net, x = pools(1, 16), np.zeros((2, 5, 9, 16), np.float32)
+    x[0, 0, 3], x[1, 2, 4, 5], x[1, 4] = np.nan, np.inf, -np.inf
+    found = net.load().run({"x": x})
+    expected = net.load(isa="numpy").run({"x": x})
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, expected[name])
