@@ -44,7 +44,7 @@ class Band(NamedTuple):
     end: Value
 
 
-def pooled_across(kind: Type, op: str) -> Callable[[Value, Value, Value], None]:
+def pooled_across(kind: Type, op: str) -> Callable[..., None]:
     """What a kernel does for a record with `across`: (args, thread, threads)."""
 
     @traced
