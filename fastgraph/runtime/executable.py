@@ -184,9 +184,9 @@ class Executable(Runnable):
     def forget(self) -> None:
         self.memory.loose.clear()
 
-    def results(self, reuse: Reuse | None = None) -> dict[str, np.ndarray]:
+    def results(self, reuse: Reuse | None = None, out: Any = None) -> dict[str, np.ndarray]:
         if self.direct is not None or (self._small is not None and not self._late):
-            return super().results(reuse)
+            return super().results(reuse, out)
         if self._result_bytes >= LARGE:
             self._find_room()
         ready = self._ready()

@@ -193,7 +193,7 @@ def picked(
     results: dict[str, Any], names: Sequence[str] | None, out: Mapping[str, np.ndarray] | None
 ) -> dict[str, Any]:
     """The results of these names, and of those that are to be written into arrays: these. UnknownNameError for a name
-    that there is not, InputError for an array that is not exactly what the result is.
+    that there is not, InputError for an array that is not exactly what the result is. What is its result holds it.
     """
     out = {} if out is None else out
     if not isinstance(out, Mapping):
@@ -204,17 +204,23 @@ def picked(
         if name not in results:
             raise UnknownNameError(f"no output is called {name!r}: the outputs are {', '.join(results)}")
     for name, array in out.items():
-        result = results[name]
-        same = isinstance(result, np.ndarray) and type(array) is np.ndarray and array.flags.writeable
-        if not same or (array.dtype, array.shape) != (result.dtype, result.shape):
-            said = f"{result.dtype}{list(result.shape)}" if isinstance(result, np.ndarray) else type(result).__name__
-            found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
-            found += " that is read-only" if isinstance(array, np.ndarray) and not array.flags.writeable else ""
-            raise InputError(f"out: output {name!r} is {said}, found {found}: give an array like it, to be written")
+        if results[name] is not array:
+            _refuse_unlike(name, array, results[name])
     _refuse_overlap(out)
     for name, array in out.items():
-        array[...] = results[name]
+        if results[name] is not array:
+            array[...] = results[name]
     return {name: out.get(name, results[name]) for name in wanted}
+
+
+def _refuse_unlike(name: str, array: Any, result: Any) -> None:
+    """InputError for an array that is not exactly what a result is."""
+    same = isinstance(result, np.ndarray) and type(array) is np.ndarray and array.flags.writeable
+    if not same or (array.dtype, array.shape) != (result.dtype, result.shape):
+        said = f"{result.dtype}{list(result.shape)}" if isinstance(result, np.ndarray) else type(result).__name__
+        found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+        found += " that is read-only" if isinstance(array, np.ndarray) and not array.flags.writeable else ""
+        raise InputError(f"out: output {name!r} is {said}, found {found}: give an array like it, to be written")
 
 
 def _refuse_overlap(out: Mapping[str, np.ndarray]) -> None:
@@ -228,7 +234,7 @@ def _refuse_overlap(out: Mapping[str, np.ndarray]) -> None:
 
 def _apart_within(array: np.ndarray) -> bool:
     """Whether each element's memory is its own: steps along an axis pass over all that the shorter ones reach."""
-    if not array.size:
+    if not array.size or array.flags.c_contiguous:
         return True
     reach = array.itemsize
     for stride, n in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):

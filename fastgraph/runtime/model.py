@@ -176,7 +176,9 @@ class Model:
 
         `outputs`: names of those to give, in that order (default: all; all are computed). `out`: arrays of the outputs'
         element types and shapes, by name, which results are written into and which are given back; with no `outputs`,
-        the others are not given. Memory of large results that nobody holds any more is that of later ones.
+        the others are not given. Large ones of floats are made there: after a run that raises, and for other threads
+        before it ends, these arrays may hold anything. Memory of large results that nobody holds any more is that of
+        later ones.
 
         `timeout`: seconds, 0 or more, that the whole call may take, with waiting for other threads' runs; RunTimeout
         when they are over. Ctrl-C raises KeyboardInterrupt. Both stop a run between two steps, nodes or rounds of a
@@ -187,27 +189,32 @@ class Model:
             raise InputError(
                 f"run takes inputs by name, and gives all outputs by name: model.run({example(self._graph)})"
             )
+        results = self._results(feeds, timeout, out)
+        return results if outputs is None and out is None else picked(results, outputs, out)
+
+    def _results(self, feeds: Mapping[str, Any], timeout: float | None, out: Any) -> dict[str, Any]:
+        """All results by name. Those that were written to arrays of `out`, which are unchecked, are these."""
         if self._lock._is_owned():  # `held`, without its call
             raise FastgraphError("the handler of a signal can't run the model within whose run it was called")
         with self._lock if timeout is None else self._within(timeout):
             current = self._plans.current
             try:
-                if current is None or not current.feed(feeds):
+                if current is None or not current.feed(feeds, out):
                     arrays = without_overlap(checked_feeds(self._graph, feeds), self._written())
                     current = self._planner.chosen(arrays)
                     self._keep_plans()
-                    current.take(arrays)
+                    current.take(arrays, out)
                 if timeout is None:
                     current.execute()
                 else:
                     current.execute_timed()
-                results = current.results(self._planner.reuse if current.large else None)
+                results = current.results(self._planner.reuse if current.large else None, out)
             finally:
                 if current is not None:
                     current.let_go()
         for name, show in self._shows.items():
             results[name] = show(results[name])
-        return results if outputs is None and out is None else picked(results, outputs, out)
+        return results
 
     @contextmanager
     def _within(self, timeout: float) -> Iterator[None]:

@@ -60,6 +60,22 @@ def pays(inputs: Mapping[str, Place], outputs: Mapping[str, Place]) -> bool:
     return bool(large) and free("direct") and checked() != "guard"
 
 
+def takes(array: Any, result: np.ndarray) -> bool:
+    """Whether it is an array that a result can be written to as it is."""
+    return (
+        type(array) is np.ndarray and array.shape == result.shape and array.dtype == result.dtype
+        and array.flags.writeable
+    )  # fmt: skip
+
+
+def owns(array: np.ndarray, block: Any) -> bool:
+    """Whether it owns its memory, or is a view of an array that does, other than the owner of a plan's block: then it
+    is the caller's, as that is larger than any input and result.
+    """
+    base = array.base
+    return base is None or base is not block and type(base) is np.ndarray and base.base is None
+
+
 class Feed(NamedTuple):
     """An input that has memory: what an array must be to be copied there as it is."""
 
@@ -140,12 +156,11 @@ class Runnable:
 
     # -- feeding and fetching
 
-    def feed(self, feeds: Mapping[str, Any]) -> bool:
+    def feed(self, feeds: Mapping[str, Any], out: Any = None) -> bool:
         """Copy the feeds in if they have exactly the right types and shapes and don't overlap the inputs; else return
         False.
 
-        An array that owns its memory, or is a view of one that does, is the caller's: the block's owner is larger than
-        any input. Of all others the bounds are compared.
+        The bounds of arrays are compared that may not be the caller's.
         """
         if type(feeds) is not dict or len(feeds) != self._quick:
             return False
@@ -162,21 +177,22 @@ class Runnable:
         if self._in_turn:
             owner = self.arena.base
             for array in feeds.values():
-                base = array.base
-                if base is not None and (base is owner or type(base) is not np.ndarray or base.base is not None):
+                if not owns(array, owner):
                     feeds = without_overlap(feeds, self.written())
                     break
-        self.take(feeds)
+        self.take(feeds, out)
         return True
 
-    def take(self, arrays: Mapping[str, Any]) -> None:
-        """Copy checked arrays in, or let the next run have them where they lie, until `let_go`."""
+    def take(self, arrays: Mapping[str, Any], out: Any = None) -> None:
+        """Copy checked arrays in, or let the next run have them where they lie, until `let_go`; and arrays for results,
+        as a caller gave them, unchecked.
+        """
         if self.direct is None:
             self.fill(arrays)
             return
         if self._small is None:
             self._find_room()
-        self.direct.take(arrays, self._feeds, self.written())
+        self.direct.take(arrays, self._feeds, self.written(), out if type(out) is dict else {})
         for name, view in self.decided.items():
             view[...] = arrays[name]
 
@@ -209,18 +225,36 @@ class Runnable:
         found = {name: view.copy() for name, _, _, view in self._feeds}
         return found | {name: view.copy() for name, view in self.decided.items()}
 
-    def results(self, reuse: Reuse | None = None) -> dict[str, np.ndarray]:
-        """Copies of the outputs, by name, in memory of earlier ones where that may be used again."""
+    def results(self, reuse: Reuse | None = None, out: Any = None) -> dict[str, np.ndarray]:
+        """Copies of the outputs, by name: in the caller's `out`, by name and unchecked, where these take them as they
+        are, or in memory of earlier ones where that may be used again.
+        """
         assert self._outputs is not None
+        made: dict[str, np.ndarray] = {}
         if self.direct is not None and self.direct.made:
-            made, copy = self.direct.made, self.direct.reuse.copy
-            return {name: made[name] if name in made else copy(view) for name, view in self._outputs}
-        if self._small is None:
-            self._find_room()
-        if reuse is None:
-            return {name: view.copy() for name, view in self._outputs}
-        reuse.begin()
-        return {name: reuse.copy(view) for name, view in self._outputs}
+            made, reuse = self.direct.made, self.direct.reuse
+        else:
+            if self._small is None:
+                self._find_room()
+            if reuse is not None:
+                reuse.begin()
+        copy: Callable[[np.ndarray], np.ndarray] = np.ndarray.copy if reuse is None else reuse.copy
+        if type(out) is dict and out:
+            made = made | self._written_to(out, made)
+        return {name: made[name] if name in made else copy(view) for name, view in self._outputs}
+
+    def _written_to(self, out: Mapping[str, Any], made: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Arrays of the caller's that now hold results. None lies where a run writes: others may not be read yet."""
+        assert self._outputs is not None
+        found: dict[str, np.ndarray] = {}
+        for name, view in self._outputs:
+            if name not in out or name in made or not takes(out[name], view):
+                continue
+            array = out[name]
+            if owns(array, self.arena.base) or not any(np.may_share_memory(array, each) for each in self.written()):
+                array[...] = view
+                found[name] = array
+        return found
 
     def forget(self) -> None:
         """Let go of what was fed and is no array."""
