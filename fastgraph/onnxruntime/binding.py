@@ -14,7 +14,7 @@ from .values import OrtDevice, OrtValue, OrtValueVector, at_address, on_cpu
 if TYPE_CHECKING:
     from .session import Session
 
-Run = Callable[[Sequence[str], Mapping[str, Any]], list[Any]]
+Run = Callable[[Sequence[str], Mapping[str, Any], Mapping[str, Any]], list[Any]]
 
 
 class IOBinding:
@@ -94,7 +94,8 @@ class IOBinding:
             missing = [name for name in self._session._inputs.required if name not in self._given]
             if missing:
                 raise RuntimeError(f"Error in execution: Missing Input: {', '.join(missing)}")
-            results = run(list(self._wanted), self._given)
+            out = {name: place._value for name, place in self._wanted.items() if place is not None}
+            results = run(list(self._wanted), self._given, out)
         except OrtError as error:
             raise RuntimeError(f"Error in execution: {error.text}") from error
         pairs = zip(self._wanted.items(), results, strict=True)
@@ -105,6 +106,8 @@ def _written(name: str, place: OrtValue | None, result: Any) -> OrtValue:
     """The result, in the place that is bound to it."""
     if place is None or not isinstance(result, np.ndarray):
         return OrtValue(result)
+    if result is place._value:
+        return place
     bound = place.numpy()
     if bound.dtype != result.dtype:
         found, made = place.data_type(), OrtValue(result).data_type()

@@ -48,17 +48,21 @@ class Session:
         self._inputs.missing(input_feed)
         return self._run(output_names, input_feed, run_options)
 
-    def _run(self, names: Sequence[str] | None, fed: Mapping[str, Any], run_options: RunOptions | None) -> list[Any]:
+    def _run(
+        self, names: Sequence[str] | None, fed: Mapping[str, Any], run_options: RunOptions | None,
+        out: Mapping[str, Any] | None = None,
+    ) -> list[Any]:  # fmt: skip
+        """`run`. Results that can be made in arrays of `out` as they are are these."""
         wanted = self._wanted(names)
         feeds = self._inputs.checked(fed)
         if run_options is not None:
             _check_terminated(run_options)
         try:
             if self._profile is None:
-                results = self._model.run(self._scalars(feeds))
+                results = self._model._results(self._scalars(feeds), None, out)
             else:
                 with self._profile.event("model_run"):
-                    results = self._model.run(self._scalars(feeds))
+                    results = self._model._results(self._scalars(feeds), None, out)
         except FastgraphError as error:
             raise failed(error) from error
         if run_options is not None:
@@ -135,7 +139,7 @@ class Session:
         """Run on what is bound. RuntimeError where that does not fit, as with onnxruntime."""
         if iobinding._session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
-        iobinding._run(lambda names, fed: self._run(names, fed, run_options))
+        iobinding._run(lambda names, fed, out: self._run(names, fed, run_options, out))
 
     # -- what there is
 
