@@ -80,12 +80,12 @@ class Direct:
                 read.append((first, first + array.nbytes))
             else:
                 view[...] = array
-        self._make(out, [*self._bounds, *read])
+        if self._results:
+            self._make(out, [*self._bounds, *read])
 
     def _make(self, out: Mapping[str, Any], taken: list[tuple[int, int]]) -> None:
         """Memory for results: the caller's, where it lies apart from what is `taken`, or new one."""
-        if self._results:
-            self.reuse.begin()
+        self.reuse.begin()
         for name, whole in self._results:
             first = _writable(out[name], whole.view, taken) if name in out else 0
             self.made[name] = made = out[name] if first else self.reuse.room(whole.view)

@@ -238,10 +238,11 @@ class Runnable:
                 self._find_room()
             if reuse is not None:
                 reuse.begin()
-        copy: Callable[[np.ndarray], np.ndarray] = np.ndarray.copy if reuse is None else reuse.copy
         if type(out) is dict and out:
             made = made | self._written_to(out, made)
-        return {name: made[name] if name in made else copy(view) for name, view in self._outputs}
+        if reuse is None:
+            return {name: made[name] if name in made else view.copy() for name, view in self._outputs}
+        return {name: made[name] if name in made else reuse.copy(view) for name, view in self._outputs}
 
     def _written_to(self, out: Mapping[str, Any], made: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Arrays of the caller's that now hold results. None lies where a run writes: others may not be read yet."""
