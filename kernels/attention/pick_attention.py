@@ -35,11 +35,13 @@ def _whole(n: int, width: int) -> int:
 
 
 def _parts(**words: int) -> Blocks:
-    """Where each of some parts of scratch ends, of so many words of 4 bytes, by what begins there."""
-    at, ends = 0, {}
-    for following, count in words.items():
-        ends[following] = at = at + _whole(4 * count, 64)
-    return ends
+    """Where the parts of scratch lie, of so many words of 4 bytes, one behind the other; `keys`, the first, at 0."""
+    at, places = 0, {}
+    for part, count in words.items():
+        places[f"{part}_at"] = at
+        at += _whole(4 * count, 64)
+    del places["keys_at"]
+    return {**places, "scratch_bytes": at}
 
 
 def _state(tier: Tier, rows: int) -> int:
@@ -53,18 +55,16 @@ def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
     rows, keys = min(s, TILES * max_rows(tier, NV)), min(KEYS, _whole(max(t, 1), width))
     columns = _whole(e, width)
     return {"rows": rows, "keys": keys} | _parts(
-        values_at=_whole(t, width) * d, scores_at=t * columns, sums_at=rows * (keys + tier.lanes),
-        state_at=rows * columns, scratch_bytes=_state(tier, rows),
+        keys=_whole(t, width) * d, values=t * columns, scores=rows * (keys + tier.lanes), sums=rows * columns,
+        state=_state(tier, rows),
     )  # fmt: skip
 
 
 def pick_few(tier: Tier, rows: int, t: int, e: int) -> Blocks:
     """Blocks of `attention_few`, for so many queries that share keys."""
     keys = min(KEYS, _whole(max(t, 1), tier.lanes))
-    sums, state = rows * (keys + tier.lanes), _state(tier, rows)
-    return {"rows": rows, "keys": keys} | _parts(
-        values_at=0, scores_at=0, sums_at=sums, state_at=_whole(e, tier.lanes), scratch_bytes=state
-    )
+    scores, sums = rows * (keys + tier.lanes), _whole(e, tier.lanes)
+    return {"rows": rows, "keys": keys} | _parts(keys=0, values=0, scores=scores, sums=sums, state=_state(tier, rows))
 
 
 def pick_tiles(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
@@ -88,7 +88,7 @@ def _tile_blocks(tier: Tier, tile: int, tiles: int, keys: int, sizes: tuple[int,
     t, d, e = sizes
     lines, columns, rows = -(-d // PANEL), _whole(e, PANEL), tiles * tile
     return {"tile": tile, "rows": rows, "keys": keys} | _parts(
-        values_at=_whole(t, PANEL) * lines * PANEL // 2, queries_at=_whole(t, PANEL) * columns // 2,
-        scores_at=rows * lines * PANEL // 2, sums_at=rows * (keys + tier.lanes), parts_at=rows * columns,
-        state_at=_whole(rows, tier.lanes) * tier.lanes, scratch_bytes=_state(tier, rows),
+        keys=_whole(t, PANEL) * lines * PANEL // 2, values=_whole(t, PANEL) * columns // 2,
+        queries=rows * lines * PANEL // 2, scores=rows * (keys + tier.lanes), sums=rows * columns,
+        parts=_whole(rows, tier.lanes) * tier.lanes, state=_state(tier, rows),
     )  # fmt: skip
