@@ -272,9 +272,9 @@ def _instead(path: str) -> str:
     if path.startswith("file://"):
         return f"; give a path, not an address: {path.removeprefix('file://')!r}"
     if os.path.islink(path):
-        return f"; it is a link to {os.readlink(path)!r}, which leads to none"
+        return f"; it is a link to {os.readlink(path)!r}, where there is none"
     above = os.path.dirname(path)
     if os.path.isfile(above):
-        return f"; {above!r} is a file, not a folder: unpack it where it is an archive"
+        return f"; {above!r} is a file, not a folder: unpack it if it is an archive"
     home = os.path.expanduser(path)
     return f"; ~ is a shell's word for a home: give {home!r}" if home != path and os.path.exists(home) else ""
