@@ -19,6 +19,8 @@ from ..registry import Emit
 from .layer_int8 import CANDIDATES
 
 TILES = [candidate for candidate in CANDIDATES if candidate.name == "amx_conv"]
+MOST = 255
+"""The greatest stored number."""
 
 
 def joined(e: Emit, node: Node, layer: Layer[Integers], total: Node) -> Node | None:
@@ -72,10 +74,6 @@ def with_addend(e: Emit, node: Node, layer: Layer[Integers], row: int) -> Layer[
         "addend_row": step,
     }
     return layer._replace(numbers=layer.numbers._replace(stored={**layer.numbers.stored, **places}))
-
-
-MOST = 255
-"""The greatest stored number."""
 
 
 def with_sum(layer: Node, total: Node) -> Node:
