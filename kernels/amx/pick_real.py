@@ -26,7 +26,7 @@ NEAR = 0.9
 ROWS_PART, SHORT_PART = 0.25, 0.6
 """Parts of STEP that fall with the rows of a tile, and with the bytes of a line."""
 FINISH = {1: 13.0, 2: 20.0, 3: 20.0}
-"""Cycles to finish 64 sums."""
+"""Cycles to finish 64 sums, by planes."""
 SPLIT = {1: 7.0, 2: 16.0, 3: 25.0}
 """Cycles to copy 32 numbers."""
 LEAST_COPY = 0.15
@@ -36,9 +36,11 @@ F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
 LONE = 0.55
 """The part of a block's time that one of a single tile of pixels takes."""
 OVERHEAD, START = {1: 45.0, 2: 200.0, 3: 200.0}, {1: 300.0, 2: 3500.0, 3: 3500.0}
-"""Cycles to begin a block, and a call."""
+"""Cycles to begin a block, and a call, by planes. Of one plane these are fitted to sums of a single line, whose blocks take
+150 to 190 with one panel and 335 with two; of several planes to long sums."""
 NEAR_RESULTS = 1 << 14
-"""Bytes of results, of two each, that a band makes where it makes whole rows of them."""
+"""Bytes of results, of two each, that a band makes where it makes whole rows of them: with as much, 1x1 4>24, 8>16 and
+13>40 took 0.97 of the time with two tiles."""
 FAR = 512
 """Bytes of a pixel from which a line of padding in a convolution's band pays."""
 
@@ -91,7 +93,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
             fields["band"] = max(min(fields["band"], NEAR_RESULTS // (2 * rows * g.n) // MT * MT), MT)
         plane = -(-(fields["band"] * rows * how.pixel + LINE) // LINE) * LINE
         whole = g.c % NUMBERS == 0 and 2 * g.x_strides[3] % LINE == 0
-        in_place = g.item == 2 and (whole or 2 * g.c == how.length)
+        in_place = g.item == 2 and (whole or _is_part(g, how))
         fields |= {"rs": fields["x_step"] if in_place else how.pixel, "gs": 0, "in_place": int(in_place)}
     else:
         fields["band"] *= across
@@ -101,8 +103,7 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
     fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
     fields = {"in_place": 0, **fields}
-    beside = products(nt, planes) * fields["band"] / MT
-    fields["prefetch"] = max(round(nt * planes * ROWS / beside), 1)
+    fields["prefetch"] = max(round(nt * planes * ROWS * MT / (products(nt, planes) * fields["band"])), 1)
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
     runs = g.k // (g.c * how.run)
@@ -117,6 +118,11 @@ def lines_of(g: Geometry) -> Lines:
     if even <= NUMBERS:
         return Lines(2 * even if 2 * even <= LINE // 2 else LINE, 1, 1, 2 * even)
     return Lines(-(-g.c // NUMBERS) * LINE, 1, -(-g.c // NUMBERS), LINE)
+
+
+def _is_part(g: Geometry, how: Lines) -> bool:
+    """Whether a pixel's numbers, in two bytes each, are a line or a part of one, without a zero behind them."""
+    return 2 * g.c == how.length
 
 
 def is_flat(g: Geometry) -> bool:
@@ -184,7 +190,7 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     block = max(products, stores) + min(products, stores) / 4 + OVERHEAD[planes]
     copies = split * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, LEAST_COPY)
     panel = panel_bytes_real(nt, lines, planes, element)
-    copies *= not (planes == 1 and is_flat(g) and 2 * g.c == how.length)  # it may be read in place
+    copies *= not (planes == 1 and is_flat(g) and _is_part(g, how))  # it may be read in place
     cycles = blocks * block + copies + START[planes]
     if panel > l2 * 3 // 4:  # there is no room to fetch the next one
         return cycles + g.images * _bands(g, how, planes, l2) * panels * panel / MEMORY

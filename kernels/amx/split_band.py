@@ -108,7 +108,8 @@ def _paired(parts: Parts, r: Any, to: Value, source: Value, count: Value, odd: R
     """
     u16, f32, each = U16.vector(2 * parts.tier.lanes), F32.vector(parts.tier.lanes), r.run + 1
     places, held = u16(range(u16.lanes)), divide(I64(u16.lanes), each)
-    pixel = places * u16((divide(r.run + 1024, each)).to(U16)) >> 10  # of each place, as that is a division by `each`
+    # The pixel of each place: with fewer than 32 places and 16 numbers, 1024 / each rounded up divides as `each` does.
+    pixel = places * u16((divide(r.run + 1024, each)).to(U16)) >> 10
     inside = places - pixel * u16(each.to(U16)) < u16(r.run.to(U16))
 
     def spread(bits: Value) -> Value:

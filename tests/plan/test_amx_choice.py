@@ -7,7 +7,7 @@ import pytest
 from fastgraph.kernels.gemm.pick_conv import Geometry, pixels_together, plain_cycles, widened
 from fastgraph.kernels.gemm.pick_winograd import GAIN, best_winograd, reading_times
 from fastgraph.kernels.isa import tiers
-from fastgraph.plan.lower.gemm.layer_amx import HALF, ROUNDED, is_large, times
+from fastgraph.plan.lower.gemm.layer_amx import ROUNDED, SAVED, is_large, times
 from tests.kernels.geometries import square
 from tests.kernels.test_amx_real import dense
 
@@ -74,5 +74,5 @@ OF_FEW: dict[str, tuple[Geometry, bool]] = {
 def test_layers_of_few_channels_are_tiles_of_bf16(name: str) -> None:
     g, faster = OF_FEW[name]
     others = plain_cycles(AMX, widened(g, pixels_together(AMX, g)))
-    saved = HALF * g.images * g.out[1] * g.out[2] * g.n
+    saved = SAVED * g.images * g.out[1] * g.out[2] * g.n
     assert (times(ROUNDED, g)[0] - saved < others) == faster
