@@ -269,7 +269,8 @@ def is_saved(begin: bytes) -> bool:
 
 
 _mapped: WeakValueDictionary[tuple[int, ...], mmap.mmap] = WeakValueDictionary()
-"""Files that are mapped now. Models of one program share its pages, which count once in the memory of the process."""
+"""Files that are mapped now, by device, number and size: no other file has the number of one that is mapped. Models of one
+program share its pages, which count once in the memory of the process."""
 
 
 def opened(handle: int, title: str) -> Container:
@@ -278,7 +279,7 @@ def opened(handle: int, title: str) -> Container:
     if found.st_size < _HEAD.size:
         raise ModelError(f"{title}: the saved program is damaged: it has {found.st_size} bytes: copy it again")
     key = found.st_dev, found.st_ino, found.st_size
-    mapped = _mapped.get(key)
+    mapped = _mapped.get(key) if found.st_ino else None  # 0: of a file system that numbers none
     if mapped is None:
         mapped = _mapped[key] = mmap.mmap(handle, found.st_size, access=mmap.ACCESS_READ)
     return Container(np.frombuffer(mapped, np.uint8), title)
