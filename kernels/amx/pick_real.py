@@ -36,8 +36,8 @@ F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
 LONE = 0.55
 """The part of a block's time that one of a single tile of pixels takes."""
 OVERHEAD, START = {1: 45.0, 2: 200.0, 3: 200.0}, {1: 300.0, 2: 3500.0, 3: 3500.0}
-"""Cycles to begin a block, and a call, by planes. Of one plane these are fitted to sums of a single line, whose blocks take
-150 to 190 with one panel and 335 with two; of several planes to long sums."""
+"""Cycles to begin a block, and a call, by planes: of one plane fitted to sums of a single line, whose blocks take 150
+to 190 with one panel and 335 with two; of several to long sums."""
 NEAR_RESULTS = 1 << 14
 """Bytes of results, of two each, that a band makes where it makes whole rows of them: with as much, 1x1 4>24, 8>16 and
 13>40 took 0.97 of the time with two tiles."""
