@@ -269,8 +269,8 @@ def is_saved(begin: bytes) -> bool:
 
 
 _mapped: WeakValueDictionary[tuple[int, ...], mmap.mmap] = WeakValueDictionary()
-"""Files that are mapped now, by device, number and size: no other file has the number of one that is mapped. Models of one
-program share its pages, which count once in the memory of the process."""
+"""Files that are mapped now, by device, number and size: no other file has the number of one that is mapped. Models of
+one program share its pages, which count once in the memory of the process."""
 
 
 def opened(handle: int, title: str) -> Container:
