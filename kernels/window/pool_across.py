@@ -14,6 +14,7 @@ from ..lang import (
     cases,
     choose,
     divide,
+    either,
     masked,
     over,
     pieces,
@@ -57,7 +58,10 @@ def pooled_across(kind: Type, op: str) -> Callable[..., None]:
                 image, first = divide(unit, bands), remainder(unit, bands) * ROWS
                 band = Band(args, image, first, smaller(first + ROWS, r.out_h))
                 for column in over(0, r.out_w, kind.lanes):
-                    _rows(Columns(kind, op, size, r, column), band)
+                    with either(_is_inner(kind, r, column)) as ways:
+                        for way, inner in zip(ways, (True, False), strict=True):
+                            with way:
+                                _rows(Columns(kind, op, size, r, column, inner), band)
 
         square = choose((r.k_h == r.k_w) & (r.stride_y == 1) & (r.dilation_y == 1), r.k_w, 0)
         cases(square, {size: partial(all_bands, size) for size in UNROLLED}, partial(all_bands, 0))
@@ -65,14 +69,23 @@ def pooled_across(kind: Type, op: str) -> Callable[..., None]:
     return outputs
 
 
+def _is_inner(kind: Type, r: Any, column: Value) -> Value:
+    """Whether there are all columns of x that the windows of a vector of outputs see, and all of these outputs."""
+    left = column - r.pad_x
+    end = left + ((r.k_w - 1) * r.dilation_x + kind.lanes)
+    return (left >= 0) & (end <= r.w) & (column + kind.lanes <= r.out_w)
+
+
 class Columns(NamedTuple):
-    """A vector of columns of outputs, from `column` on; size: of square windows without gaps, 0 for any."""
+    """A vector of columns of outputs, from `column` on; size: of square windows without gaps, 0 for any; inner: as of
+    `_is_inner`."""
 
     kind: Type
     op: str
     size: int
     r: Any
     column: Value
+    inner: bool
 
     def left(self, q: Any) -> Value:
         """The column of x that tap q of the first of them reads."""
@@ -84,6 +97,8 @@ class Columns(NamedTuple):
 
     def tap(self, line: Value, q: Any, mask: Value) -> Value:
         """What tap q reads of the row of x at `line`, or what counts for nothing."""
+        if self.inner:
+            return self.kind[line + self.left(q)]
         found = self.kind[line + self.left(q), mask]
         return choose(mask, found, float("-inf")) if self.op == "max" else found
 
@@ -115,7 +130,10 @@ def _rows(c: Columns, band: Band) -> None:
         if wide is not None:
             total = _mean(c, total, wide, row, band)
         y = F32.at(r.y) + ((band.image * r.out_h + row) * r.out_w + c.column)
-        masked(kind, r.out_w - c.column, 1, partial(_store, y, rooted(op, total)))
+        if c.inner:
+            kind[y] = rooted(op, total)
+        else:
+            masked(kind, r.out_w - c.column, 1, partial(_store, y, rooted(op, total)))
 
 
 def _mean(c: Columns, total: Value, wide: Value, row: Value, band: Band) -> Value:
@@ -148,6 +166,8 @@ def _pooled(c: Columns, x: Value, rows: Range) -> Value:
 def _columns_counted(c: Columns) -> Value:
     """How many columns of each window an average counts."""
     r, kind = c.r, c.kind
+    if c.inner:
+        return kind(r.k_w.to(F32))
     found, included = register(kind(0.0)), r.include_pad != 0
     end = choose(included, r.w + r.far_pad_x, r.w)
     for q in over(r.k_w):
