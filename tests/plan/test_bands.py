@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
-from fastgraph.plan.lower import again, band_steps
+from fastgraph.plan.lower import again, band_steps, depth_first
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx, tiles
 from tests.blocks import conv
@@ -211,6 +211,17 @@ def test_layers_in_a_row_and_the_transposes_around_them(layers: str, images: int
         assert {step.node.op for step in model.plan.program.steps if step.share < 1} >= {"transpose"} or budget > 1
         check_steps(model.plan, feeds, within(1e-5))
     check_bands(Case(net.bytes(), feeds), budget)
+
+
+@pytest.mark.parametrize(("layers", "banded"), [("p", True), ("pp", True), ("dd", False)])
+def test_maps_that_no_cache_holds_are_turned_in_bands_around_1x1_layers(layers: str, banded: bool) -> None:
+    net = Net()
+    net.output(in_a_row(net, layers, net.input("x", (2, 24, 19, 10)), 24))
+    far = patch.object(depth_first, "near_bytes", return_value=0)
+    with far, thresholds(bands_worth=1, bands_budget=1 << 13):
+        turns = [step for step in net.load().plan.program.steps if step.node.op == "transpose"]
+        assert all((step.share < 1) == banded for step in turns) and turns
+        check_bands(Case(net.bytes(), feeds_for(net.load())), 1 << 13)
 
 
 @pytest.mark.parametrize("images", [1, 3])

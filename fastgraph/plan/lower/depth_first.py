@@ -205,11 +205,12 @@ def _pays(block: Block) -> bool:
 
 def _stays_near(block: Block) -> bool:
     """Whether weights stay in the cache beside scratch, rows that are kept are few beside those that are made, and no
-    map is so large that it is in memory: from there short runs, as of a few rows of each channel, come slowly.
-    Pools and 1x1 layers, which read long runs of memory, are no faster together."""
+    map under a window is so large that it is in memory: from there short runs, as of a few rows of each channel, come
+    slowly. Pools and 1x1 layers, which read long runs of memory, are no faster together."""
     kinds = {"pool" if "pool" in link.node.op else link.kind for link in block.links}
     largest = max(node.x.type.nbytes + node.out.type.nbytes for node in block.nodes())
-    if kinds >= {"pool", "dense"} or (largest > near_bytes() and not block.width()):
+    far = largest > near_bytes() and not block.width()
+    if kinds >= {"pool", "dense"} or (far and kinds & {"pool", "window"}):
         return False
     constants = [v for node in block.nodes() for v in node.inputs if v is not None and v.data is not None]
     most = max((w.reach[1] - w.strides[1] for w in block.windows()[1:]), default=0)
