@@ -41,6 +41,18 @@ def test_threads_give_the_same_bits() -> None:
     pools(2, 32, "AveragePool").agrees_on_threads()
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("channels", [1, 17, 33])
+def test_slices_of_one_channel_give_the_same_bits(channels: int, isa: str) -> None:
+    """One thread pools some channels at a time, of which one may be left; several pool all of them."""
+    net = Net()
+    y = net("MaxPool", net.input("x", (5, channels, 5, 62)), kernel_shape=[2, 2], pads=[1] * 4, strides=[2, 1])
+    for size in (5, 3):
+        y = net("AveragePool", y, kernel_shape=[size, size], pads=[size // 2] * 4)
+    net.output(y)
+    net.agrees_on_threads(counts=(1, 2, 5), isa=isa)
+
+
 @pytest.mark.parametrize(
     "net",
     [pools(4, 20), pools(1, 7), pools(1, 32, strides=[2, 2]), pools(1, 32, dilations=[2, 2]), pools(1, 32, size=4)],
