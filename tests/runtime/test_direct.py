@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import fastgraph as fg
 from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.core.table import row
+from fastgraph.kernels.isa.tiers import Tier, usable
 from fastgraph.plan.program import Ref, Step
 from fastgraph.runtime.runnable import MADE, READ, Runnable
 from tests.dirt import dirty
@@ -25,12 +26,12 @@ from tests.random_nets import Case, examples, networks
 from tests.threads import at_once
 
 
-def both(source: bytes, threads: int = 1) -> tuple[fg.Model, fg.Model]:
+def both(source: bytes, threads: int = 1, isa: str | None = None) -> tuple[fg.Model, fg.Model]:
     """A model that copies nothing it need not, and one that copies everything."""
     with thresholds(direct_least=1, waking_work=0):
-        model = dirty(fg.load(source, threads=threads))
+        model = dirty(fg.load(source, threads=threads, isa=isa))
         with without("direct"):
-            return model, dirty(fg.load(source, threads=threads))
+            return model, dirty(fg.load(source, threads=threads, isa=isa))
 
 
 def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -39,11 +40,11 @@ def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
         assert found[name].tobytes() == array.tobytes(), name
 
 
-@given(networks(), st.sampled_from([1, 2]), st.randoms(use_true_random=False))
+@given(networks(), st.sampled_from(usable()), st.sampled_from([1, 2]), st.randoms(use_true_random=False))
 @examples(40)
-def test_random_networks_agree(case: Case, threads: int, r: Any) -> None:
-    """Also fed with results, with parts of an array, with an array twice, and writing where feeds lie."""
-    model, other = both(case.source, threads)
+def test_random_networks_agree(case: Case, tier: Tier, threads: int, r: Any) -> None:
+    """Also fed with results, with parts of an array, with an array twice, and writing where feeds lie, or anywhere."""
+    model, other = both(case.source, threads, tier.name)
     kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for _ in range(5):
         feeds = {name: drawn(array, kept, r) for name, array in case.feeds.items()}
