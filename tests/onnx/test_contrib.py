@@ -210,8 +210,10 @@ ANYWHERE: list[Case] = [
     *[("Normalizer", [given(np.array(rows, F32))], {"domain": ML, "norm": norm})
       for rows, norm in product(([[1, -3, 2], [0, 0, 0], [-1, -2, 0], [-4, -5, -6]], [3, -4]), ("MAX", "L1", "L2"))],
     *[("LinearRegressor", [fed(5, 4)],
-       {"domain": ML, "targets": targets, "coefficients": COLUMNS[: 4 * targets], **shift(targets)})
-      for targets, shift in product((1, 3), (lambda n: {}, lambda n: {"intercepts": COLUMNS[:n]}))],
+       {"domain": ML, "targets": targets, "coefficients": COLUMNS[: 4 * targets], "post_transform": way,
+        **shift(targets)})
+      for targets, way, shift in product(
+          (1, 3), ("NONE", "LOGISTIC", "SOFTMAX"), (lambda n: {}, lambda n: {"intercepts": COLUMNS[:n]}))],
     *[("LinearClassifier", [fed(*shape)],
        {"domain": ML, "outputs": "yz", "coefficients": COLUMNS[: 4 * count], "intercepts": COLUMNS[-count:],
         "multi_class": 1, "post_transform": way, **labels(count)})

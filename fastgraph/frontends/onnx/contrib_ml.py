@@ -37,7 +37,9 @@ def normalizer(c: Call, x: Value, norm: str) -> Value:
 
 @contrib(f"ai.onnx.ml.LinearRegressor: X -> Y | {_LINEAR} targets=1")
 def linear_regressor(c: Call, x: Value, targets: int, post_transform: str, **numbers: Any) -> Value:
-    return _transformed(c, _scores(c, x, targets, **numbers), post_transform)
+    """One score is neither put through a sigmoid nor a softmax, as onnxruntime has it."""
+    alone = targets == 1 and post_transform in ("LOGISTIC", "SOFTMAX")
+    return _transformed(c, _scores(c, x, targets, **numbers), "NONE" if alone else post_transform)
 
 
 @contrib(
