@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
 from fastgraph.plan.lower import again, band_steps, depth_first
+from fastgraph.plan.program import Scratch
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx, tiles
 from tests.blocks import conv
@@ -222,6 +223,29 @@ def test_maps_that_no_cache_holds_are_turned_in_bands_around_1x1_layers(layers: 
         turns = [step for step in net.load().plan.program.steps if step.node.op == "transpose"]
         assert all((step.share < 1) == banded for step in turns) and turns
         check_bands(Case(net.bytes(), feeds_for(net.load())), 1 << 13)
+
+
+@needs_amx
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("images", [1, 4])
+def test_threads_do_1x1_layers_apart_and_their_bands_use_scratch_in_turn(images: int, precision: str) -> None:
+    net = Net()
+    x = net("Relu", conv(net, net.input("x", (images, 64, 32, 12)), 64, 96, 1))
+    net.output(conv(net, conv(net, x, 96, 32, 1), 32, 64, 1))
+    feeds, found = feeds_for(net.load()), []
+    for worth, threads, budget in ((1 << 40, 1, 1), (1, 1, 1 << 14), (1, 2, 1 << 14), (1, 2, 1 << 16), (1, 3, 1 << 14)):
+        with thresholds(bands_worth=worth, bands_budget=budget, tiles_least=1), tiles():
+            plan = fg.load(net.bytes(), threads=threads, isa="amx", precision=precision).plan
+            apart = worth == 1 and threads > 1 and (images, threads) != (4, 3)
+            assert {step.part for step in plan.program.steps} == (set(range(1, threads + 1)) if apart else {0})
+            poison(plan)
+            plan.fill(feeds)
+            plan.execute()
+            found.append([array.copy() for array in plan.results().values()])
+            words = [word for step in plan.program.steps if step.part == 1 for word in step.words()]
+            assert len({word.base for word in words if isinstance(getattr(word, "base", None), Scratch)}) <= 6
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
 
 
 @pytest.mark.parametrize("images", [1, 3])

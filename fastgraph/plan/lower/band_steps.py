@@ -17,6 +17,7 @@ from .epilogue import operand_rows
 from .moves import emit_copy
 from .registry import Emit, last
 from .rolling import Band, Piece, alike, kept, room
+from .scratch import use_again
 
 _Edge = tuple[Ref, int]
 """A copy of rows of a map, and the first one's number."""
@@ -57,6 +58,7 @@ def emit_block(e: Emit, block: Block) -> None:
     cuts = [many * i // parts for i in range(parts + 1)]
     inside = cuts[1:-1] if block.expands() and not by_image else []
     edges = [None, *(_set_aside(e, block, cut) for cut in inside), None] if inside else [None] * (parts + 1)
+    start = len(e.program.steps)
     for i, (first, end) in enumerate(pairwise(cuts)):
         if parts > 1:
             e.threads, e.part = 1, i + 1
@@ -64,6 +66,8 @@ def emit_block(e: Emit, block: Block) -> None:
         found = block.bands(rows)
         _emit_share(e, block, _Share(images, rows, found, _buffers(e, block, found), edges[i : i + 2]))
     e.threads, e.part = team, 0
+    for part in range(parts if parts > 1 else 0):
+        use_again([step for step in e.program.steps[start:] if isinstance(step, Step) and step.part == part + 1])
 
 
 def _emit_slices(e: Emit, block: Block) -> None:

@@ -100,7 +100,7 @@ class Block(NamedTuple):
         that two parts need are made twice.
         """
         sliced, where, threads = self.width(), self.links[self.expands()].window, self.threads
-        if not (sliced or self.inverted()):
+        if not (sliced or self.inverted() or self.row_by_row()):
             return 1
         many = len(self.slices()) if sliced else where.images if where.images > 1 else where.out[1]
         share, shared = -(-many // threads), 0
@@ -137,6 +137,10 @@ class Block(NamedTuple):
         """Whether a chain reads an operand by image, which a band of several images can't."""
         layers = [link.node for link in self.links if link.node.op == "conv"]
         return any("image" in chain_of(node)[1] for node in layers)
+
+    def row_by_row(self) -> bool:
+        """Whether no layer sees other rows than its own."""
+        return all(link.kind != "window" for link in self.links)
 
     def inverted(self) -> bool:
         """Whether it is an inverted residual block, or a part of one."""

@@ -1,0 +1,36 @@
+"""Scratch that the steps of one part use in turn. Parts run at once, so that all they touch lives through all of them:
+the arena's packing sees no order of their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..program import Ref, Scratch, Step, Table
+
+
+def use_again(steps: Sequence[Step]) -> None:
+    """Let scratch of a part's steps, in order, lie where that of earlier ones of them does, which is no longer read.
+    Their lowerings are done with them: no step is copied from these any more."""
+    last = {scratch: i for i, step in enumerate(steps) for scratch in _scratch(step)}
+    places, free = dict[Scratch, Scratch](), list[Scratch]()
+    for i, step in enumerate(steps):
+        touched = dict.fromkeys(_scratch(step))
+        for scratch in touched:
+            if scratch not in places:
+                place = places[scratch] = free.pop() if free else scratch
+                place.nbytes = max(place.nbytes, scratch.nbytes)
+        free += [places[scratch] for scratch in touched if last[scratch] == i]
+        if any(places[scratch] is not scratch for scratch in touched):
+            step.args = tuple([_placed(word, places) for word in step.args])
+
+
+def _scratch(step: Step) -> list[Scratch]:
+    bases = [word.base for word in step.words() if type(word) is Ref]
+    return [base for base in bases if isinstance(base, Scratch)]
+
+
+def _placed(word: Any, places: Mapping[Any, Scratch]) -> Any:
+    if type(word) is Table:
+        return Table(tuple([_placed(each, places) for each in word.words]))
+    return word._replace(base=places.get(word.base, word.base)) if type(word) is Ref else word
