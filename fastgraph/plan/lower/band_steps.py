@@ -52,13 +52,12 @@ def emit_block(e: Emit, block: Block) -> None:
     if block.width():
         _emit_slices(e, block)
         return
-    where, parts, team = block.links[-1].window, block.parts(), e.threads
+    where, parts, team, start = block.links[-1].window, block.parts(), e.threads, len(e.program.steps)
     by_image = where.images > 1
     many = where.images if by_image else where.out[1]
     cuts = [many * i // parts for i in range(parts + 1)]
     inside = cuts[1:-1] if block.expands() and not by_image else []
     edges = [None, *(_set_aside(e, block, cut) for cut in inside), None] if inside else [None] * (parts + 1)
-    start = len(e.program.steps)
     for i, (first, end) in enumerate(pairwise(cuts)):
         if parts > 1:
             e.threads, e.part = 1, i + 1
@@ -66,8 +65,7 @@ def emit_block(e: Emit, block: Block) -> None:
         found = block.bands(rows)
         _emit_share(e, block, _Share(images, rows, found, _buffers(e, block, found), edges[i : i + 2]))
     e.threads, e.part = team, 0
-    for part in range(parts if parts > 1 else 0):
-        use_again([step for step in e.program.steps[start:] if isinstance(step, Step) and step.part == part + 1])
+    use_again([step for step in e.program.steps[start:] if isinstance(step, Step)])
 
 
 def _emit_slices(e: Emit, block: Block) -> None:

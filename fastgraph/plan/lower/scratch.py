@@ -3,19 +3,30 @@ the arena's packing sees no order of their steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from ..program import Ref, Scratch, Step, Table
 
 
 def use_again(steps: Sequence[Step]) -> None:
-    """Let scratch of a part's steps, in order, lie where that of earlier ones of them does, which is no longer read.
+    """Let scratch of each part's steps, in order, lie where that of earlier ones of them does, which is no longer read.
     Their lowerings are done with them: no step is copied from these any more."""
+    users: dict[Scratch, set[int]] = {}
+    for step in steps:
+        for scratch in _scratch(step):
+            users.setdefault(scratch, set()).add(step.part)
+    for part in {step.part for step in steps} - {0}:
+        own = {scratch for scratch, parts in users.items() if parts == {part}}
+        _use_again([step for step in steps if step.part == part], own)
+
+
+def _use_again(steps: Sequence[Step], own: Set[Scratch]) -> None:
+    """As `use_again`, of one part; own: what no other steps touch."""
     last = {scratch: i for i, step in enumerate(steps) for scratch in _scratch(step)}
     places, free = dict[Scratch, Scratch](), list[Scratch]()
     for i, step in enumerate(steps):
-        touched = dict.fromkeys(_scratch(step))
+        touched = dict.fromkeys(scratch for scratch in _scratch(step) if scratch in own)
         for scratch in touched:
             if scratch not in places:
                 place = places[scratch] = free.pop() if free else scratch
