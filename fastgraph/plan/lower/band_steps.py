@@ -17,7 +17,6 @@ from .epilogue import operand_rows
 from .moves import emit_copy
 from .registry import Emit, last
 from .rolling import Band, Piece, alike, kept, room
-from .scratch import use_again
 
 _Edge = tuple[Ref, int]
 """A copy of rows of a map, and the first one's number."""
@@ -65,7 +64,10 @@ def emit_block(e: Emit, block: Block) -> None:
         found = block.bands(rows)
         _emit_share(e, block, _Share(images, rows, found, _buffers(e, block, found), edges[i : i + 2]))
     e.threads, e.part = team, 0
-    use_again([step for step in e.program.steps[start:] if isinstance(step, Step)])
+    if parts > 1:
+        from .scratch import use_again
+
+        use_again([step for step in e.program.steps[start:] if isinstance(step, Step)])
 
 
 def _emit_slices(e: Emit, block: Block) -> None:
