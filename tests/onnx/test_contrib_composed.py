@@ -159,6 +159,9 @@ LabelEncoder | LABELS | domain=ML, keys_floats=[1.0] | expected exactly one of v
 LabelEncoder | LABELS | domain=ML, keys_floats=[1.0], keys_int64s=[1], values_int64s=[1] |
   expected exactly one of keys_floats.*found 2
 Normalizer | [fed(2, 3)] | domain=ML, norm="L3" | expected norm as 'MAX', 'L1' or 'L2', found 'L3'
+Scaler | [fed(2, 3)] | domain=ML, offset=[1.0] | expected numbers as scale, found none
+Scaler | [fed(2, 3)] | domain=ML, scale=[1.0] | expected numbers as offset, found none
+LinearRegressor | [fed(2, 3)] | domain=ML, targets=2 | coefficients for 2 results.*0 numbers
 LinearRegressor | [fed(2, 3)] | domain=ML, targets=2, coefficients=[1.0, 2.0, 3.0] |
   coefficients for 2 results.*3 numbers
 LinearRegressor | [fed(2, 1)] | domain=ML, coefficients=[1.0], post_transform="PROBIT" | post_transform 'PROBIT'

@@ -12,12 +12,14 @@ from ...ir import Value
 from .call import Call
 from .contrib import contrib
 
-_LINEAR = "coefficients:floats! intercepts:floats? post_transform=NONE"
+_LINEAR = "intercepts:floats? post_transform=NONE"
 
 
-@contrib("ai.onnx.ml.Scaler: X -> Y | offset:floats! scale:floats!")
+@contrib("ai.onnx.ml.Scaler: X -> Y | offset:floats? scale:floats?")
 def scaler(c: Call, x: Value, offset: Any, scale: Any) -> Value:
     """(x - offset) * scale, a number for each column or one for all."""
+    if not offset or not scale:
+        c.fail(f"expected numbers as {'scale' if offset else 'offset'}, found none: ONNX has no default")
     shift, factor = (c.const(np.asarray(numbers, np.float32)) for numbers in (offset, scale))
     return (c.cast(x, np.float32) - shift) * factor
 
@@ -35,7 +37,7 @@ def normalizer(c: Call, x: Value, norm: str) -> Value:
     return x / c("where", c("equal", size, c.number(0.0, size)), c.number(1.0, size), size)
 
 
-@contrib(f"ai.onnx.ml.LinearRegressor: X -> Y | {_LINEAR} targets=1")
+@contrib(f"ai.onnx.ml.LinearRegressor: X -> Y | coefficients:floats? {_LINEAR} targets=1")
 def linear_regressor(c: Call, x: Value, targets: int, post_transform: str, **numbers: Any) -> Value:
     """One score is neither put through a sigmoid nor a softmax, as onnxruntime has it."""
     alone = targets == 1 and post_transform in ("LOGISTIC", "SOFTMAX")
@@ -43,7 +45,8 @@ def linear_regressor(c: Call, x: Value, targets: int, post_transform: str, **num
 
 
 @contrib(
-    f"ai.onnx.ml.LinearClassifier: X -> Y Z | {_LINEAR} classlabels_ints:ints? classlabels_strings:strs? multi_class=0"
+    f"ai.onnx.ml.LinearClassifier: X -> Y Z | coefficients:floats! {_LINEAR} classlabels_ints:ints? "
+    "classlabels_strings:strs? multi_class=0"
 )
 def linear_classifier(
     c: Call, x: Value, classlabels_ints: Any, classlabels_strings: Any, post_transform: str, multi_class: int,
@@ -63,8 +66,8 @@ def linear_classifier(
 
 def _scores(c: Call, x: Value, rows: int, coefficients: Any, intercepts: Any) -> Value:
     """The products of each row of x and the `rows` of coefficients, and the intercepts."""
-    weights = np.asarray(coefficients, np.float32)
-    if rows < 1 or weights.size % rows:
+    weights = np.asarray(coefficients or [], np.float32)
+    if rows < 1 or not weights.size or weights.size % rows:
         c.fail(f"expected coefficients for {rows} results, found {weights.size} numbers")
     x = c.cast(x, np.float32)
     scores = (c("unsqueeze", x, [0]) if c.known_rank(x) == 1 else x) @ c.const(weights.reshape(rows, -1).T.copy())
