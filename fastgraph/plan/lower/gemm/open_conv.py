@@ -1,4 +1,4 @@
-"""Convolutions whose weights are computed: they are packed in each run, in bfloat16 for AMX tiles where these pay."""
+"""Convolutions whose weights are computed: they are packed in each run."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ import numpy as np
 
 from ....cpus import level_two, near_bytes
 from ....ir import Node
-from ....kernels.amx.pack_amx import LINE, ROWS
-from ....kernels.amx.pack_real import NUMBERS, panel_bytes_real
-from ....kernels.amx.pick_amx import TileChoice
-from ....kernels.amx.pick_real import pick_real, real_args
 from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.isa.tiers import multiplies_tiles
 from ....kernels.move.copy_plan import dense
 from ....kernels.window.pick import Window, depthwise_any, depthwise_tiles, window_args
 from ...layer import form_of, geometry, window
 from ...program import Ref
-from ..emit import Rows
-from ..epilogue import addend_item, epilogue, product_ending
+from ..epilogue import epilogue, product_ending
 from ..moves import emit_copy
 from ..registry import Emit, Slot, is_f32, last, lowers
-from .calls import tile_slots
-from .layer_amx import is_large
 
 
 def _opened(node: Node, form: str) -> Window | None:
@@ -42,9 +35,12 @@ def _geometry(node: Node) -> Geometry | None:
 @lowers("conv", match=_geometry, strided_out=True)
 def open_conv(e: Emit, node: Node, g: Geometry) -> None:
     """Packs the weights as [groups, taps and channels, outputs], then computes the convolution."""
-    if e.precision == "bfloat16" and multiplies_tiles(e.tier) and g.c % 2 == 0 and is_large(g, 1):
-        _in_tiles(e, node, g)
-        return
+    if e.precision == "bfloat16" and multiplies_tiles(e.tier):
+        from . import open_conv_tiles
+
+        if open_conv_tiles.suits(g):
+            open_conv_tiles.multiply(e, node, g)
+            return
     from .matmul import emit_pack
 
     turned = _turned(e, node, g.groups)
@@ -77,35 +73,3 @@ def _turned(e: Emit, node: Node, groups: int) -> Ref:
     turned, shape = e.scratch(w.nbytes), (groups, k, n)
     emit_copy(e, shape, 4, (e.address(node.y), (4 * k * n, 4, 4 * k)), (turned, dense(shape, 4)))
     return turned
-
-
-def _in_tiles(e: Emit, node: Node, g: Geometry) -> None:
-    """Rounds the weights to bf16, packs them as `pack_real` does, then computes the convolution."""
-    choice = pick_real(g, e.threads, l2=level_two())
-    slots = tile_slots(
-        e, choice, Rows(e.address(node.x), e.address(node.out)), e.stride(node.out), _packed(e, node, g, choice)
-    )
-    slots |= {"addend_item": addend_item(node), **epilogue(e, node, long=True)}
-    e.kernel("amx_real", choice.params, real_args(choice, **slots))
-
-
-def _packed(e: Emit, node: Node, g: Geometry, choice: TileChoice) -> Ref:
-    """Panels in scratch, whose biases and columns past N are 0."""
-    width, c = ROWS * choice.params["nt"], g.k // choice.runs
-    panels, per_run = -(-g.n // width), -(-c // NUMBERS)
-    lines = choice.runs * per_run
-    column = LINE * lines
-    rounded = e.scratch(g.groups * panels * width * column)
-    for i in range(g.groups):
-        x, y = e.address(node.y, 4 * i * g.n * g.k), rounded.plus(i * panels * width * column)
-        rows: dict[str, Slot] = {"x": x, "ldx": c, "c": c, "y": y, "ldy": per_run * NUMBERS}
-        e.kernel("round_bf16", {}, {**rows, "rows": g.n * choice.runs}, share=0.0)
-    zero, missing = (e.constant(np.zeros(1, np.int8)), (0, 0)), panels * width - g.n
-    emit_copy(e, (g.groups, missing * column), 1, zero, (rounded.plus(g.n * column), (panels * width * column, 1)))
-    count, size, tile = g.groups * panels, panel_bytes_real(width // ROWS, lines, 1, "bf16"), LINE * ROWS
-    packed = e.scratch(count * size)
-    emit_copy(e, (count, 4 * width), 1, zero, (packed, (size, 1)))
-    shape = (count, lines, width // ROWS, ROWS, ROWS)
-    source = (rounded, (width * column, LINE, ROWS * column, 4, column))
-    emit_copy(e, shape, 4, source, (packed.plus(4 * width), (size, tile * width // ROWS, tile, LINE, 4)))
-    return packed
