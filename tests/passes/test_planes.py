@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.freedoms import without
 from fastgraph.kernels.isa import tiers
-from tests.nets import Net
+from tests.nets import Net, feeds_for
 
 ISAS = [tier.name for tier in tiers.usable()]
 
@@ -80,3 +81,42 @@ def test_numbers_that_are_no_numbers() -> None:
     expected = net.load(isa="numpy").run({"x": x})
     for name, value in found.items():
         np.testing.assert_array_equal(value, expected[name])
+
+
+def drawn(seed: int) -> Net:
+    """One to three pools in a row of any sizes, strides, pads and maps, behind and before layers or not."""
+    rng = np.random.default_rng(seed)
+    net, channels = Net(), int(rng.choice([1, 3, 16, 17, 33]))
+    y = net.input("x", (int(rng.integers(1, 4)), channels, int(rng.integers(6, 20)), int(rng.integers(6, 70))))
+    if rng.random() < 0.3:
+        y = net("Relu", y)
+    for i in range(int(rng.integers(1, 4))):
+        if i and rng.random() < 0.2:
+            net.output(y)
+        size, stride = int(rng.choice([2, 3, 5])), int(rng.random() < 0.2) + 1
+        op = str(rng.choice(["MaxPool", "AveragePool"]))
+        attrs = {"count_include_pad": int(rng.integers(2))} if op == "AveragePool" else {}
+        pads = [int(rng.integers((size + 1) // 2, size)) for _ in range(4)]
+        y = net(op, y, kernel_shape=[size] * 2, strides=[stride] * 2, pads=pads, **attrs)
+    net.output(net("Sigmoid", y) if rng.random() < 0.3 else y)
+    return net
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_pools_are_those_without_the_rule(seed: int) -> None:
+    """By tiers in turn, on one to three threads; sums of means are added in another order."""
+    isa, net = ISAS[seed % len(ISAS)], drawn(seed)
+    net.agrees_on_threads(counts=(1, 2, 3), isa=isa)
+    model = net.load(isa=isa)
+    found = model.run(x := feeds_for(model))
+    with without("planes"):
+        expected = net.load(isa=isa).run(x)
+    for name, value in found.items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-6)
+
+
+def test_random_pools_reach_the_rule() -> None:
+    turned = ["transpose" not in ops(drawn(seed).load()) for seed in range(30)]
+    with without("planes"):
+        last = ["transpose" not in ops(drawn(seed).load()) for seed in range(30)]
+    assert sum(turned) >= sum(last) + 8
