@@ -111,11 +111,20 @@ def test_an_array_that_is_fed() -> None:
     for name in (first, second):
         x = numbers()
         assert made_in(model, {"x": x}, {name: x}) == set()
-    block = np.zeros(2 * ROWS * 256 + 4096, F32)
+    block = placed(np.zeros(2 * ROWS * 256 + 4096, F32))
     for apart in (0, 256, 16, ROWS * 256 - 16):
         x, out = (block[at : at + ROWS * 256].reshape(ROWS, 256) for at in (64, 64 + apart))
         x[...] = numbers()
         assert made_in(model, {"x": x}, {second: out}) == set()
+
+
+def test_an_array_whose_feed_is_copied() -> None:
+    """A feed that ends with its page is copied before the run, so that its array may be written."""
+    model, _, second = load()
+    block = placed(np.zeros(2 * ROWS * 256, F32), 4096)
+    x, out = (block[at : at + ROWS * 256].reshape(ROWS, 256) for at in (0, 256))
+    x[...] = numbers()
+    assert made_in(model, {"x": x}, {second: out}) == {second}
 
 
 def test_a_fed_array_that_is_copied_first() -> None:
