@@ -480,3 +480,10 @@ def einsum_and_pixels(net: Net) -> None:
     net.output(net("MeanVarianceNormalization", q, axes=[1, 3]))
     x = net.input("x", (1, 2, 4, 5), np.uint8)
     net.output(net("Resize", x, "", "", net.const(np.array([1, 2, 8, 5], I64)), mode="linear"), dtype=np.uint8)
+
+
+@rare
+def few_rows_by_a_turned_matrix(net: Net) -> None:
+    """Scores of one query by all keys, which nothing normalizes."""
+    keys = net("Transpose", net.input("keys", (2, 12, 16)), perm=[0, 2, 1])
+    net.output(net("MatMul", net.input("query", (2, 1, 16)), keys))

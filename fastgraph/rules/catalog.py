@@ -97,6 +97,7 @@ CATALOG = {
     },
     "pads": {
         "passes.decompositions.contractions.spread_matmul": "matmul",
+        "passes.decompositions.contractions.turned_matmul": "matmul",
         "passes.fuse.fold_pad": "conv",
     },
     "exponents": {"passes.decompositions.element_types.exponent": "pow"},

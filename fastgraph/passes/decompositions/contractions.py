@@ -11,11 +11,14 @@ import numpy as np
 from ...ir import Node, Value
 from ...ir.build import constant
 from ...ops.matmul import terms_of
+from ...ops.shape import permutation
 from ...rules.operands import known, real
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
 Axes = tuple[str, ...]
+FEW = 8
+"""Rows up to which turning the larger operand takes longer than the product."""
 
 
 @rule("rare", "einsum")
@@ -138,3 +141,20 @@ def _expanded(g: Sweep, value: Value, stack: tuple[int, ...]) -> Value:
     if value.data is not None and value.type.dims != dims:
         return constant(value, np.ascontiguousarray(np.broadcast_to(value.data, dims)), "spread", value.type.quant)
     return g.spread(value, *dims)
+
+
+@rule("pads", "matmul")
+def turned_matmul(g: Sweep, node: Node) -> bool:
+    """Given ``y = a @ transpose(b)`` of a few rows of a; result ``y = transpose(b @ transpose(a))``: b's rows are read
+    where they lie."""
+    maker, a, b = g.made_by(node.y, "transpose"), node.x, node.y
+    if maker is None or len(node.inputs) > 2 or not node.out.type.concrete or node.out.type.size == 0:
+        return False
+    *stack, m, n = node.out.type.dims
+    rank = len(stack) + 2
+    if m > FEW or n <= FEW or any(v.type.dims[:-2] != tuple(stack) for v in (a, b)):
+        return False
+    if permutation(maker)[-2] != rank - 1:  # rows of b lie apart, too
+        return False
+    turned = *range(rank - 2), rank - 1, rank - 2
+    return g.becomes(g.turn(g.turn(b, *turned) @ g.turn(a, *turned), *turned))
