@@ -62,7 +62,8 @@ def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[.
                 pace = pace_of(divide(until - first + r.height - 1, r.height), word)
                 for p in range(p0, p1):
                     column = r.n0 + p * width
-                    ahead = step
+                    # A single tile is as slow as its panel is read: the next one would come first.
+                    ahead = step if until - first > r.height else 0
                     row = first
                     while row < until:
                         height = smaller(r.height, until - row)

@@ -103,7 +103,8 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
     record: as the kernel has read it; rows: `even_rows`, or where it is `segmented` `segmented_rows`. The panel is
     packed as the arithmetic says. Where tiles `fetch`, the line `ahead` bytes behind the panel's first is prefetched
     with the first word, and with each further one the line that is `pace` bytes further; and the line behind each,
-    where a panel is wide and there are registers enough that loads are few.
+    where a panel is wide and there are registers enough that loads are few. A single row does not: it waits for its
+    own panel.
     """
     nv, most, line = arithmetic.nv, arithmetic.rows, arithmetic.vectors * tier.lanes * 4
     twice = tier.fma and tier.registers < 32
@@ -117,11 +118,12 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
     def sums(rows: RowAddresses, panel: Value, ahead: Value, pace: Value, height: int) -> list[Value]:
         # Two tiles of a wide panel must fetch more than a line with each word. A single one goes through all panels in
         # order, which the CPU notices by itself: more would be in its way.
-        more = choose(pace < line, LINE, 0) if fetch and arithmetic.vectors > 1 and tier.registers >= 32 else None
-        step = partial(_step, arithmetic, line, steps(rows.offsets, height), (pace if fetch else None, more))
+        fetches = fetch and height > 1
+        more = choose(pace < line, LINE, 0) if fetches and arithmetic.vectors > 1 and tier.registers >= 32 else None
+        step = partial(_step, arithmetic, line, steps(rows.offsets, height), (pace if fetches else None, more))
         line0, begun = panel + arithmetic.head, arithmetic.start(panel) * height
         first = line0 + rows.skipped if segmented else line0
-        state = [first, line0 + ahead, *begun] if fetch else [first, *begun]
+        state = [first, line0 + ahead, *begun] if fetches else [first, *begun]
         short = height == 1
         if segmented and nv == 1:
             found = _run_by_run(rows, line, state, step, short)
