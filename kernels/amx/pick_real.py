@@ -1,12 +1,14 @@
 """A convolution's geometry -> lines, bands and scratch of amx_real. Pure arithmetic.
 
-What one line of A holds depends on the channels: of more than 32 each tap has lines of its own, whose rest is zeros; of
-fewer a tap is one line, or, where they fit, all taps of a row are.
+What one line of A holds depends on the channels: of more than 32 each tap has lines of its own, of one length where
+that is no slower (of one plane), else with zeros behind the last; of fewer a tap is one line, or, where they fit, all
+taps of a row are.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,10 +27,14 @@ NEAR = 0.9
 """Factor on STEP where taps of stride 1 read a line that the first-level cache still has."""
 ROWS_PART, SHORT_PART = 0.25, 0.6
 """Parts of STEP that fall with the rows of a tile, and with the bytes of a line."""
+CROSSING = 0.3
+"""Part of STEP that a line takes longer where all rows of its tiles lie in two lines of the cache."""
 FINISH = {1: 13.0, 2: 20.0, 3: 20.0}
 """Cycles to finish 64 sums, by planes."""
 SPLIT = {1: 7.0, 2: 16.0, 3: 25.0}
 """Cycles to copy 32 numbers."""
+MOVE = 5.0
+"""Cycles to copy 32 bf16."""
 LEAST_COPY = 0.15
 """The part of it that a pixel of a few takes."""
 F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
@@ -66,7 +72,7 @@ class Banded(Geometry):
 def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf16", l2: int = L2) -> TileChoice:
     """Blocks of one or two panels, bands and lines for a geometry of f32."""
     g = flattened(g)
-    how, nt = lines_of(g), 1 if g.n <= 16 else 2
+    how, nt = lines_of(g, planes), 1 if g.n <= 16 else 2
     flat = is_flat(g)
     # Tiles whose rows are an even number of lines apart load more slowly.
     if how.pixel % (2 * LINE) == 0 and (flat or how.pixel >= FAR):
@@ -92,8 +98,8 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
         if planes == 1 and g.n >= 2 * g.k and 4 * g.n * g.k <= l2:  # weights stay: rows of results are written whole
             fields["band"] = max(min(fields["band"], NEAR_RESULTS // (2 * rows * g.n) // MT * MT), MT)
         plane = -(-(fields["band"] * rows * how.pixel + LINE) // LINE) * LINE
-        whole = g.c % NUMBERS == 0 and 2 * g.x_strides[3] % LINE == 0
-        in_place = g.item == 2 and (whole or _is_part(g, how))
+        whole = how.lines > 1 and how.length == LINE
+        in_place = g.item == 2 and _is_full(g, how) and not (whole and 2 * g.x_strides[3] % LINE)
         fields |= {"rs": fields["x_step"] if in_place else how.pixel, "gs": 0, "in_place": int(in_place)}
     else:
         fields["band"] *= across
@@ -106,23 +112,42 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     fields["prefetch"] = max(round(nt * planes * ROWS * MT / (products(nt, planes) * fields["band"])), 1)
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
-    runs = g.k // (g.c * how.run)
+    runs = g.k // (g.c * how.run) * (how.lines if _is_full(g, how) else 1)
     return TileChoice(runs, how.run, {"nt": nt, "planes": planes, "element": element}, table, config, kept)
 
 
-def lines_of(g: Geometry) -> Lines:
+def lines_of(g: Geometry, planes: int) -> Lines:
     """The lines of a pixel's taps."""
     even = g.c + g.c % 2
     if 1 < g.kernel[2] <= NUMBERS // even and g.dilations[2] == 1:
         return Lines(2 * even, g.kernel[2], 1, 2 * even * g.kernel[2])
     if even <= NUMBERS:
         return Lines(2 * even if 2 * even <= LINE // 2 else LINE, 1, 1, 2 * even)
-    return Lines(-(-g.c // NUMBERS) * LINE, 1, -(-g.c // NUMBERS), LINE)
+    least = -(-g.c // NUMBERS)
+    found = [Lines(least * LINE, 1, least, LINE)]
+    if planes == 1:
+        counts = (count for count in range(least, 2 * least) if g.c % (2 * count) == 0)
+        found += [Lines(2 * g.c, 1, count, 2 * g.c // count) for count in counts]
+    return min(found, key=lambda how: _pixel_cycles(g, how))
 
 
-def _is_part(g: Geometry, how: Lines) -> bool:
-    """Whether a pixel's numbers, in two bytes each, are a line or a part of one, without a zero behind them."""
-    return 2 * g.c == how.length
+def _pixel_cycles(g: Geometry, how: Lines) -> float:
+    """Of a pixel's products with one plane, and of its copy, in lines that each start behind the one before."""
+    nt = 1 if g.n <= 16 else 2
+    starts = range(0, LINE, gcd(how.length, LINE))
+    crossing = sum(start + how.length > LINE for start in starts) / len(starts)
+    line = STEP[1] * nt / 2 / (MT * ROWS) * _part(how.length) * (1 + CROSSING * crossing)
+    return how.lines * (g.k // g.c * -(-g.n // (16 * nt)) * line + MOVE * (not (is_flat(g) and _is_full(g, how))))
+
+
+def _part(length: int) -> float:
+    """The part of a line's time that one of so many bytes takes."""
+    return 1 - SHORT_PART * (1 - length / LINE)
+
+
+def _is_full(g: Geometry, how: Lines) -> bool:
+    """Whether a pixel's numbers, in two bytes each, fill its lines, without a zero behind them."""
+    return 2 * g.c == how.lines * how.length
 
 
 def is_flat(g: Geometry) -> bool:
@@ -171,13 +196,13 @@ def _table(g: Geometry, how: Lines, fields: dict[str, int]) -> np.ndarray:
         y = z if fields["shift"] else dil_y * fields["band_y"]
         rows = [i * z + j * y for i in range(k_d) for j in range(k_h)]
         starts = [row + k * dil_x * how.pixel for row in rows for k in columns]
-    return np.array([start + LINE * line for start in starts for line in range(how.lines)], np.int64)
+    return np.array([start + how.length * line for start in starts for line in range(how.lines)], np.int64)
 
 
 def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -> float:
     """Of one thread."""
     g = flattened(g)
-    how, nt = lines_of(g), 1 if g.n <= 16 else 2
+    how, nt = lines_of(g, planes), 1 if g.n <= 16 else 2
     rows, across = tiles(g, 1)
     lines = g.k // (g.c * how.run) * how.lines
     panels = g.groups * -(-g.n // (16 * nt))
@@ -185,12 +210,12 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     blocks = g.images * g.out[0] * (pairs + LONE * lone) * panels
     step, split = (F16_STEP, F16_SPLIT) if element == "f16" else (STEP[planes], SPLIT[planes])
     near = NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
-    part = (1 - ROWS_PART * (1 - rows / ROWS)) * (1 - SHORT_PART * (1 - how.length / LINE))
+    part = (1 - ROWS_PART * (1 - rows / ROWS)) * _part(how.length)
     products, stores = lines * step * near * part * nt / 2, FINISH[planes] * MT * rows * nt / 4
     block = max(products, stores) + min(products, stores) / 4 + OVERHEAD[planes]
     copies = split * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, LEAST_COPY)
     panel = panel_bytes_real(nt, lines, planes, element)
-    copies *= not (planes == 1 and is_flat(g) and _is_part(g, how))  # it may be read in place
+    copies *= not (planes == 1 and is_flat(g) and _is_full(g, how))  # it may be read in place
     cycles = blocks * block + copies + START[planes]
     if panel > l2 * 3 // 4:  # there is no room to fetch the next one
         return cycles + g.images * _bands(g, how, planes, l2) * panels * panel / MEMORY

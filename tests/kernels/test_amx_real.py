@@ -67,7 +67,7 @@ def computed(
 ) -> np.ndarray:  # fmt: skip
     """The kernel's results, with two columns of 77 behind them."""
     choice, outputs = pick_real(g, threads, planes, element, l2), g.groups * g.n
-    lines = w.reshape(g.groups, g.n, choice.runs, choice.run, g.c)
+    lines = w.reshape(g.groups, g.n, choice.runs, choice.run, -1)
     packed = pack_real(lines, bias, choice.params["nt"], planes, element)
     kind = np.float32 if y_item == 4 else np.uint16
     y, scratch = np.full((g.images, *g.out, outputs + 2), 77, kind), np.zeros(choice.scratch * threads, "u1")
@@ -103,7 +103,7 @@ def check(g: Geometry, planes: int, threads: int = 1, l2: int = 1 << 20, seed: i
 def geometry(pick: Random) -> Geometry:
     """Up to three dimensions, with strides, dilations, padding, groups, and pixels that lie apart."""
     out = (pick.choice((1, 1, 2)), pick.randint(1, 5), pick.choice((1, 7, 15, 16, 17, 35)))
-    c, groups = pick.choice((1, 3, 16, 24, 32, 64, 70)), pick.choice((1, 1, 2))
+    c, groups = pick.choice((1, 3, 16, 24, 32, 40, 64, 70, 72)), pick.choice((1, 1, 2))
     return strided(random_geometry(pick, out, c, pick.randint(1, 70), groups), pick.choice((0, 5)), 4)
 
 
@@ -258,7 +258,9 @@ def test_threads_do_as_many_tiles_of_rows(threads: int) -> None:
 
 ROWS_OF_BF16 = {
     "in place": dense(40, 40, 96),
-    "copied": dense(17, 33, 40),
+    "in place in equal lines": dense(17, 33, 40),
+    "copied in equal lines": dense(17, 300, 120),
+    "copied": dense(17, 33, 50),
     "a few in place": dense(50, 33, 8),
     "a few in place, which cross lines": dense(39, 7, 24),
     "a few of more in place": dense(21, 70, 12, 31),

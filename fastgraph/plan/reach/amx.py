@@ -42,8 +42,8 @@ def amx_real(c: Call) -> Iterator[Reach]:
     x = (r.images, r.x_image), (r.sets, r.x_set), (r.out_w, r.x_step)
     if r.in_place:
         need(r.direct == 1 and r.x_item == 2 and r.rs == r.x_step, "x can't be read in place")
-        yield read("x", (r.lines - 1) * LINE + r.length, *x)
-        need((table == LINE * np.arange(r.lines)).all(), "lines of a pixel lie apart")
+        yield read("x", r.lines * r.length, *x)
+        need((table == r.length * np.arange(r.lines)).all(), "lines of a pixel lie apart")
         yield work("scratch", REAL_WORK, (c.threads, r.scratch_bytes), start=r.work)
         return
     if r.direct:

@@ -84,5 +84,5 @@ def _panels(
         taken = np.moveaxis(taken, 2, 0).reshape(n, 1, 1, c)
         bias = None if bias is None else np.tile(bias, n // len(bias))
     own = balanced(taken) if parts == ROUNDED else taken
-    lines = own.reshape(groups, n, runs, run, c)
+    lines = own.reshape(groups, n, runs, run, -1)
     return pack_real(lines, None if bias is None else bias.reshape(groups, n), nt, *parts)

@@ -89,7 +89,7 @@ def _panels(
     weights: np.ndarray, bias: np.ndarray | None, how: Arrangement, runs: int, run: int, nt: int, parts: Parts
 ) -> np.ndarray:
     own = arranged(balanced(weights) if parts == ROUNDED else weights, how)
-    lines = own.reshape(how.merged, len(weights) // how.merged, runs, run, own.shape[-1])
+    lines = own.reshape(how.merged, len(weights) // how.merged, runs, run, -1)
     return pack_real(lines, None if bias is None else bias.reshape(how.merged, -1), nt, *parts)
 
 

@@ -33,14 +33,16 @@ def parts_of(e: Emit, g: Geometry, c: Constants) -> Parts | None:
 def multiply(e: Emit, parts: Parts, g: Geometry, c: Constants, gates: int, rows: Rows, share: float) -> None:
     """Write the product of rows with the weights of all directions, plus biases. share: of the node's work."""
     choice = pick_real(g, e.threads, *parts, level_two())
-    panels = e.packed(_panels, c.w, c.bias, gates, e.tier.lanes, choice.params["nt"], parts)
+    panels = e.packed(_panels, c.w, c.bias, gates, e.tier.lanes, (choice.runs, choice.params["nt"]), parts)
     args = real_args(choice, **tile_slots(e, choice, rows, g.n, panels), **NO_EPILOGUE)
     e.kernel("amx_real", choice.params, args, share=share)
 
 
-def _panels(w: np.ndarray, bias: np.ndarray | None, gates: int, lanes: int, nt: int, parts: Parts) -> np.ndarray:
-    """Of w [D, gates * hidden, I] and bias [D, gates * hidden]."""
-    k = w.shape[-1]
+def _panels(
+    w: np.ndarray, bias: np.ndarray | None, gates: int, lanes: int, sizes: tuple[int, int], parts: Parts
+) -> np.ndarray:
+    """Of w [D, gates * hidden, I] and bias [D, gates * hidden]; sizes: runs, tiles of a panel."""
+    k, (runs, nt) = w.shape[-1], sizes
     rows = balanced(w.reshape(-1, k)).reshape(w.shape) if parts == ROUNDED else w
     own = None if bias is None else by_block(bias, gates, lanes).reshape(1, -1)
-    return pack_real(by_block(rows, gates, lanes).reshape(1, -1, 1, 1, k), own, nt, *parts)
+    return pack_real(by_block(rows, gates, lanes).reshape(1, -1, runs, 1, k // runs), own, nt, *parts)
