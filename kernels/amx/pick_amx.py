@@ -70,7 +70,8 @@ def pick_amx(
     in_band = -(-fields["band"] // mt)
     work = fields["scratch_bytes"]
     fields |= {"work": work, "scratch_bytes": work + WORK, "lines": len(offsets)}
-    fields |= {"rows": rows, "across": across, "prefetch": -(-nt * ROWS // in_band)}
+    # The next of panels that a band reads once is noticed by the CPU itself.
+    fields |= {"rows": rows, "across": across, "prefetch": -(-nt * ROWS // in_band) if in_band > 1 else 0}
     fields = {slot: value for slot, value in fields.items() if slot in AMX_CONV}
     params = {"mt": mt, "nt": nt, "out": out}
     config = configuration(mt, nt, rows)

@@ -109,7 +109,10 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
     fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
     fields = {"in_place": 0, **fields}
-    fields["prefetch"] = max(round(nt * planes * ROWS * MT / (products(nt, planes) * fields["band"])), 1)
+    # Panels that are each read once follow one another, which the CPU notices by itself.
+    once = planes == 1 and flat and g.images == 1 and fields["band"] <= MT
+    lines = nt * planes * ROWS * MT / (products(nt, planes) * fields["band"])
+    fields["prefetch"] = 0 if once else max(round(lines), 1)
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
     runs = g.k // (g.c * how.run) * (how.lines if _is_full(g, how) else 1)
