@@ -11,13 +11,12 @@ from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
-LANES, PIXELS, CHANNELS, TURNED = 16, 13, 10, 18
-"""Pixels that a kernel takes together, and, in one unit, the time for each of them, filled or not, for one by a kernel
-that has channels in lanes, and for one by both transposes.
+LANES, PIXELS, EDGES, CHANNELS, TURNED = 16, 11, 108, 10, 18
+"""Pixels that a kernel takes together, and, in one unit, the time for each of them, filled or not, for both ends of a
+row, whose vectors are masked, for a pixel by a kernel that has channels in lanes, and for one by both transposes.
 
-Those are of AVX-512's vectors, as no pass knows the tier: with 32 channels, one to four pools in a row and 10 to 56
-columns it takes 0.55 to 0.97 of the time where this says that it pays, on AVX2 0.64 to 1.16 (two of 12 columns 1.4)
-and on SSE 0.72 to 1.5.
+No pass knows the tier. With 32 channels, one to four pools in a row and 10 to 56 columns, where this says that it pays
+it takes 0.60 to 1.02 of the time with AVX-512's vectors, and 0.60 to 1.18 with AVX2's (12 columns).
 """
 SQUARES = ((2, 2), (3, 3), (5, 5))
 """Windows with a body of their own."""
@@ -47,7 +46,8 @@ def planes(g: Sweep, node: Node) -> bool:
 
 def _pays(pools: int, width: int) -> bool:
     """Whether so many pools in a row, of maps so wide, are faster without transposes."""
-    return pools * (PIXELS * -(-width // LANES) * LANES - CHANNELS * width) <= TURNED * width
+    across = PIXELS * -(-width // LANES) * LANES + EDGES
+    return pools * (across - CHANNELS * width) <= TURNED * width
 
 
 def _suits(pool: Node) -> bool:

@@ -56,8 +56,15 @@ def test_slices_of_one_channel_give_the_same_bits(channels: int, isa: str) -> No
 
 @pytest.mark.parametrize(
     "net",
-    [pools(4, 20), pools(1, 7), pools(1, 32, strides=[2, 2]), pools(1, 32, dilations=[2, 2]), pools(1, 32, size=4)],
-    ids=["many of 20 columns", "narrow", "strides", "dilations", "windows without a body"],
+    [
+        pools(4, 20),
+        pools(2, 12),
+        pools(1, 7),
+        pools(1, 32, strides=[2, 2]),
+        pools(1, 32, dilations=[2, 2]),
+        pools(1, 32, size=4),
+    ],
+    ids=["many of 20 columns", "two of 12", "narrow", "strides", "dilations", "windows without a body"],
 )
 def test_what_is_faster_with_channels_last(net: Net) -> None:
     assert "transpose" in ops(net.agrees())
