@@ -195,14 +195,18 @@ atexit.register(lambda: _pool.stop())
 # -- runs
 
 
-def _shared(work: int) -> int:
-    """What a team shares of a step's work."""
-    return max(work - AWAITED, 0)
+def _shared(work: Sequence[int], parts: Sequence[int]) -> list[int]:
+    """What a team shares of each step's work: of what it does part by part, all with the first step."""
+    found = [max(each - AWAITED, 0) for each in work]
+    for rows in groups(parts):
+        whole = max(sum(work[rows.start : rows.stop]) - AWAITED, 0)
+        found[rows.start : rows.stop] = [whole] + [0] * (len(rows) - 1)
+    return found
 
 
-def _flags(work: Sequence[int], jumps: Sequence[bool], worth: int) -> list[int]:
-    """The flags of steps with these amounts of `work`: TEAM_WORTH where the steps up to the next jump have at least
-    `worth`, LOOK where WORTH_LOOKING has been done since the last look at the clock.
+def _flags(work: Sequence[int], shared: Sequence[int], jumps: Sequence[bool], worth: int) -> list[int]:
+    """The flags of steps with these amounts of `work`: TEAM_WORTH where what a team shares of the steps up to the next
+    jump is at least `worth`, LOOK where WORTH_LOOKING has been done since the last look at the clock.
     """
     flags, since = [], 0
     for each, jump in zip(work, jumps, strict=True):
@@ -212,7 +216,7 @@ def _flags(work: Sequence[int], jumps: Sequence[bool], worth: int) -> list[int]:
         flags[0] |= LOOK
     ahead = 0
     for i in reversed(range(len(flags))):
-        ahead = 0 if jumps[i] else ahead + _shared(work[i])
+        ahead = 0 if jumps[i] else ahead + shared[i]
         flags[i] |= TEAM_WORTH * (not jumps[i] and ahead >= worth)
     return flags
 
@@ -250,12 +254,14 @@ class Runner:
         self._steps[:, :2] = np.reshape(steps, (-1, 2))
         self.records = self._steps[:, 1]
         jumps = self._steps[:, 0] == 0
-        flags = np.array(_flags([0] * len(jumps) if work is None else work, jumps.tolist(), worth), np.int64)
+        known = [0] * len(jumps) if work is None else work
+        shared = _shared(known, parts)
+        flags = np.array(_flags(known, shared, jumps.tolist(), worth), np.int64)
         self._steps[:, 2] = flags | LOOK * (work is None)
         self.threads = max(1, min(threads, MAX_THREADS)) if np.any(flags & TEAM_WORTH) else 1
         if self.threads == 1:
             self._steps[:, 2] &= ~TEAM_WORTH
-        self._short = work is not None and not any(jumps) and sum(_shared(each) for each in work) < ASLEEP * worth
+        self._short = work is not None and not any(jumps) and sum(shared) < ASLEEP * worth
         self._groups: list[Group] = []
         self._team_steps = self._steps
         if self.threads > 1 and any(parts):

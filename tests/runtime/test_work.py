@@ -8,7 +8,7 @@ import pytest
 from fastgraph.plan.describe import macs
 from fastgraph.plan.program import Step
 from fastgraph.runtime import pool
-from fastgraph.runtime.pool import ASLEEP, WORTH_WAKING, Runner
+from fastgraph.runtime.pool import ASLEEP, AWAITED, WORTH_WAKING, Runner
 from fastgraph.runtime.work import work_of
 from tests.nets import Net
 from tests.runtime.toys import Ring
@@ -81,3 +81,10 @@ def test_short_runs_have_a_team_when_they_follow_one_another(monkeypatch: pytest
         threads.append(mine.threads)
     mine.stop()
     assert threads == [1, 2, 2]
+
+
+def test_what_is_done_in_parts_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_pool", pool._Pool())
+    ring, worth = Ring(steps=40, n=8), 20 * AWAITED
+    for parts, threads in (((), 1), ([1] * 20 + [2] * 20, 2), ([1] * 10 + [2] * 10 + [0] * 20, 1)):
+        assert Runner(ring.table, 2, work=[AWAITED] * 40, worth=worth, parts=parts).threads == threads
