@@ -40,10 +40,10 @@ TIER = TIERS[0]
 
 MAX_THREADS = 256
 """The largest team."""
-WORTH_WAKING = 3_500_000
-"""Multiply-adds (about 45 us) from which on runs that follow one another are shared by a team. Results don't depend on
+WORTH_WAKING = 2_300_000
+"""Multiply-adds (about 30 us) from which on runs that follow one another are shared by a team. Results don't depend on
 it."""
-ASLEEP = 6
+ASLEEP = 9
 """Times as many, from which on a run that follows none is shared, too: to wake a team takes the caller some 40 us."""
 AWAKE = 200e-6
 """Seconds for which threads spin after a run."""

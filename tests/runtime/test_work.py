@@ -45,17 +45,20 @@ def test_small_layers_are_not() -> None:
 
 def test_many_rows_are_worth_their_products() -> None:
     products, worth = work(256, 128, 128)
-    assert products <= worth < 1.1 * products
+    assert 0.7 * products < worth < 1.1 * products  # three products of bfloat16 on tiles take a bit less
 
 
 def test_few_output_channels_take_as_long_as_a_vector_of_them() -> None:
     assert work(256, 128, 1)[1] > 0.9 * work(256, 128, 16)[1]
 
 
-def test_what_is_no_product_is_worth_more_than_its_elements() -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_what_is_no_product_is_worth_more_than_its_bytes(dtype: type) -> None:
     net = Net()
-    net.output(net("Sigmoid", net.input("x", (1024, 1024))))
-    assert works(net) == (0, 16 << 20)
+    net.output(net("MaxPool", net.input("x", (1, 64, 128, 128), dtype), kernel_shape=[3, 3], pads=[1] * 4))
+    steps = [step for step in net.load().plan.program.steps if isinstance(step, Step)]
+    least = 4 * np.dtype(dtype).itemsize << 20
+    assert all(work in (0, least) for work in work_of(steps)) and max(work_of(steps)) == least
 
 
 @pytest.mark.parametrize("batch", [1, 8])
