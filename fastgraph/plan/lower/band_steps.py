@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
 from ...ir import Node, Value
@@ -48,39 +48,26 @@ class _Share(NamedTuple):
 
 def emit_block(e: Emit, block: Block) -> None:
     """The steps of a block, part by part and band by band."""
-    if block.width():
-        _emit_slices(e, block)
-        return
     where, parts, team, start = block.links[-1].window, block.parts(), e.threads, len(e.program.steps)
-    by_image = where.images > 1
-    many = where.images if by_image else where.out[1]
+    divided = block.divided()
+    many = {"images": where.images, "rows": where.out[1]}.get(divided, 0)
     cuts = [many * i // parts for i in range(parts + 1)]
-    inside = cuts[1:-1] if block.expands() and not by_image else []
+    inside = cuts[1:-1] if block.expands() and divided == "rows" else []
     edges = [None, *(_set_aside(e, block, cut) for cut in inside), None] if inside else [None] * (parts + 1)
-    for i, (first, end) in enumerate(pairwise(cuts)):
+    for i, own in enumerate(starmap(range, pairwise(cuts))):
         if parts > 1:
             e.threads, e.part = 1, i + 1
-        images, rows = (range(first, end), range(where.out[1])) if by_image else (range(1), range(first, end))
+        images = own if divided == "images" else range(where.images)
+        rows = own if divided == "rows" else range(where.out[1])
         found = block.bands(rows)
-        _emit_share(e, block, _Share(images, rows, found, _buffers(e, block, found), edges[i : i + 2]))
+        share = _Share(images, rows, found, _buffers(e, block, found), edges[i : i + 2])
+        for channels in block.slices(i):
+            _emit_share(e, block, share._replace(channels=channels))
     e.threads, e.part = team, 0
     if parts > 1:
         from .scratch import use_again
 
         use_again([step for step in e.program.steps[start:] if isinstance(step, Step)])
-
-
-def _emit_slices(e: Emit, block: Block) -> None:
-    """The steps of a block of which some channels are done at a time."""
-    where, parts, slices, team = block.links[-1].window, block.parts(), block.slices(), e.threads
-    found = block.bands()
-    for i in range(parts):
-        if parts > 1:
-            e.threads, e.part = 1, i + 1
-        share = _Share(range(where.images), range(where.out[1]), found, _buffers(e, block, found), (None, None))
-        for channels in slices[len(slices) * i // parts : len(slices) * (i + 1) // parts]:
-            _emit_share(e, block, share._replace(channels=channels))
-    e.threads, e.part = team, 0
 
 
 def _buffers(e: Emit, block: Block, found: Sequence[Band]) -> list[Ref]:

@@ -9,6 +9,7 @@ The arithmetic of every element stays what it was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
@@ -26,11 +27,14 @@ from .moves import movable
 from .rolling import Band, Piece, band_height, bands
 
 WORTH = L2 // 2
-"""Least bytes of the middle maps for which bands pay, for each thread: smaller maps stay in the caches."""
+"""Least bytes of the middle maps for which bands pay, for each thread: smaller maps stay in the caches. Windows without
+1x1 layers, of which threads do parts, pay whatever they save, as threads need not wait for one another."""
 BUDGET = L2 * 5 // 8
 """Bytes of scratch for a band of f32, for each thread; a band of bytes takes a quarter, so that it saves memory too."""
 EXTRA = 25
 """Percent of a block's rows that the largest of its parts may have beyond an even share, to be done by one thread."""
+SLICED = 34
+"""The same of a part of the channels, which has no rows in common with others."""
 MOST = 256
 """The most bands of a block: each has its own steps, which take time to write."""
 WEIGHTS = L2 // 4
@@ -69,45 +73,72 @@ class Block(NamedTuple):
         """Bytes of the middle maps, which need no memory."""
         return sum(link.node.out.type.nbytes for link in self.links[:-1])
 
+    def worth(self) -> bool:
+        """Whether bands save so much that they pay without parts."""
+        return self.saves() >= threshold("bands_worth", WORTH * self.threads)
+
     def lines(self, channels: range | None = None) -> list[int]:
         """Bytes of scratch for a row of each middle map, channels last; for some channels, or the most of `slices`."""
         values, width = [link.node.out.type for link in self.links[:-1]], len(channels or ()) or self.width()
         return [value.itemsize * value.dims[2] * (width or value.dims[3]) for value in values]
 
     def width(self) -> int:
-        """How many channels are done at a time, in dense scratch: where all is windows of f32 or bf16 between
-        transposes, which read and write whole planes; 0: all of them."""
-        (first, *windows, last), c = self.links, self.links[-1].window.channels
-        if (first.kind, last.kind) != ("first", "last") or not all(map(_by_channel, windows)):
+        """How many channels are done at a time, in dense scratch, where some can be alone; 0: all of them."""
+        if not self.by_channel():
             return 0
-        item = first.node.out.type.itemsize
-        pixels = max(w.reach[1] * w.size[2] for _, _, w in windows)
-        step = LINE // item
-        width = max(threshold("bands_rows", ROWS) // (pixels * LINE), 1) * step
-        return width if width < c else 0
+        step, lines = self.channel_lines()
+        pixels = max(w.reach[1] * w.size[2] for _, _, w in self.links[1:-1])
+        fits = max(threshold("bands_rows", ROWS) // (pixels * LINE), 1) if self.worth() else lines
+        if self.divided() == "channels":
+            fits = min(fits, -(-lines // self.threads))
+        return fits * step if fits < lines else 0
 
-    def slices(self) -> Sequence[range | None]:
-        """The channels that are done at a time; None: all."""
-        c, width = self.links[-1].window.channels, self.width()
-        return [range(a, min(a + width, c)) for a in range(0, c, width)] if width else [None]
+    def by_channel(self) -> bool:
+        """Whether all is windows of f32 or bf16 between transposes, which read and write whole planes."""
+        first, *windows, last = self.links
+        return (first.kind, last.kind) == ("first", "last") and all(map(_by_channel, windows))
+
+    def channel_lines(self) -> tuple[int, int]:
+        """The channels of a line of the cache, and how many such lines a pixel has."""
+        step = LINE // self.links[0].node.out.type.itemsize
+        return step, -(-self.links[-1].window.channels // step)
+
+    def slices(self, part: int) -> Sequence[range | None]:
+        """The channels that a part does at a time; None: all."""
+        width, first, end = self.width(), 0, self.links[-1].window.channels
+        if self.divided() == "channels":
+            step, lines = self.channel_lines()
+            first, end = (min(lines * i // self.threads * step, end) for i in (part, part + 1))
+        return [range(a, min(a + width, end)) for a in range(first, end, width)] if width else [None]
 
     def expands(self) -> bool:
         """Whether it is an inverted residual block whose first layer is of 1x1."""
         return self.inverted() and self.links[0].kind == "dense"
 
     def parts(self) -> int:
-        """In how many parts threads do it, by channels, images or rows; 1: they share each band. Rows of the expansion
-        that two parts need are made twice.
+        """In how many parts threads do it; 1: they share each band."""
+        return self.threads if self.divided() else 1
+
+    def divided(self) -> str:
+        """What threads divide among their parts: "channels", "images" or "rows"; "" where none is even enough. Rows of
+        the expansion that two parts need are made twice.
         """
-        sliced, where, threads = self.width(), self.links[self.expands()].window, self.threads
-        if not (sliced or self.inverted() or self.row_by_row()):
-            return 1
-        many = len(self.slices()) if sliced else where.images if where.images > 1 else where.out[1]
-        share, shared = -(-many // threads), 0
-        if where.images == 1 and self.expands():
-            shared = -(-(where.reach[1] - where.strides[1]) // (where.strides[1] * min(threads - 1, 2) or 1))
-        even = 100 * (share + shared) * threads <= (100 + threshold("bands_extra", EXTRA)) * many
-        return threads if even and threads <= many else 1
+        where, extra = self.links[self.expands()].window, threshold("bands_extra", EXTRA)
+        by_image = where.images > 1 and self._beyond(where.images) <= extra
+        uneven = extra if by_image or self.worth() else max(SLICED, extra)
+        if self.by_channel() and self._beyond(self.channel_lines()[1]) <= uneven:
+            return "channels"
+        if where.images > 1 or not (self.inverted() or self.row_by_row()):
+            return "images" if by_image else ""
+        shared = 0
+        if self.expands():
+            shared = -(-(where.reach[1] - where.strides[1]) // (where.strides[1] * min(self.threads - 1, 2) or 1))
+        return "rows" if self._beyond(where.out[1], shared) <= extra else ""
+
+    def _beyond(self, many: int, shared: int = 0) -> float:
+        """Percent by which the largest part of so many is beyond an even share, with what parts have in common."""
+        threads = self.threads
+        return 100 * (-(-many // threads) + shared) * threads / many - 100 if threads <= many else math.inf
 
     def budget(self) -> int:
         """Bytes of scratch for a band."""
@@ -141,6 +172,10 @@ class Block(NamedTuple):
     def row_by_row(self) -> bool:
         """Whether no layer sees other rows than its own."""
         return all(link.kind != "window" for link in self.links)
+
+    def dense(self) -> bool:
+        """Whether there are 1x1 layers, which read all channels."""
+        return any(link.kind == "dense" for link in self.links)
 
     def inverted(self) -> bool:
         """Whether it is an inverted residual block, or a part of one."""
@@ -200,11 +235,12 @@ def _around(i: int, kind: str, links: Sequence[Link | None], joined: Callable[[i
 
 
 def _pays(block: Block) -> bool:
-    worth = block.saves() >= threshold("bands_worth", WORTH * block.threads)
-    where = block.links[-1].window
+    where, apart = block.links[-1].window, block.parts() > 1 and not block.dense()
+    worth = block.saves() >= threshold("bands_worth", 0 if apart else WORTH * block.threads)
     if not worth or (where.images > 1 and block.by_image()) or not (block.inverted() or _stays_near(block)):
         return False
-    return len(block.bands()) * len(block.slices()) * -(-where.images // block.images()) <= MOST
+    slices = sum(len(block.slices(part)) for part in range(block.parts()))
+    return len(block.bands()) * slices * -(-where.images // block.images()) <= MOST
 
 
 def _stays_near(block: Block) -> bool:
