@@ -40,15 +40,16 @@ TIER = TIERS[0]
 
 MAX_THREADS = 256
 """The largest team."""
-WORTH_WAKING = 2_300_000
-"""Multiply-adds (about 30 us) from which on runs that follow one another are shared by a team. Results don't depend on
+WORTH_WAKING = 1_400_000
+"""Multiply-adds (about 18 us) from which on runs that follow one another are shared by a team. Results don't depend on
 it."""
-ASLEEP = 9
+ASLEEP = 15
 """Times as many, from which on a run that follows none is shared, too: to wake a team takes the caller some 40 us."""
 AWAKE = 200e-6
 """Seconds for which threads spin after a run."""
-AWAITED = 100_000
-"""Multiply-adds (about 1 us) of each step that threads don't save, as they wait for one another."""
+AWAITED = 200_000
+"""Multiply-adds (about 2.6 us) of each step that threads don't save, as they wait for one another and for what others
+wrote."""
 WORTH_LOOKING = 1_000_000
 """Multiply-adds (about 10 us) between two looks at the clock, which take as long as a thousand of them."""
 _SEMAPHORE_BYTES = 64
