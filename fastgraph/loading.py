@@ -9,14 +9,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from .cpus import default_threads
 from .errors import CopyError, FileError, InputError, MissingFileError, ModelError, UnsupportedError
 from .ir import Graph
 from .kernels.isa.tiers import PRECISIONS, Tier, choose
 from .limits import Limits, spending
 from .locks import undisturbed
+from .runtime.asked import flag
 from .runtime.feeds import declared
 from .runtime.model import Model
 from .runtime.plans import Plans
@@ -72,7 +71,7 @@ def load(
     """
     given: dict[str, Any] = {
         "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
-        "outputs": _names(outputs), "float_io": _flag(float_io), "trusted": trusted, "precision": precision,
+        "outputs": _names(outputs), "float_io": flag("float_io", float_io), "trusted": trusted, "precision": precision,
     }  # fmt: skip
     _check(given)
     count, kept = _count(threads), Plans.of(plans)
@@ -112,13 +111,6 @@ def _names(outputs: Iterable[str] | None) -> list[str] | None:
         return [outputs] if isinstance(outputs, str) else list(outputs)
     except TypeError:
         raise InputError(f"outputs={outputs!r}: expected names of values, as in outputs=['name']") from None
-
-
-def _flag(float_io: bool) -> bool:
-    """`float_io`, which may be NumPy's truth."""
-    if not isinstance(float_io, bool | np.bool_):
-        raise InputError(f"float_io={float_io!r}: expected True or False")
-    return bool(float_io)
 
 
 def _from_program(source: str | bytes, tier: Tier, threads: int, plans: Plans, given: dict[str, Any]) -> Model:

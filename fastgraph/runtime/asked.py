@@ -13,6 +13,13 @@ from .feeds import allowed, array_of, dims_of
 from .keys import Key, Keys
 
 
+def flag(name: str, given: Any) -> bool:
+    """An argument that is True or False, Python's or NumPy's. InputError for anything else."""
+    if not isinstance(given, bool | np.bool_):
+        raise InputError(f"{name}={given!r}: expected True or False")
+    return bool(given)
+
+
 def fixed_shape(value: Value) -> tuple[int, ...] | None:
     """The fixed shape of an input, None if the caller can choose it; () for an input without a shape."""
     if value.type.dtype is None:

@@ -52,6 +52,8 @@ p, shapes=[5] | InputError | save takes shapes by input name in a dict
 p, shapes=[{"y": (2, 8)}] | InputError | no input is called 'y'
 p, shapes=[{"x": (3, 8)}] | InputError | has shape
 p, shapes=[{"x": "ab"}] | InputError | whole numbers
+p, any_shape="yes" | InputError | any_shape='yes': expected True or False
+p, graph=None | InputError | graph=None: expected True or False
 """
 
 
