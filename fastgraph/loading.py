@@ -15,7 +15,7 @@ from .ir import Graph
 from .kernels.isa.tiers import PRECISIONS, Tier, choose
 from .limits import Limits, spending
 from .locks import undisturbed
-from .runtime.asked import flag
+from .runtime.check_feeds import flag
 from .runtime.feeds import declared
 from .runtime.model import Model
 from .runtime.plans import Plans

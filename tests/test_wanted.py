@@ -7,7 +7,7 @@ import pytest
 from fastgraph.demo import MODEL
 from fastgraph.kernels.core.table import kernels_of, rows
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
-from fastgraph.tools.host import files
+from fastgraph.tools.numpy_operators import files
 from tests.compositions.check import small_networks_count
 from tests.wanted import GOAL, SHARED, Wanted, random_files
 

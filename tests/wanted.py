@@ -25,7 +25,7 @@ from fastgraph.frontends import read
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import kernels_of, rows
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
-from fastgraph.tools.host import files, plan_of
+from fastgraph.tools.numpy_operators import files, plan_of
 from tests.compositions.check import small_networks_count
 from tests.compositions.forms import FORMS, Declined
 from tests.compositions.job import job

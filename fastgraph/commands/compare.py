@@ -53,7 +53,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    from ..tools import compare, drift, feeds
+    from ..tools import compare, compare_text, feeds
 
     writable("--html", args.html, args.a, args.b)
     given = (args.atol, args.rtol, args.snr)
@@ -69,6 +69,6 @@ def command(args: argparse.Namespace) -> int:
         threads=args.threads, isa=args.isa, precision=args.precision, function=args.function,
     )  # fmt: skip
     if args.html:
-        write(args.html, drift.html(found))
-    show(as_json(compare.as_json(found)) if args.json else drift.text(found, args.layers, terminal_width()))
+        write(args.html, compare_text.html(found))
+    show(as_json(compare.as_json(found)) if args.json else compare_text.text(found, args.layers, terminal_width()))
     return 0 if found.ok else 1

@@ -90,10 +90,10 @@ def command(args: argparse.Namespace) -> int:
 
 def _host(args: argparse.Namespace, shapes: Mapping[str, Sequence[int]]) -> int:
     from ..kernels.isa.tiers import choose
-    from ..tools import host
+    from ..tools import numpy_operators
 
-    found = host.report(args.model, choose(args.isa), shapes, args.function)
-    show(as_json(found) if args.json else host.text(found, terminal_width()))
+    found = numpy_operators.report(args.model, choose(args.isa), shapes, args.function)
+    show(as_json(found) if args.json else numpy_operators.text(found, terminal_width()))
     for path, why in found["refused"].items():
         say(InputError(why if path in why else f"{path}: {why}"))
     return 2 if found["refused"] else 0

@@ -211,7 +211,7 @@ def as_chain(g: Sweep, node: Node) -> bool:
     joined = _into_maker(g, joined, node) or joined
     formula = node.op == "mul" and not {"erf", "tanh"}.isdisjoint(name for name, *_ in joined.attrs["chain"])
     if formula and free("named"):
-        from .named import named  # few graphs have these
+        from .activations import named  # few graphs have these
 
         joined = named(joined)
     g.write(joined)

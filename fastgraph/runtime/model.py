@@ -17,7 +17,7 @@ from ..kernels.isa.tiers import Tier
 from ..locks import held, lock, undisturbed
 from ..named import NamedTuple
 from ..text import counted, units
-from .asked import checked_feeds, example, fixed_shape, flag, input_types, wanted
+from .check_feeds import checked_feeds, example, fixed_shape, flag, input_types, wanted
 from .feeds import picked, without_overlap
 from .keys import Key, Keys, Shapes, Whole
 from .planner import Planner
@@ -117,7 +117,7 @@ class Model:
     if not TYPE_CHECKING:  # else a type checker would take any name
 
         def __getattr__(self, name):
-            from .elsewhere import INSTEAD
+            from .other_engines import INSTEAD
 
             if name not in INSTEAD:
                 return object.__getattribute__(self, name)  # raises again what was raised

@@ -10,7 +10,7 @@ from ..ir import TensorType
 from ..page import STYLE, details, html_table
 from ..plan.describe import steps
 from ..text import bytes_text, counted, shorten, table, units
-from .picture import arena_svg
+from .arena_svg import arena_svg
 
 if TYPE_CHECKING:
     from .executable import Executable

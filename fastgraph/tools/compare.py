@@ -18,10 +18,10 @@ from ..errors import FastgraphError, InputError
 from ..loading import load
 from ..runtime.model import Model
 from ..text import plain
-from . import agreement, feeds, pairing, sides
-from .layers import Layer, inner, layers
+from . import agreement, compare_sides, feeds, pairing
+from .compare_layers import Layer, inner, layers
+from .compare_sides import Arrays, Side
 from .pairing import Figures, Pair, arranged
-from .sides import Arrays, Side
 
 SNR = 10.0
 """dB that outputs of a quantized network need beside a float one's, or another's, where no limit is given."""
@@ -87,7 +87,7 @@ class Comparison:
         return bool(self.outputs) and not self.unpaired and all(pair.ok for pair in self.outputs)
 
     def __str__(self) -> str:
-        from .drift import text
+        from .compare_text import text
 
         return text(self)
 
@@ -108,21 +108,21 @@ def compare(
     Raises InputError where inputs have no pairs, engines.Unavailable where an engine is missing or refuses the file.
     """
     _check_options(options)
-    one, two = sides.sides(a, b, options)
+    one, two = compare_sides.sides(a, b, options)
     fed = dict((given(one.loaded) if callable(given) else given) or {})
-    each_fed = sides.samples(one, fed)
+    each_fed = compare_sides.samples(one, fed)
     known = {**(shapes or {}), **{name: np.shape(array) for name, array in each_fed[0].items()}}
-    chosen, sizes = sides.inputs(one, two, known, pairs)
-    if len(each_fed) == 1 and not sides.all_fed(one, fed):
+    chosen, sizes = compare_sides.inputs(one, two, known, pairs)
+    if len(each_fed) == 1 and not compare_sides.all_fed(one, fed):
         each_fed *= runs
-    draws = [sides.draw(one, two, chosen[0], sizes, each, seed) for seed, each in enumerate(each_fed)]
+    draws = [compare_sides.draw(one, two, chosen[0], sizes, each, seed) for seed, each in enumerate(each_fed)]
     before = one.run(draws[0])
-    tried = [_tried(two, sides.fed(one, two, each, sizes, draws[0]), before, pairs) for each in chosen]
+    tried = [_tried(two, compare_sides.fed(one, two, each, sizes, draws[0]), before, pairs) for each in chosen]
     number = max(range(len(tried)), key=lambda i: (tried[i][0], -i))
     inputs, partners = chosen[number], tried[number][1]
-    rounded = sides.is_rounded(one) or sides.is_rounded(two)
+    rounded = compare_sides.is_rounded(one) or compare_sides.is_rounded(two)
     limits = limits or (Limits(snr=SNR) if rounded else Limits(rtol=agreement.TOLERANCE))
-    fed_b = [sides.fed(one, two, inputs, sizes, draw) for draw in draws]
+    fed_b = [compare_sides.fed(one, two, inputs, sizes, draw) for draw in draws]
     arrays = [(one.run(x) if i else before, two.run(y)) for i, (x, y) in enumerate(zip(draws, fed_b, strict=True))]
     outputs = [_compared(pair, arrays, limits) for pair in partners]
     notes = _notes(outputs, arrays[0])

@@ -22,7 +22,7 @@ from ..ir import Graph, Node, Value, copy
 from ..ops.evaluate import operands, pure, run_node
 from ..ops.registry import OPS
 from ..rules.sweep import How, Notes, noted
-from ..runtime.asked import checked_feeds
+from ..runtime.check_feeds import checked_feeds
 from ..runtime.executable import Executable
 from ..runtime.feeds import without_overlap
 from ..runtime.keys import Key

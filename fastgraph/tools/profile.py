@@ -12,7 +12,7 @@ import numpy as np
 from ..disturbance import SHARED
 from ..plan.describe import RECURRENT, macs, unit
 from ..plan.program import HostStep, Jump, Ref, Scratch, Step
-from ..runtime.asked import checked_feeds
+from ..runtime.check_feeds import checked_feeds
 from ..runtime.executable import Executable
 from ..text import bytes_text, counted, table
 from . import neighbor

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from .. import disturbance
 from ..page import COLORS, cards, details, html_table, page, safe
+from ..runtime.arena_svg import arena_svg
 from ..runtime.executable import Executable
-from ..runtime.picture import arena_svg
 from ..svg import Dot, bars, color, distributions, roofline
 from ..text import bytes_text, counted, shorten
-from .drawing import graph_svg
 from .environment import facts
+from .graph_svg import graph_svg
 from .limits import Limits, limits
 from .profile import HEAD, by_operator, figures, shared, total
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.tools.host import on_host
+from fastgraph.tools.numpy_operators import on_host
 from tests.circle.write import Model, litert
 
 F32, I32, I64 = np.float32, np.int32, np.int64

@@ -14,7 +14,7 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds
 from fastgraph.ir import is_open
 from fastgraph.runtime import keys, lengths
-from fastgraph.tools.host import on_host
+from fastgraph.tools.numpy_operators import on_host
 from tests.circle.write import Model as Circle
 from tests.circle.write import litert
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime, session

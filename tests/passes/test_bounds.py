@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 import fastgraph as fg
-from fastgraph.tools.host import on_host
+from fastgraph.tools.numpy_operators import on_host
 from tests.nets import F32, I64, Net, by_onnxruntime
 from tests.passes.bounded_nets import feeds, network
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
 from fastgraph.kernels.isa.tiers import usable
-from fastgraph.plan.lower import again, band_steps, depth_first
+from fastgraph.plan.lower import band_steps, depth_first, repeat
 from fastgraph.plan.program import Scratch
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx, tiles
@@ -146,7 +146,7 @@ def check_bands(case: Case, budget: int, atol: float = 1e-5) -> None:
         with thresholds(bands_worth=1, bands_budget=budget, bands_extra=extra, bands_kept=0, bands_rows=rows):
             model = fg.load(case.source, threads=threads)
             each = patch.object(band_steps, "_extrapolated", return_value=None)
-            with each, patch.object(again, "_moved", return_value=None):
+            with each, patch.object(repeat, "_moved", return_value=None):
                 assert said(model.plan.program) == said(fg.load(case.source, threads=threads).plan.program)
             poison(model.plan)
             for _ in range(2):

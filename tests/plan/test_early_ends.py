@@ -9,7 +9,7 @@ import fastgraph as fg
 from fastgraph.compile import planned
 from fastgraph.frontends.onnx import read
 from fastgraph.kernels.isa.tiers import usable
-from fastgraph.tools.host import on_host
+from fastgraph.tools.numpy_operators import on_host
 from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
 from tests.plan.computed import ENDS
 from tests.plan.control_nets import BOOL, body

@@ -14,7 +14,7 @@ from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out
 from fastgraph.errors import InputError
 from fastgraph.quantize import quantize
-from fastgraph.tools import drift, pairing
+from fastgraph.tools import compare_text, pairing
 from fastgraph.tools.compare import Comparison, Limits, as_json, compare
 from tests.circle.write import Model as Tflite
 from tests.nets import Net
@@ -91,7 +91,7 @@ def test_the_layer_with_the_fault_is_named(a: str, b: str, fault: int) -> None:
     assert names[b] == layer.b if b == "onnx" else names[b] in layer.op_b
     before = [found.layers[number] for number in layer.before]
     assert len(before) == (fault > 0) and all(each.ok for each in before)
-    text = drift.text(found, whole=True)
+    text = compare_text.text(found, whole=True)
     assert f"first that differs: {layer.op_a}" in text and "They differ." in text
     assert "last that agree: " + (before[0].op_a if before else "the inputs") in text
 

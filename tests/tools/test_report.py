@@ -15,7 +15,7 @@ from fastgraph.demo import MODEL
 from fastgraph.svg import Axis, distributions
 from fastgraph.tools import profile as profiles
 from fastgraph.tools import report as reports
-from fastgraph.tools.drawing import lanes_of, node_times, spans
+from fastgraph.tools.graph_svg import lanes_of, node_times, spans
 from fastgraph.tools.limits import Limits
 from fastgraph.tools.profile import profile
 from fastgraph.tools.report import Measured, report

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from ...errors import UnsupportedError
 from ...ir import MOST_LENGTH, Graph, Node, Value, read_by
-from .fed import Shapes, fed
+from .open_inputs import Shapes, fed
 from .state import Bounds
 from .values import Bounded, Unbounded
 from .visit import visit

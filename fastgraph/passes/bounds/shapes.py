@@ -13,9 +13,9 @@ from ...ir import Node, Value
 from ...ops.inference import axes_of
 from ...ops.registry import attr
 from ...ops.shape import permutation
-from .fed import widened
 from .lengths import varies
 from .numbers import product, quotient, times, total
+from .open_inputs import widened
 from .places import regathered
 from .slices import Cut, taken
 from .state import Bounds, follows

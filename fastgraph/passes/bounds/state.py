@@ -22,7 +22,7 @@ LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
 Rule: TypeAlias = "Callable[[Bounds, Node], list[Bounded]]"
 _rules: dict[str, Rule] = {}
 RULES = Families(__package__, {
-    "makers": """
+    "data_dependent": """
         non_zero listed_places non_max_suppression compress unique top_k range constant_of_shape if
         random_normal_like random_uniform_like
     """,

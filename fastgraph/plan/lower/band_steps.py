@@ -10,12 +10,12 @@ from ...ir import Node, Value
 from ...kernels.window.pick import Window
 from ..layer import Layer
 from ..program import AnyStep, Ref, Step, Table
-from .again import again
 from .depth_first import Block, Link
 from .emit import Rows
 from .epilogue import operand_rows
 from .moves import emit_copy
 from .registry import Emit, last
+from .repeat import again
 from .rolling import Band, Piece, alike, kept, room
 
 _Edge = tuple[Ref, int]

@@ -11,7 +11,7 @@ from ...kernels.core.slots import groups
 from ...kernels.isa.tiers import Tier
 from ..arena import Packing, plan
 from ..constants import Constants
-from ..near import Users, nearer
+from ..locality import Users, nearer
 from ..packing import Buffer
 from ..program import AnyStep, Jump, Program, Ref, Scratch, Step, buffer_bytes, parts_of
 from ..storage import Views, has_memory

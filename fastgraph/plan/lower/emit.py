@@ -71,7 +71,7 @@ class Emit:
         self.chosen: dict[Node, Any] = {}
         """The candidates of layers that bands and parts write again and again (gemm/layers.py)."""
         self.written: dict[Any, Any] = {}
-        """The steps of some rows of nodes, and the addresses that depend on which (again.py)."""
+        """The steps of some rows of nodes, and the addresses that depend on which (repeat.py)."""
         self._checked = bool(checked())
         self._constants: dict[Any, Ref] = {}
         self._named: dict[int, np.ndarray] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..page import html_table, page, safe
 from ..svg import bars, color
 from ..text import counted, shorten, table
-from .layers import Layer
+from .compare_layers import Layer
 from .pairing import Figures
 
 if TYPE_CHECKING:

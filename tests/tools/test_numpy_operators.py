@@ -13,7 +13,7 @@ from fastgraph import compile as compiling
 from fastgraph.cli import main
 from fastgraph.demo import MODEL
 from fastgraph.kernels.isa.tiers import NUMPY
-from fastgraph.tools import host
+from fastgraph.tools import numpy_operators
 from tests.nets import Net
 
 
@@ -52,7 +52,7 @@ def test_a_folder(folder: Path, capsys: Any) -> None:
 
 def test_it_shows_which_file_it_is_at(folder: Path) -> None:
     seen: list[tuple[int, int, str]] = []
-    host.report([str(folder)], NUMPY, {}, progress=lambda *now: seen.append(now))
+    numpy_operators.report([str(folder)], NUMPY, {}, progress=lambda *now: seen.append(now))
     names = ["broken.tflite", "digits.onnx", "gone.onnx", "det.onnx", ""]
     assert seen == [(number, 4, name) for number, name in enumerate(names)]
 

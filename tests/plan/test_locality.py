@@ -11,7 +11,7 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.arena import Packing, plan
-from fastgraph.plan.near import ROOM, Users, nearer
+from fastgraph.plan.locality import ROOM, Users, nearer
 from fastgraph.plan.packing import Buffer
 from fastgraph.plan.verify import verify
 from tests.blocks import conv
