@@ -82,7 +82,7 @@ def granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
     """The shapes assumed for open inputs, which it prints. InputError when more than a batch is open."""
     from ..tools import feeds
 
-    found = feeds.taken_for_granted(graph, given)
+    found = feeds.proposed_shapes(graph, given)
     if found:
         said = " ".join(f"--shape {name}={','.join(map(str, shape))}" for name, shape in found.items())
         note(f"{graph.source}: taken for granted: {said}")

@@ -77,8 +77,9 @@ def _infer_if(node: Node, types: Types) -> list[TensorType]:
 
 
 def _possible(branches: list[Graph]) -> list[Graph]:
-    """The branches that are valid, their types set. ModelError when none is: a branch that the condition keeps from
-    being taken may be for other shapes."""
+    """The branches whose types can be inferred, with these types set. ModelError when there is none. A branch that is
+    never taken may be written for other shapes.
+    """
     found, errors = [], []
     for branch in branches:
         try:
@@ -138,7 +139,7 @@ def _infer_loop(node: Node, types: Types) -> list[TensorType]:
 
 
 def unchanged(body: Graph, value: Value) -> Value:
-    """The value that a value of a body is a copy of, through any number of identities."""
+    """The value that a value of a body equals, seen through any number of identities."""
     makers = {node.out: node for node in body.nodes if node.op == "identity"}
     while value in makers:
         value = makers[value].x

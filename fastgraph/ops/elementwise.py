@@ -71,12 +71,14 @@ def _mod(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _atan2(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """In float64: NumPy's of float32 errs by one to three units, more or less as the CPU has vectors."""
+    """Computed in float64: NumPy's of float32 is one to three units in the last place off, depending on the CPU's
+    vectors.
+    """
     return np.arctan2(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
 
 
 def _shift(node: Node, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Shifts by as many bits as there are, or more, give 0 (or the sign)."""
+    """Shifts by the type's width or more give 0, or of a number below 0 shifted right -1."""
     bits = x.dtype.itemsize * 8
     step, far = np.minimum(y, bits - 1).astype(x.dtype), y >= bits
     if attr(node, "direction") == "LEFT":

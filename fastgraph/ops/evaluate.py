@@ -78,10 +78,10 @@ def run_node(node: Node, inputs: list[Any]) -> list[Any]:
     reference = op_of(node).reference
     try:
         if not computes_reals(node):
-            _find_room(_types(node, inputs))
+            _check_memory(_types(node, inputs))
             return reference(node, inputs)
         reals = [_real(v, a) for v, a in zip(operands(node), inputs, strict=True)]
-        _find_room(_types(node, reals))
+        _check_memory(_types(node, reals))
         results = zip(node.outputs, reference(node, reals), strict=True)
         return [_result(v, r, node.attrs.get("ties")) for v, r in results]
     except ModelError as error:
@@ -119,8 +119,8 @@ def _with_data(value: Value, array: Any) -> Value:
     return Value(value.name, TensorType(known.dtype, kind.shape) if real else kind, array)
 
 
-def _find_room(types: list[TensorType]) -> None:
-    """MemoryError when results of these types need more memory than there is."""
+def _check_memory(types: list[TensorType]) -> None:
+    """MemoryError when results of these types need more memory than is free."""
     need(sum(t.nbytes for t in types if t.concrete))
 
 

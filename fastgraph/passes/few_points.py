@@ -1,4 +1,4 @@
-"""Images that are sampled at few points are read where they lie."""
+"""Images that are sampled at few points are read with channels first, as they lie."""
 
 from __future__ import annotations
 

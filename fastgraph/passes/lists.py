@@ -37,7 +37,7 @@ def counted(g: Sweep, node: Node) -> bool:
     if most is None:
         return False
     body.outputs[0] = body.inputs[1]
-    body.replace(_turns(inputs, body, makers))
+    body.replace(_counters(inputs, body, makers))
     return g.again(node, [g.number(np.array(most)), *inputs[1:]], body=body)
 
 
@@ -48,7 +48,7 @@ def listed(g: Sweep, node: Node) -> bool:
     body, inputs, outputs = copy(node.attrs["body"]), list(node.inputs), list(node.outputs)
     makers, made = body.producers(), []
     for i in reversed(range(len(inputs) - 2)):
-        part = _part(g, inputs[2 + i], body, i, makers)
+        part = _appended_part(g, inputs[2 + i], body, i, makers)
         if part is not None:
             del inputs[2 + i], body.inputs[2 + i], body.outputs[1 + i]
             body.outputs.append(part)
@@ -65,7 +65,7 @@ def listed(g: Sweep, node: Node) -> bool:
 
 
 def _rounds(inputs: list[Value | None], body: Graph, makers: dict[Value, Node]) -> int | None:
-    """The number of rounds of a loop whose body goes on while a number that grows by each is less than a constant."""
+    """The number of rounds of a loop that goes on while a counter, which grows by a constant, is below a constant."""
     test, (most, begun) = makers.get(unchanged(body, body.outputs[0])), inputs[:2]
     if test is None or test.op != "less" or begun is not None and (begun.data is None or not begun.data.all()):
         return None
@@ -80,15 +80,15 @@ def _rounds(inputs: list[Value | None], body: Graph, makers: dict[Value, Node]) 
     return rounds if at_most is None else min(rounds, max(0, at_most))
 
 
-def _turns(inputs: list[Value | None], body: Graph, makers: dict[Value, Node]) -> dict[Value, Value]:
-    """What is carried from 0 on and grows by 1 is the number of the round."""
+def _counters(inputs: list[Value | None], body: Graph, makers: dict[Value, Node]) -> dict[Value, Value]:
+    """The carried values that count rounds, beginning at 0, each with the round's number that replaces it."""
     turn, pairs = body.inputs[0], zip(body.inputs[2:], inputs[2:], body.outputs[1:], strict=False)
     counts = [v for v, first, after in pairs if whole(first) == 0 and root_of(after, makers) == (v, 1)]
     return {v: turn for v in counts if v.type == turn.type}
 
 
-def _part(g: Sweep, first: Value | None, body: Graph, i: int, makers: dict[Value, Node]) -> Value | None:
-    """What each round puts at the end of a list that is carried and begins empty, where nothing else is done to it."""
+def _appended_part(g: Sweep, first: Value | None, body: Graph, i: int, makers: dict[Value, Node]) -> Value | None:
+    """What each round appends to a carried list that is empty at first, if the body does nothing else with the list."""
     insert, inside, uses = makers.get(body.outputs[1 + i]), body.inputs[2 + i], body.uses()
     if g.made_by(first, "sequence_empty") is None or insert is None or insert.op != "sequence_insert" or insert.has(2):
         return None

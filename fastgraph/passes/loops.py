@@ -56,7 +56,7 @@ def root_of(value: Value, makers: dict[Value, Node]) -> tuple[Value, int]:
     plus = 0
     while value in makers:
         node = makers[value]
-        if node.op in STEPS and not _narrow(node.out):
+        if node.op in STEPS and not _too_narrow(node.out):
             value = node.x
             continue
         other = None if node.op not in ("add", "sub") else whole(node.inputs[1])
@@ -69,8 +69,8 @@ def root_of(value: Value, makers: dict[Value, Node]) -> tuple[Value, int]:
     return value, plus
 
 
-def _narrow(value: Value) -> bool:
-    """Whether not every number of rounds is one of the value's numbers."""
+def _too_narrow(value: Value) -> bool:
+    """Whether the value's type is too narrow to count all rounds."""
     dtype = value.type.dtype
     return dtype is not None and dtype not in (np.int32, np.int64)
 

@@ -23,11 +23,11 @@ ANY = "*"
 
 
 def rule(phases: str, *sees: Sees, quantized: bool = False) -> Callable[[Rule], Rule]:
-    """Enter a rule in some phases (words), for operators by name (words) or of which a fact is true; for all without
-    either.
+    """Register a rule for some phases, and for operators: by name, or all of which a fact is true; without either for
+    all. Phases and names are words in one text.
 
-    quantized: it holds for quantized operands and results, too; others see only nodes that have none. After a change
-    here `python -m docs.catalog` writes the catalog anew.
+    quantized: whether it sees nodes with quantized operands or results, too. After a change here run `python -m
+    docs.catalog`, which writes the catalog.
     """
 
     def enter(function: Rule) -> Rule:

@@ -48,7 +48,7 @@ class Sweep(Rewriter):
         return Counter(chain(self.graph.results(), *map(_read, self.graph.nodes)))
 
     def current(self, value: Value) -> Value:
-        """What stands for `value` now."""
+        """The value that now replaces `value`."""
         while value in self._instead:
             value = self._instead[value]
         return value
@@ -121,7 +121,7 @@ class Sweep(Rewriter):
     # -- what stands for a node
 
     def becomes(self, *results: Value) -> bool:
-        """The results stand for those of the node at hand. True, for the rule to give."""
+        """Replace the results of the node at hand by these values. Returns True, as a rule does that applies."""
         for old, new in zip(self.node.outputs, results, strict=False):
             if new.type.shape != old.type.shape:
                 new = self.shape(new, *old.type.dims)
@@ -132,8 +132,8 @@ class Sweep(Rewriter):
         return True
 
     def again(self, like: Node, inputs: Sequence[Value | None] | None = None, **attrs: Any) -> bool:
-        """Write a node again, with other operands and attributes: it gives what the node at hand gave. True, for the
-        rule to give.
+        """Write a node that gives what the node at hand gave, with other operands and attributes. Returns True, as a
+        rule does that applies.
         """
         operands = like.inputs if inputs is None else list(inputs)
         self.write(like.with_(operands, self.node.outputs, attrs={**like.attrs, **attrs}))
@@ -219,7 +219,7 @@ def noted() -> Iterator[Notes]:
 
 
 def note(old: Value, new: Value, how: How | None = None) -> None:
-    """Say what stands for a value to whoever asks (`noted`)."""
+    """Report what replaces a value to `noted`."""
     for found in _notes:
         found[old] = new, how
 

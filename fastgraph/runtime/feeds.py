@@ -225,14 +225,14 @@ def _refuse_unlike(name: str, array: Any, result: Any) -> None:
 
 def _refuse_overlap(out: Mapping[str, np.ndarray]) -> None:
     for name, array in out.items():
-        if not _apart_within(array):
+        if not _is_without_overlap(array):
             raise InputError(f"out: elements of the array of output {name!r} lie in the same memory: give an array")
     for (a, first), (b, second) in itertools.combinations(out.items(), 2):
         if _overlap(first, second):
             raise InputError(f"out: the arrays of outputs {a!r} and {b!r} overlap: give each an array of its own")
 
 
-def _apart_within(array: np.ndarray) -> bool:
+def _is_without_overlap(array: np.ndarray) -> bool:
     """Whether each element's memory is its own: steps along an axis pass over all that the shorter ones reach."""
     if not array.size or array.flags.c_contiguous:
         return True

@@ -28,9 +28,10 @@ Axes = tuple[tuple[int, int, int, bool], ...]
 
 
 class Lengths:
-    """Which plan runs given shapes. Plans of their own cost credit, as those for values do (`Deciders`).
+    """The choice of the plan that runs given shapes. Plans for single shapes cost credit, as those for values do
+    (`Deciders`).
 
-    Numbers that inputs hold and that decide shapes are likes of shapes here.
+    Numbers that inputs hold and that decide shapes are treated as shapes are.
     """
 
     def __init__(self, part: bool) -> None:

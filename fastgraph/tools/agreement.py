@@ -61,7 +61,7 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> f
 
 
 def gaps(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """|found - expected| of each element: 0 where both are the same or NaN, inf where one of them is NaN."""
+    """|found - expected| of each element: 0 where both are equal or both NaN, inf where only one is NaN."""
     wide = np.result_type(found, expected, np.float64)
     x, y = found.astype(wide), expected.astype(wide)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""A comparison for people: text, and a page of HTML."""
+"""The result of `compare` as text, and as a page of HTML."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def text(found: Comparison, whole: bool = False, width: int | None = None) -> st
     lines += [shorten(note, 160) for note in found.notes]
     if whole and found.layers:
         lines += ["", *table(layer_rows(found.layers), (1, 2), width, {0: 20, 4: 20}, drop=(3, 1, 4))]
-    lines += ["", *told(found), "They agree." if found.ok else "They differ."]
+    lines += ["", *first_difference(found), "They agree." if found.ok else "They differ."]
     return "\n".join(lines)
 
 
@@ -70,7 +70,7 @@ def layer_rows(layers: Sequence[Layer]) -> list[tuple[str, ...]]:
     return rows
 
 
-def told(found: Comparison) -> list[str]:
+def first_difference(found: Comparison) -> list[str]:
     """The first layer that differs, and those before it; where the signal falls most."""
     if not found.layers:
         return []
@@ -102,7 +102,7 @@ def html(found: Comparison) -> str:
         if p.figures is not None:
             rows.append((p.a, p.b, p.by, p.layout, *_cells(p.figures), "" if p.ok else "DIFFERS"))
     parts.append(html_table(rows, right=range(4, 9)))
-    said = [*(f"{name}: no partner" for name in found.unpaired), *found.notes, *told(found)]
+    said = [*(f"{name}: no partner" for name in found.unpaired), *found.notes, *first_difference(found)]
     parts += [f"<p>{safe(line)}</p>" for line in said]
     if found.layers:
         parts += ["<h2>Signal to noise of layers, dB</h2>", _bars(found.layers)]

@@ -221,7 +221,7 @@ def edge_out(outputs: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[st
     return {name: real(name, array) for name, array in outputs.items()}
 
 
-def taken_for_granted(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
+def proposed_shapes(graph: Graph, given: Container[str]) -> dict[str, tuple[int, ...]]:
     """The shapes of open inputs that are not among those `given`: as the file proposes, else with a batch of 1.
     InputError when more is open.
     """

@@ -61,14 +61,14 @@ def plan_of(graph: Graph, tier: Tier, shapes: Shapes | None = None) -> Compiled:
     except GraphError:
         raise
     except FastgraphError as error:
-        advice = _together(graph)
+        advice = _advice(graph)
         if not advice:
             raise
         raise InputError(f"{error}. {advice}") from error
 
 
-def _together(graph: Graph) -> str:
-    """What to do where no extent suits all open ones, as those of a decoder with a past; "" where none is open."""
+def _advice(graph: Graph) -> str:
+    """Advice where no single extent suits all open ones, as of a decoder with a past; "" where none is open."""
     open_ = [v for v in graph.inputs if not v.type.concrete and v.name not in graph.usual]
     if not open_:
         return ""

@@ -104,7 +104,7 @@ class Traced(NamedTuple):
         """The operators of the file that nodes of the plan were written for, where they are others; but for moves."""
         names, ops = {node.name for node in nodes if node.name}, {node.op for node in nodes}
         found = [node for node in self.graph.nodes if node.name in names and not OPS[node.op].moves]
-        return "" if {node.op for node in found} <= ops else ", ".join(told(node.op, node.name) for node in found)
+        return "" if {node.op for node in found} <= ops else ", ".join(title(node.op, node.name) for node in found)
 
 
 @contextmanager
@@ -202,7 +202,7 @@ def references(graph: Graph, held: Mapping[Value, Any]) -> Iterator[tuple[Node, 
         for value, right in zip(node.outputs, made, strict=False):
             if value not in held:
                 now[value] = right
-                margins[value] = margin._replace(within=(*margin.within, told(node.op, node.name or node.out.name)))
+                margins[value] = margin._replace(within=(*margin.within, title(node.op, node.name or node.out.name)))
         reads.subtract(operands(node))
         for read in operands(node):
             if read in margins and not reads[read]:
@@ -253,12 +253,12 @@ def tally(found: Sequence[OperatorCheck]) -> tuple[int, int, int, int]:
     """
     inside = {name for each in found if each.compared for name in each.within}
     rest = [each for each in found if not each.compared]
-    within = sum(told(each.op, each.name) in inside and not each.constant for each in rest)
+    within = sum(title(each.op, each.name) in inside and not each.constant for each in rest)
     constant = sum(each.constant for each in rest)
     return len(found) - len(rest), within, constant, len(rest) - within - constant
 
 
-def told(op: str, name: str) -> str:
+def title(op: str, name: str) -> str:
     """What an operator of the file is called."""
     return f"{op} {name!r}"
 

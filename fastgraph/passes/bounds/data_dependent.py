@@ -1,4 +1,4 @@
-"""Rules for the operators whose extents depend on data, which give bounded values: a run computes the counts."""
+"""Rules for operators whose results' extents depend on data: results are padded, and a run computes the counts."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def constant_of_shape(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("random_normal_like", "random_uniform_like")
 def drawn(g: Bounds, node: Node) -> list[Bounded]:
-    """Fresh numbers; those of a seed are others where there are more of them."""
+    """Random numbers of the padded shape. Unbounded with a seed: its numbers depend on how many there are."""
     x = g.take(node.x)
     refuse(node.attrs.get("seed") is not None)
     return [Bounded(g.again(node, x.value)[0], x.extents)]
@@ -203,8 +203,9 @@ INDEXED = frozenset("gather gather_nd gather_elements scatter_elements scatter_n
 
 @follows("if")
 def branches(g: Bounds, node: Node) -> list[Bounded]:
-    """An `if` one of whose branches gives empty results becomes the other's nodes; their counts are 0 when it is not
-    taken."""
+    """An `if` with a branch of empty results becomes the nodes of the other branch, whose counts are 0 when it is not
+    taken.
+    """
     condition = g.shape(g.fixed(node.x))
     bodies: list[Graph] = [attr(node, name) for name in BRANCHES]
     for empty, other in ((0, 1), (1, 0)):

@@ -16,17 +16,17 @@ from .values import Below, Bounded, Unbounded, reaches, refuse, same
 
 
 def indices_within(g: Bounds, x: Bounded, indices: Bounded, axes: Sequence[int], places: int | None = None) -> Value:
-    """Indices along `axes` of x, in range whatever is not real. `places`: the axis of the indices along which they
-    belong to one axis of x after the other.
+    """Indices along `axes` of x that are in range everywhere, also where they are padding. `places`: the axis along
+    which the indices are vectors, with a component for each of `axes`.
     """
     refuse(any(not x.value.type.dims[a] for a in axes))
-    if all(_proved(x, indices.below, axis, i, places) for i, axis in enumerate(axes)):
+    if all(_known_in_range(x, indices.below, axis, i, places) for i, axis in enumerate(axes)):
         return indices.value if indices.clean else g.masked(indices, 0)
     refuse(any(x.extents[a].each is None for a in axes if a in x.extents))
-    return g.masked(indices._replace(value=_checked(g, x, indices.value, axes, places)), 0)
+    return g.masked(indices._replace(value=_checked_by_run(g, x, indices.value, axes, places)), 0)
 
 
-def _proved(x: Bounded, below: Below | None, axis: int, i: int, places: int | None) -> bool:
+def _known_in_range(x: Bounded, below: Below | None, axis: int, i: int, places: int | None) -> bool:
     """Whether indices along one axis of x are known to be in range."""
     if axis not in x.extents:
         return True
@@ -35,8 +35,10 @@ def _proved(x: Bounded, below: Below | None, axis: int, i: int, places: int | No
     return reaches(below.extents[i if below.axis is not None else 0], x.extents[axis])
 
 
-def _checked(g: Bounds, x: Bounded, indices: Value, axes: Sequence[int], places: int | None) -> Value:
-    """Indices from the front of x's real elements; those out of range are beyond its room, so that the run fails."""
+def _checked_by_run(g: Bounds, x: Bounded, indices: Value, axes: Sequence[int], places: int | None) -> Value:
+    """Indices counted from the first element. Those beyond the real elements of x are moved past its padded extent, so
+    that the run fails.
+    """
     dims = np.empty(len(axes), object)
     dims[:] = [x.dims[a] for a in axes]
     i = g.cast(indices, np.int64)
@@ -50,8 +52,10 @@ def _from_front(g: Bounds, i: Value, sizes: Any, beyond: Any) -> Value:
     return g.choose((i >= 0) & (i < sizes), i, beyond)
 
 
-def _among_least(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | None:
-    """Constant indices from the front or the end of an axis that always has such elements; None for others."""
+def _always_there(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | None:
+    """Constant indices of elements that an axis has in every run, negative ones counted from the front; None for all
+    others.
+    """
     size, data = x.extents.get(axis), indices.value.data
     if size is None or data is None or not data.size or data.max() >= size.least or data.min() < -size.least:
         return None
@@ -60,7 +64,7 @@ def _among_least(g: Bounds, x: Bounded, indices: Bounded, axis: int) -> Value | 
 
 
 def _of_rows(g: Bounds, x: Bounded, indices: Bounded) -> Bounded:
-    """Elements of x by indices that count real ones only, row after row."""
+    """A gather from x flattened, by indices that count its real elements only."""
     (length,), i = x.extents.values(), g.cast(g.masked(indices, 0), np.dtype(np.int64))
     refuse(not length.least)
     size = x.value.type.size
@@ -84,7 +88,7 @@ def gather(g: Bounds, node: Node) -> list[Bounded]:
         return [found._replace(value=g.shape(found.value, *found.value.type.dims, *[1] * (rank - 1)))]
     x, indices = g.take(node.x), g.take(node.inputs[1])
     axis, more = attr(node, "axis") % len(x.dims), len(indices.dims)
-    places = _among_least(g, x, indices, axis)
+    places = _always_there(g, x, indices, axis)
     if places is None:
         places = indices_within(g, x, indices, [axis])
     value = g.again(node, x.value, places)[0]
@@ -158,7 +162,7 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _within_or_beyond(g: Bounds, indices: Bounded, dims: Sequence[int]) -> Value:
-    """Indices from the front; those out of range are beyond one more row, too."""
+    """Indices counted from the first element; those out of range point past the extra row."""
     x, dtype = indices.value, indices.value.type.dtype
     if indices.below is not None and not indices.below.signed or dtype is None or dtype.kind == "u":
         return x

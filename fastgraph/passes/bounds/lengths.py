@@ -1,4 +1,5 @@
-"""Numbers that follow from what the open extents of inputs have in common, their lengths: known for each of these."""
+"""Numbers that depend on the lengths of inputs alone (on what each group of open extents has in common): they are
+tables, with a number for each length."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ REDUCED: dict[str, Callable[..., np.ndarray]] = {
 
 
 class Group(NamedTuple):
-    """The input that holds what open extents have in common, and what that is at each point of the grid they make, with
-    the `step` from one to the next.
+    """A group of open extents. `length`: the input that holds what they have in common; `each`: that number at each
+    point of the grid of all groups' lengths; `step`: from one length to the next.
     """
 
     length: Value
@@ -103,8 +104,9 @@ def looked_up(g: Bounds, table: np.ndarray) -> Value:
 
 
 def points_of(g: Bounds, *tables: np.ndarray) -> np.ndarray:
-    """The points of the grid that these tables [points, ...] differ at, [n of each group]; n is 1 for a group that does
-    not matter."""
+    """The points of the grid at which these tables [points, ...] may differ, [n of each group]; n is 1 for a group that
+    none of them depends on.
+    """
     points = np.arange(len(tables[0])).reshape([group.size for group in g.groups])
     for axis in range(len(g.groups)):
         first = points.take([0], axis)
@@ -114,7 +116,7 @@ def points_of(g: Bounds, *tables: np.ndarray) -> np.ndarray:
 
 
 def picked(g: Bounds, table: np.ndarray, points: np.ndarray) -> Value:
-    """The element for a run's lengths of a table for some points."""
+    """The entry for a run's lengths of a table that has an entry for each of these points."""
     place: Value | None = None
     for (length, own, step), size in zip(g.groups, points.shape, strict=True):
         if size > 1:
@@ -125,7 +127,7 @@ def picked(g: Bounds, table: np.ndarray, points: np.ndarray) -> Value:
 
 
 def for_lengths(plain: Callable[..., Any], signed: bool = False) -> Callable[[Rule], Rule]:
-    """Has the decorated function of two numbers computed by a function of arrays where they depend on the length.
+    """Let the decorated function of two numbers work on lengths too: `plain` computes all of them at once, as arrays.
     Unbounded where the result is no extent, unless it may be `signed`.
     """
 
@@ -165,7 +167,7 @@ def of_lengths(g: Bounds, node: Node, values: list[Any]) -> np.ndarray:
 
 
 def _stacked(g: Bounds, value: Value | None, numbers: np.ndarray, rank: int) -> np.ndarray:
-    """Numbers for each length, along a last axis, in the element type of their value."""
+    """Numbers as an array of their value's element type, whose last axis counts the lengths."""
     assert value is not None
     dims = (1,) * (rank - numbers.ndim) + numbers.shape
     return np.array(lines(g, *numbers.flat)).astype(value.type.dtype).reshape(*dims, -1)

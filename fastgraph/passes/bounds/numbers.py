@@ -1,4 +1,4 @@
-"""Rules for integers that describe shapes: what nodes compute of them is followed as numbers and extents."""
+"""Integers that describe shapes: what nodes compute of them is followed as numbers and extents."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
         numbers = [n for v in values if v is not None for n in v.flat]
         followed = node.op in MOVES or node.op in BINARY or node.op in FOLDED or OPS[node.op].layout is Layout.EACH
         if followed and not any(isinstance(n, Extent | Varied) for n in numbers):
-            return _known(node, values)
+            return _by_reference(node, values)
         if node.op in MOVES:
             return _moved(node, values)
         if varies(*numbers):
@@ -60,7 +60,7 @@ def counted(g: Bounds, node: Node) -> np.ndarray | None:
     return None
 
 
-def _known(node: Node, values: list[Any]) -> np.ndarray:
+def _by_reference(node: Node, values: list[Any]) -> np.ndarray:
     """The result of a node whose operands are numbers only: that of its reference."""
     pairs = zip(node.inputs, values, strict=True)
     data = [None if v is None or x is None else x.astype(v.type.dtype) for v, x in pairs]
@@ -69,14 +69,14 @@ def _known(node: Node, values: list[Any]) -> np.ndarray:
 
 
 def _stored(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Numbers as elements of this type hold them, and extents."""
+    """Numbers rounded or wrapped to an element type; extents stay."""
     refuse(not all(isinstance(n, Extent | Varied) or -(1 << 63) <= n < 1 << 63 for n in numbers.flat))
     with np.errstate(invalid="ignore"):
         return _each(lambda n: n if isinstance(n, Extent | Varied) else np.array(n).astype(dtype).item(), numbers)
 
 
 def _moved(node: Node, values: list[Any]) -> np.ndarray:
-    """The result of a node that only moves numbers: its reference runs on their indices."""
+    """The result of a node that only moves numbers: its reference moves their positions."""
     data = values if node.op == "concat" else values[:1]
     pool = np.array([None, *(n for v in data for n in v.flat)], object)[1:]
     ends = np.cumsum([0, *(v.size for v in data)])
@@ -119,7 +119,7 @@ def _each(function: Callable[..., Any], *operands: np.ndarray) -> np.ndarray:
 
 
 def computed(g: Bounds, op: str, operands: tuple[Dim, Dim], most: int, low: int = 0) -> Extent:
-    """The extent, at least `low`, that an operator computes from two."""
+    """The extent, from `low` to `most`, that an operator computes of two numbers or extents."""
     refuse(not 0 <= low <= most < MOST_LENGTH)
     return Extent(g(op, *(n.count if isinstance(n, Extent) else g.ints(n) for n in operands)), most, low)
 
@@ -129,7 +129,9 @@ def _whole(*numbers: Dim) -> bool:
 
 
 def _symmetric(plain: Callable[[Any, Any], Dim]) -> Callable[[Rule], Callable[[Bounds, Dim, Dim], Dim]]:
-    """What is computed of an extent and a number or an extent, in whichever order; `plain`: of two numbers."""
+    """Let a function of an extent and any second operand take both in either order; `plain`: the function of two
+    numbers.
+    """
 
     def either(rule: Rule) -> Callable[[Bounds, Dim, Dim], Dim]:
         def computed(g: Bounds, a: Dim, b: Dim) -> Dim:
@@ -153,7 +155,7 @@ def least(g: Bounds, a: Extent, b: Dim) -> Dim:
         if 0 <= b <= a.least:
             return int(b)
         found = computed(g, "min", (a, int(b)), int(b), min(a.least, int(b)))
-    elif (more := apart(g, a, b)) is not None:
+    elif (more := fixed_difference(g, a, b)) is not None:
         return a if more <= 0 else b
     else:
         found = computed(g, "min", (a, b), min(a.most, b.most), min(a.least, b.least))
@@ -171,7 +173,7 @@ def greatest(g: Bounds, a: Extent, b: Dim) -> Dim:
     refuse(not _whole(b))
     if isinstance(b, int | float):
         return a if b <= a.least else int(b) if b >= a.most else computed(g, "max", (a, int(b)), a.most, int(b))
-    more = apart(g, a, b)
+    more = fixed_difference(g, a, b)
     if more is not None:
         return a if more >= 0 else b
     return computed(g, "max", (a, b), max(a.most, b.most), max(a.least, b.least))
@@ -200,13 +202,13 @@ def difference(g: Bounds, a: Dim, b: Dim) -> Dim:
         return total(g, a, -b)
     if not isinstance(a, Extent):
         raise Unbounded
-    found = apart(g, a, b)
+    found = fixed_difference(g, a, b)
     if found is None:
         raise Unbounded
     return found
 
 
-def apart(g: Bounds, a: Extent, b: Extent) -> int | None:
+def fixed_difference(g: Bounds, a: Extent, b: Extent) -> int | None:
     """a - b, where it is the same in every run; else None."""
     (base, more), (other, less) = (g.sums.get(n.count, (n, 0)) for n in (a, b))
     return more - less if base == other else None
@@ -259,9 +261,9 @@ def times(g: Bounds, dims: Any) -> Dim:
 
 
 def equal(g: Bounds, a: Dim, b: Dim) -> Dim:
-    """Whether both are the same; Unbounded where only a run shows it."""
+    """Whether two numbers or extents are equal; Unbounded where that differs from run to run."""
     if isinstance(a, Extent) and isinstance(b, Extent):
-        more = apart(g, a, b)
+        more = fixed_difference(g, a, b)
         refuse(more is None)
         return more == 0
     for extent, number in ((a, b), (b, a)):

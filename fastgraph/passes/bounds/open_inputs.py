@@ -1,4 +1,4 @@
-"""Inputs with open extents as bounded values: a caller feeds how long they are."""
+"""Inputs with open extents as bounded values: further inputs say how long they are in a run."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def _size(n: Dim) -> Value | int:
     return n.count if isinstance(n, Extent) else n
 
 
-def _replaced(x: Bounded, axis: int, value: Value, n: Dim) -> Bounded:
-    """`value`, which is x but for an axis."""
+def _with_axis(x: Bounded, axis: int, value: Value, n: Dim) -> Bounded:
+    """`value`, which has the extents of x but for one axis."""
     return Bounded(value, extents_of(n if a == axis else m for a, m in enumerate(x.dims)))
 
 
@@ -50,16 +50,18 @@ def pad(g: Bounds, node: Node) -> list[Bounded]:
     ends = zip(amounts, amounts[len(where) :], strict=False)
     pads: Pads = {axis: pair for axis, pair in zip(where, ends, strict=False) if pair != (0, 0)}
     if attr(node, "mode") == "constant":
-        return [_surrounded(g, x, pads, fill)]
+        return [_padded(g, x, pads, fill)]
     for axis in [a for a, pair in pads.items() if a in x.extents or varies(*pair)]:
-        x = _mirrored(g, x, axis, pads.pop(axis), attr(node, "mode"))
+        x = _padded_by_elements(g, x, axis, pads.pop(axis), attr(node, "mode"))
     begin, end = ([pads.get(a, (0, 0))[i] for a in range(len(x.dims))] for i in (0, 1))
     value = g("pad", x.value, g.ints([*begin, *end]), mode=attr(node, "mode")) if pads else x.value
     return [Bounded(value, x.extents)]
 
 
-def _surrounded(g: Bounds, x: Bounded, pads: Pads, fill: float) -> Bounded:
-    """Along an axis of an open extent, elements behind the real ones are the constant that goes on behind them."""
+def _padded(g: Bounds, x: Bounded, pads: Pads, fill: float) -> Bounded:
+    """x with a constant around it. Along an axis of open extent, the constant also replaces what lies behind the real
+    elements.
+    """
     for axis in [a for a, (before, _) in pads.items() if not isinstance(before, int)]:
         x = _moved_by_length(g, x, axis, pads.pop(axis), fill)
     dims, rank = list(x.dims), range(len(x.dims))
@@ -82,23 +84,24 @@ def _moved_by_length(g: Bounds, x: Bounded, axis: int, pair: tuple[Dim, Dim], fi
     inside = (place >= 0) & (place < number_by_length(g, size))
     value = g.pick(x.value, g.clip(place, 0, room - 1), axis)
     inside = g.shape(inside, *(most if a == axis else 1 for a in range(len(x.dims))))
-    return _replaced(x, axis, g.choose(inside, value, fill), count)
+    return _with_axis(x, axis, g.choose(inside, value, fill), count)
 
 
-def _mirrored(g: Bounds, x: Bounded, axis: int, pair: tuple[Dim, Dim], mode: str) -> Bounded:
-    """Along an axis, elements of x again before the first and behind the last one."""
+def _padded_by_elements(g: Bounds, x: Bounded, axis: int, pair: tuple[Dim, Dim], mode: str) -> Bounded:
+    """x with elements of its own before and behind it along an axis: reflected, repeated or from the other end."""
     have, before, after = lines(g, x.dims[axis], *pair)
     largest = np.maximum(before, after)
     refuse(min(before.min(), after.min()) < 0 or not have.all() or (largest > have - FEWER.get(mode, -largest)).any())
     count, first = dim_by_length(g, have + before + after), pair[0]
     (most,), n = most_of([count]), g.stacked(np.array(x.dims[axis], object))
     i = np.arange(most) - (first.count if isinstance(first, Extent) else first)
-    places = g.clip(_place(g, g.number(i) if isinstance(i, np.ndarray) else i, n, mode), 0, x.value.type.dims[axis] - 1)
-    return _replaced(x, axis, g.pick(x.value, places, axis), count)
+    place = _padding_index(g, g.number(i) if isinstance(i, np.ndarray) else i, n, mode)
+    place = g.clip(place, 0, x.value.type.dims[axis] - 1)
+    return _with_axis(x, axis, g.pick(x.value, place, axis), count)
 
 
-def _place(g: Bounds, i: Value, n: Value, mode: str) -> Value:
-    """The place that a mode reads at i, which may be before the first or behind the last of n elements."""
+def _padding_index(g: Bounds, i: Value, n: Value, mode: str) -> Value:
+    """The index that a mode of padding reads for i, which may be before the first or behind the last of n elements."""
     if mode == "edge":
         return g.min(i, n - 1)
     if mode == "reflect":
@@ -122,7 +125,7 @@ def tile(g: Bounds, node: Node) -> list[Bounded]:
             (most,) = most_of([count])
             at = np.arange(most) % have if not isinstance(have, Extent) else g("mod", np.arange(most), have.count)
             refuse(isinstance(have, Extent) and not have.least)
-            found = _replaced(found, axis, g.pick(found.value, at, axis), count)
+            found = _with_axis(found, axis, g.pick(found.value, at, axis), count)
     return [found]
 
 
@@ -174,7 +177,7 @@ def _resampled(g: Bounds, node: Node, x: Bounded, axis: int, n: Dim, scales: boo
     if nearest:
         rows = [indices_of(node, a) for a in each]
         refuse(min(row.min() for row in rows) < 0)
-        return _replaced(x, axis, g.pick(x.value, _for_length(g, rows, points, most), axis), count)
+        return _with_axis(x, axis, g.pick(x.value, _for_length(g, rows, points, most), axis), count)
     tables = [table_of(node, a) for a in each]
     refuse(any(t.outside.any() for t in tables))
     column = [most if a == axis else 1 for a in range(len(x.dims))]
@@ -183,7 +186,7 @@ def _resampled(g: Bounds, node: Node, x: Bounded, axis: int, n: Dim, scales: boo
         * g.shape(_for_length(g, [_column(t.weight, i) for t in tables], points, most), *column)
         for i in range(max(t.index.shape[1] for t in tables))
     ]
-    return _replaced(x, axis, reduce(add, taps), count)
+    return _with_axis(x, axis, reduce(add, taps), count)
 
 
 def _column(table: np.ndarray, i: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from .values import Below, Bounded, Dim, Extent, Unbounded, extents_of, limits_o
 
 
 def moved(x: Bounded, value: Value, axes: dict[int, int]) -> Bounded:
-    """`value`, whose elements are x's with axis a at axes[a], with x's extents."""
+    """`value` with what is known of x, whose elements it has: axis a of x is its axis axes[a]."""
     below = x.below
     if below is not None:
         below = below._replace(axis=axes[below.axis]) if below.axis in axes else below.for_all()
@@ -72,7 +72,7 @@ def flatten(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def unflattened(g: Bounds, value: Value) -> Bounded | None:
-    """x, where a value is x in another shape, which has no place for rows of any length."""
+    """The operand of a reshape that gives `value`, where the reshape merged rows of open length; else None."""
     made = g.left.get(value)
     before: Bounded | None = g.memo.get(("before", value))
     return g.take(made.x) if made is not None and made.op in ("reshape", "flatten") else before
@@ -212,7 +212,7 @@ def concat(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _joined_limits(parts: Sequence[Bounded], axis: int) -> Below | None:
-    """What indices stay below that are joined along an axis of no open extents."""
+    """The limits of indices that are concatenated, along an axis that has no open extents."""
     found: list[Extent | None] = []
     signed = False
     for x in parts:
@@ -225,7 +225,7 @@ def _joined_limits(parts: Sequence[Bounded], axis: int) -> Below | None:
 
 
 def _appended(g: Bounds, parts: Sequence[Bounded], axis: int, first: Bounded) -> Bounded:
-    """Parts of known extents behind the real elements of the first."""
+    """The parts, all but the first of known extents, right behind the real elements of the first."""
     size = parts[0].extents[axis]
     rest = g.join([p.value for p in parts[1:]], axis) if len(parts) > 2 else parts[1].value
     start = np.zeros(len(first.value.type.dims), object)

@@ -134,7 +134,7 @@ def _by_length(g: Bounds, x: Bounded, cut: Cut) -> Bounded:
 
 
 def _without_first(g: Bounds, a: Dim, n: int) -> Dim:
-    """The extent without its first n elements."""
+    """An extent less n, at least 0."""
     if not isinstance(a, Extent):
         return max(a - n, 0)
     if n <= a.least:

@@ -142,7 +142,7 @@ class Bounds(Rewriter):
         return found
 
     def varied_of(self, value: Value | None) -> np.ndarray:
-        """The same, with numbers that are no extents."""
+        """As `numbers_of`, with numbers that depend on the length and are no extents (Varied)."""
         found = None if value is None else self.numbers.get(value)
         if found is None:
             data = None if value is None else self.instead.get(value, value).data

@@ -32,7 +32,7 @@ def elementwise(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _added_to_zeros(node: Node, parts: Sequence[Bounded | None]) -> Bounded | None:
-    """The integers that zeros are added to, where these do not change their shape."""
+    """The operand of an integer `add` whose other operand is a constant 0 that leaves its shape as it is."""
     if node.op == "add" and node.out.type.dtype is not None and node.out.type.dtype.kind in "iu":
         for x, zeros in permutations(parts):
             data = zeros and zeros.value.data
@@ -91,7 +91,7 @@ def reduction(g: Bounds, node: Node) -> list[Bounded]:
 
 
 def _count(g: Bounds, x: Bounded, axes: Sequence[int]) -> Value:
-    """The number of elements that are reduced to one, in x's element type; 1 for none, whose mean is 0."""
+    """The number of real elements that become one, in x's element type, and at least 1."""
     refuse(x.value.type.dtype is None or x.value.type.dtype.kind != "f")
     y = g.ints(np.prod([x.value.type.dims[a] for a in axes if a not in x.extents]))
     for axis in axes:
@@ -108,7 +108,7 @@ def softmax(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("arg_max", "arg_min")
 def arg_extreme(g: Bounds, node: Node) -> list[Bounded]:
-    """Of equal elements the first counts, which is real."""
+    """Elements that are not real hold the worst number; of equal elements the first counts, which is real."""
     x, axis = g.take(node.x), attr(node, "axis") % len(g.take(node.x).dims)
     along, dtype = x.extents.get(axis), x.value.type.dtype
     if dtype is None or along is not None and (not along.least or attr(node, "select_last_index")):
@@ -121,7 +121,7 @@ def arg_extreme(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("cum_sum", "cum_prod")
 def running(g: Bounds, node: Node) -> list[Bounded]:
-    """Running sums and products: elements behind the count don't affect those before, but where these come first."""
+    """Running sums and products: elements behind the real ones don't affect these, unless the sum runs in reverse."""
     x, axis = g.take(node.x), g.ints_of(node, 1)
     if axis is None:
         raise Unbounded

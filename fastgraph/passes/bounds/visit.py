@@ -19,45 +19,47 @@ from .values import Bounded, Extent, Unbounded, Varied, refuse
 
 
 def visit(g: Bounds, node: Node, keep: bool = True) -> bool:
-    """Write the replacement of a node, or where there is none the node itself if `keep`. Whether there is one."""
+    """Write the replacement of a node; or the node itself, if it has none and `keep` is set. Returns whether it has
+    one.
+    """
     before, g.node = g.saved(), node
     reads = read_by(node)
     fixed = all(g.is_ready(v) for v in reads)
     if fixed and all(v.type.concrete for v in node.outputs):
-        if _keeps(node, node.x, node.out):
+        if _is_unchanged(node, node.x, node.out):
             g.instead[node.out] = g.written(node.x)
         else:
             g.keep(node)
-            _number(g, node)
+            _follow_numbers(g, node)
         return True
     try:
         numbers = counted(g, node)
         if numbers is not None:
-            _hold(g, node.out, numbers)
+            _note_numbers(g, node.out, numbers)
             return True
-        if _taken(g, node):
+        if _inline_branch(g, node):
             return True
-        for old, new in zip(node.outputs, _followed(g, node), strict=False):
-            _stands(g, old, new)
+        for old, new in zip(node.outputs, _by_rule(g, node), strict=False):
+            _replace(g, old, new)
         return True
     except (Unbounded, ModelError, UnsupportedError):
         g.restore(before)
     if keep:
         ready = all([g.is_ready(g.written(v)) for v in reads])
         if ready and not node.graphs:
-            _suits(g, node)
+            _check_operands(g, node)
         g.keep(node, ready)
     return False
 
 
-def _suits(g: Bounds, node: Node) -> None:
+def _check_operands(g: Bounds, node: Node) -> None:
     """ModelError where a node can't take its operands in the shapes that they turned out to have."""
     inputs, outputs = [v and g.written(v) for v in node.inputs], [Value(v.name) for v in node.outputs]
     with suppress(UnsupportedError):
         infer_node(Node(node.op, inputs, outputs, node.attrs, node.name))
 
 
-def _taken(g: Bounds, node: Node) -> bool:
+def _inline_branch(g: Bounds, node: Node) -> bool:
     """Whether a node is an `if` whose branch is known; then that is written. Unbounded where it has nodes without a
     rule.
     """
@@ -67,13 +69,13 @@ def _taken(g: Bounds, node: Node) -> bool:
     refuse(not all([visit(g, each, keep=False) for each in body.nodes]))
     for old, new in zip(node.outputs, body.outputs, strict=True):
         if new in g.numbers:
-            _hold(g, old, g.numbers[new])
+            _note_numbers(g, old, g.numbers[new])
         else:
-            _stands(g, old, g.take(new))
+            _replace(g, old, g.take(new))
     return True
 
 
-def _followed(g: Bounds, node: Node) -> list[Bounded]:
+def _by_rule(g: Bounds, node: Node) -> list[Bounded]:
     values = [v for v in (*node.inputs, *node.outputs) if v is not None]
     plain = all(v.type.quant is None and v.type.dtype != object for v in values)
     refuse(not plain or not OPS[node.op].pure and node.op not in RULES)
@@ -83,7 +85,7 @@ def _followed(g: Bounds, node: Node) -> list[Bounded]:
         inputs = [v and g.written(v) for v in node.inputs]
         try:
             made = _constants(g, node, inputs) or g.again(node, *inputs)
-            if not _keeps(node, inputs[0], made[0]):
+            if not _is_unchanged(node, inputs[0], made[0]):
                 return [Bounded(v) for v in made]
             g.restore(before)
             return [Bounded(g.written(node.x))]
@@ -93,8 +95,8 @@ def _followed(g: Bounds, node: Node) -> list[Bounded]:
     return elementwise(g, node) if rule is None else rule(g, node)
 
 
-def _keeps(node: Node, x: Value | None, y: Value) -> bool:
-    """Whether y is x in its own shape: extents that follow from either are the same."""
+def _is_unchanged(node: Node, x: Value | None, y: Value) -> bool:
+    """Whether a node that may only change the shape leaves it, so that its result is x."""
     return node.op in ("expand", "reshape", "identity") and x is not None and x.type == y.type
 
 
@@ -107,15 +109,15 @@ def _constants(g: Bounds, node: Node, inputs: Sequence[Value | None]) -> list[Va
     return [g.held(data) for data in fold(known) or ()]
 
 
-def _stands(g: Bounds, old: Value, new: Bounded) -> None:
+def _replace(g: Bounds, old: Value, new: Bounded) -> None:
     refuse(new.extents and new.value.type.nbytes > g.limit)
     if not new.extents:
         g.instead[old] = new.value
     g.known[new.value if not new.extents else old] = new
 
 
-def _number(g: Bounds, node: Node) -> None:
-    """Note what a node that is computed holds, where it is made of fed numbers."""
+def _follow_numbers(g: Bounds, node: Node) -> None:
+    """Note the numbers that a node computes of fed ones."""
     if any(v in g.numbers for v in node.inputs if v is not None):
         with suppress(ModelError, UnsupportedError):
             numbers = counted(g, node)
@@ -123,7 +125,7 @@ def _number(g: Bounds, node: Node) -> None:
                 g.numbers[node.out] = numbers
 
 
-def _hold(g: Bounds, value: Value, numbers: np.ndarray) -> None:
+def _note_numbers(g: Bounds, value: Value, numbers: np.ndarray) -> None:
     g.numbers[value] = numbers
     if not any(isinstance(n, Extent | Varied) for n in numbers.flat):
         g.instead[value] = Value.constant(value.name, numbers.astype(value.type.dtype))

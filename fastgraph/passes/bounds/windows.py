@@ -28,24 +28,24 @@ def window(g: Bounds, node: Node) -> list[Bounded]:
     channels, fill = len(x.dims) - 1, FILLS[node.op]
     refuse(channels in slid or len(node.outputs) > 1 or node.attrs.get("ceil_mode"))
     refuse(node.op != "conv" and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"))
-    sizes = {axis: _positions(g, node, x, others, axis) for axis in slid}
+    sizes = {axis: _window_count(g, node, x, others, axis) for axis in slid}
     beyond = [axis for axis, (_, reaches) in sizes.items() if reaches]
     y = g.again(node, g.masked(x, fill, beyond), *others)[0]
     if node.op == "average_pool" and not attr(node, "count_include_pad"):
-        y = y / _shares(g, node, x, slid)
+        y = y / _real_shares(g, node, x, slid)
     return [Bounded(y, {**x.extents, **{axis: n for axis, (n, _) in sizes.items()}})]
 
 
-def _shares(g: Bounds, node: Node, x: Bounded, slid: dict[int, Extent]) -> Value:
-    """How much of each window is real, of what lies in the map."""
+def _real_shares(g: Bounds, node: Node, x: Bounded, slid: dict[int, Extent]) -> Value:
+    """The part of each window's elements within the map that is real."""
     kind, dims = x.value.type, x.value.type.dims
     ones = g.held(np.ones((1, *dims[1:-1], 1), kind.dtype))
     return g.max(g.again(node, g.masked(Bounded(ones, slid), 0))[0], 1e-6)
 
 
-def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], axis: int) -> tuple[Extent, bool]:
-    """How many windows there are along an axis, and whether these read beyond the map. Unbounded where a map may be too
-    small for one.
+def _window_count(g: Bounds, node: Node, x: Bounded, others: list[Value | None], axis: int) -> tuple[Extent, bool]:
+    """The number of windows along an axis, and whether they read beyond the real elements. Unbounded where a map may be
+    too small for one.
     """
     kernel = others[0].type.dims[1:-1] if others and others[0] is not None else attr(node, "kernel_shape")
     a, at = window_attrs(node, len(kernel), kernel), axis - 1
@@ -56,13 +56,13 @@ def _positions(g: Bounds, node: Node, x: Bounded, others: list[Value | None], ax
     if node.op == "conv_transpose":
         refuse(attr(node, "output_shape") or a["auto_pad"].startswith("SAME"))
         more = reach - begin[at] - end[at] - stride + (attr(node, "output_padding") or (0,) * len(kernel))[at]
-        return _some(total(g, product(g, x.extents[axis], stride), more)), True
+        return _never_empty(total(g, product(g, x.extents[axis], stride), more)), True
     covered = total(g, x.extents[axis], begin[at] + end[at] - reach + stride)
-    return _some(parts(g, covered, stride)), end[at] > 0
+    return _never_empty(parts(g, covered, stride)), end[at] > 0
 
 
-def _some(n: Dim) -> Extent:
-    """An extent that is never 0. Unbounded for others."""
+def _never_empty(n: Dim) -> Extent:
+    """The extent, unless it may be 0. Unbounded for others."""
     if not isinstance(n, Extent) or not n.least:
         raise Unbounded
     return n
@@ -76,11 +76,11 @@ def recurrent(g: Bounds, node: Node) -> list[Bounded]:
     inputs = [x.value, *(None if v is None else g.take(v).value for v in node.inputs[1:]), None, None][: _inputs(node)]
     for i, v in enumerate(node.inputs[1:], 1):
         axis = {LENGTHS: 0, INITIAL: batch, INITIAL + 1: batch}.get(i)
-        refuse(v is not None and not _goes_with(g.take(v), axis, x.extents.get(batch)))
+        refuse(v is not None and not _has_extent(g.take(v), axis, x.extents.get(batch)))
     if x.extents and node.attrs.get("dynamic"):
         inputs[0] = g.masked(x, 0)  # its range is that of all
     if time in x.extents or node.has(LENGTHS):
-        inputs[LENGTHS] = _lengths(g, x, g.take(node.inputs[LENGTHS]) if node.has(LENGTHS) else None, time, batch)
+        inputs[LENGTHS] = _step_counts(g, x, g.take(node.inputs[LENGTHS]) if node.has(LENGTHS) else None, time, batch)
     y, *last = g.again(node, *inputs)
     extents = {time: x.extents.get(time), 0 if batch == 0 else 2: x.extents.get(batch)}
     states = {batch: x.extents[batch]} if batch in x.extents else {}
@@ -92,14 +92,14 @@ def _inputs(node: Node) -> int:
     return max(len(node.inputs), LENGTHS + 1)
 
 
-def _goes_with(operand: Bounded, axis: int | None, extent: Extent | None) -> bool:
+def _has_extent(operand: Bounded, axis: int | None, extent: Extent | None) -> bool:
     """Whether a recurrent layer's operand has this extent along `axis`, and no other that depends on data."""
     wanted = {} if axis is None or extent is None else {axis: extent}
     return [*operand.extents] == [*wanted] and all(same(n, wanted[a]) for a, n in operand.extents.items())
 
 
-def _lengths(g: Bounds, x: Bounded, given: Bounded | None, time: int, batch: int) -> Value:
-    """The steps of each sequence; numbers out of range are beyond all steps, so that the run fails."""
+def _step_counts(g: Bounds, x: Bounded, given: Bounded | None, time: int, batch: int) -> Value:
+    """The number of steps of each sequence; one out of range becomes more than all steps, so that the run fails."""
     steps = x.extents[time].count if time in x.extents else g.ints(x.value.type.dims[time])
     if given is None:
         return g.spread(g.shape(g.cast(steps, np.int32), 1), x.value.type.dims[batch])

@@ -1,4 +1,4 @@
-"""Steps that are written again for other rows of a node: copies of those that its lowering wrote for as many rows."""
+"""Lowering the same node for other rows: the steps that its lowering wrote for as many rows are copied."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from .emit import Emit
 
 
 def again(e: Emit, kind: Hashable, refs: tuple[Ref, ...], emit: Callable[[], None]) -> None:
-    """Let `emit` write the steps of some rows of e.node, or copy those that it wrote before for a piece of this kind.
-
+    """Let `emit` write the steps of some rows of e.node, or copy those that it wrote for an earlier piece of this kind.
     refs: the addresses that depend on which rows these are: of x, of the result, of other operands.
     """
     steps, key = e.program.steps, (e.node, kind)

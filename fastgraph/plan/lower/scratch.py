@@ -1,5 +1,5 @@
-"""Scratch that the steps of one part use in turn. Parts run at once, so that all they touch lives through all of them:
-the arena's packing sees no order of their steps."""
+"""Scratch that the steps of one part share. Parts run at the same time, so that for the arena's planner all their
+memory is alive from the first to the last of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from ..program import Ref, Scratch, Step, Table
 
 
 def use_again(steps: Sequence[Step]) -> None:
-    """Let scratch of each part's steps, in order, lie where that of earlier ones of them does, which is no longer read.
-    Their lowerings are done with them: no step is copied from these any more."""
+    """Let the scratch of each part's steps lie over that of earlier steps of the part, once nothing reads that any
+    more. It comes after lowering: no step may be copied from these any more.
+    """
     users: dict[Scratch, set[int]] = {}
     for step in steps:
         for scratch in _scratch(step):
