@@ -28,12 +28,7 @@ def specialize(
     Given ``y = reshape(x, shape(x))`` and x: f32[2,3]; result ``y = reshape(x, const [2,3])``. The same in bodies; a
     branch that is always taken stands in the graph itself.
     """
-    for value in graph.inputs:
-        if value.name in shapes:
-            known = (None if isinstance(d, Open) else int(d) for d in shapes[value.name])
-            value.type = value.type.with_shape(tuple(known))
-        if value.type.concrete:
-            fits(value, value.type.dims)
+    _set_shapes(graph, shapes)
     instead = {v: Value.constant(v.name, np.zeros(v.type.dims, v.type.dtype)) for v in graph.inputs if _is_empty(v)}
     if values:
         instead |= {v: Value.constant(v.name, values[v.name]) for v in graph.inputs if v.name in values}
@@ -53,13 +48,7 @@ def specialize(
             waiting.extendleft(reversed(taken))
             continue
         try:
-            _known_cast(node)
-            if node.op == "loop":
-                _known_slices(node)
-            infer_node(node)
-            if node.graphs:
-                node = _with_bodies(node)
-            folded = None if _stays_stored(node) else fold(node)
+            node, folded = _inferred(node)
         except FastgraphError as error:
             raise type(error)(f"{graph.source or graph.name or 'model'}: {error}") from error
         if folded is None:
@@ -73,6 +62,27 @@ def specialize(
     graph.nodes = nodes
     graph.outputs = [instead.get(v, v) for v in graph.outputs]
     graph.prune()
+
+
+def _set_shapes(graph: Graph, shapes: Mapping[str, Sequence[int | Open]]) -> None:
+    """Give inputs the shapes that are known of them. InputError for a shape that an input can't have."""
+    for value in graph.inputs:
+        if value.name in shapes:
+            known = (None if isinstance(d, Open) else int(d) for d in shapes[value.name])
+            value.type = value.type.with_shape(tuple(known))
+        if value.type.concrete:
+            fits(value, value.type.dims)
+
+
+def _inferred(node: Node) -> tuple[Node, list[np.ndarray] | None]:
+    """The node with types inferred, in its bodies too; and its results where it can be folded."""
+    _known_cast(node)
+    if node.op == "loop":
+        _known_slices(node)
+    infer_node(node)
+    if node.graphs:
+        node = _with_bodies(node)
+    return node, None if _stays_stored(node) else fold(node)
 
 
 def _known_cast(node: Node) -> None:

@@ -48,18 +48,7 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
     dtype = value.type.dtype
     if type(fed) is np.ndarray and fed.dtype == dtype:
         return fed
-    masked = isinstance(fed, np.ndarray) and np.count_nonzero(getattr(fed, "mask", False))
-    if masked:
-        raise InputError(
-            f"input {value.name!r}: {masked} of its elements are masked: say what they are, as x.filled(0) does"
-        )
-    try:
-        array = widened(_read(fed))
-    except Exception as error:
-        said = " ".join(str(error).split())
-        raise InputError(
-            f"input {value.name!r}: {type(fed).__name__} can't be read as an array ({said}): feed a numpy.ndarray"
-        ) from None
+    array = _read(value, fed)
     if dtype is not None and dtype.kind == "O" and array.dtype.kind in "UST":
         array = array.astype(object)
     if dtype is None or array.dtype == dtype:
@@ -78,19 +67,40 @@ def array_of(value: Value, fed: Any) -> np.ndarray:
         made = _converted(array, dtype, rounds=untyped)
         if made is not None:
             if array.dtype == np.uint8 and dtype.kind == "f" and array.ndim > 2 and value not in _warned:
-                _warned.add(value)
-                warnings.warn(
-                    f"input {value.name!r}: uint8 pixels are fed as they are, as floats from 0 to 255: scale them if "
-                    f"the network wants others (x / 255), or feed x.astype(np.{dtype}) if it does not",
-                    RuntimeWarning,
-                    stacklevel=_outside(),
-                )
+                _warn_of_pixels(value)
             return made
     advice = _advice(value, array, untyped)
     raise InputError(f"input {value.name!r} has dtype {array.dtype}, the model declares {value.type}: {advice}")
 
 
-def _read(fed: Any) -> np.ndarray:
+def _read(value: Value, fed: Any) -> np.ndarray:
+    """A feed as an array of its own type, or a wider one. InputError for what is no array, or is masked in part."""
+    masked = isinstance(fed, np.ndarray) and np.count_nonzero(getattr(fed, "mask", False))
+    if masked:
+        raise InputError(
+            f"input {value.name!r}: {masked} of its elements are masked: say what they are, as x.filled(0) does"
+        )
+    try:
+        return widened(_as_array(fed))
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise InputError(
+            f"input {value.name!r}: {type(fed).__name__} can't be read as an array ({said}): feed a numpy.ndarray"
+        ) from None
+
+
+def _warn_of_pixels(value: Value) -> None:
+    """Warn, once for each input, of bytes that are fed as floats."""
+    _warned.add(value)
+    warnings.warn(
+        f"input {value.name!r}: uint8 pixels are fed as they are, as floats from 0 to 255: scale them if "
+        f"the network wants others (x / 255), or feed x.astype(np.{value.type.dtype}) if it does not",
+        RuntimeWarning,
+        stacklevel=_outside(),
+    )
+
+
+def _as_array(fed: Any) -> np.ndarray:
     """Anything that NumPy takes for an array; without a copy where it speaks DLPack only."""
     if hasattr(fed, "__dlpack__") and not hasattr(fed, "__array__"):
         return np.from_dlpack(fed)

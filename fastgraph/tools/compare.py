@@ -118,8 +118,8 @@ def compare(
     draws = [compare_sides.draw(one, two, chosen[0], sizes, each, seed) for seed, each in enumerate(each_fed)]
     before = one.run(draws[0])
     tried = [_tried(two, compare_sides.fed(one, two, each, sizes, draws[0]), before, pairs) for each in chosen]
-    number = max(range(len(tried)), key=lambda i: (tried[i][0], -i))
-    inputs, partners = chosen[number], tried[number][1]
+    best = max(range(len(tried)), key=lambda i: (tried[i][0], -i))
+    inputs, partners = chosen[best], tried[best][1]
     rounded = compare_sides.is_rounded(one) or compare_sides.is_rounded(two)
     limits = limits or (Limits(snr=SNR) if rounded else Limits(rtol=agreement.TOLERANCE))
     fed_b = [compare_sides.fed(one, two, inputs, sizes, draw) for draw in draws]
@@ -127,11 +127,10 @@ def compare(
     outputs = [_compared(pair, arrays, limits) for pair in partners]
     notes = _notes(outputs, arrays[0])
     found: list[Layer] = []
-    agree = all(pair.ok for pair in outputs)
-    if one.model and two.model and (inside or not agree):
+    bad = {pair.a for pair in outputs if not pair.ok}
+    if one.model and two.model and (inside or bad):
         try:
             insides = inner(one.model, draws[0], rounded), inner(two.model, fed_b[0], rounded)
-            bad = {pair.a for pair in outputs if not pair.ok}
             wrong = [i for i, spec in enumerate(one.outputs) if spec.name in bad]
             found = layers(*insides, wrong, limits.allow, rounded)
         except FastgraphError as error:
