@@ -1,8 +1,11 @@
 """Which file defines which operators. Written by `python -m docs.catalog`."""
 
 CATALOG = {
+    "extras.affine_grid": "affine_grid",
     "extras.audio": "audio_spectrogram mfcc hadamard_rotation",
+    "extras.box_suppression": "box_suppression",
     "extras.bucketize": "bucketize",
+    "extras.col2im": "col2im",
     "extras.crop_resize": "crop_resize",
     "extras.deform_conv": "deform_conv",
     "extras.detection_postprocess": "detection_postprocess",
@@ -35,7 +38,7 @@ CATALOG = {
     "ops.control": "if loop scan sequence_map",
     "ops.conv": "conv conv_integer conv_transpose",
     "ops.custom": "custom",
-    "ops.detection": "non_max_suppression listed_places col2im",
+    "ops.detection": "non_max_suppression listed_places",
     "ops.dynamic": "dynamic_round dynamic_conv dynamic_dense",
     "ops.elementwise": "abs neg ceil floor round sign sqrt reciprocal exp log erf tanh sin cos tan asin acos atan sinh cosh asinh acosh atanh expm1 log1p not bitwise_not add sub mul div floor_div atan2 copysign bitwise_and bitwise_or bitwise_xor equal less less_or_equal greater greater_or_equal and or xor max min sum mean identity pow mod bit_shift prelu clip where is_nan is_inf",
     "ops.fill": "range one_hot trilu eye_like",
@@ -50,8 +53,7 @@ CATALOG = {
     "ops.recurrent": "rnn gru lstm",
     "ops.reduce": "reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp arg_max arg_min cum_sum cum_prod",
     "ops.resize": "resize",
-    "ops.sample": "grid_sample affine_grid sample_boxes resample",
+    "ops.sample": "grid_sample sample_boxes resample",
     "ops.shape": "transpose reshape flatten squeeze unsqueeze expand tile shape size constant_of_shape depth_to_space space_to_depth",
     "ops.slices": "gather_slices scatter_slices",
-    "ops.suppression": "box_suppression",
 }

@@ -1,8 +1,7 @@
-"""Detection (non_max_suppression, listed_places) and col2im. Semantics: ONNX."""
+"""Detection: non_max_suppression, listed_places. Semantics: ONNX."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +9,8 @@ import numpy as np
 
 from ..ir import INT64, Node, TensorType
 from . import check
-from .inference import Types, ints, join, whole
+from .inference import Types, ints, whole
 from .registry import attr, define, fail
-from .window import reach, tap, window_attrs
 from .work import squares
 
 
@@ -97,59 +95,5 @@ def _listed(node: Node, inputs: list[Any]) -> list[Any]:
     return [np.concatenate([found, inputs[0][inputs[0] >= 0][:, None]], 1).astype(np.int64)]
 
 
-@check.takes("x biufc 3, image_shape iu 1, block_shape iu 1")
-def _infer_col2im(node: Node, types: Types) -> list[TensorType]:
-    x, image, block = types[0], node.const(1), node.const(2)
-    if image is None or block is None:
-        return [TensorType(x.dtype, None)]
-    channels = x.shape[1] if x.shape else None
-    area = math.prod(ints(block))
-    windows = _windows(node, ints(image), ints(block))
-    if isinstance(channels, int) and channels % area:
-        fail(node, f"{channels} rows do not divide into blocks of {area}")
-    if x.shape is not None:
-        join(node, x.shape[2], math.prod(windows))
-    depth = channels // area if isinstance(channels, int) else None
-    return [TensorType(x.dtype, (x.shape[0] if x.shape else None, depth, *ints(image)))]
-
-
-def _windows(node: Node, image: list[int], block: list[int]) -> list[int]:
-    """The number of blocks along each axis of the image; ModelError when its shape, the block's and the attributes
-    disagree."""
-    if len(image) != len(block) or min(image, default=0) < 1:
-        fail(node, f"image_shape and block_shape must be as many positive numbers, found {image} and {block}")
-    rank, a = len(image), window_attrs(node, len(image), block)
-    spans = zip(image, block, a["strides"], a["dilations"], a["pads"][:rank], a["pads"][rank:], strict=True)
-    counts = [(n + b + e - ((k - 1) * d + 1)) // s + 1 for n, k, s, d, b, e in spans]
-    if min(counts) < 1:
-        fail(node, f"blocks of {block} do not fit an image of {image}")
-    return counts
-
-
-def _col2im(node: Node, inputs: list[Any]) -> list[Any]:
-    """Columns [N, C * block, L] added up where their blocks lie in the image [N, C, spatial...]."""
-    x, image, block = inputs
-    spatial, kernel = ints(image), ints(block)
-    rank = len(spatial)
-    a = window_attrs(node, rank, kernel)
-    begin = a["pads"][:rank]
-    out = _windows(node, spatial, kernel)
-    columns = x.reshape(x.shape[0], -1, *kernel, *out)
-    # Channels last while adding, since `tap` gives the slices of N and the spatial axes.
-    covered = reach(out, kernel, a["strides"], a["dilations"])
-    extents = [max(r, b + n) for r, b, n in zip(covered, begin, spatial, strict=True)]
-    y = np.zeros((x.shape[0], *extents, columns.shape[1]), x.dtype)
-    for index in np.ndindex(*kernel):
-        y[tap(index, out, a["strides"], a["dilations"])] += np.moveaxis(
-            columns[(slice(None), slice(None), *index)], 1, -1
-        )
-    inside = tuple(slice(b, b + n) for b, n in zip(begin, spatial, strict=True))
-    return [np.moveaxis(y[(slice(None), *inside)], -1, 1)]
-
-
 define("non_max_suppression", _infer_nms, _nms, attrs={"center_point_box": 0, "most": None}, work=squares)
 define("listed_places", _infer_listed, _listed)
-define(
-    "col2im", _infer_col2im, _col2im, attrs={"dilations": None, "pads": None, "strides": None},
-    work=squares, shaped_by=(1, 2),
-)  # fmt: skip

@@ -1,12 +1,11 @@
 """Sampling at coordinates: grid_sample has channels last (with `channels_first` only its results), all others first.
 
-Semantics: ONNX (grid_sample, affine_grid), Core ML's MIL (resample).
+Semantics: ONNX (grid_sample), Core ML's MIL (resample).
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from ..ir import Node, TensorType
 from ..kernels.move.resize_tables import cubic_weight
 from . import check
-from .inference import Types, ints, shown
+from .inference import Types, shown
 from .registry import REQUIRED, attr, define, fail
 from .resize import converted
 from .work import squares
@@ -100,32 +99,6 @@ def _grid_sample(node: Node, inputs: list[Any]) -> list[Any]:
     return [converted(np.moveaxis(y, 1, -1).reshape(*grid.shape[:-1], x.shape[1]), x.dtype)]
 
 
-@check.takes("theta f 3, size iu 1")
-def _infer_affine_grid(node: Node, types: Types) -> list[TensorType]:
-    theta, size = types[0], node.const(1)
-    if size is None:
-        return [TensorType(theta.dtype, None)]
-    shape = ints(size)
-    if len(shape) not in (4, 5) or min(shape) < 1:
-        fail(node, f"size must have 4 or 5 positive numbers, found {shape}")
-    check.shape(node, theta, "theta", shape[0], len(shape) - 2, len(shape) - 1)
-    return [TensorType(theta.dtype, (shape[0], *shape[2:], len(shape) - 2))]
-
-
-def affine_places(size: list[int], corners: bool) -> np.ndarray:
-    """[P, rank + 1]: homogeneous coordinates of the pixels of an output of that size, from -1 to 1, the last axis
-    first."""
-    spatial = size[2:]
-
-    def axis(count: int) -> np.ndarray:
-        if corners:
-            return np.linspace(-1, 1, count) if count > 1 else np.zeros(1)
-        return (np.arange(count) * 2 + 1) / count - 1
-
-    places = np.meshgrid(*map(axis, spatial), indexing="ij")
-    return np.stack([*(p.ravel() for p in reversed(places)), np.ones(math.prod(spatial))], -1)
-
-
 @check.takes("image 4, places f 2, image_numbers")
 def _infer_boxes(node: Node, types: Types) -> list[TensorType]:
     x, places, images = types
@@ -194,7 +167,6 @@ define(
     _grid_sample,
     attrs={"align_corners": 0, "mode": "linear", "padding_mode": "zeros", "channels_first": 0},
 )
-define("affine_grid", _infer_affine_grid, attrs={"align_corners": 0}, shaped_by=(1,))
 define(
     "sample_boxes",
     _infer_boxes,

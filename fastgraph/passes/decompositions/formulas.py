@@ -11,20 +11,6 @@ from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
 
-@rule("common", "affine_grid")
-def affine_grid(g: Sweep, node: Node) -> bool:
-    """Given ``y = affine_grid(theta, size)``; result ``transpose(theta @ coordinates)``, in y's shape."""
-    from ...ops.sample import affine_places
-
-    size = node.const(1)
-    if size is None or not node.out.type.concrete or not real(node.x.type.dtype) or not node.x.type.size:
-        return False
-    n, rank, _ = node.x.type.dims
-    places = affine_places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(node.x.type.dtype)
-    y = g.shape(node.x, n * rank, rank + 1) @ np.ascontiguousarray(places)
-    return g.becomes(g.turn(g.shape(y, n, rank, places.shape[1]), 0, 2, 1))
-
-
 @rule("common", "fake_quant")
 def fake_quant(g: Sweep, node: Node) -> bool:
     """Given ``y = fake_quant(x)``; result ``round((clip(x) - least) / step) * step + least``."""

@@ -1,4 +1,4 @@
-"""Pools without kernels as operators on slices, one for each tap of the window; col2im."""
+"""Pools without kernels as operators on slices, one for each tap of the window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from ...ir import FLOAT32, FLOAT64, Node, TensorType, Value
 from ...ops import window
 from ...ops.cast import PLAIN
-from ...ops.inference import ints
 from ...ops.pool import counts
 from ...ops.registry import attr
 from ...ops.window import reach, resolve_pads, window_attrs
@@ -65,42 +64,6 @@ def _taps(g: Sweep, node: Node, fill: float) -> list[Value] | None:
     wide = g.pad(x, [0, *begin, 0], [0, *after, 0], fill)
     starts = [[k * d for k, d in zip(at, dilations, strict=True)] for at in product(*map(range, kernel))]
     return [cut_out(g, wide, start, number, strides) for start in starts]
-
-
-@rule("rare", "col2im")
-def col2im(g: Sweep, node: Node) -> bool:
-    """A sum of images, each of the elements of a block that do not overlap: for dilated blocks one element, else as
-    many neighbors as the stride."""
-    x, image, block = node.x, node.const(1), node.const(2)
-    numbers = x.type.dtype is not None and x.type.dtype.kind in "iuf"
-    if image is None or block is None or not numbers or not x.type.concrete or not x.type.size:
-        return False
-    spatial, kernel = ints(image), ints(block)
-    rank, a = len(spatial), window_attrs(node, len(spatial), kernel)
-    strides, dilations, begin = a["strides"], a["dilations"], a["pads"][:rank]
-    ends = zip(spatial, kernel, strides, dilations, begin, a["pads"][rank:], strict=True)
-    counts = [(n + b + e - ((k - 1) * d + 1)) // s + 1 for n, k, s, d, b, e in ends]
-    runs = [
-        [(t, min(s if d == 1 else 1, k - t), t * d) for t in range(0, k, s if d == 1 else 1)]
-        for k, s, d in zip(kernel, strides, dilations, strict=True)
-    ]
-    if prod(map(len, runs)) > MOST_TAPS:
-        return False
-    lead = x.type.size // (prod(kernel) * prod(counts))
-    columns, blank, total = g.shape(x, lead, *kernel, *counts), [0] * rank, None
-    for pieces in product(*runs):
-        starts, many = [p[0] for p in pieces], [p[1] for p in pieces]
-        part = cut_out(g, columns, starts, many)
-        missing = [s - n for s, n in zip(strides, many, strict=True)]
-        part = g.pad(part, [0, *blank, *blank], [0, *missing, *blank])
-        part = g.turn(part, 0, *(axis for i in range(rank) for axis in (1 + rank + i, 1 + i)))
-        dense = [n * s for n, s in zip(counts, strides, strict=True)]
-        before = [p[2] - b for p, b in zip(pieces, begin, strict=True)]
-        after = [n - f - m for n, f, m in zip(spatial, before, dense, strict=True)]
-        part = g.pad(g.shape(part, lead, *dense), [0, *before], [0, *after])
-        total = part if total is None else total + part
-    assert total is not None
-    return g.becomes(total)
 
 
 MOST_PLACES = 256

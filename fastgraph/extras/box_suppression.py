@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..ir import INT64, Node, TensorType
-from . import check
-from .detection import as_corners, overlapping
-from .inference import Types, ints, whole
-from .registry import define
-from .work import squares
+from ..ops import check
+from ..ops.detection import as_corners, overlapping
+from ..ops.inference import Types, ints, whole
+from ..ops.registry import define
+from ..ops.work import squares
 
 
 @check.takes(
