@@ -126,7 +126,7 @@ def _from_program(source: str | bytes, tier: Tier, threads: int, plans: Plans, g
 
 
 def _from_file(source: str | bytes, tier: Tier, threads: int, plans: Plans, given: dict[str, Any]) -> Model:
-    """The model of a file in another's format: of the program that was kept of it, or read and planned."""
+    """The model of a file in a format of others: from its program in the cache, or read and planned."""
     with undisturbed():
         from .runtime.kept import find, keeper, place_of
     function, shapes, limits = given["function"], given["shapes"], given["limits"] or Limits()
@@ -173,8 +173,8 @@ def _read(source: str | bytes, function: str | None, limits: Limits, asked: Aske
 
 
 def _times(source: str | bytes) -> Any:
-    """What tells that a file, or one of a package, is another: sizes and times; None for bytes, and where there is none
-    any more.
+    """Sizes and times of a file, or of a package's files, by which a changed one is told; None for bytes, and for a
+    file that is gone.
     """
     try:
         if isinstance(source, str) and os.path.isdir(source):
@@ -258,7 +258,7 @@ def _existing(source: str | os.PathLike[str] | bytes) -> str | bytes:
 
 
 def _instead(path: str) -> str:
-    """What to do about a path at which there is nothing, where it says why."""
+    """Advice about a path at which there is nothing, where the path itself shows why."""
     if path.startswith(("https://", "http://")):
         return "; nothing is fetched from the net: download it, and give the file's path"
     if path.startswith("file://"):

@@ -10,8 +10,8 @@ import numpy as np
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.ops.evaluate import evaluate, infer_graph
-from fastgraph.plan.program import HostStep
 from fastgraph.runtime.model import Model
+from tests.nets import numpy_steps
 
 WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 REAL = ("float16", "float32", "float64")
@@ -63,8 +63,7 @@ def agrees(graph: Graph, arrays: Sequence[np.ndarray], tier: Tier, rtol: float =
     with np.errstate(all="ignore"):
         expected = evaluate(graph, feeds)
     model = Model(graph, tier, threads)
-    assert model.plan.tail is None
-    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    assert not numpy_steps(model)
     for found, wanted in zip(model.run(feeds).values(), expected, strict=True):
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
         if rtol:

@@ -243,7 +243,7 @@ def _refuse_overlap(out: Mapping[str, np.ndarray]) -> None:
 
 
 def _is_without_overlap(array: np.ndarray) -> bool:
-    """Whether each element's memory is its own: steps along an axis pass over all that the shorter ones reach."""
+    """Whether no two elements share memory: steps along an axis pass over all that the shorter ones reach."""
     if not array.size or array.flags.c_contiguous:
         return True
     reach = array.itemsize

@@ -63,9 +63,9 @@ class Key(NamedTuple):
 
 
 class Credit:
-    """Plans for what is new cost it, and runs whose plan, shapes or values came before earn it.
+    """Credit for new plans: each costs `price`, and each run whose plan, shapes or values came before earns 1.
 
-    `price`: runs that pay for a plan; `plans`: for how many there is credit at first, and at most.
+    `plans`: for how many there is credit at first, and at most.
     """
 
     def __init__(self, price: int, plans: int) -> None:
@@ -73,7 +73,7 @@ class Credit:
         self._left: OrderedDict[Hashable, None] = OrderedDict()
 
     def pays(self, what: Hashable, kept: bool) -> bool:
-        """Whether to run with a plan of its own, `kept` or new; what it is asked for comes again after that."""
+        """Whether to run with a plan of its own, `kept` or new. Call it for each run: it counts what came before."""
         if kept or what in self._left:
             self._now = min(self._now + 1, self._most)
         if kept or self._now >= self._price:

@@ -16,12 +16,12 @@ MOST_LINES = 8
 STEADY = 4
 """Shapes one after the other on a line from which on it is preferred to one with more groups."""
 TRIES = 3
-"""Plans for many lengths that are tried in vain for the same open extents."""
+"""How many plans for the same open extents may turn out impossible before no more are tried."""
 PAID = 2
-"""What runs have lost to room, in what planning takes, once closer room is made: work is estimated, and plans for many
-lengths take longer than others."""
+"""What runs may lose to room that they do not use, in units of a plan's making, before a plan with less room is made:
+work is estimated, and plans for many lengths take longer than others."""
 NEVER = 1 << 20
-"""What is lost to room that is never used."""
+"""The loss that is noted for room which is not to be used."""
 
 Axes = tuple[tuple[int, int, int, bool], ...]
 """Inputs, by number, axes of them, their groups, and whether these go by steps."""

@@ -1,4 +1,4 @@
-"""Runs a plan's steps one at a time, for a look at its memory in between."""
+"""Runs a plan's steps one at a time, so that its memory can be looked at in between."""
 
 from __future__ import annotations
 

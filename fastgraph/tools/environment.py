@@ -1,4 +1,4 @@
-"""Where, and how, a measurement was made."""
+"""Where and how something was measured: machine, versions, command."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What this machine can do, measured: multiply-adds in registers, and moving memory of a given size; and what a step
-could do at best by it.
-"""
+"""Peaks of this machine, measured: multiply-adds in registers, and bytes moved within memory of a given size; and the
+least time of a step by these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays from TensorProto files (.pb), and what a run is expected to give: ONNX's test data, .npy, .npz."""
+"""Arrays from TensorProto files (.pb), and expected results: ONNX's test data, .npy, .npz."""
 
 from __future__ import annotations
 

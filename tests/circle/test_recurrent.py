@@ -11,8 +11,8 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.kernels.isa.tiers import usable
-from fastgraph.plan.program import HostStep
 from tests.circle.write import Model, litert, ours
+from tests.nets import numpy_steps
 
 pytest.importorskip("ai_edge_litert")
 
@@ -119,8 +119,7 @@ def int8_lstm(op: str, **parts: Any) -> tuple[bytes, tuple[int, ...]]:
 def native(data: bytes, runs: list[list[np.ndarray]], seed: int) -> list[list[np.ndarray]]:
     """The outputs of each run, of one tier or another."""
     model = fg.load(data, threads=1 + seed % 2, isa=TIERS[-1 - seed % len(TIERS)])  # type: ignore[arg-type]
-    assert model.plan is not None and model.plan.tail is None
-    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    assert not numpy_steps(model)
     names = [v.name for v in model.inputs]
     return [list(model.run(dict(zip(names, feeds, strict=True))).values()) for feeds in runs]
 

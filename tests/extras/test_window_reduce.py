@@ -11,9 +11,9 @@ import pytest
 
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.ops.slices import REDUCTIONS
-from fastgraph.plan.program import HostStep
 from fastgraph.runtime.model import Model
 from tests.element_types import numbers, one
+from tests.nets import numpy_steps
 
 
 def padded(x: np.ndarray, value: np.ndarray, low: Any, high: Any, interior: Any) -> np.ndarray:
@@ -43,7 +43,7 @@ def reduced(x: np.ndarray, first: np.ndarray, reduction: str, window: Any, strid
 
 def native(op: str, x: np.ndarray, value: np.ndarray, attrs: dict[str, Any], pick: Random) -> np.ndarray:
     model = Model(one(op, [x], [value], attrs), pick.choice(usable()), pick.randint(1, 2))
-    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    assert not numpy_steps(model)
     return np.asarray(model.run({"x0": x})["y"])
 
 

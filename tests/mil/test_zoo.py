@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from fastgraph.plan.program import HostStep
+from tests.nets import numpy_steps
 
 FOLDER = Path(os.environ.get("FASTGRAPH_ZOO") or "nowhere")
 NAMES = ("mobilenet_v2", "squeezenet1_1", "mobilenet_v3_small")
@@ -45,7 +45,7 @@ def test_a_network_gives_what_pytorch_gives(name: str, kind: str, relative: floa
     model = load(f"{name}.{kind}")
     with np.load(FOLDER / f"{name}.npz") as stored:
         near(answer(model, stored["x"]), stored["y"], relative)
-    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    assert not numpy_steps(model)
 
 
 @pytest.mark.parametrize("name", NAMES)

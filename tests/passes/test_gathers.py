@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.nets import F32, Net, assert_close, by_onnxruntime
+from tests.nets import F32, Net
 
 STEPPED = {
     "one": [3], "last": [-1], "run": [2, 3, 4], "even": range(0, 12, 2), "odd": range(1, 12, 2),
@@ -19,8 +19,7 @@ OTHERS = {"twice": [2, 2, 2], "mixed": [0, 5, 1, 7], "nearly": [0, 2, 4, 6, 8, 1
 def ops(net: Net, x: np.ndarray, y: str, dtype: np.dtype = F32) -> set[str]:
     """The operators of the plan, whose results are onnxruntime's."""
     net.output(y, dtype=dtype)
-    model = net.load()
-    assert_close(list(model.run({"x": x}).values()), by_onnxruntime(net.bytes(), {"x": x}), 0)
+    model = net.agrees(0, feeds={"x": x})
     return {step.node.op for step in model.plan.program.steps}
 
 
@@ -52,6 +51,5 @@ def test_halves_of_shuffled_channels(step: int, extent: int) -> None:
     y = net("Reshape", net("Transpose", y, perm=[1, 0, 2]), net.const([step, -1, extent, h, w], np.int64))
     parts = [net("Gather", y, net.const(i, np.int64), axis=0) for i in range(step)]
     net.output(*parts, net("Relu", net("Concat", *reversed(parts), axis=1)))
-    model = net.load()
-    assert_close(list(model.run({"x": x}).values()), by_onnxruntime(net.bytes(), {"x": x}), 1e-5)
+    model = net.agrees(1e-5, feeds={"x": x})
     assert "gather" not in {step.node.op for step in model.plan.program.steps}

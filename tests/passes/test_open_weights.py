@@ -15,7 +15,7 @@ from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.program import HostStep
 from tests.amx_trap import needs_amx, tiles
 from tests.kernels.test_amx_real import needs_bf16
-from tests.nets import Net, assert_close, by_onnxruntime, by_reference, graph_of
+from tests.nets import Net, assert_close, by_onnxruntime, by_reference, graph_of, numpy_steps
 
 SOME = settings(max_examples=40, deadline=None)
 
@@ -68,7 +68,7 @@ def test_large_windows() -> None:
     net.output(net("Conv", *(net.input(name, shape) for name, shape in shapes.items()), pads=[8] * 4))
     source, feeds = net.bytes(), {n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
     model = fg.load(source)
-    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    assert not numpy_steps(model)
     assert_close(list(model.run(feeds).values()), by_onnxruntime(source, feeds), 1e-4)
 
 
@@ -111,7 +111,7 @@ def test_convolutions(data: Any, transposed: bool) -> None:
     net, feeds = _drawn(data, transposed)
     source = net.bytes()
     model = fg.load(source, threads=2)
-    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    assert not numpy_steps(model)
     found = list(model.run(feeds).values())
     assert_close(found, by_reference(graph_of(source), feeds), 1e-4)
     assert_close(found, by_onnxruntime(source, feeds), 1e-4)
@@ -130,6 +130,6 @@ def test_a_computed_bias_of_quantized_weights(op: str, isa: str) -> None:
     net.output(net("DequantizeLinear", net("QuantizeLinear", y, scale, zero), scale, zero))
     feeds = {n: rng.standard_normal(shape).astype(np.float32) for n, shape in {"x": (2, 8, 9, 9), "b": (8,)}.items()}
     model = fg.load(net.bytes(), isa=isa)
-    assert not [step.node.op for step in model.plan.program.steps if isinstance(step, HostStep)]
+    assert not numpy_steps(model)
     ours, theirs = model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
     assert max(np.abs(a - b).max() for a, b in zip(ours, theirs, strict=True)) < 0.051  # a step

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.nets import F32, Net, assert_close, by_onnxruntime
+from tests.nets import F32, Net
 
 SHAPE = (2, 3, 4, 5)
 
@@ -25,9 +25,8 @@ OPERATORS: dict[str, tuple[Any, dict[str, Any]]] = {
 def check(net: Net, y: str, dtype: Any = F32) -> None:
     """The model gives what onnxruntime gives, and moves nothing."""
     net.output(net("Transpose", y, perm=[0, 2, 3, 1]), dtype=dtype)
-    model = net.load()
     feeds = {"x": net.rng.standard_normal(SHAPE).astype(F32).round(1)}
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
+    model = net.agrees(1e-6, feeds=feeds)
     assert "transpose" not in {step.node.op for step in model.plan.program.steps}
 
 
@@ -54,9 +53,8 @@ def test_through_one_that_makes_extents_of_1() -> None:
     net = Net()
     x = net("Transpose", net.input("x", (1, 6, 1, 4)), perm=[0, 3, 1, 2])
     net.output(net("Transpose", net("Relu", net("Add", x, net.weight(4, 1, 1))), perm=[0, 2, 3, 1]))
-    model = net.load()
     feeds = {"x": net.rng.standard_normal((1, 6, 1, 4)).astype(F32)}
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
+    model = net.agrees(1e-6, feeds=feeds)
     assert [step.node.op for step in model.plan.program.steps] == ["fused"]
 
 
@@ -77,7 +75,6 @@ def test_sums_with_an_input_that_is_quantized() -> None:
         y = rounded(net("Conv", x, weights(), kernel_shape=[3, 3], pads=[1] * 4))
         x = rounded(net("Add", x, y))
     net.output(x)
-    model = net.load()
     feeds = {"x": net.rng.standard_normal((1, 8, 6, 6)).astype(F32)}
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-6)
+    model = net.agrees(1e-6, feeds=feeds)
     assert [step.node.op for step in model.plan.program.steps].count("transpose") == 2

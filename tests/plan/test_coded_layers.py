@@ -10,7 +10,7 @@ import pytest
 
 import fastgraph as fg
 from tests.circle.write import Model, litert
-from tests.nets import F32, Net, assert_close, by_onnxruntime, numpy_steps
+from tests.nets import F32, Net, numpy_steps
 
 S8, U8, S16 = np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16)
 
@@ -39,8 +39,7 @@ def test_reals_of_bytes(stored: Any, channels: bool, zeros: bool, form: str, row
     y = net("Gemm", x, real, net.weight(n)) if form == "gemm" else net("MatMul", x, real)
     net.output(net("Relu", y))
     feeds = {"x": net.rng.standard_normal((rows, k)).astype(F32)}
-    model = net.load()
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds), 1e-5)
+    model = net.agrees(1e-5, feeds=feeds)
     assert ("dot_blocks" in kernels(model)) == few
 
 

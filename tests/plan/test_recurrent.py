@@ -283,4 +283,4 @@ def test_an_rnn_of_one_direction_may_have_the_activations_of_two() -> None:
     weights = net.weight(1, 3, 4), net.weight(1, 3, 3)
     net.output(*net("RNN", net.input("x", (2, 1, 4)), *weights, outputs=2, hidden_size=3, activations=["Relu", "Tanh"]))
     feeds = {"x": net.rng.standard_normal((2, 1, 4)).astype(F32)}
-    assert_close(list(net.load().run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
+    net.agrees(feeds=feeds)

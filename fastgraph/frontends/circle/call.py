@@ -22,6 +22,7 @@ from ...ops import OPS
 from ..core import call
 from .reader import Reader, tensor_key, touched
 from .scope import Scope
+from .wire import Table
 
 Rule = Callable[["Call"], None]
 """A user's rule of a custom operator."""
@@ -61,18 +62,20 @@ class Call(call.Call):
     """
 
     def __init__(
-        self, scope: Scope, op: str, name: str, where: str, version: int,
-        inputs: list[Value | None], outputs: list[Value],
-        places: tuple[Sequence[int], Sequence[int]], convert: Convert,
+        self, scope: Scope, place: int, operator: Table, inputs: list[Value | None], outputs: list[Value],
+        convert: Convert,
     ) -> None:  # fmt: skip
-        super().__init__(op, name, where, scope.nodes, scope.reader.unique)
+        """`operator`: number `place` of the sub-graph of this scope."""
+        code = scope.code(operator)
+        name = f"{code.name}:{place}" if not scope.index else f"{code.name}:{scope.index}.{place}"
+        super().__init__(code.name, name, scope.label(place, operator), scope.nodes, scope.reader.unique)
         self.scope = scope
-        self.version = version
+        self.version = code.version
         self.inputs = inputs
         self.outputs = outputs
         self.options: Any = None
         self.custom_options = b""
-        self.tensors, self.intermediates = places
+        self.tensors, self.intermediates = operator.inputs, operator.intermediates
         self._convert = convert
         self.is_custom = False
         self.canonical = ""

@@ -220,8 +220,7 @@ def _calls(reader: Reader, caller: str, index: int) -> tuple[int, list[int]]:
 
 def _operator(scope: Scope, place: int, operator: Table) -> None:
     reader = scope.reader
-    code = reader.code(operator.opcode_index, scope.where)
-    where = f"{scope.where}: operator {place} ({code.name})"
+    where = scope.label(place, operator)
     inputs, outputs = operator.inputs, operator.outputs
     current().count(8 + len(inputs) + len(outputs), where)
     for index in (*inputs, *outputs):
@@ -234,10 +233,8 @@ def _operator(scope: Scope, place: int, operator: Table) -> None:
     try:
         reads = [None if index < 0 else scope.read(index) for index in inputs]
         made = [Value(reader.unique("unread")) if index < 0 else scope.declared(index) for index in outputs]
-        name = f"{code.name}:{place}" if not scope.index else f"{code.name}:{scope.index}.{place}"
-        places = inputs, operator.intermediates
-        call = Call(scope, code.name, name, where, code.version, reads, made, places, _subgraph)
-        _translate(operator, code.custom, call)
+        call = Call(scope, place, operator, reads, made, _subgraph)
+        _translate(operator, scope.code(operator).custom, call)
     except UnsupportedError as error:
         within = f" of sub-graph {scope.index}" if scope.index else ""
         makes = f", which makes {made[0].name!r}" if made else ""

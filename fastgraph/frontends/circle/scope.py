@@ -12,7 +12,7 @@ from ...ir import Node, TensorType, Value
 from ...ir.quantization import is_upright
 from ...limits import current
 from ...ops.work import nbytes
-from .reader import Reader, tensor_key
+from .reader import Code, Reader, tensor_key
 from .tensors import buffer, constant, type_of
 from .wire import Table
 
@@ -48,6 +48,14 @@ class Scope:
 
     def fail(self, what: str) -> NoReturn:
         raise ModelError(f"{self.where}: {what}; the file was not written correctly")
+
+    def code(self, operator: Table) -> Code:
+        """What an operator of the sub-graph is."""
+        return self.reader.code(operator.opcode_index, self.where)
+
+    def label(self, place: int, operator: Table) -> str:
+        """Where operator `place` is, for messages."""
+        return f"{self.where}: operator {place} ({self.code(operator).name})"
 
     def _name(self, index: int, tensor: Table) -> str:
         """The name of the value that a tensor becomes."""

@@ -28,7 +28,7 @@ def _assign(c: Call, states: Sequence[str], values: Sequence[Value]) -> None:
 
 
 def _results(c: Call, before: Sequence[Value]) -> list[Value]:
-    """Fresh values for the operator's outputs, and others for the states, whose values before are given."""
+    """Fresh values for the operator's outputs, and for states like those `before`."""
     return [c.fresh(v.type) for v in (*c.outputs, *before)]
 
 
@@ -87,7 +87,9 @@ def cond(c: Call, pred: Value) -> list[Value]:
 
 @rule("while_loop:")
 def while_loop(c: Call) -> list[Value]:
-    """While block 0 says so, block 1. The canonical body ends with the condition, which is also asked once before."""
+    """Block 1 as long as block 0 gives True. The canonical body ends with the condition, which is also computed once
+    before the loop.
+    """
     loop_vars = c.values("loop_vars")
     count = len(loop_vars)
     if len(c.blocks) != 2 or len(c.outputs) != count:
@@ -96,7 +98,7 @@ def while_loop(c: Call) -> list[Value]:
             f"outputs and {count} loop_vars"
         )
     states = c.scope.touched(c.blocks, c.where)
-    first, begun = _asked(c, loop_vars, states)
+    first, begun = _condition(c, loop_vars, states)
     body = _block(c, 1, None, states)
     _check(c, body, count + len(states), "a body")
     if len(body.inputs) != len(begun):
@@ -106,7 +108,7 @@ def while_loop(c: Call) -> list[Value]:
     before = [c.scope.present(state) for state in states]
     nodes, c.nodes = c.nodes, body.nodes
     _assign(c, states, body.outputs[count:])
-    again, after = _asked(c, body.outputs[:count], states)
+    again, after = _condition(c, body.outputs[:count], states)
     c.nodes = nodes
     _assign(c, states, before)
     turn, alive = c.fresh(TensorType(np.dtype(np.int64), ())), c.fresh(TensorType(BOOL, ()))
@@ -117,8 +119,8 @@ def while_loop(c: Call) -> list[Value]:
     return results[:count]
 
 
-def _asked(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Value, list[Value]]:
-    """Write the condition for `values`; (the answer, the values and the states after it)."""
+def _condition(c: Call, values: Sequence[Value], states: Sequence[str]) -> tuple[Value, list[Value]]:
+    """Write the condition for `values`: (its result, the values and the states after it)."""
     graph = _block(c, 0, values, states)
     _check(c, graph, 1 + len(states), "a condition")
     c.nodes += graph.nodes
@@ -153,7 +155,7 @@ def _read(c: Call, ls: Value, index: Value) -> Value:
 
 
 def _write(c: Call, ls: Value, index: Value, value: Value) -> Value:
-    """Lists grow unless their length is known here, which it is of those that were made so."""
+    """Lists grow, unless they were made with a fixed length."""
     fixed = ls.type.shape is not None and isinstance(ls.type.shape[0], int)
     return c("list_write", ls, index, value, grows=int(not fixed))
 

@@ -62,7 +62,7 @@ def _like(c: Call, bias: Value, x: Value) -> Value:
 
 
 def _checked(c: Call, x: Value, w: Value, groups: int) -> int:
-    """The number of spatial axes of an input, which weights share."""
+    """The number of spatial axes of an input; the weights must have as many."""
     count = _spatial(c, x)
     if c.rank(w) != count + 2:
         c.fail(f"expected weights of rank {count + 2}, as its input has, found {w.type}")

@@ -100,7 +100,7 @@ def _upsampled(c: Call, x: Value, scales: Sequence[float], sampling: str, neares
 
 @rule("upsample_bilinear: x scale_factor_height:float=1.0 scale_factor_width:float=1.0")
 def upsample_bilinear(c: Call, x: Value, *scales: float) -> Value:
-    """half_pixel_centers is what align_corners is not, unless it is given (iOS16)."""
+    """half_pixel_centers is the opposite of align_corners, unless it is given (iOS16)."""
     align_corners = c.known("align_corners", True)
     centers = c.known("half_pixel_centers", not align_corners)
     if align_corners and centers:

@@ -74,7 +74,7 @@ class MilType(NamedTuple):
 
 
 def mil_type(proto: Message, where: str) -> MilType:
-    """A ValueType. ModelError when it says nothing, or nothing that there is."""
+    """The type that a ValueType describes. ModelError when it is empty, or of an unknown kind."""
     kind = proto.WhichOneof("type")
     if kind == "tensorType":
         return _tensor(proto.tensorType, where)

@@ -140,9 +140,7 @@ def multi_head_attention(c: Call, query: Value, *inputs: Any, **attrs: Any) -> l
 def _in_order(
     c: Call, attrs: dict[str, Any], qkv: list[Value], past: Value | None, mask: Value | None
 ) -> tuple[dict[str, Any], Value | None]:
-    """The attributes and the mask for queries that see the keys up to their own: of more keys than queries, the last
-    query sees all.
-    """
+    """The attributes and the mask of causal attention; of more keys than queries, the last query sees all."""
     (_, count, *_), keys = qkv[0].type.shape or (None, None), qkv[1].type.shape or (None, None)
     new = keys[2 if len(keys) == 4 else 1]
     if count is not None and count == new or isinstance(count, int) and isinstance(new, int) and count > new:

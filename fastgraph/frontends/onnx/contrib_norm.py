@@ -32,7 +32,7 @@ def _sum(x: Value, y: Value, bias: Value | None) -> Value:
 
 
 def _with_sum(c: Call, total: Value, op: str, *weights: Value | None, epsilon: float) -> list[Value]:
-    """The normalized sum, and the sum; the outputs between them are none that inference has."""
+    """The normalized sum, and the sum; the outputs between them are for training."""
     if any(c.outputs[1:3]):
         c.unsupported("that gives mean or inv_std_var, which training wants")
     return [c(op, total, *weights, epsilon=epsilon), total, total, total]

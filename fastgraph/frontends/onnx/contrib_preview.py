@@ -41,7 +41,7 @@ def flex_attention(c: Call, q: Value, k: Value, v: Value, **attrs: Any) -> Value
 
 
 def _applied(c: Call, mod: Graph | None, x: Value) -> Value:
-    """What a sub-graph of one input and one output makes of a value: its nodes, written in the call's place."""
+    """The result of a sub-graph of one input and one output for a value; its nodes are written in the call's place."""
     if mod is None:
         return x
     if len(mod.inputs) != 1 or len(mod.outputs) != 1:

@@ -97,7 +97,7 @@ def label_encoder(c: Call, x: Value, **attrs: Any) -> Value:
 
 
 def _one(c: Call, attrs: dict[str, Any], name: str) -> np.ndarray:
-    """The one list that is given of those whose names begin so, as an array."""
+    """As an array, the one list that is given among the attributes whose names begin with `name`."""
     dtypes: dict[str, Any] = {"floats": np.float32, "int64s": np.int64, "strings": object, "tensor": None}
     given = {end: attrs[f"{name}_{end}"] for end in dtypes if attrs[f"{name}_{end}"] is not None}
     if len(given) != 1:
