@@ -11,7 +11,7 @@ from fastgraph import disturbance
 from fastgraph.kernels.isa.tiers import Tier, choose, usable
 from fastgraph.text import bytes_text, table
 from fastgraph.tools.bench import pinned
-from fastgraph.tools.limits import SIZES, bandwidth, measures
+from fastgraph.tools.peaks import SIZES, bandwidth, measures
 
 
 def main(tier: Tier) -> None:

@@ -16,7 +16,7 @@ from fastgraph.plan.describe import macs
 from fastgraph.plan.program import Step
 from fastgraph.runtime.executable import Executable, compile_graph
 from fastgraph.tools.bench import pinned
-from fastgraph.tools.limits import bandwidth, peak_macs, peak_macs_int8
+from fastgraph.tools.peaks import bandwidth, peak_macs, peak_macs_int8
 
 F32 = np.dtype(np.float32)
 

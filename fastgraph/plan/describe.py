@@ -70,7 +70,7 @@ def macs(step: Step) -> int:
 
 
 def unit(kernel: Kernel | UserKernel) -> str:
-    """What multiplies in a kernel, of tools.limits.Limits.peaks."""
+    """What multiplies in a kernel, of tools.peaks.MachinePeaks.peaks."""
     return "f32" if isinstance(kernel, UserKernel) else row(kernel.name).unit(dict(kernel.params))
 
 

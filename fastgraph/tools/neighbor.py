@@ -20,7 +20,7 @@ from time import perf_counter
 from ..disturbance import MOST_SLOW
 from ..errors import CompilerError
 from ..kernels.isa.tiers import NUMPY, usable
-from .limits import reading
+from .peaks import reading
 
 BYTES, TIMES = 8192, 300
 """What a probe reads, and how often: some 15 us."""

@@ -16,7 +16,7 @@ from ..runtime.check_feeds import checked_feeds
 from ..runtime.executable import Executable
 from ..text import bytes_text, counted, table
 from . import neighbor
-from .limits import Limits, limits
+from .peaks import MachinePeaks, machine_peaks
 
 if TYPE_CHECKING:
     from ..runtime.model import Model
@@ -45,13 +45,14 @@ def fed(model: Model, feeds: Mapping[str, Any]) -> Executable:
     return plan
 
 
-def profile(plan: Executable, runs: int = RUNS, machine: Callable[..., Limits | None] = limits) -> list[dict[str, Any]]:
+def profile(
+    plan: Executable, runs: int = RUNS, machine: Callable[..., MachinePeaks | None] = machine_peaks
+) -> list[dict[str, Any]]:
     """A row per native step, in order, one for all NumPy steps and one for the tail, where there are any: `step`, its
     number (None for these), `node`, `op`, `result`, `type`, `kernel`; `us`, microseconds; `macs`, multiply-adds, of
-    which `unit` of Limits.peaks, and `gmacs`, thousand millions of them per second (None: it is no product); `bytes`
-    that it reads and writes at least;
-    `least_us`, in which the machine could do these, `bound` ("compute" or "memory") and `share`, least_us / us (None:
-    not known).
+    which `unit` of MachinePeaks.peaks, and `gmacs`, 10**9 of them per second (None: it is no product); `bytes` that it
+    reads and writes at least; `least_us`, in which the machine could do these, `bound` ("compute" or "memory") and
+    `share`, least_us / us (None: not known).
 
     Medians over `runs` of thread 0's clock: waiting for other threads is part of a step, and so is a jump before it. A
     step of a loop has the time of all its rounds, and no share. `runs`: those that count, `runs_shared` of `runs_made`
@@ -115,7 +116,7 @@ def _known(number: int | None, node: str, kernel: str, us: float) -> dict[str, A
     }  # fmt: skip
 
 
-def _row(plan: Executable, step: Step, number: int, seconds: float, can: Limits | None) -> dict[str, Any]:
+def _row(plan: Executable, step: Step, number: int, seconds: float, can: MachinePeaks | None) -> dict[str, Any]:
     node, count, moved = step.node, macs(step), bytes_moved(plan, step)
     row = _known(number, node.name or node.out.name, str(step.kernel), 1e6 * seconds)
     row |= {"op": node.op, "result": node.out.name, "type": str(node.out.type), "macs": count, "bytes": moved}
@@ -175,7 +176,7 @@ def by_operator(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def as_data(plan: Executable, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """For JSON: `rows`, `operators` and `total`, and the machine's `limits` (None: not known)."""
-    can = limits(plan.tier, plan.threads)
+    can = machine_peaks(plan.tier, plan.threads)
     return {
         "isa": plan.tier.name,
         "precision": plan.graph.precision,

@@ -16,7 +16,7 @@ from ..svg import Dot, bars, color, distributions, roofline
 from ..text import bytes_text, counted, shorten
 from .environment import facts
 from .graph_svg import graph_svg
-from .limits import Limits, limits
+from .peaks import MachinePeaks, machine_peaks
 from .profile import HEAD, by_operator, figures, shared, total
 
 MOST_BARS = 40
@@ -167,7 +167,7 @@ def _time(plan: Executable, rows: Sequence[dict[str, Any]]) -> list[str]:
     colors = [shades[row["op"] or row["kernel"]] for row in slowest]
     parts.append(bars([_bar(label, row, whole) for label, row in zip(labels, slowest, strict=True)], colors=colors))
     parts.append(details(f"all {counted(len(rows), 'step')}", html_table(*_table(rows, whole))))
-    can = limits(plan.tier, plan.threads)
+    can = machine_peaks(plan.tier, plan.threads)
     if can is not None:
         parts += _roof(rows, can, shades, whole)
     return parts
@@ -200,7 +200,7 @@ def _table(rows: Sequence[dict[str, Any]], whole: float) -> tuple[list[tuple[str
     return [head, *cells], (0, 4, 5, 6, 7, 8)
 
 
-def _roof(rows: Sequence[dict[str, Any]], can: Limits, shades: Mapping[str, str], whole: float) -> list[str]:
+def _roof(rows: Sequence[dict[str, Any]], can: MachinePeaks, shades: Mapping[str, str], whole: float) -> list[str]:
     """The roofline: each step that multiplies below what the machine can do."""
     dots = [
         Dot(row["macs"] / row["bytes"], row["gmacs"], 3 + 16 * (row["us"] / whole) ** 0.5, shades[row["op"]], _dot(row))

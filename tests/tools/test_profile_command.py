@@ -16,16 +16,16 @@ from fastgraph.ir import is_open
 from fastgraph.runtime.executable import Executable
 from fastgraph.text import table
 from fastgraph.tools import profile
-from fastgraph.tools.limits import Limits
+from fastgraph.tools.peaks import MachinePeaks
 from tests.nets import F32, Net
 
 DIGITS = str(MODEL)
-MACHINE = Limits({"f32": 1e10, "bytes": 4e10}, ((1 << 14, 1e11), (1 << 20, 1e10)))
+MACHINE = MachinePeaks({"f32": 1e10, "bytes": 4e10}, ((1 << 14, 1e11), (1 << 20, 1e10)))
 
 
 @pytest.fixture(autouse=True)
 def known_machine(monkeypatch: Any) -> None:
-    monkeypatch.setattr(profile, "limits", lambda *_: MACHINE)
+    monkeypatch.setattr(profile, "machine_peaks", lambda *_: MACHINE)
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,12 @@ from fastgraph.svg import Axis, distributions
 from fastgraph.tools import profile as profiles
 from fastgraph.tools import report as reports
 from fastgraph.tools.graph_svg import lanes_of, node_times, spans
-from fastgraph.tools.limits import Limits
+from fastgraph.tools.peaks import MachinePeaks
 from fastgraph.tools.profile import profile
 from fastgraph.tools.report import Measured, report
 from tests.nets import Net
 
-MACHINE = Limits({"f32": 1e10, "bytes": 4e10}, ((1 << 14, 1e11), (1 << 17, 5e10), (1 << 20, 1e10)))
+MACHINE = MachinePeaks({"f32": 1e10, "bytes": 4e10}, ((1 << 14, 1e11), (1 << 17, 5e10), (1 << 20, 1e10)))
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="a()">&\x1b'
 VOID = {"meta"}
 
@@ -29,7 +29,7 @@ VOID = {"meta"}
 @pytest.fixture(autouse=True)
 def known_machine(monkeypatch: Any) -> None:
     for module in (profiles, reports):
-        monkeypatch.setattr(module, "limits", lambda *_: MACHINE)
+        monkeypatch.setattr(module, "machine_peaks", lambda *_: MACHINE)
 
 
 class Page(HTMLParser):

@@ -47,7 +47,7 @@ def topk(c: Call, x: Value, axis: int, k: Value | None, ascending: bool) -> list
 
 @rule("one_hot: indices:Int64 one_hot_vector_size:Int64 axis:int=-1 on_value:Any=1 off_value:Any=0")
 def one_hot(c: Call, indices: Value, one_hot_vector_size: Value, axis: int, on_value: Any, off_value: Any) -> Value:
-    """A new axis with on_value at the index and off_value elsewhere; an index out of range, or below 0, sets nothing."""
+    """A new axis with on_value at the index and off_value elsewhere; indices below 0 or out of range set nothing."""
     values = np.array([off_value, on_value]).astype(c.declared[0].held.dtype)
     axis = axis_in(c, axis, c.rank(indices) + 1)
     return c("one_hot", indices, one_hot_vector_size, values, axis=axis, wrap=0)

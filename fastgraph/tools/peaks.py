@@ -225,7 +225,7 @@ def _stream(tier: Tier, copies: bool) -> Any:
     return copy_all if copies else reads
 
 
-class Limits(NamedTuple):
+class MachinePeaks(NamedTuple):
     """Of one core, times `threads`: multiply-adds per second by what multiplies ("f32", "bytes", and where the CPU has
     them "pairs" of bf16, "tiles" of bf16, "f16 tiles", "byte tiles"), and pairs of (bytes of a working set, bytes per
     second within it), the smallest first. Tiles of several parts make as many products of bf16 of each multiply-add.
@@ -244,34 +244,34 @@ class Limits(NamedTuple):
         return next((rate for size, rate in self.rates if size >= nbytes), self.memory)
 
 
-def limits(tier: Tier, threads: int = 1) -> Limits | None:
+def machine_peaks(tier: Tier, threads: int = 1) -> MachinePeaks | None:
     """The limits for a number of threads: each has a core of its own, but the memory is shared. Measured in about a
     second, when a process first asks. None where kernels can't be compiled.
     """
     try:
-        own = _limits(tier)
+        own = _of_one_core(tier)
     except (CompilerError, ImportError):
         return None
     if own is None or threads == 1:
         return own
     many = [rate * (threads if size < SIZES[-1] else 1) for size, rate in own.rates]
     rates = tuple((size, rate) for (size, _), rate in zip(own.rates, many, strict=True))
-    return Limits({unit: peak * threads for unit, peak in own.peaks.items()}, rates)
+    return MachinePeaks({unit: peak * threads for unit, peak in own.peaks.items()}, rates)
 
 
 @cache
-def _limits(tier: Tier) -> Limits | None:
+def _of_one_core(tier: Tier) -> MachinePeaks | None:
     if tier is NUMPY:
         return None
     rates = tuple((size, bandwidth(size, tier)) for size in SIZES)
     peaks = {unit: peak() for unit, peak in measures(tier).items()}
     if "tiles" in peaks:
         peaks |= {"tiles of two parts": peaks["tiles"] / 3, "tiles of three parts": peaks["tiles"] / 6}
-    return Limits(peaks, rates)
+    return MachinePeaks(peaks, rates)
 
 
 def measures(tier: Tier) -> dict[str, Callable[[], float]]:
-    """The measurements of Limits.peaks by unit; those of tiles of several parts follow from them."""
+    """The measurements of MachinePeaks.peaks by unit; those of tiles of several parts follow from them."""
     found = {"f32": lambda: peak_macs(tier), "bytes": lambda: peak_macs_int8(tier)}
     if has_pairs(tier):
         found["pairs"] = lambda: peak_macs_bf16(tier)
