@@ -15,6 +15,8 @@ from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, check
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.passes.specialize import specialize
+from fastgraph.passes.stages import optimize
+from fastgraph.plan.lower import Matches
 from fastgraph.plan.program import HostStep
 from tests.exact_products import exact_products
 
@@ -86,6 +88,19 @@ class Net:
         feeds = feeds_for(model) if feeds is None else feeds
         assert_close(list(model.run(feeds).values()), by_onnxruntime(self.bytes(), feeds), rtol)
         return model
+
+    def agrees_optimized(self, feeds: Mapping[str, Any], rtol: float = 1e-5) -> Graph:
+        """The graph after all stages. It gives what onnxruntime gives, and so does the model."""
+        graph, expected = self.optimized(), by_onnxruntime(self.bytes(), feeds)
+        assert_close(by_reference(graph, feeds), expected, rtol)
+        assert_close(list(self.load().run(feeds).values()), expected, rtol)
+        return graph
+
+    def optimized(self) -> Graph:
+        """The graph after all stages."""
+        graph = graph_of(self.bytes())
+        optimize(graph, Matches())
+        return graph
 
     def agrees_on_threads(self, rtol: float = 1e-5, counts: Sequence[int] = (1, 2, 3), **options: Any) -> fg.Model:
         """The same with each of these numbers of threads, to the bit."""

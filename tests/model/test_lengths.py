@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -253,16 +253,29 @@ def opened(model: fg.Model) -> int:
     return sum(is_open(key.shapes) for key in model._plans.keys())
 
 
+def agree(model: fg.Model, source: bytes, feeds: Callable[[int], dict[str, np.ndarray]], counts: Iterable[int]) -> None:
+    """The model gives what onnxruntime gives for feeds of each of these lengths, one after the other."""
+    ort = session(source)
+    for n in counts:
+        fed = feeds(n)
+        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+
+
+def used_encoder(last: int = 20, **options: Any) -> fg.Model:
+    """An encoder that ran for texts of 10 words and more, to below `last`."""
+    model = fg.load(encoder().bytes(), **options)
+    for n in range(10, last):
+        model.run(words(n))
+    return model
+
+
 @pytest.mark.parametrize("name", NETS)
 @pytest.mark.parametrize("threads, isa", [(1, None), (2, None), (1, "avx2"), (1, "generic")])
 def test_one_plan_for_many_lengths(name: str, threads: int, isa: str | None) -> None:
     build, feeds = NETS[name]
     source = build().bytes()
-    ort = session(source)
     model = fg.load(source, threads=threads, isa=isa)
-    for n in [*range(33, 44), 62, 63, 40, 64, 65, 66]:
-        fed = feeds(n)
-        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    agree(model, source, feeds, [*range(33, 44), 62, 63, 40, 64, 65, 66])
     assert 1 <= opened(model) <= 3 and len(model._plans.keys()) <= lengths.PLANS + opened(model)
 
 
@@ -305,10 +318,9 @@ def test_values_that_are_new_in_each_run() -> None:
     x, n = net.input("x", [4, "n"]), net.input("rows", [1], np.int64)
     y = net("Slice", x, net.const([0]), n, net.const([0]))
     net.output(net("MatMul", net("Transpose", y, perm=[1, 0]), net("MatMul", y, net("Transpose", x, perm=[1, 0]))))
-    model, ort = net.load(), session(net.bytes())
-    for i in range(12):
-        fed = {"x": RNG.standard_normal((4, 10 + i)).astype(F32), "rows": np.array([i % 12 + 1])}
-        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{i}")
+    model = net.load()
+    fed = lambda i: {"x": RNG.standard_normal((4, 10 + i)).astype(F32), "rows": np.array([i % 12 + 1])}  # noqa: E731
+    agree(model, net.bytes(), fed, range(12))
     assert opened(model) <= 4
 
 
@@ -325,10 +337,8 @@ def scaled_sizes(factor: float) -> Net:
 def test_numbers_beside_an_open_extent_have_their_type(factor: float) -> None:
     """2 * int(2.5) is 4; in float32 10 * 0.7 is 7, in doubles less."""
     source = scaled_sizes(factor).bytes()
-    model, ort = fg.load(source), session(source)
-    for n in range(40, 46):
-        fed = {"x": RNG.standard_normal((n, 10)).astype(F32)}
-        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    model = fg.load(source)
+    agree(model, source, lambda n: {"x": RNG.standard_normal((n, 10)).astype(F32)}, range(40, 46))
     assert opened(model) == 1
 
 
@@ -338,10 +348,13 @@ def test_places_that_a_run_computes() -> None:
     x, at = net.input("x", ["n", 4]), net.input("at", [2], np.int64)
     net.output(net("Gather", x, net("Mul", at, net.const(1)), axis=0))
     net.output(net("ScatterElements", x, net("Unsqueeze", at, net.const([1])), net.weight(2, 1), axis=0))
-    model, ort = net.load(), session(net.bytes())
-    for n in range(40, 60):
-        fed = {"x": RNG.standard_normal((n, 4)).astype(F32), "at": RNG.permutation(n)[:2] - n * (n % 2)}
-        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    model = net.load()
+    agree(
+        model,
+        net.bytes(),
+        lambda n: {"x": RNG.standard_normal((n, 4)).astype(F32), "at": RNG.permutation(n)[:2] - n * (n % 2)},
+        range(40, 60),
+    )
     for place in (50, 63, 64, 1000, -51, -64):
         with pytest.raises(fg.InputError, match="out of range"):
             model.run({"x": np.ones((50, 4), F32), "at": np.array([0, place])})
@@ -358,10 +371,8 @@ def test_branches_that_the_length_decides(limit: int, plans: int) -> None:
     less.output(less("Mul", "x", less.const(2, F32)))
     bodies = {"then_branch": more.graph(), "else_branch": less.graph()}
     net.output(net("Relu", net("If", net("Greater", n, net.const(limit)), **bodies)))
-    model, ort = net.load(), session(net.bytes())
-    for n in range(40, 52):
-        fed = {"x": RNG.standard_normal((n, 4)).astype(F32)}
-        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    model = net.load()
+    agree(model, net.bytes(), lambda n: {"x": RNG.standard_normal((n, 4)).astype(F32)}, range(40, 52))
     assert opened(model) == plans
 
 
@@ -373,20 +384,16 @@ def test_pads_before_and_behind_all_lengths(mode: str) -> None:
         "Concat", net.const([2, 1, 0]), net("Sub", net("Shape", x, end=1), net.const([20])), net.const([0, 2]), axis=0
     )
     net.output(net("Pad", x, amounts, mode=mode))
-    model, ort = net.load(), session(net.bytes())
-    for n in range(22, 40):
-        fed = {"x": RNG.standard_normal((n, 3, 4)).astype(F32)}
-        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    model = net.load()
+    agree(model, net.bytes(), lambda n: {"x": RNG.standard_normal((n, 3, 4)).astype(F32)}, range(22, 40))
     assert opened(model) >= 1
 
 
 def test_the_shortest_lengths() -> None:
     """A past of nothing has a plan of its own; a line too narrow for a window is refused in any plan."""
     source = decoder().bytes()
-    model, ort = fg.load(source), session(source)
-    for n in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2):
-        fed = step(n)
-        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, f"{n}")
+    model = fg.load(source)
+    agree(model, source, step, (9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2))
     assert opened(model) == 1
     narrow = fg.load(recognizer().bytes())
     for n in (40, 41, 42, 43, 44):
@@ -402,20 +409,17 @@ def test_what_lay_in_memory_before_does_not_matter(dirt: float) -> None:
     """Long inputs leave what is no number where shorter ones have room."""
     for name, (build, feeds) in NETS.items():
         source = build().bytes()
-        model, ort = fg.load(source), session(source)
+        model = fg.load(source)
         for n in (40, 41, 42, 43, 60):
             fed = feeds(n)
             spoiled = {k: np.full_like(v, dirt) if v.dtype == F32 else v for k, v in fed.items()}
             model.run(spoiled)
         assert opened(model) == 1, name
-        fed = feeds(45)
-        assert_close(list(model.run(fed).values()), ort.run(None, fed), 1e-4, name)
+        agree(model, source, feeds, [45])
 
 
 def test_what_comes_again_gets_its_own_plan() -> None:
-    model = fg.load(encoder().bytes())
-    for n in range(10, 20):
-        model.run(words(n))
+    model = used_encoder()
     assert is_open(model._plans.key.shapes)
     runs = 0
     while is_open(model._plans.key.shapes):
@@ -458,9 +462,7 @@ def test_memory_and_plan_of_the_last_run(name: str) -> None:
 
 
 def test_a_clone_has_the_shapes_of_the_last_run() -> None:
-    model = fg.load(encoder().bytes())
-    for n in range(10, 20):
-        model.run(words(n))
+    model = used_encoder()
     twin = model.clone()
     assert twin.input("ids").shape == model.input("ids").shape == (1, 19)
     fed = words(19)
@@ -470,15 +472,11 @@ def test_a_clone_has_the_shapes_of_the_last_run() -> None:
 
 def test_saved_programs(tmp_path: Any) -> None:
     """Plans for many lengths are not saved; a loaded program makes them, too."""
-    model = fg.load(encoder().bytes())
-    for n in range(10, 20):
-        model.run(words(n))
+    model = used_encoder()
     model.save(str(tmp_path / "net.fgm"))
-    again, ort = fg.load(str(tmp_path / "net.fgm")), session(encoder().bytes())
+    again = fg.load(str(tmp_path / "net.fgm"))
     assert opened(again) == 0
-    for n in range(20, 30):
-        fed = words(n)
-        assert_close(list(again.run(fed).values()), ort.run(None, fed), 1e-4)
+    agree(again, encoder().bytes(), words, range(20, 30))
     assert opened(again) == 1
 
 
@@ -491,17 +489,12 @@ def test_where_a_plan_for_many_does_not_pay() -> None:
         model(np.ones((1, 2, n), F32))
     assert opened(model) == 0 and len(model._plans.keys()) == 9
     with thresholds(native_work=0):
-        model = fg.load(encoder().bytes())
-        for n in range(10, 20):
-            model.run(words(n))
+        model = used_encoder()
     assert opened(model) == 0 and len(model._plans.keys()) == 10
 
 
 def test_isa_numpy_plans_each_shape() -> None:
-    model = fg.load(encoder().bytes(), isa="numpy")
-    for n in range(10, 18):
-        model.run(words(n))
-    assert opened(model) == 0
+    assert opened(used_encoder(18, isa="numpy")) == 0
 
 
 def test_a_slice_from_a_computed_place_to_a_number() -> None:

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastgraph.passes.stages import optimize
-from fastgraph.plan.lower import Matches
-from tests.nets import F32, Net, assert_close, by_onnxruntime, by_reference, graph_of
+from tests.nets import F32, Net, by_onnxruntime
 
 
 def form(number: int) -> tuple[tuple[int, ...], dict[str, Any]]:
@@ -45,11 +43,7 @@ def test_any_form(seed: int) -> None:
     net = Net()
     net.output(net("Relu", layer(net, shape, attrs, net.input("x", shape))))
     x = np.random.default_rng(0).standard_normal(shape).astype(F32)
-    expected = by_onnxruntime(net.bytes(), {"x": x})
-    graph = graph_of(net.bytes())
-    optimize(graph, Matches())
-    assert_close(by_reference(graph, {"x": x}), expected, 1e-5)
-    assert_close(list(net.load().run({"x": x}).values()), expected, 1e-5)
+    net.agrees_optimized({"x": x})
 
 
 @pytest.mark.parametrize("dims", [(7,), (5, 6), (3, 4, 5)])
@@ -59,9 +53,7 @@ def test_no_matrix_product_is_left(dims: tuple[int, ...]) -> None:
     attrs = {"group": 8, "strides": [2] * n, "pads": [1] * 2 * n, "kernel_shape": [4] * n, "made": 1}
     net, shape = Net(), (1, 8, *dims)
     net.output(net("Relu", layer(net, shape, attrs, net.input("x", shape))))
-    graph = graph_of(net.bytes())
-    optimize(graph, Matches())
-    ops = Counter(node.op for node in graph.nodes)
+    ops = Counter(node.op for node in net.optimized().nodes)
     assert ops["conv"] == 2**n and not ops["conv_transpose"] and not ops["fused"]
 
 
@@ -78,20 +70,14 @@ def test_sums_with_other_maps(seed: int) -> None:
     net.output(net("Relu", y))
     rng = np.random.default_rng(0)
     feeds = {name: rng.standard_normal(dims).astype(F32) for name, dims in (("x", shape), ("skip", skip))}
-    graph = graph_of(net.bytes())
-    optimize(graph, Matches())
-    expected = by_onnxruntime(net.bytes(), feeds)
-    assert_close(by_reference(graph, feeds), expected, 1e-5)
-    assert_close(list(net.load().run(feeds).values()), expected, 1e-5)
+    net.agrees_optimized(feeds)
 
 
 def test_a_sum_with_another_map_leaves_no_matrix_product() -> None:
     attrs = {"group": 8, "strides": [1, 2], "pads": [0, 1, 0, 1], "kernel_shape": [1, 4], "made": 1}
     net = Net()
     net.output(net("Add", layer(net, (1, 8, 5, 6), attrs, net.input("x", (1, 8, 5, 6))), net.input("s", (1, 8, 5, 12))))
-    graph = graph_of(net.bytes())
-    optimize(graph, Matches())
-    ops = Counter(node.op for node in graph.nodes)
+    ops = Counter(node.op for node in net.optimized().nodes)
     assert ops["conv"] == 2 and not ops["conv_transpose"]
 
 
@@ -124,9 +110,7 @@ def test_quantized(groups: int, signed: bool, per_channel: bool) -> None:
     y = net("ConvTranspose", x, w, net.weight(8), group=groups, strides=[2, 2], pads=[1, 0, 1, 2])
     net.output(through(net("Relu", y), 0.05))
     feeds = {"x": rng.standard_normal((2, 8, 5, 6)).astype(F32)}
-    graph = graph_of(net.bytes())
-    optimize(graph, Matches())
-    convs = [node for node in graph.nodes if node.op == "conv"]
+    convs = [node for node in net.optimized().nodes if node.op == "conv"]
     assert len(convs) == 4 and all(node.out.type.quant is not None for node in convs)
     (expected,), (found,) = by_onnxruntime(net.bytes(), feeds), net.load().run(feeds).values()
     apart = np.rint(np.abs(found - expected) / 0.05)

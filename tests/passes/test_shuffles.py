@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fastgraph.ops.shape import permutation
-from tests.nets import F32, Net, assert_close, by_onnxruntime
+from tests.nets import F32, Net
 from tests.quantized_blocks import U8, pair
 
 
@@ -33,9 +33,7 @@ def test_channels_in_the_order_of_the_shuffle(slope: float | None) -> None:
         return y if slope is None else net("PRelu", y, net.const([slope], F32))
 
     net, feeds = shuffled(steps)
-    model = net.load()
-    assert moved_together(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
+    assert moved_together(net.agrees(feeds=feeds))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -47,10 +45,9 @@ def test_channels_of_bytes_with_scales_of_their_own(axis: int) -> None:
     w = net("DequantizeLinear", net.const(stored.astype(np.int8)), net.const(steps.astype(F32)), axis=axis)
     y = pair(net, net("Conv", x, w, net.weight(12)), 0.0497, 128)
     net.output(pair(net, net("DepthToSpace", y, blocksize=2, mode="CRD"), 0.0497, 128))
-    model, feeds = net.load(), {"x": net.rng.standard_normal((2, 6, 5, 7)).astype(F32)}
+    model = net.agrees(feeds={"x": net.rng.standard_normal((2, 6, 5, 7)).astype(F32)})
     assert moved_together(model)
     assert all((node.out.type.dtype == U8) == (axis == 0) for node in model.plan.graph.nodes if node.op == "conv")
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
 
 
 @pytest.mark.parametrize("case", ["groups", "slope of each channel", "read elsewhere"])
@@ -61,13 +58,9 @@ def test_channels_that_must_stay(case: str) -> None:
         return net("PRelu", y, net.weight(12, 1, 1)) if case == "slope of each channel" else y
 
     net, feeds = shuffled(steps, groups=3 if case == "groups" else 1)
-    model = net.load()
-    assert not moved_together(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
+    assert not moved_together(net.agrees(feeds=feeds))
 
 
 def test_blocks_that_are_together_already() -> None:
     net, feeds = shuffled(mode="DCR")
-    model = net.load()
-    assert moved_together(model)
-    assert_close(list(model.run(feeds).values()), by_onnxruntime(net.bytes(), feeds))
+    assert moved_together(net.agrees(feeds=feeds))
