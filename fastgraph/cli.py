@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _give_up() -> None:
-    """What standard output can't take goes nowhere, else Python would fail by it at its end."""
+    """Discard what standard output can't take: Python would fail on it when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

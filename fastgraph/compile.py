@@ -178,7 +178,7 @@ def _known(
 
 
 def _know(lowered: Graph, graph: Graph, shapes: Shapes, values: Mapping[str, np.ndarray | None]) -> None:
-    """Make the shapes of a copy of the graph known, with its states as inputs and outputs."""
+    """Give a copy of the graph its shapes, with its states as inputs and outputs."""
     states, hidden = lowered.states, {s.input for s in lowered.states}
     lowered.unfold_states()
     known = {name: value for name, value in values.items() if value is not None}
@@ -215,7 +215,7 @@ def _native_work(graph: Graph, bounded: Mapping[Value, Bounded]) -> float:
 
 
 def _idle(*rows: Shapes) -> float:
-    """The share of the room of open extents that is not used by lengths in the middle."""
+    """The share of padding in open extents, for lengths in the middle."""
     open_ = {d.group: d for row in chain(*(each.values() for each in rows)) for _, d in open_axes(row)}
     return 1 - prod((d.least + d.most) / (2 * d.most) for d in open_.values())
 

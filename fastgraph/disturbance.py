@@ -107,7 +107,7 @@ def slowest(bursts: Sequence[Usage]) -> float:
 
 
 def kept(rounds: Sequence[Sequence[Usage]], needed: int, least: float = inf) -> list[list[int]]:
-    """By engine, the rounds that count, where a quiet core's probe takes `least`."""
+    """By engine, the rounds that count; a probe of a quiet core takes `least`."""
     return _kept(rounds, needed, least)[1]
 
 

@@ -18,7 +18,7 @@ class UnsupportedError(FastgraphError):
 
 
 class RoomError(UnsupportedError):
-    """Room for many lengths would cost runs more than a plan for each."""
+    """A plan for many lengths would cost runs more, by its padding, than a plan for each."""
 
 
 class InputError(FastgraphError, ValueError):

@@ -53,7 +53,7 @@ def without(*names: str) -> Iterator[None]:
 
 
 def unusual() -> bool:
-    """Whether plans made now are no user's: checked, without some freedoms, or by other thresholds."""
+    """Whether plans made now are special: checked, without some freedoms, or with other thresholds."""
     return bool(_gone.get() or _thresholds.get() or checked())
 
 

@@ -126,7 +126,8 @@ def _measure(
     args: argparse.Namespace, path: str, shapes: Shapes, against: list[str], results: list[dict[str, Any]],
     plans: list[Executable],
 ) -> int:  # fmt: skip
-    """Measure a file, and print its table; the exit code. Adds to `results`, and to `plans` what was looked at."""
+    """Measure a file, and print its table; the exit code. Adds to `results`, and to `plans` the plan that was measured.
+    """
     from ..tools import bench, profile
 
     how = {"threads": args.threads, "isa": args.isa, "precision": args.precision, "function": args.function}
@@ -172,7 +173,7 @@ def _page(path: str, results: list[dict[str, Any]], plans: list[Executable]) -> 
 
 
 def _placed(args: argparse.Namespace) -> None:
-    """InputError when the threads or streams can't run, or what is fed can't be made, as is asked for."""
+    """InputError when threads, streams or feeds can't be arranged as the options ask."""
     from ..tools import bench
 
     options.preprocessing(args)

@@ -33,7 +33,7 @@ def show(text: object) -> None:
 
 
 def flush() -> None:
-    """Let nothing that was shown wait."""
+    """Write out everything that was shown."""
     with writing("standard output"):
         sys.stdout.flush()
 

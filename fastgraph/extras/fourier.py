@@ -1,4 +1,4 @@
-"""Fourier transforms as products with constant matrices: one, or two where a length has two factors."""
+"""Fourier transforms as products with constant matrices: one product, or two where the length has two factors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ def _unit(f: Transform, turns: np.ndarray) -> np.ndarray:
 
 
 def _reals(matrix: np.ndarray, parts: int, wanted: int) -> np.ndarray:
-    """Complex matrices [..., t, k] as real ones [..., t * parts, k * wanted] of numbers that are `parts` long."""
+    """Complex matrices [..., t, k] as real ones [..., t * parts, k * wanted], for numbers of `parts` reals that give
+    `wanted`.
+    """
     *lead, t, k = matrix.shape
     found = np.empty((*lead, t, parts, k, wanted))
     for part, factor in zip(range(parts), (1, 1j), strict=False):

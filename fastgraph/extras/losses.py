@@ -29,7 +29,7 @@ def _infer_loss(node: Node, types: Types) -> list[TensorType]:
 
 
 def _check_classes(node: Node, target: np.ndarray | None, count: object) -> None:
-    """ModelError for a class that there is not, unless it is the one to be ignored."""
+    """ModelError for a class out of range, unless it is the one to be ignored."""
     if target is None or not isinstance(count, int):
         return
     wrong = target[((target < 0) | (target >= count)) & (target != attr(node, "ignore_index"))]

@@ -199,7 +199,9 @@ def _layer(g: Sweep, node: Node) -> Layer | None:
 
 
 def _groups(g: Sweep, gates: list[int]) -> list[Group]:
-    """Gates by what they look at (no cell, the one before the step, the one after it), and whether they have norms."""
+    """Gates by the state of the cell that their peepholes see (none, the one before the step, the one after it), and by
+    whether they are normalized.
+    """
     kinds: dict[tuple[bool, bool, bool], list[int]] = {}
     for i in gates:
         peeps = i in PEEPHOLES and g.node.input(PEEPHOLES[i]) is not None
@@ -236,7 +238,7 @@ def _real(g: Sweep, value: Value | None) -> Value | None:
 
 
 def _stored(g: Sweep, value: Value, kind: TensorType) -> Value:
-    """A value of reals as one of another type that stands for it."""
+    """A value of reals as a type stores them."""
     if kind.quant is None:
         return value
     return g("requantize", value, type=kind.with_shape(value.type.dims))

@@ -53,7 +53,7 @@ def _limits(node: Node) -> tuple[float, float]:
 
 
 def _infer(node: Node, types: Types) -> list[TensorType]:
-    """Floats are asked for, of a distribution that there is."""
+    """The type of the numbers. ModelError unless they are floats, of a distribution that exists."""
     dtype = np.dtype(attr(node, "dtype")) if attr(node, "dtype") else types[0].dtype
     check.operand(node, TensorType(dtype, ()), "dtype f")
     first, second = _limits(node)
@@ -186,7 +186,9 @@ def multinomial(g: Sweep, node: Node) -> bool:
 
 
 def _reached(g: Sweep, edges: Value, draws: Value) -> Value:
-    """How many of the running sums [rows, classes] a share [rows, count] of the last is not below, int64."""
+    """For each share [rows, count] of the last running sum, how many of the running sums [rows, classes] are at most
+    that, int64.
+    """
     (rows, classes), count = edges.type.dims, draws.type.dims[1]
     points = draws * g.cut(edges, 1, classes - 1, classes)
     above = g.shape(points, rows, count, 1) >= g.shape(edges, rows, 1, classes)

@@ -1,4 +1,4 @@
-"""Words that look random, of counters one after the other: Philox 4x32-10, Threefry 2x32-20. Semantics: Random123."""
+"""Pseudorandom words made of consecutive counters: Philox 4x32-10, Threefry 2x32-20. Semantics: Random123."""
 
 from __future__ import annotations
 

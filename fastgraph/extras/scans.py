@@ -1,4 +1,4 @@
-"""A scan that is written as the step it does in each round."""
+"""Scans, given the step that is done in each round."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class Call(call.Call):
     def settle(
         self, kinds: Sequence[str], op: str, inputs: list[Value | None], outs: Sequence[Value], **attrs: Any
     ) -> None:
-        """Write `op`, and what makes of each of its results an output of the operator; see `signature_table`."""
+        """Write `op`, and convert each of its results to an output of the operator; see `signature_table`."""
         x = inputs[0] if inputs else None
         if kinds[:1] == ["rounded"] and x is not None and _whole(x.type):
             inputs[0] = self.read_as(x, ITSELF)
@@ -212,7 +212,7 @@ class Call(call.Call):
         super().infer(node)
 
     def read_as(self, x: Value, quant: Quantization | None) -> Value:
-        """The stored numbers of x, standing for something else."""
+        """The stored numbers of x with another quantization."""
         if x.type.quant == quant:
             return x
         if x.data is not None:
@@ -220,7 +220,7 @@ class Call(call.Call):
         return self.add("reinterpret", [x], type=TensorType(x.type.dtype, x.type.shape, quant))
 
     def into(self, value: Value, out: Value) -> None:
-        """Let the node that makes `value`, the last one, make `out`."""
+        """Let the last node, which makes `value`, make `out` instead."""
         assert self.nodes[-1].out is value
         self.nodes[-1].outputs = [out]
         self.infer(self.nodes[-1])

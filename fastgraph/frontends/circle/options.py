@@ -38,7 +38,7 @@ def table_of(op: str, wire: Wire) -> str | None:
 
 
 class Options:
-    """What an operator is told: attributes are the fields of its table. Tensor types are dtypes, vectors tuples."""
+    """The options of an operator: attributes are the fields of its table. Tensor types are dtypes, vectors tuples."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

@@ -62,7 +62,7 @@ class Scope:
         return self.names.pop(index, None) or self.reader.unique(tensor.name or f"tensor_{index}")
 
     def maker(self, value: Value) -> Node | None:
-        """The node that makes a value, of those by now."""
+        """The node that makes a value, among those written so far."""
         for node in self.nodes[self._indexed :]:
             self._makers.update(dict.fromkeys(node.outputs, node))
         self._indexed = len(self.nodes)

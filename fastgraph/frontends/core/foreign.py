@@ -124,7 +124,7 @@ def guess(head: bytes, name: str) -> str:
 
 
 def holding(names: Sequence[str], name: str) -> str:
-    """The same of an archive or a folder in which there are files of these names; "" when it is not known."""
+    """As `guess`, for an archive or a folder with files of these names; "" when the kind is not known."""
     models = [each for each in names if each.endswith((".onnx", ".tflite", ".circle", ".mlmodel", ".mlpackage"))]
     if models:
         return f"give the path of the model that is in it: {', '.join(sorted(models)[:5])}"

@@ -21,7 +21,7 @@ class Reader:
         self._taken: dict[str, int] = {}
 
     def take(self, *names: str) -> None:
-        """Let no value that comes after have one of these names."""
+        """Reserve these names: no later value gets one of them."""
         self._taken.update(dict.fromkeys(names, 1))
 
     def unique(self, name: str) -> str:

@@ -129,22 +129,17 @@ def running(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(g.again(node, value, g.ints(axis[0]))[0], x.extents)]
 
 
-@follows("layer_normalization", "rms_normalization", "gemm", "block_dense")
+@follows("layer_normalization", "rms_normalization", "batch_normalization", "gemm", "block_dense")
 def by_row(g: Bounds, node: Node) -> list[Bounded]:
     """Operators that compute each row on its own."""
     x, others = g.take(node.x), [None if v is None else g.fixed(v) for v in node.inputs[1:]]
-    rows = len(x.dims) - 1 if node.op in ("gemm", "block_dense") else attr(node, "axis") % len(x.dims)
+    whole = node.op in ("layer_normalization", "rms_normalization")
+    rows = attr(node, "axis") % len(x.dims) if whole else len(x.dims) - 1
     bias = others[1] if node.op == "gemm" and len(others) > 1 else None
     refuse(any(axis >= rows for axis in x.extents) or node.op == "gemm" and attr(node, "trans_a"))
     refuse(bias is not None and bias.type.dims[:-1] not in ((), (1,)))
+    refuse(node.op == "batch_normalization" and len(node.outputs) > 1)
     return [Bounded(v, x.extents) for v in g.again(node, x.value, *others)]
-
-
-@follows("batch_normalization")
-def batch_normalization(g: Bounds, node: Node) -> list[Bounded]:
-    x, others = g.take(node.x), map(g.fixed, node.inputs[1:])
-    refuse(len(x.dims) - 1 in x.extents or len(node.outputs) > 1)
-    return [Bounded(g.again(node, x.value, *others)[0], x.extents)]
 
 
 @follows("instance_normalization")
