@@ -62,7 +62,7 @@ class Row(NamedTuple):
 
     `args`: its record; `params`: the values of each compile-time parameter; `exists`: whether a tier has the kernel
     with these parameters; `product`: whether it does the multiply-adds of its step's operator; `needs`: CPU flags that
-    it uses beyond the tier's; `unit`: what multiplies, one of tools.limits.Limits.peaks.
+    it uses beyond the tier's; `unit`: what multiplies, one of tools.peaks.MachinePeaks.peaks.
     """
 
     name: str
