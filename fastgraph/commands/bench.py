@@ -126,7 +126,7 @@ def _measure(
     args: argparse.Namespace, path: str, shapes: Shapes, against: list[str], results: list[dict[str, Any]],
     plans: list[Executable],
 ) -> int:  # fmt: skip
-    """Measure a file, and print its table; the exit code. Adds to `results`, and to `plans` the plan that was measured."""
+    """Measure a file, and print its table; the exit code. Adds to `results`, and what was run to `plans`."""
     from ..tools import bench, profile
 
     how = {"threads": args.threads, "isa": args.isa, "precision": args.precision, "function": args.function}
