@@ -13,23 +13,15 @@ from pathlib import Path
 
 from ..kernels import __path__ as KERNELS
 from ..locks import undisturbed
+from ..settings import cache_directory
 
 FORMAT = b"fastgraph object 1\0"
 """The first bytes of a cache entry."""
 
 
 def directory() -> Path:
-    """The cache's directory: $FASTGRAPH_CACHE_DIR, or `fastgraph` in the platform's user cache directory."""
-    if chosen := os.environ.get("FASTGRAPH_CACHE_DIR"):
-        return Path(os.path.expanduser(chosen)).absolute()  # a container's or a service's settings know no ~
-    home = Path(os.path.expanduser("~"))
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or home / ".cache"
-    return Path(base, "fastgraph").absolute()
+    """The cache's directory."""
+    return Path(cache_directory())
 
 
 @cache

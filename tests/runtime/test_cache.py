@@ -453,6 +453,19 @@ def test_where_objects_are_kept(
     assert str(toolchain.directory()) == expected
 
 
+@pytest.mark.skipif(os.name != "posix", reason="POSIX paths")
+def test_a_user_without_a_home_keeps_objects_among_temporary_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME", "FASTGRAPH_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert toolchain.directory() == tmp_path / f"fastgraph-{os.geteuid()}"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert str(toolchain.directory()) == "/caches/fastgraph"
+
+
 def test_a_cached_object_links_and_runs(place: Path) -> None:
     found = dict(zip([kernel.symbol for kernel in KERNELS], cache.objects(KERNELS, TIER), strict=True))
     assert link(found) == link(found)
