@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from sys import modules
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from sys import modules, version_info
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import __path__ as SOURCES
 from .. import __version__
@@ -21,13 +22,15 @@ from ..kernels.isa.tiers import EXTRAS, NUMPY, Tier, has
 from ..locks import undisturbed
 from ..objects import trust
 from ..saved.container import Container, opened
-from ..settings import wrong
+from ..settings import cache_directory, wrong
 from .plans import bytes_of
 
 if TYPE_CHECKING:
     from .model import Model
 
 USUAL = "1GiB"
+SMALL = 1 << 19
+"""Bytes."""
 LOCATION = b"\n\x08location\x12"
 """The mark of external data in an ONNX file: a StringStringEntryProto with this key."""
 
@@ -46,24 +49,32 @@ def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str |
         name = digest(source, repr((__version__, tier.name, flags, options, list(versions()))))
     except OSError:
         return None  # who reads the file says why
-    with undisturbed():
-        from ..objects.toolchain import directory
-    return os.path.join(directory(), "plans", f"{name[:40]}.fgm")
+    return os.path.join(cache_directory(), "plans", f"{name[:40]}.fgm")
 
 
 def digest(source: str, more: str = "", beside: Iterable[str] = ()) -> str:
     """The SHA-256 of a file, or of the files of a folder, and of those `beside`, with their names, and of a text.
     OSError.
     """
-    with undisturbed():
-        from hashlib import sha256
-    found, part = sha256(more.encode()), bytearray(1 << 18)
-    for path in [*files(source), *beside]:
+    paths = [*files(source), *beside]
+    found, part = _sha256(sum(map(os.path.getsize, paths)))(more.encode()), bytearray(1 << 18)
+    for path in paths:
         found.update(os.path.relpath(path, source).encode() + b"\0")
         with open(path, "rb", buffering=0) as file:
             while count := file.readinto(part):
                 found.update(memoryview(part)[:count])
     return found.hexdigest()
+
+
+def _sha256(size: int) -> Callable[[bytes], Any]:
+    """SHA-256 for so many bytes. That of hashlib is OpenSSL's, whose import takes as long as Python's own for SMALL."""
+    own = "_sha2" if version_info >= (3, 12) else "_sha256"
+    with undisturbed():
+        if size <= SMALL:
+            with suppress(ImportError):
+                return cast(Callable[[bytes], Any], import_module(own).sha256)
+        from hashlib import sha256
+    return sha256
 
 
 def stands_alone(source: str) -> bool:

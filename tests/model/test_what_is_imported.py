@@ -68,10 +68,10 @@ def integers() -> bytes:
     return m.bytes(m.op("SOFTMAX", [y], [((1, 4), np.int8, (1 / 256, -128))], beta=1.0))
 
 
-def imported(path: Path) -> set[str]:
+def imported(path: Path, **env: str) -> set[str]:
     """The modules that a process imports to load a file and run it once, on a tier without tiles: with them, layers ask
     for each whether tiles suit it."""
-    env = {name: value for name, value in os.environ.items() if name != "FASTGRAPH_CHECK"}
+    env = {name: value for name, value in os.environ.items() if name != "FASTGRAPH_CHECK"} | env
     done = subprocess.run([sys.executable, "-c", SCRIPT, path, TIER], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout))
@@ -92,3 +92,11 @@ def test_a_warm_load_imports_what_it_needs(tmp_path: Path, name: str, net: bytes
     formats = {module.split(".")[2] for module in own if module.startswith("fastgraph.frontends.")}
     assert formats & {"onnx", "circle", "mil"} == {format}
     assert len(own) <= MOST, sorted(own)
+
+
+def test_a_second_load_of_a_small_file_imports_neither_openssl_nor_pathlib(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(integers())
+    imported(path, FASTGRAPH_PLAN_CACHE="1GiB")
+    modules = imported(path, FASTGRAPH_PLAN_CACHE="1GiB")
+    assert not {"fastgraph.compile", "fastgraph.objects.toolchain", "_hashlib", "pathlib", "urllib"} & modules
