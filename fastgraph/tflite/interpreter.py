@@ -309,10 +309,20 @@ def _set(network: Network, index: int, value: Any) -> None:
     assert place is not None
     text = place.dtype == object and array.dtype.kind in "USO"
     if array.dtype != place.dtype and not text:
-        _refuse(where, f"of type {place.dtype}", f"{array.dtype}: convert it, x.astype(np.{place.dtype})")
+        how = _conversion(network.file.details(network.index, index)["quantization"], array.dtype, place.dtype)
+        _refuse(where, f"of type {place.dtype}", f"{array.dtype}: convert it, {how}")
     if array.shape != place.shape:
         _refuse(where, f"of shape {list(place.shape)}", f"{list(array.shape)}: call resize_tensor_input for another")
     place[...] = array
+
+
+def _conversion(quantization: tuple[float, int], found: np.dtype, wanted: np.dtype) -> str:
+    """The expression of what an input stores for x, for an error's text."""
+    scale, zero = quantization
+    if scale == 0 or found.kind != "f" or wanted.kind not in "iu":
+        return f"x.astype(np.{wanted})"
+    limits = np.iinfo(wanted)
+    return f"np.clip(np.rint(x / {scale:.9g}) + {zero}, {limits.min}, {limits.max}).astype(np.{wanted})"
 
 
 def _refuse(where: str, expected: str, found: str) -> NoReturn:

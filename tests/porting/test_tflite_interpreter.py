@@ -296,6 +296,18 @@ def test_inner_tensors() -> None:
         plain.get_tensor(2)
 
 
+def test_floats_in_the_place_of_stored_numbers() -> None:
+    """The error says what an input stores for them."""
+    m = Model()
+    x = m.input((1, 3), np.int8, (0.5, 1), name="x")
+    network = tflite.Interpreter(model_content=m.bytes(m.op("NEG", [x], [((1, 3), np.int8, (0.5, 1))])))
+    network.allocate_tensors()
+    with pytest.raises(ValueError, match="found float32: convert it, ") as said:
+        network.set_tensor(0, (reals := np.array([[-1, 0.6, 1000]], F32)))
+    code = str(said.value).partition("convert it, ")[2]
+    assert eval(code, {"np": np, "x": reals}).tolist() == [[-1, 2, 127]]
+
+
 def recurrent() -> bytes:
     m = Model()
     x = m.input((1, 4), name="x")
