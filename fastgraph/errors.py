@@ -69,6 +69,10 @@ def writing(path: object) -> Iterator[None]:
     except OSError as error:
         if error.filename not in (None, path):
             raise
-        why, full = error.strerror or error, error.errno in (ENOSPC, EDQUOT)
-        ways = "free some room, or name another place" if full else "name another place"
-        raise FileError(f"{path}: it can't be written: {why}; {ways}") from error
+        ways = "free some room, or name another place" if is_full(error) else "name another place"
+        raise FileError(f"{path}: it can't be written: {error.strerror or error}; {ways}") from error
+
+
+def is_full(error: Exception) -> bool:
+    """Whether a file could not be written as there is no room for it."""
+    return isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT)

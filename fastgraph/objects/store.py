@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from ..errors import CompilerError
+from ..errors import CompilerError, is_full
 from ..kernels.core.kernel import Kernel
 from ..kernels.isa.tiers import Tier
 from ..locks import undisturbed
@@ -104,11 +104,13 @@ def trusted(place: Path) -> bool:
     return True
 
 
-def _say(what: str) -> None:
+def _say(what: str, full: bool = False) -> None:
     """Warn once per process, with a remedy: all entries of a cache tend to have the same fault."""
     if not _said:
         _said.append(what)
-        warnings.warn(f"{what}; set FASTGRAPH_CACHE_DIR to a directory of your own", RuntimeWarning, stacklevel=3)
+        room = "free some room, or " if full else ""
+        text = f"{what}; {room}set FASTGRAPH_CACHE_DIR to a directory of your own"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _checksum(path: Path, obj: bytes) -> bytes:
@@ -148,7 +150,8 @@ def _write(path: Path, obj: bytes) -> None:
             os.unlink(temporary)
             raise
     except (OSError, trust.Untrusted) as error:
-        _say(f"compiled kernels can't be kept in {path.parent}, so each process compiles them again: {error}")
+        what = f"compiled kernels can't be kept in {path.parent}, so each process compiles them again: {error}"
+        _say(what, is_full(error))
         _unsaved[path] = obj
 
 
