@@ -1,4 +1,4 @@
-"""fastgraph runs neural-network files as one block of machine work.
+"""fastgraph runs neural-network files in one native call, on the CPU.
 
     import fastgraph as fg
 

@@ -17,7 +17,7 @@ from .errors import FastgraphError, InputError
 from .text import meant
 
 DESCRIPTION = """\
-Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) as one block of machine work.
+Runs neural-network files (ONNX, TensorFlow Lite, Circle, Core ML) in one native call, on the CPU.
 
   fastgraph digits                          try it: a network that ships with fastgraph
   fastgraph inspect net.tflite              what is in the file, and what becomes of it

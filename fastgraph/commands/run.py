@@ -40,7 +40,7 @@ def arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--random", action="store_true", help="random arrays for the inputs that --input leaves out")
     sub.add_argument("--labels", metavar="FILE", help="names of classes, one a line: print the likeliest")
     sub.add_argument("--top", type=options.positive, default=5, metavar="N", help="how many of them (default 5)")
-    sub.add_argument("--output", metavar="FILE.npz", help="where to write the outputs; or the only one, as .npy")
+    sub.add_argument("-o", "--output", metavar="FILE.npz", help="where to write the outputs; or the only one, as .npy")
     expect = "what they should be: .npz, .npy, .pb or a folder of output_0.pb ...; exit code 1 when they are not"
     sub.add_argument("--expect", metavar="FILE", help=expect)
     sub.add_argument("--repeat", type=options.positive, default=10, metavar="N", help="timed runs (default 10)")

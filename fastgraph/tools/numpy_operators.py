@@ -32,12 +32,14 @@ VALUES = (1, 0, -1, 2)
 
 
 def files(paths: Iterable[str]) -> Iterator[str]:
-    """The networks among these files, and those in these folders."""
+    """The networks among these files, and those in these folders. InputError for a folder without any."""
     for path in map(Path, paths):
         if path.suffix in SUFFIXES or not path.is_dir():
             yield str(path)
             continue
         found = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES)
+        if not found:
+            raise InputError(f"{path}: expected networks in this folder ({', '.join(SUFFIXES)}), found none")
         yield from (str(p) for p in found if not any(up.suffix == ".mlpackage" for up in p.parents))
 
 

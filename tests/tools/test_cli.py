@@ -188,7 +188,7 @@ def test_where_nothing_can_be_written_is_said_first(capsys: Any, tmp_path: Path,
 
 
 @pytest.mark.parametrize("words", [
-    ["run", "M", "--random", "--output", "full.npz"], ["run", "M", "--random", "--output", "full.npy"],
+    ["run", "M", "--random", "--output", "full.npz"], ["run", "M", "--random", "-o", "full.npy"],
     ["report", "M", "--runs", "1", "-o", "full.html"], ["compare", "M", "M", "--html", "full.html"],
     ["profile", "M", "--runs", "1", "--trace", "full.json"], ["bench", "M", "--runs", "1", "--csv", "full.csv"],
     ["bench", "M", "--runs", "1", "--json", "full.json"], ["bench", "M", "--runs", "1", "--html", "full.html"],

@@ -81,3 +81,8 @@ def test_extents_that_do_not_go_together(tmp_path: Path, capsys: Any) -> None:
     assert "give numbers that go together, as --shape past=1,past --shape words=1,words ..." in said.err + said.out
     shapes = ["--shape", "past=1,4", "--shape", "words=1,1", "--shape", "mask=1,2"]
     assert main(["inspect", "--host", *shapes, str(file)]) == 0
+
+
+def test_a_folder_without_networks(tmp_path: Path, capsys: Any) -> None:
+    assert main(["inspect", "--host", str(tmp_path)]) == 2
+    assert f"{tmp_path}: expected networks in this folder" in capsys.readouterr().err
