@@ -63,7 +63,8 @@ def digest(source: str, more: str = "", beside: Iterable[str] = ()) -> str:
         with open(path, "rb", buffering=0) as file:
             while count := file.readinto(part):
                 found.update(memoryview(part)[:count])
-    return found.hexdigest()
+    name: str = found.hexdigest()
+    return name
 
 
 def _sha256(size: int) -> Callable[[bytes], Any]:

@@ -14,7 +14,6 @@ import pytest
 import fastgraph as fg
 from fastgraph.demo import MODEL
 from fastgraph.kernels.isa.tiers import usable
-from fastgraph.objects import toolchain
 from fastgraph.ops import registry
 from fastgraph.runtime import executable, kept
 from fastgraph.saved.container import opened
@@ -34,7 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of its own for programs; kernels stay where they are."""
     monkeypatch.setenv("FASTGRAPH_PLAN_CACHE", "1MB")
     monkeypatch.setenv("FASTGRAPH_CHECK", "0")
-    monkeypatch.setattr(toolchain, "directory", lambda: tmp_path)
+    monkeypatch.setattr(kept, "cache_directory", lambda: str(tmp_path))
     return tmp_path / "plans"
 
 
@@ -171,7 +170,7 @@ def test_those_used_last_stay(cache: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    monkeypatch.setattr(toolchain, "directory", lambda: tmp_path / "file")
+    monkeypatch.setattr(kept, "cache_directory", lambda: str(tmp_path / "file"))
     same(fg.load(MODEL), fg.load(MODEL))
 
 
