@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.record import Record
+from ..core.record import Record, fields
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..lang import F32, I32, U8, Registers, Type, Value, either, opaque, over, register, registers, tier, when
 from ..lang.instructions import below, choose, divide, larger, remainder, smaller
+from .depthwise_across import summed_across
 from .results import finish, finish_sums, outputs_at, walk_row
-from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, wide_tile
-from .window import Place, Range, add_column, constants, nest, slots, taps_inside, window_rows
+from .rows import ACROSS, DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, wide_tile
+from .window import Place, Range, add_column, constants, covers, nest, slots, taps_inside, window_rows
 
 GROUP = 3
 """Taps of a row that are summed before they are added to the total."""
@@ -45,18 +46,30 @@ class Sums:
 
 def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     """As make_depthwise, for any window. Output channel o reads input channel o // multiplier where the kernel is
-    `repeated`, else o.
+    `repeated`, else o. `tiled` says which are computed across pixels.
     """
-    return _tiles(tier, DEPTHWISE_ANY, vectors, repeated)
+    row_of_outputs = _tiles(tier, DEPTHWISE_ANY, vectors, repeated)
+    if vectors != ACROSS or repeated:
+        return nest(DEPTHWISE_ANY, row_of_outputs)
+    by_channel, across = covers(DEPTHWISE_ANY, row_of_outputs), summed_across(F32.vector(tier.lanes))
+
+    def run(args: int, thread: int, threads: int) -> None:
+        r = fields(args, DEPTHWISE_ANY)
+        if r.tiled:
+            across(args, thread, threads)
+        else:
+            by_channel(args, thread, threads)
+
+    return run
 
 
 def make_depthwise_any_int8(tier: Tier, out: str) -> Callable:
     """The same kernel for bytes less x's zero point, always `repeated`; out: one of gemm's STORES."""
-    return _tiles(tier, DEPTHWISE_INT8_ANY, 1, True, out)
+    return nest(DEPTHWISE_INT8_ANY, _tiles(tier, DEPTHWISE_INT8_ANY, 1, True, out))
 
 
-def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | None = None) -> Callable:
-    """The kernel function. out: what a kernel of bytes stores; those of f32 have None."""
+def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | None = None) -> Callable[[Place], None]:
+    """A function that computes a row of outputs. out: what a kernel of bytes stores; those of f32 have None."""
     number, sum_of = (U8, I32) if out else (F32, F32)
     kind, wide = sum_of.vector(tier.lanes), wide_tile(tier, vectors)
 
@@ -88,7 +101,7 @@ def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | 
         else:
             finish(record, place, outputs, sums.values(), vectors)
 
-    return nest(record, row_of_outputs)
+    return row_of_outputs
 
 
 def _add_row(tile: Sums, x: Value, tap: Value) -> None:

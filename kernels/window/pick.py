@@ -12,7 +12,7 @@ from ..core.table import row
 from ..gemm.pick_conv import Triple
 from ..gemm.pick_dot import L2, idle
 from ..isa.tiers import Tier
-from .rows import wide_tile
+from .rows import UNROLLED_ROWS, has_across, tiled_channels, wide_tile
 
 TILES = (7, 8)
 """Outputs in a tile of depthwise convolution. Most maps are 7 * 2**n wide."""
@@ -131,16 +131,28 @@ def depthwise_any(tier: Tier, g: Window, multiplier: int) -> dict[str, Any]:
     return {"vectors": 2 if many and not repeated else 1, "repeated": repeated}
 
 
+def across(tier: Tier, g: Window) -> int:
+    """`tiled` of the kernel for any window, where its vectors run across pixels of dense rows; 0 where they can't."""
+    steps, (_, k_h, k_w) = {*g.strides, *g.dilations[:2]}, g.kernel
+    fits = g.flat and steps == {1} and k_w > 1 and has_across(tier, k_h)
+    return tiled_channels(g.channels, tier.lanes) if fits and g.channels <= BLOCK else 0
+
+
 def _pairs(tier: Tier, g: Window) -> bool:
     """Whether two vectors of channels at a time halve the address arithmetic, without unused cache lines."""
     blocks = -(-g.channels // tier.lanes)
     return blocks % 2 == 0 and blocks > 2
 
 
-def depthwise_cycles(tier: Tier, g: Window, tiles: bool) -> float:
-    """Of one thread; in tiles each column is loaded once for all outputs."""
-    taps, outputs = g.kernel[0] * g.kernel[1] * g.kernel[2], g.images * g.out[0] * g.out[1] * g.out[2]
-    return outputs * -(-g.channels // tier.lanes) * taps / (2.0 if tiles else 1.2)
+def depthwise_cycles(tier: Tier, g: Window, way: str) -> float:
+    """Of one thread. way: "tiles" load each column once for all outputs, as do outputs of "any" window but at edges of
+    maps, or vectors run "across" pixels, as many as a row is long."""
+    taps, rows = g.kernel[0] * g.kernel[1] * g.kernel[2], g.images * g.out[0] * g.out[1]
+    if way == "across":
+        speed = 1.2 if g.kernel[1] not in UNROLLED_ROWS else 1.8 if tier.registers >= 32 else 1.4
+        return rows * -(-g.out[2] * g.channels // tier.lanes) * taps / speed
+    speed = 2.0 if way == "tiles" else 1.2 if g.out[2] >= g.kernel[2] else 0.9
+    return rows * g.out[2] * -(-g.channels // tier.lanes) * taps / speed
 
 
 def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]:

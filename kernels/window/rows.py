@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 from typing import Any
 
 from ..core.record import Record, Slot, flag, number, reads, works, writes
@@ -62,9 +63,9 @@ def _of_channels(meaning: str, run: str = "4 * c") -> Slot:
     return reads(meaning, run, over="4 * short(c, width)")
 
 
-def _parameters(lines: str = "k_d * k_h * k_w", shape: str = "window...") -> Record:
-    weights = _of_channels(f"weights [{shape}, c], dense", f"4 * {lines} * c")
-    return Record(weights=weights, bias=_of_channels("bias [c]"))
+def _parameters(lines: str = "k_d * k_h * k_w", shape: str = "window...", c: str = "c") -> Record:
+    weights = _of_channels(f"weights [{shape}, {c}], dense", f"4 * {lines} * ({c})")
+    return Record(weights=weights, bias=_of_channels(f"bias [{c}]", f"4 * ({c})"))
 
 
 PARAMETERS = _parameters()
@@ -93,7 +94,15 @@ GROUPED = (
     + _parameters(f"k_h * k_w * (group * {_OF_ELEMENT} // 4)", "window..., group, or half of it in words of two bf16")
     + ending(**_ENDING, forms=ALL_FORMS)
 )
-DEPTHWISE_ANY = _windows(_F32) + PARAMETERS + REPEATED + ending(**_ENDING, forms=ALL_FORMS)
+DEPTHWISE_ANY = (
+    _windows(_F32)
+    + _parameters(c="tiled or c")
+    + REPEATED
+    + Record(
+        tiled="weights of a tap, its channels again and again, taps by columns, where vectors run across pixels; else 0"
+    )
+    + ending(**_ENDING, forms=ALL_FORMS)
+)
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
 POOL = _windows(_F32, k_w=_FIXED) + FETCH + _COUNTED + ending(**_ENDING)
 _ACROSS = "c == ldx == ldy == d == out_d == k_d == stride_x == 1"
@@ -143,6 +152,25 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
     average="1: sums are divided by their count", ratio="scale of x by scale of y: the bits of an f64"
 ) + ZERO_X + STORED_U8  # fmt: skip
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
+
+
+ACROSS = 2
+"""Vectors of a row that are computed together, where they run across pixels."""
+
+
+UNROLLED_ROWS = (3, 5, 7)
+"""Of windows that have a body of their own there."""
+
+
+def has_across(tier: Tier, rows: int) -> bool:
+    """Whether vectors run across pixels for windows of so many rows: where tiles are no higher, but for those unrolled,
+    and loads under a mask are an instruction."""
+    return tier.lanes >= 8 and (rows in UNROLLED_ROWS or rows >= wide_tile(tier, ACROSS) - 1)
+
+
+def tiled_channels(channels: int, lanes: int) -> int:
+    """The channels of whole vectors after which these repeat, and of what is computed with the last of them."""
+    return (channels // gcd(channels, lanes) + ACROSS - 1) * lanes
 
 
 def wide_tile(tier: Tier, vectors: int) -> int:

@@ -14,8 +14,17 @@ from fastgraph.kernels.core.table import row
 from fastgraph.kernels.gemm.pack_bf16 import pairs, rounded
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
-from fastgraph.kernels.window.pick import Window, depthwise_any, depthwise_tiles, grouped_tiles, plan_pool, window_args
-from tests.kernels.harness import drawn, each_tier, run
+from fastgraph.kernels.window.pick import (
+    Window,
+    across,
+    depthwise_any,
+    depthwise_tiles,
+    grouped_tiles,
+    plan_pool,
+    window_args,
+)
+from fastgraph.kernels.window.rows import ACROSS
+from tests.kernels.harness import drawn, each_tier, run, tier_params
 from tests.kernels.test_amx_real import needs_bf16
 from tests.kernels.walking import SHORT, Ending
 from tests.kernels.windows import Case, counted, padded_taps, pixels, random_case
@@ -61,6 +70,8 @@ class Layer:
 
     def kernel(self, tier: Any) -> tuple[str, dict[str, Any]]:
         g, case = self.case.window, self.case
+        if self.op == "depthwise" and case.across:
+            return "depthwise_any", {"vectors": ACROSS, "repeated": False}
         if self.group > 1:
             params = grouped_tiles(tier, g, self.group, bool(self.narrow))
             assert params
@@ -88,7 +99,12 @@ class Layer:
         if name == "pool_any":
             memory["across"] = int(self.case.across)
         if name == "depthwise_any":
-            memory["multiplier"] = self.multiplier
+            tiled = across(tier, g) if self.case.across else 0
+            memory |= {"multiplier": self.multiplier, "tiled": tiled}
+            if tiled:
+                again = np.arange(tiled) % g.channels
+                taps = np.ascontiguousarray(weights[0, :, :, 0].swapaxes(0, 1)[..., again])
+                memory |= {"weights": taps, "bias": self.bias[again]}
         if name == "grouped":
             memory["y_item"] = y.itemsize
         shape = window_args(tier, name, params, g, threads, near=seed % 2 << 30)
@@ -185,6 +201,23 @@ def test_any_window(tier: Any, pick: Random) -> None:
     op = pick.choice(OPS)
     multiplier = pick.choice((1, 1, 2, 3, 19)) if op == "depthwise" else 1
     check(tier, random_case(pick, tier.lanes, multiplier=multiplier, ceil=op != "depthwise"), op, multiplier)
+
+
+@pytest.mark.parametrize("tier", tier_params(("avx2", "avx512")))
+@pytest.mark.parametrize("rows", [3, 5, 7, 0])
+@drawn(15)
+def test_depthwise_across_pixels(tier: Any, rows: int, pick: Random) -> None:
+    """Any number of channels; windows whose rows are unrolled, and others."""
+    kernel, far = (1, rows or pick.randint(6, 13), pick.randint(2, 6)), pick.randint(1, 3)
+    case = random_case(pick, tier.lanes, (kernel, (1, 1, 1)))
+    g, span = case.window, (kernel[2] - 1) * far
+    before, after, wide = pick.randint(0, span), pick.randint(0, span), pick.randint(1, 40)
+    wide = max(wide, span + 1 - before - after)
+    out = wide + before + after - span
+    size, end, pads = (1, g.size[1], wide), (1, g.out[1], out), (0, g.pads[1], before)
+    case = Case(g._replace(size=size, out=end, dilations=(1, 1, far), pads=pads), 0, case.seed, across=True)
+    assert across(tier, case.window)
+    check(tier, case, "depthwise", end=pick.choice(("plain", "bounds", "swish", "gelu")))
 
 
 @each_tier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...kernels.window.pick import ROWS
 from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, group_of, scheme_of
+from ...kernels.window.rows import ACROSS, has_across, tiled_channels
 from .call import KNOWN, Call, need, parts, reaches
 
 
@@ -44,6 +45,20 @@ def depthwise(c: Call) -> None:
     r = c.record()
     need(not c.params["narrow"] or c.slots["walk"] == 0, "a chain is walked over results in bf16")
     need(r.k_h <= ROWS or r.k_w != ROWS, f"k_h is {r.k_h}, for windows of {r.k_w} columns")
+
+
+@reaches("depthwise_any")
+def depthwise_any(c: Call) -> None:
+    """Vectors across pixels are of dense rows, to which nothing is added, and windows may be too low for them."""
+    r, p = c.record(), c.params
+    if not r.tiled:
+        return
+    need(p["vectors"] == ACROSS and not p["repeated"], f"tiled is {r.tiled}, for vectors that don't run across pixels")
+    need(r.tiled == tiled_channels(r.c, c.lanes), f"tiled is {r.tiled}, for {r.c} channels")
+    need(r.ldx == r.ldy == r.c, f"ldx is {r.ldx} and ldy {r.ldy}, expected rows without gaps: {r.c}")
+    flat = r.d == r.out_d == r.k_d == r.stride_x == r.stride_y == r.dilation_y == 1
+    need(flat and has_across(c.tier, r.k_h), f"tiled is {r.tiled}, for windows that are computed by channels")
+    need(c.slots["addend"] == 0, "something is added to vectors across pixels")
 
 
 @reaches("grouped")

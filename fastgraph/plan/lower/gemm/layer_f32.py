@@ -16,10 +16,11 @@ from ....kernels.gemm.pick_conv import Geometry, pick_conv, pixels_together, pla
 from ....kernels.gemm.pick_dot import Product, pick_dot
 from ....kernels.gemm.pick_winograd import GAIN, WinogradForm, best_winograd, pick_winograd, reading_times
 from ....kernels.isa.tiers import Tier
-from ....kernels.window.pick import depthwise_any, depthwise_cycles, depthwise_tiles, grouped_tiles, window_args
+from ....kernels.window.pick import across, depthwise_any, depthwise_cycles, depthwise_tiles, grouped_tiles, window_args
+from ....kernels.window.rows import ACROSS
 from ...choose import Candidate
 from ...layer import Layer, Reals, by_tap, together
-from ..emit import Rows, in_order
+from ..emit import Rows
 from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot
 from .calls import Columns, Pack, conv_calls, dense_sizes, dot_calls, part_of
@@ -118,7 +119,23 @@ def _depthwise(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
 def _depthwise_any(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     multiplier = layer.n // layer.inputs
     params = depthwise_any(e.tier, layer.window, multiplier)
-    _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=multiplier)
+    _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=multiplier, tiled=0)
+
+
+def _across(layer: Layer[Reals], tier: Tier) -> int:
+    """`tiled` of a layer whose vectors run across pixels, where padding is zeros; 0 for others."""
+    dense = layer.form == "depthwise" and layer.ldx == layer.ldy == layer.n == layer.inputs
+    suits = dense and not layer.operands and np.isfinite(layer.numbers.weights).all()
+    return across(tier, layer.window) if suits else 0
+
+
+def _depthwise_across(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    """In bands, which take what was chosen for dense maps, the first and the last map may have gaps."""
+    if tiled := _across(layer, e.tier):
+        params = {"vectors": ACROSS, "repeated": False}
+        _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=1, tiled=tiled)
+    else:
+        (_depthwise if _tiles(layer, e.tier) else _depthwise_any)(e, node, layer, rows)
 
 
 def groups(layer: Layer[Reals], tier: Tier, narrow: bool = False) -> dict[str, Any] | None:
@@ -129,7 +146,7 @@ def groups(layer: Layer[Reals], tier: Tier, narrow: bool = False) -> dict[str, A
 
 
 def grouped_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
-    one = layer.numbers.weights.shape[-1] * depthwise_cycles(tier, layer.window, tiles=True)
+    one = layer.numbers.weights.shape[-1] * depthwise_cycles(tier, layer.window, "tiles")
     return reading_times(one, layer.numbers.weights.size)
 
 
@@ -146,8 +163,13 @@ def _call_depthwise(
     ending = epilogue(e, node, rows.start, apart=True, long=e.tier.registers >= 32)
     shape = window_args(e.tier, kernel, params, layer.window, e.threads, near_bytes())
     own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy}
-    own["weights"] = e.packed(_in_taps, weights, params.get("element") == "bf16")
-    own["bias"] = e.packed(_zeros, len(weights)) if bias is None else e.packed(in_order, bias)
+    if tiled := own.get("tiled"):
+        own["weights"] = e.packed(_in_columns, weights, tiled)
+    else:
+        own["weights"] = e.packed(_in_taps, weights, params.get("element") == "bf16")
+    own["bias"] = (
+        e.packed(_zeros, tiled or len(weights)) if bias is None else e.packed(_again, bias, tiled or len(bias))
+    )
     e.kernel(kernel, params, {**shape, **ending, **own}, share=part_of(e, layer.pixels))
 
 
@@ -160,6 +182,16 @@ def _in_taps(weights: np.ndarray, paired: bool) -> np.ndarray:
     return by_tap(weights)
 
 
+def _in_columns(weights: np.ndarray, tiled: int) -> np.ndarray:
+    """[k_w, k_h, tiled] from weights [n, ..., k_h, k_w, 1]."""
+    return _again(weights.reshape(len(weights), weights.shape[-3], -1).T, tiled)
+
+
+def _again(numbers: np.ndarray, count: int) -> np.ndarray:
+    """So many numbers of the last axis, which repeats."""
+    return np.ascontiguousarray(numbers[..., np.arange(count) % numbers.shape[-1]])
+
+
 def _zeros(count: int) -> np.ndarray:
     return np.zeros(count, np.float32)
 
@@ -169,8 +201,10 @@ CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
     Candidate("conv", lambda layer, tier: layer.form == "conv", _cycles, emit_conv),
     Candidate("winograd", lambda layer, tier: _best_winograd(layer, tier) is not None, _winograd_times, _winograd),
     Candidate("depthwise_any", lambda layer, tier: layer.form == "depthwise",
-              lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=False)], _depthwise_any),
+              lambda layer, tier: [depthwise_cycles(tier, layer.window, "any")], _depthwise_any),
     Candidate("depthwise", lambda layer, tier: _tiles(layer, tier) is not None,
-              lambda layer, tier: [depthwise_cycles(tier, layer.window, tiles=True)], _depthwise),
+              lambda layer, tier: [depthwise_cycles(tier, layer.window, "tiles")], _depthwise),
+    Candidate("depthwise_across", lambda layer, tier: _across(layer, tier) > 0,
+              lambda layer, tier: [depthwise_cycles(tier, layer.window, "across")], _depthwise_across),
     Candidate("grouped", lambda layer, tier: groups(layer, tier) is not None, grouped_cycles, emit_grouped),
 )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Depthwise convolution of few channels, dense, of stride 1 along rows, in vectors across pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..lang import (
+    F32,
+    I64,
+    Registers,
+    Type,
+    Value,
+    below,
+    cases,
+    divide,
+    over,
+    pieces,
+    register,
+    registers,
+    remainder,
+    share,
+    smaller,
+    tier,
+    traced,
+    when,
+)
+from .results import Outputs, finish, walk_row
+from .rows import ACROSS, DEPTHWISE_ANY, UNROLLED_ROWS, wide_tile
+from .window import Place, add_column, constants, slots, spread
+
+
+def summed_across(kind: Type) -> Callable[..., None]:
+    """What a kernel does for a record with `tiled`: (args, thread, threads). A row of x is one run of numbers, which
+    each tap of a row of the window reads at a fixed offset, and so is a row of y."""
+
+    @traced
+    def outputs(args: Value, thread: Value, threads: Value) -> None:
+        r = slots(args, DEPTHWISE_ANY)
+        bands, height, end = pieces(r.out_h, r.band), wide_tile(tier(), ACROSS), r.out_w * r.c
+
+        def all_bands(size: int) -> None:
+            for unit in over(*share(r.n * bands, thread, threads)):
+                image, top = divide(unit, bands), remainder(unit, bands) * r.band
+                bottom = smaller(top + r.band, r.out_h)
+                for first in over(top, bottom, height):
+                    count = smaller(bottom - first, height)
+                    for begin in over(0, end, ACROSS * kind.lanes):
+                        _tile(kind, size, Place(args, image, first, begin, end), count)
+                    for row in over(first, first + count):
+                        walk_row(DEPTHWISE_ANY, Place(args, image, row, I64(0), r.c))
+
+        cases(r.k_h, {size: partial(all_bands, size) for size in UNROLLED_ROWS}, partial(all_bands, 0))
+
+    return outputs
+
+
+class Strip(NamedTuple):
+    """A tile of rows by vectors. masks: of its vectors, the lanes whose numbers a tap reads in a row of x; `top`: the
+    row of x that tap 0 of its first output reads."""
+
+    kind: Type
+    r: Any
+    sums: Registers
+    top: Value
+    masks: Sequence[Value]
+
+
+def _tile(kind: Type, size: int, place: Place, count: Value) -> None:
+    """So many rows of outputs, from the place's on; `channel` of the place counts a row's numbers."""
+    r, lanes = slots(place.args, DEPTHWISE_ANY), kind.lanes
+    line, top, phase = (
+        r.w * r.c,
+        place.row * r.stride_y - r.pad_y,
+        remainder(place.channel, r.tiled - (ACROSS - 1) * lanes),
+    )
+    sums = registers(constants(kind, F32.at(r.bias) + phase, ACROSS) * wide_tile(tier(), ACROSS))
+    x, weights = F32.at(r.x) + (place.image * r.h + top) * line, F32.at(r.weights) + phase
+    for q in over(r.k_w):
+        left = place.channel + (q * r.dilation_x - r.pad_x) * r.c
+        with when((left > -ACROSS * lanes) & (left < line)):
+            begins = [left + i * lanes for i in range(ACROSS)]
+            masks = [kind.below(line - begin) & ~kind.below(-begin) for begin in begins]
+            _add_rows(Strip(kind, r, sums, top, masks), size, x + left, weights + q * r.k_h * r.tiled)
+    y = r.y + F32.size * ((place.image * r.out_h + place.row) * place.end + place.channel)
+    out = Outputs(y, place.row * r.out_w, count, r.out_w)
+    finish(DEPTHWISE_ANY, place, out, sums.values(), ACROSS)
+
+
+def _add_rows(strip: Strip, size: int, x: Value, tap: Value) -> None:
+    """Add a column of `size` taps, or of any number of them with 0, row by row of x: output t reads row t + k for tap
+    k.
+    """
+    kind, r, last = strip.kind, strip.r, len(strip.sums) // ACROSS - 1
+    pixel, at, behind = register(x), register(strip.top), register(tap)
+
+    def add(outputs: range, taps: Sequence[Any]) -> None:
+        """Add the next row to some outputs, of which the last takes the first of the taps: pointers to weights, or
+        these themselves."""
+        with when(below(at.value, r.h)):
+            values = [kind[pixel.value + i * kind.lanes, mask] for i, mask in enumerate(strip.masks)]
+            weights = [tap if isinstance(tap, list) else constants(kind, tap, ACROSS) for tap in taps[: len(outputs)]]
+            add_column(strip.sums, [(t, outputs[-1] - t) for t in outputs], values, weights, settled=False)
+        pixel.value, at.value = pixel.value + r.w * r.c, at.value + 1
+
+    if size:
+        taps: list[Any] = spread(tap, r.tiled, size)
+        if tier().registers >= 32:
+            taps = [constants(kind, weight, ACROSS) for weight in taps]
+        for j in range(last + size):
+            add(range(max(j - size + 1, 0), min(j, last) + 1), taps[max(j - last, 0) :])
+        return
+    first = spread(tap, r.tiled, last)
+    for j in range(last):
+        add(range(j + 1), first)
+    for _ in over(r.k_h - last):
+        add(range(last + 1), spread(behind.value, r.tiled, last + 1))
+        behind.value = behind.value + r.tiled
+    end = spread(behind.value, r.tiled, last)
+    for j in range(last):
+        add(range(j + 1, last + 1), end[j:])
