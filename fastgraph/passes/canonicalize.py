@@ -240,12 +240,24 @@ def _times(data: np.ndarray, factor: float) -> np.ndarray:
 
 @rule("canonical", "matmul", quantized=True)
 def matmul(g: Sweep, node: Node) -> bool:
-    """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]."""
+    """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]; one with a vector one with a matrix."""
     a, b = node.x, node.y
     if not node.out.type.concrete or len(node.inputs) != 2:
         return False
+    if 1 in (len(a.type.dims), len(b.type.dims)):
+        return _of_vectors(g, node)
     y = _dense(g, node, a, b)
     return y is not None and g.becomes(y)
+
+
+def _of_vectors(g: Sweep, node: Node) -> bool:
+    """A vector in front is a matrix of one row, one behind a matrix of one column."""
+    a, b = node.inputs
+    if a is None or b is None or any(v.type.quant is not None or not v.type.size for v in (a, b)):
+        return False
+    a = g.shape(a, 1, a.type.size) if len(a.type.dims) == 1 else a
+    b = g.shape(b, b.type.size, 1) if len(b.type.dims) == 1 else b
+    return g.becomes(g("matmul", a, b))
 
 
 def _dense(g: Sweep, node: Node, a: Value, b: Value, flipped: bool = False) -> Value | None:

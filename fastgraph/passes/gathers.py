@@ -1,4 +1,4 @@
-"""Gathers at constant indices as slices, or as transposes of a split axis."""
+"""Gathers at constant indices as slices, or as transposes of a split axis; elements at spread indices as rows."""
 
 from __future__ import annotations
 
@@ -39,3 +39,28 @@ def _is_shuffle(at: np.ndarray, extent: int, step: int) -> bool:
     """Whether indices are 0, step, 2 * step, ..., 1, 1 + step, ... of an axis."""
     whole = at.size == extent and step > 1 and extent % step == 0
     return whole and bool((at == np.arange(extent).reshape(-1, step).T.ravel()).all())
+
+
+@rule("canonical", "gather_elements scatter_elements")
+def rows(g: Sweep, node: Node) -> bool:
+    """Given ``y = gather_elements(x, expand(index))`` or a scatter, where the index is one number for all that lies
+    behind the axis, and an axis before it is 1 or batches; result a gather of rows, or ``scatter_nd`` of rows."""
+    spread = g.made_by(node.y, "expand")
+    if spread is None or not all(v is not None and v.type.concrete and v.type.size for v in (*node.inputs, spread.x)):
+        return False
+    x, index, dims = node.x, spread.x, node.y.type.dims
+    axis = attr(node, "axis") % len(dims)
+    small = (1,) * (len(dims) - len(index.type.dims)) + index.type.dims
+    lead, count, rest = small[:axis], dims[axis], x.type.dims[axis + 1 :]
+    if small[axis:] != (count, *(1 for _ in rest)) or dims[axis + 1 :] != rest or dims[:axis] != x.type.dims[:axis]:
+        return False
+    if node.op == "scatter_elements":
+        if any(n != 1 for n in dims[:axis]):
+            return False
+        shaped = (g.shape(x, x.type.dims[axis], *rest), g.shape(index, count, 1), g.shape(node.inputs[2], count, *rest))
+        return g.becomes(g("scatter_nd", *shaped, reduction=node.attrs.get("reduction", "none")))
+    if all(n == 1 for n in lead):
+        return g.becomes(g("gather", x, g.shape(index, count), axis=axis))
+    return lead == dims[:axis] and g.becomes(
+        g("gather_batches", x, g.shape(index, *lead, count), axis=axis, batch_dims=axis)
+    )
