@@ -240,7 +240,7 @@ def _times(data: np.ndarray, factor: float) -> np.ndarray:
 
 @rule("canonical", "matmul", quantized=True)
 def matmul(g: Sweep, node: Node) -> bool:
-    """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]; one with a vector one with a matrix."""
+    """A product with a constant matrix is a dense layer: x [..., K] with w [O, K]. A vector is a matrix first."""
     a, b = node.x, node.y
     if not node.out.type.concrete or len(node.inputs) != 2:
         return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.record import fields
-from ..lang import F32, Value, along, clear, either, every_tier, fma, number, repeat, smaller, tier, total, traced
+from ..lang import F32, I32, Value, along, clear, either, every_tier, fma, number, repeat, smaller, tier, total, traced
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .results import finish_row
 from .rows import DOT_FEW
@@ -24,8 +24,8 @@ def _one_column(args: int, thread: int, threads: int) -> None:
         i = row // r.m
         first = row - i * r.m
         count = smaller(r.m - first, end - row)
-        c = r.c + (i * r.c_stride + first) * 4
-        _column(c, r.a + (i * r.a_stride + first * r.k) * 4, r.b + i * r.b_stride * 4, r.k, count)
+        c = r.c + (i * r.c_stride + first * r.ldc) * 4
+        _column(args, c, r.a + (i * r.a_stride + first * r.lda) * 4, r.b + i * r.b_stride * 4, count)
         _finish(args, c, 1, count, i, first, 0)
         row += count
 
@@ -34,7 +34,7 @@ def _some_rows(args: int, thread: int, threads: int) -> None:
     r = fields(args, DOT_FEW)
     blocks = (r.n + r.block - 1) // r.block
     units = r.batch * blocks
-    line = r.n * 4
+    line, row_of_b = r.ldc * 4, r.n * 4
     for unit in range(units * thread // threads, units * (thread + 1) // threads):
         i = unit // blocks
         left = (unit - i * blocks) * r.block
@@ -47,10 +47,10 @@ def _some_rows(args: int, thread: int, threads: int) -> None:
         whole = r.k // TOGETHER * TOGETHER
         for k in range(0, whole, TOGETHER):
             for row in range(r.m):
-                _add(TOGETHER, c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
+                _add(TOGETHER, c + row * line, a + (row * r.lda + k) * 4, b + k * row_of_b, row_of_b, columns)
         for k in range(whole, r.k):
             for row in range(r.m):
-                _add(1, c + row * line, a + (row * r.k + k) * 4, b + k * line, line, columns)
+                _add(1, c + row * line, a + (row * r.lda + k) * 4, b + k * row_of_b, row_of_b, columns)
         for row in range(r.m):
             _finish(args, c + row * line, columns, 1, i, row, left)
 
@@ -80,27 +80,27 @@ def _add(count: int, to: Value, factors: Value, rows: Value, step: Value, n: Val
 
 
 @traced
-def _column(to: Value, a: Value, x: Value, n: Value, rows: Value) -> None:
-    """Products of `rows` rows of n elements with one column."""
-    f32 = F32.vector(tier().lanes)
-    right = F32.at(x)
+def _column(args: Any, to: Value, a: Value, x: Value, rows: Value) -> None:
+    """`start` and the products of `rows` rows with one column."""
+    slots, f32, right = fields(args, DOT_FEW), F32.vector(tier().lanes), F32.at(x)
+    start = slots.start.to(I32).bits(F32)
 
     def row(_: Value, state: list[Value]) -> list[Value]:
         y, left = state[0], F32.at(state[1])
         products = total(
-            f32, n, 0, lambda p, q: p + q, lambda some, i, mask: some[left + i, mask] * some[right + i, mask]
+            f32, slots.k, 0, lambda p, q: p + q, lambda some, i, mask: some[left + i, mask] * some[right + i, mask]
         )
-        F32[y] = products
-        return [y + 4, state[1] + n * 4]
+        F32[y] = start + products
+        return [y + 4 * slots.ldc, state[1] + 4 * slots.lda]
 
     repeat(rows, [to, a], row)
 
 
 @traced
 def _finish(args: Any, to: Any, n: Any, rows: Any, image: Any, row: Any, column: Any) -> None:
-    """Apply the epilogue in place to the sums of `rows` dense rows, from (image, row, column) on."""
+    """Apply the epilogue in place to the sums of `rows` rows, from (image, row, column) on."""
     slots, n, rows, column = fields(args, DOT_FEW), number(n), number(rows), number(column)
-    step = n * 4
+    step = slots.ldc * 4
 
     def run(j: Value, state: list[Value]) -> list[Value]:
         sums, addends = F32.at(state[0]), addend_at(slots, image, row + j, column)

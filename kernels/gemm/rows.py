@@ -41,9 +41,12 @@ DOT = Record(
 )
 
 DOT_FEW = Record(
-    a=reads("A [batch, m, k]", "4 * k", "batch: 4 * a_stride, m: 4 * k"),
+    a=reads("A [batch, m, k]", "4 * k", "batch: 4 * a_stride, m: 4 * lda"),
+    lda="elements from row to row of A",
     b=reads("B [batch, k, n]", "4 * k * n", "batch: 4 * b_stride"),
-    c=writes("C [batch, m, n]", "4 * m * n", "batch: 4 * c_stride"),
+    c=writes("C [batch, m, n]", "4 * n", "batch: 4 * c_stride, m: 4 * ldc"),
+    ldc="elements from row to row of C",
+    start="bits of the f32 that sums of one column begin with",
     m="rows of A and C",
     n="columns of B and C",
     k="columns of A, rows of B",

@@ -164,16 +164,21 @@ def test_matrix_packed_at_run_time(tier: Any, pick: Random) -> None:
 def test_few_rows(tier: Any, pick: Random) -> None:
     batch, m, k = pick.randint(1, 3), pick.randint(1, 9), pick.randint(1, 40)
     n = pick.choice((1, pick.randint(1, 6 * tier.lanes)))
-    a, b = noise(batch, m, k), noise(pick.choice((1, batch)), k, n)
+    lda, ldc, start = k + pick.randint(0, 3), n + pick.randint(0, 2), np.float32(pick.uniform(-1, 1) if n == 1 else 0)
+    a, b = noise(batch, m, lda), noise(pick.choice((1, batch)), k, n)
     ending, results = Ending(tier, pick.choice(SHORT), (batch, m, n)), []
-    strides = {"a_stride": m * k, "b_stride": k * n if len(b) > 1 else 0, "c_stride": m * n}
+    strides = {"a_stride": m * lda, "b_stride": k * n if len(b) > 1 else 0, "c_stride": m * ldc}
+    strides |= {"lda": lda, "ldc": ldc, "start": int(start.view(np.int32))}
     blocks = pick.choice(((1, 2, 3), [few_block(tier, n, batch, t) // tier.lanes for t in (1, 2, 3)]))
     for threads, block in enumerate(blocks, 1):
         sizes = {"m": m, "n": n, "k": k, "batch": batch, "block": block * tier.lanes}
-        c = np.full((batch, m, n), 7, np.float32)
+        c = np.full((batch, m, ldc), 7, np.float32)
         args = FEW.args.filled(a=a, b=b, c=c, **sizes, **strides, **ending.slots)
-        results.append(run(FEW, {}, args, tier, threads)[2])
-    same(results, ending.of(np.matmul(a.astype(np.float64), b.astype(np.float64))), 2e-5, 2e-5 * k**0.5)
+        made = run(FEW, {}, args, tier, threads)[2]
+        assert (made[..., n:] == 7).all()
+        results.append(made[..., :n])
+    products = np.matmul(a[..., :k].astype(np.float64), b.astype(np.float64)) + start
+    same(results, ending.of(products), 2e-5, 2e-5 * k**0.5)
 
 
 def check_blocks(tier: Any, sizes: tuple[int, int, int, int], bits: int, block: int, zeros: bool, **how: Any) -> None:

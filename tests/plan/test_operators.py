@@ -11,7 +11,7 @@ import pytest
 
 from fastgraph.kernels.isa.tiers import usable
 from tests.blocks import BLOCKS
-from tests.kernels.harness import widest_tier
+from tests.kernels.harness import each_tier, widest_tier
 from tests.nets import F32, Net, feeds_for, numpy_steps
 
 EXTENTS = dict(zip("bqkhdcwijlmn", (2, 5, 7, 3, 8, 4, 6, 5, 6, 3, 2, 4), strict=True))
@@ -201,6 +201,65 @@ def test_products_of_few_rows_pack_nothing(a: tuple[int, ...], b: tuple[int, ...
     names = {kernel.name for kernel in net.agrees(1e-5, threads=threads).plan.program.kernels()}
     few = b[-1] == 1 or int(np.prod(a[:-1])) // (int(np.prod(b[:-2])) if len(b) > 2 else 1) <= 8
     assert ("dot_few" in names, "pack_b" in names) == (few, not few)
+
+
+@each_tier
+@pytest.mark.parametrize("ending", ["", "Tanh", "Relu", "Add", "Mul"])
+@pytest.mark.parametrize("x", [(1, 300), (5, 7), (2, 40, 33), (3, 20, 9, 11)])
+def test_layers_of_one_output(tier: Any, x: tuple[int, ...], ending: str) -> None:
+    """Heads of one number a row: each row is one sum, with a bias and what follows; the same on several threads."""
+    net = Net()
+    y = net("Add", net("MatMul", net.input("x", x), net.weight(x[-1], 1)), net.weight(1))
+    more = [net.input("more", (*x[:-1], 1))] if ending in ("Add", "Mul") else []
+    net.output(net(ending, y, *more) if ending else y)
+    models = [net.agrees(1e-5, isa=tier.name, threads=threads) for threads in (1, 3)]
+    assert all("dot_few" in {kernel.name for kernel in model.plan.program.kernels()} for model in models)
+
+
+@each_tier
+@pytest.mark.parametrize(
+    ("a", "b"), [((64,), (64, 7)), ((5, 64), (64,)), ((9,), (9,)), ((8,), (3, 8, 7)), ((2, 3, 8), (8,))]
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_products_with_vectors(tier: Any, a: tuple[int, ...], b: tuple[int, ...], known: bool) -> None:
+    """What is added to them is no reason to leave them to NumPy."""
+    net = Net()
+    y = net("MatMul", net.input("a", a), net.weight(*b) if known else net.input("b", b))
+    net.output(net("Add", y, net.weight(*np.matmul(np.zeros(a), np.zeros(b)).shape)))
+    assert not numpy_steps(net.agrees(1e-5, isa=tier.name))
+
+
+SPREAD = [
+    ((9, 5), (4, 1), (4, 5), 0, True),
+    ((9, 5), (4, 1), (4, 3), 0, False),
+    ((2, 9, 5), (2, 4, 1), (2, 4, 5), 1, True),
+    ((2, 9, 5), (1, 4, 1), (2, 4, 5), 1, True),
+    ((1, 9, 5, 3), (14, 1, 1), (1, 14, 5, 3), 1, True),
+    ((2, 3, 9, 5), (2, 1, 4, 1), (2, 3, 4, 5), 2, False),
+    ((2, 9), (4,), (2, 4), 1, True),
+]
+"""Shapes of data, of indices, and of what these are spread to; the axis, and whether rows are gathered."""
+
+
+@each_tier
+@pytest.mark.parametrize(("data", "indices", "whole", "axis", "rows"), SPREAD)
+@pytest.mark.parametrize("reduction", [None, "none", "add", "max"])
+def test_elements_at_spread_indices_are_rows(
+    tier: Any, data: tuple[int, ...], indices: tuple[int, ...], whole: tuple[int, ...], axis: int, rows: bool,
+    reduction: str | None,
+) -> None:  # fmt: skip
+    """A gather, or a scatter where a reduction is given: of equal indices the last wins, or all are added in order."""
+    net, rng = Net(opset=18), np.random.default_rng(3)
+    x, at = net.input("x", data), net.input("at", indices, np.int64)
+    spread = net("Expand", at, net.const(whole, np.int64))
+    more = [] if reduction is None else [net.input("more", whole)]
+    op, how = ("GatherElements", {}) if reduction is None else ("ScatterElements", {"reduction": reduction})
+    net.output(net(op, x, spread, *more, axis=axis, **how))
+    feeds = {name: rng.standard_normal(shape).astype(F32) for name, shape in (("x", data), ("more", whole))}
+    feeds |= {"at": rng.integers(-data[axis], data[axis], indices)}
+    model = net.agrees(1e-6, {name: feeds[name] for name in ("x", "at", *more)}, isa=tier.name)
+    if reduction is None or data[:axis] == (1,) * axis:
+        assert (" expand " in str(model.plan)) != rows
 
 
 @pytest.mark.parametrize("isa", [tier.name for tier in usable()])

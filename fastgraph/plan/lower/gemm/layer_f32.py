@@ -20,13 +20,17 @@ from ....kernels.window.pick import across, depthwise_any, depthwise_cycles, dep
 from ....kernels.window.rows import ACROSS
 from ...choose import Candidate
 from ...layer import Layer, Reals, by_tap, together
-from ..emit import Rows
+from ...quantized import f32_bits
+from ..emit import Rows, in_order
 from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot
 from .calls import Columns, Pack, conv_calls, dense_sizes, dot_calls, part_of
 
 WINOGRAD = 4
 """The largest Winograd tile: 2 is more exact than the plain sum, 4 has up to twice its error."""
+
+COLUMN_ROW, COLUMN_VECTOR = 4.0, 1.0
+"""Cycles of a row of a layer of one output: by itself, and for each vector of it."""
 
 
 def outputs_together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
@@ -44,6 +48,24 @@ def emit_dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     product = Product(layer.pixels // images, layer.n, k, images, layer.ldx, bool(ending["later"]))
     pieces, pack = pick_dot(e.tier, product, e.threads, level_two()), packed(e, layer, Arrangement())
     dot_calls(e, layer, rows, "dot", pieces, pack, **dense_sizes(layer, images, k), **ending)
+
+
+def _column_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
+    words = layer.numbers.weights[0].size
+    return reading_times(layer.pixels * (COLUMN_ROW + COLUMN_VECTOR * words / tier.lanes), words)
+
+
+def _column(weights: np.ndarray) -> np.ndarray:
+    return weights.ravel()
+
+
+def _emit_column(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    images, k = layer.window.images, layer.numbers.weights[0].size
+    start = 0 if layer.numbers.bias is None else f32_bits(layer.numbers.bias[0])
+    own: dict[str, Slot] = {"a": rows.x, "lda": layer.ldx, "c": rows.y, "ldc": layer.ldy, "start": start}
+    own |= {"b": e.packed(_column, layer.numbers.weights), "b_stride": 0, "n": 1, "block": e.tier.lanes}
+    args = {**dense_sizes(layer, images, k), **own, **epilogue(e, node, rows.start)}
+    e.kernel("dot_few", {}, args, share=part_of(e, layer.pixels))
 
 
 def emit_conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
@@ -198,6 +220,7 @@ def _zeros(count: int) -> np.ndarray:
 
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
     Candidate("dot", lambda layer, tier: layer.form == "dense", _cycles, emit_dot),
+    Candidate("column", lambda layer, tier: layer.form == "dense" and layer.n == 1, _column_cycles, _emit_column),
     Candidate("conv", lambda layer, tier: layer.form == "conv", _cycles, emit_conv),
     Candidate("winograd", lambda layer, tier: _best_winograd(layer, tier) is not None, _winograd_times, _winograd),
     Candidate("depthwise_any", lambda layer, tier: layer.form == "depthwise",

@@ -47,7 +47,8 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
     if y.data is None and (m <= FEW or n == 1):
         ends |= epilogue(e, node, images=batch)
         own: dict[str, Slot] = {"b": y, "n": n, "b_stride": k * n if matrices > 1 else 0}
-        e.kernel("dot_few", {}, {**ends, **own, "block": few_block(e.tier, n, batch, e.threads)})
+        own |= {"lda": k, "ldc": n, "start": 0, "block": few_block(e.tier, n, batch, e.threads)}
+        e.kernel("dot_few", {}, {**ends, **own})
         return
     ends |= product_ending(e, node, images=batch)
     for piece in pick_dot(e.tier, Product(m, n, k, batch, later=bool(ends["later"])), e.threads, level_two()):
