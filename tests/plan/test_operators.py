@@ -204,19 +204,20 @@ def test_products_of_few_rows_pack_nothing(a: tuple[int, ...], b: tuple[int, ...
 
 
 @each_tier
-@pytest.mark.parametrize("ending", ["", "Tanh", "Relu", "Add", "Mul"])
-@pytest.mark.parametrize("x", [(1, 300), (5, 7), (2, 40, 33), (3, 20, 9, 11)])
+@pytest.mark.parametrize(
+    ("x", "ending"), [((1, 300), ""), ((5, 7), "Relu"), ((2, 40, 33), "Tanh"), ((3, 9, 11), "Add")]
+)
 def test_layers_of_one_output(tier: Any, x: tuple[int, ...], ending: str) -> None:
     """Heads of one number a row: each row is one sum, with a bias and what follows; the same on several threads."""
     net = Net()
     y = net("Add", net("MatMul", net.input("x", x), net.weight(x[-1], 1)), net.weight(1))
-    more = [net.input("more", (*x[:-1], 1))] if ending in ("Add", "Mul") else []
+    more = [net.input("more", (*x[:-1], 1))] if ending == "Add" else []
     net.output(net(ending, y, *more) if ending else y)
     models = [net.agrees(1e-5, isa=tier.name, threads=threads) for threads in (1, 3)]
     assert all("dot_few" in {kernel.name for kernel in model.plan.program.kernels()} for model in models)
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize(
     ("a", "b"), [((64,), (64, 7)), ((5, 64), (64,)), ((9,), (9,)), ((8,), (3, 8, 7)), ((2, 3, 8), (8,))]
 )
@@ -241,9 +242,9 @@ SPREAD = [
 """Shapes of data, of indices, and of what these are spread to; the axis, and whether rows are gathered."""
 
 
-@each_tier
+@widest_tier
 @pytest.mark.parametrize(("data", "indices", "whole", "axis", "rows"), SPREAD)
-@pytest.mark.parametrize("reduction", [None, "none", "add", "max"])
+@pytest.mark.parametrize("reduction", [None, "none", "add"])
 def test_elements_at_spread_indices_are_rows(
     tier: Any, data: tuple[int, ...], indices: tuple[int, ...], whole: tuple[int, ...], axis: int, rows: bool,
     reduction: str | None,
