@@ -424,6 +424,15 @@ def turned_features(net: Net) -> None:
     net.output(net("Add", y, even))
 
 
+@rare
+def rows_at_spread_indices(net: Net) -> None:
+    """What torch's gather and scatter_add write for rows, and a product with a vector."""
+    x, at = net.input("x", (6, 8)), net("ArgMax", net.input("y", (5, 6)), axis=1)
+    spread = net("Expand", at, net.const([5, 8], I64))
+    sums = net("ScatterElements", net("Sign", x), spread, net("GatherElements", x, spread, axis=0), axis=0)
+    net.output(net("MatMul", sums, net.weight(8)))
+
+
 @block
 def rms_norm_by_hand(net: Net) -> None:
     x = net.input("x", (1, 4, 16))
