@@ -57,7 +57,11 @@ def rows(g: Sweep, node: Node) -> bool:
     if node.op == "scatter_elements":
         if any(n != 1 for n in dims[:axis]):
             return False
-        shaped = (g.shape(x, x.type.dims[axis], *rest), g.shape(index, count, 1), g.shape(node.inputs[2], count, *rest))
+        shaped = (
+            g.shape(x, x.type.dims[axis], *rest),
+            g.shape(index, count, 1),
+            g.shape(node.operands[2], count, *rest),
+        )
         return g.becomes(g("scatter_nd", *shaped, reduction=node.attrs.get("reduction", "none")))
     if all(n == 1 for n in lead):
         return g.becomes(g("gather", x, g.shape(index, count), axis=axis))
