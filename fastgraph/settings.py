@@ -6,6 +6,7 @@ import os
 import sys
 
 from .errors import InputError
+from .locks import undisturbed
 
 
 def setting(name: str, *allowed: str) -> str:
@@ -45,6 +46,7 @@ def _absolute(path: str) -> str:
 
 def _temporary() -> str:
     """This user's folder among temporary files."""
-    from tempfile import gettempdir  # most users have a home
+    with undisturbed():
+        from tempfile import gettempdir  # most users have a home
 
     return os.path.join(gettempdir(), f"fastgraph-{os.geteuid()}" if hasattr(os, "geteuid") else "fastgraph")

@@ -21,7 +21,7 @@ from ....kernels.window.rows import ACROSS
 from ...choose import Candidate
 from ...layer import Layer, Reals, by_tap, together
 from ...quantized import f32_bits
-from ..emit import Rows, in_order
+from ..emit import Rows
 from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot
 from .calls import Columns, Pack, conv_calls, dense_sizes, dot_calls, part_of
