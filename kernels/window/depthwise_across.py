@@ -27,7 +27,7 @@ from ..lang import (
     when,
 )
 from .results import Outputs, finish, walk_row
-from .rows import ACROSS, DEPTHWISE_ANY, UNROLLED_ROWS, wide_tile
+from .rows import DEPTHWISE_ANY, STRIP, UNROLLED_ROWS, wide_tile
 from .window import Place, add_column, constants, slots, spread
 
 
@@ -38,7 +38,7 @@ def summed_across(kind: Type) -> Callable[..., None]:
     @traced
     def outputs(args: Value, thread: Value, threads: Value) -> None:
         r = slots(args, DEPTHWISE_ANY)
-        bands, height, end = pieces(r.out_h, r.band), wide_tile(tier(), ACROSS), r.out_w * r.c
+        bands, height, end = pieces(r.out_h, r.band), wide_tile(tier(), STRIP), r.out_w * r.c
 
         def all_bands(size: int) -> None:
             for unit in over(*share(r.n * bands, thread, threads)):
@@ -46,7 +46,7 @@ def summed_across(kind: Type) -> Callable[..., None]:
                 bottom = smaller(top + r.band, r.out_h)
                 for first in over(top, bottom, height):
                     count = smaller(bottom - first, height)
-                    for begin in over(0, end, ACROSS * kind.lanes):
+                    for begin in over(0, end, STRIP * kind.lanes):
                         _tile(kind, size, Place(args, image, first, begin, end), count)
                     for row in over(first, first + count):
                         walk_row(DEPTHWISE_ANY, Place(args, image, row, I64(0), r.c))
@@ -57,8 +57,9 @@ def summed_across(kind: Type) -> Callable[..., None]:
 
 
 class Strip(NamedTuple):
-    """A tile of rows by vectors. masks: of its vectors, the lanes whose numbers a tap reads in a row of x; `top`: the
-    row of x that tap 0 of its first output reads."""
+    """A tile of some rows and vectors, and a column of taps. `top`: the row of x that the first tap reads for the first
+    row of outputs; `masks`: of each vector, the lanes that do not read padding on the left or right.
+    """
 
     kind: Type
     r: Any
@@ -68,46 +69,46 @@ class Strip(NamedTuple):
 
 
 def _tile(kind: Type, size: int, place: Place, count: Value) -> None:
-    """So many rows of outputs, from the place's on; `channel` of the place counts a row's numbers."""
+    """`count` rows of outputs, from the place's on, of two vectors each. The place's `channel` counts the numbers of a
+    row, of all pixels. `size`: see `_add_rows`.
+    """
     r, lanes = slots(place.args, DEPTHWISE_ANY), kind.lanes
-    line, top, phase = (
-        r.w * r.c,
-        place.row * r.stride_y - r.pad_y,
-        remainder(place.channel, r.tiled - (ACROSS - 1) * lanes),
-    )
-    sums = registers(constants(kind, F32.at(r.bias) + phase, ACROSS) * wide_tile(tier(), ACROSS))
+    line, top = r.w * r.c, place.row * r.stride_y - r.pad_y
+    phase = remainder(place.channel, r.tiled - (STRIP - 1) * lanes)
+    sums = registers(constants(kind, F32.at(r.bias) + phase, STRIP) * wide_tile(tier(), STRIP))
     x, weights = F32.at(r.x) + (place.image * r.h + top) * line, F32.at(r.weights) + phase
     for q in over(r.k_w):
         left = place.channel + (q * r.dilation_x - r.pad_x) * r.c
-        with when((left > -ACROSS * lanes) & (left < line)):
-            begins = [left + i * lanes for i in range(ACROSS)]
+        with when((left > -STRIP * lanes) & (left < line)):
+            begins = [left + i * lanes for i in range(STRIP)]
             masks = [kind.below(line - begin) & ~kind.below(-begin) for begin in begins]
             _add_rows(Strip(kind, r, sums, top, masks), size, x + left, weights + q * r.k_h * r.tiled)
     y = r.y + F32.size * ((place.image * r.out_h + place.row) * place.end + place.channel)
     out = Outputs(y, place.row * r.out_w, count, r.out_w)
-    finish(DEPTHWISE_ANY, place, out, sums.values(), ACROSS)
+    finish(DEPTHWISE_ANY, place, out, sums.values(), STRIP)
 
 
 def _add_rows(strip: Strip, size: int, x: Value, tap: Value) -> None:
-    """Add a column of `size` taps, or of any number of them with 0, row by row of x: output t reads row t + k for tap
-    k.
+    """Add a column of taps, row by row of x: tap k of output row t reads row t + k. size: the number of taps,
+    which are unrolled; 0: any number, in a loop. x, tap: where numbers and weights of the first are.
     """
-    kind, r, last = strip.kind, strip.r, len(strip.sums) // ACROSS - 1
+    kind, r, last = strip.kind, strip.r, len(strip.sums) // STRIP - 1
     pixel, at, behind = register(x), register(strip.top), register(tap)
 
     def add(outputs: range, taps: Sequence[Any]) -> None:
-        """Add the next row to some outputs, of which the last takes the first of the taps: pointers to weights, or
-        these themselves."""
+        """Add the next row of x to some rows of outputs: the last of these by the first of `taps`, the one before by
+        the second, and so on. taps: pointers to weights, or loaded weights.
+        """
         with when(below(at.value, r.h)):
             values = [kind[pixel.value + i * kind.lanes, mask] for i, mask in enumerate(strip.masks)]
-            weights = [tap if isinstance(tap, list) else constants(kind, tap, ACROSS) for tap in taps[: len(outputs)]]
+            weights = [tap if isinstance(tap, list) else constants(kind, tap, STRIP) for tap in taps[: len(outputs)]]
             add_column(strip.sums, [(t, outputs[-1] - t) for t in outputs], values, weights, settled=False)
         pixel.value, at.value = pixel.value + r.w * r.c, at.value + 1
 
     if size:
         taps: list[Any] = spread(tap, r.tiled, size)
         if tier().registers >= 32:
-            taps = [constants(kind, weight, ACROSS) for weight in taps]
+            taps = [constants(kind, weight, STRIP) for weight in taps]
         for j in range(last + size):
             add(range(max(j - size + 1, 0), min(j, last) + 1), taps[max(j - last, 0) :])
         return

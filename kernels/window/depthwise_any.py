@@ -17,7 +17,7 @@ from ..lang import F32, I32, U8, Registers, Type, Value, either, opaque, over, r
 from ..lang.instructions import below, choose, divide, larger, remainder, smaller
 from .depthwise_across import summed_across
 from .results import finish, finish_sums, outputs_at, walk_row
-from .rows import ACROSS, DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, wide_tile
+from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, STRIP, wide_tile
 from .window import Place, Range, add_column, constants, covers, nest, slots, taps_inside, window_rows
 
 GROUP = 3
@@ -49,7 +49,7 @@ def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     `repeated`, else o. `tiled` says which are computed across pixels.
     """
     row_of_outputs = _tiles(tier, DEPTHWISE_ANY, vectors, repeated)
-    if vectors != ACROSS or repeated:
+    if vectors != STRIP or repeated:
         return nest(DEPTHWISE_ANY, row_of_outputs)
     by_channel, across = covers(DEPTHWISE_ANY, row_of_outputs), summed_across(F32.vector(tier.lanes))
 

@@ -145,8 +145,12 @@ def _pairs(tier: Tier, g: Window) -> bool:
 
 
 def depthwise_cycles(tier: Tier, g: Window, way: str) -> float:
-    """Of one thread. way: "tiles" load each column once for all outputs, as do outputs of "any" window but at edges of
-    maps, or vectors run "across" pixels, as many as a row is long."""
+    """Of one thread. way: "tiles" and "across" (vectors that run across pixels) load each column once for all outputs
+    of a tile; "any", a window of any size, does so within a map, not at its edges.
+
+    Speeds are taps of a vector a cycle. Those of "any" and "across" were fitted to 100 shapes of 2 to 60 channels,
+    windows of 3 to 11 and maps of 7 to 112, on AVX-512 and AVX2.
+    """
     taps, rows = g.kernel[0] * g.kernel[1] * g.kernel[2], g.images * g.out[0] * g.out[1]
     if way == "across":
         speed = 1.2 if g.kernel[1] not in UNROLLED_ROWS else 1.8 if tier.registers >= 32 else 1.4

@@ -98,9 +98,7 @@ DEPTHWISE_ANY = (
     _windows(_F32)
     + _parameters(c="tiled or c")
     + REPEATED
-    + Record(
-        tiled="weights of a tap, its channels again and again, taps by columns, where vectors run across pixels; else 0"
-    )
+    + Record(tiled="where vectors run across pixels: weights of a tap (its channels repeated), taps by columns; else 0")
     + ending(**_ENDING, forms=ALL_FORMS)
 )
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")
@@ -154,23 +152,24 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
 
-ACROSS = 2
-"""Vectors of a row that are computed together, where they run across pixels."""
-
-
+STRIP = 2
+"""Vectors of a tile's row, where they run across pixels."""
 UNROLLED_ROWS = (3, 5, 7)
-"""Of windows that have a body of their own there."""
+"""Rows of the windows that have a body of their own there."""
 
 
 def has_across(tier: Tier, rows: int) -> bool:
-    """Whether vectors run across pixels for windows of so many rows: where tiles are no higher, but for those unrolled,
-    and loads under a mask are an instruction."""
-    return tier.lanes >= 8 and (rows in UNROLLED_ROWS or rows >= wide_tile(tier, ACROSS) - 1)
+    """Whether vectors can run across pixels for windows of so many rows: any that are unrolled, or have as many taps in
+    a column as a tile has rows but one. Loads under a mask must be an instruction.
+    """
+    return tier.lanes >= 8 and (rows in UNROLLED_ROWS or rows >= wide_tile(tier, STRIP) - 1)
 
 
 def tiled_channels(channels: int, lanes: int) -> int:
-    """The channels of whole vectors after which these repeat, and of what is computed with the last of them."""
-    return (channels // gcd(channels, lanes) + ACROSS - 1) * lanes
+    """How many weights of a tap are stored where vectors run across pixels: whole vectors until channels begin at a
+    vector's start again, and behind them what is computed together with the last of these.
+    """
+    return (channels // gcd(channels, lanes) + STRIP - 1) * lanes
 
 
 def wide_tile(tier: Tier, vectors: int) -> int:

@@ -23,7 +23,7 @@ from fastgraph.kernels.window.pick import (
     plan_pool,
     window_args,
 )
-from fastgraph.kernels.window.rows import ACROSS
+from fastgraph.kernels.window.rows import STRIP
 from tests.kernels.harness import drawn, each_tier, run, tier_params
 from tests.kernels.test_amx_real import needs_bf16
 from tests.kernels.walking import SHORT, Ending
@@ -71,7 +71,7 @@ class Layer:
     def kernel(self, tier: Any) -> tuple[str, dict[str, Any]]:
         g, case = self.case.window, self.case
         if self.op == "depthwise" and case.across:
-            return "depthwise_any", {"vectors": ACROSS, "repeated": False}
+            return "depthwise_any", {"vectors": STRIP, "repeated": False}
         if self.group > 1:
             params = grouped_tiles(tier, g, self.group, bool(self.narrow))
             assert params

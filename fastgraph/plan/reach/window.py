@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...kernels.window.pick import ROWS
 from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, group_of, scheme_of
-from ...kernels.window.rows import ACROSS, has_across, tiled_channels
+from ...kernels.window.rows import STRIP, has_across, tiled_channels
 from .call import KNOWN, Call, need, parts, reaches
 
 
@@ -53,7 +53,7 @@ def depthwise_any(c: Call) -> None:
     r, p = c.record(), c.params
     if not r.tiled:
         return
-    need(p["vectors"] == ACROSS and not p["repeated"], f"tiled is {r.tiled}, for vectors that don't run across pixels")
+    need(p["vectors"] == STRIP and not p["repeated"], f"tiled is {r.tiled}, for vectors that don't run across pixels")
     need(r.tiled == tiled_channels(r.c, c.lanes), f"tiled is {r.tiled}, for {r.c} channels")
     need(r.ldx == r.ldy == r.c, f"ldx is {r.ldx} and ldy {r.ldy}, expected rows without gaps: {r.c}")
     flat = r.d == r.out_d == r.k_d == r.stride_x == r.stride_y == r.dilation_y == 1
