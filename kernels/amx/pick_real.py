@@ -32,11 +32,11 @@ CROSSING = 0.3
 FINISH = {1: 13.0, 2: 20.0, 3: 20.0}
 """Cycles to finish 64 sums, by planes."""
 SPLIT = {1: 7.0, 2: 16.0, 3: 25.0}
-"""Cycles to copy 32 numbers."""
+"""Cycles to split 32 f32 and copy their parts, by planes."""
 MOVE = 5.0
-"""Cycles to copy 32 bf16."""
+"""Cycles to copy 32 bf16, in the choice of lines."""
 LEAST_COPY = 0.15
-"""The part of it that a pixel of a few takes."""
+"""The part of SPLIT that a pixel of a few numbers takes."""
 F16_STEP, F16_SPLIT = STEP[2] / 3, 8.0
 """STEP and SPLIT of one f16, estimated: no CPU that multiplies it was at hand."""
 LONE = 0.55
@@ -109,14 +109,20 @@ def pick_real(g: Geometry, threads: int = 1, planes: int = 1, element: str = "bf
     fields |= {"plane": plane, "work": work, "scratch_bytes": work + WORK, "lines": len(table), "length": how.length}
     fields |= {"rows": rows, "across": across, "direct": int(flat), "fill": 0}
     fields = {"in_place": 0, **fields}
-    # Panels that are each read once follow one another, which the CPU notices by itself.
-    once = planes == 1 and flat and g.images == 1 and fields["band"] <= MT
-    lines = nt * planes * ROWS * MT / (products(nt, planes) * fields["band"])
-    fields["prefetch"] = 0 if once else max(round(lines), 1)
+    fields["prefetch"] = _prefetch(g, fields["band"], nt, planes)
     kept = {slot: fields[slot] for slot in fields if slot not in ("k", "height")}
     config = configuration(MT, nt, rows, how.length)
     runs = g.k // (g.c * how.run) * (how.lines if _is_full(g, how) else 1)
     return TileChoice(runs, how.run, {"nt": nt, "planes": planes, "element": element}, table, config, kept)
+
+
+def _prefetch(g: Geometry, band: int, nt: int, planes: int) -> int:
+    """Lines of the next panel that are fetched at a time; 0 where panels are each read once, in order, which the CPU
+    notices by itself.
+    """
+    if planes == 1 and is_flat(g) and g.images == 1 and band <= MT:
+        return 0
+    return max(round(nt * planes * ROWS * MT / (products(nt, planes) * band)), 1)
 
 
 def lines_of(g: Geometry, planes: int) -> Lines:
@@ -135,7 +141,9 @@ def lines_of(g: Geometry, planes: int) -> Lines:
 
 
 def _pixel_cycles(g: Geometry, how: Lines) -> float:
-    """Of a pixel's products with one plane, and of its copy, in lines that each start behind the one before."""
+    """Of a pixel's products with one plane, and of its copy. Each of its lines starts where the one before ends, so
+    that some cross a line of the cache.
+    """
     nt = 1 if g.n <= 16 else 2
     starts = range(0, LINE, gcd(how.length, LINE))
     crossing = sum(start + how.length > LINE for start in starts) / len(starts)
@@ -144,7 +152,7 @@ def _pixel_cycles(g: Geometry, how: Lines) -> float:
 
 
 def _part(length: int) -> float:
-    """The part of a line's time that one of so many bytes takes."""
+    """The time of a line of so many bytes, as a part of that of a whole one."""
     return 1 - SHORT_PART * (1 - length / LINE)
 
 
