@@ -1,4 +1,4 @@
-"""Checks of the feeds and shapes that callers give a model, whose messages name them."""
+"""Checks of the feeds, shapes and flags that callers give a model, whose messages name them."""
 
 from __future__ import annotations
 

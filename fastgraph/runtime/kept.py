@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 USUAL = "1GiB"
 SMALL = 1 << 19
-"""Bytes."""
+"""Bytes for which Python's own SHA-256 takes 1.7 ms, and OpenSSL's 0.4 after an import of 2.7 to 5."""
 LOCATION = b"\n\x08location\x12"
 """The mark of external data in an ONNX file: a StringStringEntryProto with this key."""
 
@@ -68,7 +68,7 @@ def digest(source: str, more: str = "", beside: Iterable[str] = ()) -> str:
 
 
 def _sha256(size: int) -> Callable[[bytes], Any]:
-    """SHA-256 for so many bytes. That of hashlib is OpenSSL's, whose import takes as long as Python's own for SMALL."""
+    """What makes the SHA-256 of so many bytes: of few Python's own, else that of hashlib, which is OpenSSL's."""
     own = "_sha2" if version_info >= (3, 12) else "_sha256"
     with undisturbed():
         if size <= SMALL:

@@ -21,9 +21,9 @@ FASTER = {
     "attention_tiles": 2.5, "attention": 0.7, "winograd": 1.5, "grouped": 0.7, "depthwise_any": 0.75,
     "depthwise_int8": 1.2, "depthwise_int8_window": 0.85,
 }  # fmt: skip
-"""Products in the time of one of f32: of a kernel, or else of a unit (`describe.unit`)."""
+"""Products of a kernel, or else of a unit (`describe.unit`), in the time of one of f32."""
 MOVED, STORED = 4, 1
-"""What a byte counts that a step reads or writes which is no product (of the larger of the two), and one that a product
+"""What a byte counts of the larger of what a step reads and writes, if it is no product, and one that a product
 stores."""
 COPY = "copy"
 """The kernel of steps that count nothing: how much they copy, which is often a few rows, is not known of them."""
@@ -58,9 +58,9 @@ def _work(step: Step, per_byte: int) -> int:
         return 0 if step.kernel.name == COPY else int(MOVED * max([out.nbytes, *read]) * step.share)
     channels = out.dims[-1] if out.dims and out.dims[-1] else LANES
     computed = count * -(-channels // LANES) * LANES / channels
-    unit_ = unit(step.kernel)
-    fetched = per_byte * sum(v.type.nbytes for v in _constants(step)) * step.share / (2 if unit_ == "tiles" else 1)
-    faster = FASTER.get(step.kernel.name) or FASTER.get(unit_, 1.0)
+    multiplier = unit(step.kernel)
+    fetched = per_byte * sum(v.type.nbytes for v in _constants(step)) * step.share / (2 if multiplier == "tiles" else 1)
+    faster = FASTER.get(step.kernel.name, FASTER.get(multiplier, 1.0))
     work = int(max(computed / faster, fetched) + STORED * out.nbytes * step.share)
     return min(work, WORTH_LOOKING) if _one_by_one(step) else work
 

@@ -1,7 +1,8 @@
 """`fastgraph compare A B`: two networks, or a network and an engine, on the same numbers: how far B is from A.
 
 Inputs and outputs are paired by name, shape and values (pairing.py). Where both are fastgraph's, so are the values
-inside (layers.py): the first layer that differs, and how far each layer of a quantized network is from its float one.
+inside (compare_layers.py): the first layer that differs, and how far each layer of a quantized network is from its
+float one.
 """
 
 from __future__ import annotations

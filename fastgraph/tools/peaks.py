@@ -245,7 +245,7 @@ class MachinePeaks(NamedTuple):
 
 
 def machine_peaks(tier: Tier, threads: int = 1) -> MachinePeaks | None:
-    """The limits for a number of threads: each has a core of its own, but the memory is shared. Measured in about a
+    """The peaks for a number of threads: each has a core of its own, but the memory is shared. Measured in about a
     second, when a process first asks. None where kernels can't be compiled.
     """
     try:

@@ -62,7 +62,7 @@ def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[.
                 pace = pace_of(divide(until - first + r.height - 1, r.height), word)
                 for p in range(p0, p1):
                     column = r.n0 + p * width
-                    # A single tile is as slow as its panel is read: the next one would come first.
+                    # A single tile waits for its own panel, which prefetching the next one would delay.
                     ahead = step if until - first > r.height else 0
                     row = first
                     while row < until:
