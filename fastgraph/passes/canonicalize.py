@@ -251,7 +251,7 @@ def matmul(g: Sweep, node: Node) -> bool:
 
 
 def _of_vectors(g: Sweep, node: Node) -> bool:
-    """A vector in front is a matrix of one row, one behind a matrix of one column."""
+    """A product whose first operand is a vector, as a matrix of one row, or the second, as one of one column."""
     a, b = node.inputs
     if a is None or b is None or any(v.type.quant is not None or not v.type.size for v in (a, b)):
         return False

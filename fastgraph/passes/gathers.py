@@ -42,9 +42,10 @@ def _is_shuffle(at: np.ndarray, extent: int, step: int) -> bool:
 
 
 @rule("canonical", "gather_elements scatter_elements")
-def rows(g: Sweep, node: Node) -> bool:
-    """Given ``y = gather_elements(x, expand(index))`` or a scatter, where the index is one number for all that lies
-    behind the axis, and an axis before it is 1 or batches; result a gather of rows, or ``scatter_nd`` of rows."""
+def spread_indices(g: Sweep, node: Node) -> bool:
+    """Given ``y = gather_elements(x, expand(index))`` or a scatter, whose index is the same for all elements of a row,
+    which lie behind the axis; result a gather of rows (for each batch, where indices differ), or ``scatter_nd``.
+    """
     spread = g.made_by(node.y, "expand")
     if spread is None or not all(v is not None and v.type.concrete and v.type.size for v in (*node.inputs, spread.x)):
         return False
@@ -57,14 +58,11 @@ def rows(g: Sweep, node: Node) -> bool:
     if node.op == "scatter_elements":
         if any(n != 1 for n in dims[:axis]):
             return False
-        shaped = (
-            g.shape(x, x.type.dims[axis], *rest),
-            g.shape(index, count, 1),
-            g.shape(node.operands[2], count, *rest),
-        )
-        return g.becomes(g("scatter_nd", *shaped, reduction=node.attrs.get("reduction", "none")))
+        to, updates = g.shape(x, x.type.dims[axis], *rest), g.shape(node.operands[2], count, *rest)
+        how = node.attrs.get("reduction", "none")
+        return g.becomes(g("scatter_nd", to, g.shape(index, count, 1), updates, reduction=how))
     if all(n == 1 for n in lead):
         return g.becomes(g("gather", x, g.shape(index, count), axis=axis))
-    return lead == dims[:axis] and g.becomes(
-        g("gather_batches", x, g.shape(index, *lead, count), axis=axis, batch_dims=axis)
-    )
+    if lead != dims[:axis]:
+        return False
+    return g.becomes(g("gather_batches", x, g.shape(index, *lead, count), axis=axis, batch_dims=axis))

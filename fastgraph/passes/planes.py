@@ -15,8 +15,8 @@ LANES, PIXELS, EDGES, CHANNELS, TURNED = 16, 11, 108, 10, 18
 """Pixels that a kernel takes together, and, in one unit, the time for each of them, filled or not, for both ends of a
 row, whose vectors are masked, for a pixel by a kernel that has channels in lanes, and for one by both transposes.
 
-No pass knows the tier. With 32 channels, one to four pools in a row and 10 to 56 columns, where this says that it pays
-it takes 0.60 to 1.02 of the time with AVX-512's vectors, and 0.60 to 1.18 with AVX2's (12 columns).
+No pass knows the tier. Where this says that it pays, one to four pools in a row of 32 channels and 10 to 56 columns
+take 0.60 to 1.02 of the time on AVX-512, and 0.60 to 1.18 on AVX2.
 """
 SQUARES = ((2, 2), (3, 3), (5, 5))
 """Windows with a body of their own."""

@@ -19,7 +19,7 @@ CATALOG = {
         "passes.canonicalize.batch_norm": "batch_normalization",
         "passes.canonicalize.explicit_window": "*",
         "passes.gathers.known_gather": "gather",
-        "passes.gathers.rows": "gather_elements scatter_elements",
+        "passes.gathers.spread_indices": "gather_elements scatter_elements",
     },
     "sinking": {
         "passes.canonicalize.transpose": "transpose",

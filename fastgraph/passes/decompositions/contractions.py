@@ -18,7 +18,7 @@ from ...rules.sweep import Sweep
 
 Axes = tuple[str, ...]
 FEW = 8
-"""Rows up to which turning the larger operand takes longer than the product."""
+"""The most rows of a that are turned where b has more: 5 x 512 by 512 x 512 takes 0.6 of the time then."""
 
 
 @rule("rare", "einsum")

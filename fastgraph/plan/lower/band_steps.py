@@ -15,7 +15,7 @@ from .emit import Rows
 from .epilogue import operand_rows
 from .moves import emit_copy
 from .registry import Emit, last
-from .repeat import again
+from .repeat import copy_or_emit
 from .rolling import Band, Piece, alike, kept, room
 
 _Edge = tuple[Ref, int]
@@ -199,7 +199,7 @@ def _emit_link(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[
     refs = (x, y, *operand_rows(e, node, start))
     if kind == "dense":
         count = len(images) * piece.rows * where.out[2]
-        again(e, (count, ldx, ldy), refs, lambda: _dot(e, node, rows, count, ldx, ldy))
+        copy_or_emit(e, (count, ldx, ldy), refs, lambda: _dot(e, node, rows, count, ldx, ldy))
         return
     pads = (0, piece.low - (piece.start * where.strides[1] - where.pads[1]), where.pads[2])
     ends = (0, where.ends[1] if piece.high == where.size[1] else 0, where.ends[2])
@@ -207,7 +207,7 @@ def _emit_link(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[
     window = where._replace(images=len(images), size=size, out=out, pads=pads, ends=ends)
     if channels:
         window = window._replace(channels=len(channels))
-    again(e, (window, channels, ldx, ldy), refs, lambda: _window(e, window, channels, (ldx, ldy), rows))
+    copy_or_emit(e, (window, channels, ldx, ldy), refs, lambda: _window(e, window, channels, (ldx, ldy), rows))
     if channels:
         for step in e.program.steps[steps:]:
             assert isinstance(step, Step)

@@ -34,7 +34,8 @@ BUDGET = L2 * 5 // 8
 EXTRA = 25
 """Percent of a block's rows that the largest of its parts may have beyond an even share, to be done by one thread."""
 SLICED = 34
-"""The same of a part of the channels, which has no rows in common with others."""
+"""The same of a part's channels, where bands pay for nothing but parts: enough for three lines of channels on two
+threads."""
 MOST = 256
 """The most bands of a block: each has its own steps, which take time to write."""
 WEIGHTS = L2 // 4
@@ -73,9 +74,9 @@ class Block(NamedTuple):
         """Bytes of the middle maps, which need no memory."""
         return sum(link.node.out.type.nbytes for link in self.links[:-1])
 
-    def worth(self) -> bool:
-        """Whether bands save so much that they pay without parts."""
-        return self.saves() >= threshold("bands_worth", WORTH * self.threads)
+    def worth(self, least: int = WORTH) -> bool:
+        """Whether bands save as much for each thread; with the default, so much that they pay without parts."""
+        return self.saves() >= threshold("bands_worth", least * self.threads)
 
     def lines(self, channels: range | None = None) -> list[int]:
         """Bytes of scratch for a row of each middle map, channels last; for some channels, or the most of `slices`."""
@@ -236,7 +237,7 @@ def _around(i: int, kind: str, links: Sequence[Link | None], joined: Callable[[i
 
 def _pays(block: Block) -> bool:
     where, apart = block.links[-1].window, block.parts() > 1 and not block.dense()
-    worth = block.saves() >= threshold("bands_worth", 0 if apart else WORTH * block.threads)
+    worth = block.worth(0 if apart else WORTH)
     if not worth or (where.images > 1 and block.by_image()) or not (block.inverted() or _stays_near(block)):
         return False
     slices = sum(len(block.slices(part)) for part in range(block.parts()))

@@ -9,9 +9,11 @@ from ..program import Ref, Scratch, Step, Table
 from .emit import Emit
 
 
-def again(e: Emit, kind: Hashable, refs: tuple[Ref, ...], emit: Callable[[], None]) -> None:
-    """Let `emit` write the steps of some rows of e.node, or copy those that it wrote for an earlier piece of this kind.
-    refs: the addresses that depend on which rows these are: of x, of the result, of other operands.
+def copy_or_emit(e: Emit, kind: Hashable, refs: tuple[Ref, ...], emit: Callable[[], None]) -> None:
+    """Copy the steps that `emit` wrote for an earlier piece of this kind, with other addresses; where there are none,
+    or more than these addresses differs, let it write them.
+
+    refs: the addresses that depend on which rows of e.node these are: of x, of the result, of other operands.
     """
     steps, key = e.program.steps, (e.node, kind)
     before, old = e.written.get(key, (None, refs))
