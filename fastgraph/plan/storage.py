@@ -202,8 +202,9 @@ class Views:
                 self.links[value] = Link(node.x, start * step, rows)
 
     def _link_in_place(self) -> None:
-        """Let the result of an elementwise operator, a chain or an update overwrite an operand with no later reader. If
-        it is one of the graph's, the operand is made in its memory."""
+        """Let the result of an elementwise operator, a chain or an update overwrite an operand with no later reader. A
+        result of the graph keeps its own memory: there the operand is made.
+        """
         final: dict[Value, int] = {}
         for i, node in enumerate(self._graph.nodes):
             for value in read_by(node):
@@ -225,8 +226,8 @@ class Views:
                     self.links[node.out] = Link(operand, 0, False)
                     final[root] = max(i, final.get(node.out, i))
                     break
-                written = root not in growing or OPS[node.op].updates
-                if written and self._can_replace(root, node.out) and self._replaceable(node, operand):
+                suits = root not in growing or OPS[node.op].updates  # which write behind what was fed
+                if suits and self._can_replace(root, node.out) and self._replaceable(node, operand):
                     self.links[root] = Link(node.out, 0, False)
                     self._found = dict(self._placed)
                     break
