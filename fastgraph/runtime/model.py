@@ -391,17 +391,9 @@ class Model:
         Raises InputError for what does not suit the model, UnsupportedError for what belongs to this process (operators
         of yours, isa="numpy"), FileError when the file can't be written.
         """
-        from .save import origin_of, plans_of, save, threads_of, tiers_of
+        from .save import origin_of, path_of, plans_of, save, threads_of, tiers_of
 
-        if not isinstance(path, str | os.PathLike):
-            raise InputError(f"save takes the path of a file, {type(path).__name__} was given: save('net.fgm')")
-        path = os.fsdecode(path)
-        if os.path.splitext(path)[1].lower() not in ("", ".fgm"):
-            name = f"{os.path.splitext(path)[0]}.fgm"
-            raise InputError(
-                f"save({path!r}): a saved program is no file of that kind, it is called *.fgm: save({name!r})"
-            )
-        tiers, counts = tiers_of(isa, self.tier), threads_of(threads, self.threads)
+        path, tiers, counts = path_of(path), tiers_of(isa, self.tier), threads_of(threads, self.threads)
         graph, any_shape = flag("graph", graph), flag("any_shape", any_shape)
         if any_shape and not graph:
             raise InputError("save: any_shape=True plans shapes from the graph: keep it, without graph=False")

@@ -47,6 +47,19 @@ Plans = Sequence[tuple[Tier, int, Key, Made]]
 """Plans with their tiers, thread counts and keys."""
 
 
+def path_of(path: str | os.PathLike[str]) -> str:
+    """The path that a caller gives for a program. InputError for what is none, and for names of other kinds of file."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"save takes the path of a file, {type(path).__name__} was given: save('net.fgm')")
+    path = os.fsdecode(path)
+    stem, kind = os.path.splitext(path)
+    if kind.lower() not in ("", ".fgm"):
+        raise InputError(
+            f"save({path!r}): a saved program is no file of that kind, it is called *.fgm: save({f'{stem}.fgm'!r})"
+        )
+    return path
+
+
 def tiers_of(isa: str | Sequence[str] | None, usual: Tier) -> list[Tier]:
     """The tiers that a caller names, as "avx2,amx" or in a list. InputError, UnsupportedError for "numpy"."""
     many = isinstance(isa, list | tuple | set)
