@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 import fastgraph as fg
 from fastgraph.freedoms import thresholds
-from fastgraph.kernels.isa.tiers import usable
+from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.plan.lower import band_steps, depth_first, repeat
 from fastgraph.plan.program import Scratch
 from fastgraph.runtime.executable import compile_graph
 from tests.amx_trap import AMX, needs_amx, tiles
 from tests.blocks import conv
+from tests.kernels.harness import each_tier
 from tests.model.test_plans import said
 from tests.nets import F32, I64, Net, by_onnxruntime, feeds_for, graph_of
 from tests.plan.step_by_step import check_steps, poison, within
@@ -274,21 +275,21 @@ def test_windows_between_transposes_are_done_for_some_channels_at_a_time(
         np.testing.assert_array_equal(found[0], other)
 
 
-@pytest.mark.parametrize("isa", [tier.name for tier in usable()])
+@each_tier
 @pytest.mark.parametrize(
     ("images", "channels", "threads", "apart"),
     [(1, 72, 2, True), (1, 48, 2, True), (4, 48, 2, True), (2, 16, 2, True), (1, 16, 2, False), (3, 16, 2, False)],
     ids=["channels", "uneven channels", "images of several lines", "images", "one line", "uneven images"],
 )
-def test_threads_do_small_windows_apart(isa: str, images: int, channels: int, threads: int, apart: bool) -> None:
+def test_threads_do_small_windows_apart(tier: Tier, images: int, channels: int, threads: int, apart: bool) -> None:
     """Between transposes: as then they need not wait for one another, however little memory that saves."""
     net = Net()
     net.output(in_a_row(net, "dam", net.input("x", (images, channels, 13, 7)), channels))
     feeds = feeds_for(net.load())
     with thresholds(bands_worth=1 << 40):
-        whole = list(fg.load(net.bytes(), threads=1, isa=isa).run(feeds).values())
+        whole = list(fg.load(net.bytes(), threads=1, isa=tier.name).run(feeds).values())
     with thresholds(waking_work=0):
-        model = fg.load(net.bytes(), threads=threads, isa=isa)
+        model = fg.load(net.bytes(), threads=threads, isa=tier.name)
     steps = model.plan.program.steps
     assert {step.part for step in steps} == (set(range(1, threads + 1)) if apart else {0})
     check_steps(model.plan, feeds, within(1e-5))

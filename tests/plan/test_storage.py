@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 
 from fastgraph.ir import Value
-from fastgraph.kernels.isa import tiers
+from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.passes.stages import optimize
 from fastgraph.plan.lower import Matches
 from fastgraph.plan.storage import Storage, Views, byte_strides, last
+from tests.kernels.harness import each_tier
 from tests.nets import Net, by_onnxruntime, feeds_for, graph_of
 from tests.random_nets import Case, examples, networks
-
-ISAS = [tier.name for tier in tiers.usable()]
 
 
 def by_links(views: Views, value: Value) -> Storage:
@@ -79,15 +78,15 @@ def test_reshapes_from_rows_of_one_tensor_to_rows_of_another(shape: tuple[int, .
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("isa", ISAS)
-def test_what_a_result_overwrites_is_made_in_its_memory(isa: str) -> None:
+@each_tier
+def test_what_a_result_overwrites_is_made_in_its_memory(tier: Tier) -> None:
     """Group norm, whose factors are another step: also where the result is large, and in the caller's array."""
     net, shape = Net(), (1, 16, 72, 72)
     y = net("Reshape", net.input("x", shape), net.const([1, 8, -1]))
     y = net("InstanceNormalization", y, net.const(np.ones(8)), net.const(np.zeros(8)))
     y = net("Reshape", y, net.const(list(shape)))
     net.output(net("Add", net("Mul", y, net.weight(16, 1, 1)), net.weight(16, 1, 1)))
-    model = net.agrees_on_threads(isa=isa)
+    model = net.agrees_on_threads(isa=tier.name)
     graph = model.plan.graph
     views = Views(graph, Matches().abilities)
     _, *made = (views.storage(node.out).root for node in graph.nodes)  # first x is reshaped
