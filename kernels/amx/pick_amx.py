@@ -70,7 +70,7 @@ def pick_amx(
     in_band = -(-fields["band"] // mt)
     work = fields["scratch_bytes"]
     fields |= {"work": work, "scratch_bytes": work + WORK, "lines": len(offsets)}
-    # The next of panels that a band reads once is noticed by the CPU itself.
+    # Panels that a band reads once follow one another: the CPU fetches them by itself.
     fields |= {"rows": rows, "across": across, "prefetch": -(-nt * ROWS // in_band) if in_band > 1 else 0}
     fields = {slot: value for slot, value in fields.items() if slot in AMX_CONV}
     params = {"mt": mt, "nt": nt, "out": out}

@@ -49,7 +49,7 @@ def depthwise(c: Call) -> None:
 
 @reaches("depthwise_any")
 def depthwise_any(c: Call) -> None:
-    """Vectors across pixels are of dense rows, to which nothing is added, and windows may be too low for them."""
+    """Vectors run across pixels in dense rows, with nothing added to them, for windows that have a body for it."""
     r, p = c.record(), c.params
     if not r.tiled:
         return
