@@ -17,11 +17,8 @@ from ..lang import F32, I32, U8, Registers, Type, Value, either, opaque, over, r
 from ..lang.instructions import below, choose, divide, larger, remainder, smaller
 from .depthwise_across import summed_across
 from .results import finish, finish_sums, outputs_at, walk_row
-from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, STRIP, wide_tile
+from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, GROUP, STRIP, wide_tile
 from .window import Place, Range, add_column, constants, covers, nest, slots, taps_inside, window_rows
-
-GROUP = 3
-"""Taps of a row that are summed before they are added to the total."""
 
 
 @dataclass(frozen=True)

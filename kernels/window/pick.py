@@ -12,7 +12,7 @@ from ..core.table import row
 from ..gemm.pick_conv import Triple
 from ..gemm.pick_dot import L2, idle
 from ..isa.tiers import Tier
-from .rows import UNROLLED_ROWS, has_across, tiled_channels, wide_tile
+from .rows import GROUP, UNROLLED_ROWS, has_across, tiled_channels, wide_tile
 
 TILES = (7, 8)
 """Outputs in a tile of depthwise convolution. Most maps are 7 * 2**n wide."""
@@ -22,6 +22,12 @@ STANDARD = 0.97
 """Factor on the cost of the first of TILES, which prefers it: fewer kernels to load."""
 OVERHEAD = 6
 """Cycles that a tile takes beyond its arithmetic."""
+STEP = 4
+"""Cycles that a tile takes for a tap of a row of the window, or for the taps that it adds together, beyond these."""
+SPILLED = 1.4
+"""So much longer takes the arithmetic of taps that are added together, where two vectors of them and of their sums are
+more than there are registers. Pixels that are a multiple of FEW_SETS bytes apart make one vector as slow."""
+FEW_SETS = 256
 LEAST_SPACED = 3
 """Where the outputs of a tile are n columns apart, tiles are used for rows of at least LEAST_SPACED * n outputs."""
 LEAST_ROWS = 3
@@ -94,9 +100,16 @@ class Window(NamedTuple):
 def depthwise_tiles(tier: Tier, g: Window, narrow: bool = False) -> dict[str, Any] | None:
     """The parameters of the kernel that computes outputs of a row in tiles; None where it can't. narrow: x and y are
     bf16."""
-    vectors = 2 if _pairs(tier, g) and tier.registers >= 32 else 1
-    shape = _tiled("depthwise", g, vectors, wide_tile(tier, vectors))
-    return None if shape is None else {**shape, "vectors": vectors, "narrow": narrow}
+    shapes = ((vectors, _tiled("depthwise", g, vectors, wide_tile(tier, vectors))) for vectors in (1, 2))
+    found = [{**shape, "vectors": vectors, "narrow": narrow} for vectors, shape in shapes if shape]
+    usable = [params for params in found if row("depthwise").exists(tier, params)]
+    step = OVERHEAD / ROWS if g.kernel[2] == ROWS else STEP
+
+    def cycles(params: dict[str, Any]) -> float:
+        """Outputs that a row's last tile lacks take none."""
+        return _row_cycles(tier, g, params["vectors"], g.out[2], step * -(-g.out[2] // params["tile"]))
+
+    return min(usable, key=cycles, default=None)
 
 
 @lru_cache(1024)
@@ -127,8 +140,17 @@ def _tiled(name: str, g: Window, products: int, wide: int) -> dict[str, int] | N
 
 def depthwise_any(tier: Tier, g: Window, multiplier: int) -> dict[str, Any]:
     """The parameters of the kernel for any window, in which output channel o reads input channel o // multiplier."""
-    many, repeated = _pairs(tier, g) or g.channels > 4 * tier.lanes, multiplier > 1
-    return {"vectors": 2 if many and not repeated else 1, "repeated": repeated}
+    g = g.flattened()
+    k_w, near = g.kernel[2], g.dilations[2] == g.strides[2]
+    steps = k_w // GROUP + k_w % GROUP if near else k_w
+    spills = near and tier.registers < 32 and 4 * g.channels % FEW_SETS > 0
+
+    def cycles(vectors: int) -> float:
+        tile, factor = wide_tile(tier, vectors), SPILLED if spills and vectors == 2 else 1.0
+        tiles = -(-g.out[2] // tile)
+        return _row_cycles(tier, g, vectors, factor * tiles * tile, STEP * steps * tiles)
+
+    return {"vectors": min((1, 2), key=cycles) if multiplier == 1 else 1, "repeated": multiplier > 1}
 
 
 def across(tier: Tier, g: Window) -> int:
@@ -138,10 +160,10 @@ def across(tier: Tier, g: Window) -> int:
     return tiled_channels(g.channels, tier.lanes) if fits and g.channels <= BLOCK else 0
 
 
-def _pairs(tier: Tier, g: Window) -> bool:
-    """Whether two vectors of channels at a time halve the address arithmetic, without unused cache lines."""
-    blocks = -(-g.channels // tier.lanes)
-    return blocks % 2 == 0 and blocks > 2
+def _row_cycles(tier: Tier, g: Window, vectors: int, outputs: float, beyond: float) -> float:
+    """Of a row of the window in a row of y, so many outputs of which are computed, `vectors` of channels at a time;
+    beyond: cycles that these take beyond the arithmetic."""
+    return -(-g.channels // (vectors * tier.lanes)) * (outputs * g.kernel[2] * vectors / 2 + beyond)
 
 
 def depthwise_cycles(tier: Tier, g: Window, way: str) -> float:

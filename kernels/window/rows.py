@@ -152,6 +152,9 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
 """Kernels of u8 x; y is bytes, where no parameter says otherwise, and overlaps nothing else."""
 
 
+GROUP = 3
+"""Taps of a row that kernels for any window add together, where outputs are as far apart as taps."""
+
 STRIP = 2
 """Vectors of a tile's row, where they run across pixels."""
 UNROLLED_ROWS = (3, 5, 7)
