@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -140,17 +140,8 @@ def _tiled(name: str, g: Window, products: int, wide: int) -> dict[str, int] | N
 
 def depthwise_any(tier: Tier, g: Window, multiplier: int) -> dict[str, Any]:
     """The parameters of the kernel for any window, in which output channel o reads input channel o // multiplier."""
-    g = g.flattened()
-    k_w, near = g.kernel[2], g.dilations[2] == g.strides[2]
-    steps = k_w // GROUP + k_w % GROUP if near else k_w
-    spills = near and tier.registers < 32 and 4 * g.channels % FEW_SETS > 0
-
-    def cycles(vectors: int) -> float:
-        tile, factor = wide_tile(tier, vectors), SPILLED if spills and vectors == 2 else 1.0
-        tiles = -(-g.out[2] // tile)
-        return _row_cycles(tier, g, vectors, factor * tiles * tile, STEP * steps * tiles)
-
-    return {"vectors": min((1, 2), key=cycles) if multiplier == 1 else 1, "repeated": multiplier > 1}
+    vectors = min((1, 2), key=partial(_any_cycles, tier, g.flattened())) if multiplier == 1 else 1
+    return {"vectors": vectors, "repeated": multiplier > 1}
 
 
 def across(tier: Tier, g: Window) -> int:
@@ -166,19 +157,30 @@ def _row_cycles(tier: Tier, g: Window, vectors: int, outputs: float, beyond: flo
     return -(-g.channels // (vectors * tier.lanes)) * (outputs * g.kernel[2] * vectors / 2 + beyond)
 
 
+def _any_cycles(tier: Tier, g: Window, vectors: int) -> float:
+    """As `_row_cycles`, of the kernel for any window, in whose tiles outputs that a row lacks are computed too."""
+    k_w, near, tile = g.kernel[2], g.dilations[2] == g.strides[2], wide_tile(tier, vectors)
+    steps, tiles = k_w // GROUP + k_w % GROUP if near else k_w, -(-g.out[2] // tile)
+    spilled = near and vectors > 1 and tier.registers < 32 and 4 * g.channels % FEW_SETS > 0
+    return _row_cycles(tier, g, vectors, tiles * tile * (SPILLED if spilled else 1), STEP * steps * tiles)
+
+
 def depthwise_cycles(tier: Tier, g: Window, way: str) -> float:
     """Of one thread. way: "tiles" and "across" (vectors that run across pixels) load each column once for all outputs
     of a tile; "any", a window of any size, does so within a map, not at its edges.
 
-    Speeds are taps of a vector a cycle. Those of "any" and "across" were fitted to 100 shapes of 2 to 60 channels,
-    windows of 3 to 11 and maps of 7 to 112, on AVX-512 and AVX2.
+    Speeds of "across" are taps of a vector a cycle, fitted to 100 shapes of 2 to 60 channels, windows of 3 to 11 and
+    maps of 7 to 112, on AVX-512 and AVX2.
     """
-    taps, rows = g.kernel[0] * g.kernel[1] * g.kernel[2], g.images * g.out[0] * g.out[1]
-    if way == "across":
-        speed = 1.2 if g.kernel[1] not in UNROLLED_ROWS else 1.8 if tier.registers >= 32 else 1.4
-        return rows * -(-g.out[2] * g.channels // tier.lanes) * taps / speed
-    speed = 2.0 if way == "tiles" else 1.2 if g.out[2] >= g.kernel[2] else 0.9
-    return rows * g.out[2] * -(-g.channels // tier.lanes) * taps / speed
+    if way == "any":
+        g = g.flattened()
+    rows = g.images * g.out[0] * g.out[1] * g.kernel[0] * g.kernel[1]
+    if way == "any":
+        return rows * min(_any_cycles(tier, g, vectors) for vectors in (1, 2))
+    if way == "tiles":
+        return rows * _row_cycles(tier, g, 1, g.out[2], 0)
+    speed = 1.2 if g.kernel[1] not in UNROLLED_ROWS else 1.8 if tier.registers >= 32 else 1.4
+    return rows * -(-g.out[2] * g.channels // tier.lanes) * g.kernel[2] / speed
 
 
 def plan_pool(tier: Tier, window: Window, op: str) -> tuple[str, dict[str, Any]]:

@@ -379,6 +379,24 @@ def test_tiles_divide_common_maps() -> None:
 
 
 @pytest.mark.parametrize(
+    ("isa", "columns", "vectors", "size", "together"),
+    [
+        # Rows of 8 are one tile of a vector, but two of pairs; an odd number of vectors leaves half a pair.
+        ("avx512", 14, 2, 5, 2), ("avx512", 8, 4, 5, 1), ("avx512", 14, 3, 5, 1), ("avx512", 14, 15, 5, 2),
+        ("avx512", 14, 9, 3, 1), ("avx512", 14, 2, 9, 2), ("avx512", 8, 4, 9, 1), ("avx512", 40, 3, 9, 1),
+        # 16 registers hold neither the sums of pairs nor these and the weights of three taps.
+        ("avx2", 14, 4, 5, 1), ("avx2", 14, 6, 9, 1), ("avx2", 14, 16, 9, 2),
+    ],
+)  # fmt: skip
+def test_vectors_of_channels_together(isa: str, columns: int, vectors: int, size: int, together: int) -> None:
+    tier, sides = tiers.BY_NAME[isa], (1, columns, columns)
+    pad = size // 2
+    window = Window(1, vectors * tier.lanes, sides, (1, size, size), sides, pads=(0, pad, pad))
+    params = depthwise_tiles(tier, window) or depthwise_any(tier, window, 1)
+    assert params["vectors"] == together
+
+
+@pytest.mark.parametrize(
     ("isa", "channels", "tile"), [("avx512", 16, 8), ("avx512", 72, 8), ("avx512", 96, 7), ("avx2", 8, 7)]
 )
 def test_tiles_of_wide_windows_have_as_many_sums_as_multiply_adds_are_under_way(
