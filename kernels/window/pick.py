@@ -22,8 +22,9 @@ STANDARD = 0.97
 """Factor on the cost of the first of TILES, which prefers it: fewer kernels to load."""
 OVERHEAD = 6
 """Cycles that a tile takes beyond its arithmetic."""
-STEP = 4
-"""Cycles that a tile takes for a tap of a row of the window, or for the taps that it adds together, beyond these."""
+STEP, UNROLLED_STEP = 4, 1
+"""Cycles that a tile takes for a row of the window, or for each of its taps or of the groups of them that it adds
+together, beyond the arithmetic; the second where rows are unrolled."""
 SPILLED = 1.4
 """So much longer takes the arithmetic of taps that are added together, where two vectors of them and of their sums are
 more than there are registers. Pixels that are a multiple of FEW_SETS bytes apart make one vector as slow."""
@@ -103,7 +104,7 @@ def depthwise_tiles(tier: Tier, g: Window, narrow: bool = False) -> dict[str, An
     shapes = ((vectors, _tiled("depthwise", g, vectors, wide_tile(tier, vectors))) for vectors in (1, 2))
     found = [{**shape, "vectors": vectors, "narrow": narrow} for vectors, shape in shapes if shape]
     usable = [params for params in found if row("depthwise").exists(tier, params)]
-    step = OVERHEAD / ROWS if g.kernel[2] == ROWS else STEP
+    step = UNROLLED_STEP if g.kernel[2] == ROWS else STEP
 
     def cycles(params: dict[str, Any]) -> float:
         """Outputs that a row's last tile lacks take none."""
