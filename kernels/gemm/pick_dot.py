@@ -8,6 +8,8 @@ from itertools import permutations
 from math import ceil, inf
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..isa.tiers import Tier
 
 L2 = 1 << 20
@@ -35,6 +37,10 @@ FEW = 8
 """Rows of A up to which a B that isn't constant is read without packing."""
 BLOCK = 512
 """Most columns of a block of `dot_few`: they and the rows of B that are added to them stay in the first-level cache."""
+
+
+FEW_COLUMNS, FEW_ROWS = 4, 8
+"""Most columns that `dot_few` sums along rows, and most rows at a time."""
 
 
 class Product(NamedTuple):
@@ -147,6 +153,22 @@ def dot_pieces(
             block = min(block, max(LATER_TILES, l2 // 4 // (4 * columns * height)))
         pieces.append(DotPiece(start, columns, wide, {**costs.params(nv), **params}, height, block, parts))
     return tuple(pieces)
+
+
+def rows_together(tier: Tier, n: int) -> int:
+    """Rows that `dot_few` sums at a time with n columns: a power of two, whose sums stay in registers."""
+    most = tier.registers // 2 // n
+    return min(FEW_ROWS, 1 << most.bit_length() - 1)
+
+
+def few_columns(n: int, rows: int) -> int:
+    """`columns` of `dot_few`, for so many rows and n columns."""
+    return 1 if n == 1 and rows < FEW_ROWS else 2
+
+
+def few_starts(bias: np.ndarray | None, n: int) -> np.ndarray:
+    """`start` of `dot_few`."""
+    return np.zeros((FEW_ROWS, n), np.float32) if bias is None else np.tile(bias, (FEW_ROWS, 1))
 
 
 def few_block(tier: Tier, n: int, batch: int, threads: int) -> int:

@@ -43,10 +43,13 @@ DOT = Record(
 DOT_FEW = Record(
     a=reads("A [batch, m, k]", "4 * k", "batch: 4 * a_stride, m: 4 * lda"),
     lda="elements from row to row of A",
-    b=reads("B [batch, k, n]", "4 * k * n", "batch: 4 * b_stride"),
+    b=reads("B [batch, k, n], or [batch, n, k] where `columns`", "4 * k * n", "batch: 4 * b_stride"),
     c=writes("C [batch, m, n]", "4 * n", "batch: 4 * c_stride, m: 4 * ldc"),
     ldc="elements from row to row of C",
-    start="bits of the f32 that sums of one column begin with",
+    columns=number(
+        "0, or how columns are summed: 1, each row with the only one; 2, several rows with up to four", "== 0 or n <= 4"
+    ),
+    start=reads("f32 [8, n] that sums of columns begin with", "32 * n if columns else 0"),
     m="rows of A and C",
     n="columns of B and C",
     k="columns of A, rows of B",

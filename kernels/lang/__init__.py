@@ -20,6 +20,7 @@ from .lines import (
     cover,
     each_vector,
     fold,
+    folds,
     masked,
     of_chains,
     pieces,

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from .control import either, over, when
 from .instructions import choose, divide, smaller
-from .lanes import shuffle
+from .lanes import joined, shuffle
 from .memory import register, registers
 from .traced import traced
 from .types import F32, Type
@@ -127,6 +129,30 @@ def fold(combine: Combine, x: Value, lanes: int = 1) -> Value:
         width //= 2
         x = combine(*(shuffle(x, range(start, start + width)) for start in (0, width)))
     return x
+
+
+def folds(combine: Combine, vectors: Sequence[Value]) -> Value:
+    """What `fold` leaves of each of these vectors, in the lanes of one."""
+    parts = [(x, [i] * x.lanes) for i, x in enumerate(vectors)]
+    width = vectors[0].lanes
+    while width > 1:
+        if 1 < len(parts) and len(parts) % 2:
+            parts.append(parts[-1])
+        parts = [_folded(combine, parts[i : i + 2], width) for i in range(0, len(parts), 2)]
+        width //= 2
+    found = [i for _, numbers in parts for i in numbers]
+    return shuffle(joined(*(x for x, _ in parts)), [found.index(i) for i in range(len(vectors))])
+
+
+def _folded(combine: Combine, parts: Sequence[tuple[Value, list[int]]], width: int) -> tuple[Value, list[int]]:
+    """One vector or the two, with a number for each lane: of runs of `width` lanes the halves are combined."""
+    numbers = [i for _, each in parts for i in each]
+    runs = np.arange(len(numbers)).reshape(len(parts), -1, width)
+    if width <= 4:  # within 128 bits, runs of the one beside those of the other
+        runs = runs.swapaxes(0, 1)
+    other = parts[1][0] if len(parts) > 1 else None
+    low, high = (half.reshape(-1).tolist() for half in np.split(runs, 2, axis=-1))
+    return combine(shuffle(parts[0][0], low, other), shuffle(parts[0][0], high, other)), [numbers[i] for i in low]
 
 
 # -- what a thread does of the work

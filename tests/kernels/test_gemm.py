@@ -35,10 +35,12 @@ from fastgraph.kernels.gemm.pick_conv_transpose import (
 )
 from fastgraph.kernels.gemm.pick_dot import (
     F32_COSTS,
+    FEW_COLUMNS,
     DotPiece,
     Product,
     dot_args,
     few_block,
+    few_starts,
     mains,
     max_rows,
     pick_dot,
@@ -162,22 +164,24 @@ def test_matrix_packed_at_run_time(tier: Any, pick: Random) -> None:
 @each_tier
 @drawn(60)
 def test_few_rows(tier: Any, pick: Random) -> None:
-    batch, m, k = pick.randint(1, 3), pick.randint(1, 9), pick.randint(1, 40)
-    n = pick.choice((1, pick.randint(1, 6 * tier.lanes)))
-    lda, ldc, start = k + pick.randint(0, 3), n + pick.randint(0, 2), np.float32(pick.uniform(-1, 1) if n == 1 else 0)
+    batch, m, k, columns = pick.randint(1, 3), pick.randint(1, 9), pick.randint(1, 40), pick.choice((0, 1, 2))
+    n = (pick.randint(1, 6 * tier.lanes), 1, pick.randint(1, FEW_COLUMNS))[columns]
+    m *= pick.choice((1, 11)) if columns else 1
+    lda, ldc, bias = k + pick.randint(0, 3), n + pick.randint(0, 2), noise(n) if columns else np.zeros(n, np.float32)
     a, b = noise(batch, m, lda), noise(pick.choice((1, batch)), k, n)
     ending, results = Ending(tier, pick.choice(SHORT), (batch, m, n)), []
     strides = {"a_stride": m * lda, "b_stride": k * n if len(b) > 1 else 0, "c_stride": m * ldc}
-    strides |= {"lda": lda, "ldc": ldc, "start": int(start.view(np.int32))}
+    strides |= {"lda": lda, "ldc": ldc, "columns": columns}
+    read = {"b": np.ascontiguousarray(b.swapaxes(1, 2)) if columns else b, "start": few_starts(bias, n)}
     blocks = pick.choice(((1, 2, 3), [few_block(tier, n, batch, t) // tier.lanes for t in (1, 2, 3)]))
     for threads, block in enumerate(blocks, 1):
         sizes = {"m": m, "n": n, "k": k, "batch": batch, "block": block * tier.lanes}
         c = np.full((batch, m, ldc), 7, np.float32)
-        args = FEW.args.filled(a=a, b=b, c=c, **sizes, **strides, **ending.slots)
+        args = FEW.args.filled(a=a, c=c, **read, **sizes, **strides, **ending.slots)
         made = run(FEW, {}, args, tier, threads)[2]
         assert (made[..., n:] == 7).all()
         results.append(made[..., :n])
-    products = np.matmul(a[..., :k].astype(np.float64), b.astype(np.float64)) + start
+    products = np.matmul(a[..., :k].astype(np.float64), b.astype(np.float64)) + bias
     same(results, ending.of(products), 2e-5, 2e-5 * k**0.5)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastgraph.freedoms import without
 from fastgraph.kernels.isa.tiers import usable
 from tests.blocks import BLOCKS
 from tests.kernels.harness import each_tier, widest_tier
@@ -205,16 +206,29 @@ def test_products_of_few_rows_pack_nothing(a: tuple[int, ...], b: tuple[int, ...
 
 @each_tier
 @pytest.mark.parametrize(
-    ("x", "ending"), [((1, 300), ""), ((5, 7), "Relu"), ((2, 40, 33), "Tanh"), ((3, 9, 11), "Add")]
+    ("x", "n", "ending"),
+    [((1, 300), 1, ""), ((5, 7), 2, "Relu"), ((2, 40, 33), 4, "Tanh"), ((3, 9, 11), 3, "Add"), ((90, 40), 1, "Mul")],
 )
-def test_layers_of_one_output(tier: Any, x: tuple[int, ...], ending: str) -> None:
-    """Heads of one number a row: each row is one sum, with a bias and what follows; the same on several threads."""
+def test_layers_of_few_outputs(tier: Any, x: tuple[int, ...], n: int, ending: str) -> None:
+    """Up to four numbers a row: sums along rows, with a bias and what follows, which may lie in the result's place."""
     net = Net()
-    y = net("Add", net("MatMul", net.input("x", x), net.weight(x[-1], 1)), net.weight(1))
-    more = [net.input("more", (*x[:-1], 1))] if ending == "Add" else []
+    y = net("Add", net("MatMul", net.input("x", x), net.weight(x[-1], n)), net.weight(n))
+    more = [net("Exp", net.input("more", (*x[:-1], n)))] if ending in ("Add", "Mul") else []
     net.output(net(ending, y, *more) if ending else y)
-    models = [net.agrees(1e-5, isa=tier.name, threads=threads) for threads in (1, 3)]
-    assert all("dot_few" in {kernel.name for kernel in model.plan.program.kernels()} for model in models)
+    with without("dot"):
+        model = net.agrees_on_threads(counts=(1, 3), isa=tier.name)
+    assert "dot_few" in {kernel.name for kernel in model.plan.program.kernels()}
+
+
+@each_tier
+def test_short_rows_of_few_outputs_are_tiles(tier: Any) -> None:
+    """They leave little to sum along them; longer ones, of maps too, are sums."""
+    for k, few in ((48, True), (4, False)):
+        net = Net()
+        x = net.input("x", (1, k, 13, 9))
+        net.output(net("Sigmoid", net("Conv", x, net.weight(3, k, 1, 1), net.weight(3))))
+        model = net.agrees_on_threads(counts=(1, 2), isa=tier.name)
+        assert ("dot_few" in {kernel.name for kernel in model.plan.program.kernels()}) == few
 
 
 @widest_tier

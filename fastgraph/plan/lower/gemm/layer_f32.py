@@ -13,25 +13,23 @@ from ....ir.types import BFLOAT16
 from ....kernels.gemm.pack import Arrangement, arranged, pack_weights
 from ....kernels.gemm.pack_winograd import pack_winograd
 from ....kernels.gemm.pick_conv import Geometry, pick_conv, pixels_together, plain_cycles, widened
-from ....kernels.gemm.pick_dot import Product, pick_dot
+from ....kernels.gemm.pick_dot import FEW_COLUMNS, Product, few_columns, few_starts, pick_dot
 from ....kernels.gemm.pick_winograd import GAIN, WinogradForm, best_winograd, pick_winograd, reading_times
 from ....kernels.isa.tiers import Tier
 from ....kernels.window.pick import across, depthwise_any, depthwise_cycles, depthwise_tiles, grouped_tiles, window_args
 from ....kernels.window.rows import STRIP
 from ...choose import Candidate
 from ...layer import Layer, Reals, by_tap, together
-from ...quantized import f32_bits
 from ..emit import Rows
 from ..epilogue import epilogue, product_ending
-from ..registry import Emit, Slot
+from ..registry import Emit, Slot, row_count
 from .calls import Columns, Pack, conv_calls, dense_sizes, dot_calls, part_of
 
 WINOGRAD = 4
 """The largest Winograd tile: 2 is more exact than the plain sum, 4 has up to twice its error."""
 
-COLUMN_ROW, COLUMN_VECTOR = 4.0, 1.0
-"""Cycles of a row of a layer of one output: by itself, and for each vector of it. 4096 rows of 16 numbers take 11 us,
-1024 of 64 and 128 of 768 some 5.6."""
+COLUMNS_ROW, COLUMNS_PART = 5.0, 0.65
+"""Cycles of a row of a layer of few outputs, and of 32 bytes of it (or a vector that is shorter) times a column."""
 
 
 def outputs_together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
@@ -41,7 +39,8 @@ def outputs_together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
 
 def _cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     g, _ = layer.merged(tier)
-    return reading_times(plain_cycles(tier, widened(g, outputs_together(layer, g, tier))), g.groups * g.k * g.n)
+    wide = widened(g, 1 if layer.form == "dense" else outputs_together(layer, g, tier))
+    return reading_times(plain_cycles(tier, wide), g.groups * g.k * g.n)
 
 
 def emit_dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
@@ -51,21 +50,22 @@ def emit_dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     dot_calls(e, layer, rows, "dot", pieces, pack, **dense_sizes(layer, images, k), **ending)
 
 
-def _column_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
-    words = layer.numbers.weights[0].size
-    return reading_times(layer.pixels * (COLUMN_ROW + COLUMN_VECTOR * words / tier.lanes), words)
+def _columns_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
+    k = layer.numbers.weights[0].size
+    parts = -(-k // tier.lanes) * max(1, tier.lanes // 8)
+    return reading_times(layer.pixels * (COLUMNS_ROW + COLUMNS_PART * parts * layer.n), layer.n * k)
 
 
-def _column(weights: np.ndarray) -> np.ndarray:
-    return weights.ravel()
+def _rows_of(weights: np.ndarray) -> np.ndarray:
+    return weights.reshape(len(weights), -1)
 
 
-def _emit_column(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
-    images, k = layer.window.images, layer.numbers.weights[0].size
-    start = 0 if layer.numbers.bias is None else f32_bits(layer.numbers.bias[0])
-    own: dict[str, Slot] = {"a": rows.x, "lda": layer.ldx, "c": rows.y, "ldc": layer.ldy, "start": start}
-    own |= {"b": e.packed(_column, layer.numbers.weights), "b_stride": 0, "n": 1, "block": e.tier.lanes}
-    args = {**dense_sizes(layer, images, k), **own, **epilogue(e, node, rows.start)}
+def _emit_columns(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
+    (weights, bias), images = layer.numbers, layer.window.images
+    own: dict[str, Slot] = {"a": rows.x, "lda": layer.ldx, "c": rows.y, "ldc": layer.ldy}
+    own |= {"b": e.packed(_rows_of, weights), "b_stride": 0, "n": layer.n, "block": e.tier.lanes}
+    own |= {"start": e.packed(few_starts, bias, layer.n), "columns": few_columns(layer.n, row_count(node.out))}
+    args = {**dense_sizes(layer, images, weights[0].size), **own, **epilogue(e, node, rows.start)}
     e.kernel("dot_few", {}, args, share=part_of(e, layer.pixels))
 
 
@@ -224,7 +224,8 @@ def _zeros(count: int) -> np.ndarray:
 
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
     Candidate("dot", lambda layer, tier: layer.form == "dense", _cycles, emit_dot),
-    Candidate("column", lambda layer, tier: layer.form == "dense" and layer.n == 1, _column_cycles, _emit_column),
+    Candidate("columns", lambda layer, tier: layer.form == "dense" and layer.n <= FEW_COLUMNS,
+              _columns_cycles, _emit_columns),
     Candidate("conv", lambda layer, tier: layer.form == "conv", _cycles, emit_conv),
     Candidate("winograd", lambda layer, tier: _best_winograd(layer, tier) is not None, _winograd_times, _winograd),
     Candidate("depthwise_any", lambda layer, tier: layer.form == "depthwise",

@@ -12,7 +12,7 @@ from ....cpus import level_two
 from ....ir import Node
 from ....kernels.gemm.pack import pack_weights
 from ....kernels.gemm.pack_int8 import panel_bytes
-from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, pick_dot
+from ....kernels.gemm.pick_dot import FEW, Product, dot_args, few_block, few_columns, few_starts, pick_dot
 from ....kernels.gemm.pick_int8 import Sums, pick_dot_int8
 from ....kernels.gemm.rows import PACKED_WIDTHS
 from ...layer import chain_of, extra_values, out_kind, stored_as
@@ -47,7 +47,8 @@ def matmul(e: Emit, node: Node, _: Any) -> None:
     if y.data is None and (m <= FEW or n == 1):
         ends |= epilogue(e, node, images=batch)
         own: dict[str, Slot] = {"b": y, "n": n, "b_stride": k * n if matrices > 1 else 0}
-        own |= {"lda": k, "ldc": n, "start": 0, "block": few_block(e.tier, n, batch, e.threads)}
+        own |= {"columns": few_columns(n, m) if n == 1 else 0, "start": e.packed(few_starts, None, n)}
+        own |= {"lda": k, "ldc": n, "block": few_block(e.tier, n, batch, e.threads)}
         e.kernel("dot_few", {}, {**ends, **own})
         return
     ends |= product_ending(e, node, images=batch)
