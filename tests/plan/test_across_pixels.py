@@ -41,6 +41,14 @@ def test_bits_of_bands() -> None:
     net.agrees_on_threads(isa=ENDS[-1].name)
 
 
+def test_sign_of_zeros() -> None:
+    """Where a bias is -0 and a window sees nothing but padding, whatever the channels that a thread does."""
+    net, c = Net(), 114
+    y = net("Conv", net.input("x", (2, c, 17, 1)), net.weight(c, 1, 9, 5), group=c, pads=[4, 2, 4, 5])
+    net.output(net("Mul", y, net.weight(1, c, 1, 1)))
+    net.agrees_on_threads(isa=ENDS[-1].name)
+
+
 @pytest.mark.skipif(ENDS[-1].lanes < 8, reason="no loads under masks")
 def test_it_is_chosen() -> None:
     net = Net()

@@ -214,8 +214,10 @@ def _in_columns(weights: np.ndarray, tiled: int) -> np.ndarray:
 
 
 def _repeated(numbers: np.ndarray, count: int) -> np.ndarray:
-    """Numbers whose last axis is repeated until it has `count`."""
-    return numbers.take(np.arange(count), axis=-1, mode="wrap")
+    """Numbers whose last axis is repeated until it has `count`, with 0 for -0: products of padding, of which there are
+    more or fewer as vectors lie, would make a sum's first -0 a 0.
+    """
+    return numbers.take(np.arange(count), axis=-1, mode="wrap") + np.float32(0)
 
 
 def _zeros(count: int) -> np.ndarray:
