@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ from .calls import Columns, Pack, conv_calls, dense_sizes, dot_calls, part_of
 
 WINOGRAD = 4
 """The largest Winograd tile: 2 is more exact than the plain sum, 4 has up to twice its error."""
+
+F32_MAPS = 1.25
+"""How many times as many cycles count where a layer's map is f32 and could be bf16, in half of the memory: 20 channels
+across pixels take 0.83 to 0.95 of the time of tiles between layers of bf16, 40 and 56 take 0.88 to 1.31."""
 
 COLUMNS_ROW, COLUMNS_PART = 5.0, 0.65
 """Cycles of a row of a layer of few outputs, and of 32 bytes of it (or a vector that is shorter) times a column."""
@@ -154,6 +159,12 @@ def _across(layer: Layer[Reals], tier: Tier) -> int:
     return across(tier, layer.window) if suits else 0
 
 
+def _across_cycles(layer: Layer[Reals], tier: Tier, bf16: bool = False) -> list[float]:
+    """bf16: among layers of products of bf16."""
+    cycles = depthwise_cycles(tier, layer.window, "across")
+    return [cycles * F32_MAPS if bf16 and _tiles(layer, tier) is not None else cycles]
+
+
 def _depthwise_across(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     """By another kernel where the map has gaps: in bands, which keep the choice for dense maps, the first and the last
     may have.
@@ -235,6 +246,11 @@ CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
     Candidate("depthwise", lambda layer, tier: _tiles(layer, tier) is not None,
               lambda layer, tier: [depthwise_cycles(tier, layer.window, "tiles")], _depthwise),
     Candidate("depthwise_across", lambda layer, tier: _across(layer, tier) > 0,
-              lambda layer, tier: [depthwise_cycles(tier, layer.window, "across")], _depthwise_across),
+              _across_cycles, _depthwise_across),
     Candidate("grouped", lambda layer, tier: groups(layer, tier) is not None, grouped_cycles, emit_grouped),
 )  # fmt: skip
+AMONG_BF16 = tuple(
+    each._replace(times=partial(_across_cycles, bf16=True)) if each.name == "depthwise_across" else each
+    for each in CANDIDATES
+)
+"""The same among layers of products of bf16."""

@@ -61,10 +61,11 @@ def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None
 
 
 def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
-    from .layer_f32 import CANDIDATES
+    from .layer_f32 import AMONG_BF16, CANDIDATES
 
     found = _of_bf16(e)
-    return (*CANDIDATES, *found) if e.tier.tiles else (*found, *CANDIDATES)
+    plain = AMONG_BF16 if found and e.precision == "bfloat16" else CANDIDATES
+    return (*plain, *found) if e.tier.tiles else (*found, *plain)
 
 
 def _of_bf16(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
