@@ -259,20 +259,20 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
     undisturbed = [row for row in ran if not row["noisy"]]
     quiet = [row for row in undisturbed if not row["shared"]]
     rows = quiet if 2 * len(quiet) >= len(undisturbed) else undisturbed
-    away, shared = len(ran) - len(rows), sum(row["shared"] for row in rows)
+    left_out, shared = len(ran) - len(rows), sum(row["shared"] for row in rows)
     groups = defaultdict(list)
     for row in rows:
         groups[row["kind"]].append(row["ratio"])
     groups["all"] = [row["ratio"] for row in rows]
-    without = f"without {away} that were noisy or of a shared core"
-    lines = ["", f"geometric mean, worst, above 1, of how many; {without}" + f"; {shared} are of one" * (shared > 0)]
+    kept = f"{len(rows)} layers, {shared} of them measured on a shared core; {left_out} noisy or shared left out"
+    lines = ["", kept, "  mean  worst  >1 layers  kind           (mean: geometric mean of the ratios to the best peer)"]
     for kind, ratios in groups.items():
         mean = math.exp(sum(map(math.log, ratios)) / max(len(ratios), 1))
         lines.append(
-            f"{mean:6.2f} {max(ratios, default=0):6.2f} {sum(x > 1 for x in ratios):4} {len(ratios):5}  {kind}"
+            f"{mean:6.2f} {max(ratios, default=0):6.2f} {sum(x > 1 for x in ratios):3} {len(ratios):6}  {kind}"
         )
     worst = sorted(rows, key=lambda row: -row["ratio"])[:WORST]
-    return "\n".join([*lines, "", "worst", *map(line, worst)])
+    return "\n".join([*lines, "", "worst", *(f"{row['seed']:5} {line(row)}" for row in worst)])
 
 
 def main(argv: Sequence[str]) -> int:
