@@ -43,10 +43,12 @@ def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str |
     if not most or isinstance(source, bytes) or tier is NUMPY or unusual() or _has_custom_ops():
         return None
     try:
-        if sum(os.path.getsize(path) for path in files(source)) > most // 4:
+        paths = files(source)
+        size = sum(map(os.path.getsize, paths))
+        if size > most // 4:
             return None
         flags = [flag for flag in EXTRAS if has([flag])]
-        name = digest(source, repr((__version__, tier.name, flags, options, list(versions()))))
+        name = _hashed(source, paths, size, repr((__version__, tier.name, flags, options, list(versions()))))
     except OSError:
         return None  # who reads the file says why
     return os.path.join(cache_directory(), "plans", f"{name[:40]}.fgm")
@@ -57,7 +59,12 @@ def digest(source: str, more: str = "", beside: Iterable[str] = ()) -> str:
     OSError.
     """
     paths = [*files(source), *beside]
-    found, part = _sha256(sum(map(os.path.getsize, paths)))(more.encode()), bytearray(1 << 18)
+    return _hashed(source, paths, sum(map(os.path.getsize, paths)), more)
+
+
+def _hashed(source: str, paths: Iterable[str], size: int, more: str) -> str:
+    """The SHA-256 of a text and files, of `size` bytes together, with their names from the source on."""
+    found, part = _sha256(size)(more.encode()), bytearray(1 << 18)
     for path in paths:
         found.update(os.path.relpath(path, source).encode() + b"\0")
         with open(path, "rb", buffering=0) as file:

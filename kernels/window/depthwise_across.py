@@ -32,7 +32,7 @@ from .window import Place, add_column, constants, slots, spread
 
 
 def summed_across(kind: Type) -> Callable[..., None]:
-    """What a kernel does for a record with `tiled`: (args, thread, threads). A row of x is one run of numbers, which
+    """What a kernel does for a record with `across`: (args, thread, threads). A row of x is one run of numbers, which
     each tap of a row of the window reads at a fixed offset, and so is a row of y."""
 
     @traced
@@ -74,7 +74,7 @@ def _tile(kind: Type, size: int, place: Place, count: Value) -> None:
     """
     r, lanes = slots(place.args, DEPTHWISE_ANY), kind.lanes
     line, top = r.w * r.c, place.row * r.stride_y - r.pad_y
-    phase = remainder(place.channel, r.tiled - (STRIP - 1) * lanes)
+    phase = remainder(place.channel, r.across - (STRIP - 1) * lanes)
     sums = registers(constants(kind, F32.at(r.bias) + phase, STRIP) * wide_tile(tier(), STRIP))
     x, weights = F32.at(r.x) + (place.image * r.h + top) * line, F32.at(r.weights) + phase
     for q in over(r.k_w):
@@ -82,7 +82,7 @@ def _tile(kind: Type, size: int, place: Place, count: Value) -> None:
         with when((left > -STRIP * lanes) & (left < line)):
             begins = [left + i * lanes for i in range(STRIP)]
             masks = [kind.below(line - begin) & ~kind.below(-begin) for begin in begins]
-            _add_rows(Strip(kind, r, sums, top, masks), size, x + left, weights + q * r.k_h * r.tiled)
+            _add_rows(Strip(kind, r, sums, top, masks), size, x + left, weights + q * r.k_h * r.across)
     y = r.y + F32.size * ((place.image * r.out_h + place.row) * place.end + place.channel)
     out = Outputs(y, place.row * r.out_w, count, r.out_w)
     finish(DEPTHWISE_ANY, place, out, sums.values(), STRIP)
@@ -106,18 +106,18 @@ def _add_rows(strip: Strip, size: int, x: Value, tap: Value) -> None:
         pixel.value, at.value = pixel.value + r.w * r.c, at.value + 1
 
     if size:
-        taps: list[Any] = spread(tap, r.tiled, size)
+        taps: list[Any] = spread(tap, r.across, size)
         if tier().registers >= 32:
             taps = [constants(kind, weight, STRIP) for weight in taps]
         for j in range(last + size):
             add(range(max(j - size + 1, 0), min(j, last) + 1), taps[max(j - last, 0) :])
         return
-    first = spread(tap, r.tiled, last)
+    first = spread(tap, r.across, last)
     for j in range(last):
         add(range(j + 1), first)
     for _ in over(r.k_h - last):
-        add(range(last + 1), spread(behind.value, r.tiled, last + 1))
-        behind.value = behind.value + r.tiled
-    end = spread(behind.value, r.tiled, last)
+        add(range(last + 1), spread(behind.value, r.across, last + 1))
+        behind.value = behind.value + r.across
+    end = spread(behind.value, r.across, last)
     for j in range(last):
         add(range(j + 1, last + 1), end[j:])

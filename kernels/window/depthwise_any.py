@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.record import Record, fields
+from ..core.record import Record
 from ..gemm.rows import STORES
 from ..isa.tiers import Tier
 from ..lang import F32, I32, U8, Registers, Type, Value, either, opaque, over, register, registers, tier, when
@@ -18,7 +18,7 @@ from ..lang.instructions import below, choose, divide, larger, remainder, smalle
 from .depthwise_across import summed_across
 from .results import finish, finish_sums, outputs_at, walk_row
 from .rows import DEPTHWISE_ANY, DEPTHWISE_INT8_ANY, GROUP, STRIP, wide_tile
-from .window import Place, Range, add_column, constants, covers, nest, slots, taps_inside, window_rows
+from .window import Place, Range, add_column, constants, nest, nest_or_across, slots, taps_inside, window_rows
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,12 @@ class Sums:
 
 def make_depthwise_any(tier: Tier, vectors: int, repeated: bool) -> Callable:
     """As make_depthwise, for any window. Output channel o reads input channel o // multiplier where the kernel is
-    `repeated`, else o. `tiled` says which are computed across pixels.
+    `repeated`, else o. `across` says which are computed in vectors across pixels.
     """
     row_of_outputs = _tiles(tier, DEPTHWISE_ANY, vectors, repeated)
     if vectors != STRIP or repeated:
         return nest(DEPTHWISE_ANY, row_of_outputs)
-    by_channel, across = covers(DEPTHWISE_ANY, row_of_outputs), summed_across(F32.vector(tier.lanes))
-
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args, DEPTHWISE_ANY)
-        if r.tiled:
-            across(args, thread, threads)
-        else:
-            by_channel(args, thread, threads)
-
-    return run
+    return nest_or_across(DEPTHWISE_ANY, row_of_outputs, summed_across(F32.vector(tier.lanes)))
 
 
 def make_depthwise_any_int8(tier: Tier, out: str) -> Callable:

@@ -146,7 +146,7 @@ def depthwise_any(tier: Tier, g: Window, multiplier: int) -> dict[str, Any]:
 
 
 def across(tier: Tier, g: Window) -> int:
-    """`tiled` of the kernel for any window, where its vectors run across pixels of dense rows; 0 where they can't."""
+    """`across` of the kernel for any window, where its vectors run across pixels of dense rows; 0 where they can't."""
     steps, (_, k_h, k_w) = {*g.strides, *g.dilations[:2]}, g.kernel
     fits = g.flat and steps == {1} and k_w > 1 and has_across(tier, k_h)
     return tiled_channels(g.channels, tier.lanes) if fits and g.channels <= BLOCK else 0

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.record import Record, fields
+from ..core.record import Record
 from ..isa.tiers import Tier
 from ..lang import F32, Type, Value, choose, divide, either, over, register, registers, room, smaller, whole
 from .pool import columns_counted, finished, joined, loaded, merged, rows_counted, start
 from .pool_across import pooled_across
 from .results import finish_rows, outputs_at, walk_row
 from .rows import POOL_ANY
-from .window import Place, Range, brought, covers, slots, spread, taps_inside, vectors_of, window_rows
+from .window import Place, Range, brought, nest_or_across, slots, spread, taps_inside, vectors_of, window_rows
 
 ROOM = 64
 """Columns that the buffer has room for."""
@@ -57,16 +57,7 @@ class Group:
 def make_pool_any(tier: Tier, op: str) -> Callable:
     """As make_pool, for any window; `across` says which are computed with pixels in lanes."""
     kind = F32.vector(tier.lanes)
-    by_channel, by_pixel = covers(POOL_ANY, pooled_any(POOL_ANY, kind, op)), pooled_across(kind, op)
-
-    def run(args: int, thread: int, threads: int) -> None:
-        r = fields(args, POOL_ANY)
-        if r.across:
-            by_pixel(args, thread, threads)
-        else:
-            by_channel(args, thread, threads)
-
-    return run
+    return nest_or_across(POOL_ANY, pooled_any(POOL_ANY, kind, op), pooled_across(kind, op))
 
 
 def pooled_any(record: Record, kind: Type, op: str) -> Callable[[Place], None]:

@@ -96,9 +96,9 @@ GROUPED = (
 )
 DEPTHWISE_ANY = (
     _windows(_F32)
-    + _parameters(c="tiled or c")
+    + _parameters(c="across or c")
     + REPEATED
-    + Record(tiled="where vectors run across pixels: weights of a tap (its channels repeated), taps by columns; else 0")
+    + Record(across="where vectors run across pixels: weights of a tap (channels repeated), taps by columns; else 0")
     + ending(**_ENDING, forms=ALL_FORMS)
 )
 _COUNTED = FAR_PADS + Record(include_pad="1: an average counts the padded image's places")

@@ -72,6 +72,20 @@ def nest(record: Record, row_of_outputs: Callable[[Place], None], height: int = 
     return run
 
 
+def nest_or_across(record: Record, row_of_outputs: Callable[[Place], None], across: Callable[..., None]) -> Callable:
+    """The kernel function that does as `nest` for records whose slot `across` is 0, and `across` for others."""
+    by_channel = covers(record, row_of_outputs)
+
+    def run(args: int, thread: int, threads: int) -> None:
+        r = fields(args, record)
+        if r.across:
+            across(args, thread, threads)
+        else:
+            by_channel(args, thread, threads)
+
+    return run
+
+
 def covers(record: Record, row_of_outputs: Callable[[Place], None], height: int = 1) -> Callable:
     """A traced function that covers y with what `row_of_outputs(place)` computes: a row of outputs by channels, or
     `height` rows from the place's on. The last of these begin earlier, or at row 0 and go on behind y, where rows are

@@ -18,6 +18,10 @@ from .forms import FORMS, exact, says
 from .precision import WAYS, is_multiplied
 from .rare_kinds import RULES as RARE
 
+WAYS_TO_PLAN = "bands winograd views in_place reuse later residual".split()
+WAYS_TO_COMPUTE = "reals_of_bytes byte_weights apart phases named amx_blocks depthwise_across columns".split()
+"""Freedoms (fastgraph/freedoms.py) without which there is another plan."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -36,8 +40,8 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
     groups: list[list[str]] = [
         ["threads 2", "threads 3", "threads 4"],
         ["steps"],
-        [f"without {name}" for name in ("bands", "winograd", "views", "in_place", "reuse", "later", "residual")],
-        [f"without {name}" for name in ("reals_of_bytes", "byte_weights", "apart", "phases", "named", "amx_blocks")],
+        [f"without {name}" for name in WAYS_TO_PLAN],
+        [f"without {name}" for name in WAYS_TO_COMPUTE],
         [f"without {name}" for name, _ in STAGES],
         [f"without {rule}" for rule in rules() if rule not in NEEDED],
         ["budget 1", "budget 4096", "budget 1000000"],

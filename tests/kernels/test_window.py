@@ -99,10 +99,10 @@ class Layer:
         if name == "pool_any":
             memory["across"] = int(self.case.across)
         if name == "depthwise_any":
-            tiled = across(tier, g) if self.case.across else 0
-            memory |= {"multiplier": self.multiplier, "tiled": tiled}
-            if tiled:
-                again = np.arange(tiled) % g.channels
+            count = across(tier, g) if self.case.across else 0
+            memory |= {"multiplier": self.multiplier, "across": count}
+            if count:
+                again = np.arange(count) % g.channels
                 taps = np.ascontiguousarray(weights[0, :, :, 0].swapaxes(0, 1)[..., again])
                 memory |= {"weights": taps, "bias": self.bias[again]}
         if name == "grouped":

@@ -66,4 +66,4 @@ def _across_pixels(model: fg.Model) -> list[bool]:
     """For each step of the kernel for any window, whether its vectors run across pixels."""
     steps = [step for step in model.plan.program.steps if isinstance(step, Step)]
     records = [dict(zip(record_of(s.kernel), s.args, strict=True)) for s in steps if s.kernel.name == "depthwise_any"]
-    return [record["tiled"] > 0 for record in records]
+    return [record["across"] > 0 for record in records]

@@ -51,13 +51,13 @@ def depthwise(c: Call) -> None:
 def depthwise_any(c: Call) -> None:
     """Vectors run across pixels in dense rows, with nothing added to them, for windows that have a body for it."""
     r, p = c.record(), c.params
-    if not r.tiled:
+    if not r.across:
         return
-    need(p["vectors"] == STRIP and not p["repeated"], f"tiled is {r.tiled}, for vectors that don't run across pixels")
-    need(r.tiled == tiled_channels(r.c, c.lanes), f"tiled is {r.tiled}, for {r.c} channels")
+    need(p["vectors"] == STRIP and not p["repeated"], f"across is {r.across}, for vectors that don't run across pixels")
+    need(r.across == tiled_channels(r.c, c.lanes), f"across is {r.across}, for {r.c} channels")
     need(r.ldx == r.ldy == r.c, f"ldx is {r.ldx} and ldy {r.ldy}, expected rows without gaps: {r.c}")
     flat = r.d == r.out_d == r.k_d == r.stride_x == r.stride_y == r.dilation_y == 1
-    need(flat and has_across(c.tier, r.k_h), f"tiled is {r.tiled}, for windows that are computed by channels")
+    need(flat and has_across(c.tier, r.k_h), f"across is {r.across}, for windows that are computed by channels")
     need(c.slots["addend"] == 0, "something is added to vectors across pixels")
 
 

@@ -147,11 +147,11 @@ def _depthwise(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
 def _depthwise_any(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
     multiplier = layer.n // layer.inputs
     params = depthwise_any(e.tier, layer.window, multiplier)
-    _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=multiplier, tiled=0)
+    _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=multiplier, across=0)
 
 
 def _across(layer: Layer[Reals], tier: Tier) -> int:
-    """`tiled` of a layer whose vectors can run across pixels; 0 for others, as with weights that are infinite or NaN,
+    """`across` of a layer whose vectors can run across pixels; 0 for others, as with weights that are infinite or NaN,
     which lanes in padding would multiply by zero.
     """
     dense = layer.form == "depthwise" and layer.ldx == layer.ldy == layer.n == layer.inputs
@@ -169,9 +169,9 @@ def _depthwise_across(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> N
     """By another kernel where the map has gaps: in bands, which keep the choice for dense maps, the first and the last
     may have.
     """
-    if tiled := _across(layer, e.tier):
+    if count := _across(layer, e.tier):
         params = {"vectors": STRIP, "repeated": False}
-        _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=1, tiled=tiled)
+        _call_depthwise(e, node, layer, rows, "depthwise_any", params, multiplier=1, across=count)
     else:
         (_depthwise if _tiles(layer, e.tier) else _depthwise_any)(e, node, layer, rows)
 
@@ -201,11 +201,11 @@ def _call_depthwise(
     ending = epilogue(e, node, rows.start, apart=True, long=e.tier.registers >= 32)
     shape = window_args(e.tier, kernel, params, layer.window, e.threads, near_bytes())
     own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy}
-    if tiled := own.get("tiled"):
-        own["weights"] = e.packed(_in_columns, weights, tiled)
+    count = own.get("across") or len(weights)
+    if own.get("across"):
+        own["weights"] = e.packed(_in_columns, weights, count)
     else:
         own["weights"] = e.packed(_in_taps, weights, params.get("element") == "bf16")
-    count = tiled or len(weights)
     own["bias"] = e.packed(_zeros, count) if bias is None else e.packed(_repeated, bias, count)
     e.kernel(kernel, params, {**shape, **ending, **own}, share=part_of(e, layer.pixels))
 
@@ -219,9 +219,9 @@ def _in_taps(weights: np.ndarray, paired: bool) -> np.ndarray:
     return by_tap(weights)
 
 
-def _in_columns(weights: np.ndarray, tiled: int) -> np.ndarray:
-    """[k_w, k_h, tiled] from weights [n, ..., k_h, k_w, 1]."""
-    return _repeated(weights.reshape(len(weights), weights.shape[-3], -1).T, tiled)
+def _in_columns(weights: np.ndarray, count: int) -> np.ndarray:
+    """[k_w, k_h, count] from weights [n, ..., k_h, k_w, 1]."""
+    return _repeated(weights.reshape(len(weights), weights.shape[-3], -1).T, count)
 
 
 def _repeated(numbers: np.ndarray, count: int) -> np.ndarray:

@@ -58,7 +58,7 @@ def open_depthwise(e: Emit, node: Node, of: Window) -> None:
     multiplier = of.channels // last(node.x)
     tiles = depthwise_tiles(e.tier, of) if multiplier == 1 else None
     kernel, params = ("depthwise", tiles) if tiles else ("depthwise_any", depthwise_any(e.tier, of, multiplier))
-    own: dict[str, Slot] = {} if tiles else {"multiplier": multiplier, "tiled": 0}
+    own: dict[str, Slot] = {} if tiles else {"multiplier": multiplier, "across": 0}
     own |= {"x": node.x, "ldx": last(node.x), "y": node.out, "ldy": e.stride(node.out)}
     own |= {"weights": _turned(e, node, 1), "bias": e.constant(np.zeros(of.channels, np.float32))}
     ending = epilogue(e, node, apart=True, long=e.tier.registers >= 32)
