@@ -139,12 +139,17 @@ def _rows(c: Columns, band: Band) -> None:
 def _mean(c: Columns, total: Value, wide: Value, row: Value, band: Band) -> Value:
     """Sums by their counts, of which those of windows of two rows and columns are powers of two: then the product with
     the reciprocal is the same."""
-    r, up, high = c.r, row * c.r.stride_y - c.r.pad_y, register(c.r.k_h)
+    r, up = c.r, row * c.r.stride_y - c.r.pad_y
+
+    def divisor(high: Value) -> Value:
+        many = wide * c.kind(high.to(F32))
+        return 1.0 / many if c.size == 2 else many
+
+    by = register(divisor(r.k_h))
     with when(~((up >= 0) & (up + (r.k_h - 1) * r.dilation_y < r.h))):
         rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
-        high.value = rows_counted(r, Place(band.args, band.image, row, I64(0), I64(1)), (I64(0), I64(1)), rows)
-    many = high.value.to(F32)
-    return total * ((1.0 / wide) * c.kind(1.0 / many)) if c.size == 2 else total / (wide * c.kind(many))
+        by.value = divisor(rows_counted(r, Place(band.args, band.image, row, I64(0), I64(1)), (I64(0), I64(1)), rows))
+    return total * by.value if c.size == 2 else total / by.value
 
 
 def _store(y: Value, result: Value, masks: Any) -> None:
