@@ -1,7 +1,7 @@
 """Depthwise convolution, channels last: window, strides and dilations at run time, in up to three dimensions.
 
-Groups of taps of a row are summed before they are added to the total. Where output strides equal tap distances, a
-column of x is loaded once for all outputs of a tile.
+Taps of a row are added in groups where outputs are as far apart as taps, or twice as far: then a column of x is loaded
+once for all outputs of a tile that read it by taps of a group.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .window import Place, Range, add_column, constants, nest, nest_or_across, s
 class Sums:
     """The sums of a tile: sums[t * vectors + i] is vector i, of type `kind`, of output t. `load`: address -> vector of
     x; `r`: the record; `left`: the column of x of the first window's first tap; `across`: elements from tap to tap of a
-    row; `grouped`: how many taps are added by groups."""
+    row; `grouped`: how many taps are added by groups, where outputs are one tap apart, and where they are two."""
 
     kind: Type
     r: Any
     left: Value
     across: Value
-    grouped: Value
+    grouped: tuple[Value, Value]
     load: Callable[[Value], Value]
     sums: Registers
     vectors: int
@@ -78,7 +78,8 @@ def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | 
         sums = registers(constants(kind, bias, vectors) * wide)
         load, channel = _repeated(kind, r, place.channel) if repeated else (kind.__getitem__, place.channel)
         across = r.dilation_x * r.ldx
-        grouped = choose(r.dilation_x == r.stride_x, r.k_w - remainder(r.k_w, GROUP), 0)
+        whole = r.k_w - remainder(r.k_w, GROUP)
+        grouped = choose(r.stride_x == r.dilation_x, whole, 0), choose(r.stride_x == r.dilation_x * 2, whole, 0)
         tile = Sums(kind, r, left, across, grouped, load, sums, vectors)
         for row, taps in window_rows(r, number.at(x) + channel, planes, rows, weights):
             _add_row(tile, row, taps)
@@ -96,35 +97,37 @@ def _add_row(tile: Sums, x: Value, tap: Value) -> None:
     """Add the taps of a row of the window; x: where column `left` is, tap: where their weights are."""
     r, done = tile.r, tile.left
     pixel, weights = register(x), register(tap)
-    for count, number in ((GROUP, tile.grouped), (1, r.k_w)):
-        end = tile.left + number * r.dilation_x
+    one, two = tile.grouped
+    for count, apart, number in ((GROUP, 1, one), (GROUP, 2, two), (1, 1, r.k_w)):
+        end = larger(tile.left + number * r.dilation_x, done)
         # Up to here the first column may be for all of them to exist.
-        room = larger(r.w - r.stride_x * (tile.outputs + count - 2), 0)
+        room = larger(r.w - (r.stride_x * (tile.outputs - 1) + r.dilation_x * (count - 1)), 0)
         for at in over(done, end, r.dilation_x * count):
             x, tap = pixel.value, weights.value
             with either(below(at, room)) as (inner, edge):
                 with inner:
-                    _add_taps(tile, x, tap, count)
+                    _add_taps(tile, x, tap, count, apart)
                 with edge:
-                    _add_taps(tile, x, tap, count, at)
+                    _add_taps(tile, x, tap, count, apart, at)
             pixel.value = x + tile.across * count
             weights.value = tap + r.c * count
         done = end
 
 
-def _add_taps(tile: Sums, x: Value, tap: Value, count: int, at: Value | None = None) -> None:
+def _add_taps(tile: Sums, x: Value, tap: Value, count: int, apart: int, at: Value | None = None) -> None:
     """Add `count` taps, of which the first reads column `at` for the first output, at x; all columns exist where that
-    is None.
+    is None. apart: taps from output to output, where there are several.
     """
     r, vectors, outputs = tile.r, tile.vectors, tile.outputs
     weights = [constants(tile.kind, tap + r.c * k, vectors) for k in range(count)]
-    step = r.stride_x * r.ldx
-    for j in range(outputs + count - 1):
+    distance = r.stride_x if apart == 1 else r.dilation_x
+    step = distance * r.ldx
+    for j in range((outputs - 1) * apart + count):
         if j:
             x = opaque(x + step)
-        with when(None if at is None else below(at + r.stride_x * j, r.w)):
+        with when(None if at is None else below(at + distance * j, r.w)):
             values = [tile.load(x + i * tile.kind.lanes) for i in range(vectors)]
-            users = [(j - k, k) for k in range(max(0, j - outputs + 1), min(count, j + 1))]
+            users = [(t, j - t * apart) for t in reversed(range(outputs)) if 0 <= j - t * apart < count]
             add_column(tile.sums, users, values, weights, settled=count > 1)
 
 

@@ -160,7 +160,7 @@ def _row_cycles(tier: Tier, g: Window, vectors: int, outputs: float, beyond: flo
 
 def _any_cycles(tier: Tier, g: Window, vectors: int) -> float:
     """As `_row_cycles`, of the kernel for any window, in whose tiles outputs that a row lacks are computed too."""
-    k_w, near, tile = g.kernel[2], g.dilations[2] == g.strides[2], wide_tile(tier, vectors)
+    k_w, near, tile = g.kernel[2], g.strides[2] in (g.dilations[2], 2 * g.dilations[2]), wide_tile(tier, vectors)
     steps, tiles = k_w // GROUP + k_w % GROUP if near else k_w, -(-g.out[2] // tile)
     spilled = near and vectors > 1 and tier.registers < 32 and 4 * g.channels % FEW_SETS > 0
     return _row_cycles(tier, g, vectors, tiles * tile * (SPILLED if spilled else 1), STEP * steps * tiles)

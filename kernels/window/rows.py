@@ -153,7 +153,7 @@ POOL_INT8 = _windows(_maps("1", "1", "max(vector - c, 0)"), "== 1", block="> 0")
 
 
 GROUP = 3
-"""Taps of a row that kernels for any window add together, where outputs are as far apart as taps."""
+"""Taps of a row that kernels for any window add together, where outputs are as far apart as taps, or twice as far."""
 
 STRIP = 2
 """Vectors of a tile's row, where they run across pixels."""
