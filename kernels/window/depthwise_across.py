@@ -15,6 +15,7 @@ from ..lang import (
     below,
     cases,
     divide,
+    either,
     over,
     pieces,
     register,
@@ -46,14 +47,21 @@ def summed_across(kind: Type) -> Callable[..., None]:
                 bottom = smaller(top + r.band, r.out_h)
                 for first in over(top, bottom, height):
                     count = smaller(bottom - first, height)
-                    for begin in over(0, end, STRIP * kind.lanes):
-                        _tile(kind, size, Place(args, image, first, begin, end), count)
+                    with either(count <= FEW) as ways:
+                        for way, most in zip(ways, (FEW, height), strict=True):
+                            with way:
+                                for begin in over(0, end, STRIP * kind.lanes):
+                                    _tile(kind, size, Place(args, image, first, begin, end), most, count)
                     for row in over(first, first + count):
                         walk_row(DEPTHWISE_ANY, Place(args, image, row, I64(0), r.c))
 
         cases(r.k_h, {size: partial(all_bands, size) for size in UNROLLED_ROWS}, partial(all_bands, 0))
 
     return outputs
+
+
+FEW = 4
+"""Rows for which there is a tile of as many, for the last of a map or band."""
 
 
 class Strip(NamedTuple):
@@ -68,14 +76,14 @@ class Strip(NamedTuple):
     masks: Sequence[Value]
 
 
-def _tile(kind: Type, size: int, place: Place, count: Value) -> None:
-    """`count` rows of outputs, from the place's on, of two vectors each. The place's `channel` counts the numbers of a
-    row, of all pixels. `size`: see `_add_rows`.
+def _tile(kind: Type, size: int, place: Place, height: int, count: Value) -> None:
+    """`count` rows of outputs of at most `height`, from the place's on, of two vectors each. The place's `channel`
+    counts the numbers of a row, of all pixels. `size`: see `_add_rows`.
     """
     r, lanes = slots(place.args, DEPTHWISE_ANY), kind.lanes
     line, top = r.w * r.c, place.row * r.stride_y - r.pad_y
     phase = remainder(place.channel, r.across - (STRIP - 1) * lanes)
-    sums = registers(constants(kind, F32.at(r.bias) + phase, STRIP) * wide_tile(tier(), STRIP))
+    sums = registers(constants(kind, F32.at(r.bias) + phase, STRIP) * height)
     x, weights = F32.at(r.x) + (place.image * r.h + top) * line, F32.at(r.weights) + phase
     for q in over(r.k_w):
         left = place.channel + (q * r.dilation_x - r.pad_x) * r.c
