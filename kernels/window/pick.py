@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from math import prod
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 from ..core.table import row
@@ -27,8 +27,9 @@ STEP, UNROLLED_STEP = 4, 1
 together, beyond the arithmetic; the second where rows are unrolled."""
 SPILLED = 1.4
 """So much longer takes the arithmetic of taps that are added together, where two vectors of them and of their sums are
-more than there are registers. Pixels that are a multiple of FEW_SETS bytes apart make one vector as slow."""
-FEW_SETS = 256
+more than there are registers. One vector is as slow where the pixels of a tile want more than CROWDED lines of a set of
+the first-level cache: it reads half of each line at a time."""
+CROWDED, SETS, LINE = 20, 64, 64
 LEAST_SPACED = 3
 """Where the outputs of a tile are n columns apart, tiles are used for rows of at least LEAST_SPACED * n outputs."""
 LEAST_ROWS = 3
@@ -162,8 +163,14 @@ def _any_cycles(tier: Tier, g: Window, vectors: int) -> float:
     """As `_row_cycles`, of the kernel for any window, in whose tiles outputs that a row lacks are computed too."""
     k_w, near, tile = g.kernel[2], g.strides[2] in (g.dilations[2], 2 * g.dilations[2]), wide_tile(tier, vectors)
     steps, tiles = k_w // GROUP + k_w % GROUP if near else k_w, -(-g.out[2] // tile)
-    spilled = near and vectors > 1 and tier.registers < 32 and 4 * g.channels % FEW_SETS > 0
+    spilled = near and vectors > 1 and tier.registers < 32 and _lines_of_a_set(g, tile) <= CROWDED
     return _row_cycles(tier, g, vectors, tiles * tile * (SPILLED if spilled else 1), STEP * steps * tiles)
+
+
+def _lines_of_a_set(g: Window, tile: int) -> float:
+    """How many lines with the same channels of the pixels under a tile lie in a set of the cache."""
+    pixels = g.kernel[1] * ((tile - 1) * g.strides[2] + g.reach[2])
+    return pixels * gcd(SETS * LINE, max(4 * g.channels, LINE)) / (SETS * LINE)
 
 
 def depthwise_cycles(tier: Tier, g: Window, way: str) -> float:
