@@ -15,8 +15,9 @@ LANES, PIXELS, EDGES, CHANNELS, TURNED = 16, 11, 108, 10, 18
 """Pixels that a kernel takes together, and, in one unit, the time for each of them, filled or not, for both ends of a
 row, whose vectors are masked, for a pixel by a kernel that has channels in lanes, and for one by both transposes.
 
-No pass knows the tier. Where this says that it pays, one to four pools in a row of 32 channels and 10 to 56 columns
-take 0.60 to 1.02 of the time on AVX-512, and 0.60 to 1.18 on AVX2.
+No pass knows the tier, as its graph may be planned for several. Where this says that it pays, one to four pools in a
+row of 32 channels and 13 to 56 columns take 0.54 to 1.12 of the time on AVX-512 (mean 0.78), and 0.57 to 1.21 on AVX2
+(mean 0.87); there windows of 5 are the worst, on less than 30 columns.
 """
 SQUARES = ((2, 2), (3, 3), (5, 5))
 """Windows with a body of their own."""

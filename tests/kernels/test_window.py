@@ -385,7 +385,9 @@ def test_tiles_divide_common_maps() -> None:
         ("avx512", 14, 2, 5, 2), ("avx512", 8, 4, 5, 1), ("avx512", 14, 3, 5, 1), ("avx512", 14, 15, 5, 2),
         ("avx512", 14, 9, 3, 1), ("avx512", 14, 2, 9, 2), ("avx512", 8, 4, 9, 1), ("avx512", 40, 3, 9, 1),
         # 16 registers hold neither the sums of pairs nor these and the weights of three taps.
-        ("avx2", 14, 4, 5, 1), ("avx2", 14, 6, 9, 1), ("avx2", 14, 16, 9, 2),
+        ("avx2", 14, 4, 5, 1), ("avx2", 14, 6, 9, 1), ("avx2", 14, 16, 9, 1),
+        # Lines of pixels 1 or 2 KiB apart would be read once for each half of them.
+        ("avx2", 28, 32, 9, 2), ("avx2", 14, 64, 9, 2),
     ],
 )  # fmt: skip
 def test_vectors_of_channels_together(isa: str, columns: int, vectors: int, size: int, together: int) -> None:
