@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.record import fields
 from ..gemm.results import target
-from ..gemm.tile import even_rows, f32_arithmetic, make_tile
+from ..gemm.tile import ahead_of, even_rows, f32_arithmetic, make_tile
 from ..isa.tiers import Tier
 from ..lang import F32, Value, div_rem, divide, outlined, over, pieces, share, smaller, traced
 from .pack_keys_values import pack_keys, pack_values
@@ -104,11 +104,11 @@ def _multiply(tier: Tier) -> Any:
     """multiply(rows, a, lda, words, panel, c, ldc): a product in tiles of whole vectors; lda and ldc in bytes."""
     sums = f32_arithmetic(tier, NV, epilogue=False)
     sums = replace(sums, head=0, start=lambda _: [F32.vector(tier.lanes)(0)] * NV)
-    tile = make_tile(tier, sums, fetch=False)
+    tile = make_tile(tier, sums, fetch="")
 
     def product(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
         into = target(c, ldc, NV * tier.lanes, image=0, row=0, column=0)
-        tile(None, height, even_rows(a, lda, words), panel, 0, 0, into)
+        tile(None, height, even_rows(a, lda, words), panel, ahead_of(0, 0, 0, 0), into)
 
     @traced
     def multiply(rows: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..gemm.pick_dot import max_rows
 from ..gemm.results import Destination, target
-from ..gemm.tile import bf16_arithmetic, even_rows, make_tile
+from ..gemm.tile import ahead_of, bf16_arithmetic, even_rows, make_tile
 from ..isa.tiers import Tier
 from ..lang import F32, Value, either, outlined, over, pieces, smaller
 from .attention_bf16 import Product, attention_of
@@ -50,9 +50,10 @@ def _tile(tier: Tier, nv: int, adds: bool) -> Callable[..., None]:
 
     pairs = replace(bf16_arithmetic(tier, nv, 4), start=lambda _: [f32(0)] * nv, epilogue=False)
     pairs = replace(pairs, finish=added if adds else pairs.finish)
-    tile = make_tile(tier, replace(pairs, rows=max_rows(tier, NV), head=0, vectors=NV), fetch=False)
+    tile = make_tile(tier, replace(pairs, rows=max_rows(tier, NV), head=0, vectors=NV), fetch="")
 
     def product(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
-        tile(None, height, even_rows(a, lda, words), panel, 0, 0, target(c, ldc, PANEL, image=0, row=0, column=0))
+        into = target(c, ldc, PANEL, image=0, row=0, column=0)
+        tile(None, height, even_rows(a, lda, words), panel, ahead_of(0, 0, 0, 0), into)
 
     return product

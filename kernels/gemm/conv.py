@@ -19,7 +19,7 @@ from .pick_dot import crossing
 from .pick_int8 import Sums
 from .results import target, walk_later
 from .rows import CONV_BF16, CONV_F32, CONV_INT8
-from .tile import Arithmetic, f32_arithmetic, make_tile, offsets, pace_of, segmented_rows
+from .tile import Arithmetic, ahead_of, f32_arithmetic, make_tile, offsets, pace_of, segmented_rows
 
 
 def make_conv(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
@@ -85,7 +85,7 @@ def conv_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[
                     panel = r.w + (group * panels + p) * step
                     c = y + (line * r.y_y + (r.out_w - left) * r.ldy + column) * out_item
                     into = target(c, r.ldy * out_item, r.n - p * width, image=image, row=i, column=column)
-                    tile(r, height, rows, panel, ahead, pace, into)
+                    tile(r, height, rows, panel, ahead_of(ahead, pace, 0, 0), into)
                     ahead = ahead + rows.words * pace if 0 < ahead < last else 0
                     i += height
                     start += beyond

@@ -13,7 +13,13 @@ from .int8_arithmetic import int8_arithmetic
 from .pick_int8 import Sums
 from .results import target, walk_later
 from .rows import DOT_BF16, DOT_F32, DOT_INT8, ITEM
-from .tile import Arithmetic, bf16_arithmetic, even_rows, f32_arithmetic, make_tile, pace_of
+from .tile import Arithmetic, ahead_of, bf16_arithmetic, even_rows, f32_arithmetic, is_wide, make_tile, pace_of
+
+FAR_ROWS, APART = 5 << 14, 2
+"""Bytes of rows for each panel that they are multiplied by, from which on those of the next tile are prefetched; unless
+they are more than so many times their length apart, as what is prefetched is all memory from the first on. Fewer rows
+are in the first-level cache anyway, or would drive panels out of it. Measured on Granite Rapids, of 600 shapes: 64 to
+80 KiB take 1.00 of the time, up to 128 0.96, 256 to 512 0.91, more 0.79; rows four lengths apart 1.01 to 1.14."""
 
 
 def make_dot(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:
@@ -40,7 +46,9 @@ def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:
 
 def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
     """The loops of a dot kernel around tiles; its record begins with `rows.DOT`."""
-    tile, width = make_tile(tier, arithmetic), arithmetic.nv * tier.lanes
+    fetches_rows, wide = tier.registers >= 32 and arithmetic.item == 4, is_wide(tier, arithmetic)
+    tile = make_tile(tier, arithmetic, fetch="rows" if fetches_rows else "panel")
+    width = arithmetic.nv * tier.lanes
     head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
     item, out_item, epilogue = arithmetic.item, arithmetic.out_item, arithmetic.epilogue
 
@@ -50,6 +58,7 @@ def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[.
         panels = (r.n + width - 1) // width
         step = head + r.k * word
         last = step + r.k * word
+        dense = fetches_rows and r.lda * item <= APART * r.k * 4
         p0, p1, unit, end = deal(r, panels, r.batch * tiles, thread, threads)
         while unit < end:
             # Divisions wait for one another: small layers do without.
@@ -60,6 +69,9 @@ def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[.
             while first < stop:
                 until = smaller(first + r.block * r.height, stop)
                 pace = pace_of(divide(until - first + r.height - 1, r.height), word)
+                # The next tile's rows come while those of this one are read: a panel reads each of their lines once.
+                far = dense and (until - first) * r.k * 4 >= FAR_ROWS * (p1 - p0)
+                rows_pace = divide(r.height * r.lda * item + r.k - 1, r.k) if far else 0
                 for p in range(p0, p1):
                     column = r.n0 + p * width
                     # A single tile waits for its own panel, which prefetching the next one would delay.
@@ -71,7 +83,10 @@ def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[.
                         panel = r.b + i * r.b_stride * 4 + p * step
                         c = r.c + (i * r.c_stride + row * r.ldc + column) * out_item
                         into = target(c, r.ldc * out_item, r.n - p * width, image=i, row=row, column=column)
-                        tile(r, height, rows, panel, ahead, pace, into)
+                        after = row + height if row + height < until else first
+                        fetched = far and (wide or p + 1 == p1)
+                        following = r.a + (i * r.a_stride + after * r.lda) * item if fetched else 0
+                        tile(r, height, rows, panel, ahead_of(ahead, pace, following, rows_pace), into)
                         ahead = ahead + r.k * pace if 0 < ahead < last else 0
                         row += height
                 if epilogue:

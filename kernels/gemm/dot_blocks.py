@@ -18,13 +18,13 @@ from .code_blocks import CodeBlock, code_words, each_block, line_bytes, weight
 from .pick_blocks import NV, few_rows, per_word
 from .results import Destination, Target, store_tiles, target
 from .rows import DOT_BLOCKS
-from .tile import even_rows, f32_arithmetic, make_tile
+from .tile import ahead_of, even_rows, f32_arithmetic, make_tile
 
 
 def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
     """The kernel; its record is `rows.DOT_BLOCKS`. Threads share the groups of columns."""
     width = NV * tier.lanes
-    tile = make_tile(tier, f32_arithmetic(tier, NV), fetch=False)
+    tile = make_tile(tier, f32_arithmetic(tier, NV), fetch="")
 
     def dot_blocks(args: int, thread: int, threads: int) -> None:
         r = fields(args, DOT_BLOCKS)
@@ -45,7 +45,7 @@ def make_dot_blocks(tier: Tier, bits: int) -> Callable[..., None]:
                     if r.few:
                         _few(bits, r, (height, a, r.lda * 4), codes, into, 0)
                     else:
-                        tile(r, height, even_rows(a, r.lda * 4, r.k), scratch, 0, 0, into)
+                        tile(r, height, even_rows(a, r.lda * 4, r.k), scratch, ahead_of(0, 0, 0, 0), into)
 
     return dot_blocks
 

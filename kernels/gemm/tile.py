@@ -86,6 +86,24 @@ def segmented_rows(start: Any, offsets: Any, table: Any, length: Any, runs: Any,
     )
 
 
+class Ahead(NamedTuple):
+    """What a tile prefetches: with its first word the line `panel` bytes behind the panel's first, with each further
+    one the line that is `pace` bytes further; and where `rows` isn't 0, of other rows the line at that address, and
+    lines that are `rows_pace` bytes further.
+    """
+
+    panel: Value
+    pace: Value
+    rows: Value
+    rows_pace: Value
+
+
+@traced
+def ahead_of(panel: Any, pace: Any, rows: Any, rows_pace: Any) -> Ahead:
+    """For kernel code."""
+    return Ahead(*map(number, (panel, pace, rows, rows_pace)))
+
+
 @traced
 def pace_of(tiles: Any, word: int) -> Any:
     """The bytes by which prefetching moves with each word, so that so many tiles of a panel fetch all of another one.
@@ -96,18 +114,17 @@ def pace_of(tiles: Any, word: int) -> Any:
     return divide(tiles + word - 1, tiles)
 
 
-def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch: bool = True) -> Any:
-    """tile(record, height, rows, panel, ahead, pace, target) computes `height` output rows, 1 to the most that the
+def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch: str = "panel") -> Any:
+    """tile(record, height, rows, panel, ahead, target) computes `height` output rows, 1 to the most that the
     arithmetic has, of one weight panel, and stores them.
 
     record: as the kernel has read it; rows: `even_rows`, or where it is `segmented` `segmented_rows`. The panel is
-    packed as the arithmetic says. Where tiles `fetch`, the line `ahead` bytes behind the panel's first is prefetched
-    with the first word, and with each further one the line that is `pace` bytes further; and the line behind each,
-    where a panel is wide and there are registers enough that loads are few. A single row does not: it waits for its
-    own panel.
+    packed as the arithmetic says. fetch: what of `ahead` is prefetched: "", "panel", or "rows", which is both where
+    tiles are wide. Such a tile fetches the line behind each of a panel's, too, where it fetches no rows. A single row
+    fetches nothing: it waits for its own panel.
     """
     nv, most, line = arithmetic.nv, arithmetic.rows, arithmetic.vectors * tier.lanes * 4
-    twice = tier.fma and tier.registers < 32
+    twice, wide = tier.fma and tier.registers < 32, is_wide(tier, arithmetic)
 
     def steps(offsets: Value, height: int) -> Steps:
         if not segmented:
@@ -115,15 +132,12 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
         each = I64.at(offsets)
         return _even_steps(each[1], height) if height > crossing(most, nv) else [(0, each[r]) for r in range(1, height)]
 
-    def sums(rows: RowAddresses, panel: Value, ahead: Value, pace: Value, height: int) -> list[Value]:
-        # Two tiles of a wide panel must fetch more than a line with each word. A single one goes through all panels in
-        # order, which the CPU notices by itself: more would be in its way.
-        fetches = fetch and height > 1
-        more = choose(pace < line, LINE, 0) if fetches and arithmetic.vectors > 1 and tier.registers >= 32 else None
-        step = partial(_step, arithmetic, line, steps(rows.offsets, height), (pace if fetches else None, more))
+    def sums(rows: RowAddresses, panel: Value, ahead: Ahead, height: int) -> list[Value]:
         line0, begun = panel + arithmetic.head, arithmetic.start(panel) * height
+        fetched = streams_of(wide, line, line0, ahead, fetch == "rows") if fetch and height > 1 else []
+        step = partial(_step, arithmetic, line, steps(rows.offsets, height), fetched)
         first = line0 + rows.skipped if segmented else line0
-        state = [first, line0 + ahead, *begun] if fetches else [first, *begun]
+        state = [first, *(each.start for each in fetched), *begun]
         short = height == 1
         if segmented and nv == 1:
             found = _run_by_run(rows, line, state, step, short)
@@ -135,18 +149,51 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
         return found[len(state) - len(begun) :]
 
     @traced
-    def tile(
-        record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Any, pace: Any, target: Target
-    ) -> None:
+    def tile(record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Ahead, target: Target) -> None:
         dest, rows = Destination.of(height, panel, record, target), rows._replace(table=I64.at(rows.table))
 
         def body(height: int) -> list[Value] | None:
-            found = sums(rows, dest.panel, ahead, pace, height)
+            found = sums(rows, dest.panel, ahead, height)
             return arithmetic.finish(replace(dest, rows=height), found)
 
         store_tiles(dest, nv, most, body, arithmetic.epilogue, narrow=arithmetic.out_item == 2)
 
     return tile
+
+
+def is_wide(tier: Tier, arithmetic: Arithmetic) -> bool:
+    """Whether tiles fetch two lines with each word: where registers are enough that loads are few."""
+    return arithmetic.vectors > 1 and tier.registers >= 32
+
+
+class Stream(NamedTuple):
+    """Lines that are prefetched: with the first word that at a pointer, and those `more` bytes behind it; with each
+    further one those `pace` bytes further. near: into the first-level cache.
+    """
+
+    start: Value
+    pace: Value
+    more: Sequence[Value] = ()
+    near: bool = False
+
+
+def streams_of(wide: bool, line: int, line0: Value, ahead: Ahead, rows: bool) -> list[Stream]:
+    """Those of a tile whose panel's first line is at line0. wide: whether there are two; rows: whether one may be of
+    rows, the second, or the only one.
+    """
+    panel, pace = line0 + ahead.panel, ahead.pace
+    # Two tiles of a wide panel must fetch more than a line with each word. A single one goes through all panels in
+    # order, which the CPU notices by itself: more would be in its way.
+    if not rows:
+        return [Stream(panel, pace, [choose(pace < line, LINE, 0)] if wide else [])]
+    alone = ahead.rows == 0
+    if not wide:
+        start, own = panel, pace
+    else:  # One line of the panel, again and again, costs nothing.
+        start, own = line0 + choose(pace > LINE, ahead.panel + LINE, 0), choose(pace > LINE, pace, 0)
+    other = choose(alone, start.address, ahead.rows), choose(alone, own, ahead.rows_pace)
+    second = Stream(I8.at(other[0]), other[1], near=True)
+    return [Stream(panel, pace), second] if wide else [second]
 
 
 @traced
@@ -247,21 +294,17 @@ def _even_steps(step: Value, height: int) -> Steps:
 
 
 def _step(
-    arithmetic: Arithmetic, line: int, steps: Steps, fetched: tuple[Value | None, ...], a: Value, state: Sequence[Value]
+    arithmetic: Arithmetic, line: int, steps: Steps, fetched: Sequence[Stream], a: Value, state: Sequence[Value]
 ) -> list[Value]:
-    """One word, at address a: (panel, what to prefetch where there is a pace, sums row by row) after it. fetched: the
-    pace, and where a second line to prefetch begins, from the first on.
-    """
-    pace, more = fetched
+    """One word, at address a: (panel, what each stream fetches, sums row by row) after it."""
     panel, *sums = state
     weights = [] if arithmetic.multiply_rows else arithmetic.load(panel)
     moved = [panel + line]
-    if pace is not None:
-        ahead = sums.pop(0)
-        prefetch(ahead)
-        if more is not None:
-            prefetch(ahead + more)
-        moved.append(ahead + pace)
+    for stream in fetched:
+        place = sums.pop(0)
+        for each in (place, *(place + more for more in stream.more)):
+            prefetch(each, stream.near)
+        moved.append(place + stream.pace)
     words = [I8.at(a)]
     for near, nbytes in steps:
         words.append(words[near] + nbytes)

@@ -22,7 +22,7 @@ from .band import deal, fill_band
 from .pack_winograd import Matrix, transforms
 from .results import target
 from .rows import WINOGRAD
-from .tile import even_rows, f32_arithmetic, make_tile, pace_of
+from .tile import ahead_of, even_rows, f32_arithmetic, make_tile, pace_of
 
 Grid = list[list[Value]]
 Masks = Sequence[Value | None]
@@ -92,7 +92,7 @@ def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None
                         rows = even_rows(v + e * r.v_plane + t * r.v_row, r.v_row, r.k)
                         panel = w + (e * panels + p) * step
                         into = target(s + e * r.s_plane + t * width * 4, width * 4, width, image=0, row=0, column=0)
-                        tile(r, height, rows, panel, ahead, pace, into)
+                        tile(r, height, rows, panel, ahead_of(ahead, pace, 0, 0), into)
                         ahead = ahead + r.k * pace if 0 < ahead < last else 0
                         t += height
                 sums, bias = s, w + places * panels * step + p * width * 4

@@ -48,6 +48,7 @@ def settle(registers: Registers, numbers: Any) -> None:
         b.store(b.extract_value(results, i), each.slot)
 
 
-def prefetch(place: Value) -> None:
-    """Prefetch the cache line at a pointer to bytes into the second-level cache."""
-    called("llvm.prefetch.p0", None, place if place.type.target else I8.at(place), I32(0), I32(2), I32(1))
+def prefetch(place: Value, near: bool = False) -> None:
+    """Prefetch the cache line at a pointer to bytes into the second-level cache; near: into the first-level one."""
+    target = place if place.type.target else I8.at(place)
+    called("llvm.prefetch.p0", None, target, I32(0), I32(3 if near else 2), I32(1))
