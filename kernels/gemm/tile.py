@@ -302,8 +302,8 @@ def _step(
     moved = [panel + line]
     for stream in fetched:
         place = sums.pop(0)
-        for each in (place, *(place + more for more in stream.more)):
-            prefetch(each, stream.near)
+        for at in (place, *(place + more for more in stream.more)):
+            prefetch(at, stream.near)
         moved.append(place + stream.pace)
     words = [I8.at(a)]
     for near, nbytes in steps:
