@@ -15,11 +15,11 @@ from .results import target, walk_later
 from .rows import DOT_BF16, DOT_F32, DOT_INT8, ITEM
 from .tile import Arithmetic, ahead_of, bf16_arithmetic, even_rows, f32_arithmetic, is_wide, make_tile, pace_of
 
-FAR_ROWS, APART = 5 << 14, 2
+FAR_ROWS, APART = 1 << 18, 2
 """Bytes of rows for each panel that they are multiplied by, from which on those of the next tile are prefetched; unless
-they are more than so many times their length apart, as what is prefetched is all memory from the first on. Fewer rows
-are in the first-level cache anyway, or would drive panels out of it. Measured on Granite Rapids, of 600 shapes: 64 to
-80 KiB take 1.00 of the time, up to 128 0.96, 256 to 512 0.91, more 0.79; rows four lengths apart 1.01 to 1.14."""
+they are more than so many times their length apart, as what is prefetched is all memory from the first on. Measured on
+Granite Rapids, of 600 shapes by themselves: 256 to 512 KiB take 0.91 of the time, more 0.79; 96 to 256 0.94, but in
+bands, whose rows were made right before, 1.00 to 1.03. Rows four lengths apart took 1.01 to 1.14."""
 
 
 def make_dot(tier: Tier, nv: int, half: bool = False) -> Callable[..., None]:

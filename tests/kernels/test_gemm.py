@@ -121,7 +121,7 @@ def test_what_is_not_finite_stays_so(tier: Any) -> None:
 
 
 @each_tier
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 100, 70), (7, 80, 33), (49, 58, 20), (700, 16, 33), (700, 32, 33)])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 100, 70), (7, 80, 33), (49, 58, 20), (2100, 16, 33), (2100, 32, 33)])
 def test_dot_as_it_is_picked(tier: Any, m: int, n: int, k: int) -> None:
     check_dot(tier, list(pick_dot(tier, Product(m, n, k), threads=2)), (1, m, n, k), True, "plain")
 
