@@ -144,15 +144,25 @@ def _send(pipe: IO[bytes], what: Any) -> None:
 
 
 def work(source: IO[bytes], target: IO[bytes]) -> None:
-    """A worker's loop. Errors are left to the parent, which will meet them too."""
+    """A worker's loop, in a process of its own: it ends with its input, in the midst of a kernel too, as a parent that
+    is killed closes it. Errors are left to the parent, which will meet them too.
+    """
     tier: Any = BY_NAME[pickle.load(source)]
+    told: SimpleQueue[Kernel] = SimpleQueue()
+    threading.Thread(target=_listen, args=(source, told), daemon=True).start()
     while True:
-        try:
-            kernel = pickle.load(source)
-        except EOFError:
-            return
+        kernel = told.get()
         try:
             obj = store.compiled(kernel, tier)
         except Exception:
             obj = None
         _send(target, obj)
+
+
+def _listen(source: IO[bytes], told: SimpleQueue[Kernel]) -> None:
+    """Hand on the kernels that are read, and end the process where there are no more."""
+    try:
+        while True:
+            told.put(pickle.load(source))
+    finally:
+        os._exit(0)

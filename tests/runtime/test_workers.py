@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -191,15 +190,34 @@ def test_no_worker_to_be_had(what: str, started: Started, own: list[Kernel], mon
     assert nobody_is_left(started)
 
 
+def worker(code: str = "") -> subprocess.Popen[bytes]:
+    """A worker that has heard its path and tier, after more code than it usually runs."""
+    pipe = subprocess.PIPE
+    found = subprocess.Popen([sys.executable, "-c", code + workers._WORKER], stdin=pipe, stdout=pipe)
+    for each in (sys.path, "generic"):
+        workers._send(found.stdin, each)
+    return found
+
+
 def test_a_worker_compiles_what_it_is_told_until_there_is_no_more() -> None:
-    told, answers = BytesIO(), BytesIO()
-    for each in ("generic", KERNELS[0], Kernel("nonsense"), KERNELS[1]):
-        pickle.dump(each, told)
-    told.seek(0)
-    workers.work(told, answers)
-    answers.seek(0)
-    first, none, second = (pickle.load(answers) for _ in range(3))
+    with worker() as process:
+        assert process.stdin is not None and process.stdout is not None
+        for each in (KERNELS[0], Kernel("nonsense"), KERNELS[1]):
+            workers._send(process.stdin, each)
+        first, none, second = (pickle.load(process.stdout) for _ in range(3))
+        process.stdin.close()
+        assert process.wait(60) == 0
     assert none is None and all_of(KERNELS[:2], [first, second])
+
+
+def test_a_worker_ends_with_its_parent_in_the_midst_of_a_kernel() -> None:
+    """A parent that is killed closes the pipe; nothing else tells a worker."""
+    endless = "import time; from fastgraph.objects import store; store.compiled = lambda *_: time.sleep(1000); "
+    with worker(endless) as process:
+        assert process.stdin is not None
+        workers._send(process.stdin, KERNELS[0])
+        process.stdin.close()
+        assert process.wait(60) == 0
 
 
 def test_products_come_first(own: list[Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
