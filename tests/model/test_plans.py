@@ -17,7 +17,7 @@ import fastgraph as fg
 from fastgraph import compile as compiling
 from fastgraph.freedoms import thresholds, without
 from fastgraph.ir.weights import Weights, once
-from fastgraph.plan.program import Program, Ref, Step, Table
+from fastgraph.plan.program import ERROR, Program, Ref, Step, Table
 from fastgraph.runtime import executable
 from fastgraph.runtime.executable import Executable
 from tests.blocks import BLOCKS, RARE
@@ -251,7 +251,7 @@ def test_preparing_nonsense(shapes: Any, said: str) -> None:
 
 def said(program: Program) -> list[Any]:
     """All that a program does: kernels, records with owners as numbers and constants as they are, offsets."""
-    numbers = {owner: i for i, owner in enumerate(program.offsets)}
+    numbers: dict[Any, int] = {owner: i for i, owner in enumerate(program.offsets)} | {ERROR.base: -1}
     constants = [(a.dtype, a.shape, a.tobytes()) for a in program.constants]
 
     def arg(slot: Any) -> Any:
@@ -259,7 +259,7 @@ def said(program: Program) -> list[Any]:
             return [arg(word) for word in slot.words]
         if not isinstance(slot, Ref):
             return slot
-        return constants[slot.base] if isinstance(slot.base, int) else numbers[slot.base], slot.offset
+        return numbers[slot.base] if slot.base in numbers else constants[slot.base], slot.offset
 
     steps = [(str(s.kernel), *map(arg, s.args)) if isinstance(s, Step) else str(s.node.op) for s in program.steps]
     return [steps, set(constants), list(program.offsets.values())]
@@ -304,6 +304,15 @@ def test_a_plan_is_what_a_fresh_load_makes(name: str) -> None:
             except fg.FastgraphError:
                 fresh = "InputError"
             assert planned(model, shapes) == fresh, shapes
+
+
+def test_what_is_said_of_a_plan_without_constants() -> None:
+    """Its steps name the cell of errors all the same."""
+    net = Net()
+    net.output(net("Gather", net.input("x", (9, 24)), net.input("ids", (3,), I64)))
+    with unlinked():
+        program = net.load().plan.program
+    assert not program.constants and (-1, 0) in said(program)[0][0]
 
 
 def embedded() -> Net:
