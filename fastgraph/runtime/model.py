@@ -59,7 +59,6 @@ class Model:
     """
 
     tier: Tier
-    threads: int
     precision: str
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]
@@ -72,7 +71,7 @@ class Model:
         """`stored`: the file that the model is loaded from, if it is a saved program; `graph` then needs no nodes.
         `keep` is called once there is a plan. `part_of`: the plan that the graph is part of.
         """
-        self._set(tier=tier, threads=threads, precision=graph.precision, unplanned="")
+        self._set(tier=tier, _threads=threads, precision=graph.precision, unplanned="")
         self._graph, self._stored = graph, stored
         self._keep: Callable[[Model], None] | None = None
         self._set(inputs=[TensorSpec.of(v) for v in graph.inputs])
@@ -330,6 +329,11 @@ class Model:
         return self._plans.current is not None
 
     @property
+    def threads(self) -> int:
+        """How many run the current plan: as asked for, or fewer where a saved program's plan is for fewer."""
+        return self._threads if self._plans.current is None else self._plans.current.threads
+
+    @property
     def arena_bytes(self) -> int:
         """Bytes of activation memory of the current plan."""
         return self._planned().arena_bytes
@@ -393,7 +397,7 @@ class Model:
         """
         from .save import origin_of, path_of, plans_of, save, threads_of, tiers_of
 
-        path, tiers, counts = path_of(path), tiers_of(isa, self.tier), threads_of(threads, self.threads)
+        path, tiers, counts = path_of(path), tiers_of(isa, self.tier), threads_of(threads, self._threads)
         graph, any_shape = flag("graph", graph), flag("any_shape", any_shape)
         if any_shape and not graph:
             raise InputError("save: any_shape=True plans shapes from the graph: keep it, without graph=False")

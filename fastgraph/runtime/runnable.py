@@ -106,10 +106,12 @@ class Runnable:
     decide shapes, those that the plan is for, None where it is for any; `decided`: memory outside the arena of these
     inputs; whoever writes there needs another plan. `cheap`: whether a run of references takes less time than planning
     did. `work`: a run's, in what planning takes, of a plan for many lengths. `large`: whether memory of results is
-    worth using again. `direct`: what may lie outside of the arena. `title`: what messages call the model.
+    worth using again. `threads`: how many run it. `direct`: what may lie outside of the arena. `title`: what
+    messages call the model.
     """
 
     large: bool
+    threads = 1
     execute: Callable[[], object]
     execute_timed: Callable[[], object]
     cheap = False

@@ -73,7 +73,7 @@ class StoredRunnable(Runnable):
         flat = plan.flat
         arena, base, offsets, constants = _memory(plan, block)
         super().__init__(plan.title, arena, plan.values)
-        self.arena_bytes = flat.size
+        self.arena_bytes, self.threads = flat.size, plan.threads
         error = np.zeros(1, np.int64)
         addresses = [address(array) for array in constants]
         bases = np.array([address(error), *(base + at for at in offsets), *addresses, *plan.kernels], np.int64)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import fastgraph as fg
+from fastgraph.cpus import default_threads
 from fastgraph.kernels.isa import tiers
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, usable
 from fastgraph.plan.lower.pointwise import requantize
@@ -37,6 +38,7 @@ def test_threads_in_all_combinations(name: str, tmp_path: Path) -> None:
         for asked in (1, 2, 3, 4, None):
             made = fg.load(tmp_path / "m.fgm", threads=asked)
             assert is_stored(made)
+            assert made.threads == min(asked or default_threads(), max(saved))
             same(one, made, feeds, (saved, asked))
 
 
