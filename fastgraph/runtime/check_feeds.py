@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..ir import Graph, Value
-from .feeds import allowed, array_of, dims_of
+from .feeds import allowed, array_of, dims_of, extents_advice
 from .keys import Key, Keys
 
 
@@ -94,7 +94,7 @@ def wanted(graph: Graph, keys: Keys, what: str, shapes: Mapping[str, Sequence[in
             given = given.shape
         shape = dims_of(value.name, given)
         if value.type.dtype is not None:
-            allowed(graph, value, shape)
+            allowed(graph, value, shape, extents_advice)
         found.append(shape)
     names = keys.names(tuple(found)) if arrays else ()
     missing = [name for name in names if name not in arrays]

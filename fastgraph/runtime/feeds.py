@@ -7,7 +7,7 @@ import math
 import operator
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -318,18 +318,31 @@ def declared(graph: Graph, shapes: Mapping[str, Sequence[int]] | None) -> None:
     if not isinstance(shapes, Mapping | None):
         example = f"{{{next(iter(inputs), 'x')!r}: (1, 3)}}"
         raise InputError(f"shapes={shapes!r}: expected shapes by input name, as in {example}")
+    where = graph.source or graph.name or "model"
     for name, shape in (shapes or {}).items():
         if name not in inputs:
-            where = graph.source or graph.name or "model"
             raise InputError(f"{where}: shapes names {name!r}, the inputs are {', '.join(inputs) or 'none'}")
-        dims = dims_of(name, shape)
-        allowed(graph, inputs[name], dims)
+        try:
+            dims = dims_of(name, shape)
+            allowed(graph, inputs[name], dims, extents_advice)
+        except InputError as error:
+            raise InputError(f"{where}: shapes: {error}") from None
         inputs[name].type = TensorType(inputs[name].type.dtype, dims, inputs[name].type.quant)
 
 
-def allowed(graph: Graph, value: Value, shape: tuple[int, ...]) -> None:
-    """InputError unless an input may have this shape."""
-    fits(value, shape, shape_advice)
+def extents_advice(declared: Shape, shape: Sequence[int]) -> str:
+    """What shape to give for an input where one was given, for an error's text."""
+    if all(isinstance(d, int) for d in declared):
+        return "the file fixes it: leave it out"
+    return f"give {len(declared)} extents, those of the file where it fixes them"
+
+
+def allowed(
+    graph: Graph, value: Value, shape: tuple[int, ...],
+    advise: Callable[[Shape, Sequence[int]], str] = shape_advice,
+) -> None:  # fmt: skip
+    """InputError unless an input may have this shape; `advise` says what to do instead, given both shapes."""
+    fits(value, shape, advise)
     port = graph.interface.ports.get(value.name)
     if port is not None and port.check is not None:
         port.check(shape)

@@ -14,5 +14,9 @@ INSTEAD = {
     "io_binding": "write model.input(name)[...] = x, call model.execute(), and read model.output(name)",
     "get_modelmeta": "it is model.metadata",
     "eval": "it is not needed: a model only infers",
+    **dict.fromkeys(("to", "cpu", "cuda", "half"), "it runs on the CPU, in what fastgraph.load(..., precision=) says"),
+    **dict.fromkeys(("warmup", "compile"), "it is not needed: a load compiles; model.prepare plans for open shapes"),
+    "get_providers": "there is the CPU alone, and model.tier says which instructions it uses",
+    "get_signature_runner": "fastgraph.load(path, function=key) picks a signature",
 }
 """For the end of a message, by method."""

@@ -143,7 +143,8 @@ def save(
     try:
         write(path, directory, sections)
     except OSError as error:
-        raise FileError(f"{path!r} can't be written: {error}") from error
+        why = error.strerror or error
+        raise FileError(f"{path!r} can't be written: {why}: name a file in a folder of yours") from error
 
 
 def origin_of(graph: Graph, hashed: bool = True) -> dict[str, Any]:

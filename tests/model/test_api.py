@@ -100,7 +100,15 @@ def test_unknown_names_of_views() -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("get_inputs", "model.inputs: name"), ("predict", "call model"), ("set_tensor", "execute"), ("reshape", "resize")],
+    [
+        ("get_inputs", "model.inputs: name"),
+        ("predict", "call model"),
+        ("set_tensor", "execute"),
+        ("reshape", "resize"),
+        ("to", "precision="),
+        ("warmup", "prepare"),
+        ("get_signature_runner", "function="),
+    ],
 )
 def test_names_of_other_engines_say_what_takes_their_place(name: str, said: str) -> None:
     model = scaled(4).load()
@@ -318,7 +326,9 @@ def test_shapes_at_load() -> None:
     assert model.inputs[0].shape == (2, 3) and model.outputs[0].shape == (2, 3) and model.arena_bytes
     assert "'z'" in message(scaled("n").load, shapes={"z": (1,)})
     assert "'x'" in message(scaled("n").load, shapes={"x": (1, 1)})
-    assert "'x'" in message(scaled(4).load, shapes={"x": (5,)})
+    assert "shapes: input 'x' has shape (5,)" in (said := message(scaled(4).load, shapes={"x": (5,)}))
+    assert said.endswith("the file fixes it: leave it out")
+    assert "give 2 extents" in message(scaled("n", 3).load, shapes={"x": (1,)})
     for shape in ((-1,), (10**18,), (2**70,)):
         assert "x" in message(scaled("n").load, shapes={"x": shape}, error=fg.FastgraphError)
 
