@@ -40,13 +40,14 @@ class OrtDevice:
         self._parts = kind, memory, number, vendor
 
     @staticmethod
-    def make(name: str, number: int = 0, vendor: int = -1) -> OrtDevice:
-        if name.lower() not in _DEVICES:
-            raise Exception("Unsupported device type: " + name.lower())
-        if vendor == -1:
+    def make(ort_device_name: str, device_id: int = 0, vendor_id: int = -1) -> OrtDevice:
+        name = ort_device_name.lower()
+        if name not in _DEVICES:
+            raise Exception("Unsupported device type: " + name)
+        if vendor_id == -1:
             vendors = {"cuda": OrtDeviceVendorId.NVIDIA, "dml": OrtDeviceVendorId.MICROSOFT}
-            vendor = vendors.get(name.lower(), OrtDeviceVendorId.NONE)
-        return OrtDevice(_DEVICES[name.lower()], 0, number, int(vendor))
+            vendor_id = vendors.get(name, OrtDeviceVendorId.NONE)
+        return OrtDevice(_DEVICES[name], 0, device_id, int(vendor_id))
 
     cpu = staticmethod(lambda: 0)
     cuda = gpu = dml = webgpu = staticmethod(lambda: 1)
@@ -185,14 +186,14 @@ class OrtValue:
             raise RuntimeError("Only OrtValues that are Tensors are currently supported")
         return self._value
 
-    def update_inplace(self, array: np.ndarray) -> None:
+    def update_inplace(self, data: np.ndarray) -> None:
         """Write into the array. RuntimeError unless it has the same type and number of elements."""
         mine = self.numpy()
-        if array.size != mine.size:
+        if data.size != mine.size:
             raise RuntimeError("The input size of numpy arrays does not match the size of the OrtValue.")
-        if array.dtype != mine.dtype:
-            raise RuntimeError(f"the OrtValue holds {mine.dtype}, found {array.dtype}: feed .astype('{mine.dtype}')")
-        mine[...] = array.reshape(mine.shape)
+        if data.dtype != mine.dtype:
+            raise RuntimeError(f"the OrtValue holds {mine.dtype}, found {data.dtype}: feed .astype('{mine.dtype}')")
+        mine[...] = data.reshape(mine.shape)
 
     def data_ptr(self) -> int:
         return self.numpy().ctypes.data

@@ -229,7 +229,7 @@ def _value(ort, array=X):
 def _updated(ort, session):
     array = X.copy()
     value = _value(ort, array)
-    value.update_inplace(array * 2)
+    value.update_inplace(data=array * 2)
     return array, value.numpy()
 
 
@@ -252,7 +252,7 @@ VALUES: dict[str, Call] = {
     "of texts": lambda ort, s: ort.OrtValue.ortvalue_from_numpy(np.array(["a"])),
     "a device": lambda ort, s: [
         (d.device_type(), d.device_id(), d.device_mem_type(), d.device_vendor_id())
-        for d in (ort.OrtDevice.make("cpu", 0), ort.OrtDevice.make("cuda", 1))
+        for d in (ort.OrtDevice.make(ort_device_name="cpu", device_id=0), ort.OrtDevice.make("cuda", 1))
     ],
 }  # fmt: skip
 
