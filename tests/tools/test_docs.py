@@ -10,15 +10,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from docs.imports import picture
 from docs.pages import ARCHITECTURE
+from fastgraph.cli import main
+from fastgraph.demo import MODEL, held_out
+from tests.tools.test_site import networks
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 ADDING = ROOT / "docs" / "adding.md"
 """The page whose blocks go into files."""
+NEEDS = {"scale-out": ("ray.data", "ray.serve"), "quantize": ("onnxruntime",), "profiling": ("pytest_benchmark",)}
+"""Packages of blocks that are called py, by page."""
 
 
 def blocks(page: Path, language: str = "python") -> list[str]:
@@ -67,6 +73,44 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     names: dict[str, object] = {}
     for block in blocks(page):
         exec(compile(block, page.name, "exec"), names)
+
+
+def files(folder: Path) -> None:
+    """What the pages' commands, and blocks that need more than fastgraph, take for granted."""
+    networks(folder)
+    shutil.copyfile(MODEL, folder / "net.onnx")
+    np.savez(folder / "samples.npz", image=held_out()[0][:60])
+    (folder / "script.py").write_text("import onnxruntime; onnxruntime.InferenceSession('net.onnx')")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "py")], ids=lambda page: page.stem)
+def test_the_python_that_needs_packages_runs(page: Path, tmp_path: Path) -> None:
+    """Where they are installed. In a process of its own, as modules take the place of others."""
+    for package in NEEDS.get(page.stem, ()):
+        pytest.importorskip(package)
+    files(tmp_path)
+    code = "import numpy as np\nx = np.ones((1, 4), np.float32)\n" + "\n".join(blocks(page, "py"))
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")], ids=lambda page: page.stem)
+def test_the_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand there, but for those that compile for long; the machine may be busy."""
+    monkeypatch.chdir(tmp_path)
+    files(tmp_path)
+    for line in "".join(blocks(page, "sh")).splitlines():
+        words = shlex.split(line, comments=True)
+        if words[0] == "python":
+            monkeypatch.setenv("PYTHONPATH", str(ROOT))
+            subprocess.run([sys.executable, *words[1:]], check=True)
+        elif words[0] == "fastgraph" and not {"--build", "--isa"} & {*words}:
+            if "quantize" in words:
+                pytest.importorskip("onnxruntime")
+            assert main(words[1:] + ["--allow-noise"] * (words[1] == "bench")) == 0, line
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda page: page.stem)
