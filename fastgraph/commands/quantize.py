@@ -21,8 +21,8 @@ were held back, and how fast both are here.
   fastgraph quantize net.onnx --data folder --weights 4          weights alone in 4 bits, sums stay float
   fastgraph quantize net.onnx --data folder --dynamic            for encoders of text: ranges found in each run
 
---data is a folder, each file of which is one sample (.npy, .npz, .pb, images, folders of ONNX's test data), or an .npz,
-whose arrays have an axis of samples before the input's, or more rows in the place of its batch.
+--data is a folder, each file of which, and of folders in it, is one sample (.npy, .npz, .pb, images, folders of ONNX's
+test data), or an .npz, whose arrays have an axis of samples before the input's, or more rows in the place of its batch.
 
 Exit code 1 when --snr is not reached.
 """

@@ -65,6 +65,8 @@ class Report:
         lines += table(rows, right=(1, 2, 3, 4))
         if self.onnxruntime is None:
             lines.append("onnxruntime can't run the file")
+        elif math.isinf(self.onnxruntime):
+            lines.append("onnxruntime's results for the file are fastgraph's")
         else:
             lines.append(f"onnxruntime's results for the file: {self.onnxruntime:.1f} dB to fastgraph's")
         if self.ms and self.ratio is not None:

@@ -21,9 +21,9 @@ def samples(data: Any, model: Model, most: int | None = None) -> list[Feeds]:
     """The feeds of at most `most` runs.
 
     `data`: a folder, each of whose files or folders of ONNX's test data is one sample, as `fastgraph run --input` reads
-    it; an .npz, whose arrays have the input's shape behind an axis of samples, or more rows in the place of its batch;
-    or an iterable of arrays, for the only input, or of arrays by input. InputError where there are none, or one does
-    not fit.
+    it, those in other folders in it (classes of images) too: `most` are spread over all. Or an .npz, whose arrays have
+    the input's shape behind an axis of samples, or more rows in the place of its batch; or an iterable of arrays, for
+    the only input, or of arrays by input. InputError where there are none, or one does not fit.
     """
     specs = {spec.name: spec for spec in model.inputs}
     if isinstance(data, str | os.PathLike):
@@ -35,15 +35,33 @@ def samples(data: Any, model: Model, most: int | None = None) -> list[Feeds]:
         found = _given(data, specs, most)
     if not found:
         raise InputError(f"{data}: no samples: calibration needs some, a hundred are usual")
-    return found
+    where = str(data) if isinstance(data, str | os.PathLike) else "data"
+    return [{name: _typed(array, specs[name], f"{where}, sample {i}") for name, array in each.items() if name in specs}
+            for i, each in enumerate(found)]  # fmt: skip
+
+
+def _typed(array: np.ndarray, spec: TensorSpec, where: str) -> np.ndarray:
+    """The array in the input's type where that is one of its kind, as onnxruntime wants it. InputError for NaNs."""
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InputError(f"{where}: {spec.name} has numbers that are NaN, of which no range can be found: leave it out")
+    if spec.dtype is None or array.dtype == object or not np.can_cast(array.dtype, spec.dtype, "same_kind"):
+        return array
+    return array.astype(spec.dtype, copy=False)
 
 
 def _folder(path: Path, model: Model, most: int | None) -> list[Feeds]:
-    places = sorted(place for place in path.iterdir() if not place.name.startswith("."))
-    if any(place.suffix == ".pb" for place in places):
-        places = [path]  # one set of ONNX's test data, no folder of them
-    paths, source = map(str, places[:most]), model.signature.source
+    places = _places(path)
+    count = len(places) if most is None else min(most, len(places))
+    paths, source = [str(places[i * len(places) // count]) for i in range(count)], model.signature.source
     return [_checked(read_inputs([path], model, file=source), model.inputs, path) for path in paths]
+
+
+def _places(folder: Path) -> list[Path]:
+    """The files in a folder and in those in it; of ONNX's test data, the folder itself."""
+    places = sorted(place for place in folder.iterdir() if not place.name.startswith("."))
+    if any(place.suffix == ".pb" for place in places):
+        return [folder]
+    return [each for place in places for each in (_places(place) if place.is_dir() else [place])]
 
 
 def _npz(path: Path, specs: Mapping[str, TensorSpec], most: int | None) -> list[Feeds]:

@@ -20,6 +20,7 @@ from fastgraph.quantize.channels import equalize
 from fastgraph.quantize.network import opened
 from fastgraph.quantize.observe import BINS, Tensor
 from fastgraph.quantize.ranges import entropy, least_error, percentile
+from fastgraph.quantize.samples import samples
 from tests.nets import Net
 
 
@@ -244,19 +245,33 @@ def test_data(tmp_path: Path) -> None:
     path, data = network(tmp_path, "n"), pictures(6)
     np.savez(tmp_path / "apart.npz", anything=np.stack(data))
     np.savez(tmp_path / "rows.npz", x=np.concatenate(data))
-    (tmp_path / "folder").mkdir()
     for i, each in enumerate(data):
-        np.save(tmp_path / "folder" / f"{i}.npy", each)
+        place = tmp_path / "folder" / f"class{i // 4}"
+        place.mkdir(parents=True, exist_ok=True)
+        np.save(place / f"{i}.npy", each)
     snr = [quantize(path, tmp_path / name, tmp_path / "out.onnx", seconds=0).snr
            for name in ("apart.npz", "rows.npz", "folder")]  # fmt: skip
     assert snr[0] == snr[1] == snr[2]
     np.savez(tmp_path / "wrong.npz", x=np.zeros((4, 3, 12, 12), np.float32))
     with pytest.raises(fg.InputError, match=r"x has shape \[4, 3, 12, 12\], expected samples x \[n, 8, 12, 12\]"):
         quantize(path, tmp_path / "wrong.npz", tmp_path / "out.onnx")
+    np.savez(tmp_path / "nan.npz", x=np.full((4, 8, 12, 12), np.nan, np.float32))
+    with pytest.raises(fg.InputError, match=r"nan.npz, sample 0: x has numbers that are NaN"):
+        quantize(path, tmp_path / "nan.npz", tmp_path / "out.onnx")
     with pytest.raises(fg.InputError, match="no samples"):
         quantize(path, [], tmp_path / "out.onnx")
     with pytest.raises(fg.ModelError, match="quantized already"):
         quantize(tmp_path / "out.onnx", data, tmp_path / "again.onnx")
+
+
+def test_samples_of_wider_floats_are_the_inputs(tmp_path: Path) -> None:
+    """Else onnxruntime refuses them, and the report says that it refuses the file; a few are spread over all."""
+    path = network(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for i in range(6):
+        np.save(tmp_path / "folder" / f"{i}.npy", np.full((1, 8, 12, 12), i, np.float64))
+    found = samples(tmp_path / "folder", fg.load(path, threads=1), 3)
+    assert [(each["x"].dtype.name, each["x"].max()) for each in found] == [("float32", n) for n in (0, 2, 4)]
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
