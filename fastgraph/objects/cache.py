@@ -1,7 +1,12 @@
-"""Objects of kernels: ready, from the cache, or compiled, by several processes where there are many."""
+"""Objects of kernels: ready, from the cache, or compiled, by several processes where there are many.
+
+Processes that start together on an empty cache, as a server's, each begin with another kernel, and look again before
+each whether another process has made it: so they share the work without waiting for one another.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from .. import deadline
@@ -35,7 +40,7 @@ def _build_missing(kernels: Sequence[Kernel], tier: Tier, progress: Progress) ->
     logs()  # the compiler does
     found = dict(zip(kernels, store.find(kernels, tier), strict=True))
     built = {kernel: obj for kernel, obj in found.items() if obj is not None}
-    missing = sorted((kernel for kernel, obj in found.items() if obj is None), key=_quick)
+    missing = _ordered([kernel for kernel, obj in found.items() if obj is None], os.getpid())
     try:
         _build(missing, tier, built, progress)
     finally:
@@ -46,8 +51,13 @@ def _build_missing(kernels: Sequence[Kernel], tier: Tier, progress: Progress) ->
     return built
 
 
+def _ordered(kernels: list[Kernel], process: int) -> list[Kernel]:
+    """Those that take longest come first, so that none of them ends last; else each process begins with another."""
+    first = process % max(len(kernels), 1)
+    return sorted(kernels[first:] + kernels[:first], key=_quick)
+
+
 def _quick(kernel: Kernel) -> bool:
-    """Sort key: the kernels that take longest come first, so that none of them ends last."""
     return kernel.name not in rows() or not rows()[kernel.name].product
 
 
@@ -66,7 +76,7 @@ def _build(missing: Sequence[Kernel], tier: Tier, built: dict[Kernel, bytes], pr
             kernel = crew.take()
             if kernel is not None:
                 progress(len(built) - before, len(missing), str(kernel))
-                built[kernel] = store.keep(kernel, tier, store.compiled(kernel, tier))
+                built[kernel] = store.made(kernel, tier) or store.keep(kernel, tier, store.compiled(kernel, tier))
             for made, obj in crew.finished(0 if kernel else 0.1):
                 built[made] = store.keep(made, tier, obj)
     finally:

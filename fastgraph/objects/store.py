@@ -56,6 +56,12 @@ def find(kernels: Sequence[Kernel], tier: Tier) -> list[bytes | None]:
     return [came.get(path.name) or read(path, safe) for path in paths]
 
 
+def made(kernel: Kernel, tier: Tier) -> bytes | None:
+    """The object of a kernel, if the cache has it by now."""
+    place = folder()
+    return read(entry(place, kernel, tier), trusted(place))
+
+
 def compiled(kernel: Kernel, tier: Tier) -> bytes:
     """The object of a kernel, compiled now. CompilerError when numba or llvmlite is missing, or fails."""
     with undisturbed():

@@ -92,9 +92,11 @@ class Crew:
             _send(worker.stdin, self._tier.name)
             while self._left:
                 kernel = self._left.popleft()
-                self._workers[worker] = time.monotonic()
-                _send(worker.stdin, kernel)
-                obj = pickle.load(worker.stdout)
+                obj = store.made(kernel, self._tier)
+                if obj is None:
+                    self._workers[worker] = time.monotonic()
+                    _send(worker.stdin, kernel)
+                    obj = pickle.load(worker.stdout)
                 if obj is None:
                     self._refused.append(kernel)
                 else:

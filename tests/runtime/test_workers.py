@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -220,10 +219,25 @@ def test_a_worker_ends_with_its_parent_in_the_midst_of_a_kernel() -> None:
         assert process.wait(60) == 0
 
 
-def test_products_come_first(own: list[Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longest, and nobody shall wait for one at the end."""
-    made: Callable[[Kernel, object], bytes] = lambda kernel, tier: own.append(kernel) or kernel.symbol.encode()  # noqa: E731
-    monkeypatch.setattr(store, "compiled", made)
-    dot = Kernel.of("dot", nv=1)
-    assert all_of([*KERNELS, dot], cache.objects([*KERNELS, dot], TIER))
-    assert own == [dot, *KERNELS]
+def test_products_come_first() -> None:
+    """They take longest, and nobody shall wait for one at the end. Else processes begin with different ones."""
+    dot, (a, b, c, d) = Kernel.of("dot", nv=1), KERNELS
+    assert cache._ordered([*KERNELS, dot], 2) == [dot, c, d, a, b]
+    assert cache._ordered([*KERNELS, dot], 15) == [dot, *KERNELS] and not cache._ordered([], 15)
+
+
+@pytest.mark.parametrize("hired", [0, 2])
+def test_what_another_process_made_meanwhile_is_not_compiled(
+    hired: int, started: Started, own: list[Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the search for all and the turn of each."""
+    for kernel in KERNELS:
+        store.keep(kernel, TIER, kernel.symbol.encode())
+    monkeypatch.setattr(store, "find", lambda kernels, tier: [None] * len(kernels))
+    monkeypatch.setattr(workers, "count", lambda kernels: hired)
+    if hired:
+        monkeypatch.setattr(workers.Crew, "take", lambda crew: None)
+    sent: list[Any] = []
+    monkeypatch.setattr(workers, "_send", lambda pipe, what: sent.append(what))
+    assert all_of(KERNELS, cache.objects(KERNELS, TIER))
+    assert not own and not [each for each in sent if isinstance(each, Kernel)] and nobody_is_left(started)
