@@ -118,7 +118,7 @@ class _Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             file = isinstance(action, argparse._SubParsersAction) and os.path.exists(value)
             instead = f"; a file comes after a command, as in fastgraph inspect {value}"
-            error.message += instead if file else meant([value], action.choices or ())
+            error.message += instead if file else meant([str(value)], map(str, action.choices or ()))
             raise
 
 

@@ -312,6 +312,7 @@ def test_a_flag_that_a_command_lacks(capsys: Any, argv: list[str], meant: str) -
         (["xyzzy"], "'digits')\n"),
         ([str(MODEL)], f"a file comes after a command, as in fastgraph inspect {MODEL}\n"),
         (["run", "m.onnx", "--precision", "bf16"], "did you mean bfloat16?"),
+        (["quantize", "m.onnx", "--data", "d", "--weights", "3"], "(choose from 8, 4)\n"),
         (["bench", "m.onnx", "--isa", "avx51"], "did you mean avx512?"),
     ],
 )
