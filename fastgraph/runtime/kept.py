@@ -8,8 +8,9 @@ this off.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from sys import modules, version_info
 from typing import TYPE_CHECKING, Any, cast
@@ -48,7 +49,7 @@ def place_of(source: str | bytes, tier: Tier, options: tuple[Any, ...]) -> str |
         if size > most // 4:
             return None
         flags = [flag for flag in EXTRAS if has([flag])]
-        name = _hashed(source, paths, size, repr((__version__, tier.name, flags, options, list(versions()))))
+        name = _hashed(source, paths, size, repr((__version__, tier.name, flags, options, versions())))
     except OSError:
         return None  # who reads the file says why
     return os.path.join(cache_directory(), "plans", f"{name[:40]}.fgm")
@@ -190,18 +191,18 @@ def files(source: str) -> list[str]:
     return found
 
 
-def versions() -> Iterator[tuple[str, int]]:
-    """What installations of fastgraph differ in: the times of this package's folders; in a checkout, where editors
-    change files in place, of all sources.
+@cache
+def versions() -> list[tuple[str, int]]:
+    """What installations of fastgraph differ in, as this process found its own: the times of this package's folders; in
+    a checkout, where editors change files in place, of all sources.
     """
     edited = os.path.exists(os.path.join(SOURCES[0], "..", ".git"))
-    waiting = [SOURCES[0]]
+    found, waiting = [], [SOURCES[0]]
     while waiting:
         folder = waiting.pop()
-        yield folder, os.stat(folder).st_mtime_ns
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda each: each.name):
-                if edited and entry.name.endswith(".py"):
-                    yield entry.path, entry.stat().st_mtime_ns
-                elif "." not in entry.name and entry.name != "__pycache__":
-                    waiting.append(entry.path)
+        names = os.listdir(folder)
+        sources = [name for name in names if edited and name.endswith(".py")]
+        paths = [folder, *(os.path.join(folder, name) for name in sorted(sources))]
+        found += [(path, os.stat(path).st_mtime_ns) for path in paths]
+        waiting += [os.path.join(folder, name) for name in sorted(names) if "." not in name and name != "__pycache__"]
+    return found
