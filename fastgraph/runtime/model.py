@@ -71,7 +71,8 @@ class Model:
         """`stored`: the file that the model is loaded from, if it is a saved program; `graph` then needs no nodes.
         `keep` is called once there is a plan. `part_of`: the plan that the graph is part of.
         """
-        self._set(tier=tier, _threads=threads, precision=graph.precision, unplanned="")
+        self._threads = threads
+        self._set(tier=tier, precision=graph.precision, unplanned="")
         self._graph, self._stored = graph, stored
         self._keep: Callable[[Model], None] | None = None
         self._set(inputs=[TensorSpec.of(v) for v in graph.inputs])
