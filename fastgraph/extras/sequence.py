@@ -10,7 +10,7 @@ from ..ir import BOOL, INT64, UNKNOWN, Node, TensorType
 from ..ops import check
 from ..ops.index import split_sizes
 from ..ops.inference import Types, axis_of, ints, same_type
-from ..ops.registry import attr, define, fail
+from ..ops.registry import REQUIRED, attr, define, fail
 
 
 def _host(node: Node, types: Types) -> list[TensorType]:
@@ -32,6 +32,20 @@ def _infer_split(node: Node, types: Types) -> list[TensorType]:
         if given is not None and given.ndim == 0 and given < 1:
             fail(node, f"split must be positive, found {given}")
     return [UNKNOWN]
+
+
+@check.takes("x f 1-2")
+def _infer_zipped(node: Node, types: Types) -> list[TensorType]:
+    return [UNKNOWN]
+
+
+def _zipped(node: Node, inputs: list[Any]) -> list[Any]:
+    """For each row of scores, a dict of them by label."""
+    labels = list(attr(node, "labels"))
+    rows = np.atleast_2d(inputs[0])
+    if rows.shape[1] != len(labels):
+        fail(node, f"expected {len(labels)} scores in a row, found {rows.shape[1]}")
+    return [[dict(zip(labels, row, strict=True)) for row in rows.tolist()]]
 
 
 def _place(node: Node, items: list[Any], position: Any, end: int) -> int:
@@ -93,6 +107,7 @@ def _copied(node: Node, inputs: list[Any]) -> list[Any]:
 
 
 define("sequence_construct", _host, lambda node, inputs: [list(inputs)], inputs=(0, None))
+define("zip_map", _infer_zipped, _zipped, attrs={"labels": REQUIRED})
 define("sequence_empty", _host, lambda node, inputs: [[]], inputs=(0, 0), attrs={"dtype": None})
 define("sequence_insert", _infer_placed, _insert, inputs=(2, 3))
 define("sequence_erase", _infer_placed, _erase, inputs=(1, 2))

@@ -21,7 +21,7 @@ CATALOG = {
     "extras.regions": "roi_align max_roi_pool",
     "extras.segments": "segment_reduce",
     "extras.select_boxes": "select_boxes",
-    "extras.sequence": "sequence_construct sequence_empty sequence_insert sequence_erase sequence_at sequence_length concat_from_sequence split_to_sequence optional optional_get_element optional_has_element",
+    "extras.sequence": "sequence_construct zip_map sequence_empty sequence_insert sequence_erase sequence_at sequence_length concat_from_sequence split_to_sequence optional optional_get_element optional_has_element",
     "extras.spectra": "dft stft rfft2d real imag complex_abs hann_window hamming_window blackman_window mel_weight_matrix",
     "extras.svdf": "svdf",
     "extras.text.lookup": "hashtable_lookup hashtable_find embedding_lookup_sparse lsh_projection skip_gram",

@@ -15,11 +15,8 @@ from onnxruntime import InferenceSession
 import fastgraph as fg
 from tests.ops.test_node_cases import BY_RUNTIME, tolerance
 
-LACKING = ("test_ai_onnx_ml_tree_ensemble_",)
-"""Cases of operators that fastgraph does not have: ensembles of trees."""
-
-RIGHT = 1882
-"""How many cases give what they should, of the 1,884 that onnx 1.23 has."""
+RIGHT = 1884
+"""How many cases give what they should: all that onnx 1.23 has."""
 
 
 def cases() -> Iterator[Any]:
@@ -77,7 +74,6 @@ def test_all_cases_run(isa: str | None) -> None:
     pytest.importorskip("ml_dtypes")
     pytest.importorskip("PIL", reason="ImageDecoder needs Pillow")
     said = {case.name: wrong(case, isa) for case in cases()}
-    failed = {name: what for name, what in said.items() if what and not name.startswith(LACKING)}
+    failed = {name: what for name, what in said.items() if what}
     assert not failed, "\n".join(f"{name}: {what}" for name, what in failed.items())
     assert sum(not what for what in said.values()) >= RIGHT
-    assert all("not supported" in what for name, what in said.items() if name.startswith(LACKING))

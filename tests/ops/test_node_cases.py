@@ -13,14 +13,9 @@ import pytest
 from onnx import numpy_helper
 from onnxruntime import InferenceSession
 
-from fastgraph.errors import UnsupportedError
 from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, TensorType
 from fastgraph.ops.evaluate import evaluate, infer_graph
-
-REFUSED = {"TreeEnsemble": "of ai.onnx.ml"}
-"""Operators that fastgraph does not have, and why."""
-
 
 BY_RUNTIME = {"test_resize_downsample_scales_linear_align_corners", "test_resize_downsample_scales_cubic_align_corners"}
 """Cases that onnxruntime answers otherwise, and so do we: corners are aligned by sizes, as PyTorch's exporter means it,
@@ -127,16 +122,8 @@ def check(case: Any) -> None:
 def test_node_cases(name: str) -> None:
     failed = []
     for case in cases()[name]:
-        if name in REFUSED:
-            with pytest.raises(UnsupportedError):
-                check(case)
-            continue
         try:
             check(case)
         except Exception as error:  # every failing case is told, with its cause
             failed.append(f"{case.name}: {type(error).__name__}: {error}")
     assert not failed, "\n".join(failed)
-
-
-def test_refused_operators_are_those_with_cases() -> None:
-    assert set(REFUSED) <= set(cases())

@@ -23,7 +23,6 @@ DRAWN = "test_bernoulli"
 """Tests that are not run: a draw may be the stored one by chance."""
 
 EXCLUDED = {
-    "test_ai_onnx_ml_tree_ensemble_": (2, "ensembles of trees"),
     "test_gradient_": (2, "gradients, for training"),
     DRAWN: (6, "numbers that are drawn at random"),
     "test_resize_downsample_scales_cubic_align_corners_": (1, "onnxruntime gives what we give"),

@@ -59,6 +59,11 @@ CONTRIB: Families[Entry] = Families(
         """,
         "contrib_ml": """
             ai.onnx.ml.Scaler ai.onnx.ml.Normalizer ai.onnx.ml.LinearRegressor ai.onnx.ml.LinearClassifier
+            ai.onnx.ml.SVMRegressor ai.onnx.ml.Imputer ai.onnx.ml.OneHotEncoder ai.onnx.ml.FeatureVectorizer
+            ai.onnx.ml.ZipMap
+        """,
+        "contrib_trees": """
+            ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor
         """,
         "contrib_linear": """
             QuantizeLinear DequantizeLinear QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax

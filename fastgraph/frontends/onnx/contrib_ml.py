@@ -64,6 +64,83 @@ def linear_classifier(
     return [c.pick(c.const(labels), best, axis=0), _transformed(c, scores, post_transform)]
 
 
+@contrib(
+    "ai.onnx.ml.SVMRegressor: X -> Y | coefficients:floats! kernel_params:floats? kernel_type=LINEAR n_supports=0"
+    " one_class=0 post_transform=NONE rho:floats? support_vectors:floats?"
+)
+def svm_regressor(
+    c: Call, x: Value, coefficients: Any, n_supports: int, one_class: int, rho: Any, post_transform: str, **kernel: Any
+) -> Value:
+    """The sum of the coefficients times the kernel of each support vector, and rho; its sign for one class."""
+    x = c.cast(c("unsqueeze", x, [0]) if c.known_rank(x) == 1 else x, np.float32)
+    near = x if n_supports == 0 else _kernel(c, x, n_supports, **kernel)
+    score = near @ c.const(np.asarray(coefficients, np.float32).reshape(-1, 1)) + c.number(float((rho or [0.0])[0]), x)
+    if not one_class:
+        return _transformed(c, score, "NONE" if post_transform in ("LOGISTIC", "SOFTMAX") else post_transform)
+    return c("where", score > c.number(0.0, score), c.number(1.0, score), c.number(-1.0, score))
+
+
+def _kernel(c: Call, x: Value, count: int, kernel_type: str, kernel_params: Any, support_vectors: Any) -> Value:
+    """[rows, count]: how near each row is to each support vector."""
+    vectors = np.asarray(support_vectors or [], np.float32).reshape(count, -1)
+    gamma, base, degree = (float(number) for number in (*(kernel_params or ()), 0.0, 0.0, 0.0)[:3])
+    product = x @ c.const(vectors.T.copy())
+    if kernel_type == "LINEAR":
+        return product
+    if kernel_type == "RBF":
+        squares = c.sum(x * x, [-1], keep=True) + c.const((vectors * vectors).sum(1))
+        return c("exp", c("relu", squares - (product + product)) * c.number(-gamma, x))
+    moved = product * c.number(gamma, x) + c.number(base, x)
+    if kernel_type not in ("POLY", "SIGMOID"):
+        c.fail(f"expected kernel_type as 'LINEAR', 'POLY', 'RBF' or 'SIGMOID', found {kernel_type!r}")
+    return c("pow", moved, c.number(degree, x)) if kernel_type == "POLY" else c("tanh", moved)
+
+
+@contrib(
+    "ai.onnx.ml.Imputer: X -> Y | imputed_value_floats:floats? imputed_value_int64s:ints? replaced_value_float=0.0"
+    " replaced_value_int64=0"
+)
+def imputer(
+    c: Call, x: Value, imputed_value_floats: Any, imputed_value_int64s: Any, replaced_value_float: float,
+    replaced_value_int64: int,
+) -> Value:  # fmt: skip
+    """Other numbers, one for each column or one for all, where x is the number to replace, which may be NaN."""
+    if imputed_value_floats:
+        filled: Any = np.asarray(imputed_value_floats, np.float32)
+        gone = np.isnan(replaced_value_float)
+        here = c("is_nan", x) if gone else c("equal", x, c.number(replaced_value_float, x))
+    elif imputed_value_int64s:
+        filled, here = np.asarray(imputed_value_int64s), c("equal", x, c.const(replaced_value_int64))
+    else:
+        c.fail("expected numbers to impute, found none")
+    return c("where", here, c.const(filled), x)
+
+
+@contrib("ai.onnx.ml.OneHotEncoder: X -> Y | cats_int64s:ints? cats_strings:strs? zeros=1")
+def one_hot_encoder(c: Call, x: Value, cats_int64s: Any, cats_strings: Any, zeros: int) -> Value:
+    """1 where an element is the category, along a new last axis. All are 0 for what is none, whatever `zeros` says."""
+    if cats_strings:
+        there = c("hashtable_find", x, np.asarray(cats_strings, object), np.arange(len(cats_strings)), np.array([-1]))
+        count = len(cats_strings)
+    else:
+        there, count = c.cast(x, np.int64), len(cats_int64s or ())
+    wanted = np.arange(count) if cats_strings else np.asarray(cats_int64s or [], np.int64)
+    return c.cast(c("equal", c("unsqueeze", there, [-1]), c.const(wanted)), np.float32)
+
+
+@contrib("ai.onnx.ml.FeatureVectorizer: X* -> Y | inputdimensions:ints?")
+def feature_vectorizer(c: Call, *columns: Value, inputdimensions: Any) -> Value:
+    """The inputs' columns beside one another; a vector is a column."""
+    flat = (c("unsqueeze", x, [1]) if c.known_rank(x) == 1 else x for x in columns)
+    return c("concat", *(c.cast(x, np.float32) for x in flat), axis=1)
+
+
+@contrib("ai.onnx.ml.ZipMap: X -> Z | classlabels_int64s:ints? classlabels_strings:strs?")
+def zip_map(c: Call, x: Value, classlabels_int64s: Any, classlabels_strings: Any) -> Value:
+    """A list of dicts, one for each row: the scores by label."""
+    return c("zip_map", x, labels=tuple(classlabels_strings or classlabels_int64s or ()))
+
+
 def _scores(c: Call, x: Value, rows: int, coefficients: Any, intercepts: Any) -> Value:
     """The products of each row of x and the `rows` of coefficients, and the intercepts."""
     weights = np.asarray(coefficients or [], np.float32)

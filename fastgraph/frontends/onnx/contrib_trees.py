@@ -1,0 +1,186 @@
+"""Ensembles of decision trees, as converters of scikit-learn, LightGBM, XGBoost and CatBoost write them.
+
+All trees of all rows go down one level at a time: gathers of the node's feature and threshold, a comparison, and the
+gather of its children. Semantics: the operators' definitions in the onnx package, and onnxruntime's kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...ir import Value
+from .call import Call
+from .contrib import contrib
+from .tree_nodes import INDEX, TRANSFORMS, Branches, Tables, listed, tables
+
+_NODES = (
+    "nodes_falsenodeids:ints? nodes_featureids:ints? nodes_hitrates:floats? nodes_hitrates_as_tensor:tensor?"
+    " nodes_missing_value_tracks_true:ints? nodes_modes:strs? nodes_nodeids:ints? nodes_treeids:ints?"
+    " nodes_truenodeids:ints? nodes_values:floats? nodes_values_as_tensor:tensor? post_transform=NONE"
+    " base_values:floats? base_values_as_tensor:tensor?"
+)
+_LEAVES = "{0}_ids:ints? {0}_nodeids:ints? {0}_treeids:ints? {0}_weights:floats? {0}_weights_as_tensor:tensor?"
+
+
+@dataclass
+class _Weights:
+    """What leaves add: the leaf's node, the result that it adds to, and how much."""
+
+    nodes: np.ndarray
+    results: np.ndarray
+    amounts: np.ndarray
+
+
+@contrib(
+    f"ai.onnx.ml.TreeEnsembleRegressor: X -> Y | {_NODES} {_LEAVES.format('target')} n_targets:int?"
+    " aggregate_function=SUM"
+)
+def regressor(
+    c: Call, x: Value, n_targets: int | None, aggregate_function: str, post_transform: str, **attrs: Any
+) -> Value:
+    """The sum, mean, least or greatest of what the leaves hold for each target."""
+    branches, weights, base = _read(c, attrs, "target")
+    count = n_targets or 1
+    scores = _aggregated(c, x, branches, weights, count, aggregate_function)
+    return c.cast(_target(c, scores, base, count, post_transform), np.float32)
+
+
+@contrib(
+    f"ai.onnx.ml.TreeEnsembleClassifier: X -> Y Z | {_NODES} {_LEAVES.format('class')} "
+    "classlabels_int64s:ints? classlabels_strings:strs?"
+)
+def classifier(
+    c: Call, x: Value, classlabels_int64s: Any, classlabels_strings: Any, post_transform: str, **attrs: Any
+) -> list[Value]:
+    """[the label of the greatest score, the scores]. One score stands for the second of two labels."""
+    branches, weights, base = _read(c, attrs, "class")
+    labels = np.asarray(classlabels_int64s or [], np.int64)
+    if classlabels_strings:
+        labels = np.asarray(classlabels_strings, object)
+    classes = np.unique(weights.results)
+    if len(labels) < 2 or (len(labels) == 2 and len(base) == 2):
+        c.unsupported(f"with {len(labels)} labels and {len(base)} base values")
+    alone = len(labels) == 2 and len(classes) == 1
+    if not alone:
+        scores = _aggregated(c, x, branches, weights, len(labels), "SUM")
+        best = c("arg_max", scores if not len(base) else scores + _like(c, base, scores), axis=-1, keepdims=0)
+        return [c.pick(c.const(labels), best, axis=0), _float(c, _target(c, scores, base, len(labels), post_transform))]
+    only = _Weights(weights.nodes, np.zeros_like(weights.results), weights.amounts)
+    score = _aggregated(c, x, branches, only, 1, "SUM")
+    first = classes[0] == 0
+    if first and len(base):
+        score = score + _like(c, base, score)
+    positive = not (weights.amounts < 0).any()
+    chosen = c.cast(score > c.number(0.5 if positive else 0.0, score), np.int64)
+    other = c.number(1.0, score) - score if first and positive and post_transform != "LOGISTIC" else c("neg", score)
+    both = c("concat", other if first else score - score, score, axis=-1)
+    way = "NONE" if first and post_transform != "LOGISTIC" else post_transform
+    return [c.pick(c.const(labels), c.reshape(chosen, -1), axis=0), _float(c, _transformed(c, both, way))]
+
+
+@contrib(
+    "ai.onnx.ml.TreeEnsemble: X -> Y | aggregate_function=1 leaf_targetids:ints? leaf_weights:tensor?"
+    " membership_values:tensor? n_targets:int? nodes_falseleafs:ints? nodes_falsenodeids:ints? nodes_featureids:ints?"
+    " nodes_hitrates:tensor? nodes_missing_value_tracks_true:ints? nodes_modes:tensor? nodes_splits:tensor?"
+    " nodes_trueleafs:ints? nodes_truenodeids:ints? post_transform=0 tree_roots:ints?"
+)
+def ensemble(
+    c: Call, x: Value, aggregate_function: int, post_transform: int, n_targets: int | None, leaf_targetids: Any,
+    leaf_weights: Any, **attrs: Any,
+) -> Value:  # fmt: skip
+    """The newer form of the regressor: leaves are numbered apart from the nodes."""
+    ways = ("AVERAGE", "SUM", "MIN", "MAX")
+    if not 0 <= aggregate_function < len(ways) or not 0 <= post_transform < len(TRANSFORMS):
+        c.fail(f"found aggregate_function {aggregate_function} and post_transform {post_transform}")
+    amounts = np.asarray([] if leaf_weights is None else leaf_weights)
+    targets = listed(leaf_targetids)
+    branches = Branches.of_ensemble(c, attrs, len(targets))
+    weights = _Weights(np.arange(len(targets)) + len(listed(attrs["nodes_featureids"])), targets, amounts)
+    count = n_targets or 1
+    scores = _aggregated(c, x, branches, weights, count, ways[aggregate_function])
+    return c("cast_like", _target(c, scores, np.zeros(0), count, TRANSFORMS[post_transform]), x)
+
+
+def _read(c: Call, attrs: dict[str, Any], kind: str) -> tuple[Branches, _Weights, np.ndarray]:
+    """The nodes, what leaves add to `target`s or `class`es, and the base values."""
+    branches, place = Branches.of_nodes(c, attrs)
+    nodes = place(listed(attrs[f"{kind}_treeids"]), listed(attrs[f"{kind}_nodeids"]))
+    given, exact = attrs[f"{kind}_weights"], attrs[f"{kind}_weights_as_tensor"]
+    amounts = np.asarray(exact if exact is not None else given or [], np.float64 if exact is not None else np.float32)
+    results = listed(attrs[f"{kind}_ids"])
+    if not len(nodes) == len(results) == len(amounts):
+        c.fail(f"expected as many {kind}_ids and {kind}_weights as {kind}_nodeids, found other numbers of them")
+    base = attrs["base_values_as_tensor"]
+    return branches, _Weights(nodes, results, amounts), np.asarray(attrs["base_values"] or [] if base is None else base)
+
+
+def _aggregated(c: Call, x: Value, branches: Branches, weights: _Weights, count: int, way: str) -> Value:
+    """[rows, count]: the scores."""
+    if way not in ("SUM", "AVERAGE", "MIN", "MAX") or count < 1:
+        c.fail(f"found aggregate_function {way!r} for {count} results")
+    if len(weights.results) and not 0 <= weights.results.min() <= weights.results.max() < count:
+        c.fail(f"expected leaves to add to results below {count}, found {weights.results.max()}")
+    wide = np.float64 in (x.type.dtype, branches.values.dtype)
+    t = tables(c, branches, np.float64 if wide else np.float32)
+    amounts = np.zeros((len(branches.features), count), t.thresholds.dtype)
+    np.add.at(amounts, (weights.nodes, weights.results), weights.amounts)
+    held = np.zeros((len(branches.features), count), bool)
+    held[weights.nodes, weights.results] = True
+    if way in ("MIN", "MAX") and not held[branches.features < 0].all():
+        c.unsupported(f"with aggregate_function {way} and leaves that hold nothing for some results")
+    reached = _leaves(c, x, t)
+    alone = count == 1
+    parts = c.pick(c.const(amounts[t.nodes, 0] if alone else amounts[t.nodes]), reached, axis=0)
+    if way in ("MIN", "MAX"):
+        return c("reduce_min" if way == "MIN" else "reduce_max", parts, [1], keepdims=int(alone))
+    total = c.sum(parts, [1], keep=alone)
+    return total / c.number(float(len(t.roots)), total) if way == "AVERAGE" else total
+
+
+def _leaves(c: Call, x: Value, t: Tables) -> Value:
+    """[rows, trees]: the place in the tables of the leaf that a row comes to in each tree."""
+    if c.known_rank(x) == 1:
+        x = c("unsqueeze", x, [0])
+    x = c.pick(c.cast(x, t.thresholds.dtype), c.const(t.columns), axis=1)
+    if t.missing:
+        x = c("concat", x, c("where", c("is_nan", x), c.number(-np.inf, x), x), axis=1)
+    x = c("pad", x, [0, 1, 0, 0])
+    seen = c.pick(x, c.const(t.features[t.roots]), axis=1)
+    at = c.const(t.children[t.roots]) + c.cast(c("less_or_equal", seen, c.const(t.thresholds[t.roots])), INDEX)
+    features, thresholds, children = (c.const(table) for table in (t.features, t.thresholds, t.children))
+    for _ in range(t.depth - 1):
+        seen = c("gather_elements", x, c.pick(features, at, axis=0), axis=1)
+        below = c("less_or_equal", seen, c.pick(thresholds, at, axis=0))
+        at = c.pick(children, at, axis=0) + c.cast(below, INDEX)
+    return at
+
+
+def _like(c: Call, numbers: np.ndarray, x: Value) -> Value:
+    return c("cast_like", c.const(np.asarray(numbers, np.float64)), x)
+
+
+def _float(c: Call, x: Value) -> Value:
+    return c.cast(x, np.float32)
+
+
+def _target(c: Call, scores: Value, base: np.ndarray, count: int, way: str) -> Value:
+    """The scores and the base values, transformed; one score alone is not, as onnxruntime has it."""
+    if len(base) not in (0, 1, count) or len(base) > count:
+        c.fail(f"expected {count} base values or none, found {len(base)}")
+    moved = scores + _like(c, base, scores) if len(base) else scores
+    return _transformed(c, moved, "NONE" if count == 1 and way != "PROBIT" else way)
+
+
+def _transformed(c: Call, scores: Value, way: str) -> Value:
+    if way == "SOFTMAX_ZERO":
+        some = c("abs", scores) > c.number(1e-7, scores)
+        apart = c("softmax", c("where", some, scores, c.number(-np.inf, scores)), axis=-1)
+        return c("where", some, apart, c.number(0.0, scores))
+    if way == "NONE":
+        return scores
+    if way not in ("LOGISTIC", "SOFTMAX"):
+        c.unsupported(f"with post_transform {way!r}")
+    return c("sigmoid", scores) if way == "LOGISTIC" else c("softmax", scores, axis=-1)

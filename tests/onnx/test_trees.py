@@ -1,0 +1,157 @@
+"""Ensembles of trees, against onnxruntime: every comparison, way of scoring and kind of input."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import fastgraph as fg
+from fastgraph.errors import ModelError, UnsupportedError
+from fastgraph.frontends.onnx.tree_nodes import MODES
+from fastgraph.kernels.isa.tiers import usable
+from tests.nets import F32, Net
+
+ML = "ai.onnx.ml"
+WAYS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+COLUMNS = 5
+
+
+def grown(rng: np.random.Generator, trees: int, depth: int, modes: tuple[str, ...], missing: bool) -> dict[str, Any]:
+    """The attributes of some trees, whose thresholds are few numbers, so that features often equal one."""
+    nodes: list[tuple[Any, ...]] = []
+    for tree in range(trees):
+        todo, count = [(0, 0)], 1
+        while todo:
+            node, level = todo.pop()
+            if level == depth or (level and rng.random() < 0.25):
+                nodes.append((tree, node, 0, "LEAF", 0.0, 0, 0, 0))
+                continue
+            feature, value, mode = rng.integers(COLUMNS), rng.integers(-2, 3) / 2, rng.choice(modes)
+            tracks = int(missing and rng.random() < 0.5)
+            nodes.append((tree, node, int(feature), str(mode), float(value), count, count + 1, tracks))
+            todo += [(count, level + 1), (count + 1, level + 1)]
+            count += 2
+    names = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
+    attrs = {f"nodes_{name}": list(column) for name, column in zip(names, zip(*nodes, strict=True), strict=False)}
+    return attrs | ({"nodes_missing_value_tracks_true": [node[7] for node in nodes]} if missing else {})
+
+
+def held(rng: np.random.Generator, attrs: dict[str, Any], kind: str, count: int, least: float) -> dict[str, Any]:
+    """What leaves hold for each of so many results; where `least` is 0 nothing is negative."""
+    places = zip(attrs["nodes_treeids"], attrs["nodes_nodeids"], attrs["nodes_modes"], strict=True)
+    leaves = [(t, n, k) for t, n, mode in places if mode == "LEAF" for k in range(count)]
+    columns = [list(column) for column in zip(*leaves, strict=True)]
+    weights = [float(F32.type(w)) for w in rng.uniform(least, 1, len(leaves)) / 4]
+    return {
+        f"{kind}_{name}": c
+        for name, c in zip(("treeids", "nodeids", "ids", "weights"), [*columns, weights], strict=True)
+    }
+
+
+def rows(rng: np.random.Generator, dtype: Any, missing: bool = False) -> np.ndarray:
+    x = rng.integers(-3, 4, (23, COLUMNS)) / 2
+    if missing:
+        x[rng.random(x.shape) < 0.2] = np.nan
+    return x.astype(dtype)
+
+
+def agree(x: np.ndarray, op: str, isa: str = "numpy", after: str = "", **attrs: Any) -> None:
+    """Rows one by one and together, with an open number of them, as onnxruntime has it."""
+    net = Net()
+    kinds = (None, np.float32) if op.endswith("Classifier") else (np.float32,)
+    found = net(op, net.input("x", ["rows", x.shape[1]], x.dtype), domain=ML, outputs=len(kinds), **attrs)
+    for name, kind in zip([found] if isinstance(found, str) else found, kinds, strict=True):
+        net.output(name, dtype=kind)
+    if kinds[0] is None:
+        strings = "classlabels_strings" in attrs
+        net.outputs[0].type.tensor_type.elem_type = 8 if strings else 7
+    session = onnxruntime.InferenceSession(net.bytes(), providers=["CPUExecutionProvider"])
+    model = fg.load(net.bytes(), isa=isa, threads=1)
+    for part in (x, x[:1]):
+        for got, want in zip(model.run({"x": part}).values(), session.run(None, {"x": part}), strict=True):
+            if want.dtype == F32:
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+            else:
+                assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    "modes, missing", [*product([(mode,) for mode in MODES[:6]], (False, True)), (MODES[:6], True)]
+)
+def test_comparisons(modes: tuple[str, ...], missing: bool) -> None:
+    rng = np.random.default_rng(len(modes[0]))
+    attrs = grown(rng, 7, 5, modes, missing)
+    agree(rows(rng, F32, missing), "TreeEnsembleRegressor", n_targets=1, **attrs, **held(rng, attrs, "target", 1, -1))
+
+
+@pytest.mark.parametrize("count, way, function, base", product((1, 3), WAYS, ("SUM", "AVERAGE", "MIN", "MAX"), (0, 1)))
+def test_regressors(count: int, way: str, function: str, base: int) -> None:
+    rng = np.random.default_rng(count)
+    attrs = grown(rng, 4, 3, ("BRANCH_LT",), False) | ({"base_values": [0.5, -0.25, 0.75][:count]} if base else {})
+    attrs |= held(rng, attrs, "target", count, -1)
+    agree(
+        rows(rng, F32),
+        "TreeEnsembleRegressor",
+        n_targets=count,
+        post_transform=way,
+        aggregate_function=function,
+        **attrs,
+    )
+
+
+@pytest.mark.parametrize("way, least, second, base", product(WAYS, (0, -1), (0, 1), (0, 1)))
+def test_two_labels_by_one_score(way: str, least: float, second: int, base: int) -> None:
+    rng = np.random.default_rng(5)
+    attrs = grown(rng, 4, 3, ("BRANCH_LEQ",), False) | ({"base_values": [0.25]} if base and not second else {})
+    attrs |= held(rng, attrs, "class", 1, least)
+    attrs["class_ids"] = [second] * len(attrs["class_ids"])
+    agree(rows(rng, F32), "TreeEnsembleClassifier", post_transform=way, classlabels_strings=["no", "yes"], **attrs)
+
+
+@pytest.mark.parametrize("way, base", product(WAYS, (0, 1)))
+def test_three_labels(way: str, base: int) -> None:
+    rng = np.random.default_rng(6)
+    attrs = grown(rng, 4, 3, ("BRANCH_LEQ",), False) | ({"base_values": [0.5, -0.25, 0.75]} if base else {})
+    attrs |= held(rng, attrs, "class", 3, -1)
+    agree(rows(rng, F32), "TreeEnsembleClassifier", post_transform=way, classlabels_int64s=[4, -7, 9], **attrs)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i8", "i4"])
+def test_other_elements(dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    attrs = grown(rng, 4, 3, ("BRANCH_LT",), False)
+    agree(rows(rng, dtype), "TreeEnsembleRegressor", n_targets=1, **attrs, **held(rng, attrs, "target", 1, -1))
+
+
+@pytest.mark.parametrize("isa", [tier.name for tier in usable()])
+def test_tiers(isa: str) -> None:
+    rng = np.random.default_rng(8)
+    attrs = grown(rng, 20, 6, ("BRANCH_LEQ",), True)
+    agree(rows(rng, F32, True), "TreeEnsembleRegressor", isa, n_targets=1, **attrs, **held(rng, attrs, "target", 1, -1))
+
+
+def test_what_is_refused() -> None:
+    rng = np.random.default_rng(9)
+    attrs = grown(rng, 2, 2, ("BRANCH_LEQ",), False)
+    attrs |= held(rng, attrs, "target", 1, -1)
+    round_ = attrs | {
+        "nodes_truenodeids": [
+            0 if m != "LEAF" else n for m, n in zip(attrs["nodes_modes"], attrs["nodes_truenodeids"], strict=True)
+        ]
+    }
+    for wrong, error in (
+        (attrs | {"nodes_values": [1.0]}, ModelError),
+        (attrs | {"target_nodeids": [99] * len(attrs["target_ids"])}, ModelError),
+        (attrs | {"target_ids": [2] * len(attrs["target_ids"])}, ModelError),
+        (attrs | {"post_transform": "PROBIT"}, UnsupportedError),
+        (attrs | {"nodes_modes": ["BRANCH_MOON" for _ in attrs["nodes_modes"]]}, UnsupportedError),
+        (round_, ModelError),
+    ):
+        net = Net()
+        net.output(net("TreeEnsembleRegressor", net.input("x", [1, COLUMNS]), domain=ML, n_targets=1, **wrong))
+        with pytest.raises(error):
+            fg.load(net.bytes(), isa="numpy")
