@@ -271,7 +271,7 @@ def _dense(array: np.ndarray) -> np.ndarray:
 
 
 def _owned(result: Any, copy: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """A copy of an array, or of a sequence's arrays; None stays None."""
-    if result is None:
-        return None
+    """A copy of an array, or of a sequence's arrays and dicts; None stays None."""
+    if result is None or isinstance(result, dict):
+        return result and dict(result)
     return [_owned(item, copy) for item in result] if isinstance(result, list) else copy(np.asarray(result))

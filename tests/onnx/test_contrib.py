@@ -220,6 +220,18 @@ ANYWHERE: list[Case] = [
       for shape, count, way, labels in product(
           ((5, 4), (1, 4)), (2, 3), ("NONE", "LOGISTIC", "SOFTMAX"),
           (lambda n: {"classlabels_ints": [7, -1, 3][:n]}, lambda n: {"classlabels_strings": ["a", "b", "c"][:n]}))],
+    *[("SVMRegressor", [fed(5, 4)],
+       {"domain": ML, "coefficients": COLUMNS[:3], "rho": [0.25], "one_class": one, "kernel_type": kernel,
+        "n_supports": 3, "kernel_params": [0.5, 1.0, 2.0], "support_vectors": COLUMNS[:12]})
+      for one, kernel in product((0, 1), ("LINEAR", "RBF", "POLY", "SIGMOID"))],
+    ("SVMRegressor", [fed(5, 4)], {"domain": ML, "coefficients": COLUMNS[:4], "rho": [0.25]}),
+    ("Imputer", [given(np.float32([[1, np.nan], [np.nan, 2]]))],
+     {"domain": ML, "imputed_value_floats": [5.0, 7.0], "replaced_value_float": float("nan")}),
+    ("Imputer", [given(np.array([[1, 3], [3, 2]]))],
+     {"domain": ML, "imputed_value_int64s": [9], "replaced_value_int64": 3}),
+    ("OneHotEncoder", [given(np.array([[1, 3], [5, 2]]))], {"domain": ML, "cats_int64s": [3, 1, 2]}),
+    ("OneHotEncoder", [given(np.array([["a"], ["z"], ["b"]], object))], {"domain": ML, "cats_strings": ["b", "a"]}),
+    ("FeatureVectorizer", [fed(3, 2), fed(3, 4)], {"domain": ML, "inputdimensions": [2, 4]}),
     *[("Binarizer", [given(np.float32([[0, 0.5, 0.500001, -1.5, np.inf, -np.inf, 1e30]]))],
        {"domain": ML, "threshold": threshold}) for threshold in (0.0, 0.5, -1.5, 1e30)],
 ]  # fmt: skip

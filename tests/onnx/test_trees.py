@@ -6,8 +6,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
+from onnx import helper
 
 import fastgraph as fg
 from fastgraph.errors import ModelError, UnsupportedError
@@ -124,7 +126,8 @@ def test_three_labels(way: str, base: int) -> None:
 def test_other_elements(dtype: str) -> None:
     rng = np.random.default_rng(7)
     attrs = grown(rng, 4, 3, ("BRANCH_LT",), False)
-    agree(rows(rng, dtype), "TreeEnsembleRegressor", n_targets=1, **attrs, **held(rng, attrs, "target", 1, -1))
+    attrs |= held(rng, attrs, "class", 3, -1)
+    agree(rows(rng, dtype), "TreeEnsembleClassifier", classlabels_int64s=[4, -7, 9], **attrs)
 
 
 @pytest.mark.parametrize("isa", [tier.name for tier in usable()])
@@ -155,3 +158,17 @@ def test_what_is_refused() -> None:
         net.output(net("TreeEnsembleRegressor", net.input("x", [1, COLUMNS]), domain=ML, n_targets=1, **wrong))
         with pytest.raises(error):
             fg.load(net.bytes(), isa="numpy")
+
+
+@pytest.mark.parametrize("labels", [{"classlabels_int64s": [3, -1]}, {"classlabels_strings": ["no", "yes"]}])
+def test_scores_by_label(labels: dict[str, Any]) -> None:
+    net = Net()
+    scores = net("Softmax", net.input("x", ["rows", 2]))
+    net.output(net("ZipMap", scores, domain=ML, **labels), dtype=None)
+    key = onnx.TensorProto.STRING if "classlabels_strings" in labels else onnx.TensorProto.INT64
+    kind = helper.make_map_type_proto(key, helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, []))
+    net.outputs[0].type.CopyFrom(helper.make_sequence_type_proto(kind))
+    x = np.arange(6, dtype=F32).reshape(3, 2) ** 2
+    (want,) = onnxruntime.InferenceSession(net.bytes(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (got,) = fg.load(net.bytes(), isa="numpy").run({"x": x}).values()
+    assert got == [pytest.approx(row) for row in want]
