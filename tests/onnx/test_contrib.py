@@ -224,7 +224,6 @@ ANYWHERE: list[Case] = [
        {"domain": ML, "coefficients": COLUMNS[:3], "rho": [0.25], "one_class": one, "kernel_type": kernel,
         "n_supports": 3, "kernel_params": [0.5, 1.0, 2.0], "support_vectors": COLUMNS[:12]})
       for one, kernel in product((0, 1), ("LINEAR", "RBF", "POLY", "SIGMOID"))],
-    ("SVMRegressor", [fed(5, 4)], {"domain": ML, "coefficients": COLUMNS[:4], "rho": [0.25]}),
     ("Imputer", [given(np.float32([[1, np.nan], [np.nan, 2]]))],
      {"domain": ML, "imputed_value_floats": [5.0, 7.0], "replaced_value_float": float("nan")}),
     ("Imputer", [given(np.array([[1, 3], [3, 2]]))],

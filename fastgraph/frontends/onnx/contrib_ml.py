@@ -72,9 +72,12 @@ def svm_regressor(
     c: Call, x: Value, coefficients: Any, n_supports: int, one_class: int, rho: Any, post_transform: str, **kernel: Any
 ) -> Value:
     """The sum of the coefficients times the kernel of each support vector, and rho; its sign for one class."""
+    if n_supports < 1:
+        c.unsupported("without support vectors")
     x = c.cast(c("unsqueeze", x, [0]) if c.known_rank(x) == 1 else x, np.float32)
-    near = x if n_supports == 0 else _kernel(c, x, n_supports, **kernel)
-    score = near @ c.const(np.asarray(coefficients, np.float32).reshape(-1, 1)) + c.number(float((rho or [0.0])[0]), x)
+    score = _kernel(c, x, n_supports, **kernel) @ c.const(
+        np.asarray(coefficients, np.float32).reshape(-1, 1)
+    ) + c.number(float((rho or [0.0])[0]), x)
     if not one_class:
         return _transformed(c, score, "NONE" if post_transform in ("LOGISTIC", "SOFTMAX") else post_transform)
     return c("where", score > c.number(0.0, score), c.number(1.0, score), c.number(-1.0, score))
