@@ -5,7 +5,6 @@ the product.
 from __future__ import annotations
 
 from functools import partial
-from itertools import product
 from typing import Any
 
 from ..core.record import fields
@@ -105,9 +104,10 @@ def _add(count: int, to: Value, factors: Value, rows: Value, step: Value, n: Val
 @traced
 def _rows(args: Any, to: Value, a: Value, b: Value, rows: Value, image: Value, first: Value) -> None:
     """Up to ROWS rows of C, of which this is the first: sums side by side, and from there the epilogue."""
-    slots, sums = fields(args, DOT_FEW), room(F32, ROWS * FEW_COLUMNS)
+    most = FEW_COLUMNS[tier().registers]
+    slots, sums = fields(args, DOT_FEW), room(F32, ROWS * most)
     one, several = partial(_one_by_one, slots, sums, a, b, rows), {}
-    for n in range(1, FEW_COLUMNS + 1):
+    for n in range(1, most + 1):
         several[n] = partial(_some_by_some, n, slots, sums, a, b, rows)
     cases(slots.n * (slots.columns - 1), several, one)
     _finish_rows(slots, sums, to, Area(image, first, number(0), rows, slots.n))
@@ -129,14 +129,16 @@ def _some_by_some(n: int, slots: Any, sums: Value, a: Value, b: Value, rows: Val
     found = F32.vector(together * n)
     start = found[slots.start]
     columns = [F32.at(b + slots.k * 4 * i) for i in range(n)]
-    for row in over(0, rows, together):
-        sources = [F32.at(a + smaller(row + i, rows - 1) * slots.lda * 4) for i in range(together)]
+    for first in over(0, rows, together):
+        sources = [F32.at(a + smaller(first + i, rows - 1) * slots.lda * 4) for i in range(together)]
         parts = registers([f32(0)] * found.lanes)
         for some, i, mask in along(f32, 0, slots.k, 1):
-            right = [some[column + i, mask] for column in columns]
             left = [some[source + i, mask] for source in sources]
-            parts.set([fma(x, y, parts[p]) for p, (x, y) in enumerate(product(left, right))])
-        found[sums + row * n] = start + folds(lambda x, y: x + y, parts.values())
+            for c, column in enumerate(columns):
+                right = some[column + i, mask]
+                for row, x in enumerate(left):
+                    parts[row * n + c] = fma(x, right, parts[row * n + c])
+        found[sums + first * n] = start + folds(lambda x, y: x + y, parts.values())
 
 
 @traced

@@ -38,9 +38,8 @@ FEW = 8
 BLOCK = 512
 """Most columns of a block of `dot_few`: they and the rows of B that are added to them stay in the first-level cache."""
 
-
-FEW_COLUMNS, FEW_ROWS = 4, 8
-"""Most columns that `dot_few` sums along rows, and most rows at a time."""
+FEW_COLUMNS, FEW_ROWS = {16: 8, 32: 12}, 8
+"""Most columns that `dot_few` sums along rows, by registers, and most rows at a time."""
 
 
 class Product(NamedTuple):
@@ -156,9 +155,10 @@ def dot_pieces(
 
 
 def rows_together(tier: Tier, n: int) -> int:
-    """Rows that `dot_few` sums at a time with n columns: a power of two, whose sums stay in registers."""
-    most = tier.registers // 2 // n
-    return min(FEW_ROWS, 1 << most.bit_length() - 1)
+    """Rows that `dot_few` sums at a time with n columns: a power of two, whose sums stay in registers beside a vector
+    of each row and one of a column; products with a single column read rows from memory.
+    """
+    return max(r for r in (1, 2, 4, FEW_ROWS) if r == 1 or (n + 1) * r + (n > 1) <= tier.registers)
 
 
 def few_columns(n: int, rows: int) -> int:

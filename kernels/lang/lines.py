@@ -140,6 +140,8 @@ def folds(combine: Combine, vectors: Sequence[Value]) -> Value:
             parts.append(parts[-1])
         parts = [_folded(combine, parts[i : i + 2], width) for i in range(0, len(parts), 2)]
         width //= 2
+    while len(parts) & (len(parts) - 1):
+        parts.append(parts[-1])
     found = [i for _, numbers in parts for i in numbers]
     return shuffle(joined(*(x for x, _ in parts)), [found.index(i) for i in range(len(vectors))])
 

@@ -165,7 +165,7 @@ def test_matrix_packed_at_run_time(tier: Any, pick: Random) -> None:
 @drawn(60)
 def test_few_rows(tier: Any, pick: Random) -> None:
     batch, m, k, columns = pick.randint(1, 3), pick.randint(1, 9), pick.randint(1, 40), pick.choice((0, 1, 2))
-    n = (pick.randint(1, 6 * tier.lanes), 1, pick.randint(1, FEW_COLUMNS))[columns]
+    n = (pick.randint(1, 6 * tier.lanes), 1, pick.randint(1, FEW_COLUMNS[tier.registers]))[columns]
     m *= pick.choice((1, 11)) if columns else 1
     lda, ldc, bias = k + pick.randint(0, 3), n + pick.randint(0, 2), noise(n) if columns else np.zeros(n, np.float32)
     a, b = noise(batch, m, lda), noise(pick.choice((1, batch)), k, n)

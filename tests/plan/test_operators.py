@@ -207,10 +207,18 @@ def test_products_of_few_rows_pack_nothing(a: tuple[int, ...], b: tuple[int, ...
 @each_tier
 @pytest.mark.parametrize(
     ("x", "n", "ending"),
-    [((1, 300), 1, ""), ((5, 7), 2, "Relu"), ((2, 40, 33), 4, "Tanh"), ((3, 9, 11), 3, "Add"), ((90, 40), 1, "Mul")],
+    [
+        ((1, 300), 1, ""),
+        ((5, 7), 2, "Relu"),
+        ((2, 40, 33), 4, "Tanh"),
+        ((3, 9, 11), 3, "Add"),
+        ((90, 40), 1, "Mul"),
+        ((19, 70), 6, "Sigmoid"),
+        ((2, 33, 50), 8, "Mul"),
+    ],
 )
 def test_layers_of_few_outputs(tier: Any, x: tuple[int, ...], n: int, ending: str) -> None:
-    """Up to four numbers a row: sums along rows, with a bias and what follows, which may lie in the result's place."""
+    """Few numbers a row: sums along rows, with a bias and what follows, which may lie in the result's place."""
     net = Net()
     y = net("Add", net("MatMul", net.input("x", x), net.weight(x[-1], n)), net.weight(n))
     more = [net("Exp", net.input("more", (*x[:-1], n)))] if ending in ("Add", "Mul") else []

@@ -33,8 +33,10 @@ F32_MAPS = 1.25
 """How many times as many cycles count where a layer's map is f32 and could be bf16, in half of the memory: 20 channels
 across pixels take 0.83 to 0.95 of the time of tiles between layers of bf16, 40 and 56 take 0.88 to 1.31."""
 
-COLUMNS_ROW, COLUMNS_PART = 5.0, 0.65
-"""Cycles of a row of a layer of few outputs, and of 32 bytes of it (or a vector that is shorter) times a column."""
+COLUMNS_PART, COLUMNS_PRODUCT, COLUMNS_SUM = 0.65, 0.45, {16: 1.4, 32: 1.1}
+"""Cycles of a layer of few outputs for each 32 bytes of a row (or a vector that is shorter), for a vector's product
+with a column, and for adding a sum's lanes, by registers. Fitted to 60 shapes of 1 to 12 outputs and 16 to 1,024
+inputs, on AVX-512 and AVX2."""
 
 
 def outputs_together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
@@ -57,8 +59,9 @@ def emit_dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
 
 def _columns_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     k = layer.numbers.weights[0].size
-    parts = -(-k // tier.lanes) * max(1, tier.lanes // 8)
-    return reading_times(layer.pixels * (COLUMNS_ROW + COLUMNS_PART * parts * layer.n), layer.n * k)
+    vectors, n = -(-k // tier.lanes), layer.n
+    products = vectors * (COLUMNS_PART * max(1, tier.lanes // 8) + COLUMNS_PRODUCT * n)
+    return reading_times(layer.pixels * (1 + products + COLUMNS_SUM[tier.registers] * n), n * k)
 
 
 def _rows_of(weights: np.ndarray) -> np.ndarray:
@@ -237,7 +240,7 @@ def _zeros(count: int) -> np.ndarray:
 
 CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
     Candidate("dot", lambda layer, tier: layer.form == "dense", _cycles, emit_dot),
-    Candidate("columns", lambda layer, tier: layer.form == "dense" and layer.n <= FEW_COLUMNS,
+    Candidate("columns", lambda layer, tier: layer.form == "dense" and layer.n <= FEW_COLUMNS[tier.registers],
               _columns_cycles, _emit_columns),
     Candidate("conv", lambda layer, tier: layer.form == "conv", _cycles, emit_conv),
     Candidate("winograd", lambda layer, tier: _best_winograd(layer, tier) is not None, _winograd_times, _winograd),
