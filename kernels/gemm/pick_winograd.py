@@ -11,6 +11,8 @@ from .pick_dot import F32_COSTS, L2, STANDARD, beats, column_parts, mains, max_r
 
 BANDWIDTH = {1: 6.5, 2: 9.2}
 """Bytes per cycle that so many threads together read from memory, where a network's weights come from."""
+LEAST_CHANNELS = 12
+"""Channels from which on vectors of them are full enough, where they are less than a vector."""
 MOST_CHANNELS = 512
 """Products in a sum up to which the error of m = 4 was measured: it grows with their square root."""
 WIDE = 128
@@ -127,7 +129,7 @@ def best_winograd(tier: Tier, g: Geometry, largest: int = 4) -> tuple[WinogradFo
     threads, as m changes the result.
     """
     form = winograd_form(g)
-    if form is None or g.c < tier.lanes:
+    if form is None or g.c < min(tier.lanes, LEAST_CHANNELS):
         return None
     exact = form.k <= MOST_CHANNELS and largest >= 4
     if form.tall:
