@@ -418,6 +418,21 @@ def test_what_lay_in_memory_before_does_not_matter(dirt: float) -> None:
         agree(model, source, feeds, [45])
 
 
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_weights_that_are_no_numbers_reach_the_same_results_in_any_plan(op: str, weight: float) -> None:
+    """Taps that lie in padding are skipped, and so are those in the room for longer inputs."""
+    weights = np.ones((2, 1, 3, 3), F32)
+    weights[1, 0, 2, 2] = weight
+    net = Net()
+    form = {"pads": [1, 1, 3, 1]} if op == "Conv" else {"strides": [2, 2]}
+    net.output(net(op, net.input("x", (1, 2, "h", 7)), net.const(weights, F32), group=2, **form))
+    model = fg.load(net.bytes())
+    for h in (5, 7, 8, 6, 9, 4):
+        x = np.ones((1, 2, h, 7), F32)
+        assert np.array_equal(model(x), fg.load(net.bytes())(x), equal_nan=True), h
+
+
 def test_what_comes_again_gets_its_own_plan() -> None:
     model = used_encoder()
     assert is_open(model._plans.key.shapes)

@@ -30,10 +30,17 @@ def window(g: Bounds, node: Node) -> list[Bounded]:
     refuse(node.op != "conv" and (x.value.type.dtype is None or x.value.type.dtype.kind != "f"))
     sizes = {axis: _window_count(g, node, x, others, axis) for axis in slid}
     beyond = [axis for axis, (_, reaches) in sizes.items() if reaches]
+    refuse(beyond and others and not _finite(others[0]))
     y = g.again(node, g.masked(x, fill, beyond), *others)[0]
     if node.op == "average_pool" and not attr(node, "count_include_pad"):
         y = y / _real_shares(g, node, x, slid)
     return [Bounded(y, {**x.extents, **{axis: n for axis, (n, _) in sizes.items()}})]
+
+
+def _finite(weights: Value | None) -> bool:
+    """Whether constant weights times what stands behind a map's real elements are 0, as in its padding."""
+    data = None if weights is None else weights.data
+    return data is None or data.dtype.kind != "f" or bool(np.isfinite(data).all())
 
 
 def _real_shares(g: Bounds, node: Node, x: Bounded, slid: dict[int, Extent]) -> Value:
