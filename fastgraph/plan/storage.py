@@ -64,8 +64,10 @@ class Views:
     ) -> None:
         self.links: dict[Value, Link] = {}
         self._placed = dict(placed or {})
-        # Links are made in such an order that what was found stays true until the next round of them.
+        # Links are made in such an order that what was found stays true until the next round of them, but for the roots
+        # that are made in the memory of results.
         self._found = dict(self._placed)
+        self._made_in: dict[Value, Value] = {}
         self._graph = graph
         self._abilities = {node: abilities(node) for node in graph.nodes}
         self.uses = graph.uses()
@@ -88,7 +90,9 @@ class Views:
             value = self.links[value].parent
         for inner in reversed(above):
             self._found[inner] = self._within(inner)
-        return self._found[above[0] if above else value]
+        found = self._found[above[0] if above else value]
+        result = self._made_in.get(found.root)
+        return found if result is None else found._replace(root=result)
 
     def _within(self, value: Value) -> Storage:
         """The storage of a value, relative to its parent's."""
@@ -229,7 +233,7 @@ class Views:
                 suits = root not in growing or OPS[node.op].updates  # which write behind what was fed
                 if suits and self._can_replace(root, node.out) and self._replaceable(node, operand):
                     self.links[root] = Link(node.out, 0, False)
-                    self._found = dict(self._placed)
+                    self._made_in[root] = node.out
                     break
 
     def _can_replace(self, root: Value, result: Value) -> bool:

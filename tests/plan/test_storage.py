@@ -16,6 +16,7 @@ from fastgraph.plan.storage import Storage, Views, byte_strides, last
 from tests.kernels.harness import each_tier
 from tests.nets import Net, by_onnxruntime, feeds_for, graph_of
 from tests.random_nets import Case, examples, networks
+from tests.scaling import calls
 
 
 def by_links(views: Views, value: Value) -> Storage:
@@ -62,6 +63,30 @@ def test_storage_of_random_networks(case: Case) -> None:
         elif not views.overlap(one, other):
             size = root.type.nbytes + 64
             assert not (bytes_of(views, one, size) & bytes_of(views, other, size)).any()
+
+
+def steps_with_results(n: int) -> Net:
+    """A chain whose steps overwrite one another, each with a result that is made where it is read."""
+    net = Net()
+    v = net.input("x", (1, 16))
+    for _ in range(n):
+        inner = net("Cos", v)
+        net.output(net("Softmax", inner), net("Sin", inner))
+        v = net("Sin", v)
+    return net
+
+
+def test_finding_storage_takes_time_by_the_number_of_nodes() -> None:
+    """Where values lie is not found anew for each that is made in a result's memory."""
+    matches = Matches()
+    graphs = [graph_of(steps_with_results(n).bytes()) for n in (100, 200)]
+    for graph in graphs:
+        optimize(graph, matches)
+        Views(graph, matches.abilities)  # what nodes can do is found once
+    few, many = (calls(lambda graph=graph: Views(graph, matches.abilities)) for graph in graphs)
+    assert many <= 2.3 * few, f"{few} calls, then {many}"
+    views = Views(graphs[1], matches.abilities)
+    assert views.links and all(views.storage(v) == by_links(views, v) for n in graphs[1].nodes for v in n.outputs)
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 4), (4, 2), (8, 1)])
