@@ -210,7 +210,7 @@ def as_chain(g: Sweep, node: Node) -> bool:
         joined = _take_chain(joined, before.out, before)
     joined = _into_maker(g, joined, node) or joined
     formula = node.op == "mul" and not {"erf", "tanh"}.isdisjoint(name for name, *_ in joined.attrs["chain"])
-    if formula and free("named"):
+    if formula and free("activations"):
         from .activations import named  # few graphs have these
 
         joined = named(joined)

@@ -53,7 +53,7 @@ class Users(NamedTuple):
 
 def nearer(buffers: Sequence[Buffer], packing: Packing, users: Users) -> Packing:
     """A plan of an arena of at most ROOM times the size, whose lines cost less; or `packing`. The first step is 0."""
-    if packing.size < threshold("near_worth", WORTH) or len(buffers) > threshold("arena_many", MANY):
+    if packing.size < threshold("locality_worth", WORTH) or len(buffers) > threshold("arena_many", MANY):
         return packing
     order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first, -buffers[i].size))
     work, problem = _Work(buffers, users, order), Problem(buffers)

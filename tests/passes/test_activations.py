@@ -32,7 +32,7 @@ def test_what_is_gelu_and_what_is_near_it(factor: float, one: float, half: float
     net.output(formula(net, net("MatMul", net.input("x", (40, 16)), net.weight(16, 24)), factor, one, half))
     found = steps(net)
     assert ("gelu" in found) == same and ("erf" in found) != same
-    with without("named"):
+    with without("activations"):
         assert steps(net) >= {"erf"}
 
 

@@ -39,7 +39,7 @@ def rows(draw: st.DrawFn) -> tuple[list[Buffer], Users]:
 def test_none_that_are_alive_at_once_overlap(given: tuple[list[Buffer], Users]) -> None:
     buffers, users = given
     usual = plan(buffers)
-    with thresholds(near_worth=1):
+    with thresholds(locality_worth=1):
         found = nearer(buffers, usual, users)
         assert nearer(list(buffers), usual, users) == found
     verify(buffers, found.offsets, found.size)
@@ -84,7 +84,7 @@ def test_even_parts_have_one_middle() -> None:
 def test_few_or_very_many_bytes_and_buffers_stay() -> None:
     buffers, users = scratch(12)
     usual = plan(buffers)
-    with thresholds(near_worth=usual.size + 1):
+    with thresholds(locality_worth=usual.size + 1):
         assert nearer(buffers, usual, users) is usual
     with thresholds(arena_many=len(buffers) - 1):
         assert nearer(buffers, usual, users) is usual
@@ -106,9 +106,10 @@ def network() -> bytes:
 @pytest.mark.parametrize("bands", [1, 1 << 40])
 def test_the_same_bits(isa: str, bands: int) -> None:
     source = network()
-    with thresholds(bands_worth=bands, bands_budget=1 << 13, bands_kept=0, near_worth=1, waking_work=0, tiles_least=1):
+    bounds = {"bands_worth": bands, "bands_budget": 1 << 13, "bands_kept": 0, "locality_worth": 1, "waking_work": 0}
+    with thresholds(**bounds, tiles_least=1):
         one, *others = [fg.load(source, threads=threads, isa=isa) for threads in (1, 2, 3, 5)]
-        with without("near"):
+        with without("locality"):
             alone, usual = [fg.load(source, threads=threads, isa=isa) for threads in (1, 2)]
     feeds = feeds_for(one)
     expected = one.run(feeds)

@@ -104,7 +104,7 @@ def _packed(
         at += -(-buffers[value].size // ALIGN) * ALIGN
     rest = {owner: buffer for owner, buffer in buffers.items() if owner not in starts}
     above = plan(list(rest.values()))
-    if threads > 1 and free("near"):
+    if threads > 1 and free("locality"):
         above = nearer(list(rest.values()), above, _users(program, rest, threads))
     others = iter(above.offsets)
     offsets = tuple(starts[owner] if owner in starts else at + next(others) for owner in buffers)
