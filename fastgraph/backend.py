@@ -28,7 +28,7 @@ from .runtime.model import Model
 from .text import counted
 
 OPTIONS = ("threads", "isa", "shapes", "limits", "plans", "outputs", "float_io")
-"""What `prepare` hands on to `fastgraph.load`."""
+"""The options that `prepare` passes to `fastgraph.load`."""
 
 
 class BackendRep(base.BackendRep):
@@ -90,7 +90,7 @@ class Backend(base.Backend):
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[Any, ...]:
-        """What a model gives for these inputs: `prepare`, then `run`."""
+        """The outputs of a model for these inputs: `prepare`, then `run`."""
         return cls.prepare(model, device, **options).run(inputs)
 
     @classmethod

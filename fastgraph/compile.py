@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .passes.bounds.values import Bounded
 
 Values = Mapping[str, np.ndarray | tuple[int | Open, ...] | None]
-"""What inputs that decide shapes hold: an array, numbers of which some are open, or None for anything."""
+"""The values of inputs that decide shapes: an array, numbers of which some are open, or None for any value."""
 
 Watcher = Callable[[Graph], None]
 

@@ -1,4 +1,4 @@
-"""What passes and plans may do but need not: tests take these freedoms away and compare the results.
+"""Optimizations and thresholds of passes and plans that tests switch off or set, to compare the results.
 
 Thresholds are numbers that plans go by, which tests set to reach with small networks what large ones reach:
 "bands_worth", "bands_budget", "bands_extra", "bands_kept" and "bands_rows" (lower/depth_first.py), "reduced_large"

@@ -85,7 +85,7 @@ def guarded(graph: Graph) -> Iterator[None]:
 
 
 def name_of(graph: Graph) -> str:
-    """What error messages call a model."""
+    """The name of a model in error messages."""
     return graph.source or graph.name or "model"
 
 

@@ -58,7 +58,7 @@ def meant(words: Iterable[str], known: Iterable[str]) -> str:
 
 
 def units(tier: str, precision: str) -> str:
-    """What computes: the tier, with what float32 is computed in where that was asked for."""
+    """The tier that computes, with the precision of float32 where the caller chose one."""
     return tier if precision == "float32" else f"{tier} {precision}"
 
 

@@ -210,7 +210,7 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 def _feeds(args: argparse.Namespace, path: str, model: Model, shapes: Shapes) -> dict[str, Any]:
-    """What --input gives for this file, and random arrays for all other inputs."""
+    """The arrays of --input for this file, and random ones for all other inputs."""
     from ..tools import feeds
 
     shared, own = addressed(args.input, args.model)

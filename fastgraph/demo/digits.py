@@ -127,7 +127,7 @@ def save(folder: str) -> list[Path]:
 
 
 def text(result: dict[str, Any]) -> str:
-    """What `classify` found, for people."""
+    """The result of `classify`, for people."""
     kernels = ", ".join(f"{count} {name}" for name, count in result["kernels"].items())
     threads = counted(result["threads"], "thread")
     compiled = ": this first time with kernels that were compiled for this CPU" if result["compiled"] else ""

@@ -89,7 +89,7 @@ def to_real(stored: np.ndarray, quant: Quantization) -> np.ndarray:
 
 
 def reals(array: np.ndarray, quant: Quantization | None) -> np.ndarray:
-    """What stored numbers stand for, in f64; others as they are."""
+    """The reals of stored numbers, in f64; arrays that are not quantized unchanged."""
     return array if quant is None else to_real(array, quant)
 
 

@@ -43,7 +43,7 @@ class Open(NamedTuple):
 
 
 MOST_LENGTH = 1 << 24
-"""What extents that a run decides are below: float32 holds them without rounding."""
+"""The limit of extents that a run decides: float32 holds those below without rounding."""
 
 LENGTHS = ("open extents", "other open extents")
 """The inputs of a plan, int64, that hold what the open extents of each group have in common."""

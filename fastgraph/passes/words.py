@@ -135,7 +135,7 @@ def _between_layers(graph: Graph) -> set[Value]:
 
 
 def _moved(node: Node) -> set[Value]:
-    """What a move takes and gives of 16 bits, but for constants."""
+    """The 16-bit operands and results of a node that moves numbers, without constants."""
     return {v for v in (*node.inputs, *node.outputs) if v is not None and v.data is None and v.type.quant is not None}
 
 

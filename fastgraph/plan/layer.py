@@ -68,7 +68,7 @@ class Integers(NamedTuple):
         return (tier.byte_dot or narrow) and bool(np.any(self.zeros))
 
     def sums(self, tier: Tier) -> Sums:
-        """What the kernels for a tier are to make of it."""
+        """The layer as the kernels of a tier compute it."""
         small = multiplies_small(tier) and not self.ranged and self.weights.size > 0 and self._greatest() <= SMALL
         return Sums(self.out, self.rowsum(tier), small)
 

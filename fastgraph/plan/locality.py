@@ -38,7 +38,7 @@ TRIES = 6
 NEAR = 2 * L2
 """Bytes that a thread touches until what it wrote before is no longer in its cache."""
 OTHER, FAR = 8, 1
-"""What it costs to write a line that another thread wrote last, and one that is in no thread's cache."""
+"""The cost of writing a line that another thread wrote last, and one that is in no thread's cache."""
 
 
 class Users(NamedTuple):
@@ -99,7 +99,7 @@ class _Lines:
         self.since -= clock
 
     def cells(self, offset: int, buffer: Buffer) -> range:
-        """Those of a buffer."""
+        """The lines of a buffer."""
         return range(offset // self.cell, -(-(offset + buffer.size) // self.cell))
 
     def lately(self, now: int) -> np.ndarray:
@@ -137,7 +137,7 @@ class _Work(NamedTuple):
         return offsets, None
 
     def cost(self, offsets: Sequence[int]) -> int:
-        """What lines cost in a run that follows another."""
+        """The cost of writing all lines, in a run that follows another."""
         lines, cost = _Lines(self.buffers, max(o + b.size for o, b in zip(offsets, self.buffers, strict=True))), 0
         for i in self.order:
             self._write(i, offsets[i], lines)

@@ -42,7 +42,7 @@ def has_memory(value: Value) -> bool:
 
 
 class Abilities(NamedTuple):
-    """What a lowering can do: read strided inputs, write strided outputs, overwrite an input."""
+    """The storage that a lowering supports: strided inputs, strided outputs, an output in place of an input."""
 
     strided_in: bool = False
     strided_out: bool = False

@@ -1,4 +1,4 @@
-"""What rules ask of the operands and results of a node; transposed and cast constants."""
+"""Questions that rules have about a node's operands and results; transposed and cast constants."""
 
 from __future__ import annotations
 

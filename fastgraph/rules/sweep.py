@@ -57,7 +57,7 @@ class Sweep(Rewriter):
         return constant(self.node.out, data, "held")
 
     def infer(self, node: Node) -> None:
-        """What moves stored numbers gives numbers that are stored alike."""
+        """Operators that only move numbers keep how these are stored."""
         first = node.inputs[0] if node.inputs else None
         if first is not None and first.type.quant is not None and OPS[node.op].moves:
             for out in node.outputs:
@@ -196,7 +196,7 @@ class Sweep(Rewriter):
 
 
 def _read(node: Node) -> set[Value | None]:
-    """What a node reads, each once; None stands for absent inputs."""
+    """The distinct values that a node reads; absent inputs are None."""
     return set(read_by(node) if node.graphs else node.inputs)
 
 

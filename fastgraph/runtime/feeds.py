@@ -157,7 +157,7 @@ def _advice(value: Value, array: np.ndarray, untyped: bool) -> str:
 
 
 def _instead(array: np.ndarray, fed: Any, dtype: np.dtype) -> str:
-    """What to feed in place of x, which holds no numbers, for an error's text."""
+    """The advice of an error about x, which holds no numbers: what to feed instead."""
     if isinstance(fed, bytes | bytearray | memoryview):
         return f"of bytes x, feed np.frombuffer(x, np.{dtype}) in that shape"
     if array.dtype.names:

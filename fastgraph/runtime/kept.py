@@ -76,7 +76,7 @@ def _hashed(source: str, paths: Iterable[str], size: int, more: str) -> str:
 
 
 def _sha256(size: int) -> Callable[[bytes], Any]:
-    """What makes the SHA-256 of so many bytes: of few Python's own, else that of hashlib, which is OpenSSL's."""
+    """A SHA-256 object for so many bytes: Python's own for few, else hashlib's, which is OpenSSL's."""
     own = "_sha2" if version_info >= (3, 12) else "_sha256"
     with undisturbed():
         if size <= SMALL:
@@ -193,7 +193,7 @@ def files(source: str) -> list[str]:
 
 @cache
 def versions() -> list[tuple[str, int]]:
-    """What installations of fastgraph differ in, as this process found its own: the times of this package's folders; in
+    """The fingerprint of this installation, as this process found it: the times of this package's folders; in
     a checkout, where editors change files in place, of all sources.
     """
     edited = os.path.exists(os.path.join(SOURCES[0], "..", ".git"))

@@ -44,7 +44,7 @@ MOST_SHAPES = 256
 
 
 class Key(NamedTuple):
-    """What a plan is for: the shapes of all inputs, with open extents where it is for many (`Line`). `values`: of the
+    """The key of a plan: the shapes of all inputs, with open extents where it is for many (`Line`). `values`: of the
     inputs that decide shapes, or () for a plan that works for any, where the shapes that depend on them have bounds or
     are left to NumPy.
     """

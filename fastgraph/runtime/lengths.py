@@ -18,7 +18,7 @@ STEADY = 4
 TRIES = 3
 """How many plans for the same open extents may turn out impossible before no more are tried."""
 PAID = 2
-"""What runs may lose to room that they do not use, in units of a plan's making, before a plan with less room is made:
+"""The time that runs may lose to unused room, in units of a plan's making, before a plan with less room is made:
 work is estimated, and plans for many lengths take longer than others."""
 NEVER = 1 << 20
 """The loss that is noted for room which is not to be used."""

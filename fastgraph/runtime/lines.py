@@ -45,8 +45,8 @@ class Path:
         self._again = 0
 
     def common(self, shapes: Shapes) -> Common:
-        """What the open extents of these shapes have in common; () where they don't lie on the line, or one of them is
-        not above 0 or too large.
+        """The lengths that the open extents of these shapes share; () where they don't lie on the line, or one of them
+        is not above 0 or too large.
         """
         if [*map(len, shapes)] != self._ranks:
             return ()

@@ -197,7 +197,7 @@ atexit.register(lambda: _pool.stop())
 
 
 def _shared(work: Sequence[int], parts: Sequence[int]) -> list[int]:
-    """What a team shares of each step's work: of what it does part by part, all with the first step."""
+    """The part of each step's work that a team shares; that of steps in parts counts with the first of them."""
     found = [max(each - AWAITED, 0) for each in work]
     for rows in groups(parts):
         whole = max(sum(work[rows.start : rows.stop]) - AWAITED, 0)

@@ -23,7 +23,7 @@ PORTS = 8
 
 
 def facts(model: Model) -> list[tuple[str, str]]:
-    """What there is to say of a model, each with its title, in lines of about 100 characters."""
+    """The facts about a model, by title, in lines of about 100 characters."""
     found = [("model", f"{shorten(model.signature.name or 'without a name', 60)}, {_source(model)}")]
     found += _ports("input", model.inputs) + _ports("output", model.outputs)
     found.append(("runs on", f"{units(model.tier.name, model.precision)}, {counted(model.threads, 'thread')}"))

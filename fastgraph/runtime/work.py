@@ -32,7 +32,7 @@ LANES = 16
 KEPT = 5 << 18
 """Bytes of a program's weights up to which they stay in a core's cache (of 2 MiB) from run to run."""
 NEAR, FAR = 1, 3
-"""What a byte of weights counts in that cache, and one that comes from further away; those of bf16 are half as many."""
+"""Units for a byte of weights in that cache, and for one from memory; weights of bf16 are half as many bytes."""
 
 
 def work_of(steps: Sequence[Step | Jump]) -> list[int]:

@@ -227,7 +227,7 @@ class Container:
         return found
 
     def json(self, name: str) -> Any:
-        """What a section says in JSON."""
+        """The parsed JSON of a section."""
         try:
             return decoded(self.section(name).tobytes().rstrip(b"\0"))
         except (ValueError, RecursionError):

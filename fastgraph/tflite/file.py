@@ -73,7 +73,7 @@ class File:
         }  # fmt: skip
 
     def operators(self) -> Iterator[dict[str, Any]]:
-        """What there is to say of each operator of sub-graph 0."""
+        """The details of each operator of sub-graph 0."""
         for place, operator in enumerate(self.graphs[0].operators):
             reads, makes = (np.array(each, np.int32) for each in (operator.inputs, operator.outputs))
             kinds = [[self.details(0, int(i))["dtype"] for i in each if i >= 0] for each in (reads, makes)]

@@ -190,7 +190,7 @@ def _nearness(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def _common(one: Inner, other: Inner) -> float:
-    """What names and operators say for a pair."""
+    """The likeness of a pair by names and operators."""
     same = one.node.op == other.node.op
     node = NODE * (one.node.name == other.node.name) if same and one.node.name else 0.0
     return NAME * (one.value.name == other.value.name) + OPERATOR * same + node

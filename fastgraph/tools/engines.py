@@ -183,7 +183,7 @@ def _openvino_streams(path: str, feeds: Feeds, count: int, precision: str = "f32
 PEERS: dict[str, Callable[..., Engine]] = {"onnxruntime": onnxruntime, "openvino": openvino, "litert": litert}
 
 SHORT = {"ort": "onnxruntime", "onnx": "onnxruntime", "ov": "openvino", "tflite": "litert", "tf": "litert"}
-"""What engines are called elsewhere."""
+"""Other names of the engines."""
 
 STREAMS: dict[str, Callable[..., list[Engine]]] = {
     "onnxruntime": _onnxruntime_streams,
@@ -227,7 +227,7 @@ def peer(name: str, path: str, feeds: Feeds, threads: int, as_written: bool = Fa
 
 
 def tried(path: str, make: Callable[[], list[Engine]]) -> list[Engine]:
-    """What `make` gives, warmed up. Unavailable, with the reason, when it refuses."""
+    """The engine that `make` makes, warmed up. Unavailable, with the reason, when it refuses."""
     if saved_in(path):
         raise Unavailable(f"reads no saved programs: give the file that {path} was made of")
     try:

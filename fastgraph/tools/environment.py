@@ -43,7 +43,7 @@ def machine() -> dict[str, Any]:
 
 
 def facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What `machine` found, for people: titles and what is known under them."""
+    """The facts of `machine`, for people, under their titles."""
     mhz = found.get("mhz") or {}
     known = {what: f"{mhz[what]:,.0f}" for what in ("now", "min", "max") if mhz.get(what) is not None}
     speed = [f"{known['now']} MHz"] if "now" in known else []

@@ -60,7 +60,7 @@ def record(result: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, A
 
 
 def _git(*words: str) -> str:
-    """What git says; empty where there is no git, or no checkout."""
+    """The output of a git command; empty where there is no git, or no checkout."""
     try:
         done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

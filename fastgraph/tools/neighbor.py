@@ -23,7 +23,7 @@ from ..kernels.isa.tiers import NUMPY, usable
 from .peaks import reading
 
 BYTES, TIMES = 8192, 300
-"""What a probe reads, and how often: some 15 us."""
+"""The bytes that a probe reads, and how often: some 15 us."""
 READS = 8
 """Probes at either end of a burst."""
 LUCKY, QUANTILE = 2, 0.02

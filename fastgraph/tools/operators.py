@@ -259,7 +259,7 @@ def tally(found: Sequence[OperatorCheck]) -> tuple[int, int, int, int]:
 
 
 def title(op: str, name: str) -> str:
-    """What an operator of the file is called."""
+    """The name of an operator of the file."""
     return f"{op} {name!r}"
 
 

@@ -69,7 +69,7 @@ def arranged(array: np.ndarray, way: Way, shape: Sequence[int]) -> np.ndarray:
 
 
 def layout(a: Sequence[int], b: Sequence[int], way: Way) -> str:
-    """What a way does to a shape, for people; "" where nothing changes."""
+    """The effect of a way on a shape, for people; "" where nothing changes."""
     if way == SAME:
         return "" if tuple(a) == tuple(b) else "reshaped"
     return "NCHW to NHWC" if way[0] < way[1] else "NHWC to NCHW"
@@ -136,7 +136,7 @@ def _rows(array: np.ndarray) -> np.ndarray:
 
 
 def mapped(texts: Sequence[str], a: Sequence[str], b: Sequence[str]) -> dict[str, str]:
-    """Those of ["A=B", ...] whose names are known, B's by A's. Names may contain "="."""
+    """The pairs of ["A=B", ...] whose names are known: B's by A's. Names may contain "="."""
     cuts = [(text[:i], text[i + 1 :]) for text in texts for i, sign in enumerate(text) if sign == "="]
     return {left: right for left, right in cuts if left in a and right in b}
 

@@ -37,7 +37,7 @@ class Preprocessing(NamedTuple):
         return self.stored or self.mean is not None or self.std is not None
 
     def over(self, other: Preprocessing) -> Preprocessing:
-        """What this says, and where it says nothing, what the other does."""
+        """This preprocessing, with the other's settings where it has none."""
         scale = self if self.scaled else other
         return Preprocessing(
             scale.mean, scale.std, scale.stored, self.layout or other.layout, self.colors or other.colors,

@@ -71,7 +71,7 @@ def _run(plan: Executable) -> tuple[int, int, list[np.ndarray]]:
 
 
 def _spans(plan: Executable, begun: int, ended: int, segments: Sequence[np.ndarray]) -> Iterator[Span]:
-    """What ran, in order, by ticks. What has no clock took the time between its neighbors."""
+    """The steps that ran, in order, by ticks. One without a clock took the time between its neighbors."""
     ends: dict[int, tuple[int, int]] = {}
     numbers = {id(step): i for i, step in enumerate(plan.program.steps)}
     for (steps, _), times in zip(plan.segments, segments, strict=True):

@@ -18,7 +18,7 @@ VERSIONS = {"tflite": 3, "circle": 0}
 
 
 def load(source: str | os.PathLike[str] | bytes, name: str = "", function: str | None = None) -> Graph:
-    """What `read` says."""
+    """The result of `read`."""
     return guarded(lambda: to_graph(root(source, name), function), source, name)
 
 

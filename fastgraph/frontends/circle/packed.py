@@ -127,7 +127,7 @@ def _listed(level: Table, flat: np.ndarray, extent: int, stride: int, fail: Call
 
 
 def _zero_points(type: TensorType) -> np.ndarray:
-    """What stands for 0 where nothing is stored, shaped to broadcast."""
+    """The stored number for 0.0, of places where nothing is stored, shaped to broadcast."""
     quant, shape = type.quantization, [1] * len(type.dims)
     if quant.axis is not None:
         shape[quant.axis] = -1

@@ -22,7 +22,7 @@ from .wire import Table
 
 
 class Code(NamedTuple):
-    """What operators of a kind are: the name of a builtin one, or the code of a custom one."""
+    """The kind of an operator: the name of a builtin one, or the code of a custom one."""
 
     name: str
     custom: bool
@@ -71,7 +71,7 @@ class Reader(reader.Reader):
             raise ModelError(f"{caller}: expected a sub-graph from 0 to {len(self.subgraphs) - 1}, found {index}")
 
     def code(self, index: int, where: str) -> Code:
-        """What operators with `opcode_index` `index` are."""
+        """The kind of operators with `opcode_index` `index`."""
         if index not in self.codes:
             count = len(self.model.operator_codes)
             if index >= count:

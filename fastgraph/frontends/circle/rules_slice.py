@@ -207,7 +207,7 @@ def embedding_lookup(c: Call, ids: Value, table: Value) -> Value:
 
 
 def scatter_nd(c: Call, indices: Value, updates: Value, shape: Value) -> Value:
-    """What falls on one place adds up; elsewhere is 0."""
+    """Updates of the same index are added; all else is 0."""
     zeros = c("expand", c.number(0, updates), shape)
     return c("scatter_nd", zeros, indices, updates, reduction="add")
 

@@ -50,7 +50,7 @@ class Scope:
         raise ModelError(f"{self.where}: {what}; the file was not written correctly")
 
     def code(self, operator: Table) -> Code:
-        """What an operator of the sub-graph is."""
+        """The kind of an operator of the sub-graph."""
         return self.reader.code(operator.opcode_index, self.where)
 
     def label(self, place: int, operator: Table) -> str:

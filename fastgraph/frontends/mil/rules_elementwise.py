@@ -29,7 +29,7 @@ def _affine(x: Value, scale: float, shift: float) -> Value:
 
 
 def _epsilon(c: Call, x: Value, given: float | None, default: float) -> float:
-    """What is added to x. The default is in the program's type: 0 in FLOAT16."""
+    """The epsilon that is added to x. The default is in the program's type: 0 in FLOAT16."""
     if given is not None:
         return given
     said = c.scope.reader.declared.get(x)

@@ -52,7 +52,7 @@ def fed(g: Bounds, graph: Graph, shapes: Shapes, values: Shapes) -> None:
 
 
 def _grid(open_: Mapping[int, Open]) -> dict[int, np.ndarray]:
-    """What each group of open extents has in common, at every point of the grid of all that they may have."""
+    """The length of each group of open extents, at every point of the grid of all lengths."""
     ranges = [np.arange(d.least - d.more, d.most - d.more + 1, d.step) for _, d in sorted(open_.items())]
     return dict(zip(sorted(open_), [each.ravel() for each in np.meshgrid(*ranges, indexing="ij")], strict=True))
 

@@ -38,7 +38,7 @@ FEWER = {"reflect": 1, "symmetric": 0, "wrap": 0}
 """How many elements fewer than there are these modes may add at an end."""
 
 Pads = dict[int, tuple[Dim, Dim]]
-"""What is added before and behind each axis."""
+"""The padding before and behind each axis."""
 
 
 @follows("pad")

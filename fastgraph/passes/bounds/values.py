@@ -96,7 +96,7 @@ class Bounded(NamedTuple):
 
 
 def limits_of(x: Bounded) -> Below | None:
-    """What limits indices: for a constant nothing is known but whether some are negative."""
+    """The bounds of indices; of a constant it is known only whether some are negative."""
     data = x.value.data
     if x.below is None and data is not None and data.dtype.kind in "iu" and data.size:
         return Below(None, (None,), bool(data.min() < 0))

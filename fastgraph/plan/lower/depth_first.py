@@ -121,7 +121,7 @@ class Block(NamedTuple):
         return self.threads if self.divided() else 1
 
     def divided(self) -> str:
-        """What threads divide among their parts: "channels", "images" or "rows"; "" where none is even enough. Rows of
+        """The axis that threads share: "channels", "images" or "rows"; "" where none is even enough. Rows of
         the expansion that two parts need are made twice.
         """
         where, extra = self.links[self.expands()].window, threshold("bands_extra", EXTRA)

@@ -67,7 +67,7 @@ class Emit:
         self.rounded: dict[Value, Ref] = {}
         """Where whole values lie in bf16, too (gemm/layer_bf16.py)."""
         self.endings: dict[Node, Any] = {}
-        """What nodes end with: their chain, how its operands broadcast, and both as slots (epilogue.py)."""
+        """The epilogue of a node: its chain, how the operands broadcast, and both as slots (epilogue.py)."""
         self.chosen: dict[Node, Any] = {}
         """The candidates of layers that bands and parts write again and again (gemm/layers.py)."""
         self.written: dict[Any, Any] = {}

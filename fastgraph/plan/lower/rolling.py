@@ -11,7 +11,7 @@ from ...kernels.window.pick import Window
 
 
 class Piece(NamedTuple):
-    """What a band does of a layer: it reads the rows from `low` to `high` of x, and makes those from `start` to
+    """A band of a layer: it reads the rows from `low` to `high` of x, and makes those from `start` to
     `end` of the result, perhaps none. Its x in scratch begins with row `low`."""
 
     low: int

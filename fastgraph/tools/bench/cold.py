@@ -33,7 +33,7 @@ ROUNDS = 11
 EMPTY_ROUNDS = 3
 """Starts with an empty cache: they take seconds, and agree within some percent."""
 PARTS = ("python", "numpy", "import", "load", "first")
-"""What a start consists of: the interpreter, importing NumPy and the engine, loading, the first inference."""
+"""The phases of a start: the interpreter, importing NumPy and the engine, loading, the first inference."""
 
 
 class Way(NamedTuple):

@@ -23,7 +23,7 @@ SIGNIFICANT = 0.01
 HEADS = ("model", "engine", "version", "old ms", "new ms", "new / old", "95 %", "p", "")
 LEAST_WANTED = ("p", "95 %", "version")
 SAME = ("cpu", "cpus")
-"""What must be the same of two machines."""
+"""Facts that two machines must have in common."""
 NOTED = ("governor", "turbo", "system", "python")
 
 

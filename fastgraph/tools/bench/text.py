@@ -92,7 +92,7 @@ def _columns() -> int:
 
 KNOWN = ("model", "isa", "precision", "threads", "streams", "cpu", "rounds")
 ROUNDS = {"noisy": "noisy", "all_rounds": "rounds", "disturbed": "disturbed", "shared": "shared", "kept": "kept"}
-"""What is kept of a `disturbance.report`."""
+"""The parts of a `disturbance.report` that are stored."""
 FIGURES = (
     "name", "version", "calls", "min_ms", "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "python_ms", "numpy_ms",
     "import_ms", "load_ms", "first_ms", "peak_mb", "added_mb", "joules", "per_second", "ratio", "ratio_low",

@@ -201,7 +201,7 @@ def _dense(layer: Recurrence, buffers: Buffers, n: int, steps: int) -> Geometry:
 
 
 def _tile_parts(e: Emit, layer: Recurrence, panels: Panels, g: Geometry) -> tuple[int, str] | None:
-    """What numbers become for tiles, where these multiply inputs; quantized layers stay as exact as they are."""
+    """The element type for tiles, where these multiply inputs; quantized layers stay as exact as they are."""
     if panels.constants is None or panels.rounds or layer.quantized or not multiplies_tiles(e.tier):
         return None
     from .tiled_inputs import parts_of

@@ -21,7 +21,7 @@ from .weights import Constants
 
 
 def parts_of(e: Emit, g: Geometry, c: Constants) -> Parts | None:
-    """What inputs and weights become for tiles; None where f32's products are as fast, or more exact."""
+    """The element type of inputs and weights for tiles; None where f32's products are as fast, or more exact."""
     plain = reading_times(plain_cycles(e.tier, g), g.k * g.n)
     weights = c.w.reshape(-1, g.k)
     for parts in PARTS.get(e.precision, ()) if free("amx_real") else ():
