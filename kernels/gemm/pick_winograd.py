@@ -18,7 +18,7 @@ MOST_CHANNELS = 512
 WIDE = 128
 """Pixels of a row at most where slices are rows."""
 GAIN = 1.15
-"""How many times faster it must be said to be."""
+"""How many times faster it must be by the cost model."""
 TRANSFORM_CYCLES = {(2, False): (50, 45), (4, False): (130, 130), (4, True): (16, 50)}
 """Of one vector of a tile's input, and of its output, by m and whether tiles are tall."""
 
@@ -225,35 +225,55 @@ def _height(tier: Tier, form: WinogradForm, rows: int, rest: int, m: int, nv: in
 
 def pick_winograd(tier: Tier, form: WinogradForm, m: int, threads: int, l2: int = L2) -> WinogradChoice:
     """The choice for a form; m x m outputs a tile, or m of a tall one."""
-    lanes, g = tier.lanes, form.g
-    (down, across), places, (parts_y, parts_x) = form.tiles(m), form.places(m), form.parts
+    g, (down, across), (parts_y, parts_x) = form.g, form.tiles(m), form.parts
+    band, slices, nv, parts = _shared_bands(tier, form, m, threads, l2)
+    total = g.images * g.out[0]
+    rest = total % slices * band if slices > 1 else down % band
+    height = _height(tier, form, slices * band, rest, m, nv)
+    row = row_of_band(g, across if form.tall else across * m + 3 * parts_x - 1, g.c * 4, 1)
+    band_z = (band * m + 3 * parts_y - 1) * row["band_y"]
+    sums = {"k": form.k, "channels": g.c, "k_d": g.kernel[0], "parts_y": parts_y, "parts_x": parts_x, "band_z": band_z}
+    tiling = {"band": band, "slices": slices, "across": across, "height": height, "column_parts": parts}
+    scratch = _scratch(tier, form, m, slices * band * across, g.kernel[0] * band_z)
+    params = {"m": m, "tall": form.tall, "nv": nv}
+    return WinogradChoice(m, nv, params, _map_fields(form) | row | sums | tiling | scratch)
+
+
+def _shared_bands(tier: Tier, form: WinogradForm, m: int, threads: int, l2: int) -> tuple[int, int, int, int]:
+    """`_bands` for these threads, and the parts of the panels by which threads are a grid."""
+    g, down = form.g, form.tiles(m)[0]
     band, slices, nv = _bands(tier, form, m, 1, l2)
-    panels, total = -(-g.n // (nv * lanes)), g.images * g.out[0]
+    panels, total = -(-g.n // (nv * tier.lanes)), g.images * g.out[0]
     size = g.c * g.size[1] * g.size[2]
-    parts = column_parts(g.groups * total * down, panels, size, places * form.k * g.n, threads)
+    parts = column_parts(g.groups * total * down, panels, size, form.places(m) * form.k * g.n, threads)
     if total > 1 and g.groups * -(-total // slices) % (threads // parts):
         band, slices, nv = _bands(tier, form, m, threads // parts, l2)
     share = -(-g.groups * -(-total // slices) * down // (threads // parts))  # rows of tiles of a thread
     if share < down:
         band = -(-share // -(-share // band))
-    rest = total % slices * band if slices > 1 else down % band
-    height, v_row, rows = _height(tier, form, slices * band, rest, m, nv), _v_row(tier, form), slices * band * across
+    return band, slices, nv, parts
 
-    row = row_of_band(g, across if form.tall else across * m + 3 * parts_x - 1, g.c * 4, 1)
-    band_z = (band * m + 3 * parts_y - 1) * row["band_y"]
-    v_plane, s_plane = rows * v_row + 64, rows * nv * lanes * 4 + 64
-    v_start = -(-(g.kernel[0] * band_z + 128) // 64) * 64
+
+def _map_fields(form: WinogradForm) -> dict[str, int]:
+    """The slots of the result, of x, and of the window's place in it."""
+    g, (out_d, out_h, out_w), (y_z, y_y) = form.g, form.g.out, form.y
+    x_image, x_z, x_y, _ = (4 * stride for stride in g.x_strides)
+    y = {"images": g.images, "out_d": out_d, "out_h": out_h, "out_w": out_w, "outputs": form.outputs, "y_z": y_z}
+    x = {"x_image": x_image, "x_set": g.c * 4, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1]}
+    window = {"stride_z": g.strides[0], "dilation_z": g.dilations[0], "pad_z": g.pads[0], "pad_y": g.pads[1]}
+    return y | {"y_y": y_y, "sets": g.groups, "n": g.n, "lacking": form.lacking * g.c, "pixel": g.c * 4} | x | window
+
+
+def _scratch(tier: Tier, form: WinogradForm, m: int, tiles: int, band_bytes: int) -> dict[str, int]:
+    """The slots of a thread's scratch: the band, transformed inputs (v) and sums (s) of so many tiles, and rows of
+    outputs (o). Places are 64 bytes more than they hold from one another, so that they don't collide in the cache.
+    """
+    places, line = form.places(m), _width(tier, form) * tier.lanes * 4
+    v_row = _v_row(tier, form)
+    v_plane, s_plane = tiles * v_row + 64, tiles * line + 64
+    v_start = -(-(band_bytes + 128) // 64) * 64
     s_start = v_start + places * v_plane + 64
     o_start = s_start + places * s_plane
-    x_image, x_z, x_y, _ = (4 * stride for stride in g.x_strides)
-    fields = {
-        "images": g.images, "out_d": g.out[0], "out_h": g.out[1], "out_w": g.out[2], "outputs": form.outputs,
-        "y_z": form.y[0], "y_y": form.y[1], "sets": g.groups, "n": g.n,
-        "k": form.k, "channels": g.c, "k_d": g.kernel[0], "parts_y": parts_y, "parts_x": parts_x, "x_image": x_image,
-        "x_set": g.c * 4, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1], "stride_z": g.strides[0],
-        "dilation_z": g.dilations[0], "pad_z": g.pads[0], "pad_y": g.pads[1], "band": band, "slices": slices,
-        "across": across, "height": height, **row, "lacking": form.lacking * g.c, "band_z": band_z, "pixel": g.c * 4,
-        "v_start": v_start, "v_row": v_row, "v_plane": v_plane, "s_start": s_start, "s_plane": s_plane,
-        "o_start": o_start, "scratch_bytes": o_start + m * g.out[2] * nv * lanes * 4, "column_parts": parts,
-    }  # fmt: skip
-    return WinogradChoice(m, nv, {"m": m, "tall": form.tall, "nv": nv}, fields)
+    inputs = {"v_start": v_start, "v_row": v_row, "v_plane": v_plane}
+    sums = {"s_start": s_start, "s_plane": s_plane}
+    return inputs | sums | {"o_start": o_start, "scratch_bytes": o_start + m * form.g.out[2] * line}
