@@ -276,44 +276,55 @@ def layout(
     g: Geometry, height: int, columns: int, width: int, threads: int, l2: int
 ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
     """The slots of `rows.CONV` that depend on the geometry and the tiles' height: taps, inside, and the numbers."""
-    (k_d, k_h, k_w), (stride_z, stride_y, stride_x) = g.kernel, g.strides
-    dil_z, dil_y, dil_x = g.dilations
-    out_d, out_h, out_w = g.out
-    x_image, x_z, x_y, x_x = (g.item * s for s in g.x_strides)
-    (move_y, move_x), pixel, band_y, direct = g.moves, g.pixel, g.band_y, g.direct
-    step_y, step_x = stride_y // move_y, stride_x // move_x
-    band_w = band_y // pixel
+    (_, stride_y, stride_x), (move_y, move_x), direct = g.strides, g.moves, g.direct
+    (slices, reach, shift, band), parts = _shared_band(g, columns, width, threads, l2)
+    band_z = g.band_y * ((band - 1) * move_y + reach)
+    taps, length = _taps(g, band_z, shift), -(-g.run * g.item // 4)
+    _, x_z, x_y, x_x = (g.item * s for s in g.x_strides)
+    pixel_step, row_step = (stride_x * x_x, stride_y * x_y) if direct else (move_x * g.pixel, move_y * g.band_y)
+    dilation_z = 0 if shift else g.dilations[0]
+    tiling = {"n": columns, "k": len(taps) * length, "length": length, "height": height, "column_parts": parts}
+    bands = {"direct": int(direct), "band": band, "reach": reach, "shift": shift, "band_z": band_z, "k_d": slices}
+    steps = {"rs": pixel_step, "gs": row_step, "step_y": stride_y // move_y, "move_y": move_y, "dilation_z": dilation_z}
+    row = row_of_band(g, g.band_y // g.pixel, g.pixel, stride_x // move_x)
+    scratch = {"scratch_bytes": 0 if direct else -(-(slices * band_z + 128) // 64) * 64}
+    return np.array(taps, np.int64), g.inside, _map_fields(g) | row | tiling | bands | steps | scratch
 
-    # Every band reads all weights: where they don't stay in the cache, bands are larger and fewer.
-    budget = l2 // 6 if 4 * columns * g.words <= l2 // 4 else l2 * 3 // 8
-    slices, reach, shift, band = _band(g, budget)
-    panels = -(-columns // width)
+
+def _map_fields(g: Geometry) -> dict[str, int]:
+    """The slots of the result, of x, and of the window's place in it."""
+    out_d, out_h, out_w = g.out
+    x_image, x_z, x_y, _ = (g.item * s for s in g.x_strides)
+    y = {"images": g.images, "sets": g.groups, "out_d": out_d, "out_h": out_h, "out_w": out_w, "n_set": g.n}
+    x = {"x_image": x_image, "x_set": g.c * g.item, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1]}
+    return y | x | {"stride_z": g.strides[0], "pad_z": g.pads[0], "stride_y": g.strides[1], "pad_y": g.pads[1]}
+
+
+def _taps(g: Geometry, band_z: int, shift: int) -> list[int]:
+    """The offset in bytes of each run of taps from the first, in x or in a band with slices of `band_z` bytes."""
+    (k_d, k_h, k_w), (dil_z, dil_y, dil_x), (run_y, run_x) = g.kernel, g.dilations, g.runs
+    _, x_z, x_y, x_x = (g.item * s for s in g.x_strides)
+    z, y, x = band_z, band_z if shift else dil_y * g.band_y, g.pixel
+    if g.direct:
+        z, y, x = dil_z * x_z, dil_y * x_y, x_x
+    rows, columns = range(0, k_h, run_y), range(0, k_w, run_x)
+    return [i * z + j * y + k * dil_x * x for i in range(k_d) for j in rows for k in columns]
+
+
+def _shared_band(g: Geometry, columns: int, width: int, threads: int, l2: int) -> tuple[tuple[int, int, int, int], int]:
+    """`_band`, with as many bands as these threads share evenly, and the parts of the panels by which they are a grid.
+
+    Every band reads all weights: where these don't stay in the cache, bands are larger and fewer.
+    """
+    (out_d, out_h, _), weight_bytes = g.out, 4 * columns * g.words
+    slices, reach, shift, band = _band(g, l2 // 6 if weight_bytes <= l2 // 4 else l2 * 3 // 8)
     images = g.images * g.groups * out_d
-    parts = column_parts(images * out_h, panels, g.c * g.item * g.size[1] * g.size[2], 4 * columns * g.words, threads)
+    input_bytes = g.c * g.item * g.size[1] * g.size[2]
+    parts = column_parts(images * out_h, -(-columns // width), input_bytes, weight_bytes, threads)
     bands = -(-out_h // band)
     if images % (threads // parts):
         bands = min(-(-bands * parts // threads) * (threads // parts), out_h)
-    band = -(-out_h // bands)
-    band_z = band_y * ((band - 1) * move_y + reach)
-
-    z, y, x = (dil_z * x_z, dil_y * x_y, x_x) if direct else (band_z, band_z if shift else dil_y * band_y, pixel)
-    run_y, run_x = g.runs
-    taps = [
-        i * z + j * y + k * dil_x * x for i in range(k_d) for j in range(0, k_h, run_y) for k in range(0, k_w, run_x)
-    ]
-    length = -(-g.run * g.item // 4)
-    fields = {
-        "scratch_bytes": 0 if direct else -(-(slices * band_z + 128) // 64) * 64, "images": g.images, "sets": g.groups,
-        "out_d": out_d, "out_h": out_h, "out_w": out_w, "n": columns, "n_set": g.n, "k": len(taps) * length,
-        "x_image": x_image, "x_set": g.c * g.item, "x_z": x_z, "x_y": x_y, "d": g.size[0], "h": g.size[1],
-        "k_d": slices, "stride_z": stride_z, "dilation_z": 0 if shift else dil_z, "pad_z": g.pads[0], "shift": shift,
-        "stride_y": stride_y, "pad_y": g.pads[1],
-        "height": height, "band": band, "reach": reach, "step_y": step_y, "move_y": move_y, "band_z": band_z,
-        **row_of_band(g, band_w, pixel, step_x), "rs": stride_x * x_x if direct else move_x * pixel,
-        "gs": stride_y * x_y if direct else move_y * band_y, "length": length,
-        "direct": int(direct), "column_parts": parts,
-    }  # fmt: skip
-    return np.array(taps, np.int64), g.inside, fields
+    return (slices, reach, shift, -(-out_h // bands)), parts
 
 
 def _band(g: Geometry, budget: int) -> tuple[int, int, int, int]:
