@@ -15,7 +15,7 @@ from .ir import Graph
 from .kernels.isa.tiers import PRECISIONS, Tier, choose
 from .limits import Limits, spending
 from .locks import undisturbed
-from .runtime.check_feeds import flag
+from .runtime.check_feeds import boolean
 from .runtime.feeds import declared
 from .runtime.model import Model
 from .runtime.plans import Plans
@@ -71,7 +71,8 @@ def load(
     """
     given: dict[str, Any] = {
         "threads": threads, "isa": isa, "shapes": shapes, "function": function, "limits": limits, "plans": plans,
-        "outputs": _names(outputs), "float_io": flag("float_io", float_io), "trusted": trusted, "precision": precision,
+        "outputs": _names(outputs), "float_io": boolean("float_io", float_io), "trusted": trusted,
+        "precision": precision,
     }  # fmt: skip
     _check(given)
     count, kept = _count(threads), Plans.of(plans)

@@ -66,7 +66,7 @@ class Predictor:
         self._path, self._options = os.fsdecode(path), {"threads": threads, **options}
         self._columns, self._results = dict(columns or {}), dict(results or {})
         self._constants = {name: np.asarray(value) for name, value in (constants or {}).items()}
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._cpu = _Cpu() if pin and threads == 1 else nullcontext()
         self.model = program(self._path, [], self._options)
         """The network; another object once there is a plan."""
@@ -144,10 +144,10 @@ class Predictor:
             return column
         rounds = column.dtype.kind == spec.dtype.kind == "f" and column.itemsize > spec.dtype.itemsize
         how = "rounded" if rounds else "fed as numbers of that type, and not scaled"
-        said = f"the column of input {spec.name!r} is {column.dtype}, the input {spec.dtype}: it is {how}"
-        if said not in self._said:
-            self._said.add(said)
-            warnings.warn(said, stacklevel=3)
+        warning = f"the column of input {spec.name!r} is {column.dtype}, the input {spec.dtype}: it is {how}"
+        if warning not in self._warned:
+            self._warned.add(warning)
+            warnings.warn(warning, stacklevel=3)
         return column.astype(spec.dtype) if rounds else column
 
     def _all(self, arrays: Columns) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(store, "_unsaved", {})
-    monkeypatch.setattr(store, "_said", [])
+    monkeypatch.setattr(store, "_warned", [])
     return tmp_path / "cache"
 
 

@@ -27,7 +27,7 @@ _STALE = 86400.0
 """Seconds after which an unfinished file is abandoned."""
 
 _unsaved: dict[Path, bytes] = {}
-_said: list[str] = []
+_warned: list[str] = []
 
 
 def folder() -> Path:
@@ -82,7 +82,7 @@ def compiled(kernel: Kernel, tier: Tier) -> bytes:
 
 def no_compiler(kernel: object, tier: Tier, what: str, error: Exception) -> CompilerError:
     """The error for a kernel that can't be compiled here, with ways to go on."""
-    why = f" ({_said[0]})" if _said else ""
+    why = f" ({_warned[0]})" if _warned else ""
     return CompilerError(
         f"kernel {kernel} for {tier.name} is not in the cache{why}, and {what} ({type(error).__name__}: {error}): "
         "install numba again (pip install --force-reinstall numba); or compile where it works (fastgraph kernels "
@@ -112,8 +112,8 @@ def trusted(place: Path) -> bool:
 
 def _say(what: str, full: bool = False) -> None:
     """Warn once per process, with a remedy: all entries of a cache tend to have the same fault."""
-    if not _said:
-        _said.append(what)
+    if not _warned:
+        _warned.append(what)
         room = "free some room, or " if full else ""
         text = f"{what}; {room}set FASTGRAPH_CACHE_DIR to a directory of your own"
         warnings.warn(text, RuntimeWarning, stacklevel=3)

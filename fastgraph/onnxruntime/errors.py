@@ -88,13 +88,13 @@ def failed(error: FastgraphError) -> OrtError:
     return Fail(f"Non-zero status code returned while running the model: {error}")
 
 
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
 def say_once(text: str) -> None:
     """A warning, once in a process."""
-    if text not in _said:
-        _said.add(text)
+    if text not in _warned:
+        _warned.add(text)
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 

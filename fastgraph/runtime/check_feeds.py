@@ -1,4 +1,4 @@
-"""Checks of the feeds, shapes and flags that callers give a model, whose messages name them."""
+"""Checks of the feeds, shapes and booleans that callers give a model, whose messages name them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .feeds import allowed, array_of, dims_of, extents_advice
 from .keys import Key, Keys
 
 
-def flag(name: str, given: Any) -> bool:
+def boolean(name: str, given: Any) -> bool:
     """An argument that is True or False, Python's or NumPy's. InputError for anything else."""
     if not isinstance(given, bool | np.bool_):
         raise InputError(f"{name}={given!r}: expected True or False")
@@ -29,7 +29,7 @@ def fixed_shape(value: Value) -> tuple[int, ...] | None:
 
 def input_types(graph: Graph) -> str:
     """The names and types of all inputs, for messages."""
-    return ", ".join(f"{v.name}: {_said(graph, v)}" for v in graph.inputs) or "none"
+    return ", ".join(f"{v.name}: {_type_text(graph, v)}" for v in graph.inputs) or "none"
 
 
 def example(graph: Graph) -> str:
@@ -85,7 +85,7 @@ def wanted(graph: Graph, keys: Keys, what: str, shapes: Mapping[str, Sequence[in
     for value in graph.inputs:
         fixed = fixed_shape(value)
         if value.name in shapes and value.type.dtype is None:
-            raise InputError(f"{what}: input {value.name!r} is a {_said(graph, value)}, which has no shape")
+            raise InputError(f"{what}: input {value.name!r} is a {_type_text(graph, value)}, which has no shape")
         if value.name not in shapes and fixed is None:
             raise InputError(f"{what}: no shape for input {value.name!r}, which the model declares {value.type}")
         given = shapes.get(value.name, fixed)
@@ -103,7 +103,7 @@ def wanted(graph: Graph, keys: Keys, what: str, shapes: Mapping[str, Sequence[in
     return Key(tuple(found), tuple((name, arrays[name].tobytes()) for name in names))
 
 
-def _said(graph: Graph, value: Value) -> str:
+def _type_text(graph: Graph, value: Value) -> str:
     """The type of an input, for messages."""
     port = graph.interface.ports.get(value.name)
     return str(value.type if port is None or port.kind is None else port.kind)

@@ -17,7 +17,7 @@ from ..kernels.isa.tiers import Tier
 from ..locks import held, lock, undisturbed
 from ..named import NamedTuple
 from ..text import counted, units
-from .check_feeds import checked_feeds, example, fixed_shape, flag, input_types, wanted
+from .check_feeds import boolean, checked_feeds, example, fixed_shape, input_types, wanted
 from .feeds import picked, without_overlap
 from .keys import Key, Keys, Shapes, Whole
 from .planner import Planner
@@ -399,7 +399,7 @@ class Model:
         from .save import origin_of, path_of, plans_of, save, threads_of, tiers_of
 
         path, tiers, counts = path_of(path), tiers_of(isa, self.tier), threads_of(threads, self._threads)
-        graph, any_shape = flag("graph", graph), flag("any_shape", any_shape)
+        graph, any_shape = boolean("graph", graph), boolean("any_shape", any_shape)
         if any_shape and not graph:
             raise InputError("save: any_shape=True plans shapes from the graph: keep it, without graph=False")
         if shapes is not None and (not isinstance(shapes, Sequence) or isinstance(shapes, str) or not shapes):

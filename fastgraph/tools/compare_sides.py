@@ -114,7 +114,7 @@ def inputs(one: Side, two: Side, shapes: feeds.Shapes, pairs: Sequence[str]) -> 
                     sizes[x.name, y.name] = a, b  # type: ignore[assignment]
     found = pairing.candidates(names[0], names[1], sizes, given)
     if not found:
-        said = [", ".join(f"{s.name!r} {_said(s)}" for s in side.inputs) or "none" for side in (one, two)]
+        said = [", ".join(f"{s.name!r} {_spec_text(s)}" for s in side.inputs) or "none" for side in (one, two)]
         raise InputError(
             f"the inputs of {one.name} ({said[0]}) have no partners in {two.name} ({said[1]}): "
             "pair them with --map A=B, and give open shapes with --shape"
@@ -122,7 +122,7 @@ def inputs(one: Side, two: Side, shapes: feeds.Shapes, pairs: Sequence[str]) -> 
     return found, sizes
 
 
-def _said(spec: TensorSpec) -> str:
+def _spec_text(spec: TensorSpec) -> str:
     return f"{spec.dtype}[{','.join(map(str, spec.shape or ()))}]"
 
 

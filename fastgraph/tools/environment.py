@@ -54,8 +54,8 @@ def facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("tiers", ", ".join(found.get("tiers") or [])),
         ("frequency", ", of ".join(speed)),
         ("its governor", found.get("governor")),
-        ("turbo", _said(found.get("turbo"), "on", "off")),
-        ("virtual machine", _said(found.get("hypervisor"), "yes", "no")),
+        ("turbo", _yes_or_no(found.get("turbo"), "on", "off")),
+        ("virtual machine", _yes_or_no(found.get("hypervisor"), "yes", "no")),
         ("memory", bytes_text(found["memory_bytes"]) if found.get("memory_bytes") else ""),
         ("system", found.get("system")),
         ("Python", found.get("python")),
@@ -64,7 +64,7 @@ def facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(title, str(text)) for title, text in rows if text]
 
 
-def _said(known: bool | None, yes: str, no: str) -> str:
+def _yes_or_no(known: bool | None, yes: str, no: str) -> str:
     return "" if known is None else yes if known else no
 
 

@@ -189,7 +189,7 @@ def test_a_link_of_somebody_else_is_not_followed(
     os.lchown(link, SOMEBODY, -1)
     with pytest.warns(RuntimeWarning, match=f"{link} belongs to another user"):
         assert len(labels_of()) == 2
-    store._unsaved.clear(), store._said.clear()
+    store._unsaved.clear(), store._warned.clear()
     os.lchown(link, 0, -1)
     place.chmod(0o777)
     with pytest.warns(RuntimeWarning, match=f"write in {place}"):
