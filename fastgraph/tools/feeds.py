@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -99,13 +99,7 @@ def read_inputs(
         if name is None and Path(path).is_dir():
             feeds |= tensors.numbered(path, "input", list(specs))
             continue
-        if name is None and len(specs) == 1:
-            name = next(iter(specs))
-        if name not in specs:
-            said = f"no input is called {name!r}; " if name else "write it as name=file; "
-            raise InputError(f"--input {text!r}: {said}the inputs are {', '.join(specs) or 'none'}")
-        if name in feeds:
-            raise InputError(f"--input {text!r}: input {name!r} was given already; give each once")
+        name = _input_name(text, name, list(specs), feeds)
         spec = specs[name]
         if source.kind == ".npy":
             feeds[name] = _numpy(text, source)
@@ -122,6 +116,20 @@ def read_inputs(
     if piped:
         preprocessing.check_used(given, bool(kinds & images.SUFFIXES), bool(kinds & audio.SUFFIXES))
     return {name: edge_in(array, specs[name], float_io) if name in specs else array for name, array in feeds.items()}
+
+
+def _input_name(text: str, name: str | None, inputs: Sequence[str], feeds: Collection[str]) -> str:
+    """The input that a file is for: the only one where no name is given. InputError unless it is one that has no array
+    among `feeds` yet.
+    """
+    if name is None and len(inputs) == 1:
+        name = inputs[0]
+    if name is None or name not in inputs:
+        found = f"no input is called {name!r}; " if name else "write it as name=file; "
+        raise InputError(f"--input {text!r}: {found}the inputs are {', '.join(inputs) or 'none'}")
+    if name in feeds:
+        raise InputError(f"--input {text!r}: input {name!r} was given already; give each once")
+    return name
 
 
 def _image(
