@@ -45,7 +45,7 @@ def write(builder: Any, function: FunctionType, args: Sequence[Any], returns: bo
 
 
 _lock = Lock()
-"""What is kept of functions is one kernel's at a time."""
+"""The cache of typed functions belongs to one kernel at a time."""
 
 
 class KernelError(TypeError):
@@ -188,7 +188,7 @@ class Typed(NamedTuple):
 
 
 _typed: dict[Any, Typed | None] = {}
-"""What a kernel calls; None for what is being typed."""
+"""The functions that a kernel calls; None for one that is being typed."""
 
 
 def ordered(function: FunctionType, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:

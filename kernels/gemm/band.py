@@ -13,7 +13,7 @@ from ..lang import I32, I64, Type, Value, either, number, over, registers, repea
 from ..lang.instructions import below, choose, div_rem, divide, remainder
 
 FEW = I32.vector(4)
-"""What runs of as many bytes or fewer are copied by, as those of a group of few channels."""
+"""The type by which runs of at most its size are copied, as those of a group of few channels."""
 
 
 def rows_of_band(r: Any, to: Value, source: Value, z: Value, y: Value, rows: Value) -> Iterator[tuple[Value, ...]]:

@@ -58,7 +58,7 @@ def column_order(nv: int, lanes: int, out: str, half: bool = False) -> np.ndarra
 
 
 class Head(NamedTuple):
-    """What a panel holds before its weights: one line for each of these [batch, N].
+    """The head of a panel, before its weights: a line for each of these arrays [batch, N].
 
     start: i32 that sums begin with; multipliers: f32; minus_zero: i32, minus the zero points of the weights, for a
     kernel with `rowsum`; bias: f32, for the kernels of dynamic_layer.py, whose start is the sum of a column's weights.

@@ -46,7 +46,7 @@ def group_bytes(tier: Tier, bits: int, block: int, blocks: int, zeros: bool) -> 
 BYTES = 16
 """Numbers of a row that become bytes at a time: blocks are multiples of as many."""
 ROW_LINE, ROUNDED = 64, 16
-"""What the bytes of a rounded row are a multiple of, and bytes behind them for each block."""
+"""Bytes that the length of a rounded row is a multiple of, and bytes behind the row for each block."""
 BAND = 1 << 19
 """Bytes of rounded rows that a group is multiplied with before the next one: they stay in the second-level cache."""
 

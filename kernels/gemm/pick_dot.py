@@ -80,7 +80,7 @@ class Costs(NamedTuple):
     halves: bool = False
 
     def params(self, nv: float) -> dict[str, Any]:
-        """Those of a kernel that depend on the width of its panels."""
+        """A kernel's parameters that depend on the width of its panels."""
         return {"nv": ceil(nv), **({"half": nv % 1 > 0} if self.halves else {})}
 
     def rows_cost(self, tier: Tier, m: int, height: int, nv: float, words: int) -> float:

@@ -61,7 +61,7 @@ class Destination:
 
     @classmethod
     def of(cls, rows: Any, panel: Value, record: Any, to: Target) -> Destination:
-        """That of so many rows that go to a target; panel: an address."""
+        """The destination of a tile of so many rows; panel: an address."""
         return cls(rows=rows, panel=I8.at(panel), record=record, **to._asdict())
 
 
@@ -161,7 +161,7 @@ def store_rows(dest: Destination, sink: Sink, found: Sequence[tuple[Any, int, Se
 
 
 def _endings(sink: Sink) -> Sequence[Any]:
-    """Those that a kernel has code for."""
+    """The endings that a kernel has code for."""
     if not sink.slots:
         return ENDINGS[:1]
     return ENDINGS if hasattr(sink.slots, "addend_item") else ENDINGS[: ENDINGS.index(_added_bf16)]

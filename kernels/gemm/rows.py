@@ -254,7 +254,7 @@ STORED = STORED_U8 + Record(
     "of the result, as of a u8; 1: i32, the sums themselves"
 )
 STORES = {"bytes": 1, "words": 4}
-"""What a kernel stores, u8 and s8 or f32 and i32, and the bytes of an element."""
+"""The results of a kernel, u8 and s8 or f32 and i32, and the bytes of an element."""
 DOT_INT8 = DOT + STORED
 CONV_INT8 = _CONV_APART + STORED
 COL2IM_INT8 = OVERLAPS + Record(multipliers=reads("[sets * n] f32", "4 * sets * n")) + STORED

@@ -14,7 +14,7 @@ from ..lang.types import BF16, F32, I8, I16, I32, I64, U8, U16, U32, Type
 from .integer import in_order, to_bytes
 
 ELEMENTS = {"f32": F32, "bf16": BF16, "i32": I32, "i16": I16, "u16": U16, "u8": U8, "s8": I8, "bool": U8}
-"""What each element type is in memory; a bool is a byte that is 0 or 1."""
+"""The type in memory of each element type; a bool is a byte that is 0 or 1."""
 LIMITS = {"u8": (0, 255), "s8": (-128, 127), "i16": (-32768, 32767)}
 """The least and the greatest number of the types that results are rounded to."""
 BYTES = frozenset({"u8", "s8", "bool"})

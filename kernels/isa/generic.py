@@ -65,7 +65,7 @@ class Generic:
     # -- the processor
 
     tenth = 1 << 21
-    """What `clock` counts in about a tenth of a second."""
+    """The ticks of `clock` in about a tenth of a second."""
 
     def clock(self) -> Value:
         """A counter of constant rate, an int64."""

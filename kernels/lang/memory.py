@@ -24,7 +24,7 @@ def alignment(kind: Type) -> int:
 
 
 def load(kind: Type, place: Any, mask: Value | None = None) -> Value:
-    """What lies at a place; with a mask the lanes that it has, 0 in the others, whose memory isn't touched."""
+    """The value at a pointer; with a mask its lanes, and 0 in the others, whose memory isn't touched."""
     at = pointer(kind, place)
     if mask is None:
         if not kind.lanes and alignment(kind) > 1:
@@ -138,7 +138,7 @@ class Registers:
             each.value = x
 
     def values(self) -> list[Value]:
-        """What they hold."""
+        """The values of all registers."""
         return [each.value for each in self.all]
 
 

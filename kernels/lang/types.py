@@ -109,7 +109,7 @@ def integer(bits: int, signed: bool = True) -> Type:
 
 
 def word(size: int) -> Type:
-    """What moves `size` bytes, a power of two."""
+    """The type whose loads and stores move `size` bytes, a power of two."""
     return U8.vector(size) if size > 8 else integer(8 * size, signed=False)
 
 

@@ -297,7 +297,7 @@ def function(name: str, returns: Type | None, types: Sequence[Type]) -> Any:
 
 
 def called(name: str, returns: Type | None, *values: Value) -> Any:
-    """What a function of LLVM's or of the module gives for these values."""
+    """The result of a function of LLVM's or of the module for these values."""
     found = _Writer.builder.call(function(name, returns, [v.type for v in values]), [v.x for v in values])
     return None if returns is None else Value(found, returns)
 

@@ -21,7 +21,7 @@ NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 TENSORFLOW = frozenset({"tf_half_pixel", "tf_align_corners", "tf_asymmetric"})
 WHOLE = frozenset(f"{mode}_10" for mode in TENSORFLOW)
 _TIE = F(1e-6)
-"""What is so near to the middle between two places counts as there, for ONNX."""
+"""Coordinates that are at most so far from the middle between two pixels count as the middle, for ONNX."""
 
 
 Roi = tuple[float, float]

@@ -143,7 +143,7 @@ COMPONENT = Record(
 DEPTH = 6
 """Indices that say one place."""
 REPORTED, MOVED, LEFT_OUT = range(3)
-"""What becomes of indices out of range: an error; the nearest place instead; nothing is written."""
+"""How indices out of range are treated: as an error; clamped to the nearest; or nothing is written."""
 
 
 def _places(dst: str, components: str, fates: Sequence[int]) -> Record:
@@ -194,7 +194,7 @@ SCATTERED = _places(f"address of {_DST}", "", (REPORTED, MOVED, LEFT_OUT))
 NUMBERS = ("f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 """Element types that kernels compare and reduce, by their place here."""
 OPERATIONS = ("add", "mul", "min", "max", "div")
-"""What a scatter makes of what is there and what comes; whole numbers wrap around, and are not divided."""
+"""The reduction of a scatter, of the old element and the update; whole numbers wrap around, and are not divided."""
 _KIND = f"in range({len(NUMBERS)})"
 _KIND_BYTES = f"bytes_of({NUMBERS}[kind])"
 REDUCED = Record(

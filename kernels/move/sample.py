@@ -61,7 +61,7 @@ class _Taps:
     final: Value
     """The weights as f32."""
     start: Value
-    """What a point's sums begin with."""
+    """The initial sums of a point."""
 
 
 @traced
@@ -101,7 +101,7 @@ def _grid_numbers(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, col
 
 
 def _bilinear(r: Any, args: Value, taps: _Taps, count: Value) -> None:
-    """What `_point` does where there are two axes with two taps each, for vectors of points."""
+    """As `_point`, for vectors of points, with two axes of two taps each (bilinear)."""
     f64 = F64.vector(max(tier().lanes // 2, 1))
     f32, i64 = F32.like(f64), I64.like(f64)
     for p in over(I64(0), count, f64.lanes):
@@ -180,7 +180,7 @@ def _last(axis: Any) -> Value:
 
 
 def _grid_number(r: Any, axis: Any, grid: Value, row: Value, column: Value) -> Value:
-    """What the grid says of a point along one axis."""
+    """The grid's coordinate of a point along one axis."""
     place = grid + (axis.at + (row * axis.row + column * axis.column))
     found = register(F64(0))
 

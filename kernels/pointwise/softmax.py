@@ -129,7 +129,7 @@ def _few_columns(f32: Type, ys: Value, xs: Value, n: Value, inner: Value, log: b
             yield i, f32.below(count - i)
 
     def joined(combine: Callable[[Value, Value], Value], start: float, term: Callable[..., Value]) -> Value:
-        """What `combine` makes of each column's terms, in all of its lanes."""
+        """The reduction of each column's terms by `combine`, in all of its lanes."""
         found = register(f32(start))
         for i, mask in vectors():
             value = term(i, mask)

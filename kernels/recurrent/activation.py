@@ -36,7 +36,7 @@ def usual(name: str, x: Value) -> Value:
 
 
 def activated(table: Value, place: int, x: Value) -> Value:
-    """What the activation at `place` of the table at an address makes of x."""
+    """The activation number `place` of the table at an address, of x."""
     number, alpha, beta = (I64.at(table)[WORDS * place + i] for i in range(WORDS))
     alpha, beta = (word.to(I32).bits(F32) for word in (alpha, beta))
     return outlined("activation", x.type, _any, number, alpha, beta, x)

@@ -21,7 +21,7 @@ ACTIVATIONS = (
 )  # fmt: skip
 USUAL = {"rnn": ("tanh",), "gru": ("sigmoid", "tanh"), "gru_after": ("sigmoid", "tanh"),
          **dict.fromkeys(("lstm", "lstm_bytes"), ("sigmoid", "tanh", "tanh"))}  # fmt: skip
-"""What a `plain` layer has: of gates, of what comes in, and of the cell's state that goes out."""
+"""The activations of a `plain` layer: of gates, of the new cell state, and of the cell state in the result."""
 PLACES = 3
 """Activations of a direction, whether its cell has them all or not."""
 
@@ -38,7 +38,7 @@ INFO = Record(
     alive="1, or 0 where the sequence has ended",
     scale="f32 bits: a step of a state that is rounded to u8, of which 128 is 0.0",
 )
-"""What a step knows of a row; lies behind its states in scratch."""
+"""A step's record of a row of the batch, behind the row's states in scratch."""
 STATES = 4
 """Vectors of the state in a row of scratch: the state that a step reads, that it writes, and what else a cell keeps."""
 
