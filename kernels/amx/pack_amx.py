@@ -59,11 +59,11 @@ def in_lines(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     left, order = left.reshape(sets, n, runs * per_run, LINE), np.arange(runs * per_run)
     parts, orders = list[np.ndarray](), list[np.ndarray]()
     while order.size:
-        near = left.clip(-128, 127)
-        parts.append(near.astype(np.int8))
+        clipped = left.clip(-128, 127)
+        parts.append(clipped.astype(np.int8))
         orders.append(order)
-        more = (left != near).any(axis=(0, 1, 3))
-        left, order = (left - near)[:, :, more], order[more]
+        more = (left != clipped).any(axis=(0, 1, 3))
+        left, order = (left - clipped)[:, :, more], order[more]
     return np.concatenate(parts, axis=2), np.concatenate(orders)
 
 

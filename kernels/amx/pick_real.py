@@ -23,7 +23,7 @@ from .pick_amx import TileChoice, direct_band, tiles
 STEP = {1: 130.0, 2: 326.0, 3: 575.0}
 """Cycles of a line's products in a block of 2 x 2 tiles, by planes. All cycles here are 0.73 of those at the clock that
 was measured, in a virtual machine of Granite Rapids, as in the model of f32's kernels."""
-NEAR = 0.9
+CACHED = 0.9
 """Factor on STEP where taps of stride 1 read a line that the first-level cache still has."""
 ROWS_PART, SHORT_PART = 0.25, 0.6
 """Parts of STEP that fall with the rows of a tile, and with the bytes of a line."""
@@ -220,9 +220,9 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     pairs, lone = divmod(g.out[1] * across, MT)
     blocks = g.images * g.out[0] * (pairs + LONE * lone) * panels
     step, split = (F16_STEP, F16_SPLIT) if element == "f16" else (STEP[planes], SPLIT[planes])
-    near = NEAR if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
+    cached = CACHED if g.kernel[2] > 1 and g.strides == (1, 1, 1) else 1.0
     part = (1 - ROWS_PART * (1 - rows / ROWS)) * _part(how.length)
-    products, stores = lines * step * near * part * nt / 2, FINISH[planes] * MT * rows * nt / 4
+    products, stores = lines * step * cached * part * nt / 2, FINISH[planes] * MT * rows * nt / 4
     block = max(products, stores) + min(products, stores) / 4 + OVERHEAD[planes]
     copies = split * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, LEAST_COPY)
     panel = panel_bytes_real(nt, lines, planes, element)

@@ -13,8 +13,8 @@ ROUNDS = 2
 def rounded(x: np.ndarray) -> np.ndarray:
     """The bits of f32 as bf16 (uint16), half to even."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    near = ((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16)
-    return np.where(np.isnan(x), (bits >> 16 | 0x40).astype(np.uint16), near)
+    even = ((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), (bits >> 16 | 0x40).astype(np.uint16), even)
 
 
 def pairs(weights: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ def _by_taps(weights: np.ndarray, quarters: np.ndarray, made: np.ndarray) -> Non
     """A tap takes what those before it lost."""
     lost = np.zeros_like(weights[:, 0])
     for tap in range(weights.shape[1]):
-        made[:, tap] = _near(weights[:, tap], quarters[:, tap], lost)
+        made[:, tap] = _nudged(weights[:, tap], quarters[:, tap], lost)
         lost += weights[:, tap] - made[:, tap]
 
 
@@ -55,13 +55,13 @@ def _by_rows(weights: np.ndarray, quarters: np.ndarray, made: np.ndarray) -> Non
     share, least = np.float32(0), np.float32(np.inf)
     whole = np.maximum(quarters.sum(-1, keepdims=True), np.finfo(np.float32).tiny)
     for _ in range(1 + ROUNDS):
-        near = _near(weights, quarters, share * quarters)
-        lost = (weights - near).sum(-1, keepdims=True)
-        np.copyto(made, near, where=np.abs(lost) < least)
+        nudged = _nudged(weights, quarters, share * quarters)
+        lost = (weights - nudged).sum(-1, keepdims=True)
+        np.copyto(made, nudged, where=np.abs(lost) < least)
         share, least = share + lost / whole, np.minimum(np.abs(lost), least)
 
 
-def _near(x: np.ndarray, quarters: np.ndarray, more: np.ndarray) -> np.ndarray:
+def _nudged(x: np.ndarray, quarters: np.ndarray, more: np.ndarray) -> np.ndarray:
     """x, and up to a quarter of its unit in bf16 more, rounded."""
     bits = (x + np.clip(more, -quarters, quarters)).view(np.uint32)
     return ((bits + 0x8000) & 0xFFFF0000).view(np.float32)

@@ -148,14 +148,14 @@ def upright(g: Geometry, l2: int) -> Geometry:
     if not flat or g.size[2] * g.c * g.item <= l2 // 8:
         return g
 
-    def turn(t: Triple) -> Triple:
+    def transposed(t: Triple) -> Triple:
         return t[0], t[2], t[1]
 
-    turned: dict[str, Any] = {
-        name: turn(getattr(g, name)) for name in ("size", "kernel", "out", "strides", "dilations", "pads")
+    triples: dict[str, Any] = {
+        name: transposed(getattr(g, name)) for name in ("size", "kernel", "out", "strides", "dilations", "pads")
     }
     image, z, y, x = g.x_strides
-    return g._replace(x_strides=(image, z, x, y), **turned)
+    return g._replace(x_strides=(image, z, x, y), **triples)
 
 
 @lru_cache(64)
@@ -186,11 +186,11 @@ def conv_pieces(
     def best(nv: float) -> tuple[float, int]:
         share = min(grids(rows, -(-g.n // (ceil(nv) * tier.lanes)), threads).values())
         most, pixels = costs.most_rows(tier, ceil(nv)), out_h * out_w
-        near = crossing(most, ceil(nv))
+        tallest = crossing(most, ceil(nv))
         within = costs.choices(tier, out_w, nv, summed, most).items()
-        across = costs.choices(tier, pixels, nv, words, near) if not g.apart else {}
+        across = costs.choices(tier, pixels, nv, words, tallest) if not g.apart else {}
         found = {h: c + pixels * CROSSING for h, c in across.items()}
-        found |= {h: c * out_h for h, c in within if h > near or out_w % h == 0 or g.apart}
+        found |= {h: c * out_h for h, c in within if h > tallest or out_w % h == 0 or g.apart}
         return min(((c + unfetched(nv)) * share, -h) for h, c in found.items())
 
     chosen, pieces = {nv: best(nv) for nv in costs.widths(tier)}, []
