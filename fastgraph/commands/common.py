@@ -39,7 +39,7 @@ def flush() -> None:
 
 
 def note(text: str) -> None:
-    """A line of what was done, on stderr."""
+    """Print a line about the work that was done, on stderr."""
     print(visible(text), file=sys.stderr)
 
 

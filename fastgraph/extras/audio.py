@@ -51,7 +51,7 @@ def audio_spectrogram(g: Sweep, node: Node) -> bool:
     if not known(node.x, node.out):
         return False
     size, bins = attr(node, "window_size"), node.out.type.dims[2]
-    x = g.turn(g.cast(node.x, FLOAT32), 1, 0)
+    x = g.transpose(g.cast(node.x, FLOAT32), 1, 0)
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
     x = framed(g, g.shape(x, *x.type.dims, 1), size, attr(node, "stride"))
     y = transformed(g, x, Transform(2 * (bins - 1), window, bins))
@@ -106,7 +106,7 @@ define("mfcc", _infer_mfcc, attrs=_BANK, work=squares, shaped_by=(1,))
 
 @rule("rare", "mfcc")
 def mfcc(g: Sweep, node: Node) -> bool:
-    """The cosine transform of the logarithms of what the mel filters let through of each frame's magnitudes."""
+    """The cosine transform of the logarithms of each frame's mel-filtered magnitudes."""
     rate = number(node, 1)
     if not known(node.x, node.out) or rate is None:
         return False
@@ -147,6 +147,6 @@ def _rotated(g: Sweep, x: Value, rows: int, size: int) -> Value:
             matrix = np.kron(pair, matrix)
         return g("matmul", g.shape(x, rows, size), (matrix / np.sqrt(size)).astype(x.type.dtype))
     left, right = size // WIDEST, WIDEST
-    y = g.turn(g.shape(_rotated(g, x, rows * left, right), rows, left, right), 0, 2, 1)
+    y = g.transpose(g.shape(_rotated(g, x, rows * left, right), rows, left, right), 0, 2, 1)
     y = g.shape(_rotated(g, y, rows * right, left), rows, right, left)
-    return g.shape(g.turn(y, 0, 2, 1), rows, size)
+    return g.shape(g.transpose(y, 0, 2, 1), rows, size)

@@ -78,7 +78,7 @@ define(
 
 @rule("rare", "max_unpool")
 def max_unpool(g: Sweep, node: Node) -> bool:
-    """Into a larger shape: into that which was pooled, with zeros behind."""
+    """Unpool into a larger shape: into the pooled shape, with zeros behind."""
     target, out = node.const(2), node.out.type
     if target is None or not node.x.type.concrete or not out.concrete:
         return False

@@ -112,7 +112,7 @@ class TensorType:
 
     @property
     def quantization(self) -> Quantization:
-        """The quantization of what stands for reals; AssertionError otherwise."""
+        """The quantization of a type that has one; AssertionError otherwise."""
         assert self.quant is not None, f"{self} is not quantized"
         return self.quant
 

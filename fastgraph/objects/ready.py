@@ -83,7 +83,7 @@ def state() -> str:
 
 @cache
 def opened(path: Path, sources: str) -> Archive | None:
-    """The archive there; None when there is none. Refused where it is damaged, or not made of these sources."""
+    """The archive at a path, None if there is none. One that is damaged, or of other sources, is refused."""
     try:
         with open(path, "rb", buffering=0) as file:
             start = file.read(len(FORMAT) + _START.size)

@@ -87,7 +87,7 @@ class IOBinding:
         self._results.clear()
 
     def _run(self, run: Run) -> None:
-        """RuntimeError, with what onnxruntime's text begins with, where what is bound does not fit."""
+        """RuntimeError where an array that is bound does not fit; its text begins as onnxruntime's does."""
         try:
             if not self._wanted:
                 raise RuntimeError("Error in execution: At least one output should be requested.")

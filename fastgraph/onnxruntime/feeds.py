@@ -1,4 +1,4 @@
-"""Checks of what is fed to a session, in onnxruntime's order and with its messages."""
+"""Checks of a session's feeds, in onnxruntime's order and with its messages."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def at_address(address: int, element_type: Any, shape: Sequence[int]) -> np.ndar
 
 
 def dtype_of(element_type: Any) -> np.dtype:
-    """The NumPy type of what a caller gives: NumPy's, or ONNX's number."""
+    """The NumPy type for an element type that a caller gives: NumPy's, or ONNX's number."""
     return DTYPES[element_type] if isinstance(element_type, int) else np.dtype(element_type)
 
 

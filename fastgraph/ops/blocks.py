@@ -47,7 +47,7 @@ def _infer_strided_slice(node: Node, types: Types) -> list[TensorType]:
 
 
 def _taken(index: tuple[Any, ...], shape: Shape) -> list[Dim]:
-    """The shape of what an index takes, as NumPy has it; of an open extent it is open but where all of it is taken."""
+    """The shape of x[index], as of NumPy; an open extent gives an open one, unless all of it is taken."""
     axes = sum(entry is not None and entry is not Ellipsis for entry in index)
     if axes > len(shape) or index.count(Ellipsis) > 1:
         raise IndexError("too many indices")

@@ -20,7 +20,7 @@ MOST_DIMS = 64
 
 
 def same_type(node: Node, types: Types) -> list[TensorType]:
-    """Inference of what keeps type and shape."""
+    """Inference for operators whose result has the type and shape of the operand."""
     return [TensorType(types[0].dtype, types[0].shape)]
 
 

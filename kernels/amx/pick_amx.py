@@ -23,7 +23,7 @@ OVERHEAD, START = 110.0, 1000.0
 FINISH = {(2, 2): 8.5, (1, 4): 4.5, (4, 1): 14.7}
 """Cycles to finish 64 sums, by blocks."""
 BESIDE = 1 / 3
-"""The part of what takes less time than something else that does not happen meanwhile."""
+"""The part of the shorter of two activities that does not overlap with the longer."""
 L1 = 32 << 10
 """Bytes that may stay in the first-level cache."""
 

@@ -91,7 +91,7 @@ def y_item(r: Any) -> Value:
 
 
 def addend_item(r: Any) -> Value:
-    """Likewise, of what is added."""
+    """As above, for the addend."""
     return r.addend_item if hasattr(r, "addend_item") else I64(4)
 
 

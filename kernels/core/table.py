@@ -47,12 +47,12 @@ def of_reals(params: Mapping[str, Any]) -> str:
 
 
 def of_pairs(params: Mapping[str, Any]) -> str:
-    """That of kernels that multiply pairs of bf16; where a parameter says of what, of those of it."""
+    """The unit of kernels that multiply pairs of bf16, or f32 where their parameter `element` says so."""
     return "pairs" if params.get("element", "bf16") == "bf16" else "f32"
 
 
 def of_bytes(params: Mapping[str, Any]) -> str:
-    """That of kernels that multiply 8-bit integers."""
+    """The unit of kernels that multiply 8-bit integers."""
     return "bytes"
 
 

@@ -1,4 +1,4 @@
-"""The kernels of matrix products in f32, and their records. Sizes are in elements where nothing else is said."""
+"""The kernels of matrix products in f32, and their records. Sizes are in elements, or as noted."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ ROUND = Record(
 
 
 def ranges(images: str, rows: str, by_row: str = "== by_row") -> Record:
-    """Where a dynamic kernel finds the ranges of what it multiplies."""
+    """The slots of the ranges of a dynamic kernel's operands."""
     loops = f"{images}: {RANGE_BYTES} * per_image, {rows}: {RANGE_BYTES} * per_row"
     return Record(
         ranges=reads("the ranges that A or x was rounded by", f"{RANGE_BYTES}", loops),

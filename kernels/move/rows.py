@@ -14,7 +14,7 @@ from ..core.table import Row
 from ..isa.tiers import Tier
 
 WORDS = (1, 2, 4, 8)
-"""Bytes of what is moved as one."""
+"""Bytes that are moved as one element."""
 NARROW = 8
 """Up to how many rows or columns of a transpose are interleaved."""
 SHORT = 4

@@ -98,7 +98,7 @@ def _size(element: str, count: int, where: str) -> int:
 
 
 def _decoded(data: np.ndarray, element: str, count: int) -> np.ndarray:
-    """`count` elements of what the bytes `data` hold, in the type that the graph holds them in."""
+    """The `count` elements in the bytes `data`, in the type that the graph holds them in."""
     return aligned(decode(data, elements.ELEMENTS[element], count).astype(ELEMENTS[element], copy=False))
 
 

@@ -34,7 +34,7 @@ _KINDS = {
     "serializedModel": ("a model in Apple's own encoding", "load the .mlpackage that it was made from"),
     "linkedModel": ("a link to another model", "load that one"),
 }
-"""By how the field of `Model` begins: what a model of that kind is, and what to do."""
+"""The kinds of models by the first words of the field of `Model`: their names, and advice."""
 
 
 def message(name: str) -> Message:
