@@ -63,9 +63,11 @@ def pays(inputs: Mapping[str, Place], outputs: Mapping[str, Place]) -> bool:
 def takes(array: Any, result: np.ndarray) -> bool:
     """Whether it is an array that a result can be written to as it is."""
     return (
-        type(array) is np.ndarray and array.shape == result.shape and array.dtype == result.dtype
+        type(array) is np.ndarray
+        and array.shape == result.shape
+        and array.dtype == result.dtype
         and array.flags.writeable
-    )  # fmt: skip
+    )
 
 
 def owns(array: np.ndarray, block: Any) -> bool:

@@ -238,13 +238,15 @@ def _entry(tier: Tier, threads: int, key: Key, made: Made, image: _Image, arrays
     """A plan for the directory; what NumPy computes a part of is planned again by each load, from the graph."""
     flat = flattened(made.compiled, image.numbers) if is_flat(made.compiled) else None
     return {
-        "tier": tier.name, "threads": threads, "shapes": key.shapes,
+        "tier": tier.name,
+        "threads": threads,
+        "shapes": key.shapes,
         "values": key.contents(),
         "decided": [
             [name, None if value is None else arrays.number(value)] for name, value in made.compiled.values.items()
         ],
         "flat": None if flat is None else entry_of(flat, arrays.number),
-    }  # fmt: skip
+    }
 
 
 def element(dtype: np.dtype) -> str:

@@ -82,9 +82,11 @@ def interpreted(lib: Any, path: str, feeds: Feeds, threads: int) -> tuple[Any, C
 
 
 ENGINES: dict[str, tuple[str, Callable[..., Call]]] = {
-    "fastgraph": ("fastgraph.loading", fastgraph), "onnxruntime": ("onnxruntime", onnxruntime),
-    "openvino": ("openvino", openvino), "litert": ("ai_edge_litert.interpreter", litert),
-}  # fmt: skip
+    "fastgraph": ("fastgraph.loading", fastgraph),
+    "onnxruntime": ("onnxruntime", onnxruntime),
+    "openvino": ("openvino", openvino),
+    "litert": ("ai_edge_litert.interpreter", litert),
+}
 """By name: the module, and what loads a file with it into a call."""
 
 

@@ -27,7 +27,7 @@ from ..lang import (
     tier,
     total,
     traced,
-)  # fmt: skip
+)
 from ..pointwise.epilogue import Area, Lines, addend_at, is_walked, walk
 from .pick_dot import FEW_COLUMNS, rows_together
 from .results import finish_row
