@@ -18,6 +18,9 @@ from ..lang import I8, I32, U32, Value, choose, repeat, shuffle, smaller, tier, 
 from .pack_int8 import HEAD_LINES, sums_per_row, vectors_per_word
 from .rows import PACK_INT8
 
+ONES, HALF_ONES = 0x01010101, 0x00010001
+"""A word of four bytes of 1, and of two i16."""
+
 
 def make_pack_int8(tier: Tier, nv: int) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.PACK_INT8`."""
@@ -60,7 +63,7 @@ def _lines(nv: int, args: Any, panel: Value, start: Value, stride: Value, k: Val
         parts = interleave([row(first + i) for i in range(4)])[:nv]
         # As many ones as there are rows left: what lies behind a run of A isn't part of its sum.
         lacking = 4 - smaller(k - first, 4)
-        stored = [*parts, i32((U32(0x01010101) >> (lacking * 8).to(U32)).signed)]
+        stored = [*parts, i32((U32(ONES) >> (lacking * 8).to(U32)).signed)]
         stored = [split_weights(x)[odd] for odd in range(1 if tier().byte_dot else 2) for x in stored]
         for i, value in enumerate(stored):
             put(to, i, value)
@@ -80,7 +83,7 @@ def _lines(nv: int, args: Any, panel: Value, start: Value, stride: Value, k: Val
 def _column_sums(total: Value, stored: Sequence[Value], part: int, count: int) -> Value:
     """total + the weights of a word's vector `part`."""
     if tier().byte_dot:
-        return dot_bytes(total, total.type(0x01010101), stored[part])
+        return dot_bytes(total, total.type(ONES), stored[part])
     for half in (0, count):
-        total = total + dot_halves(total.type(0x00010001), stored[half + part])
+        total = total + dot_halves(total.type(HALF_ONES), stored[half + part])
     return total
