@@ -28,8 +28,8 @@ class Tile:
     `x`: a pointer to its first input element (that of row 0 of the window, perhaps outside the image). Rows of the
     window from rows[0] to rows[1] exist, in planes from planes[0] to planes[1] where windows are deep, and input
     column j (the columns are as far apart as taps) when bit j of `columns` is set; all do where it is None. `column`:
-    that of its first output; `apart`: from output to output; `high`: how many of the window's rows count, where that
-    was asked for.
+    that of its first output; `apart`: columns from output to output; `high`: how many of the window's rows count, None
+    where that is not `counted`.
     """
 
     place: Place
@@ -66,8 +66,7 @@ def tiles(
     """A function that computes a row of outputs in tiles. `sums_of(slots, tile)` gives vectors of type `kind`: that of
     output t and vector i at t * vectors + i. counted: where windows and maps may have several planes, `high` of the
     tiles of a row, from (slots, place, planes, rows)."""
-    _, stride, tile, vectors = shape
-    item, fetch = kind.number.size, _make_fetch(record, kind, shape)
+    item, all_channels = kind.number.size, _all_channels(record, kind, shape, sums_of)
 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
@@ -77,16 +76,25 @@ def tiles(
             high = counted(r, place, planes, rows)
         else:
             begin, rows = rows_inside(r, place, item)
-        apart = divide(r.dilation_x * stride, r.stride_x)
+        apart = divide(r.dilation_x * shape.stride, r.stride_x)
         before = -(r.pad_x * r.ldx)
         x = kind.number.at(begin) + before
         for first in over(smaller(apart, r.out_w)):
-            for column in over(first, r.out_w, apart * tile):
+            for column in over(first, r.out_w, apart * shape.tile):
                 all_channels(r, Tile(place, x, column, rows, None, apart, planes, high))
         walk_row(record, place)
 
+    return row_of_outputs
+
+
+def _all_channels(
+    record: Record, kind: Type, shape: Shape, sums_of: Callable[[Any, Tile], list[Value]]
+) -> Callable[[Any, Tile], None]:
+    """all_channels(slots, tile): compute the tiles of all channels at one column."""
+    _, _, tile, vectors = shape
+    fetch = _make_fetch(record, kind, shape)
+
     def all_channels(r: Any, where: Tile) -> None:
-        """Compute the tiles of all channels at one column."""
         place, start = where.place, where.column * r.stride_x
         left = start - r.pad_x
         last = where.column + where.apart * (tile - 1)
@@ -113,7 +121,7 @@ def tiles(
         out = outputs_at(r, where.place, where.column, count, where.apart, _y_item(r, kind))
         finish(record, where.place, out, sums, vectors, kind.number)
 
-    return row_of_outputs
+    return all_channels
 
 
 def _make_fetch(record: Record, kind: Type, shape: Shape) -> Callable[[Any, Place, Value, Value], None]:
