@@ -43,28 +43,37 @@ def make(args, thread, threads):
             n = smaller(width, c.columns - left)
             words[0] = count
             words[1] = n
-            words[_FIRST] = c.x + top * c.x_row + 4 * left
-            words[_FIRST + 1] = c.x_row
-            words[_FIRST + 2] = 4
-            words[_FIRST + 3] = c.y + top * c.y_row + t.item * left
-            words[_FIRST + 4] = c.y_row
-            words[_FIRST + 5] = t.item
-            slot = _FIRST + 2 * _SIZE
-            at = c.table + _OPERANDS
-            for _ in range(t.operands):
-                o = fields(at, READ)
-                outer = o.operand_d0 * c.d0 + o.operand_d1 * c.d1 + o.operand_image * c.image
-                inner = o.operand_row * (c.row + top) + o.operand_column * (c.column + left)
-                words[slot] = o.operand + outer + inner
-                words[slot + 1] = o.operand_row
-                words[slot + 2] = o.operand_column
-                slot += _SIZE
-                at += _READ
-            for _ in range(t.temporaries):
-                words[slot + 1] = 4 * n
-                slot += _SIZE
+            at = _place(c, t, words, top, left, n)
             for _ in range(t.steps):
                 call(I64[at], at + _STEP, values, 0)
                 at += 8 * I64[at + 8]
             left += n
         top += count
+
+
+def _place(c, t, words, top, left, n):
+    """Write the values of a block of n columns from a row and column on: the kernel's results, the chain's result, its
+    operands and its temporaries. The address of the chain's first step.
+    """
+    _put(words, _FIRST, c.x + top * c.x_row + 4 * left, c.x_row, 4)
+    _put(words, _FIRST + _SIZE, c.y + top * c.y_row + t.item * left, c.y_row, t.item)
+    slot = _FIRST + 2 * _SIZE
+    at = c.table + _OPERANDS
+    for _ in range(t.operands):
+        o = fields(at, READ)
+        outer = o.operand_d0 * c.d0 + o.operand_d1 * c.d1 + o.operand_image * c.image
+        inner = o.operand_row * (c.row + top) + o.operand_column * (c.column + left)
+        _put(words, slot, o.operand + outer + inner, o.operand_row, o.operand_column)
+        slot += _SIZE
+        at += _READ
+    for _ in range(t.temporaries):
+        words[slot + 1] = 4 * n
+        slot += _SIZE
+    return at
+
+
+def _put(words, slot, address, row, column):
+    """Write a VALUE."""
+    words[slot] = address
+    words[slot + 1] = row
+    words[slot + 2] = column
