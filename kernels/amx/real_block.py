@@ -55,13 +55,13 @@ class RealBlock(Block):
                 with way:
                     self.add(note, r, (first, last), (ahead, lines), tiles)
 
-    def add(self, note: Value, r: Any, part: Pair, near: Pair, tiles: int) -> None:
+    def add(self, note: Value, r: Any, part: Pair, prefetched: Pair, tiles: int) -> None:
         """As `steps`, for the first tiles of pixels."""
         isa, nt, (a_tiles, b_tiles) = self.tier.isa, self.nt, numbering(MT, self.nt)
         weights, starts = self.weights(note), [self.notes.of_tile(note, m).a for m in range(tiles)]
         for s in over(*part):
             offset, line = I64.at(r.offsets)[s], weights + s * (self.planes * nt * TILE)
-            fetched = line + near[0]
+            fetched = line + prefetched[0]
             held = None
             for place, sources in enumerate(ORDER[self.planes]):
                 for n in range(nt):
@@ -74,7 +74,7 @@ class RealBlock(Block):
                     for m in range(tiles):
                         for n in range(nt):
                             isa.multiply_reals(m * nt + n, a_tiles[m], b_tiles[n], self.element)
-                            fetched = _fetch(fetched, near[1])
+                            fetched = _fetch(fetched, prefetched[1])
             stay_awake(note, s, a_tiles[0], products(nt, self.planes))
 
     def again(self, note: Value, sums: Value, r: Any) -> None:

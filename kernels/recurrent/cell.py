@@ -153,9 +153,9 @@ class _Pointers(NamedTuple):
 
 def _pointers(r: Any, row: Value, unit: Value, now: Value) -> _Pointers:
     wide = divide(r.row_bytes - 8 * len(INFO), STATES)
-    base, turn = row + (unit << 2), wide * now
+    base, swap = row + (unit << 2), wide * now
     words = I64.at(row + wide * STATES)
-    before, after = F32.at(base + turn), F32.at(base + wide - turn)
+    before, after = F32.at(base + swap), F32.at(base + wide - swap)
     kept, reset = F32.at(base + wide * 2), F32.at(base + wide * 3)
     return _Pointers(before, after, kept, reset, info=lambda name: words[INFO.at(name)])
 

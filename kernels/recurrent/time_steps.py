@@ -19,7 +19,7 @@ from .cell import make_cell, reset_gates
 from .rows import CELLS, GATES, INFO, PEEPHOLES, PLACES, STATES, UNROLL, WALK, WORD
 from .sums import GROUP, heights, make_sums, result_room, round_to_bf16
 
-NEAR = 512 << 10
+GROUPED = 512 << 10
 """Bytes of a direction's weights up to which cells of a row are computed in groups; more are better read meanwhile."""
 
 INFO_BYTES = 8 * len(INFO)
@@ -89,7 +89,7 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
             peephole_step = peephole_bytes
         peepholes = r.peepholes + d * blocks * peephole_step
         table = r.activations + d * activation_bytes
-        most, block = group if until - first == 1 and blocks * step <= NEAR else 1, 0
+        most, block = group if until - first == 1 and blocks * step <= GROUPED else 1, 0
         while block < blocks:
             beside = smaller(most, blocks - block)
             row = first
