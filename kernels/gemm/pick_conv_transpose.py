@@ -61,8 +61,8 @@ class Transposed(NamedTuple):
         """Whether each output pixel is one tap of one input pixel, so that nothing is summed; in one group, and the
         lines of x are at equal distances in y."""
         dense = tuple(n * s for n, s in zip(self.size, self.strides, strict=True))
-        dense = all(d == 1 for d, k in zip(self.dilations, self.kernel, strict=True) if k > 1)
-        plain = self.groups == self.kernel[0] == 1 and self.pads == (0, 0, 0) and dense
+        undilated = all(d == 1 for d, k in zip(self.dilations, self.kernel, strict=True) if k > 1)
+        plain = self.groups == self.kernel[0] == 1 and self.pads == (0, 0, 0) and undilated
         return plain and self.kernel == self.strides and self.out == dense
 
     @property
