@@ -47,16 +47,17 @@ class ByteBlock(Block):
         finish(self.mt, self.nt, self.out, note, sums, r)
 
 
-def add_products(block: Block, note: Value, r: Any, head: int, part: Pair, near: Pair) -> None:
-    """Block.steps of bytes; head: bytes of a panel before its weights, part: first and last, near: ahead and lines."""
+def add_products(block: Block, note: Value, r: Any, head: int, part: Pair, fetched: Pair) -> None:
+    """Block.steps of bytes; head: bytes of a panel before its weights, part: (first, last), fetched: (ahead, lines)."""
+    ahead, lines = fetched
     isa, mt, nt = block.tier.isa, block.mt, block.nt
     a_tiles, b_tiles = numbering(mt, nt)
     starts, weights = [block.notes.of_tile(note, m).a for m in range(mt)], block.notes.of_block(note).panel + head
     for s in over(*part):
         offset = I64.at(r.offsets)[s]
         line = weights + s * (nt * TILE)
-        for i in over(near[1]):
-            prefetch(line + near[0] + i * LINE)
+        for i in over(lines):
+            prefetch(line + ahead + i * LINE)
         # The side that stays in its registers is loaded along with the first of the other.
         for n in range(nt):
             isa.load(b_tiles[n], line + n * TILE, LINE)

@@ -53,12 +53,12 @@ class Notes:
         return fields(self.place(note, m), self.tile)
 
     def write_block(self, note: Any, panel: Any, columns: Any, image: Any, column: Any) -> None:
-        said = {"panel": panel, "columns": columns, "image": image, "column": column}
-        _put(note, [said[name] for name in self.block])
+        slots = {"panel": panel, "columns": columns, "image": image, "column": column}
+        _put(note, [slots[name] for name in self.block])
 
     def write_tile(self, note: Any, m: Any, a: Any, y: Any, skip: Any, beside: Any) -> None:
-        said = {"a": a, "y": y, "skip": skip}
-        _put(self.place(note, m), [said.get(name, beside) for name in self.tile])
+        slots = {"a": a, "y": y, "skip": skip}
+        _put(self.place(note, m), [slots.get(name, beside) for name in self.tile])
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Block:
 
 
 class PanelSize(NamedTuple):
-    """Columns of a panel; bytes before its weights, of the weights of a line, and of what a line has prefetched."""
+    """Columns of a panel; bytes of its head, of a line's weights, and of the lines that are prefetched with one."""
 
     width: int
     head: int
@@ -114,7 +114,7 @@ def make_loop(record: Record, size: PanelSize, block: Block, read: Any) -> Calla
     read(r, scratch, source, oz, t0, t1): copy what the tiles t0 .. t1 of a slice read, unless they read it in place;
     the address of the first pixel of a row, the row's number, and whether splitting a number may lose something.
     """
-    (width, head, line, near), mt = size, block.mt
+    (width, head, line, prefetched), mt = size, block.mt
 
     def kernel(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
@@ -126,7 +126,7 @@ def make_loop(record: Record, size: PanelSize, block: Block, read: Any) -> Calla
         tiles = r.out_h * r.across
         bands = divide(tiles + r.band - 1, r.band)
         p0, p1, unit, end = deal(r, panels, r.images * r.sets * r.out_d * bands, thread, threads)
-        turn, busy = 0, 0
+        half, busy = 0, 0
         configure(r.config)
         while unit < end:
             image, group, oz, band = band_at(r, unit, bands)
@@ -137,58 +137,61 @@ def make_loop(record: Record, size: PanelSize, block: Block, read: Any) -> Calla
                 column = group * r.n_set + p * width
                 panel = r.w + (group * panels + p) * panel_size
                 ahead = panel_size if r.band > mt else smaller(panel_size, SOON * line)
-                i, j = row0, column0
+                row, start = row0, column0
                 for t in range(t0, t1, mt):
-                    at, sums = notes + turn * NOTE, work + turn * SUMS
-                    block.notes.write_block(at, panel, smaller(r.n - p * width, width), image, column)
-                    j, i = _describe(block, r, at, (image, line0, column), (a, y0), (t, t1, j, i))
-                    fetched = r.prefetch if ahead < panel_size + line else 0
+                    note = notes + half * NOTE
+                    block.notes.write_block(note, panel, smaller(r.n - p * width, width), image, column)
+                    start, row = _describe(block, r, note, (image, line0, column), (a, y0), (t, t1, start, row))
+                    lines = r.prefetch if ahead < panel_size + line else 0
                     block.begin(panel)
-                    _compute(block, r, work, (at, sums), (turn, busy, odd), (ahead, fetched))
-                    ahead += fetched * near
-                    turn, busy = 1 - turn, 1
+                    _compute(block, r, work, (half, busy, odd), (ahead, lines))
+                    ahead += lines * prefetched
+                    half, busy = 1 - half, 1
             unit += 1
         if busy:
-            block.finish(notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS, buffer, r)
+            block.finish(notes + (1 - half) * NOTE, work + (1 - half) * SUMS, buffer, r)
         release()
 
     return kernel
 
 
-def _describe(block: Block, r: Any, at: int, to: Numbers, source: Numbers, tiles: Numbers) -> tuple[int, int]:
-    """Note the tiles of a block from tile t of a slice on; the column and the row of the tile behind them. to: (image,
-    rows of all images before, column of y), source: (a, its row), tiles: (t, t1, column, row).
+def _describe(block: Block, r: Any, note: int, to: Numbers, source: Numbers, tiles: Numbers) -> tuple[int, int]:
+    """Write the tiles of a block, from tile t of a slice on, to its note; (first pixel, row) of the tile behind them.
+
+    to: (image, rows of all images before, column of y), source: (a, its row), tiles: (t, end, first pixel, row).
     """
     image, line0, column = to
-    a, y0 = source
-    t, t1, j, i = tiles
+    a, a_row = source
+    t, end, pixel, row = tiles
     for m in range(block.mt):
-        start = smaller(j, r.out_w - r.rows)
-        skip = j - start if t + m < t1 else r.rows
-        y, beside = block.result(r, image, line0 + i, start, column)
-        block.notes.write_tile(at, m, a + (i - y0) * r.gs + start * r.rs, y, skip, beside)
-        if t + m + 1 < t1:
-            j += r.rows
-            if j >= r.out_w:
-                i, j = i + 1, 0
-    return j, i
+        start = smaller(pixel, r.out_w - r.rows)
+        skip = pixel - start if t + m < end else r.rows
+        y, beside = block.result(r, image, line0 + row, start, column)
+        block.notes.write_tile(note, m, a + (row - a_row) * r.gs + start * r.rs, y, skip, beside)
+        if t + m + 1 < end:
+            pixel += r.rows
+            if pixel >= r.out_w:
+                row, pixel = row + 1, 0
+    return pixel, row
 
 
-def _compute(block: Block, r: Any, work: int, own: Numbers, state: Numbers, near: Numbers) -> None:
-    """The sums of a block, while the one before it, if there is one, is finished. own: (note, sums), state: (turn,
-    busy, odd), near: (ahead, lines).
+def _compute(block: Block, r: Any, work: int, state: Numbers, fetched: Numbers) -> None:
+    """The sums of a block, in a half of `work`, while the one before it, in the other, is finished.
+
+    state: (the block's half, whether there is one before it, whether splitting a number may lose something); fetched:
+    (ahead, lines), as of `Block.steps`.
     """
-    at, sums = own
-    turn, busy, odd = state
-    ahead, fetched = near
+    half, busy, odd = state
+    ahead, lines = fetched
     notes, early = work + 2 * SUMS, smaller(r.lines, EARLY)
-    block.steps(at, r, 0, early, ahead, fetched)
+    note, sums = notes + half * NOTE, work + half * SUMS
+    block.steps(note, r, 0, early, ahead, lines)
     if busy:
-        block.finish(notes + (1 - turn) * NOTE, work + (1 - turn) * SUMS, notes + 2 * NOTE, r)
-    block.steps(at, r, early, r.lines, ahead, fetched)
+        block.finish(notes + (1 - half) * NOTE, work + (1 - half) * SUMS, notes + 2 * NOTE, r)
+    block.steps(note, r, early, r.lines, ahead, lines)
     keep(block.count, sums)
     if odd != 0:
-        block.again(at, sums, r)
+        block.again(note, sums, r)
 
 
 def tiles_of(r: Any, band: int, tiles: int) -> tuple[int, ...]:
