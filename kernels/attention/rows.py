@@ -9,7 +9,7 @@ from ..isa.tiers import BF16
 MASKS = ("none", "f32", "bool")
 """Nothing, what is added to scores, or which keys a query sees."""
 BLIND = ("zeros", "nan", "never nan")
-"""What a query gets whose scores are all -inf; `never nan`: zeros, also where one of them is NaN or inf."""
+"""The result of a query whose scores are all -inf; `never nan`: zeros, also where a score is NaN or inf."""
 STATE = Record(
     top="the largest score so far",
     base="the largest one of a block, then what scores are relative to",
