@@ -36,20 +36,9 @@ def suppress(args, thread, threads):
     if r.wanted != 0:
         most = larger(smaller(I64[r.wanted], most), 0)
     for item in range(begin, end):
-        scores = r.scores + 4 * r.n * item
-        boxes = r.boxes + 16 * r.n * divide(item, r.share)
-        waiting = 0
-        for i in range(n):
-            if _counts(F32[scores + 4 * i], r) != 0:
-                # The greatest key is the best, and the root is the least.
-                I64[heap + 8 * waiting] = key_of(False, _F32, scores + 4 * i, _LOW - i, 1)
-                waiting += 1
-        half = waiting >> 1
-        while half > 0:
-            half -= 1
-            _sift(heap, waiting, half, I64[heap + 8 * half], 0)
-        places = r.places + 8 * r.most * item
-        found = r.found + 4 * r.most * item
+        scores, boxes = r.scores + 4 * r.n * item, r.boxes + 16 * r.n * divide(item, r.share)
+        waiting = _candidates(r, heap, scores, n)
+        places, found = r.places + 8 * r.most * item, r.found + 4 * r.most * item
         count = 0
         while waiting > 0 and count < most:
             best = I64[heap] & _LOW
@@ -65,6 +54,21 @@ def suppress(args, thread, threads):
             I64[places + 8 * i] = r.empty
             if r.found != 0:
                 I32[found + 4 * i] = 0
+
+
+def _candidates(r, heap, scores, n):
+    """Make the heap of those of n scores that count; how many there are."""
+    count = 0
+    for i in range(n):
+        if _counts(F32[scores + 4 * i], r) != 0:
+            # The greatest key is the best, and the root is the least.
+            I64[heap + 8 * count] = key_of(False, _F32, scores + 4 * i, _LOW - i, 1)
+            count += 1
+    half = count >> 1
+    while half > 0:
+        half -= 1
+        _sift(heap, count, half, I64[heap + 8 * half], 0)
+    return count
 
 
 @traced
