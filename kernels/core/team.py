@@ -31,7 +31,7 @@ _THREADS = PROGRAM.at("threads")
 _JOB_TABLE, _JOB_STEPS, _JOB_THREADS, _JOB_BEFORE, _JOB_TICKS, _JOB_COMMIT, _JOB_RUN, _DONE, _STATUS = (
     8 * TEAM.at(name) for name in "table steps threads before ticks commit run done status".split()
 )
-"""Bytes of a TEAM record before what says what to run."""
+"""Offsets in bytes of the slots of a TEAM record that describe the run."""
 _WAIT, _POST, _GIVE_WAY, _MEMBERS = map(TEAM.at, ("wait", "post", "give_way", "members"))
 _MEMBER, _PARKED, _SEMAPHORE = 8 * len(MEMBER), 8 * MEMBER.at("parked"), MEMBER.at("semaphore")
 Job = tuple[int, ...]
@@ -162,7 +162,7 @@ def _walk(pool: int, thread: int, job: Job, record: int, state: int, end: int, c
     """
     table, steps, threads, before, ticks, commit, run = job
     done, members, status = pool + _DONE, arg(pool, _MEMBERS), pool + _STATUS
-    stopped = 4 * run + STOPPED
+    shared = done, members, status, 4 * run + STOPPED
     mode = enter_float_mode()
     since = 0
     if ticks and thread == 0:
@@ -172,31 +172,45 @@ def _walk(pool: int, thread: int, job: Job, record: int, state: int, end: int, c
             end, check = _watch(pool, job, step, (record, state, mode), end, check)
         if step == commit:
             replace(status, 4 * run + RUNNING, 4 * run + COMMITTED)
-        number = run + 1 + step
         target = before + threads * (step + 1)
-        share = thread
-        for _ in range(threads):
-            if peek(done) >= target:
-                break
-            last = peek(members + _MEMBER * share)
-            if last < number and replace(members + _MEMBER * share, last, number):
-                if peek(status) != stopped:
-                    call(arg(table, ROW * step), arg(table, ROW * step + 1), share, threads)
-                if ticks:
-                    advance(ticks + 16 * (step + 1), clock())
-                arrive(done)
-            share = share + 1 if share + 1 < threads else 0
-        spun = 0
-        while peek(done) < target:
-            if spun < _SPINS:
-                pause()
-                spun += 1
-            else:
-                give_way(arg(pool, _GIVE_WAY))
+        _take_shares(shared, thread, job, step, target)
+        _await_shares(pool, done, target)
         if ticks and thread == 0:
             since = lap(ticks + 16 * (step + 1), since)
     leave_float_mode(mode)
     return end, check
+
+
+def _take_shares(shared: tuple[int, ...], thread: int, job: Job, step: int, target: int) -> None:
+    """Claim and run shares of a step that nobody has, the thread's own first, until `target` shares are done. shared:
+    addresses of the count of these, of the members and of the status, and the status of a run that is stopped.
+    """
+    table, _, threads, _, ticks, _, run = job
+    done, members, status, stopped = shared
+    number = run + 1 + step
+    share = thread
+    for _ in range(threads):
+        if peek(done) >= target:
+            break
+        last = peek(members + _MEMBER * share)
+        if last < number and replace(members + _MEMBER * share, last, number):
+            if peek(status) != stopped:
+                call(arg(table, ROW * step), arg(table, ROW * step + 1), share, threads)
+            if ticks:
+                advance(ticks + 16 * (step + 1), clock())
+            arrive(done)
+        share = share + 1 if share + 1 < threads else 0
+
+
+def _await_shares(pool: int, done: int, target: int) -> None:
+    """Wait until `target` shares are done: those of a step that other threads have begun."""
+    spun = 0
+    while peek(done) < target:
+        if spun < _SPINS:
+            pause()
+            spun += 1
+        else:
+            give_way(arg(pool, _GIVE_WAY))
 
 
 def _watch(pool: int, job: Job, step: int, caller: tuple[int, ...], end: int, check: int) -> tuple[int, int]:
