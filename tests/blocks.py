@@ -425,7 +425,7 @@ def turned_features(net: Net) -> None:
 
 
 @rare
-def rows_at_spread_indices(net: Net) -> None:
+def rows_at_expanded_indices(net: Net) -> None:
     """What torch's gather and scatter_add write for rows, and a product with a vector."""
     x, at = net.input("x", (6, 8)), net("ArgMax", net.input("y", (5, 6)), axis=1)
     spread = net("Expand", at, net.const([5, 8], I64))

@@ -39,7 +39,7 @@ def affine_grid(g: Sweep, node: Node) -> bool:
     n, rank, _ = node.x.type.dims
     places = _places(size.ravel().tolist(), bool(attr(node, "align_corners"))).T.astype(node.x.type.dtype)
     y = g.shape(node.x, n * rank, rank + 1) @ np.ascontiguousarray(places)
-    return g.becomes(g.turn(g.shape(y, n, rank, places.shape[1]), 0, 2, 1))
+    return g.becomes(g.transpose(g.shape(y, n, rank, places.shape[1]), 0, 2, 1))
 
 
 def _places(size: list[int], corners: bool) -> np.ndarray:

@@ -103,7 +103,7 @@ def col2im(g: Sweep, node: Node) -> bool:
         part = g.slice(columns, range(1, 1 + rank), starts, ends)
         missing = [s - n for s, n in zip(strides, many, strict=True)]
         part = g.pad(part, [0, *blank, *blank], [0, *missing, *blank])
-        part = g.turn(part, 0, *(axis for i in range(rank) for axis in (1 + rank + i, 1 + i)))
+        part = g.transpose(part, 0, *(axis for i in range(rank) for axis in (1 + rank + i, 1 + i)))
         dense = [n * s for n, s in zip(counts, strides, strict=True)]
         before = [p[2] - b for p, b in zip(pieces, begin, strict=True)]
         after = [n - f - m for n, f, m in zip(spatial, before, dense, strict=True)]

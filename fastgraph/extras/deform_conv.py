@@ -103,17 +103,17 @@ def deform_conv(g: Sweep, node: Node) -> bool:
     steps = np.indices(kernel).reshape(2, taps).T * a["dilations"]
     base = (steps[:, :, None] + starts[None]).astype(np.float32)
     where = g.shape(offset, n * parts, taps, 2, points) + base[None]
-    where = g.turn(g.join([g.cut(where, 2, 1, 2), g.cut(where, 2, 0, 1)], 2), 0, 1, 3, 2)
+    where = g.transpose(g.join([g.cut(where, 2, 1, 2), g.cut(where, 2, 0, 1)], 2), 0, 1, 3, 2)
     columns = g("resample", g.shape(x, n * parts, channels // parts, *x.type.dims[2:]), where)
     if mask is not None:
         columns = columns * g.shape(mask, n * parts, 1, taps, points)
-    rows = g.turn(g.shape(columns, n, channels * taps, points), 0, 2, 1)
+    rows = g.transpose(g.shape(columns, n, channels * taps, points), 0, 2, 1)
     rows, flat = g.shape(rows, n * points, channels * taps), g.shape(w, made, each * taps)
     products = []
     for k in range(groups):
         own = g.cut(rows, 1, k * each * taps, (k + 1) * each * taps)
         factors = g.cut(flat, 0, k * made // groups, (k + 1) * made // groups)
-        products.append(g("matmul", own, g.turn(factors, 1, 0)))
+        products.append(g("matmul", own, g.transpose(factors, 1, 0)))
     y = g.join(products, 1)
     y = y if bias is None else y + g.shape(bias, made)
-    return g.becomes(g.turn(g.shape(y, n, points, made), 0, 2, 1))
+    return g.becomes(g.transpose(g.shape(y, n, points, made), 0, 2, 1))

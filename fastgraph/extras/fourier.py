@@ -62,14 +62,14 @@ def _split(g: Sweep, x: Value, f: Transform, a: int, b: int) -> Value:
     if missing:
         x = g("pad", x, g.vector(0, 0, 0, 0, missing, 0), mode="constant")
         f = f._replace(weight=np.pad(f.weight, (0, missing)))
-    by_t2 = g.turn(g.shape(x, rows, first, b, parts), 2, 0, 1, 3)
+    by_t2 = g.transpose(g.shape(x, rows, first, b, parts), 2, 0, 1, 3)
     t = np.arange(first * b).reshape(first, b).T[:, :, None]
     inner = _reals(f.weight[t] * _unit(f, t * np.arange(a)), parts, 2)
     y = _product(g, g.shape(by_t2, b, rows, first * parts), inner, a)
-    y = g.turn(g.shape(y, b, rows, a, 2), 1, 2, 0, 3)
+    y = g.transpose(g.shape(y, b, rows, a, 2), 1, 2, 0, 3)
     outer = _reals(_unit(f, a * np.arange(b)[:, None] * np.arange(last)), 2, wanted)
     y = _product(g, g.shape(y, rows * a, b, 2), outer, last)
-    y = g.turn(g.shape(y, rows, a, last, wanted), 0, 2, 1, 3)
+    y = g.transpose(g.shape(y, rows, a, last, wanted), 0, 2, 1, 3)
     return g.cut(g.shape(y, rows, last * a, wanted), 1, 0, f.made)
 
 
@@ -115,10 +115,10 @@ def along(g: Sweep, x: Value, axis: int, f: Transform) -> Value:
     """f along an axis of x [..., parts]."""
     rank = len(x.type.dims)
     perm = (*(a for a in range(rank - 1) if a != axis), axis, rank - 1)
-    moved = g.turn(x, *perm)
+    moved = g.transpose(x, *perm)
     *lead, taken, parts = moved.type.dims
     y = transformed(g, g.shape(moved, prod(lead), taken, parts), f)
-    return g.turn(g.shape(y, *lead, *y.type.dims[1:]), *(perm.index(a) for a in range(rank)))
+    return g.transpose(g.shape(y, *lead, *y.type.dims[1:]), *(perm.index(a) for a in range(rank)))
 
 
 def framed(g: Sweep, x: Value, size: int, step: int) -> Value:

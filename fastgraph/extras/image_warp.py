@@ -35,4 +35,4 @@ def warp(g: Sweep, node: Node) -> bool:
     height, width = image.type.dims[1:3]
     places = np.stack(np.meshgrid(np.arange(width), np.arange(height)), -1).astype(flow.type.dtype)
     where = places - g.pick(flow, np.array([1, 0]), 3)
-    return g.becomes(g.turn(g("resample", g.turn(image, 0, 3, 1, 2), where, padding="border"), 0, 2, 3, 1))
+    return g.becomes(g.transpose(g("resample", g.transpose(image, 0, 3, 1, 2), where, padding="border"), 0, 2, 3, 1))

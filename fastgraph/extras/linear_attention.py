@@ -66,7 +66,7 @@ def linear_attention(g: Sweep, node: Node) -> bool:
 
     def by_time(x: Value, *inner: int) -> Value:
         """[images, times, heads * ..] as [times, images * heads, *inner]."""
-        x = g.turn(g.shape(x, images, times, heads, x.type.size // (images * times * heads)), 1, 0, 2, 3)
+        x = g.transpose(g.shape(x, images, times, heads, x.type.size // (images * times * heads)), 1, 0, 2, 3)
         return g.shape(x, times, images * heads, *inner)
 
     scaled = query * (attr(node, "scale") or 1 / math.sqrt(size))
@@ -74,7 +74,7 @@ def linear_attention(g: Sweep, node: Node) -> bool:
     if "gated" in update and decay is not None:
         moving["fade"] = by_time(g.exp(decay), decay.type.dims[2] // heads, 1)
     if "delta" in update and beta is not None:
-        moving["rate"] = by_time(g.spread(beta, images, times, heads), 1, 1)
+        moving["rate"] = by_time(g.broadcast(beta, images, times, heads), 1, 1)
     first = g.number(np.zeros((images * heads, size, depth), wide)) if past is None else past
     first = g.shape(first, images * heads, size, depth)
     if times == 1:
@@ -85,7 +85,7 @@ def linear_attention(g: Sweep, node: Node) -> bool:
             return [*_token(inner, before, **dict(zip(moving, parts, strict=True)))]
 
         last, y = scanned(g, [first], list(moving.values()), step)
-    y = g.turn(g.shape(y, times, images, heads * share, depth), 1, 0, 2, 3)
+    y = g.transpose(g.shape(y, times, images, heads * share, depth), 1, 0, 2, 3)
     y = g.shape(y, images, times, heads * share * depth)
     return g.becomes(*(g.cast(new, old.type.dtype) for new, old in zip((y, last), node.outputs, strict=False)))
 
@@ -98,7 +98,7 @@ def _token(
         state = state * fade
     if rate is not None:
         v = rate * (v - g("matmul", k, state))
-    state = state + g.turn(k, 0, 2, 1) * v
+    state = state + g.transpose(k, 0, 2, 1) * v
     return state, g("matmul", q, state)
 
 
@@ -131,13 +131,13 @@ def causal_conv(g: Sweep, node: Node) -> bool:
     (_, channels, times), taps = x.type.dims, w.type.dims[2]
     full = x if past is None or taps == 1 else g.join([past, x], 2)
     begin = taps - 1 if past is None else 0
-    window = g.shape(g.turn(w, 0, 2, 1), channels, taps, 1)
+    window = g.shape(g.transpose(w, 0, 2, 1), channels, taps, 1)
     attrs: dict[str, Any] = {"pads": (begin, 0), "groups": channels, "auto_pad": "NOTSET", "kernel_shape": (taps,)}
     attrs |= {"strides": (1,), "dilations": (1,)}
-    y = g("conv", g.turn(full, 0, 2, 1), window, *([] if bias is None else [bias]), **attrs)
+    y = g("conv", g.transpose(full, 0, 2, 1), window, *([] if bias is None else [bias]), **attrs)
     if attr(node, "activation") != "none":
         y = y * g.sigmoid(y)
     if begin > times:
         full = g("pad", full, g.vector(0, 0, begin - times, 0, 0, 0), mode="constant")
     columns = full.type.dims[2]
-    return g.becomes(g.turn(y, 0, 2, 1), g.cut(full, 2, columns - (taps - 1), columns))
+    return g.becomes(g.transpose(y, 0, 2, 1), g.cut(full, 2, columns - (taps - 1), columns))

@@ -159,7 +159,7 @@ def by_scan(g: Sweep, node: Node) -> bool:
     batch, units = c.type.dims
     times = x.type.size // (batch * dims[-1])
     if late and times > 1:
-        x = g.turn(x, 1, 0, 2)
+        x = g.transpose(x, 1, 0, 2)
     sums = _of_input(g, layer, g.shape(x, times * batch, dims[-1]))
     if times == 1:
         h, c = _step(g, layer, h, c, sums)
@@ -172,7 +172,7 @@ def by_scan(g: Sweep, node: Node) -> bool:
 
         steps = g.shape(sums, times, batch, sums.type.dims[1])
         h, c, y = scanned(g, [h, c], [steps], step, bool(attr(node, "reverse")))
-        y = g.turn(y, 1, 0, 2) if late else y
+        y = g.transpose(y, 1, 0, 2) if late else y
     results = zip((g.shape(y, *node.out.type.dims), h, c), node.outputs, strict=True)
     return g.becomes(*(_stored(g, value, out.type) for value, out in results))
 
@@ -191,10 +191,10 @@ def _layer(g: Sweep, node: Node) -> Layer | None:
     if True in diagonal:
         r = g.shape(r, len(order), r.type.dims[0] // len(order))
     elif r.data is None:
-        r = g.turn(r, 1, 0)
+        r = g.transpose(r, 1, 0)
     projection, bias = (_real(g, inputs[i]) for i in (PROJECTION, PROJECTION_BIAS))
     if projection is not None and projection.data is None:
-        projection = g.turn(projection, 1, 0)
+        projection = g.transpose(projection, 1, 0)
     return Layer(node, groups, r, True in diagonal, projection, bias)
 
 
@@ -261,7 +261,7 @@ def _of_input(g: Sweep, layer: Layer, x: Value) -> Value:
     normed = [layer.node.input(NORM + i) is not None for i in order]
     biases = [none if has else layer.node.input(BIAS + i) or none for i, has in zip(order, normed, strict=True)]
     bias = None if all(v is none for v in biases) else _joined(g, biases)
-    return _product(g, x, w if w.data is not None else g.turn(w, 1, 0), bias)
+    return _product(g, x, w if w.data is not None else g.transpose(w, 1, 0), bias)
 
 
 def _step(g: Sweep, layer: Layer, h: Value, c: Value, sums: Value) -> tuple[Value, Value]:

@@ -177,11 +177,11 @@ class Builder:
         """x with other extents, its elements in the same order."""
         return x if x.type.shape == dims else self("reshape", x, self.vector(*dims), allowzero=1)
 
-    def turn(self, x: Value, *perm: int) -> Value:
+    def transpose(self, x: Value, *perm: int) -> Value:
         """x with its axes in another order."""
         return x if perm == tuple(range(len(perm))) else self("transpose", x, perm=perm)
 
-    def spread(self, x: Value, *dims: int) -> Value:
+    def broadcast(self, x: Value, *dims: int) -> Value:
         """x broadcast to an extent."""
         return x if x.type.dims == dims else self("expand", x, self.vector(*dims))
 

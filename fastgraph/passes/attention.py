@@ -223,7 +223,7 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
     attrs = {"scale": scores.scale * q.scale * k.scale, "blind": blind}
     attrs |= {"q_num_heads": q.heads if q.flat else None, "kv_num_heads": k.heads if k.flat or v.flat else None}
     shape = (q.images, q.rows, q.heads * v.size) if q.flat else (q.images, q.heads, q.rows, v.size)
-    valid = () if limit is None else (None, None, g.spread(g.shape(limit.number, 1), q.images))
+    valid = () if limit is None else (None, None, g.broadcast(g.shape(limit.number, 1), q.images))
     y = g("attention", *(x.written(g) for x in (q, k, v)), mask, *valid, type=TensorType(FLOAT32, shape), **attrs)
     y = y if v.scale == 1 else y * v.scale
     return g.becomes(_in_order(g, y, q, node.out.type.dims))
@@ -249,7 +249,7 @@ def _in_order(g: Sweep, y: Value, q: Operand, dims: Dims) -> Value:
     each = (rows, q.heads, size) if q.flat else (q.heads, rows, size)
     if not q.flat and not q.inner:
         return y
-    return g.turn(g.shape(y, q.images // behind, behind, *each), *((0, 3, 1, 2, 4) if q.flat else (0, 2, 1, 3, 4)))
+    return g.transpose(g.shape(y, q.images // behind, behind, *each), *((0, 3, 1, 2, 4) if q.flat else (0, 2, 1, 3, 4)))
 
 
 def _plain(node: Node) -> bool:
@@ -386,11 +386,11 @@ def _mask(g: Sweep, scores: Scores, dims: Dims) -> Value | None:
     total: Value | None = None
     for mask in scores.masks:
         value, own = reduce(add, mask.values), mask.extents
-        value = g.spread(value, *mask.dims) if mask.divided else value
+        value = g.broadcast(value, *mask.dims) if mask.divided else value
         axes, at = [1, 1], 0
         for i, whole in enumerate(dims[:2]):
             if whole != 1:
                 axes[i], at = own[at], at + 1
         one = g.shape(value, *axes, *own[-2:])
         total = one if total is None else total + one
-    return None if total is None else g.spread(total, *total.type.dims[:-1], dims[-1])
+    return None if total is None else g.broadcast(total, *total.type.dims[:-1], dims[-1])

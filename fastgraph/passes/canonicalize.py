@@ -133,7 +133,7 @@ def transpose(g: Sweep, node: Node) -> bool:
         return False
     perm = permutation(node)
     if g.made_by(node.x, "transpose") or node.x.data is not None or only_moves_ones(node.x.type.dims, perm):
-        return g.becomes(g.turn(node.x, *perm))
+        return g.becomes(g.transpose(node.x, *perm))
     node.attrs = {"perm": perm}
     return False
 
@@ -206,19 +206,19 @@ def gemm(g: Sweep, node: Node) -> bool:
     alpha, beta = node.attrs.get("alpha", 1.0), node.attrs.get("beta", 1.0)
     if computes_reals(node) and (alpha, beta) != (1.0, 1.0):
         return False
-    a = g.turn(a, 1, 0) if node.attrs.get("trans_a") else a
+    a = g.transpose(a, 1, 0) if node.attrs.get("trans_a") else a
     if b.data is not None and alpha != 1.0:
         b, alpha = constant(b, times(b.data, alpha)), 1.0
     flipped = bool(node.attrs.get("trans_b"))
     columns = b.type.dims[0 if flipped else 1]
     if b.data is not None and c is not None and c.data is not None and c.data.shape == (columns,):
         if computes_reals(node):
-            return g.becomes(g("dense", a, b if flipped else g.turn(b, 1, 0), c, type=node.out.type))
+            return g.becomes(g("dense", a, b if flipped else g.transpose(b, 1, 0), c, type=node.out.type))
     elif computes_reals(node) and c is not None:
         return False
     y = _dense(g, node, a, b, flipped)
     if y is None:
-        y = g("matmul", a, g.turn(b, 1, 0) if flipped else b, type=node.out.type)
+        y = g("matmul", a, g.transpose(b, 1, 0) if flipped else b, type=node.out.type)
     y = _scaled(y, alpha)
     return g.becomes(y if c is None or beta == 0 else y + _scaled(c, beta))
 
@@ -266,7 +266,7 @@ def _dense(g: Sweep, node: Node, a: Value, b: Value, flipped: bool = False) -> V
         return None
     if a.type.dtype != np.float32 and a.type.quant is None:
         return None
-    return g("dense", a, b if flipped else g.turn(b, 1, 0), None, type=node.out.type)
+    return g("dense", a, b if flipped else g.transpose(b, 1, 0), None, type=node.out.type)
 
 
 @rule("canonical", "batch_normalization")

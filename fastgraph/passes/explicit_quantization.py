@@ -170,7 +170,7 @@ def moved_constant(g: Sweep, node: Node) -> bool:
         return False
     stored, dims = before.x, node.out.type.dims
     if node.op == "transpose":
-        turned = g.turn(stored, *permutation(node))
+        turned = g.transpose(stored, *permutation(node))
     else:
         quant = _reshaped(stored, dims)
         if quant is None or node.const(1) is None:
@@ -210,9 +210,9 @@ def stored_gemm(g: Sweep, node: Node) -> bool:
     known = c is None or c.data is not None or adds is not None and adds.x.data is not None
     if not known or c is not None and c.type.shape != node.out.type.dims[-1:]:
         return False
-    weights = before.x if attr(node, "trans_b") else g.turn(before.x, 1, 0)
+    weights = before.x if attr(node, "trans_b") else g.transpose(before.x, 1, 0)
     real = g("requantize", weights, type=b.type.with_shape(weights.type.shape))
-    return g.becomes(g("dense", g.turn(a, 1, 0) if attr(node, "trans_a") else a, real, c, type=node.out.type))
+    return g.becomes(g("dense", g.transpose(a, 1, 0) if attr(node, "trans_a") else a, real, c, type=node.out.type))
 
 
 @rule("moved integers_moved", lambda op: op.moves, "resize", quantized=True)

@@ -29,7 +29,7 @@ def known_gather(g: Sweep, node: Node) -> bool:
         y = g.cut(x, axis, int(at[0]), end if end >= 0 else np.iinfo(np.int64).min, step)
     elif _is_shuffle(at, dims[axis], step):
         split = g.shape(x, *dims[:axis], dims[axis] // step, step, *dims[axis + 1 :])
-        y = g.turn(split, *range(axis), axis + 1, axis, *range(axis + 2, len(dims) + 1))
+        y = g.transpose(split, *range(axis), axis + 1, axis, *range(axis + 2, len(dims) + 1))
     else:
         return False
     return g.becomes(y)
@@ -42,7 +42,7 @@ def _is_shuffle(at: np.ndarray, extent: int, step: int) -> bool:
 
 
 @rule("canonical", "gather_elements scatter_elements")
-def spread_indices(g: Sweep, node: Node) -> bool:
+def expanded_indices(g: Sweep, node: Node) -> bool:
     """Given ``y = gather_elements(x, expand(index))`` or a scatter, whose index is the same for all elements of a row,
     which lie behind the axis; result a gather of rows (for each batch, where indices differ), or ``scatter_nd``.
     """

@@ -15,7 +15,7 @@ from ..ir import Graph, Node, Value
 from ..ir.build import constant
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
-from ..rules.operands import only_moves_ones, turned_data
+from ..rules.operands import only_moves_ones, transposed_data
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, note, sweep
 from .canonicalize import canonicalize
@@ -116,7 +116,7 @@ def _finish(g: Sweep, node: Node, inputs: list[Value | None], perm: Perm, attrs:
     """Write op' on untransposed inputs, and transposes of all its outputs by `perm`."""
     kinds = [out.type.with_shape(tuple(out.type.dims[i] for i in inverse(perm))) for out in node.outputs]
     results = g.several(node.op, kinds, *inputs, **attrs)
-    turned = [g.turn(y, *perm) for y in results]
+    turned = [g.transpose(y, *perm) for y in results]
     for new, y in zip(turned, results, strict=True):
         note(new, y, lambda array: array.transpose(perm))
     return g.becomes(*turned)
@@ -177,10 +177,10 @@ def _untransposed(
         if value.type.quant is not None and value.type.quant.axis is not None:
             return None
         data = value.data.reshape(dims)
-        return lambda: constant(value, turned_data(data, back), "turned", value.type.quant)
+        return lambda: constant(value, transposed_data(data, back), "turned", value.type.quant)
     if len(value.type.dims) < len(perm):
         return None
-    return lambda: g.turn(value, *back)
+    return lambda: g.transpose(value, *back)
 
 
 # -- one operator, one rule: (g, node, u, perm) with node.x = transpose(u, perm)
@@ -279,8 +279,8 @@ def _reshape(g: Sweep, node: Node, u: Value, perm: Perm) -> bool:
         keyed.append((key, [perm[a] for a in ys], zs))
     keyed.sort(key=lambda item: item[0])
     order = [z for _, _, zs in keyed for z in zs]
-    inner = g.turn(u, *(axis for _, axes, _ in keyed for axis in axes))
-    return g.becomes(g.turn(g.shape(inner, *(node.out.type.dims[z] for z in order)), *inverse(order)))
+    inner = g.transpose(u, *(axis for _, axes, _ in keyed for axis in axes))
+    return g.becomes(g.transpose(g.shape(inner, *(node.out.type.dims[z] for z in order)), *inverse(order)))
 
 
 def matched_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:

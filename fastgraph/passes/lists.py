@@ -107,6 +107,6 @@ def joined_parts(g: Sweep, node: Node) -> bool:
     count, *dims = split.x.type.dims
     new, rank = bool(attr(node, "new_axis")), len(dims)
     axis = attr(node, "axis") % (rank + new)
-    y = g.turn(split.x, *range(1, axis + 1), 0, *range(axis + 1, rank + 1))
+    y = g.transpose(split.x, *range(1, axis + 1), 0, *range(axis + 1, rank + 1))
     g.replace(node.out, y if new else g.shape(y, *dims[:axis], count * dims[axis], *dims[axis + 1 :]))
     return True

@@ -36,7 +36,7 @@ def ordered_channels(g: Sweep, node: Node) -> bool:
     y = g("conv", *operands, type=layer.out.type, **layer.attrs)
     note(layer.out, y, lambda array: array[..., np.argsort(order)])
     places = [axis if axis < first else first + inner.index(axis - first) for axis in perm]
-    return g.becomes(g.turn(g.shape(y, *dims[:first], *(parts[i] for i in inner)), *places))
+    return g.becomes(g.transpose(g.shape(y, *dims[:first], *(parts[i] for i in inner)), *places))
 
 
 def _by_channel(layer: Node) -> bool:

@@ -9,7 +9,7 @@ from ..ir import Graph, Node, Value
 from ..ir.build import constant
 from ..ops.registry import OPS, Layout, attr
 from ..ops.shape import permutation
-from ..rules.operands import only_moves_ones, turned_data
+from ..rules.operands import only_moves_ones, transposed_data
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
 
@@ -118,4 +118,4 @@ def _constant(value: Value, rank: int) -> Value | None:
     if value.array.size == 1 or value.array.ndim > rank:
         return value if value.array.size == 1 else None
     dims = (1,) * (rank - value.array.ndim) + value.array.shape
-    return constant(value, turned_data(value.array.reshape(dims), _last(rank)), "turned")
+    return constant(value, transposed_data(value.array.reshape(dims), _last(rank)), "turned")

@@ -19,7 +19,7 @@ CATALOG = {
         "passes.canonicalize.batch_norm": "batch_normalization",
         "passes.canonicalize.explicit_window": "*",
         "passes.gathers.known_gather": "gather",
-        "passes.gathers.spread_indices": "gather_elements scatter_elements",
+        "passes.gathers.expanded_indices": "gather_elements scatter_elements",
     },
     "sinking": {
         "passes.canonicalize.transpose": "transpose",
@@ -97,8 +97,8 @@ CATALOG = {
         "extras.window_reduce.reduce_window": "reduce_window",
     },
     "pads": {
-        "passes.decompositions.contractions.spread_matmul": "matmul",
-        "passes.decompositions.contractions.turned_matmul": "matmul",
+        "passes.decompositions.contractions.broadcast_matmul": "matmul",
+        "passes.decompositions.contractions.transposed_matmul": "matmul",
         "passes.fuse.fold_pad": "conv",
     },
     "exponents": {"passes.decompositions.element_types.exponent": "pow"},

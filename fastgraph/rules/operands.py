@@ -45,14 +45,14 @@ def only_moves_ones(dims: Shape, perm: tuple[int, ...]) -> bool:
     return kept == sorted(kept)
 
 
-def turned_quant(quant: Quantization | None, perm: tuple[int, ...]) -> Quantization | None:
+def transposed_quant(quant: Quantization | None, perm: tuple[int, ...]) -> Quantization | None:
     """The quantization of a transposed value."""
     if quant is None or quant.axis is None:
         return quant
     return Quantization(quant.scale, quant.zero_point, perm.index(quant.axis))
 
 
-def turned_data(data: np.ndarray, perm: tuple[int, ...]) -> np.ndarray:
+def transposed_data(data: np.ndarray, perm: tuple[int, ...]) -> np.ndarray:
     """The array transposed, in memory of its own."""
     return once(_transposed, data, perm)
 

@@ -19,7 +19,7 @@ from ..limits import current
 from ..ops.evaluate import computes_reals, fold, infer_node, only_result
 from ..ops.registry import OPS
 from ..ops.shape import permutation
-from .operands import converted, only_moves_ones, turned_data, turned_quant
+from .operands import converted, only_moves_ones, transposed_data, transposed_quant
 from .rule import Rule, applies, rules_of, sees
 
 
@@ -28,7 +28,7 @@ class Sweep(Rewriter):
     stands in the place of the node at hand.
 
     A rule gets `(sweep, node)` and returns False to keep the node, or True after it wrote its own nodes and said with
-    `becomes` or `again` what stands for the node's outputs. `turned`: the transposes of constants that were made;
+    `becomes` or `again` what stands for the node's outputs. `transposes`: those of constants that were made;
     `given`: for values that `layout` asked for, whether they are made of an input element by element.
     """
 
@@ -37,7 +37,7 @@ class Sweep(Rewriter):
         self.nodes: list[Node] = []
         self.maker = graph.producers()
         self.outputs = set(graph.results())
-        self.turned: dict[tuple[Value, tuple[int, ...]], Value] = {}
+        self.transposes: dict[tuple[Value, tuple[int, ...]], Value] = {}
         self.given: dict[Value, bool] = {}
         self._instead: dict[Value, Value] = {}
         self._dropped: set[Node] = set()
@@ -78,23 +78,23 @@ class Sweep(Rewriter):
             return x
         return self("reshape", x, self.vector(*dims), type=x.type.with_shape(dims), allowzero=1)
 
-    def turn(self, x: Value, *perm: int) -> Value:
+    def transpose(self, x: Value, *perm: int) -> Value:
         before = self.made_by(x, "transpose")
         if before is not None:
             first = permutation(before)
             perm, x = tuple(first[p] for p in perm), before.x
         dims = x.type.dims
-        turned = tuple(dims[p] for p in perm)
+        transposed = tuple(dims[p] for p in perm)
         if x.data is not None:
-            if (x, perm) not in self.turned:
-                quant = turned_quant(x.type.quant, perm)
-                self.turned[x, perm] = constant(x, turned_data(x.data, perm), "turned", quant)
-            return self.turned[x, perm]
+            if (x, perm) not in self.transposes:
+                quant = transposed_quant(x.type.quant, perm)
+                self.transposes[x, perm] = constant(x, transposed_data(x.data, perm), "turned", quant)
+            return self.transposes[x, perm]
         if perm == tuple(range(len(perm))):
             return x
         if only_moves_ones(dims, perm):
-            return self.shape(x, *turned)
-        return self("transpose", x, type=x.type.with_shape(turned), perm=perm)
+            return self.shape(x, *transposed)
+        return self("transpose", x, type=x.type.with_shape(transposed), perm=perm)
 
     def cast(self, x: Value, dtype: Any) -> Value:
         dtype = np.dtype(dtype)

@@ -35,7 +35,7 @@ EXPRESSIONS = {
         lambda g, x, y: g.join([g.cut(x, 1, 0, 4, 2), g.pick(x, np.array([3, 0]), axis=1)], axis=1),
         lambda x, y: np.concatenate([x[:, ::2], x[:, [3, 0]]], axis=1),
     ),
-    "turned": (lambda g, x, y: g.turn(x, 1, 0) + g.spread(y, 3, 4).type.dims[0], lambda x, y: x.T + 3),
+    "turned": (lambda g, x, y: g.transpose(x, 1, 0) + g.broadcast(y, 3, 4).type.dims[0], lambda x, y: x.T + 3),
     "whole": (lambda g, x, y: g.cast(g.floor(x * 8), np.int32) % 3, lambda x, y: np.floor(x * 8).astype(np.int32) % 3),
 }
 

@@ -35,7 +35,7 @@ from tests.ops.test_node_cases import array, cases, fed
 from tests.passes.rule_cases import CASES, EACH
 from tests.uncommon_nodes import GRAPHS
 
-NOT_HERE = (".exponent", ".spread_matmul", ".turned_matmul", ".phases", ".small_map", ".half")
+NOT_HERE = (".exponent", ".broadcast_matmul", ".transposed_matmul", ".phases", ".small_map", ".half")
 """Rules of that folder that other passes ask for."""
 
 

@@ -51,7 +51,7 @@ def test_large_operand_is_not_turned(tier: Tier, name: str) -> None:
     assert_close(one, by_onnxruntime(net.bytes(), feeds), 1e-5)
     for other in others:
         np.testing.assert_array_equal(one, other)
-    with freedoms.without("turned_matmul"):
+    with freedoms.without("transposed_matmul"):
         turned = net.load(isa=tier.name)
     assert_close(list(turned.run(feeds).values()), one, 1e-5)
     assert (steps(models[0]) != steps(turned)) == applies

@@ -267,7 +267,7 @@ SPREAD = [
 @widest_tier
 @pytest.mark.parametrize(("data", "indices", "whole", "axis", "rows"), SPREAD)
 @pytest.mark.parametrize("reduction", [None, "none", "add"])
-def test_elements_at_spread_indices_are_rows(
+def test_elements_at_expanded_indices_are_rows(
     tier: Any, data: tuple[int, ...], indices: tuple[int, ...], whole: tuple[int, ...], axis: int, rows: bool,
     reduction: str | None,
 ) -> None:  # fmt: skip

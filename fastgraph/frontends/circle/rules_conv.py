@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import FLOAT32, Quantization, TensorType, Value
-from ..core.common import turned
+from ..core.common import transposed
 from .call import Call
 from .common import computed, known, same_dtype
 
@@ -92,7 +92,7 @@ def conv(c: Call, x: Value, w: Value, bias: Value | None, **window: Any) -> None
     _operands(c, x, w)
     bias = bias_of(c, bias, x, w)
     x = hybrid(c, x, w, symmetric=w.type.quant is None or len(set(w.type.quant.scale)) == 1)
-    w = turned(c, w, (4, 0, 1, 2, 3)) if c.op == "CONV_3D" else w
+    w = transposed(c, w, (4, 0, 1, 2, 3)) if c.op == "CONV_3D" else w
     c.write("conv", [x, w, bias], groups=_groups(c, x, w), **window)
 
 
@@ -111,7 +111,7 @@ def depthwise(c: Call, x: Value, w: Value, bias: Value | None, **window: Any) ->
         c.unsupported("whose number of channels the file leaves open")
     bias = bias_of(c, bias, x, w)
     x = hybrid(c, x, w, symmetric=False)
-    c.write("conv", [x, turned(c, w, (3, 1, 2, 0)), bias], groups=groups, **window)
+    c.write("conv", [x, transposed(c, w, (3, 1, 2, 0)), bias], groups=groups, **window)
 
 
 def conv_transpose(c: Call, shape: Value, w: Value, x: Value, bias: Value | None, **window: Any) -> Value:
@@ -120,7 +120,7 @@ def conv_transpose(c: Call, shape: Value, w: Value, x: Value, bias: Value | None
     _operands(c, x, w)
     bias = bias_of(c, bias, x, w)
     x = hybrid(c, x, w, symmetric=False)
-    w = turned(c, w, (3, 0, 1, 2, 4)) if c.op == "CONV_3D_TRANSPOSE" else w
+    w = transposed(c, w, (3, 0, 1, 2, 4)) if c.op == "CONV_3D_TRANSPOSE" else w
     wanted = _output_shape(c, shape, len(window["strides"]) + 2)
     batch = x.type.shape[0] if x.type.shape is not None else None
     if isinstance(batch, int) and wanted[0] != batch:
@@ -208,7 +208,7 @@ def _adjoint(c: Call, x: Value, yes: bool) -> Value:
     rank = c.rank(x)
     if rank < 2:
         c.fail(f"expected a matrix to transpose, found {x.type}")
-    return turned(c, x, (*range(rank - 2), rank - 1, rank - 2))
+    return transposed(c, x, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def matmul(c: Call, x: Value, y: Value, a: int, b: int) -> Value:

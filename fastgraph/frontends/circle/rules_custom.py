@@ -28,8 +28,8 @@ def instance_norm(c: Call, x: Value, scale: Value, shift: Value, epsilon: float)
     if rank == 4:
         return c("instance_normalization", x, scale, shift, epsilon=epsilon)
     kind = c.outputs[0].type.with_shape(None)
-    y = c("instance_normalization", c.turn(x, 0, 2, 1), scale, shift, type=kind, epsilon=epsilon)
-    return c.turn(y, 0, 2, 1)
+    y = c("instance_normalization", c.transpose(x, 0, 2, 1), scale, shift, type=kind, epsilon=epsilon)
+    return c.transpose(y, 0, 2, 1)
 
 
 def _as_wide(c: Call, value: Value, channels: object) -> Value:
@@ -37,7 +37,7 @@ def _as_wide(c: Call, value: Value, channels: object) -> Value:
     if value.type.shape is None or len(value.type.shape) != 1:
         c.fail(f"expected a vector of the channels' parameters, found {value.type}")
     wide = value.type.shape[0] != 1 or not isinstance(channels, int)
-    return value if wide else c.spread(value, channels)  # type: ignore[arg-type]
+    return value if wide else c.broadcast(value, channels)  # type: ignore[arg-type]
 
 
 def rms_norm(c: Call, x: Value, gamma: Value, beta: Value | None, epsilon: float) -> Value:

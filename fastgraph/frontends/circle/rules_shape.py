@@ -13,7 +13,7 @@ FORMULAS: dict[str, Callable[..., Value | None]] = {
     "band": band,
     "rank": lambda c, x: c("size", c("shape", x)),
     "squeeze": lambda c, x, axes: c("squeeze", x, *([c.vector(*axes)] if axes else [])),
-    "where": lambda c, x: c.turn(c("non_zero", stored(c, x)), 1, 0),  # a row of indices for each place that is not 0
+    "where": lambda c, x: c.transpose(c("non_zero", stored(c, x)), 1, 0),  # a row of indices for each element != 0
 }
 
 

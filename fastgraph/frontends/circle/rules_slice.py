@@ -62,7 +62,7 @@ def pad(c: Call, x: Value, pads: Value, value: Value | None = None, mode: str = 
 def _pads(c: Call, pairs: Value) -> Value:
     """All befores, then all afters."""
     if pairs.data is None:
-        return c.cast(c("reshape", c.turn(pairs, 1, 0), c.vector(-1)), INT64)
+        return c.cast(c("reshape", c.transpose(pairs, 1, 0), c.vector(-1)), INT64)
     if pairs.data.ndim != 2 or pairs.data.shape[1] != 2 or (pairs.data < 0).any():
         c.fail(f"expected paddings of shape [rank, 2] that are not negative, found {pairs.data.tolist()}")
     return c.vector(*pairs.data.T.ravel())

@@ -33,7 +33,7 @@ def truth(c: Call, value: Value, known: bool = True) -> Value:
     return value
 
 
-def turned(c: Call, w: Value, perm: tuple[int, ...]) -> Value:
+def transposed(c: Call, w: Value, perm: tuple[int, ...]) -> Value:
     """w with its axes permuted, and its quantization along with them: at once where it is constant."""
     quant = w.type.quant
     if quant is not None and quant.axis is not None:

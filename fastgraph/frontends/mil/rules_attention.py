@@ -47,7 +47,7 @@ def attention(c: Call, query: Value, key: Value, value: Value, attn_mask: Value 
         factor = c.number(1 / math.sqrt(max(width, 1)), query)
     else:
         factor = c.reciprocal(c.sqrt(c.cast(c("shape", query, start=rank - 1, end=rank), query.type.dtype)))
-    scores = (query * factor) @ c.turn(key, *range(rank - 2), rank - 1, rank - 2)
+    scores = (query * factor) @ c.transpose(key, *range(rank - 2), rank - 1, rank - 2)
     if attn_mask is not None:
         flags = attn_mask.type.dtype == np.bool_
         scores = scores + (c("where", attn_mask, *(c.number(n, scores) for n in (0, -np.inf))) if flags else attn_mask)

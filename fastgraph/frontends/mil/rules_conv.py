@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import Value
-from ..core.common import turned
+from ..core.common import transposed
 from .call import Call
 from .common import alike, extents, reals
 from .signatures import CHOICES, rule
@@ -75,7 +75,7 @@ def _checked(c: Call, x: Value, w: Value, groups: int) -> int:
 def conv(c: Call, x: Value, weight: Value, bias: Value | None, groups: int) -> Value:
     """Weights are [O, C / groups, k...]."""
     count = _checked(c, x, weight, groups)
-    w = turned(c, weight, (0, *range(2, count + 2), 1))
+    w = transposed(c, weight, (0, *range(2, count + 2), 1))
     return _convolution(c, "conv", x, w, bias, groups=groups, **_window(c, count))
 
 
@@ -134,7 +134,7 @@ def _flipped(c: Call, w: Value, groups: int) -> Value:
     """[C, O / groups, k...] as [O, k..., C / groups]."""
     rank = c.rank(w)
     if groups == 1:
-        return turned(c, w, (1, *range(2, rank), 0))
+        return transposed(c, w, (1, *range(2, rank), 0))
     if not w.type.concrete or w.type.dims[0] % groups:
         c.fail(f"expected weights of known shape, whose first extent {groups} groups divide, found {w.type}")
     channels, out, *kernel = w.type.dims
@@ -142,7 +142,7 @@ def _flipped(c: Call, w: Value, groups: int) -> Value:
     perm = (0, *range(2, rank + 1), 1)
     if w.data is not None:
         return c.const(reals(c, w).reshape(split).transpose(perm).reshape(last))
-    return c("reshape", c.turn(c("reshape", w, c.vector(*split)), *perm), c.vector(*last))
+    return c("reshape", c.transpose(c("reshape", w, c.vector(*split)), *perm), c.vector(*last))
 
 
 # -- pools
@@ -176,7 +176,7 @@ def linear(c: Call, x: Value, weight: Value, bias: Value | None) -> Value:
     summand = [] if bias is None else [_like(c, bias, x)]
     if c.rank(x) == 2:
         return c("gemm", x, weight, *summand, trans_b=1)
-    y = x @ turned(c, weight, (1, 0))
+    y = x @ transposed(c, weight, (1, 0))
     return y + summand[0] if summand else y
 
 
@@ -188,4 +188,4 @@ def matmul(c: Call, x: Value, y: Value, transpose_x: bool, transpose_y: bool) ->
 
 def _swapped(c: Call, x: Value) -> Value:
     rank = c.rank(x)
-    return x if rank < 2 else turned(c, x, (*range(rank - 2), rank - 1, rank - 2))
+    return x if rank < 2 else transposed(c, x, (*range(rank - 2), rank - 1, rank - 2))

@@ -86,7 +86,7 @@ def select(c: Call, cond: Value, a: Value | None, b: Value | None) -> Value:
         return c("where", cond, *alike(c, a, b))
     if a is not b:
         c.fail("expected both of its parameters 'a' and 'b', or neither")
-    return c.turn(c("non_zero", cond), 1, 0)
+    return c.transpose(c("non_zero", cond), 1, 0)
 
 
 @rule("""reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1_norm reduce_l2_norm reduce_log_sum

@@ -52,8 +52,8 @@ def layer_norm(
     last = sorted(range(rank) if axes is None else axes_in(c, axes, rank))
     perm = [*(a for a in range(rank) if a not in last), *last]
     affine = [c.number(1, x) if gamma is None else gamma, *([] if beta is None else [beta])]
-    y = c("layer_normalization", c.turn(x, *perm), *affine, axis=rank - len(last), epsilon=epsilon)
-    return c.turn(y, *(perm.index(a) for a in range(rank)))
+    y = c("layer_normalization", c.transpose(x, *perm), *affine, axis=rank - len(last), epsilon=epsilon)
+    return c.transpose(y, *(perm.index(a) for a in range(rank)))
 
 
 @rule("l2_norm: x epsilon:float=1e-06")

@@ -69,17 +69,17 @@ class _Layer(NamedTuple):
     def state(self, value: Value) -> Value:
         """[B, directions * states] to [directions, B, states]."""
         split = self.c("reshape", value, self.c.vector(0, len(self.suffixes), self.hidden))
-        return self.c.turn(split, 1, 0, 2)
+        return self.c.transpose(split, 1, 0, 2)
 
     def write(self, inputs: Sequence[Value | None], **attrs: Any) -> list[Value]:
         """Write the layer; its states side by side: of every step or the last, then those of the last without steps."""
         c, wide = self.c, len(self.suffixes) * self.hidden
         attrs |= {"direction": self.direction, "hidden_size": self.hidden}
         every, *last = c.several(c.op, 3 if c.op == "lstm" else 2, *inputs, **attrs)
-        finals = [c("reshape", c.turn(value, 1, 0, 2), c.vector(0, wide)) for value in last]
+        finals = [c("reshape", c.transpose(value, 1, 0, 2), c.vector(0, wide)) for value in last]
         if not c.known("output_sequence", False):
             return [c("unsqueeze", finals[0], c.vector(0)), *finals]
-        found = c("reshape", c.turn(every, 0, 2, 1, 3), c.vector(0, 0, wide))
+        found = c("reshape", c.transpose(every, 0, 2, 1, 3), c.vector(0, 0, wide))
         if self.direction == "reverse":
             found = c.cut(found, 0, -1, np.iinfo(np.int64).min, -1)
         return [found, *finals]

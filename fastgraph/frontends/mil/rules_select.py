@@ -25,7 +25,7 @@ FORMULAS: Formulas = {
     "argsort: x axis:Axis=-1 ascending:flag=0": lambda c, x, axis, ascending: _sorted(
         c, x, extent(c, x, axis), axis, ascending
     )[1],
-    "non_zero: x": lambda c, x: c.turn(c("non_zero", x), 1, 0),  # a row of indices for each element that is not zero
+    "non_zero: x": lambda c, x: c.transpose(c("non_zero", x), 1, 0),  # a row of indices for each element != 0
 }
 formulas(FORMULAS)
 
@@ -61,9 +61,9 @@ def non_maximum_suppression(c: Call, boxes: Value, scores: Value, max_boxes: int
         c.fail(f"expected max_boxes from 0 to {MOST_BOXES}, found {max_boxes}")
     last = c.version >= 7
     if last:
-        boxes, scores = c.turn(boxes, 0, 2, 1), c.turn(scores, 0, 2, 1)
+        boxes, scores = c.transpose(boxes, 0, 2, 1), c.transpose(scores, 0, 2, 1)
     found = c.several("select_boxes", 4, boxes, scores, max_boxes=max_boxes, **attrs)
-    return [c.turn(v, 0, 2, 1) if last else v for v in found[:2]] + found[2:]
+    return [c.transpose(v, 0, 2, 1) if last else v for v in found[:2]] + found[2:]
 
 
 @rule("classify: probabilities classes:Any")
@@ -97,5 +97,5 @@ def scatter(c: Call, data: Value, indices: Value, updates: Value, axis: int, mod
         c.fail(f"expected a vector of indices, found {indices.type}")
     first = (axis, *(i for i in range(c.rank(data)) if i != axis))
     places = c("reshape", indices, c.vector(-1, 1))
-    found = c("scatter_nd", c.turn(data, *first), places, c.turn(updates, *first), reduction=mode)
-    return c.turn(found, *(first.index(i) for i in range(len(first))))
+    found = c("scatter_nd", c.transpose(data, *first), places, c.transpose(updates, *first), reduction=mode)
+    return c.transpose(found, *(first.index(i) for i in range(len(first))))

@@ -187,7 +187,7 @@ _RENAMED = {"transA": "trans_a", "transB": "trans_b"}
 
 
 def as_is(op: str, **fixed: Any) -> Callable[..., list[Value]]:
-    """The rule of what is a canonical operator with the same inputs and attributes, and these."""
+    """The rule for operators that have a canonical one with the same inputs and attributes, and these."""
 
     def rule(c: Call, *_: Value | None, **attrs: Any) -> list[Value]:
         named = {_RENAMED.get(name, name): value for name, value in attrs.items()}

@@ -179,12 +179,12 @@ def _biased(c: Call, qkv: list[Value], bias: Value) -> list[Value]:
 
 def by_head(c: Call, x: Value, heads: int, size: int = -1) -> Value:
     """[B, S, heads * size] as [B, heads, S, size]; one of the two may be -1."""
-    return c.turn(c.reshape(x, 0, 0, heads, size), 0, 2, 1, 3)
+    return c.transpose(c.reshape(x, 0, 0, heads, size), 0, 2, 1, 3)
 
 
 def flat(c: Call, x: Value) -> Value:
     """[B, heads, S, size] as [B, S, heads * size]."""
-    return rows(c, c.turn(x, 0, 2, 1, 3))
+    return rows(c, c.transpose(x, 0, 2, 1, 3))
 
 
 def rows(c: Call, x: Value) -> Value:

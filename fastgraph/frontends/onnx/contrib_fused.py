@@ -91,7 +91,7 @@ def _turned(c: Call, index: int, swap: int, batch: int) -> Value:
     order = [*range(1, rank - 1), 0, rank - 1] if batch and rank > 2 else [*range(rank)]
     if swap:
         order[-2:] = order[:-3:-1]
-    return c.turn(x, *order)
+    return c.transpose(x, *order)
 
 
 @contrib("FastGelu: X bias? -> Y")

@@ -87,9 +87,9 @@ def group_norm(
         c.fail(f"expected activation as 0 or 1, found {activation}")
     if gamma.data is None or groups < 1 or gamma.data.size % groups:
         c.unsupported(f"whose gamma is no constant of channels that {groups} groups share")
-    first = c.turn(x, 0, 3, 1, 2) if channels_last else x
+    first = c.transpose(x, 0, 3, 1, 2) if channels_last else x
     y = c("group_normalization", first, gamma, beta, num_groups=groups, epsilon=epsilon)
-    y = c.turn(y, 0, 2, 3, 1) if channels_last else y
+    y = c.transpose(y, 0, 2, 3, 1) if channels_last else y
     return c("swish", y) if activation else y
 
 

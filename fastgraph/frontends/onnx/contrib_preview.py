@@ -29,7 +29,7 @@ def flex_attention(c: Call, q: Value, k: Value, v: Value, **attrs: Any) -> Value
         unit = c("cast_like", c.reciprocal(c.sqrt(size)), q)
     else:
         unit = c("cast_like", c.const(scale, dtype=np.float32), q)
-    scores = c.reshape(rows @ c.turn(k, 0, 1, 3, 2) * unit, batch, heads, queries, keys)
+    scores = c.reshape(rows @ c.transpose(k, 0, 1, 3, 2) * unit, batch, heads, queries, keys)
     mods = [mod for mod in (score_mod, prob_mod) if mod is not None]
     precision = attrs["softmax_precision"] or (mods and mods[0].inputs and mods[0].inputs[0].type.dtype) or None
     scores = scores if precision is None else c.cast(scores, precision)

@@ -56,8 +56,8 @@ def distances(c: Call, a: Value, b: Value, metric: str) -> Value:
     """Of each row of A and each of B: |a|^2 - 2 a b + |b|^2, or its root."""
     if metric not in ("sqeuclidean", "euclidean"):
         c.fail(f"expected metric as 'euclidean' or 'sqeuclidean', found {metric!r}")
-    product = a @ c.turn(b, 1, 0)
-    squares = c.sum(a * a, [-1], keep=True) + c.turn(c.sum(b * b, [-1], keep=True), 1, 0)
+    product = a @ c.transpose(b, 1, 0)
+    squares = c.sum(a * a, [-1], keep=True) + c.transpose(c.sum(b * b, [-1], keep=True), 1, 0)
     away = c("relu", squares - (product + product))
     return c.sqrt(away) if metric == "euclidean" else away
 

@@ -84,4 +84,4 @@ def _reals(c: Call, stored: Value, scale: Value, zero: Value | None) -> Value:
 
     real = c.cast(stored, np.float32)
     real = real if zero is None else real - c.cast(spread(zero), np.float32)
-    return c.turn(real * spread(scale), 0, 2, 1)
+    return c.transpose(real * spread(scale), 0, 2, 1)

@@ -118,7 +118,7 @@ def _flipped_nodes(c: Call, w: Value, groups: int, n: int | None) -> Value:
     """The same for weights that are not constant."""
     if n is None:
         c.unsupported("with computed weights of unknown rank")
-    moved = c.turn(c.reshape(w, groups, -1, c.extents(w, 1)), 0, 2, *range(3, n + 3), 1)
+    moved = c.transpose(c.reshape(w, groups, -1, c.extents(w, 1)), 0, 2, *range(3, n + 3), 1)
     return c.reshape(moved, -1, c.extents(moved, 2))
 
 

@@ -67,7 +67,7 @@ def listed_places(g: Bounds, node: Node) -> list[Bounded]:
         places = g.max(found.value, 0)
     else:
         at, count = g.non_zero(found.value >= 0)
-        rows = g.turn(at, 1, 0)
+        rows = g.transpose(at, 1, 0)
         pairs = g.cut(rows, 1, 0, 2)
         places = g("gather_nd", found.value, rows, batch_dims=0)
         places = g.masked(Bounded(places, {0: count}), 0)

@@ -155,7 +155,7 @@ def expand(g: Bounds, node: Node) -> list[Bounded]:
             fits = have == 1 or want in (1, have)
         refuse(not fits)
         dims.append(want if have == 1 and not isinstance(have, Extent) else have)
-    value, extents = g.spread(x.value, *most_of(dims)), extents_of(dims)
+    value, extents = g.broadcast(x.value, *most_of(dims)), extents_of(dims)
     below = limits_of(x)
     below = below if below is not None and below.axis is None else None
     # Along new extents copies of real elements follow the last real one.

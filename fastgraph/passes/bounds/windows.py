@@ -109,7 +109,7 @@ def _step_counts(g: Bounds, x: Bounded, given: Bounded | None, time: int, batch:
     """The number of steps of each sequence; one out of range becomes more than all steps, so that the run fails."""
     steps = x.extents[time].count if time in x.extents else g.ints(x.value.type.dims[time])
     if given is None:
-        return g.spread(g.shape(g.cast(steps, np.int32), 1), x.value.type.dims[batch])
+        return g.broadcast(g.shape(g.cast(steps, np.int32), 1), x.value.type.dims[batch])
     n = g.cast(given.value, np.int64)
     n = g.choose((n >= 0) & (n <= steps), n, x.value.type.dims[time] + 1)
     return g.masked(given._replace(value=g.cast(n, np.int32), clean=False), 0)

@@ -65,7 +65,7 @@ def _mask(g: Sweep, mask: Value, keys: int) -> Value:
     mask = mask if mask.type.dtype == BOOL else g.cast(mask, FLOAT32)
     *lead, n = mask.type.dims
     if n == 1:
-        return g.spread(mask, *lead, keys)
+        return g.broadcast(mask, *lead, keys)
     hidden = -np.inf if mask.type.dtype == FLOAT32 else 0
     return g.pad(mask, [0] * len(lead) + [0], [0] * len(lead) + [keys - n], hidden)
 
@@ -82,7 +82,7 @@ def _split(g: Sweep, value: Value, heads: int | None) -> Value:
     if len(dims) == 4:
         return value
     assert heads
-    return g.turn(g.shape(value, *dims[:2], heads, dims[2] // heads), 0, 2, 1, 3)
+    return g.transpose(g.shape(value, *dims[:2], heads, dims[2] // heads), 0, 2, 1, 3)
 
 
 # -- scores that are a result
@@ -102,7 +102,7 @@ def _scores(g: Sweep, node: Node, k: Value, mask: Value | None) -> Value:
     q = _split(g, node.x, attr(node, "q_num_heads"))
     (images, heads, s, d), (groups, t) = q.type.dims, k.type.dims[1:3]
     q = g.shape(q * (1 / math.sqrt(d) if scale is None else scale), images, groups, heads // groups * s, d)
-    x = g.shape(q @ g.turn(k, 0, 1, 3, 2), images, heads, s, t)
+    x = g.shape(q @ g.transpose(k, 0, 1, 3, 2), images, heads, s, t)
     if mode > 0 and cap:
         x = g.tanh(x / cap) * cap
     if mode > 1:

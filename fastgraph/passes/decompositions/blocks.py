@@ -84,4 +84,4 @@ def _blocked(node: Node) -> tuple[list[int], list[tuple[int, int]]]:
 
 
 def _turned(g: Sweep, x: Value, split: Sequence[int], perm: Sequence[int]) -> Value:
-    return g.turn(g.shape(x, *split), *perm)
+    return g.transpose(g.shape(x, *split), *perm)

@@ -18,7 +18,7 @@ from ...rules.sweep import Sweep
 
 Axes = tuple[str, ...]
 FEW = 8
-"""The most rows of a that are turned where b has more: 5 x 512 by 512 x 512 takes 0.6 of the time then."""
+"""The most rows of a that are transposed where b has more: 5 x 512 by 512 x 512 takes 0.6 of the time then."""
 
 
 @rule("rare", "einsum")
@@ -53,9 +53,9 @@ def einsum(g: Sweep, node: Node) -> bool:
         y, own = _product(g, y, own, other, axes, later)
     y, own = _summed(g, y, own, wanted)
     kept = [axis for axis in result if axis in own]
-    y = g.turn(y, *(own.index(axis) for axis in kept))
+    y = g.transpose(y, *(own.index(axis) for axis in kept))
     y = g.shape(y, *(sizes[axis] if axis in own else 1 for axis in result))
-    return g.becomes(g.spread(y, *node.out.type.dims))
+    return g.becomes(g.broadcast(y, *node.out.type.dims))
 
 
 def _named(node: Node, values: Sequence[Value]) -> tuple[list[Axes], Axes]:
@@ -79,7 +79,7 @@ def _plain(g: Sweep, x: Value, axes: Axes, sizes: dict[str, int]) -> tuple[Value
         first = own.index(twice)
         second = own.index(twice, first + 1)
         n, rest = sizes[twice], [i for i in range(len(own)) if i not in (first, second)]
-        x = g.turn(x, *rest, first, second)
+        x = g.transpose(x, *rest, first, second)
         dims = [sizes[own[i]] for i in rest]
         x = g.cut(g.shape(x, *dims, n * n), len(dims), 0, n * n, n + 1)
         own = [*(own[i] for i in rest), twice]
@@ -102,12 +102,12 @@ def _product(g: Sweep, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: se
 
     if not inner:
         own = (*a_axes, *columns)
-        b = g.turn(b, *(b_axes.index(axis) for axis in own if axis in b_axes))
+        b = g.transpose(b, *(b_axes.index(axis) for axis in own if axis in b_axes))
         left = g.shape(a, *a.type.dims, *(1 for _ in columns))
         return left * g.shape(b, *(sizes[axis] if axis in b_axes else 1 for axis in own)), own
 
     def grouped(x: Value, axes: Axes, *groups: list[str]) -> Value:
-        x = g.turn(x, *(axes.index(axis) for group in (batch, *groups) for axis in group))
+        x = g.transpose(x, *(axes.index(axis) for group in (batch, *groups) for axis in group))
         return g.shape(x, *(sizes[axis] for axis in batch), *(prod(sizes[axis] for axis in group) for group in groups))
 
     y = grouped(a, a_axes, rows, inner) @ grouped(b, b_axes, inner, columns)
@@ -116,12 +116,12 @@ def _product(g: Sweep, a: Value, a_axes: Axes, b: Value, b_axes: Axes, later: se
 
 
 @rule("pads", "matmul", quantized=True)
-def spread_matmul(g: Sweep, node: Node) -> bool:
+def broadcast_matmul(g: Sweep, node: Node) -> bool:
     """Given ``y = a @ b`` of stacks of matrices that broadcast to one another; result the product of equal stacks."""
     a, b = node.x, node.y
     if len(node.inputs) > 2 or not all(v.type.concrete and v.type.size for v in (a, b, node.out)):
         return False
-    if not _spreads(a) or not _spreads(b) or len(a.type.dims) < 2 or len(b.type.dims) < 3:
+    if not _is_broadcast(a) or not _is_broadcast(b) or len(a.type.dims) < 2 or len(b.type.dims) < 3:
         return False
     stack = node.out.type.dims[:-2]
     if a.type.dims[:-2] == b.type.dims[:-2] or (*stack, a.type.dims[-2], b.type.dims[-1]) != node.out.type.dims:
@@ -129,7 +129,7 @@ def spread_matmul(g: Sweep, node: Node) -> bool:
     return g.again(node, [_expanded(g, a, stack), _expanded(g, b, stack)])
 
 
-def _spreads(value: Value) -> bool:
+def _is_broadcast(value: Value) -> bool:
     """Whether all of a value's elements stand for numbers in one way."""
     quant = value.type.quant
     return real(value.type.dtype) if quant is None else quant.axis is None
@@ -140,11 +140,11 @@ def _expanded(g: Sweep, value: Value, stack: tuple[int, ...]) -> Value:
     dims = (*stack, *value.type.dims[-2:])
     if value.data is not None and value.type.dims != dims:
         return constant(value, np.ascontiguousarray(np.broadcast_to(value.data, dims)), "spread", value.type.quant)
-    return g.spread(value, *dims)
+    return g.broadcast(value, *dims)
 
 
 @rule("pads", "matmul")
-def turned_matmul(g: Sweep, node: Node) -> bool:
+def transposed_matmul(g: Sweep, node: Node) -> bool:
     """Given ``y = a @ transpose(b)`` of a few rows of a; result ``y = transpose(b @ transpose(a))``: b's rows are read
     where they lie."""
     maker, a, b = g.made_by(node.y, "transpose"), node.x, node.y
@@ -156,5 +156,5 @@ def turned_matmul(g: Sweep, node: Node) -> bool:
         return False
     if permutation(maker)[-2] != rank - 1:  # rows of b lie apart, too
         return False
-    turned = *range(rank - 2), rank - 1, rank - 2
-    return g.becomes(g.turn(g.turn(b, *turned) @ g.turn(a, *turned), *turned))
+    swapped = *range(rank - 2), rank - 1, rank - 2
+    return g.becomes(g.transpose(g.transpose(b, *swapped) @ g.transpose(a, *swapped), *swapped))

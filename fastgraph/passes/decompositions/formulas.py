@@ -67,4 +67,4 @@ def circular_scatter(g: Sweep, node: Node) -> bool:
     dims, axis = update.type.dims, attr(node, "axis") % len(update.type.dims)
     along = np.arange(dims[axis]).reshape([-1 if a == axis else 1 for a in range(len(dims))])
     at = (g.shape(g.cast(start, np.int64), dims[0], *(1 for _ in dims[1:])) + along) % node.x.type.dims[axis]
-    return g.becomes(g("scatter_elements", node.x, g.spread(at, *dims), update, axis=axis, reduction="none"))
+    return g.becomes(g("scatter_elements", node.x, g.broadcast(at, *dims), update, axis=axis, reduction="none"))

@@ -55,7 +55,7 @@ def group_normalization(g: Sweep, node: Node) -> bool:
         return g.mean(g.shape(mean, n, groups, c // groups), [2], keep=True)
 
     def spread(mean: Value) -> Value:
-        return g.shape(g.spread(mean, n, groups, c // groups), n, *column)
+        return g.shape(g.broadcast(mean, n, groups, c // groups), n, *column)
 
     centered = x - spread(within(g.mean(x, axes, keep=True)))
     inverse = _inverse(g, node, within(g.mean(centered * centered, axes, keep=True)))
@@ -170,7 +170,7 @@ def grouped_channels(g: Sweep, node: Node) -> bool:
         return False
     parameters = [np.repeat(v, dims[1] // groups) for v in (scale, bias)]
     y = g("group_normalization", u, *parameters, num_groups=groups, epsilon=attr(node, "epsilon"))
-    return g.becomes(g.turn(g.shape(y, *rows), 0, 2, 1))
+    return g.becomes(g.transpose(g.shape(y, *rows), 0, 2, 1))
 
 
 def _before(g: Sweep, value: Value) -> Node | None:

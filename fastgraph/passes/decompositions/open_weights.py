@@ -122,7 +122,7 @@ def _summed(g: Sweep, node: Node, x: Value, starts: Sequence[Sequence[int]], ste
     groups, out = attr(node, "groups"), node.out.type.dims[1:-1]
     taps = [cut_out(g, x, start, out, steps) for start in starts]
     if w.type.dims[-1] == 1 and groups == x.type.dims[-1] == w.type.dims[0]:
-        rows = g.turn(g.shape(w, groups, len(taps)), 1, 0)
+        rows = g.transpose(g.shape(w, groups, len(taps)), 1, 0)
         y = reduce(operator.add, (tap * g.cut(rows, 0, k, k + 1) for k, tap in enumerate(taps)))
     else:
         y = _by_group(g, node, taps, w, groups)
@@ -138,7 +138,7 @@ def cut_out(g: Sweep, x: Value, starts: Sequence[int], counts: Sequence[int], st
 
 def _by_group(g: Sweep, node: Node, taps: Sequence[Value], w: Value, groups: int) -> Value:
     made, *kernel, each = w.type.dims
-    factors = g.turn(w, *range(1, 2 + len(kernel)), 0)
+    factors = g.transpose(w, *range(1, 2 + len(kernel)), 0)
     rank, rows, columns, results = len(kernel) + 2, node.out.type.size // made, made // groups, []
     for i in range(groups):
         parts = [g.cut(tap, rank - 1, i * each, (i + 1) * each) for tap in taps]

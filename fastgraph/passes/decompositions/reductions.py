@@ -56,7 +56,7 @@ def _of_stored(g: Sweep, node: Node) -> bool:
     left = [a for a in range(len(dims)) if a not in gone]
     kind = node.out.type.with_shape(tuple(dims[a] for a in left))
     at = g.vector(*range(len(left), len(dims)))
-    return g.becomes(g(node.op, g.turn(x, *left, *gone), at, type=kind, **{**node.attrs, "keepdims": 0}))
+    return g.becomes(g(node.op, g.transpose(x, *left, *gone), at, type=kind, **{**node.attrs, "keepdims": 0}))
 
 
 def _by_runs(op: str, count: int) -> list[str]:

@@ -45,4 +45,4 @@ def _interleaved(g: Sweep, even: Value, odd: Value) -> Value:
     """The elements of two rows interleaved."""
     *lead, n = even.type.dims
     both = g.join([g.shape(v, *lead, 1, n) for v in (even, odd)], axis=3)
-    return g.shape(g.turn(both, 0, 1, 2, 4, 3), *lead, 2 * n)
+    return g.shape(g.transpose(both, 0, 1, 2, 4, 3), *lead, 2 * n)

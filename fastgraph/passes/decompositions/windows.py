@@ -96,7 +96,7 @@ def max_pool_places(g: Sweep, node: Node) -> bool:
     if (first < 0).any():
         return False  # a window of padding alone
     x, y = _padded(g, node.x, pads), None
-    best = g.spread(_column(g, first), *node.out.type.dims)
+    best = g.broadcast(_column(g, first), *node.out.type.dims)
     for span, place in zip(spans, places, strict=True):
         tap = g.slice(x, range(1, 1 + len(span)), [s.start for s in span], [s.stop for s in span], strides)
         best = best if y is None else g.choose(tap > y, _column(g, place), best)

@@ -123,7 +123,7 @@ def _padded(g: Sweep, node: Node, x: Value, zero: Value) -> tuple[Value, dict[st
     begin, end = resolve_pads(x.type.dims[1:-1], kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
     for axis, (first, last) in enumerate(zip(begin, end, strict=True), 1):
         around = [(*x.type.dims[:axis], max(count, 0), *x.type.dims[axis + 1 :]) for count in (first, last)]
-        above, below = ([g.spread(g.shape(zero), *dims)] * (dims[axis] > 0) for dims in around)
+        above, below = ([g.broadcast(g.shape(zero), *dims)] * (dims[axis] > 0) for dims in around)
         x = g.join([*above, x, *below], axis)
     return x, {**node.attrs, "auto_pad": "NOTSET", "pads": tuple(min(n, 0) for n in (*begin, *end))}
 
