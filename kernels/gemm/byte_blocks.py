@@ -7,6 +7,7 @@ the s8 each block has its step (f32), what its sums begin with (i32), and its su
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import add
 from typing import Any
 
@@ -82,7 +83,9 @@ def _round_block(bits: int, x: Value, y: Value, note: Value, count: Value) -> No
 
 
 def byte_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[Value]:
-    """The sums, NV vectors a row, of rounded rows at these addresses."""
+    """The sums, NV vectors a row, of rounded rows at these addresses. Those of a single row are two chains, to hide the
+    latency of additions.
+    """
     f32, i32, chains = F32.vector(tier().lanes), I32.vector(tier().lanes), 2 if len(rows) == 1 else 1
     totals = registers([f32(0)] * (len(rows) * NV))
     line = _line(record)
@@ -91,20 +94,7 @@ def byte_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[V
         notes = [row + (line + one.number * ROUNDED) for row in rows]
         starts = [i32(I32[note + 4]) for note in notes for _ in range(NV)]
         sums = [s if j == 0 else i32(0) for s in starts for j in range(chains)]
-
-        def word(index: Value, state: list[Value]) -> list[Value]:
-            packed = [i32[place] for place in places(one.lines + index * line_bytes())]
-            at, out = (one.first + index) * per_word(bits), list(state)
-            for j in range(max(8 // bits, 1)):
-                weights = [_codes(bits, word, j) for word in packed]
-                for r, row in enumerate(rows):
-                    x = i32(I32[row + (at + 4 * j)])
-                    for n, w in enumerate(weights):
-                        i = (r * NV + n) * chains + j % chains
-                        out[i] = dot_bytes(out[i], w, x)
-            return out
-
-        sums = repeat(one.words, sums, word, once=True)
+        sums = repeat(one.words, sums, partial(_add_word, bits, one, rows, chains), once=True)
         for r, note in enumerate(notes):
             step = f32(F32[note])
             for n in range(NV):
@@ -117,6 +107,23 @@ def byte_sums(bits: int, record: Any, codes: Value, rows: list[Value]) -> list[V
 
     each_block(record, bits, codes, block)
     return totals.values()
+
+
+def _add_word(
+    bits: int, block: CodeBlock, rows: list[Value], chains: int, index: Value, sums: list[Value]
+) -> list[Value]:
+    """The sums with the products of a word of each lane: of four codes and four bytes of a row at a time."""
+    i32, out = I32.vector(tier().lanes), list(sums)
+    packed = [i32[place] for place in places(block.lines + index * line_bytes())]
+    at = (block.first + index) * per_word(bits)
+    for j in range(max(8 // bits, 1)):
+        weights = [_codes(bits, word, j) for word in packed]
+        for r, row in enumerate(rows):
+            x = i32(I32[row + (at + 4 * j)])
+            for n, w in enumerate(weights):
+                i = (r * NV + n) * chains + j % chains
+                out[i] = dot_bytes(out[i], w, x)
+    return out
 
 
 def _codes(bits: int, word: Value, j: int) -> Value:
