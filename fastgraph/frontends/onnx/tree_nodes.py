@@ -123,7 +123,7 @@ class Branches:
         sets = np.split(numbers, np.flatnonzero(np.isnan(numbers)) + 1)[: which.sum()]
         if len(sets) < which.sum():
             c.fail(f"expected {which.sum()} sets in membership_values, found {len(sets)}")
-        for at, values in zip(np.flatnonzero(which), sets, strict=True):
+        for at, values in zip(np.flatnonzero(which).tolist(), sets, strict=True):
             values = values[~np.isnan(values)]
             if not len(values):
                 c.unsupported("with a node that asks for one of no values")
