@@ -47,7 +47,7 @@ DOT_FEW = Record(
     c=writes("C [batch, m, n]", "4 * n", "batch: 4 * c_stride, m: 4 * ldc"),
     ldc="elements from row to row of C",
     columns=number(
-        "0, or how columns are summed: 1, each row with the only one; 2, several rows with up to four", "== 0 or n <= 4"
+        "0, or how columns are summed: 1, row by row with one; 2, several rows with up to twelve", "== 0 or n <= 12"
     ),
     start=reads("f32 [8, n] that sums of columns begin with", "32 * n if columns else 0"),
     m="rows of A and C",
