@@ -27,6 +27,8 @@ LONGEST, WIDEST = 32, 16
 """Most steps and operands of a chain: it is one kernel, and has to compile in time and fit the registers."""
 SHORT, MOST_SPREAD = 8, 1 << 14
 """Elements of a row, and numbers, up to which a constant for each row becomes one for each element."""
+FEW = 4
+"""Most channels of an image that are read as slices of a volume."""
 
 
 def fuse(graph: Graph) -> bool:
@@ -35,7 +37,7 @@ def fuse(graph: Graph) -> bool:
     if sweep(graph, "branches"):
         changed = True
         sweep(graph, "factors")
-    rare = {"small_maps": _exceeds_map, "shuffles": _takes_apart, "planes": _pools}
+    rare = {"small_maps": _exceeds_map, "shuffles": _takes_apart, "planes": _pools, "channel_slices": _of_few_channels}
     phases = ("chains", "last_chains", *(phase for phase, suits in rare.items() if any(map(suits, graph.nodes))))
     return any([sweep(graph, phase) for phase in phases]) or changed
 
@@ -55,6 +57,11 @@ def _exceeds_map(node: Node) -> bool:
 
 def _pools(node: Node) -> bool:
     return node.op in ("max_pool", "average_pool")
+
+
+def _of_few_channels(node: Node) -> bool:
+    """Whether a convolution of images may read its channels as slices of a volume."""
+    return node.op == "conv" and node.x.type.concrete and len(node.x.type.dims) == 4 and 1 < node.x.type.dims[-1] <= FEW
 
 
 # -- constants into weights

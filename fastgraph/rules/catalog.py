@@ -26,6 +26,7 @@ CATALOG = {
         "passes.layout.sink": "*",
     },
     "reshapes": {"passes.canonicalize.reshape": "*"},
+    "channel_slices": {"passes.channel_slices.channel_slices": "conv"},
     "masks": {"passes.decompositions.attention.attention_alone": "attention"},
     "early": {
         "passes.decompositions.attention.causal_mask": "attention",
