@@ -287,8 +287,8 @@ def inner_and_edges(tier: Tier, g: Geometry, height: int) -> list[Part]:
     out_h, out_w = g.out[1:]
     left, right = -(-left // height) * height, out_w - -(-(out_w - right) // height) * height
     rows, columns = range(top, bottom), range(left, right)
-    strips = (range(top), range(out_w)), (range(bottom, out_h), range(out_w)), (rows, range(left))
-    strips += (rows, range(right, out_w)), (rows, columns)
+    strips = [(range(top), range(out_w)), (range(bottom, out_h), range(out_w)), (rows, range(left))]
+    strips += [(rows, range(right, out_w)), (rows, columns)]
     parts = [_cut(_cut(whole, 1, down), 2, across) for down, across in strips if down and across]
     saved = g.item * g.c * prod(g.size) / COPIED * len(rows) * len(columns) / (out_h * out_w)
     pays = saved > max(CALL * (len(parts) - 1), SHARE * plain_cycles(tier, g))
