@@ -149,6 +149,7 @@ def test_chosen_where_it_saves_time() -> None:
     """The larger m has more weights to read: with few tiles to share them it is the slower one."""
     wide = tiers.BY_NAME["avx512"]
     best = {(64, 64, 56): 4, (3, 64, 56): None, (64, 64, 1): None, (512, 512, 7): 2, (512, 512, 3): None}
+    best |= {(12, 12, 56): 4, (11, 12, 56): None}
     for (c, n, size), m in {**best, (MOST_CHANNELS + 1, 256, 56): 2}.items():
         assert chosen(wide, square(c, n, size, 3, 1, 1)) == m
     assert chosen(wide, square(64, 64, 56, 3, 1, 1), largest=2) == 2
@@ -170,6 +171,7 @@ def test_groups(n: int) -> None:
 
 NETS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "batch": ((5, 64, 7, 7), {"kernel_shape": [3, 3], "pads": [1] * 4}),
+    "less than a vector": ((1, 12, 30, 31), {"kernel_shape": [3, 3], "pads": [1] * 4}),
     "larger": ((2, 32, 20, 23), {"kernel_shape": [5, 4], "pads": [2, 1, 2, 2]}),
     "row": ((2, 64, 203), {"kernel_shape": [3], "pads": [1, 1]}),
     "causal": ((1, 64, 203), {"kernel_shape": [3], "pads": [16, 0], "dilations": [8]}),
