@@ -90,7 +90,8 @@ Numbers = TypeVar("Numbers", bound=Reals | Integers)
 class Layer(NamedTuple, Generic[Numbers]):
     """form: "dense", "depthwise" or "conv". window: of a dense layer, rows are pixels of one row of a map. inputs:
     channels of x; operands: how those of the chain are spread; zero: the stored number for 0.0 in x, which is s8 where
-    `signed`; ldx, ldy: elements from pixel to pixel of x and of the result.
+    `signed`; ldx, ldy: elements from pixel to pixel of x and of the result; narrow: whether x, of reals, may be bf16
+    where the layer's kernel reads it.
     """
 
     numbers: Numbers
@@ -103,6 +104,7 @@ class Layer(NamedTuple, Generic[Numbers]):
     signed: bool = False
     ldx: int = 0
     ldy: int = 0
+    narrow: bool = False
 
     @property
     def pixels(self) -> int:

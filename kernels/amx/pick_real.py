@@ -226,7 +226,7 @@ def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -
     block = max(products, stores) + min(products, stores) / 4 + OVERHEAD[planes]
     copies = split * g.images * g.groups * g.size[0] * g.size[1] * g.size[2] * max(how.pixel / LINE, LEAST_COPY)
     panel = panel_bytes_real(nt, lines, planes, element)
-    copies *= not (planes == 1 and is_flat(g) and _is_full(g, how))  # it may be read in place
+    copies *= not (planes == 1 and g.item == 2 and is_flat(g) and _is_full(g, how))  # it may be read in place
     cycles = blocks * block + copies + START[planes]
     if panel > l2 * 3 // 4:  # there is no room to fetch the next one
         return cycles + g.images * _bands(g, how, planes, l2) * panels * panel / MEMORY

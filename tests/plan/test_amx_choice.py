@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import fastgraph as fg
 from fastgraph.kernels.gemm.pick_conv import Geometry, pixels_together, plain_cycles, widened
 from fastgraph.kernels.gemm.pick_winograd import GAIN, best_winograd, reading_times
 from fastgraph.kernels.isa import tiers
 from fastgraph.plan.lower.gemm.layer_amx import ROUNDED, SAVED, is_large, times
+from tests.amx_trap import needs_amx
 from tests.kernels.geometries import square
-from tests.kernels.test_amx_real import dense
+from tests.kernels.test_amx_real import dense, needs_bf16
+from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 
 AMX = tiers.BY_NAME["amx"]
 
@@ -76,3 +80,22 @@ def test_layers_of_few_channels_are_tiles_of_bf16(name: str) -> None:
     others = plain_cycles(AMX, widened(g, pixels_together(AMX, g)))
     saved = SAVED * g.images * g.out[1] * g.out[2] * g.n
     assert (times(ROUNDED, g)[0] - saved < others) == faster
+
+
+@needs_amx
+@needs_bf16
+@pytest.mark.parametrize(("n", "fed"), [(1, "dot_few"), (4, "dot_few"), (12, "amx_real")])
+def test_layers_of_few_outputs_in_bfloat16(n: int, fed: str) -> None:
+    """Sums along rows of what is fed; what a layer of bfloat16 made is read in place by tiles."""
+    net = Net()
+    x = net.input("x", (200, 96))
+    between = net("Relu", net("Add", net("MatMul", x, net.weight(96, 128)), net.weight(128)))
+    for value, k in ((x, 96), (between, 128)):
+        net.output(net("Add", net("MatMul", value, net.weight(k, n)), net.weight(n)))
+    models = [fg.load(net.bytes(), threads=threads, precision="bfloat16", isa=AMX.name) for threads in (1, 2, 3)]
+    last = [step.kernel.name for step in models[0].plan.program.steps if step.node.out.type.dims == (200, n)]
+    assert sorted(last) == sorted(["amx_real", fed])
+    feeds = feeds_for(models[0])
+    one, *others = [list(model.run(feeds).values()) for model in models]
+    assert_close(one, by_onnxruntime(net.bytes(), feeds), 3e-2)
+    assert all(np.array_equal(x, y) for other in others for x, y in zip(one, other, strict=True))

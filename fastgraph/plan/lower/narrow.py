@@ -22,17 +22,16 @@ def narrow(e: Emit, graph: Graph, placed: Mapping[Value, Storage] | None = None)
     """
     if not free("narrow"):
         return
-    able = {node: _able(e, node) for node in graph.nodes}
+    able = _able_nodes(e, graph)
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for value in {v for v in read_by(node) if v is not None}:
             readers.setdefault(value, []).append(node)
     kept = {*graph.outputs, *graph.inputs, *(placed or ())}
-    rough = _rough(graph, able)
     made = {v: able[node] for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v)}
     found = {
         value
-        for value in (made.keys() & readers.keys() & rough) - kept
+        for value in (made.keys() & readers.keys() & e.rough) - kept
         if all(_reads(node, able[node], value, made[value].late) for node in readers[value])
     }
     found -= _lost(graph, able, found)
@@ -42,12 +41,13 @@ def narrow(e: Emit, graph: Graph, placed: Mapping[Value, Storage] | None = None)
         e.views = Views(graph, e.match.abilities, placed)
 
 
-def _rough(graph: Graph, able: Mapping[Node, Narrow]) -> set[Value]:
-    """The values that follow from results of layers of bfloat16."""
-    found = set[Value]()
+def _able_nodes(e: Emit, graph: Graph) -> dict[Node, Narrow]:
+    """What each node reads and gives in bfloat16, which may depend on whether its operands are among `e.rough`."""
+    found: dict[Node, Narrow] = {}
     for node in graph.nodes:
-        if able[node].begins or not found.isdisjoint(v for v in read_by(node) if v is not None):
-            found.update(node.outputs)
+        found[node] = _able(e, node)
+        if found[node].begins or not e.rough.isdisjoint(v for v in read_by(node) if v is not None):
+            e.rough.update(node.outputs)
     return found
 
 

@@ -71,7 +71,8 @@ def _suits(parts: Parts, layer: Layer[Reals], tier: Tier) -> bool:
 
 def _times(parts: Parts, layer: Layer[Reals], tier: Tier) -> list[float]:
     saved = SAVED * layer.pixels * layer.n if parts == ROUNDED else 0.0
-    return [cycles - saved for cycles in times(parts, layer.merged(tier)[0])]
+    g = layer.merged(tier)[0]._replace(item=2 if layer.narrow else 4)
+    return [cycles - saved for cycles in times(parts, g)]
 
 
 def _emit(parts: Parts, e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,10 +173,9 @@ def _across(layer: Layer[Reals], tier: Tier) -> int:
     return across(tier, layer.window) if suits else 0
 
 
-def _across_cycles(layer: Layer[Reals], tier: Tier, bf16: bool = False) -> list[float]:
-    """bf16: among layers of products of bf16."""
+def _across_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     cycles = depthwise_cycles(tier, layer.window, "across")
-    return [cycles * F32_MAPS if bf16 and _tiles(layer, tier) is not None else cycles]
+    return [cycles * F32_MAPS if layer.narrow and _tiles(layer, tier) is not None else cycles]
 
 
 def _depthwise_across(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
@@ -264,8 +262,3 @@ CANDIDATES: tuple[Candidate[Layer[Reals]], ...] = (
               _across_cycles, _depthwise_across),
     Candidate("grouped", lambda layer, tier: groups(layer, tier) is not None, grouped_cycles, emit_grouped),
 )  # fmt: skip
-AMONG_BF16 = tuple(
-    each._replace(times=partial(_across_cycles, bf16=True)) if each.name == "depthwise_across" else each
-    for each in CANDIDATES
-)
-"""The same among layers of products of bf16."""

@@ -48,7 +48,7 @@ def _narrow(e: Emit, node: Node, layer: Layer[Reals]) -> Narrow:
 def _chosen(e: Emit, node: Node) -> Candidate[Layer[Reals]]:
     """The cheapest candidate for a node, as it is before values share memory."""
     if node not in e.chosen:
-        layer = e.match(node)[1]._replace(ldx=last(node.x), ldy=last(node.out))
+        layer = _stored(e, node, e.match(node)[1])._replace(ldx=last(node.x), ldy=last(node.out))
         e.chosen[node] = choose(_candidates(e), layer, e.tier)
     return e.chosen[node]
 
@@ -57,15 +57,19 @@ def _chosen(e: Emit, node: Node) -> Candidate[Layer[Reals]]:
 def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None) -> None:
     """Some rows of a layer are computed as the whole would be: how many they are depends on threads."""
     whole = rows is not None or BFLOAT16 in (node.x.type.dtype, node.out.type.dtype)
-    _emit(e, node, layer, rows, _candidates(e), _chosen(e, node) if whole else None)
+    _emit(e, node, _stored(e, node, layer), rows, _candidates(e), _chosen(e, node) if whole else None)
+
+
+def _stored(e: Emit, node: Node, layer: Layer[Reals]) -> Layer[Reals]:
+    """The layer with what is known of x before values become bfloat16: what no such layer computed stays f32."""
+    return layer._replace(narrow=node.x in e.rough)
 
 
 def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
-    from .layer_f32 import AMONG_BF16, CANDIDATES
+    from .layer_f32 import CANDIDATES
 
     found = _of_bf16(e)
-    plain = AMONG_BF16 if found and e.precision == "bfloat16" else CANDIDATES
-    return (*plain, *found) if e.tier.tiles else (*found, *plain)
+    return (*CANDIDATES, *found) if e.tier.tiles else (*found, *CANDIDATES)
 
 
 def _of_bf16(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:
