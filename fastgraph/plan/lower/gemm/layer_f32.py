@@ -61,7 +61,8 @@ def _columns_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     k = layer.numbers.weights[0].size
     vectors, n = -(-k // tier.lanes), layer.n
     products = vectors * (COLUMNS_PART * max(1, tier.lanes // 8) + COLUMNS_PRODUCT * n)
-    return reading_times(layer.pixels * (1 + products + COLUMNS_SUM[tier.registers] * n), n * k)
+    cycles = layer.pixels * (1 + products + COLUMNS_SUM[tier.registers] * n)
+    return reading_times(cycles * F32_MAPS if layer.narrow else cycles, n * k)
 
 
 def _rows_of(weights: np.ndarray) -> np.ndarray:
