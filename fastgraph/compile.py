@@ -28,6 +28,7 @@ from .shared import Shapes, Shared, guarded, name_of
 
 if TYPE_CHECKING:
     from .passes.bounds.values import Bounded
+    from .passes.leaving import Leaving
 
 Values = Mapping[str, np.ndarray | tuple[int | Open, ...] | None]
 """The values of inputs that decide shapes: an array, numbers of which some are open, or None for any value."""
@@ -61,7 +62,7 @@ class Compiled(NamedTuple):
     other plans of its model, of which it uses `used`. `values`: of the inputs that decide shapes, those that it is made
     for, or None where it is for any. `cheap`: whether a run of references takes less time than planning did.
     `lengths`: where the open extents are found, by group. `work`: a run's, in what planning takes, of a plan for many
-    lengths.
+    lengths. `leaving`: results that are made of others when they are given.
     """
 
     graph: Graph
@@ -81,6 +82,7 @@ class Compiled(NamedTuple):
     cheap: bool = False
     lengths: Mapping[int, Length] = {}
     work: float = 0.0
+    leaving: Mapping[Value, Leaving] = {}
 
 
 def compiled(
@@ -117,8 +119,13 @@ def planned(
         if native:
             LISTS(lowered)
             EARLY_ENDS(lowered)
+        given = list(lowered.outputs)
+        leaving = (
+            _leaving(lowered) if native and any(v.type.dtype is None or v.type.dtype.hasobject for v in given) else {}
+        )
         bounded = _bounded(lowered, shapes, numbers) if native and (lengths or is_dynamic(lowered)) else {}
         asked = list(lowered.outputs)
+        leaving = {v: leaving[v]._replace(value=now) for v, now in zip(given, asked, strict=True) if v in leaving}
         tail = cut_dynamic(lowered, bounded)
         layers = 0 if tail is None else layers_of(tail)
         if lengths and (tail is not None and not 0 < layers <= (0 if shared is None else shared.left)):
@@ -139,12 +146,13 @@ def planned(
         kept, late = _next_states(states, asked[len(graph.outputs) :], made, tail)
         program = build(lowered, tier, threads, kept, match, [s.input for s in states])
         made = dict(zip(wanted, lowered.outputs, strict=True))  # some are set aside
-    results = list(zip([v.name for v in graph.outputs], asked, strict=False))
+    shown = [v if v in leaving else now for v, now in zip(given, asked, strict=True)]
+    results = list(zip([v.name for v in graph.outputs], shown, strict=False))
     asked_of = {v: bounded[v] for v in (*asked, *(tail.inputs if tail is not None else ())) if v in bounded}
     _need(program, made, shared)
     return Compiled(
         lowered, program, tier, threads, made, results, tail, states, late, {}, asked_of, shared, used, held, cheap,
-        lengths, work,
+        lengths, work, leaving,
     )  # fmt: skip
 
 
@@ -206,6 +214,12 @@ def _cheap_on_host(graph: Graph) -> bool:
     from .passes.deciding import cheap_on_host  # most models never ask
 
     return cheap_on_host(graph)
+
+
+def _leaving(graph: Graph) -> dict[Value, Leaving]:
+    from .passes.leaving import leaving
+
+    return leaving(graph)
 
 
 def _native_work(graph: Graph, bounded: Mapping[Value, Bounded]) -> float:

@@ -196,7 +196,11 @@ class Executable(Runnable):
         if reuse is not None:
             reuse.begin()
         copy = _dense if reuse is None else reuse.copy
-        results = {name: _owned(ready[value], copy) for name, value in self._results}
+        leaving = self.compiled.leaving
+        results = {
+            name: leaving[value].of(ready[leaving[value].value]) if value in leaving else _owned(ready[value], copy)
+            for name, value in self._results
+        }
         if self.tail is not None:
             news = [(state, np.array(ready[final])) for state, final in self._late]
             list(starmap(np.copyto, news))  # no signal's handler is called in between
@@ -253,6 +257,8 @@ class Executable(Runnable):
             on = f"the values of {', '.join(open_)}, or other data" if open_ else "data"
             lines.append(f"and {counted(len(self.tail.nodes), 'node')} whose shapes depend on {on}, {how}:")
             lines += [f"      {node.op} -> {', '.join(v.name for v in node.outputs)}" for node in self.tail.nodes]
+        for value, leaving in self.compiled.leaving.items():
+            lines.append(f"{value.name} is made of {leaving.value} by {', '.join(node.op for node in leaving.nodes)}")
         return "\n".join(lines)
 
 

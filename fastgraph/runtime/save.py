@@ -260,7 +260,7 @@ def is_flat(plan: Compiled) -> bool:
     made = [plan.made.get(v) for _, v in plan.results]
     held = all(v is not None and (v in program.storage or v.data is not None and _is_number(v.data)) for v in made)
     native = plan.tier is not NUMPY and all(isinstance(part, list) for _, part in partition(program.steps))
-    return native and held and plan.tail is None and not plan.bounded and not plan.late
+    return native and held and plan.tail is None and not plan.bounded and not (plan.late or plan.leaving)
 
 
 def _is_number(array: np.ndarray) -> bool:

@@ -109,11 +109,11 @@ def _chosen(graph: Graph, extent: int) -> dict[str, tuple[int, ...]]:
 
 def on_host(plan: Compiled) -> list[Node]:
     """The nodes that NumPy computes: between native calls, and after them where shapes depend on data and no plan is
-    made of these shapes during the run.
+    made of these shapes during the run, or results are no numbers.
     """
     parts = None if plan.tail is None else split_dynamic(plan.tail)
     left = parts[0] if parts is not None else plan.tail
-    nodes = left.nodes if left is not None else []
+    nodes = [*(left.nodes if left is not None else ()), *(n for each in plan.leaving.values() for n in each.nodes)]
     return [*(step.node for step in plan.program.steps if isinstance(step, HostStep)), *nodes]
 
 

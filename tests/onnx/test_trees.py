@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,9 @@ def test_comparisons(modes: tuple[str, ...], missing: bool) -> None:
     agree(rows(rng, F32, missing), "TreeEnsembleRegressor", n_targets=1, **attrs, **held(rng, attrs, "target", 1, -1))
 
 
-@pytest.mark.parametrize("count, way, function, base", product((1, 3), WAYS, ("SUM", "AVERAGE", "MIN", "MAX"), (0, 1)))
+@pytest.mark.parametrize(
+    "count, way, function, base", list(product((1, 3), WAYS, ("SUM", "AVERAGE", "MIN", "MAX"), (0, 1)))
+)
 def test_regressors(count: int, way: str, function: str, base: int) -> None:
     rng = np.random.default_rng(count)
     attrs = grown(rng, 4, 3, ("BRANCH_LT",), False) | ({"base_values": [0.5, -0.25, 0.75][:count]} if base else {})
@@ -105,7 +108,7 @@ def test_regressors(count: int, way: str, function: str, base: int) -> None:
     )
 
 
-@pytest.mark.parametrize("way, least, second, base", product(WAYS, (0, -1), (0, 1), (0, 1)))
+@pytest.mark.parametrize("way, least, second, base", list(product(WAYS, (0, -1), (0, 1), (0, 1))))
 def test_two_labels_by_one_score(way: str, least: float, second: int, base: int) -> None:
     rng = np.random.default_rng(5)
     attrs = grown(rng, 4, 3, ("BRANCH_LEQ",), False) | ({"base_values": [0.25]} if base and not second else {})
@@ -114,7 +117,7 @@ def test_two_labels_by_one_score(way: str, least: float, second: int, base: int)
     agree(rows(rng, F32), "TreeEnsembleClassifier", post_transform=way, classlabels_strings=["no", "yes"], **attrs)
 
 
-@pytest.mark.parametrize("way, base", product(WAYS, (0, 1)))
+@pytest.mark.parametrize("way, base", list(product(WAYS, (0, 1))))
 def test_three_labels(way: str, base: int) -> None:
     rng = np.random.default_rng(6)
     attrs = grown(rng, 4, 3, ("BRANCH_LEQ",), False) | ({"base_values": [0.5, -0.25, 0.75]} if base else {})
@@ -168,7 +171,35 @@ def test_scores_by_label(labels: dict[str, Any]) -> None:
     key = onnx.TensorProto.STRING if "classlabels_strings" in labels else onnx.TensorProto.INT64
     kind = helper.make_map_type_proto(key, helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, []))
     net.outputs[0].type.CopyFrom(helper.make_sequence_type_proto(kind))
-    x = np.arange(6, dtype=F32).reshape(3, 2) ** 2
-    (want,) = onnxruntime.InferenceSession(net.bytes(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
-    (got,) = fg.load(net.bytes(), isa="numpy").run({"x": x}).values()
-    assert got == [pytest.approx(row) for row in want]
+    session = onnxruntime.InferenceSession(net.bytes(), providers=["CPUExecutionProvider"])
+    for isa in ("numpy", *(tier.name for tier in usable())):
+        model = fg.load(net.bytes(), isa=isa)
+        for rows in (3, 1, 2, 5, 4, 9, 0):
+            x = np.arange(2 * rows, dtype=F32).reshape(rows, 2) ** 2 / 9
+            (want,), (got,) = session.run(None, {"x": x}), model.run({"x": x}).values()
+            assert got == [pytest.approx(row) for row in want]
+
+
+@pytest.mark.parametrize("isa", [tier.name for tier in usable()])
+def test_labels_that_are_text(isa: str, tmp_path: Path) -> None:
+    """Results of strings and dicts are made when a run gives them; they keep their types, and programs are saved."""
+    net = Net()
+    attrs = {"coefficients": [0.5, -1.0, 0.25, 1.0, -0.5, 2.0], "intercepts": [0.0, 0.5, -0.5]}
+    kinds = ["a", "b", "c d"]
+    label, scores = net(
+        "LinearClassifier", net.input("x", ["rows", 2]), domain=ML, outputs=2, post_transform="SOFTMAX",
+        classlabels_strings=kinds, **attrs,
+    )  # fmt: skip
+    net.output(net("Reshape", net("Identity", label), net.const(np.array([-1, 1]))), dtype=None)
+    net.outputs[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
+    net.output(scores)
+    model = fg.load(net.bytes(), isa=isa)
+    model.save(tmp_path / "kept.fgm", shapes=[{"x": (7, 2)}, {"x": (1, 2)}])
+    x = np.random.default_rng(3).standard_normal((7, 2)).astype(F32)
+    wanted = onnxruntime.InferenceSession(net.bytes(), providers=["CPUExecutionProvider"])
+    for each in (model, fg.load(tmp_path / "kept.fgm")):
+        for part in (x, x[:1], x[2:5], x[1:6], x[:4]):
+            got, want = list(each.run({"x": part}).values()), wanted.run(None, {"x": part})
+            assert got[0].tolist() == want[0].tolist()
+            np.testing.assert_allclose(got[1], want[1], rtol=1e-5)
+        assert each.outputs[0].dtype == object
