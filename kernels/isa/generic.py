@@ -54,6 +54,13 @@ class Generic:
         """
         raise Mistake(f"{type(self).__name__} has no shuffle of bytes")
 
+    def gathered(self, address: Value, offsets: Value) -> Value:
+        """The int32 at so many bytes (int32) from an address."""
+        found = offsets.type.undefined()
+        for lane in range(offsets.lanes):
+            found = found.with_lane(lane, I32[address + offsets[lane].to(I64)])
+        return found
+
     def permute(self, pixel: Value, index: Value) -> Value:
         """The f32 at a pointer, or bytes as int32, that the lanes of `index` (int32, below their number) name."""
         number = F32 if pixel.type.target is F32 else I32

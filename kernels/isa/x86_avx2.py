@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lang import F32, I16, I32, U8, Value
+from ..lang import F32, I8, I16, I32, U8, Value, called
 from .x86_sse2 import Sse2, operation
 
 
@@ -13,6 +13,12 @@ class Avx2(Sse2):
 
     def shuffle_bytes(self, table: Value, index: Value) -> Value:
         return operation("shuffle", table.type, table, index)
+
+    def gathered(self, address: Value, offsets: Value) -> Value:
+        kind, a_byte = offsets.type, I8(1)
+        if kind.lanes != 8:
+            return super().gathered(address, offsets)
+        return called("llvm.x86.avx2.gather.d.d.256", kind, kind(0), I8.at(address), offsets, kind(-1), a_byte)
 
     def permute(self, pixel: Value, index: Value) -> Value:
         if pixel.type.target is F32:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lang import BF16, I32, U16, Type, Value, called, integer
+from ..lang import BF16, BIT, I8, I32, U16, Type, Value, called, integer
 from .x86_avx2 import Avx2, AvxVnni
 from .x86_sse2 import operation
 
@@ -26,6 +26,12 @@ class Avx512(Avx2):
         part = called("llvm.x86.avx512.mask.reduce.ps.512", x.type, x, down, x, everywhere, as_the_mode_says)
         m = mantissas(part)
         return called("llvm.x86.avx512.mask.scalef.ps.512", x.type, m, x, m, everywhere, as_the_mode_says)
+
+    def gathered(self, address: Value, offsets: Value) -> Value:
+        kind, everywhere, a_byte = offsets.type, BIT.vector(16)(1), I32(1)
+        if kind.lanes < 16:
+            return super().gathered(address, offsets)
+        return called("llvm.x86.avx512.mask.gather.dpi.512", kind, kind(0), I8.at(address), offsets, everywhere, a_byte)
 
     def permute_bytes(self, low: Value, index: Value, high: Value) -> Value:
         """The bytes of two vectors that the low seven bits of an index name; kernels that `need` avx512vbmi have it."""

@@ -10,8 +10,10 @@ from typing import Any
 from ..core.record import fields
 from ..isa.byte_ops import copy_run
 from ..isa.tiers import Tier
-from ..lang import I64, Value, cases, either, every_tier, integer, named, over, register, share, traced, when, word
+from ..lang import I32, I64, Value, cases, either, every_tier, integer, named, over, register, share, traced, when, word
 from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
+from ..lang.lanes import any_lane
+from ..lang.values import intrinsic, tier
 from .outer_loops import outer_addresses, outer_count
 from .rows import BACKWARDS, LEFT_OUT, NUMBERS, OPERATIONS, PLACES, REDUCED, REPORTED, WORDS, size_of
 
@@ -71,10 +73,16 @@ def _line(bodies: Callable, scatter: bool) -> Callable:
 
     @traced
     def line(args: Value, to: Value, at: Value, index: Value, i: Value, stop: Value) -> Value:
-        r, bad = fields(args, PLACES), register(0)
+        r, bad, begin = fields(args, PLACES), register(0), register(i)
+        if not scatter and tier().lanes > 4:
+            with when((r.word == 4) & _vectors_suit(r, stop - i)):
+                cases(
+                    r.index_size, {size: partial(_vectors, r, to, at, index, (i, stop), size, bad) for size in (4, 8)}
+                )
+                begin.value = stop
 
         def walk(move: Callable[[Value, Value], None], size: int | None = None) -> None:
-            for j in over(i, stop):
+            for j in over(begin.value, stop):
                 at_index = index + j * r.i
                 if size is None:
                     place, wrong = _place(args, r, at_index)
@@ -92,6 +100,32 @@ def _line(bodies: Callable, scatter: bool) -> Callable:
         return bad.value
 
     return line
+
+
+def _vectors_suit(r: Any, count: Value) -> Value:
+    """Whether so many places are a vector or more, of words of 4 bytes by one signed index each."""
+    dense = (r.s == 0) & (r.d == 4) & (r.i == r.index_size) & (r.index_size >= 4)
+    near = (r.stride0 > 0) & (r.extent0 < 1 << 31) & ((r.extent0 * r.stride0).unsigned < 1 << 31)
+    return dense & near & (r.depth == 1) & (r.signed != 0) & (count >= tier().lanes)
+
+
+def _vectors(r: Any, to: Value, at: Value, index: Value, between: tuple[Value, Value], size: int, bad: Any) -> None:
+    """All places between two, by vectors of which the last overlaps the one before; `bad` is 1 after a wrong index."""
+    words, numbers = I32.vector(tier().lanes), integer(8 * size).vector(tier().lanes)
+    wrap, last, stride = numbers(_as(r.wrap0, size)), numbers(_as(r.extent0 - 1, size)), words(r.stride0.to(I32))
+    begin, stop = between
+    for place in over(begin, stop, tier().lanes):
+        j = smaller(place, stop - tier().lanes)
+        x = numbers[index + size * j]
+        x = choose(x < 0, x + wrap, x)
+        inside = intrinsic("smax", intrinsic("smin", x, last), 0)
+        with when(any_lane(inside != x), likely=False):
+            bad.value = 1
+        words[to + 4 * j] = tier().isa.gathered(at, (inside if size == 4 else inside.to(I32)) * stride)
+
+
+def _as(x: Value, size: int) -> Value:
+    return x if size == 8 else x.to(I32)
 
 
 def _elements(args: Value, r: Any, walk: Callable) -> None:

@@ -94,6 +94,22 @@ def test_an_index_out_of_range_is_clamped_and_reported(tier, bad, width):
 
 
 @each_tier
+@pytest.mark.parametrize("kind", [np.uint32, np.int32, np.int64])
+@pytest.mark.parametrize("bad", [None, 0, 7, 15, 16, 36])
+def test_words_by_one_index_in_vectors(tier, kind, bad):
+    """37 of a row of 9 words: negative indices, and one that is out of range."""
+    rng, signed = np.random.default_rng(0), kind != np.uint32
+    x, index = numbered((3, 9), np.float32), rng.integers(-9 if signed else 0, 9, (3, 37)).astype(kind)
+    loops, components, indices = along(x, index, 1)
+    inside = index.astype(np.int64) % 9
+    if bad is not None:
+        index[1, bad], inside[1, bad] = (-10, 0) if signed and bad % 2 else (np.iinfo(kind).max, 8)
+    y, error = moved(gathered(loops, components, indices, 4), x, np.zeros((3, 37), np.float32), index, tier, 2)
+    np.testing.assert_array_equal(y, np.take_along_axis(x, inside, 1))
+    assert error == (bad is not None)
+
+
+@each_tier
 @pytest.mark.parametrize("outside", [REPORTED, MOVED, LEFT_OUT])
 def test_places_out_of_range_are_written_as_asked(tier, outside):
     x, updates, index = np.zeros(6, np.float32), np.array([1, 2, 3], np.float32), np.array([9, 2, -9], np.int32)

@@ -13,7 +13,7 @@ from .call import Call
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 LEAF = -1
-INDEX = np.int64
+INDEX = np.int32
 """Of the tables' rows and of columns."""
 
 
