@@ -34,7 +34,8 @@ def leaving(graph: Graph) -> dict[Value, Leaving]:
     makers = {v: node for node in graph.nodes for v in node.outputs}
     found: dict[Value, Leaving] = {}
     for output in graph.outputs:
-        value, nodes = output, []
+        value = output
+        nodes: list[Node] = []
         while value in makers and _converts(makers[value]):
             nodes.insert(0, makers[value])
             value = next(v for v in nodes[0].inputs if v is not None and v.data is None)
