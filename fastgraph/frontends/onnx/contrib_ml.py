@@ -11,6 +11,7 @@ import numpy as np
 from ...ir import Value
 from .call import Call
 from .contrib import contrib
+from .scores import of_targets, transformed
 
 _LINEAR = "intercepts:floats? post_transform=NONE"
 
@@ -39,9 +40,8 @@ def normalizer(c: Call, x: Value, norm: str) -> Value:
 
 @contrib(f"ai.onnx.ml.LinearRegressor: X -> Y | coefficients:floats? {_LINEAR} targets=1")
 def linear_regressor(c: Call, x: Value, targets: int, post_transform: str, **numbers: Any) -> Value:
-    """One score is neither put through a sigmoid nor a softmax, as onnxruntime has it."""
-    alone = targets == 1 and post_transform in ("LOGISTIC", "SOFTMAX")
-    return _transformed(c, _scores(c, x, targets, **numbers), "NONE" if alone else post_transform)
+    """The products with the coefficients, and the intercepts."""
+    return of_targets(c, _scores(c, x, targets, **numbers), targets, post_transform)
 
 
 @contrib(
@@ -61,7 +61,7 @@ def linear_classifier(
         c.unsupported(f"with {len(labels)} labels and {rows} intercepts: one for each label")
     scores = _scores(c, x, rows, **numbers)
     best = c("arg_max", scores, axis=-1, keepdims=0)
-    return [c.pick(c.const(labels), best, axis=0), _transformed(c, scores, post_transform)]
+    return [c.pick(c.const(labels), best, axis=0), transformed(c, scores, post_transform)]
 
 
 @contrib(
@@ -79,7 +79,7 @@ def svm_regressor(
         np.asarray(coefficients, np.float32).reshape(-1, 1)
     ) + c.number(float((rho or [0.0])[0]), x)
     if not one_class:
-        return _transformed(c, score, "NONE" if post_transform in ("LOGISTIC", "SOFTMAX") else post_transform)
+        return of_targets(c, score, 1, post_transform)
     return c("where", score > c.number(0.0, score), c.number(1.0, score), c.number(-1.0, score))
 
 
@@ -152,11 +152,3 @@ def _scores(c: Call, x: Value, rows: int, coefficients: Any, intercepts: Any) ->
     x = c.cast(x, np.float32)
     scores = (c("unsqueeze", x, [0]) if c.known_rank(x) == 1 else x) @ c.const(weights.reshape(rows, -1).T.copy())
     return scores if not intercepts else scores + c.const(np.asarray(intercepts, np.float32))
-
-
-def _transformed(c: Call, scores: Value, way: str) -> Value:
-    if way == "NONE":
-        return scores
-    if way not in ("LOGISTIC", "SOFTMAX"):
-        c.unsupported(f"with post_transform {way!r}")
-    return c("sigmoid", scores) if way == "LOGISTIC" else c("softmax", scores, axis=-1)

@@ -14,6 +14,7 @@ import numpy as np
 from ...ir import Value
 from .call import Call
 from .contrib import contrib
+from .scores import of_targets, transformed
 from .tree_nodes import INDEX, TRANSFORMS, Branches, Tables, listed, tables
 
 _NODES = (
@@ -78,7 +79,7 @@ def classifier(
     other = c.number(1.0, score) - score if first and positive and post_transform != "LOGISTIC" else c("neg", score)
     both = c("concat", other if first else score - score, score, axis=-1)
     way = "NONE" if first and post_transform != "LOGISTIC" else post_transform
-    return [c.pick(c.const(labels), c.reshape(chosen, -1), axis=0), _float(c, _transformed(c, both, way))]
+    return [c.pick(c.const(labels), c.reshape(chosen, -1), axis=0), _float(c, transformed(c, both, way))]
 
 
 @contrib(
@@ -167,20 +168,8 @@ def _float(c: Call, x: Value) -> Value:
 
 
 def _target(c: Call, scores: Value, base: np.ndarray, count: int, way: str) -> Value:
-    """The scores and the base values, transformed; one score alone is not, as onnxruntime has it."""
+    """The scores and the base values, transformed."""
     if len(base) not in (0, 1, count) or len(base) > count:
         c.fail(f"expected {count} base values or none, found {len(base)}")
     moved = scores + _like(c, base, scores) if len(base) else scores
-    return _transformed(c, moved, "NONE" if count == 1 and way != "PROBIT" else way)
-
-
-def _transformed(c: Call, scores: Value, way: str) -> Value:
-    if way == "SOFTMAX_ZERO":
-        some = c("abs", scores) > c.number(1e-7, scores)
-        apart = c("softmax", c("where", some, scores, c.number(-np.inf, scores)), axis=-1)
-        return c("where", some, apart, c.number(0.0, scores))
-    if way == "NONE":
-        return scores
-    if way not in ("LOGISTIC", "SOFTMAX"):
-        c.unsupported(f"with post_transform {way!r}")
-    return c("sigmoid", scores) if way == "LOGISTIC" else c("softmax", scores, axis=-1)
+    return of_targets(c, moved, count, way)
