@@ -65,7 +65,7 @@ def linear_classifier(
 
 
 @contrib(
-    "ai.onnx.ml.SVMRegressor: X -> Y | coefficients:floats! kernel_params:floats? kernel_type=LINEAR n_supports=0"
+    "ai.onnx.ml.SVMRegressor: X -> Y | coefficients:floats? kernel_params:floats? kernel_type=LINEAR n_supports=0"
     " one_class=0 post_transform=NONE rho:floats? support_vectors:floats?"
 )
 def svm_regressor(
@@ -74,6 +74,8 @@ def svm_regressor(
     """The sum of the coefficients times the kernel of each support vector, and rho; its sign for one class."""
     if n_supports < 1:
         c.unsupported("without support vectors")
+    if len(coefficients or ()) != n_supports:
+        c.fail(f"expected a coefficient for each of {n_supports} support vectors, found {len(coefficients or ())}")
     x = c.cast(c("unsqueeze", x, [0]) if c.known_rank(x) == 1 else x, np.float32)
     score = _kernel(c, x, n_supports, **kernel) @ c.const(
         np.asarray(coefficients, np.float32).reshape(-1, 1)

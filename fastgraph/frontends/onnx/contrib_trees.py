@@ -83,10 +83,10 @@ def classifier(
 
 
 @contrib(
-    "ai.onnx.ml.TreeEnsemble: X -> Y | aggregate_function=1 leaf_targetids:ints? leaf_weights:tensor?"
-    " membership_values:tensor? n_targets:int? nodes_falseleafs:ints? nodes_falsenodeids:ints? nodes_featureids:ints?"
-    " nodes_hitrates:tensor? nodes_missing_value_tracks_true:ints? nodes_modes:tensor? nodes_splits:tensor?"
-    " nodes_trueleafs:ints? nodes_truenodeids:ints? post_transform=0 tree_roots:ints?"
+    "ai.onnx.ml.TreeEnsemble: X -> Y | aggregate_function=1 leaf_targetids:ints! leaf_weights:tensor!"
+    " membership_values:tensor? n_targets:int? nodes_falseleafs:ints! nodes_falsenodeids:ints! nodes_featureids:ints!"
+    " nodes_hitrates:tensor? nodes_missing_value_tracks_true:ints? nodes_modes:tensor! nodes_splits:tensor!"
+    " nodes_trueleafs:ints! nodes_truenodeids:ints! post_transform=0 tree_roots:ints!"
 )
 def ensemble(
     c: Call, x: Value, aggregate_function: int, post_transform: int, n_targets: int | None, leaf_targetids: Any,
@@ -96,7 +96,7 @@ def ensemble(
     ways = ("AVERAGE", "SUM", "MIN", "MAX")
     if not 0 <= aggregate_function < len(ways) or not 0 <= post_transform < len(TRANSFORMS):
         c.fail(f"found aggregate_function {aggregate_function} and post_transform {post_transform}")
-    amounts = np.asarray([] if leaf_weights is None else leaf_weights)
+    amounts = np.asarray(leaf_weights)
     targets = listed(leaf_targetids)
     branches = Branches.of_ensemble(c, attrs, len(targets))
     weights = _Weights(np.arange(len(targets)) + len(listed(attrs["nodes_featureids"])), targets, amounts)
