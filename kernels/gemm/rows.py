@@ -10,7 +10,7 @@ from ..core.table import Row, has_rounds, of_bytes, of_pairs, rounds
 from ..isa.tiers import Tier
 from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
-from .pick_dot import F32_COSTS, byte_widths
+from .pick_dot import F32_COSTS, FEW_COLUMNS, byte_widths
 from .pick_int8 import multiplies_small
 
 _PANELS = "panels(n, k)"
@@ -47,7 +47,8 @@ DOT_FEW = Record(
     c=writes("C [batch, m, n]", "4 * n", "batch: 4 * c_stride, m: 4 * ldc"),
     ldc="elements from row to row of C",
     columns=number(
-        "0, or how columns are summed: 1, row by row with one; 2, several rows with up to twelve", "== 0 or n <= 12"
+        "0, or how columns are summed: 1, each row with the only one; 2, several rows with a few",
+        f"== 0 or n <= {max(FEW_COLUMNS.values())}",
     ),
     start=reads("f32 [8, n] that sums of columns begin with", "32 * n if columns else 0"),
     m="rows of A and C",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fastgraph.freedoms import without
+from fastgraph.kernels.gemm.pick_dot import FEW_COLUMNS
 from fastgraph.kernels.isa.tiers import usable
 from tests.blocks import BLOCKS
 from tests.kernels.harness import each_tier, widest_tier
@@ -215,11 +216,12 @@ def test_products_of_few_rows_pack_nothing(a: tuple[int, ...], b: tuple[int, ...
         ((90, 40), 1, "Mul"),
         ((19, 70), 6, "Sigmoid"),
         ((2, 33, 50), 8, "Mul"),
+        ((4, 30, 256), 12, "Relu"),
     ],
 )
 def test_layers_of_few_outputs(tier: Any, x: tuple[int, ...], n: int, ending: str) -> None:
     """Few numbers a row: sums along rows, with a bias and what follows, which may lie in the result's place."""
-    net = Net()
+    net, n = Net(), min(n, FEW_COLUMNS[tier.registers])
     y = net("Add", net("MatMul", net.input("x", x), net.weight(x[-1], n)), net.weight(n))
     more = [net("Exp", net.input("more", (*x[:-1], n)))] if ending in ("Add", "Mul") else []
     net.output(net(ending, y, *more) if ending else y)
