@@ -133,10 +133,19 @@ def test_other_elements(dtype: str) -> None:
     agree(rows(rng, dtype), "TreeEnsembleClassifier", classlabels_int64s=[4, -7, 9], **attrs)
 
 
+def test_doubles_just_below_a_threshold() -> None:
+    rng = np.random.default_rng(7)
+    attrs = grown(rng, 4, 3, MODES[:6], False)
+    attrs |= held(rng, attrs, "target", 1, -1)
+    for isa in ("numpy", usable()[-1].name):
+        agree(rows(rng, "f8") - 1e-12, "TreeEnsembleRegressor", isa, n_targets=1, **attrs)
+
+
 @pytest.mark.parametrize("isa", [tier.name for tier in usable()])
 def test_tiers(isa: str) -> None:
+    """Thresholds of 0 too, below which the next numbers are denormal: these count as 0 in a run."""
     rng = np.random.default_rng(8)
-    attrs = grown(rng, 20, 6, ("BRANCH_LEQ",), True)
+    attrs = grown(rng, 20, 6, MODES[:6], True)
     agree(rows(rng, F32, True), "TreeEnsembleRegressor", isa, n_targets=1, **attrs, **held(rng, attrs, "target", 1, -1))
 
 

@@ -43,7 +43,7 @@ def regressor(
     c: Call, x: Value, n_targets: int | None, aggregate_function: str, post_transform: str, **attrs: Any
 ) -> Value:
     """The sum, mean, least or greatest of what the leaves hold for each target."""
-    branches, weights, base = _read(c, attrs, "target")
+    branches, weights, base = _read(c, x, attrs, "target")
     count = n_targets or 1
     scores = _aggregated(c, x, branches, weights, count, aggregate_function)
     return c.cast(_target(c, scores, base, count, post_transform), np.float32)
@@ -57,7 +57,7 @@ def classifier(
     c: Call, x: Value, classlabels_int64s: Any, classlabels_strings: Any, post_transform: str, **attrs: Any
 ) -> list[Value]:
     """[the label of the greatest score, the scores]. One score stands for the second of two labels."""
-    branches, weights, base = _read(c, attrs, "class")
+    branches, weights, base = _read(c, x, attrs, "class")
     labels = np.asarray(classlabels_int64s or [], np.int64)
     if classlabels_strings:
         labels = np.asarray(classlabels_strings, object)
@@ -98,16 +98,16 @@ def ensemble(
         c.fail(f"found aggregate_function {aggregate_function} and post_transform {post_transform}")
     amounts = np.asarray(leaf_weights)
     targets = listed(leaf_targetids)
-    branches = Branches.of_ensemble(c, attrs, len(targets))
+    branches = Branches.of_ensemble(c, x, attrs, len(targets))
     weights = _Weights(np.arange(len(targets)) + len(listed(attrs["nodes_featureids"])), targets, amounts)
     count = n_targets or 1
     scores = _aggregated(c, x, branches, weights, count, ways[aggregate_function])
     return c("cast_like", _target(c, scores, np.zeros(0), count, TRANSFORMS[post_transform]), x)
 
 
-def _read(c: Call, attrs: dict[str, Any], kind: str) -> tuple[Branches, _Weights, np.ndarray]:
+def _read(c: Call, x: Value, attrs: dict[str, Any], kind: str) -> tuple[Branches, _Weights, np.ndarray]:
     """The nodes, what leaves add to `target`s or `class`es, and the base values."""
-    branches, place = Branches.of_nodes(c, attrs)
+    branches, place = Branches.of_nodes(c, x, attrs)
     nodes = place(listed(attrs[f"{kind}_treeids"]), listed(attrs[f"{kind}_nodeids"]))
     given, exact = attrs[f"{kind}_weights"], attrs[f"{kind}_weights_as_tensor"]
     amounts = np.asarray(exact if exact is not None else given or [], np.float64 if exact is not None else np.float32)
@@ -124,8 +124,7 @@ def _aggregated(c: Call, x: Value, branches: Branches, weights: _Weights, count:
         c.fail(f"found aggregate_function {way!r} for {count} results")
     if len(weights.results) and not 0 <= weights.results.min() <= weights.results.max() < count:
         c.fail(f"expected leaves to add to results below {count}, found {weights.results.max()}")
-    wide = np.float64 in (x.type.dtype, branches.values.dtype)
-    t = tables(c, branches, np.float64 if wide else np.float32)
+    t = tables(c, branches)
     amounts = np.zeros((len(branches.features), count), t.thresholds.dtype)
     np.add.at(amounts, (weights.nodes, weights.results), weights.amounts)
     held = np.zeros((len(branches.features), count), bool)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir import Value
 from .call import Call
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
@@ -36,7 +37,9 @@ class Branches:
     roots: np.ndarray
 
     @staticmethod
-    def of_nodes(c: Call, attrs: dict[str, Any]) -> tuple[Branches, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
+    def of_nodes(
+        c: Call, x: Value, attrs: dict[str, Any]
+    ) -> tuple[Branches, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
         """Of the older operators' attributes; and which number the nodes of some trees have."""
         trees, ids = listed(attrs["nodes_treeids"]), listed(attrs["nodes_nodeids"])
         n = len(trees)
@@ -67,13 +70,13 @@ class Branches:
         is_root[yes[~leaf]] = is_root[no[~leaf]] = False
         tracks = listed(attrs["nodes_missing_value_tracks_true"]).astype(bool)
         tracks = tracks if len(tracks) == n else np.zeros(n, bool)
-        found = Branches(features, _real(values), yes, no, tracks, np.flatnonzero(is_root))
+        found = Branches(features, _real(values, x), yes, no, tracks, np.flatnonzero(is_root))
         return found._at_most(c, codes, None), place
 
     @staticmethod
-    def of_ensemble(c: Call, attrs: dict[str, Any], leaves: int) -> Branches:
+    def of_ensemble(c: Call, x: Value, attrs: dict[str, Any], leaves: int) -> Branches:
         """Of TreeEnsemble's attributes: leaf k is node number n + k."""
-        features, values = listed(attrs["nodes_featureids"]), _real(np.asarray(attrs["nodes_splits"]))
+        features, values = listed(attrs["nodes_featureids"]), _real(np.asarray(attrs["nodes_splits"]), x)
         codes, n = np.asarray(attrs["nodes_modes"]).astype(np.int64), len(features)
         ends = {k: listed(attrs[f"nodes_{k}leafs"]).astype(bool) for k in ("true", "false")}
         to = {k: listed(attrs[f"nodes_{k}nodeids"]) for k in ("true", "false")}
@@ -101,13 +104,13 @@ class Branches:
         codes = np.r_[codes, np.full(len(self.features) - len(codes), MODES.index("BRANCH_EQ"))]
         codes = np.where(codes == MODES.index("BRANCH_MEMBER"), MODES.index("BRANCH_EQ"), codes)
         branch = self.features >= 0
-        below = np.nextafter(self.values, np.array(-np.inf, self.values.dtype))
+        below = _normal(np.nextafter(self.values, np.array(-np.inf, self.values.dtype)))
         turned = branch & np.isin(codes, [MODES.index(m) for m in ("BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ")])
         self.yes, self.no = np.where(turned, self.no, self.yes), np.where(turned, self.yes, self.no)
         equal = branch & np.isin(codes, [MODES.index("BRANCH_EQ"), MODES.index("BRANCH_NEQ")])
         self.tracks = np.where(codes == MODES.index("BRANCH_NEQ"), False, self.tracks ^ (turned & ~equal))
         strict = branch & np.isin(codes, [MODES.index("BRANCH_LT"), MODES.index("BRANCH_GTE")])
-        self.values = np.where(strict, below, self.values)
+        self.values = np.where(strict, below, _normal(self.values))
         at = np.flatnonzero(equal)
         second = len(self.features) + np.arange(len(at))
         yes, no, values = self.yes[at], self.no[at], below[at]
@@ -158,8 +161,8 @@ class Tables:
     depth: int
 
 
-def tables(c: Call, b: Branches, real: Any) -> Tables:
-    """Tables with thresholds of that type."""
+def tables(c: Call, b: Branches) -> Tables:
+    """Tables with thresholds of the values' type."""
     branch = np.flatnonzero(b.features >= 0)
     first = np.zeros(len(b.features), np.int64)
     first[branch] = len(b.roots) + 2 * np.arange(len(branch))
@@ -168,7 +171,7 @@ def tables(c: Call, b: Branches, real: Any) -> Tables:
     children = np.where(leaf, np.arange(len(nodes)), first[nodes]).astype(INDEX)
     columns = np.unique(b.features[branch]) if len(branch) else np.zeros(1, np.int64)
     features = 1 + np.searchsorted(columns, b.features[nodes]) + len(columns) * b.tracks[nodes]
-    thresholds = np.where(leaf, -np.inf, b.values[nodes]).astype(real)
+    thresholds = np.where(leaf, -np.inf, b.values[nodes]).astype(b.values.dtype)
     return Tables(
         np.where(leaf, 0, features).astype(INDEX), thresholds, children, nodes, np.arange(len(b.roots)), columns,
         bool(b.tracks[branch].any()), _depth(c, len(b.roots), leaf, children),
@@ -186,5 +189,13 @@ def _depth(c: Call, roots: int, leaf: np.ndarray, children: np.ndarray) -> int:
     return max(depth, 1)
 
 
-def _real(numbers: np.ndarray) -> np.ndarray:
-    return numbers.astype(np.float64 if numbers.dtype == np.float64 else np.float32)
+def _real(values: np.ndarray, x: Value) -> np.ndarray:
+    """Thresholds in float64 if they or x are, else in float32."""
+    return values.astype(np.float64 if np.float64 in (values.dtype, x.type.dtype) else np.float32)
+
+
+def _normal(values: np.ndarray) -> np.ndarray:
+    """The greatest numbers that are at most the values and not denormal, as denormals count as 0 in a run."""
+    tiny = np.finfo(values.dtype).tiny
+    floor = np.where(values < 0, -tiny, 0).astype(values.dtype)
+    return np.where(np.abs(values) < tiny, floor, values)
