@@ -172,6 +172,14 @@ def test_what_is_refused() -> None:
             fg.load(net.bytes(), isa="numpy")
 
 
+def test_probit_of_two_labels_is_refused() -> None:
+    rng = np.random.default_rng(5)
+    attrs = grown(rng, 2, 2, ("BRANCH_LEQ",), False)
+    attrs |= held(rng, attrs, "class", 1, -1)
+    with pytest.raises(UnsupportedError, match="PROBIT"):
+        agree(rows(rng, F32), "TreeEnsembleClassifier", post_transform="PROBIT", classlabels_int64s=[0, 1], **attrs)
+
+
 @pytest.mark.parametrize("labels", [{"classlabels_int64s": [3, -1]}, {"classlabels_strings": ["no", "yes"]}])
 def test_scores_by_label(labels: dict[str, Any]) -> None:
     net = Net()

@@ -78,7 +78,7 @@ def classifier(
     chosen = c.cast(score > c.number(0.5 if positive else 0.0, score), np.int64)
     other = c.number(1.0, score) - score if first and positive and post_transform != "LOGISTIC" else c("neg", score)
     both = c("concat", other if first else score - score, score, axis=-1)
-    way = "NONE" if first and post_transform != "LOGISTIC" else post_transform
+    way = "NONE" if first and post_transform in ("SOFTMAX", "SOFTMAX_ZERO") else post_transform
     return [c.pick(c.const(labels), c.reshape(chosen, -1), axis=0), _float(c, transformed(c, both, way))]
 
 
