@@ -278,6 +278,8 @@ def _dense(array: np.ndarray) -> np.ndarray:
 
 def _owned(result: Any, copy: Callable[[np.ndarray], np.ndarray]) -> Any:
     """A copy of an array, or of a sequence's arrays and dicts; None stays None."""
-    if result is None or isinstance(result, dict):
-        return result and dict(result)
-    return [_owned(item, copy) for item in result] if isinstance(result, list) else copy(np.asarray(result))
+    if isinstance(result, list):
+        return [_owned(item, copy) for item in result]
+    if isinstance(result, dict):
+        return dict(result)
+    return None if result is None else copy(np.asarray(result))

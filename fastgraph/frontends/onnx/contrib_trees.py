@@ -56,7 +56,9 @@ def regressor(
 def classifier(
     c: Call, x: Value, classlabels_int64s: Any, classlabels_strings: Any, post_transform: str, **attrs: Any
 ) -> list[Value]:
-    """[the label of the greatest score, the scores]. One score stands for the second of two labels."""
+    """[the label of the greatest score, the scores]. One score stands for the second of two labels. Where both have
+    scores onnxruntime has it that the second's need only be above 0, which is not followed.
+    """
     branches, weights, base = _read(c, x, attrs, "class")
     labels = np.asarray(classlabels_int64s or [], np.int64)
     if classlabels_strings:
