@@ -27,15 +27,23 @@ from .tile import ahead_of, even_rows, f32_arithmetic, make_tile, pace_of
 Grid = list[list[Value]]
 Masks = Sequence[Value | None]
 Pair = tuple[Value, Value]
+Band = tuple[Any, ...]
+"""Rows of tiles that are computed together: (group, first slice of all images', end, first row of tiles, how many)."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Outputs that are computed together: m rows of m, or of 1 if `tall`, in a panel of nv vectors."""
+    """Outputs that are computed together: m rows of m, or of 1 if `tall`, in a panel of nv vectors of so many lanes."""
 
     m: int
     tall: bool
     nv: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel."""
+        return self.nv * self.lanes
 
     @property
     def down(self) -> int:
@@ -48,75 +56,89 @@ class Tile:
         return 1 if self.tall else self.m + 2
 
     @property
+    def places(self) -> int:
+        """Places of a tile."""
+        return self.down * self.across
+
+    @property
     def beside(self) -> int:
         """Outputs in a row."""
         return 1 if self.tall else self.m
 
 
 def make_winograd(tier: Tier, m: int, tall: bool, nv: int) -> Callable[..., None]:
-    """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors."""
-    shape = Tile(m, tall, nv)
-    tile = make_tile(tier, f32_arithmetic(tier, nv, epilogue=False))
-    width, beside, places = nv * tier.lanes, shape.beside, shape.down * shape.across
+    """The kernel for m x m outputs a tile (2 or 4), or m x 1, and panels of nv vectors.
+
+    Band by band: inputs are transformed, and then for each panel multiplied place by place, and brought back.
+    """
+    shape = Tile(m, tall, nv, tier.lanes)
+    multiply, width, line, places = _multiply(tier, shape), shape.width, shape.width * 4, shape.places
 
     def winograd(args: int, thread: int, threads: int) -> None:
         r = fields(args, WINOGRAD)
         scratch = r.scratch + thread * r.scratch_bytes
-        v, s = scratch + r.v_start, scratch + r.s_start
-        down = (r.out_h + m - 1) // m
-        panels = (r.n + width - 1) // width
-        step = (r.k + 1) * width * 4
-        last = panels * step + r.k * width * 4
-        set_bytes = (places * step + width * 4) * panels
+        tile_rows, panels = (r.out_h + m - 1) // m, (r.n + width - 1) // width
+        set_bytes = (places * _panel_bytes(r, line) + line) * panels
         slices = r.images * r.out_d
         rounds = (slices + r.slices - 1) // r.slices
-        p0, p1, first, end = deal(r, panels, r.sets * rounds * down, thread, threads)
+        p0, p1, first, end = deal(r, panels, r.sets * rounds * tile_rows, thread, threads)
         while first < end:
-            above = first // down
-            t0 = first - above * down
-            count = smaller(r.band, smaller(down - t0, end - first))
+            above = first // tile_rows
+            row = first - above * tile_rows
+            count = smaller(r.band, smaller(tile_rows - row, end - first))
             first += count
             group = above // rounds
             slice0 = (above - group * rounds) * r.slices
             slice1 = smaller(slice0 + r.slices, slices)
-            _transform_band(r, shape, scratch, group, (slice0, slice1), (t0, count))
+            band = group, slice0, slice1, row, count
+            _transform_band(r, shape, scratch, band)
             tiles = (slice1 - slice0) * count * r.across
-            pace = pace_of((tiles + r.height - 1) // r.height, width * 4)
-            w = r.w + group * set_bytes
+            pace = pace_of((tiles + r.height - 1) // r.height, line)
+            weights = r.w + group * set_bytes, panels
             for p in range(p0, p1):
-                for e in range(places):
-                    ahead = panels * step
-                    t = 0
-                    while t < tiles:
-                        height = smaller(r.height, tiles - t)
-                        rows = even_rows(v + e * r.v_plane + t * r.v_row, r.v_row, r.k)
-                        panel = w + (e * panels + p) * step
-                        into = target(s + e * r.s_plane + t * width * 4, width * 4, width, image=0, row=0, column=0)
-                        tile(r, height, rows, panel, ahead_of(ahead, pace, 0, 0), into)
-                        ahead = ahead + r.k * pace if 0 < ahead < last else 0
-                        t += height
-                sums, bias = s, w + places * panels * step + p * width * 4
-                part = group * r.n + p * width, r.n - p * width
-                for at in range(slice0, slice1):
-                    image = at // r.out_d
-                    plane = (at - image * r.out_d) * r.y_z
-                    for i in range(count):
-                        for j in range(r.across):
-                            kept = scratch + r.o_start
-                            _gather(r, shape, (sums, bias), kept, (image, plane), ((t0 + i) * m, j * beside), part)
-                            sums += width * 4
-                        _walk(r, shape, kept=scratch + r.o_start, there=(image, plane), oy=(t0 + i) * m, part=part)
+                multiply(r, scratch, weights, p, tiles, pace)
+                _store_band(r, shape, scratch, weights, p, band)
 
     return winograd
 
 
-def _transform_band(
-    r: Any, shape: Tile, scratch: Any, group: int, slices: tuple[int, int], rows: tuple[int, int]
-) -> None:
-    """Bring the transformed inputs of some rows of tiles, (first, count), of slices to their places, tile by tile."""
-    first, count = rows
+def _panel_bytes(r: Any, line: int) -> int:
+    """Bytes of a panel of one place, in lines of so many: a head, which is not read, and k lines of weights."""
+    size: int = (r.k + 1) * line
+    return size
+
+
+def _multiply(tier: Tier, shape: Tile) -> Callable[..., None]:
+    """multiply(r, scratch, weights, p, tiles, pace): the sums of a band's tiles in panel p, a dot for each place.
+
+    weights: (address of the group's, panels); pace: of `make_tile`.
+    """
+    tile = make_tile(tier, f32_arithmetic(tier, shape.nv, epilogue=False))
+    width, places = shape.width, shape.places
+
+    def multiply(r: Any, scratch: int, weights: tuple[int, int], p: int, tiles: int, pace: int) -> None:
+        inputs, sums, line = scratch + r.v_start, scratch + r.s_start, width * 4
+        (w, panels), step = weights, _panel_bytes(r, line)
+        for place in range(places):
+            ahead = panels * step
+            t = 0
+            while t < tiles:
+                height = smaller(r.height, tiles - t)
+                rows = even_rows(inputs + place * r.v_plane + t * r.v_row, r.v_row, r.k)
+                panel = w + (place * panels + p) * step
+                into = target(sums + place * r.s_plane + t * line, line, width, image=0, row=0, column=0)
+                tile(r, height, rows, panel, ahead_of(ahead, pace, 0, 0), into)
+                ahead = ahead + r.k * pace if 0 < ahead < panels * step + r.k * line else 0
+                t += height
+
+    return multiply
+
+
+def _transform_band(r: Any, shape: Tile, scratch: Any, band: Band) -> None:
+    """Bring the transformed inputs of a band to their places, tile by tile."""
+    group, slice0, slice1, first, count = band
     to = scratch + r.v_start
-    for at in range(*slices):
+    for at in range(slice0, slice1):
         image = at // r.out_d
         z, y = (at - image * r.out_d) * r.stride_z - r.pad_z, first * shape.m - r.pad_y
         x = r.x + image * r.x_image + group * r.x_set
@@ -126,6 +148,24 @@ def _transform_band(
                 source = scratch + i * shape.m * r.band_y + j * shape.beside * r.pixel
                 _scatter(r, shape, source=source, to=to)
                 to += r.v_row
+
+
+def _store_band(r: Any, shape: Tile, scratch: Any, weights: tuple[Any, Any], p: Any, band: Band) -> None:
+    """Make a band's outputs in panel p of its sums, tile by tile, and those of rows of tiles that have a chain."""
+    group, slice0, slice1, first, count = band
+    (w, panels), width = weights, shape.width
+    line, kept = width * 4, scratch + r.o_start
+    sums, bias = scratch + r.s_start, w + shape.places * panels * _panel_bytes(r, line) + p * line
+    part = group * r.n + p * width, r.n - p * width
+    for at in range(slice0, slice1):
+        image = at // r.out_d
+        there = image, (at - image * r.out_d) * r.y_z
+        for i in range(count):
+            oy = (first + i) * shape.m
+            for j in range(r.across):
+                _gather(r, shape, (sums, bias), kept, there, (oy, j * shape.beside), part)
+                sums += line
+            _walk(r, shape, kept=kept, there=there, oy=oy, part=part)
 
 
 def _linear(row: Sequence[float], values: Sequence[Value]) -> Any:
@@ -236,7 +276,7 @@ def _gather(r: Any, shape: Tile, made_of: Pair, kept: Value, there: Pair, first:
     made_of: (sums, bias). there: (image, pixels before the slice). first: (row, column) of the first output. part:
     (column of y, columns from it on).
     """
-    f32, nv, width = _f32(), shape.nv, shape.nv * tier().lanes
+    f32, nv, width = _f32(), shape.nv, shape.width
     (image, plane), (oy, ox), (column, columns) = there, first, part
     outputs = _outputs(r, shape, *made_of)
     above = image * (r.out_d * r.outputs) + plane
@@ -271,7 +311,7 @@ def _pixel(r: Any, source: Value, addends: Value, masks: Masks) -> list[Value]:
 @traced
 def _walk(r: Any, shape: Tile, kept: Value, there: Pair, oy: Value, part: Pair) -> None:
     """Where there is a chain: make m rows of y from row oy on of the outputs at `kept`. there, part: as of _gather."""
-    m, width = shape.m, shape.nv * tier().lanes
+    m, width = shape.m, shape.width
     (image, plane), (column, columns) = there, part
     columns = smaller(columns, width)
     before = image * (r.out_d * r.outputs) + plane
