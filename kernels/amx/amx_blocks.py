@@ -43,20 +43,24 @@ def make_amx_blocks(tier: Tier, bits: int) -> Callable[..., None]:
         if first < end:
             for i in range(r.batch):
                 for start in range(0, r.m, r.band):
-                    rows, at = smaller(r.band, r.m - start), i * r.m + start
-                    a = r.a + at * r.lda * 4
-                    _split(parts, bits, r, a, scratch, rows)
+                    rows = smaller(r.band, r.m - start)
+                    _split(parts, bits, r, r.a + (i * r.m + start) * r.lda * 4, scratch, rows)
                     for group in range(first, end, r.groups):
                         count = smaller(r.groups, end - group)
                         _sum(bits, r, scratch, rows, r.b + group * r.group, count)
                         for g in range(count):
-                            codes, column = r.b + (group + g) * r.group, (group + g) * width
-                            totals = scratch + r.work + 2 * SUMS + g * r.band * (NT * LINE)
-                            c = r.c + (at * r.ldc + column) * 4
-                            into = target(c, r.ldc * 4, r.n - column, image=i, row=start, column=column)
-                            _correct(bits, r, (scratch + r.notes, totals, a), rows, codes, into)
-                            _store(r, totals, rows, codes, into)
+                            store_group(r, scratch, (i, start, rows), group + g, g)
         release()
+
+    def store_group(r: Any, scratch: Any, band: tuple[Any, ...], group: Any, g: Any) -> None:
+        """Store the totals of a band, (batch, first row, rows), in the g-th of the groups of columns at work."""
+        i, start, rows = band
+        at, column = i * r.m + start, group * width
+        codes, totals = r.b + group * r.group, scratch + r.work + 2 * SUMS + g * r.band * (NT * LINE)
+        c = r.c + (at * r.ldc + column) * 4
+        into = target(c, r.ldc * 4, r.n - column, image=i, row=start, column=column)
+        _correct(bits, r, (scratch + r.notes, totals, r.a + at * r.lda * 4), rows, codes, into)
+        _store(r, totals, rows, codes, into)
 
     return amx_blocks
 
@@ -128,44 +132,53 @@ def _pairs(bits: int, word: Any) -> list[Value]:
 
 @traced
 def _sum(bits: int, r: Any, scratch: Value, rows: Value, codes: Value, groups: Value) -> None:
-    """The totals of a band of rows in so many groups of columns, from those codes on."""
-    isa, (a_tiles, b_tiles) = tier_in_use().isa, numbering(MT, NT)
-    f32, per, height = F32.vector(tier_in_use().lanes), _lines(bits, r), MT * r.rows
+    """The totals of a band of rows in so many groups of columns, from those codes on.
+
+    The sums of a block of codes are in one half of `work` while those before it, in the other, are scaled.
+    """
+    isa, f32 = tier_in_use().isa, F32.vector(tier_in_use().lanes)
     sums, tiles, totals = scratch + r.work, scratch + r.panel, scratch + r.work + 2 * SUMS
     for k in over(r.groups * r.band * NT):
         f32[totals + k * LINE] = 0
-    turn, *before = registers([I64(0)] * 4).all
+    half, *before = registers([I64(0)] * 4).all
 
     def scale() -> None:
-        _scale(r, sums + (1 - turn.value) * SUMS, *(each.value for each in before))
+        _scale(r, sums + (1 - half.value) * SUMS, *(each.value for each in before))
 
     for i in over(divide(r.note, 4) - 1):
         start = codes + i * (r.block + (r.zeros + 1)) * line_bytes()
         for g in over(groups):
-            _unpack(bits, r, start + g * r.group, tiles + g * per * (NT * TILE), i)
-        for row in over(0, rows, height):
+            _unpack(bits, r, start + g * r.group, tiles + g * _lines(bits, r) * (NT * TILE), i)
+        for row in over(0, rows, MT * r.rows):
             for g in over(groups):
-                for c in range(MT * NT):
-                    isa.clear(c)
-                for s in over(smaller(per, r.lines - i * per)):
-                    for n in range(NT):
-                        isa.load(b_tiles[n], tiles + (g * per + s) * (NT * TILE) + n * TILE, LINE)
-                    for plane in reversed(range(PLANES)):
-                        for m in range(MT):
-                            line = scratch + plane * r.plane + (row + m * r.rows) * r.rs + (i * per + s) * LINE
-                            isa.load(a_tiles[m], line, r.rs)
-                        for m in range(MT):
-                            for n in range(NT):
-                                isa.multiply_reals(m * NT + n, a_tiles[m], b_tiles[n])
+                _multiply(bits, r, scratch, row, i, g)
                 with when(before[0].value != 0):
                     scale()
                 for c in range(MT * NT):
-                    isa.store(c, sums + turn.value * SUMS + c * TILE, LINE)
-                turn.value = 1 - turn.value
+                    isa.store(c, sums + half.value * SUMS + c * TILE, LINE)
+                half.value = 1 - half.value
                 before[0].value = start + g * r.group
                 before[1].value = totals + (g * r.band + row) * (NT * LINE)
                 before[2].value = scratch + r.notes + row * r.note + 4 + 4 * i
     scale()
+
+
+def _multiply(bits: int, r: Any, scratch: Value, row: Value, i: Value, g: Value) -> None:
+    """Sum the products of MT tiles of rows, from `row` on, and the i-th block of codes of group g in tile registers."""
+    isa, (a_tiles, b_tiles) = tier_in_use().isa, numbering(MT, NT)
+    per = _lines(bits, r)
+    for c in range(MT * NT):
+        isa.clear(c)
+    for s in over(smaller(per, r.lines - i * per)):
+        for n in range(NT):
+            isa.load(b_tiles[n], scratch + r.panel + (g * per + s) * (NT * TILE) + n * TILE, LINE)
+        for plane in reversed(range(PLANES)):
+            for m in range(MT):
+                line = scratch + plane * r.plane + (row + m * r.rows) * r.rs + (i * per + s) * LINE
+                isa.load(a_tiles[m], line, r.rs)
+            for m in range(MT):
+                for n in range(NT):
+                    isa.multiply_reals(m * NT + n, a_tiles[m], b_tiles[n])
 
 
 @traced
