@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 from ..amx.tile_loop import configure, release
 from ..core.record import Record, fields
-from ..isa.tiers import Tier
 from ..lang import BIT, Value, choose, div_rem, divide, either, over, pieces, share, smaller
+from .operands import head_of_keys, query_row, scratch_of
 from .pack_pairs import Layout, pack_keys, pack_queries, pack_values
 from .pick_attention import LINE, PANEL
-from .softmax import begin, clear, lines_of
+from .softmax import begin, clear
 from .softmax_pairs import add_up, finish, look, rebase, rescale, weigh
 from .visible_keys import Numbers, at_key, bounds, seen, span
 
 Lines = tuple[Value, Value]
 """An address, and the bytes from row to row."""
+SIGN_F32, SIGN_BF16 = 1 << 31, 1 << 15
+"""The bit of a number that is its sign."""
 
 
 class Product(NamedTuple):
@@ -35,48 +37,42 @@ class Product(NamedTuple):
 class Products:
     """Products of queries and keys, and of weights and values, by `multiply` of `attention_of`."""
 
-    tier: Tier
     multiply: Callable[..., None]
 
-    def score(self, r: Any, rows: Value, queries: Value, keys: Value, n: Value, scores: Value) -> None:
-        """Products of queries and n keys."""
-        length, line = pieces(r.d, PANEL) * LINE, (r.keys + self.tier.lanes) * 4
-        for key in over(0, n, PANEL):
-            a, c = (queries, length), (scores + key * 4, line)
-            self.multiply(r, Product(rows, a, keys + key * length, r.d, c, n - key), adds=False)
+    def score(self, r: Any, s: Any, rows: Any, key: Any, n: Any) -> None:
+        """Products of queries and n keys from `key` on; s: the thread's Scratch."""
+        key_bytes = pieces(r.d, PANEL) * LINE
+        a, keys = (s.keys + r.queries_at, key_bytes), s.keys + key * key_bytes
+        for i in over(0, n, PANEL):
+            c = s.scores + i * 4, s.score_row
+            self.multiply(r, Product(rows, a, keys + i * key_bytes, r.d, c, n - i), adds=False)
 
-    def add_values(self, r: Any, rows: Value, weights: Value, values: Value, n: Value, sums: Value, adds: Any) -> None:
-        """Sums of n values, or what is added to those there."""
-        line, out = (r.keys + self.tier.lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
-        depth = pieces(r.t, PANEL) * LINE
+    def add_values(self, r: Any, s: Any, rows: Any, key: Any, n: Any, adds: Any) -> None:
+        """Sums of n values from `key` on, or what is added to those there."""
+        a, values, depth = (s.scores, s.score_row), s.values + key * LINE, pieces(r.t, PANEL) * LINE
         with either(BIT(adds), likely=False) as branches:
             for branch, more in zip(branches, (True, False), strict=True):
                 with branch:
                     for column in over(0, r.e, PANEL):
-                        a, c = (weights, line), (sums + column * 4, out)
+                        c = s.sums + column * 4, s.sum_row
                         product = Product(rows, a, values + column * depth, n, c, r.e - column)
                         self.multiply(r, product, adds=more)
 
 
-def attention_of(tier: Tier, record: Record, layout: Layout, multiply: Callable[..., None]) -> Callable[..., None]:
+def attention_of(record: Record, layout: Layout, multiply: Callable[..., None]) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys.
 
     multiply(record, product, adds); adds: the product is added to c.
     """
     tiled = "config" in record
-    products, lanes = Products(tier, multiply), tier.lanes
+    products = Products(multiply)
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args, record)
-        scratch = r.scratch + thread * r.scratch_bytes
-        values, queries, scores = scratch + r.values_at, scratch + r.queries_at, scratch + r.scores_at
-        sums, parts, state = scratch + r.sums_at, scratch + r.parts_at, scratch + r.state_at
-        room = scratch, values, queries, scores, sums, parts, state
+        s = scratch_of(r, thread, PANEL)
         blocks, groups = pieces(r.s, r.rows), divide(r.heads, r.share)
-        length, depth = pieces(r.d, PANEL) * LINE, pieces(r.t, PANEL)
-        steps = length, (r.keys + lanes) * 4, pieces(r.e, PANEL) * (PANEL * 4)
-        lines = lines_of(r, state, lanes)
-        flip = choose(r.scale & 0x80000000 != 0, 0x8000, 0)
+        depth = pieces(r.t, PANEL)
+        flip = choose(r.scale & SIGN_F32 != 0, SIGN_BF16, 0)
         packed = -1
         if tiled:
             configure(r.config)
@@ -88,57 +84,50 @@ def attention_of(tier: Tier, record: Record, layout: Layout, multiply: Callable[
             limit, place = bounds(r, image)
             if limit > 0 and image * groups + group != packed:
                 packed = image * groups + group
-                k, v = r.k + image * r.k_image + group * r.k_head, r.v + image * r.v_image + group * r.v_head
-                pack_keys(layout, scratch, k, r.k_item, r.k_row, limit, r.d)
-                pack_values(layout, values, v, r.v_item, r.v_row, limit, depth, r.e)
-            _attend(products, r, room, steps, lines, (image, head, block * r.rows, limit, place), flip)
+                k, v = head_of_keys(r, image, group)
+                pack_keys(layout, s.keys, k, r.k_item, r.k_row, limit, r.d)
+                pack_values(layout, s.values, v, r.v_item, r.v_row, limit, depth, r.e)
+            _attend(products, r, s, (image, head, block * r.rows, limit, place), flip)
         if tiled:
             release()
 
     return attention
 
 
-def _attend(
-    products: Products, r: Any, room: Numbers, steps: Numbers, lines: Numbers, where: Numbers, flip: Any
-) -> None:
-    """A block of queries.
+def _attend(products: Products, r: Any, s: Any, where: Numbers, flip: Any) -> None:
+    """A block of queries, through the keys that any of them sees.
 
-    room: addresses of packed keys, values and queries, scores, sums, parts and state; steps: bytes from key to key,
-    and from row to row of scores and of sums; lines: `lines_of` the state; where: image, head, first row, and `bounds`
-    of the image; flip: as of pack_queries.
+    s: the thread's Scratch; where: image, head, first row, and `bounds` of the image; flip: as of pack_queries.
     """
-    keys, values, queries, scores, sums, parts, state = room
-    length, line, out = steps
-    each, base, total, factor = lines
     image, head, row, limit, place = where
+    queries, parts = s.keys + r.queries_at, s.keys + r.parts_at
     rows = smaller(r.rows, r.s - row)
     place = place + row
-    y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
-    mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
-    near, stop = span(r, limit, place, rows)
-    begin(state, each)
-    starts = near - near % PANEL
-    key = starts
-    if near >= stop:
+    at = query_row(r, image, head, row)
+    first, stop = span(r, limit, place, rows)
+    begin(s.state, s.line)
+    start = first - first % PANEL
+    key = start
+    if first >= stop:
         stop = key
-        clear(sums, rows * out)
+        clear(s.sums, rows * s.sum_row)
     else:
-        q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
-        pack_queries(queries, q, r.q_item, r.q_row, rows, r.d, flip)
+        pack_queries(queries, at.q, r.q_item, r.q_row, rows, r.d, flip)
     while key < stop:
         n = smaller(r.keys, stop - key)
-        products.score(r, rows, queries, keys + key * length, n, scores)
+        products.score(r, s, rows, key, n)
         for i in range(rows):
             left, right = seen(r, limit, place + i, key, n)
-            look(r, scores + i * line, at_key(r, mask + i * r.mask_row, key), left, right, parts + i * LINE)
-        rebase(r, state, each, parts)
+            mask = at_key(r, at.mask + i * r.mask_row, key)
+            look(r, s.scores + i * s.score_row, mask, left, right, parts + i * LINE)
+        rebase(r, s.state, s.line, parts)
         for i in range(rows):
             left, right = seen(r, limit, place + i, key, n)
-            weigh(r, scores + i * line, left, right, n, base + 4 * i, parts + i * LINE)
-            if key != starts:
-                rescale(sums + i * out, out, factor + 4 * i)
-        add_up(state, each, parts)
-        products.add_values(r, rows, scores, values + key * LINE, n, sums, key != starts)
+            weigh(r, s.scores + i * s.score_row, left, right, n, s.base + 4 * i, parts + i * LINE)
+            if key != start:
+                rescale(s.sums + i * s.sum_row, s.sum_row, s.factor + 4 * i)
+        add_up(s.state, s.line, parts)
+        products.add_values(r, s, rows, key, n, key != start)
         key += n
     for i in range(rows):
-        finish(r, y + i * r.y_row, sums + i * out, total + 4 * i)
+        finish(r, at.y + i * r.y_row, s.sums + i * s.sum_row, s.total + 4 * i)

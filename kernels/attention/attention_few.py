@@ -9,10 +9,11 @@ from typing import Any
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang import F32, I32, I64, Type, Value, over, pieces, registers, repeat, share, tier, traced, when, whole
+from ..lang import F32, I32, I64, Type, Value, over, registers, repeat, share, tier, traced, when, whole
 from ..lang.instructions import div_rem, divide, fma, larger, smaller
+from .operands import head_of_keys, query_row, scratch_of
 from .rows import ATTENTION
-from .softmax import begin, clear, combined, finish, lines_of, look, rebase, weigh
+from .softmax import begin, clear, combined, finish, look, rebase, weigh
 from .visible_keys import at_key, bounds, seen, span
 
 
@@ -22,46 +23,50 @@ def make(tier: Tier) -> Callable[..., None]:
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args, ATTENTION)
-        scratch = r.scratch + thread * r.scratch_bytes
-        scores, sums, state = scratch + r.scores_at, scratch + r.sums_at, scratch + r.state_at
+        s = scratch_of(r, thread, lanes)
         groups = divide(r.heads, r.share)
-        line, out = (r.keys + lanes) * 4, pieces(r.e, lanes) * lanes * 4
-        each, base, total, factor = lines_of(r, state, lanes)
         first, end = share(r.batch * groups, thread, threads)
         for unit in range(first, end):
             image, group = div_rem(unit, groups)
-            limit, place = bounds(r, image)
-            keys, values = r.k + image * r.k_image + group * r.k_head, r.v + image * r.v_image + group * r.v_head
-            q = r.q + image * r.q_image + group * r.share * r.q_head
-            y = r.y + image * r.y_image + group * r.share * r.y_head
-            mask = r.mask + image * r.mask_image + group * r.share * r.mask_head
-            near, stop = span(r, limit, place, r.s)
-            begin(state, each)
-            if near >= stop:
-                clear(sums, out)
-            key = near
-            while key < stop or key == near:
-                n = larger(0, smaller(r.keys, stop - key))
-                for i in range(r.rows):
-                    head, row = div_rem(i, r.s)
-                    left, right = seen(r, limit, place + row, key, n)
-                    there = at_key(r, mask + head * r.mask_head + row * r.mask_row, key)
-                    if n:
-                        to, query = scores + i * line, q + head * r.q_head + row * r.q_row
-                        _score(to, query, keys + key * r.k_row, r.k_row, n, r.d, r.scale)
-                    look(r, scores + i * line, there, left, right, base + 4 * i)
-                rebase(state, each)
-                begun, ended = key == near, key + n >= stop
-                for i in range(r.rows):
-                    head, row = div_rem(i, r.s)
-                    left, right = seen(r, limit, place + row, key, n)
-                    weigh(scores + i * line, left, right, n, base + 4 * i, total + 4 * i)
-                    if n:
-                        _gather(sums, scores + i * line, values + key * r.v_row, r.v_row, n, r.e)
-                    finish(r, y + head * r.y_head + row * r.y_row, sums, total + 4 * i, factor + 4 * i, begun, ended)
-                key += larger(n, 1)
+            _attend(r, s, image, group)
 
     return attention
+
+
+def _attend(r: Any, s: Any, image: int, group: int) -> None:
+    """All queries of the heads that share a head of keys and values; s: the thread's Scratch. Query i of them is number
+    i modulo r.s of its head.
+    """
+    limit, place = bounds(r, image)
+    k, v = head_of_keys(r, image, group)
+    at = query_row(r, image, group * r.share, 0)
+    first, stop = span(r, limit, place, r.s)
+    begin(s.state, s.line)
+    if first >= stop:
+        clear(s.sums, s.sum_row)
+    key = first
+    while key < stop or key == first:
+        n = larger(0, smaller(r.keys, stop - key))
+        for i in range(r.rows):
+            head, row = div_rem(i, r.s)
+            scores = s.scores + i * s.score_row
+            left, right = seen(r, limit, place + row, key, n)
+            mask = at_key(r, at.mask + head * r.mask_head + row * r.mask_row, key)
+            if n:
+                query = at.q + head * r.q_head + row * r.q_row
+                _score(scores, query, k + key * r.k_row, r.k_row, n, r.d, r.scale)
+            look(r, scores, mask, left, right, s.base + 4 * i)
+        rebase(s.state, s.line)
+        begun, ended = key == first, key + n >= stop
+        for i in range(r.rows):
+            head, row = div_rem(i, r.s)
+            weights, total = s.scores + i * s.score_row, s.total + 4 * i
+            left, right = seen(r, limit, place + row, key, n)
+            weigh(weights, left, right, n, s.base + 4 * i, total)
+            if n:
+                _gather(s.sums, weights, v + key * r.v_row, r.v_row, n, r.e)
+            finish(r, at.y + head * r.y_head + row * r.y_row, s.sums, total, s.factor + 4 * i, begun, ended)
+        key += larger(n, 1)
 
 
 @traced

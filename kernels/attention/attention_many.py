@@ -11,27 +11,22 @@ from ..gemm.results import target
 from ..gemm.tile import ahead_of, even_rows, f32_arithmetic, make_tile
 from ..isa.tiers import Tier
 from ..lang import F32, Value, div_rem, divide, outlined, over, pieces, share, smaller, traced
+from .operands import head_of_keys, query_row, scratch_of
 from .pack_keys_values import pack_keys, pack_values
 from .pick_attention import NV
 from .rows import ATTENTION
-from .softmax import begin, clear, finish, lines_of, look, rebase, weigh
-from .visible_keys import Numbers, at_key, bounds, seen, span
+from .softmax import begin, clear, finish, look, rebase, weigh
+from .visible_keys import at_key, bounds, seen, span
 
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel: keys and values of a head are packed once, then each block of queries goes through its keys."""
-    attend = _attend(tier)
-    width, lanes = NV * tier.lanes, tier.lanes
+    attend, width = _attend(tier), NV * tier.lanes
 
     def attention(args: int, thread: int, threads: int) -> None:
         r = fields(args, ATTENTION)
-        scratch = r.scratch + thread * r.scratch_bytes
-        values, scores = scratch + r.values_at, scratch + r.scores_at
-        sums, state = scratch + r.sums_at, scratch + r.state_at
-        room = scratch, values, scores, sums, state
+        s = scratch_of(r, thread, width)
         blocks, groups = pieces(r.s, r.rows), divide(r.heads, r.share)
-        steps = (r.keys + lanes) * 4, pieces(r.e, width) * width * 4
-        lines = lines_of(r, state, lanes)
         packed = -1
         first, end = share(r.batch * r.heads * blocks, thread, threads)
         for unit in range(first, end):
@@ -40,61 +35,62 @@ def make(tier: Tier) -> Callable[..., None]:
             group = divide(head, r.share)
             if r.t > 0 and image * groups + group != packed:
                 packed = image * groups + group
-                pack_keys(scratch, r.k + image * r.k_image + group * r.k_head, r.k_row, r.t, r.d, r.scale)
-                pack_values(values, r.v + image * r.v_image + group * r.v_head, r.v_row, r.t, r.e)
-            attend(r, room, steps, lines, (image, head, block))
+                keys, values = head_of_keys(r, image, group)
+                pack_keys(s.keys, keys, r.k_row, r.t, r.d, r.scale)
+                pack_values(s.values, values, r.v_row, r.t, r.e)
+            attend(r, s, image, head, block * r.rows)
 
     return attention
 
 
 def _attend(tier: Tier) -> Callable[..., None]:
-    """attend(r, room, steps, lines, where): a block of queries.
-
-    room: addresses of packed keys, values, scores, sums and state; steps: bytes from row to row of scores and of sums;
-    lines: `lines_of` the state; where: image, head and block.
+    """attend(r, s, image, head, row): a block of queries, from `row` on, through the keys that any of them sees; s: the
+    thread's Scratch.
     """
     multiply, width = _multiply(tier), NV * tier.lanes
 
-    def attend(r: Any, room: Numbers, steps: Numbers, lines: Numbers, where: Numbers) -> None:
-        keys, values, scores, sums, state = room
-        line, out = steps
-        each, base, total, factor = lines
-        image, head, block = where
+    def score(r: Any, s: Any, q: Any, rows: int, key: int, n: int) -> None:
+        """Products of rows of queries with n keys from `key` on, panel by panel."""
+        for p in range(pieces(n, width)):
+            panel = s.keys + (key + p * width) * r.d * 4
+            multiply(rows, q, r.q_row, r.d, panel, s.scores + p * width * 4, s.score_row)
+
+    def sum_values(r: Any, s: Any, rows: int, key: int, n: int) -> None:
+        """Products of rows of weights with n values from `key` on."""
+        for p in range(pieces(r.e, width)):
+            panel = s.values + (p * r.t + key) * width * 4
+            multiply(rows, s.scores, s.score_row, n, panel, s.sums + p * width * 4, s.sum_row)
+
+    def attend(r: Any, s: Any, image: int, head: int, row: int) -> None:
         limit, place = bounds(r, image)
-        row = block * r.rows
         rows = smaller(r.rows, r.s - row)
         place = place + row
-        q = r.q + image * r.q_image + head * r.q_head + row * r.q_row
-        y = r.y + image * r.y_image + head * r.y_head + row * r.y_row
-        mask = r.mask + image * r.mask_image + head * r.mask_head + row * r.mask_row
-        near, stop = span(r, limit, place, rows)
-        begin(state, each)
-        key = near - near % width
-        starts = key
-        if near >= stop:
-            clear(sums, rows * out)
+        at = query_row(r, image, head, row)
+        first, stop = span(r, limit, place, rows)
+        begin(s.state, s.line)
+        start = first - first % width
+        if first >= stop:
+            clear(s.sums, rows * s.sum_row)
             for i in range(rows):
-                finish(r, y + i * r.y_row, sums + i * out, total + 4 * i, factor + 4 * i, 1, 1)
+                finish(r, at.y + i * r.y_row, s.sums + i * s.sum_row, s.total + 4 * i, s.factor + 4 * i, 1, 1)
             return
+        key = start
         while key < stop:
             n = smaller(r.keys, stop - key)
-            for p in range(pieces(n, width)):
-                panel = keys + (key + p * width) * r.d * 4
-                multiply(rows, q, r.q_row, r.d, panel, scores + p * width * 4, line)
+            score(r, s, at.q, rows, key, n)
             for i in range(rows):
                 left, right = seen(r, limit, place + i, key, n)
-                there = at_key(r, mask + i * r.mask_row, key)
-                look(r, scores + i * line, there, left, right, base + 4 * i)
-            rebase(state, each)
+                mask = at_key(r, at.mask + i * r.mask_row, key)
+                look(r, s.scores + i * s.score_row, mask, left, right, s.base + 4 * i)
+            rebase(s.state, s.line)
             for i in range(rows):
                 left, right = seen(r, limit, place + i, key, n)
-                weigh(scores + i * line, left, right, n, base + 4 * i, total + 4 * i)
-            for p in range(pieces(r.e, width)):
-                panel = values + (p * r.t + key) * width * 4
-                multiply(rows, scores, line, n, panel, sums + p * width * 4, out)
-            begun, ended = key == starts, key + n == stop
+                weigh(s.scores + i * s.score_row, left, right, n, s.base + 4 * i, s.total + 4 * i)
+            sum_values(r, s, rows, key, n)
+            begun, ended = key == start, key + n == stop
             for i in range(rows):
-                finish(r, y + i * r.y_row, sums + i * out, total + 4 * i, factor + 4 * i, begun, ended)
+                y, sums = at.y + i * r.y_row, s.sums + i * s.sum_row
+                finish(r, y, sums, s.total + 4 * i, s.factor + 4 * i, begun, ended)
             key += n
 
     return attend

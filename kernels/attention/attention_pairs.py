@@ -19,7 +19,7 @@ from .rows import ATTENTION_PAIRS
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_PAIRS`."""
-    return attention_of(tier, ATTENTION_PAIRS, IN_VECTORS, _multiply(tier))
+    return attention_of(ATTENTION_PAIRS, IN_VECTORS, _multiply(tier))
 
 
 def _multiply(tier: Tier) -> Callable[..., None]:

@@ -16,7 +16,7 @@ from .rows import ATTENTION_TILES
 
 def make(tier: Tier) -> Callable[..., None]:
     """The kernel; its record is `rows.ATTENTION_TILES`."""
-    return attention_of(tier, ATTENTION_TILES, IN_TILES, _multiply(tier))
+    return attention_of(ATTENTION_TILES, IN_TILES, _multiply(tier))
 
 
 def _multiply(tier: Tier) -> Callable[..., None]:

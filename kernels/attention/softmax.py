@@ -13,17 +13,9 @@ from functools import partial
 from typing import Any
 
 from ..isa.functions import exp, half_exp, tanh
-from ..lang import Value, along, choose, either, fma, larger, over, pieces, register, shuffle, tier, total, traced, when
+from ..lang import Value, along, choose, either, fma, larger, over, register, shuffle, tier, total, traced, when
 from ..lang.types import BIT, F32, I32, U8, Type
 from .rows import BLIND, MASKS, STATE
-
-BASE, TOTAL, FACTOR = (STATE.at(name) for name in ("base", "total", "factor"))
-
-
-def lines_of(r: Any, state: Any, lanes: int) -> tuple[Any, Any, Any, Any]:
-    """(bytes of a line of a block's state, addresses of its lines `base`, `total` and `factor`)."""
-    each = pieces(r.rows, lanes) * lanes * 4
-    return each, state + BASE * each, state + TOTAL * each, state + FACTOR * each
 
 
 def combined(combine: Callable[[Value, Value], Value], vectors: list[Value]) -> Value:
