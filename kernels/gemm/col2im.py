@@ -34,18 +34,13 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
 
     def col2im(args: int, thread: int, threads: int) -> None:
         r = fields(args, OVERLAPS)
-        row = r.scratch + thread * r.scratch_bytes
+        sums = r.scratch + thread * r.scratch_bytes
         pixel = r.n * 4
         step = r.k_d * r.k_h * r.k_w * pixel
         units = r.images * r.out_d * r.out_h * r.sets
         for unit in range(units * thread // threads, units * (thread + 1) // threads):
-            upper = unit // r.sets
-            group = unit - upper * r.sets
-            above = upper // r.out_h
-            oy = upper - above * r.out_h
-            image = above // r.out_d
-            oz = above - image * r.out_d
-            _fill(row, r.bias + group * pixel, r.n, r.out_w)
+            image, oz, oy, group = _row_at(r, unit)
+            _fill(sums, r.bias + group * pixel, r.n, r.out_w)
             products = r.t + (group * r.images + image) * r.d * r.h * r.w * step
             for kz in range(r.k_d):
                 z = oz + r.pad_z - kz * r.dilation_z
@@ -59,16 +54,26 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
                         continue
                     line = products + (iz * r.h + iy) * r.w * step + (kz * r.k_h + ky) * r.k_w * pixel
                     if r.n < lanes and r.dilation_x == 1:
-                        add_pixels(r, row, line)
+                        add_pixels(r, sums, line)
                     else:
-                        add_taps(r, row, line)
+                        add_taps(r, sums, line)
             first_pixel = (oz * r.out_h + oy) * r.out_w
             column = group * r.n
             to_step = r.ldy * out_item
             to = r.y + ((image * r.out_d * r.out_h * r.out_w + first_pixel) * r.ldy + column) * out_item
-            finish(args, row, to, to_step, r.n, r.out_w, first=(image, first_pixel, column))
+            finish(args, sums, to, to_step, r.n, r.out_w, first=(image, first_pixel, column))
 
     return col2im
+
+
+def _row_at(r: Any, unit: int) -> tuple[int, int, int, int]:
+    """(image, slice, row of it, group) of a row of the result by its number."""
+    upper = unit // r.sets
+    group = unit - upper * r.sets
+    above = upper // r.out_h
+    oy = upper - above * r.out_h
+    image = above // r.out_d
+    return image, above - image * r.out_d, oy, group
 
 
 def _adds(add: Any) -> tuple[Callable[..., None], Callable[..., None]]:
