@@ -59,6 +59,7 @@ def _by(labels: tuple[int | str, ...]) -> Callable[[list[list[float]]], list[dic
     row = ", ".join(f"x{i}" for i in range(len(labels)))
     names = {f"label{i}": label for i, label in enumerate(labels)}
     made: Callable[[list[list[float]]], list[dict[int | str, float]]]
+    # Labels come from a file: they are values of `names`, and never a part of what is evaluated.
     made = eval(f"lambda rows: [{{{items}}} for [{row}] in rows]", names)
     return made
 
