@@ -32,7 +32,7 @@ class Geometry(NamedTuple):
 
     All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: before the first
     element. x_strides: elements from image to image, slice, row and pixel; item: bytes of an element; zeros: whether
-    padding is 0, which sums may leave out.
+    padding is 0, which sums may leave out; apart: whether rows of the result have others, or gaps, between them.
     """
 
     images: int
@@ -153,8 +153,10 @@ class ConvPiece(NamedTuple):
 
 
 def upright(g: Geometry, l2: int) -> Geometry:
-    """A long single row as a column, so that it can be split into bands; other geometries unchanged."""
-    flat = g.size[1] == g.kernel[1] == g.out[1] == 1 and g.pads[1] == 0
+    """A long single row as a column, so that it can be split into bands; other geometries unchanged, and those whose
+    rows are apart: pixels of a column would be.
+    """
+    flat = g.size[1] == g.kernel[1] == g.out[1] == 1 and g.pads[1] == 0 and not g.apart
     if not flat or g.size[2] * g.c * g.item <= l2 // 8:
         return g
 
@@ -278,10 +280,12 @@ class Part(NamedTuple):
 
 def inner_and_edges(tier: Tier, g: Geometry, height: int) -> list[Part]:
     """The results of an image in parts: strips along its edges, as wide as tiles of `height` outputs, whose taps may
-    lie in padding, and those within, which are read without a band. All as one part where that saves too little.
+    lie in padding, and those within, which are read without a band. All as one part where that saves too little, and
+    of single rows, which threads could not share.
     """
     whole = Part(g)
-    if not g.padded or g.images * g.groups * g.out[0] > 1 or g.pads[0] or g.size[0] > g.kernel[0]:
+    single = g.images == g.groups == g.out[0] == 1 < g.out[1]
+    if not g.padded or not single or g.pads[0] or g.size[0] > g.kernel[0]:
         return [whole]
     (top, bottom), (left, right) = _inner(g, 1), _inner(g, 2)
     out_h, out_w = g.out[1:]
@@ -313,7 +317,7 @@ def _cut(part: Part, axis: int, outputs: range) -> Part:
 
     g = part.g
     start = outputs.start * g.strides[axis] - g.pads[axis]
-    further = max(start, 0)
+    further = min(max(start, 0), g.size[axis])  # behind x all is padding
     size, out = here(g.size, g.size[axis] - further), here(g.out, len(outputs))
     g = g._replace(size=size, out=out, pads=here(g.pads, max(-start, 0)), apart=True)
     where = {"row": outputs.start} if axis == 1 else {"column": outputs.start}

@@ -56,6 +56,7 @@ PHASED: dict[str, bytes] = {
     "oblong": network((1, 16, 4, 5), (16, 16, 3, 7), strides=[1, 3], pads=[1, 0, 0, 2]),
     "groups": network((1, 32, 4, 5), (32, 16, 4, 4), group=2, **AROUND),
     "a long row": network((1, 16, 3000), (16, 16, 8), strides=[4], pads=[2, 2]),
+    "a long row as two": network((1, 64, 1, 4000), (64, 16, 2, 4), strides=[2, 2]),
     "many weights": network((1, 512, 2, 2), (512, 160, 2, 2), **SQUARE),
 }
 SUMMED: dict[str, bytes] = {

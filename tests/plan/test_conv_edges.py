@@ -56,8 +56,9 @@ def test_edges_are_apart(name: str, isa: str) -> None:
         layer(3, 16, (3, 3), (130, 140), strides=[2, 2]),
         layer(3, 16, (3, 3), (130, 140), images=2, strides=[2, 2], pads=[1] * 4),
         layer(3, 20, (7, 7), (130, 140), pads=[3] * 4),
+        layer(64, 24, (1, 5), (1, 8000), pads=[0, 2, 0, 2], strides=[1, 2]),
     ],
-    ids=["small", "no padding", "images", "many products"],
+    ids=["small", "no padding", "images", "many products", "a row"],
 )
 def test_what_is_one_call(net: Net) -> None:
     assert steps(net.agrees(isa="avx2")) == 1
@@ -73,6 +74,36 @@ def test_parts_cover_all_outputs_once() -> None:
     assert len(parts) > 1
     assert parts[-1].g.direct
     assert (count == 1).all()
+
+
+BEYOND = {
+    "rows and columns": layer(16, 20, (1, 1), (16, 40), pads=[0, 0, 3, 3], strides=[3, 3]),
+    "a vector's worth": layer(300, 20, (1, 2), (17, 41), pads=[2, 2, 5, 5], strides=[3, 3]),
+    "a row between padding": layer(64, 24, (1, 5), (1, 2000), pads=[1, 2, 1, 2], strides=[1, 2]),
+}
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", BEYOND)
+def test_outputs_that_see_padding_only(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strip may begin further behind the map than its end."""
+    monkeypatch.setattr(pick_conv, "CALL", -1e9)
+    monkeypatch.setattr(pick_conv, "SHARE", -1.0)
+    net = BEYOND[name]
+    model = net.agrees_on_threads(counts=(1, 2), isa=isa)
+    with without("edges"):
+        expected = net.load(isa=isa).run(x := feeds_for(model))
+    for name, value in model.run(x).items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+def test_parts_begin_in_the_map_or_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pick_conv, "CALL", -1e9)
+    monkeypatch.setattr(pick_conv, "SHARE", -1.0)
+    g = Geometry(1, 1, 16, 20, (1, 16, 40), (1, 1, 1), (1, 7, 15), (0, 0, 640, 16), (1, 3, 3))
+    parts = inner_and_edges(tiers.usable()[0], g, 2)
+    assert len(parts) > 1
+    assert all(min(part.g.size) >= 0 for part in parts)
 
 
 def test_an_operand_that_is_added() -> None:
