@@ -37,7 +37,7 @@ def fuse(graph: Graph) -> bool:
     if sweep(graph, "branches"):
         changed = True
         sweep(graph, "factors")
-    rare = {"small_maps": _exceeds_map, "shuffles": _takes_apart, "planes": _pools, "channel_slices": _of_few_channels}
+    rare = {"small_maps": _exceeds_map, "shuffles": _takes_apart, "planes": _pools, "channel_slices": of_few_channels}
     phases = ("chains", "last_chains", *(phase for phase, suits in rare.items() if any(map(suits, graph.nodes))))
     return any([sweep(graph, phase) for phase in phases]) or changed
 
@@ -59,7 +59,7 @@ def _pools(node: Node) -> bool:
     return node.op in ("max_pool", "average_pool")
 
 
-def _of_few_channels(node: Node) -> bool:
+def of_few_channels(node: Node) -> bool:
     """Whether a convolution of images may read its channels as slices of a volume."""
     return node.op == "conv" and node.x.type.concrete and len(node.x.type.dims) == 4 and 1 < node.x.type.dims[-1] <= FEW
 

@@ -78,6 +78,16 @@ def test_a_map_that_others_read_or_that_is_added_to(added: bool) -> None:
     assert not reads_slices(net.agrees())
 
 
+def test_other_layers_beside_such_keep_their_transpose() -> None:
+    """Few outputs of many channels, each of which would be a slice."""
+    net = Net()
+    for name, c in (("x", 3), ("y", 40)):
+        x = net.input(name, (1, c, 21, 30))
+        net.output(net("Conv", x, net.weight(8, c, 3, 3), strides=[2, 2], pads=[1] * 4))
+    convs = [node for node in net.agrees().plan.graph.nodes if node.op == "conv"]
+    assert [len(node.x.type.dims) for node in convs] == [5, 4]
+
+
 def test_products_of_bf16_take_tiles() -> None:
     assert not reads_slices(stem(3, 16).load(precision="bfloat16"))
 
