@@ -11,7 +11,7 @@ import numpy as np
 from ...ir import Value
 from .call import Call
 from .contrib import contrib
-from .scores import of_targets, transformed
+from .scores import as_rows, labelled, labels_of, of_targets, transformed
 
 _LINEAR = "intercepts:floats? post_transform=NONE"
 
@@ -53,15 +53,13 @@ def linear_classifier(
     **numbers: Any,
 ) -> list[Value]:  # fmt: skip
     """[the label of the largest score, the scores]. `multi_class` says how the model was trained."""
-    labels = np.asarray(classlabels_ints or [], np.int64)
-    if classlabels_strings:
-        labels = np.asarray(classlabels_strings, object)
+    labels = labels_of(classlabels_ints, classlabels_strings)
     rows = len(numbers["intercepts"] or [])
     if len(labels) < 2 or rows != len(labels):
         c.unsupported(f"with {len(labels)} labels and {rows} intercepts: one for each label")
     scores = _scores(c, x, rows, **numbers)
     best = c("arg_max", scores, axis=-1, keepdims=0)
-    return [c.pick(c.const(labels), best, axis=0), transformed(c, scores, post_transform)]
+    return [labelled(c, labels, best), transformed(c, scores, post_transform)]
 
 
 @contrib(
@@ -76,7 +74,7 @@ def svm_regressor(
         c.unsupported("without support vectors")
     if len(coefficients or ()) != n_supports:
         c.fail(f"expected a coefficient for each of {n_supports} support vectors, found {len(coefficients or ())}")
-    x = c.cast(c("unsqueeze", x, [0]) if c.known_rank(x) == 1 else x, np.float32)
+    x = c.cast(as_rows(c, x), np.float32)
     score = _kernel(c, x, n_supports, **kernel) @ c.const(
         np.asarray(coefficients, np.float32).reshape(-1, 1)
     ) + c.number(float((rho or [0.0])[0]), x)
@@ -151,6 +149,5 @@ def _scores(c: Call, x: Value, rows: int, coefficients: Any, intercepts: Any) ->
     weights = np.asarray(coefficients or [], np.float32)
     if rows < 1 or not weights.size or weights.size % rows:
         c.fail(f"expected coefficients for {rows} results, found {weights.size} numbers")
-    x = c.cast(x, np.float32)
-    scores = (c("unsqueeze", x, [0]) if c.known_rank(x) == 1 else x) @ c.const(weights.reshape(rows, -1).T.copy())
+    scores = c.cast(as_rows(c, x), np.float32) @ c.const(weights.reshape(rows, -1).T.copy())
     return scores if not intercepts else scores + c.const(np.asarray(intercepts, np.float32))

@@ -14,8 +14,8 @@ import numpy as np
 from ...ir import Value
 from .call import Call
 from .contrib import contrib
-from .scores import of_targets, transformed
-from .tree_nodes import INDEX, TRANSFORMS, Branches, Tables, listed, tables
+from .scores import TRANSFORMS, as_rows, labelled, labels_of, of_targets, transformed
+from .tree_nodes import INDEX, Branches, Tables, listed, tables
 
 _NODES = (
     "nodes_falsenodeids:ints? nodes_featureids:ints? nodes_hitrates:floats? nodes_hitrates_as_tensor:tensor?"
@@ -56,13 +56,12 @@ def regressor(
 def classifier(
     c: Call, x: Value, classlabels_int64s: Any, classlabels_strings: Any, post_transform: str, **attrs: Any
 ) -> list[Value]:
-    """[the label of the greatest score, the scores]. One score stands for the second of two labels. Where both have
-    scores onnxruntime has it that the second's need only be above 0, which is not followed.
+    """[the label of the greatest score, the scores]. One score stands for the second of two labels.
+
+    Where leaves score both of two labels, onnxruntime gives the second if its score is above 0. That is not followed.
     """
     branches, weights, base = _read(c, x, attrs, "class")
-    labels = np.asarray(classlabels_int64s or [], np.int64)
-    if classlabels_strings:
-        labels = np.asarray(classlabels_strings, object)
+    labels = labels_of(classlabels_int64s, classlabels_strings)
     classes = np.unique(weights.results)
     if len(labels) < 2 or (len(labels) == 2 and len(base) == 2):
         c.unsupported(f"with {len(labels)} labels and {len(base)} base values")
@@ -70,7 +69,8 @@ def classifier(
     if not alone:
         scores = _aggregated(c, x, branches, weights, len(labels), "SUM")
         best = c("arg_max", scores if not len(base) else scores + _like(c, base, scores), axis=-1, keepdims=0)
-        return [c.pick(c.const(labels), best, axis=0), _float(c, _target(c, scores, base, len(labels), post_transform))]
+        scores = _target(c, scores, base, len(labels), post_transform)
+        return [labelled(c, labels, best), c.cast(scores, np.float32)]
     only = _Weights(weights.nodes, np.zeros_like(weights.results), weights.amounts)
     score = _aggregated(c, x, branches, only, 1, "SUM")
     first = classes[0] == 0
@@ -81,7 +81,7 @@ def classifier(
     other = c.number(1.0, score) - score if first and positive and post_transform != "LOGISTIC" else c("neg", score)
     both = c("concat", other if first else score - score, score, axis=-1)
     way = "NONE" if first and post_transform in ("SOFTMAX", "SOFTMAX_ZERO") else post_transform
-    return [c.pick(c.const(labels), c.reshape(chosen, -1), axis=0), _float(c, transformed(c, both, way))]
+    return [labelled(c, labels, c.reshape(chosen, -1)), c.cast(transformed(c, both, way), np.float32)]
 
 
 @contrib(
@@ -144,9 +144,7 @@ def _aggregated(c: Call, x: Value, branches: Branches, weights: _Weights, count:
 
 def _leaves(c: Call, x: Value, t: Tables) -> Value:
     """[rows, trees]: the place in the tables of the leaf that a row comes to in each tree."""
-    if c.known_rank(x) == 1:
-        x = c("unsqueeze", x, [0])
-    x = c.pick(c.cast(x, t.thresholds.dtype), c.const(t.columns), axis=1)
+    x = c.pick(c.cast(as_rows(c, x), t.thresholds.dtype), c.const(t.columns), axis=1)
     if t.missing:
         x = c("concat", x, c("where", c("is_nan", x), c.number(-np.inf, x), x), axis=1)
     x = c("pad", x, [0, 1, 0, 0])
@@ -162,10 +160,6 @@ def _leaves(c: Call, x: Value, t: Tables) -> Value:
 
 def _like(c: Call, numbers: np.ndarray, x: Value) -> Value:
     return c("cast_like", c.const(np.asarray(numbers, np.float64)), x)
-
-
-def _float(c: Call, x: Value) -> Value:
-    return c.cast(x, np.float32)
 
 
 def _target(c: Call, scores: Value, base: np.ndarray, count: int, way: str) -> Value:

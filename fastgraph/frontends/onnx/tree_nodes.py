@@ -12,7 +12,6 @@ from ...ir import Value
 from .call import Call
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
-TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 LEAF = -1
 INDEX = np.int32
 """Of the tables' rows and of columns."""
@@ -75,7 +74,9 @@ class Branches:
 
     @staticmethod
     def of_ensemble(c: Call, x: Value, attrs: dict[str, Any], leaves: int) -> Branches:
-        """Of TreeEnsemble's attributes: leaf k is node number n + k."""
+        """Of TreeEnsemble's attributes: leaf k is node number n + k. A tree that is one leaf has a root both of whose
+        children are that leaf.
+        """
         features, values = listed(attrs["nodes_featureids"]), _real(np.asarray(attrs["nodes_splits"]), x)
         codes, n = np.asarray(attrs["nodes_modes"]).astype(np.int64), len(features)
         ends = {k: listed(attrs[f"nodes_{k}leafs"]).astype(bool) for k in ("true", "false")}
@@ -88,7 +89,6 @@ class Branches:
             c.fail("it names a node or leaf that it does not have")
         if not len(roots) or roots.min() < 0 or roots.max() >= n or (codes < 0).any() or (codes >= len(MODES)).any():
             c.fail("expected roots among its nodes, and modes 0 to 6")
-        # a root whose children are the same leaf is that leaf
         tracks = listed(attrs["nodes_missing_value_tracks_true"]).astype(bool)
         tracks = tracks if len(tracks) == n else np.zeros(n, bool)
         own = np.arange(n, n + leaves)
