@@ -23,8 +23,9 @@ On Granite Rapids 0.83 to 0.93 of the time of bands for the second level, of 3 c
 channels into 32 by 3x3 0.93 to 1.0."""
 
 COPIED, CALL, SHARE = 10, 4000, 0.04
-"""Bytes of a map that are copied into bands in a cycle, cycles that each further call of the kernel must save, and the
-share of all cycles that this must be. Measured on Granite Rapids: 3 planes of 96 to 320 pixels a side."""
+"""Bytes of a map that are copied into bands in a cycle; cycles that each further call of the kernel must save, and the
+least share of a layer's cycles that all of them together must. Measured on Granite Rapids: 3 planes of 96 to 320 pixels
+a side."""
 
 
 class Geometry(NamedTuple):
@@ -278,10 +279,10 @@ class Part(NamedTuple):
     x: int = 0
 
 
-def inner_and_edges(tier: Tier, g: Geometry, height: int) -> list[Part]:
+def inner_and_edges(tier: Tier, g: Geometry, height: int, call: float = CALL) -> list[Part]:
     """The results of an image in parts: strips along its edges, as wide as tiles of `height` outputs, whose taps may
-    lie in padding, and those within, which are read without a band. All as one part where that saves too little, and
-    of single rows, which threads could not share.
+    lie in padding, and those within, which are read without a band. All as one part where that saves too little, less
+    than `call` cycles for each further call among it, and of single rows, which threads could not share.
     """
     whole = Part(g)
     single = g.images == g.groups == g.out[0] == 1 < g.out[1]
@@ -295,7 +296,7 @@ def inner_and_edges(tier: Tier, g: Geometry, height: int) -> list[Part]:
     strips += [(rows, range(right, out_w)), (rows, columns)]
     parts = [_cut(_cut(whole, 1, down), 2, across) for down, across in strips if down and across]
     saved = g.item * g.c * prod(g.size) / COPIED * len(rows) * len(columns) / (out_h * out_w)
-    pays = saved > max(CALL * (len(parts) - 1), SHARE * plain_cycles(tier, g))
+    pays = saved > max(call * (len(parts) - 1), SHARE * plain_cycles(tier, g))
     return parts if pays and parts[-1].g.direct else [whole]
 
 

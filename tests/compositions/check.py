@@ -89,7 +89,7 @@ def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
     """Small networks run as large ones: in bands (of at most so many bytes) and parts, by stored bytes, on threads and
     tiles, in arenas that are arranged for threads."""
     bands = {"bands_worth": 1, "bands_budget": budget, "bands_kept": 0, "bands_rows": 1}
-    large = {"coded_large": 1 << 8, "reduced_large": 1, "waking_work": 0, "locality_worth": 1}
+    large = {"coded_large": 1 << 8, "reduced_large": 1, "waking_work": 0, "locality_worth": 1, "edges_call": 0}
     with thresholds(**bands, **large, tiles_least=threshold("tiles_least", 1)):
         yield
 

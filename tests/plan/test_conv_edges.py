@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fastgraph.freedoms import without
+from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.gemm import pick_conv
 from fastgraph.kernels.gemm.pick_conv import Geometry, inner_and_edges
 from fastgraph.kernels.isa import tiers
 from fastgraph.plan.program import Step
 from tests.nets import Net, feeds_for
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Edges are apart whatever that costs."""
+    monkeypatch.setattr(pick_conv, "SHARE", -1.0)
+    with thresholds(edges_call=-(10**9)):
+        yield
+
 
 ISAS = [tier.name for tier in tiers.usable()]
 
@@ -85,10 +95,9 @@ BEYOND = {
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", BEYOND)
-def test_outputs_that_see_padding_only(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("always")
+def test_outputs_that_see_padding_only(name: str, isa: str) -> None:
     """A strip may begin further behind the map than its end."""
-    monkeypatch.setattr(pick_conv, "CALL", -1e9)
-    monkeypatch.setattr(pick_conv, "SHARE", -1.0)
     net = BEYOND[name]
     model = net.agrees_on_threads(counts=(1, 2), isa=isa)
     with without("edges"):
@@ -97,11 +106,10 @@ def test_outputs_that_see_padding_only(name: str, isa: str, monkeypatch: pytest.
         np.testing.assert_array_equal(value, expected[name])
 
 
-def test_parts_begin_in_the_map_or_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pick_conv, "CALL", -1e9)
-    monkeypatch.setattr(pick_conv, "SHARE", -1.0)
+@pytest.mark.usefixtures("always")
+def test_parts_begin_in_the_map_or_at_its_end() -> None:
     g = Geometry(1, 1, 16, 20, (1, 16, 40), (1, 1, 1), (1, 7, 15), (0, 0, 640, 16), (1, 3, 3))
-    parts = inner_and_edges(tiers.usable()[0], g, 2)
+    parts = inner_and_edges(tiers.usable()[0], g, 2, call=-1e9)
     assert len(parts) > 1
     assert all(min(part.g.size) >= 0 for part in parts)
 
@@ -128,10 +136,9 @@ def drawn(seed: int) -> Net:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_layers_have_the_bits_of_one_call(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("always")
+def test_random_layers_have_the_bits_of_one_call(seed: int) -> None:
     """By tiers in turn; a product with padding, which is 0, may be left out."""
-    monkeypatch.setattr(pick_conv, "CALL", -1e9)
-    monkeypatch.setattr(pick_conv, "SHARE", -1.0)
     isa, net = ISAS[seed % len(ISAS)], drawn(seed)
     model = net.agrees_on_threads(counts=(1, 2, 3), isa=isa)
     found = model.run(x := feeds_for(model))
@@ -141,7 +148,6 @@ def test_random_layers_have_the_bits_of_one_call(seed: int, monkeypatch: pytest.
         np.testing.assert_array_equal(value, expected[name])
 
 
-def test_random_layers_have_edges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pick_conv, "CALL", -1e9)
-    monkeypatch.setattr(pick_conv, "SHARE", -1.0)
+@pytest.mark.usefixtures("always")
+def test_random_layers_have_edges() -> None:
     assert sum(steps(drawn(seed).load(isa="avx2")) > 2 for seed in range(40)) >= 10

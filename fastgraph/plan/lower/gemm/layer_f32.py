@@ -8,12 +8,20 @@ from typing import Any
 import numpy as np
 
 from ....cpus import level_two, near_bytes
-from ....freedoms import free
+from ....freedoms import free, threshold
 from ....ir import Node
 from ....ir.types import BFLOAT16
 from ....kernels.gemm.pack import Arrangement, arranged, pack_weights
 from ....kernels.gemm.pack_winograd import pack_winograd
-from ....kernels.gemm.pick_conv import Geometry, inner_and_edges, pick_conv, pixels_together, plain_cycles, widened
+from ....kernels.gemm.pick_conv import (
+    CALL,
+    Geometry,
+    inner_and_edges,
+    pick_conv,
+    pixels_together,
+    plain_cycles,
+    widened,
+)
 from ....kernels.gemm.pick_dot import FEW_COLUMNS, Product, few_columns, few_starts, pick_dot
 from ....kernels.gemm.pick_winograd import GAIN, WinogradForm, best_winograd, pick_winograd, reading_times
 from ....kernels.isa.tiers import Tier
@@ -79,12 +87,11 @@ def _emit_columns(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
 
 
 def emit_conv(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
-    g, how = layer.merged(e.tier)
-    ending = product_ending(e, node, rows.start)
-    plain = free("edges") and not layer.operands and not ending["later"]
+    (g, how), ending = layer.merged(e.tier), product_ending(e, node, rows.start)
+    plain, call = free("edges") and not layer.operands and not ending["later"], threshold("edges_call", CALL)
     for part in together(g, how, outputs_together(layer, g, e.tier)):
         pack, pieces = packed(e, layer, part.how), pick_conv(e.tier, part.g, e.threads, level_two())
-        cut = inner_and_edges(e.tier, part.g, pieces[0].fields["height"]) if plain else []
+        cut = inner_and_edges(e.tier, part.g, pieces[0].fields["height"], call) if plain else []
         if len(cut) < 2:
             conv_calls(e, layer, rows, "conv", pieces, part, pack, **ending)
             continue
