@@ -120,9 +120,7 @@ def planned(
             LISTS(lowered)
             EARLY_ENDS(lowered)
         given = list(lowered.outputs)
-        leaving = (
-            _leaving(lowered) if native and any(v.type.dtype is None or v.type.dtype.hasobject for v in given) else {}
-        )
+        leaving = _leaving(lowered) if native else {}
         bounded = _bounded(lowered, shapes, numbers) if native and (lengths or is_dynamic(lowered)) else {}
         asked = list(lowered.outputs)
         leaving = {v: leaving[v]._replace(value=now) for v, now in zip(given, asked, strict=True) if v in leaving}
@@ -217,6 +215,8 @@ def _cheap_on_host(graph: Graph) -> bool:
 
 
 def _leaving(graph: Graph) -> dict[Value, Leaving]:
+    if not any(v.type.dtype is None or v.type.dtype.hasobject for v in graph.outputs):
+        return {}
     from .passes.leaving import leaving
 
     return leaving(graph)
