@@ -208,7 +208,8 @@ def _infer_gather(node: Node, types: Types) -> list[TensorType]:
 
 
 def _gather(node: Node, inputs: list[Any]) -> list[Any]:
-    return [np.take(inputs[0], inputs[1], attr(node, "axis"))]
+    x, indices = inputs
+    return [np.asarray(np.take(x, indices, attr(node, "axis")), x.dtype)]  # an element of an array of objects is none
 
 
 @check.takes("x iuf, k iu one, count? iu one")

@@ -13,7 +13,7 @@ import pytest
 from onnx import helper
 
 import fastgraph as fg
-from fastgraph.errors import ModelError, UnsupportedError
+from fastgraph.errors import InputError, ModelError, UnsupportedError
 from fastgraph.frontends.onnx.tree_nodes import MODES
 from fastgraph.kernels.isa.tiers import usable
 from tests.nets import F32, Net
@@ -220,3 +220,18 @@ def test_labels_that_are_text(isa: str, tmp_path: Path) -> None:
             assert got[0].tolist() == want[0].tolist()
             np.testing.assert_allclose(got[1], want[1], rtol=1e-5)
         assert each.outputs[0].dtype == object
+
+
+@pytest.mark.parametrize("isa", ["numpy", *(tier.name for tier in usable())])
+def test_one_label_by_a_number_that_is_fed(isa: str) -> None:
+    """A scalar is an array, too; a number out of range is the caller's mistake."""
+    net = Net()
+    label = net("Gather", net.const(np.array(["no", "yes", "perhaps"], object)), net.input("k", [], np.int64))
+    for y in (label, net("Unsqueeze", label, net.const(np.array([0])))):
+        net.output(y, dtype=None)
+    model = fg.load(net.bytes(), isa=isa)
+    for k in (2, -1):
+        found = list(model.run({"k": np.int64(k)}).values())
+        assert [(y.shape, y.dtype, y.tolist()) for y in found] == [((), object, "perhaps"), ((1,), object, ["perhaps"])]
+    with pytest.raises(InputError, match=r"node Gather_0.*index 3 is outside extent 3"):
+        model.run({"k": np.int64(3)})
