@@ -51,7 +51,9 @@ def channel_slices(g: Sweep, node: Node) -> bool:
 
 
 def _pays(g: Sweep, node: Node) -> bool:
-    """Whether the convolution takes less time so than with the transpose."""
+    """Whether the convolution takes less time so than with the transpose. A window of one tap is a dense layer."""
     n, *kernel, c = node.y.type.dims
+    if prod(kernel) == 1:
+        return False
     on_tiles = g.graph.precision != "float32" or (n >= COLUMNS and prod(kernel) * c >= PRODUCTS)
     return not on_tiles and n * prod(kernel) <= WORK * prod(node.attrs["strides"])

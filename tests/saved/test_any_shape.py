@@ -57,7 +57,7 @@ def no_compiler() -> Iterator[None]:
         raise fg.CompilerError("no compiler")
 
     none = patch.object(store, "find", lambda kernels, tier: [None] * len(kernels))
-    with none, patch.object(store, "compiled", missing):
+    with none, patch.object(store, "made", lambda *_: None), patch.object(store, "compiled", missing):
         yield
 
 
