@@ -18,8 +18,8 @@ from .forms import FORMS, exact, says
 from .precision import WAYS, is_multiplied
 from .rare_kinds import RULES as RARE
 
-WAYS_TO_PLAN = "bands winograd edges views in_place reuse later residual".split()
-WAYS_TO_COMPUTE = "reals_of_bytes byte_weights apart phases activations amx_blocks depthwise_across columns".split()
+WAYS_TO_PLAN = "bands winograd views in_place reuse later residual".split()
+WAYS_TO_COMPUTE = "reals_of_bytes byte_weights apart phases activations amx_blocks".split()
 """Freedoms (fastgraph/freedoms.py) without which there is another plan."""
 
 
