@@ -197,11 +197,11 @@ class Executable(Runnable):
             reuse.begin()
         copy = _dense if reuse is None else reuse.copy
         leaving = self.compiled.leaving
-        with fed(self.graph):
-            results = {
-                name: leaving[v].of(ready[leaving[v].value]) if v in leaving else _owned(ready[v], copy)
-                for name, v in self._results
-            }
+        results: dict[str, Any]
+        results = {name: None if value in leaving else _owned(ready[value], copy) for name, value in self._results}
+        if leaving:
+            with fed(self.graph):
+                results |= {name: leaving[v].of(ready[leaving[v].value]) for name, v in self._results if v in leaving}
         if self.tail is not None:
             news = [(state, np.array(ready[final])) for state, final in self._late]
             list(starmap(np.copyto, news))  # no signal's handler is called in between
