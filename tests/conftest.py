@@ -53,12 +53,17 @@ def tables_are_as_wide_as_they_get() -> None:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache directory, and nothing remembered of what could not be kept or was said."""
-    from fastgraph.objects import store
+    """An empty cache directory, and nothing remembered of what could not be kept or was said.
 
+    The order in which kernels are compiled follows from them alone, not from this process's number too.
+    """
+    from fastgraph.objects import cache, store
+
+    ordered = cache._ordered
     monkeypatch.setenv("FASTGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(store, "_unsaved", {})
     monkeypatch.setattr(store, "_warned", [])
+    monkeypatch.setattr(cache, "_ordered", lambda kernels, _: ordered(kernels, 0))
     return tmp_path / "cache"
 
 

@@ -16,6 +16,7 @@ from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import kernels_of, row
 from fastgraph.kernels.isa.tiers import BY_NAME
 from fastgraph.objects import cache, store, workers
+from fastgraph.objects.cache import _ordered as ordered
 
 TIER = BY_NAME["generic"]
 KERNELS = [kernel for kernel in kernels_of(TIER) if row(kernel.name).family == "move"][:4]
@@ -222,8 +223,8 @@ def test_a_worker_ends_with_its_parent_in_the_midst_of_a_kernel() -> None:
 def test_products_come_first() -> None:
     """They take longest, and nobody shall wait for one at the end. Else processes begin with different ones."""
     dot, (a, b, c, d) = Kernel.of("dot", nv=1), KERNELS
-    assert cache._ordered([*KERNELS, dot], 2) == [dot, c, d, a, b]
-    assert cache._ordered([*KERNELS, dot], 15) == [dot, *KERNELS] and not cache._ordered([], 15)
+    assert ordered([*KERNELS, dot], 2) == [dot, c, d, a, b]
+    assert ordered([*KERNELS, dot], 15) == [dot, *KERNELS] and not ordered([], 15)
 
 
 @pytest.mark.parametrize("hired", [0, 2])
