@@ -29,9 +29,10 @@ def _window(node: Node, spatial: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
     a = window_attrs(node, len(spatial), kernel)
     a["kernel"] = kernel
     begin, end = resolve_pads(spatial, kernel, a["strides"], a["dilations"], a["auto_pad"], a["pads"])
-    # A window that lies in padding alone has no elements; onnxruntime refuses such pads too.
-    if a["auto_pad"] == "NOTSET" and any(p >= k for p, k in zip(a["pads"], (*kernel, *kernel), strict=True)):
-        fail(node, f"pads must be less than the window {kernel}, found {a['pads']}")
+    # A window that lies in padding alone has no elements.
+    extents = reach([1] * len(kernel), kernel, a["strides"], a["dilations"])
+    if a["auto_pad"] == "NOTSET" and any(p >= k for p, k in zip(a["pads"], 2 * extents, strict=True)):
+        fail(node, f"pads must be less than the window {tuple(extents)}, found {a['pads']}")
     ceil_mode = attr(node, "ceil_mode") if a["auto_pad"] in ("NOTSET", "VALID") else 0
     return begin, end, output_size(spatial, kernel, a["strides"], a["dilations"], begin, end, ceil_mode), a
 
