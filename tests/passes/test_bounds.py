@@ -284,6 +284,17 @@ def test_windows_over_those_of_a_batch_that_are_there(op: str, axes: int) -> Non
         agree(model, net, {"x": (scale * np.random.default_rng(1).standard_normal((6, 3, *[8] * axes))).astype(F32)})
 
 
+@pytest.mark.parametrize("kernel, stride, outputs", [(1, 2, 2), (3, 1, 16), (2, 1, 1)])
+def test_what_stands_beyond_a_map_reaches_no_neighbor(kernel: int, stride: int, outputs: int) -> None:
+    """-inf, where sums are shared by results: Winograd's, and outputs of few channels in a row."""
+    net = Net()
+    y = net("LogSoftmax", net.input("x", (1, 16, "h", "w")), axis=-1)
+    net.output(net("Conv", y, net.weight(outputs, 16, kernel, kernel), strides=[stride, 1]))
+    model = net.load(threads=1)
+    for h, w in ((20, 9), (31, 9), (16, 9), (27, 6), (18, 5), (19, 7), (9, 8)):
+        agree(model, net, {"x": np.random.default_rng(h).standard_normal((1, 16, h, w)).astype(F32)})
+
+
 def test_open_shapes_have_bounds_of_their_own() -> None:
     net = Net()
     x = net.input("x", ("n", 4))

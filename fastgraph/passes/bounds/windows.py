@@ -31,10 +31,19 @@ def window(g: Bounds, node: Node) -> list[Bounded]:
     sizes = {axis: _window_count(g, node, x, others, axis) for axis in slid}
     beyond = [axis for axis, (_, reaches) in sizes.items() if reaches]
     refuse(beyond and others and not _finite(others[0]))
-    y = g.again(node, g.masked(x, fill, beyond), *others)[0]
+    y = g.again(node, g.masked(x, fill, slid if _is_shared(node, others) else beyond), *others)[0]
     if node.op == "average_pool" and not attr(node, "count_include_pad"):
         y = y / _real_shares(g, node, x, slid)
     return [Bounded(y, {**x.extents, **{axis: n for axis, (n, _) in sizes.items()}})]
+
+
+def _is_shared(node: Node, others: list[Value | None]) -> bool:
+    """Whether kernels may compute neighboring results from shared sums, so that a NaN reaches those which don't read
+    it: Winograd's, and outputs of few channels that are computed together."""
+    if node.op != "conv":
+        return False
+    strides = attr(node, "strides") or ()
+    return others[0] is None or any(n != 1 for n in (*others[0].type.dims[1:-1], *strides))
 
 
 def _finite(weights: Value | None) -> bool:
