@@ -67,7 +67,8 @@ def _check_channels(node: Node, channels: Dim, weight: TensorType, b: TensorType
     if groups < 1 or (isinstance(w[0], int) and w[0] % groups):
         fail(node, f"groups {groups} must divide the output channels {w[0]}")
     if isinstance(channels, int) and isinstance(w[-1], int) and channels != w[-1] * groups:
-        fail(node, f"weight {shown(w)} with groups {groups} needs {w[-1] * groups} channels, found {channels}")
+        window, wanted = shown(w[1:-1]), w[-1] * groups
+        fail(node, f"weight of window {window} with groups {groups} needs {wanted} channels, found {channels}")
     check.shape(node, b, "bias", w[0])
 
 

@@ -57,11 +57,17 @@ def _folder(path: Path, model: Model, most: int | None) -> list[Feeds]:
 
 
 def _places(folder: Path) -> list[Path]:
-    """The files in a folder and in those in it; of ONNX's test data, the folder itself."""
+    """The files in a folder and in those in it, but for links that lead back to a folder on the way; of ONNX's test
+    data, the folder itself."""
     places = sorted(place for place in folder.iterdir() if not place.name.startswith("."))
     if any(place.suffix == ".pb" for place in places):
         return [folder]
-    return [each for place in places for each in (_places(place) if place.is_dir() else [place])]
+    for place in places:
+        if place.is_symlink() and not place.exists():
+            raise InputError(f"{place}: a link to {place.readlink()}, which is not there: remove it")
+    on_the_way = (folder.absolute(), *folder.absolute().parents)
+    further = [place for place in places if not any(place.samefile(each) for each in on_the_way)]
+    return [each for place in further for each in (_places(place) if place.is_dir() else [place])]
 
 
 def _npz(path: Path, specs: Mapping[str, TensorSpec], most: int | None) -> list[Feeds]:

@@ -274,6 +274,23 @@ def test_samples_of_wider_floats_are_the_inputs(tmp_path: Path) -> None:
     assert [(each["x"].dtype.name, each["x"].max()) for each in found] == [("float32", n) for n in (0, 2, 4)]
 
 
+def test_samples_behind_links(tmp_path: Path) -> None:
+    """A link back to a folder on the way is passed over; one to nothing is named."""
+    model, folder = fg.load(network(tmp_path), threads=1), tmp_path / "folder"
+    for name in ("pictures", "folder"):
+        (tmp_path / name).mkdir()
+    for i in range(4):
+        np.save(tmp_path / "pictures" / f"{i}.npy", np.full((1, 8, 12, 12), i, np.float32))
+    (folder / "one.npy").symlink_to(tmp_path / "pictures" / "3.npy")
+    (folder / "all").symlink_to(tmp_path / "pictures")
+    (folder / "back").symlink_to(folder)
+    (tmp_path / "pictures" / "up").symlink_to(tmp_path)
+    assert [each["x"].max() for each in samples(folder, model, None)] == [0, 1, 2, 3, 3]
+    (folder / "lost.npy").symlink_to(tmp_path / "nothing.npy")
+    with pytest.raises(fg.InputError, match=r"lost\.npy: a link to .*nothing\.npy, which is not there"):
+        samples(folder, model, None)
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = network(tmp_path), str(tmp_path / "out.onnx")
     np.savez(tmp_path / "data.npz", x=np.stack(pictures(8)))
