@@ -1,11 +1,9 @@
 """Arena planner: byte offsets for buffers with lifetimes, so that no two alive at once overlap.
 
-The problem is dynamic storage allocation (NP-hard). Three methods run in turn, until one is near the bound:
+The problem is dynamic storage allocation (NP-hard). Two methods run in turn, until one is near the bound:
 
 1. first fit in a few fixed orders: milliseconds, enough for most networks;
-2. repair: first fit under a ceiling; the buffer that does not fit moves forward in the order, next to one
-   that blocks it, and placing resumes there (squeaky wheel optimization, Joslin & Clements 1999);
-3. skyline: a depth-first search under a ceiling which places buffers from the bottom up, with the canonical
+2. skyline: a depth-first search under a ceiling which places buffers from the bottom up, with the canonical
    order and dominance rules of MiniMalloc (Moffitt 2023), a release-date bound on every section of time,
    back-jumping, and restarts in a randomized order which favors the sections that failed before.
 

@@ -143,35 +143,30 @@ def orders(p: Problem) -> Iterator[tuple[str, list[int]]]:
 
 def greedy(best: Best) -> None:
     """First fit in each of the orders, until one is good enough."""
-    p = best.problem
-    for name, order in orders(p):
-        offsets = [-1] * p.count
-        if first_fit(p, order, 0, offsets, best.top - 1) == p.count:
+    for name, order in orders(best.problem):
+        offsets = first_fit(best.problem, order, best.top - 1)
+        if offsets:
             best.offer(offsets, f"greedy by {name}")
         if best.done:
             return
 
 
-def first_fit(p: Problem, order: Sequence[int], start: int, offsets: list[int], ceiling: int) -> int:
-    """Place `order[start:]` at the lowest free offsets. Return the position of the first that ends above.
-
-    Offset -1 means not placed; all of `order[start:]` must be so. The result is `p.count` if all fit.
-    """
-    size, align, conflicts = p.size, p.align, p.conflicts
-    for position in range(start, p.count):
-        i = order[position]
-        wanted, step = size[i], align[i]
+def first_fit(p: Problem, order: Sequence[int], ceiling: int) -> list[int] | None:
+    """Offsets of the buffers, each at the lowest that is free when its turn comes; None where one ends above."""
+    offsets = [-1] * p.count
+    for i in order:
+        wanted, step = p.size[i], p.align[i]
         offset = 0
-        for low, j in sorted([(offsets[j], j) for j in conflicts[i] if offsets[j] >= 0]):
+        for low, j in sorted([(offsets[j], j) for j in p.conflicts[i] if offsets[j] >= 0]):
             if low - offset >= wanted:
                 break
-            high = low + size[j]
+            high = low + p.size[j]
             if high > offset:
                 offset = -(-high // step) * step
         if offset + wanted > ceiling:
-            return position
+            return None
         offsets[i] = offset
-    return p.count
+    return offsets
 
 
 def best_fit(p: Problem) -> list[int]:

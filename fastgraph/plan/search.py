@@ -9,112 +9,53 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .packing import Best, Problem, first_fit
+from .packing import Best, Problem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .packing import Bools, Ints
 
-WORK_PER_ROUND = 200_000
 NODES_PER_BUFFER = 3
 
-LOOK, VISIT = 100, 20_000
-"""The cost of looking at a conflict, and of visiting a node of the depth-first search besides its arrays, in units of
-about a nanosecond."""
+VISIT = 20_000
+"""The cost of visiting a node besides its arrays, in units of about a nanosecond."""
 
 
 def improve(best: Best, rounds: int) -> None:
-    """Run repair, rarer once it stalls, and skyline search: to the goal, a proof, the last round, the end of effort."""
-    rng = random.Random(0)
-    repair = _Repair(best, rng)
-    weight = np.zeros(best.problem.live.shape[1])
-    for turn in range(rounds):
-        if repair.stale < 2 or turn % 5 == 0:
-            repair.round()
-        if best.done or best.effort <= 0:
-            return
-        proved = _skyline_round(best, turn, rng, weight)
-        if best.done or proved or best.effort <= 0:
-            return
+    """Search below lower and lower ceilings: to the goal, a proof, the last round, the end of effort.
 
-
-class _Repair:
-    """First fit whose order is repaired where it fails; it keeps its order from round to round."""
-
-    RESTART = 8
-
-    def __init__(self, best: Best, rng: random.Random) -> None:
-        self.best, self.rng = best, rng
-        p = best.problem
-        self.conflicts = [set(c) for c in p.conflicts]
-        self.degree = sum(map(len, p.conflicts)) / p.count
-        self.stale = 0
-        self.order = self._start()
-
-    def _start(self) -> list[int]:
-        p = self.best.problem
-        return order_of(p.sizes.astype(float) * p.life * noise(self.rng, p.count, 0.3 if self.stale else 0.0))
-
-    def round(self) -> None:
-        """Move buffers until WORK_PER_ROUND conflicts were looked at; each success lowers the ceiling."""
-        p, top = self.best.problem, self.best.top
-        if self.stale >= self.RESTART:
-            self.order, self.stale = self._start(), 1
-        near = self.rng.choice((0.25, 0.5))
-        start, offsets = 0, [-1] * p.count
-        work = 0.0
-        while work < WORK_PER_ROUND and self.best.effort > 0:
-            failed = first_fit(p, self.order, start, offsets, self.best.ceiling(0.95))
-            spent = (failed - start + 1) * self.degree + p.count
-            work += spent
-            self.best.effort -= int(spent) * LOOK
-            if failed == p.count:
-                self.best.offer(offsets, "repair")
-                start, offsets = 0, [-1] * p.count
-                if self.best.done:
-                    return
-                continue
-            start = self._move_forward(failed, near)
-            for i in self.order[start : failed + 1]:
-                offsets[i] = -1
-        self.stale = 0 if self.best.top < top else self.stale + 1
-
-    def _move_forward(self, failed: int, near: float) -> int:
-        """Move the buffer at `failed` before one it conflicts with, likelier a late one. Return where."""
-        moved = self.order.pop(failed)
-        blockers = [at for at, i in enumerate(self.order[:failed]) if i in self.conflicts[moved]]
-        to = blockers[int(len(blockers) * self.rng.random() ** near)] if blockers else 0
-        self.order.insert(to, moved)
-        return to
-
-
-def _skyline_round(best: Best, turn: int, rng: random.Random, weight: NDArray[np.float64]) -> bool:
-    """Search once below a ceiling; add the sections that failed to `weight`. Return True on a proof.
-
-    The first round may prove that the best is optimal, the second wants the bound; both place by area.
+    The first round may prove that the best is optimal, the second wants the bound; both place by area. All others place
+    in a random order which favors the sections that failed before.
     """
+    rng = random.Random(0)
     p = best.problem
-    key, fraction = _skyline_key(p, rng, weight), (0.25, 0.5, 0.75)[turn % 3]
-    if turn < 2:
-        key, fraction = (p.sizes * p.life).astype(np.float64), (1.0, 0.0)[turn]
-    search = _Skyline(p, order_of(key), best.ceiling(fraction), jump=turn > 0)
-    offsets = search.run((NODES_PER_BUFFER if turn > 1 else 4 * NODES_PER_BUFFER) * p.count, best.effort)
-    best.effort -= search.spent
-    if offsets:
-        best.offer(offsets, "skyline")
-    weight *= 0.95
-    weight += search.failures / max(search.failures.sum(), 1)
-    return search.exhausted and not search.jump
+    weight = np.zeros(p.live.shape[1])
+    for turn in range(rounds):
+        key, fraction = _key(p, rng, weight), (0.25, 0.5, 0.75)[turn % 3]
+        if turn < 2:
+            key, fraction = (p.sizes * p.life).astype(np.float64), (1.0, 0.0)[turn]
+        order: list[int] = np.argsort(-key, kind="stable").tolist()
+        search = _Skyline(p, order, best.ceiling(fraction), jump=turn > 0)
+        offsets = search.run((NODES_PER_BUFFER if turn > 1 else 4 * NODES_PER_BUFFER) * p.count, best.effort)
+        best.effort -= search.spent
+        if offsets:
+            best.offer(offsets, "skyline")
+        if best.done or best.effort <= 0 or (search.exhausted and not search.jump):
+            return
+        weight *= 0.95
+        weight += search.failures / max(search.failures.sum(), 1)
 
 
-def _skyline_key(p: Problem, rng: random.Random, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a random blend of size, lifetime, crowding and past failures: what to place first."""
+def _key(p: Problem, rng: random.Random, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A random blend of size, lifetime, crowding and past failures: what to place first."""
     shape = p.sizes ** rng.choice((0.0, 0.5, 1.0, 1.5)) * p.life ** rng.choice((0.3, 0.6, 1.0, 1.5))
     crowd = (p.peak / p.bound) ** rng.choice((0, 2, 8, 50))
     failed = np.where(p.live, weight / max(weight.max(), 1e-9), 0).max(axis=1)
     blend: NDArray[np.float64] = shape * crowd * (1 + rng.choice((3, 50)) * failed)
-    return blend * noise(rng, p.count, rng.choice((0.0, 0.1, 0.3)))
+    amount = rng.choice((0.0, 0.1, 0.3))
+    blend *= np.array([1 + amount * rng.random() for _ in range(p.count)])
+    return blend
 
 
 @dataclass(slots=True)
@@ -225,12 +166,3 @@ class _Skyline:
         for i, offset in placed:
             offsets[self.order[i]] = offset
         return offsets
-
-
-def order_of(key: NDArray[np.float64]) -> list[int]:
-    order: list[int] = np.argsort(-key, kind="stable").tolist()
-    return order
-
-
-def noise(rng: random.Random, count: int, amount: float) -> NDArray[np.float64]:
-    return np.array([1 + amount * rng.random() for _ in range(count)])
