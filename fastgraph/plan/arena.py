@@ -5,7 +5,7 @@ The problem is dynamic storage allocation (NP-hard). Two methods run in turn, un
 1. first fit in a few fixed orders: milliseconds, enough for most networks;
 2. skyline: a depth-first search under a ceiling which places buffers from the bottom up, with the canonical
    order and dominance rules of MiniMalloc (Moffitt 2023), a release-date bound on every section of time,
-   back-jumping, and restarts in a randomized order which favors the sections that failed before.
+   and restarts in a randomized order which favors the sections that failed before.
 
 Of very many buffers, or very many that overlap, each in its turn takes the smallest hole (best fit), and only if
 not too many overlap first fit is tried too: that takes n log n steps.

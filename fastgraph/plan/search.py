@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -36,12 +35,12 @@ def improve(best: Best, rounds: int) -> None:
         if turn < 2:
             key, fraction = (p.sizes * p.life).astype(np.float64), (1.0, 0.0)[turn]
         order: list[int] = np.argsort(-key, kind="stable").tolist()
-        search = _Skyline(p, order, best.ceiling(fraction), jump=turn > 0)
+        search = _Skyline(p, order, best.ceiling(fraction))
         offsets = search.run((NODES_PER_BUFFER if turn > 1 else 4 * NODES_PER_BUFFER) * p.count, best.effort)
         best.effort -= search.spent
         if offsets:
             best.offer(offsets, "skyline")
-        if best.done or best.effort <= 0 or (search.exhausted and not search.jump):
+        if best.done or best.effort <= 0 or (search.exhausted and turn == 0):
             return
         weight *= 0.95
         weight += search.failures / max(search.failures.sum(), 1)
@@ -58,27 +57,24 @@ def _key(p: Problem, rng: random.Random, weight: NDArray[np.float64]) -> NDArray
     return blend
 
 
-@dataclass(slots=True)
-class _Node:
-    """A partial plan: the lowest offset left for each buffer, who is unplaced, what to try, whom to blame."""
+class _Node(NamedTuple):
+    """A partial plan: the lowest offset left for each buffer, who is unplaced, what to try."""
 
     lowest: Ints
     unplaced: Ints
     choices: Iterator[int]
-    blame: Bools
 
 
 class _Skyline:
     """Depth-first search for a plan below `ceiling`, buffers being placed from the lowest offset up."""
 
-    def __init__(self, p: Problem, order: Sequence[int], ceiling: int, jump: bool) -> None:
-        self.p, self.order, self.ceiling, self.jump = p, order, ceiling, jump
+    def __init__(self, p: Problem, order: Sequence[int], ceiling: int) -> None:
+        self.p, self.order, self.ceiling = p, order, ceiling
         self.size: Ints = p.sizes[order]
         self.align: Ints = np.array(p.align, np.int64)[order]
         live = p.live[order]
         self.demand: Ints = self.size[:, None] * live
         self.conflicts = [np.flatnonzero(row) for row in p.overlap[order][:, order]]
-        self.culprits: Bools = p.culprits[order].T
         near = p.culprits[order]
         self.affected = [slice(int(row.argmax()), len(row) - int(row[::-1].argmax())) for row in near]
         self.touched: list[Bools] = [np.logical_or.reduce(live[:, span], axis=1) for span in self.affected]
@@ -90,18 +86,17 @@ class _Skyline:
         """Return the offsets found within `budget` nodes, or None; `exhausted` tells if all were tried."""
         count = self.p.count
         placed: list[tuple[int, int]] = []
-        is_placed = np.zeros(count, np.bool_)
         stack = [self._node(np.zeros(count, np.int64), np.arange(count), 0, -1)]
         for _ in range(budget):
             if self.spent > effort:
                 return None
-            node = stack[-1]
-            while (i := next(node.choices, None)) is None:
-                if not placed:
+            while (i := next(stack[-1].choices, None)) is None:
+                stack.pop()
+                if not stack:
                     self.exhausted = True
                     return None
-                self._back(stack, placed, is_placed)
-                node = stack[-1]
+                placed.pop()
+            node = stack[-1]
             offset = int(node.lowest[i])
             unplaced = node.unplaced[node.unplaced != i]
             if not len(unplaced):
@@ -109,11 +104,9 @@ class _Skyline:
             lowest = self._raise(node.lowest, i, offset + int(self.size[i]))
             section = self._overfull(lowest, unplaced, i, offset)
             if section >= 0:
-                node.blame |= self.culprits[section] & is_placed
                 self.failures[section] += 1
                 continue
             placed.append((i, offset))
-            is_placed[i] = True
             stack.append(self._node(lowest, unplaced, offset, i))
         return None
 
@@ -124,7 +117,7 @@ class _Skyline:
         canonical = (low > offset) | ((low == offset) & (unplaced > last))
         choices = unplaced[fills_gap & canonical]
         choices = choices[np.argsort(lowest[choices], kind="stable")]
-        return _Node(lowest, unplaced, iter(choices.tolist()), np.zeros(self.p.count, np.bool_))
+        return _Node(lowest, unplaced, iter(choices.tolist()))
 
     def _raise(self, lowest: Ints, i: int, height: int) -> Ints:
         """Return `lowest` with the conflicts of `i` at or above `height`."""
@@ -148,18 +141,6 @@ class _Skyline:
         height = (self.demand[rows[order], span].cumsum(axis=0) + low[order, None]).max(axis=0)
         section = int(height.argmax())
         return span.start + section if height[section] > self.ceiling else -1
-
-    def _back(self, stack: list[_Node], placed: list[tuple[int, int]], is_placed: Bools) -> None:
-        """Drop the last placement; with `jump`, all back to one that had a part in the failure."""
-        blame = stack.pop().blame
-        i, _ = placed.pop()
-        is_placed[i] = False
-        while self.jump and placed and not blame[i]:
-            stack.pop()
-            i, _ = placed.pop()
-            is_placed[i] = False
-        stack[-1].blame |= blame
-        stack[-1].blame[i] = False
 
     def _offsets(self, placed: list[tuple[int, int]]) -> list[int]:
         offsets = [0] * self.p.count
