@@ -116,23 +116,13 @@ def planned(
     with guarded(graph), undisturbed(), planning as used:  # modules are imported on the way
         lowered, states = _known(graph, shared, shapes, held)
         cheap = any(value is not None for value in held.values()) and _cheap_on_host(lowered)
-        if native:
-            LISTS(lowered)
-            EARLY_ENDS(lowered)
-        given = list(lowered.outputs)
-        leaving = _leaving(lowered) if native else {}
-        bounded = _bounded(lowered, shapes, numbers) if native and (lengths or is_dynamic(lowered)) else {}
+        bounded, leaving, shown = _bounded(lowered, shapes, numbers) if native else ({}, {}, list(lowered.outputs))
         asked = list(lowered.outputs)
-        leaving = {v: leaving[v]._replace(value=now) for v, now in zip(given, asked, strict=True) if v in leaving}
-        tail = cut_dynamic(lowered, bounded)
-        layers = 0 if tail is None else layers_of(tail)
-        if lengths and (tail is not None and not 0 < layers <= (0 if shared is None else shared.left)):
-            raise UnsupportedError(f"{name_of(graph)}: a plan for any lengths up to {shapes} leaves more to others")
-        work = _native_work(lowered, bounded) if lengths else 0.0
-        if work * _idle(shapes, numbers) > 1:
-            raise RoomError(f"{name_of(graph)}: a plan for any lengths up to {shapes} does not pay")
-        if shared is not None and not lengths:
-            shared.left = layers
+        tail, work = cut_dynamic(lowered, bounded), 0.0
+        if lengths:
+            work = _work_that_pays(lowered, tail, bounded, shared, shapes, numbers)
+        elif shared is not None:
+            shared.left = 0 if tail is None else layers_of(tail)
         if lowered.prune():
             check(lowered, "bounds")
         wanted = list(lowered.outputs)
@@ -144,7 +134,6 @@ def planned(
         kept, late = _next_states(states, asked[len(graph.outputs) :], made, tail)
         program = build(lowered, tier, threads, kept, match, [s.input for s in states])
         made = dict(zip(wanted, lowered.outputs, strict=True))  # some are set aside
-    shown = [v if v in leaving else now for v, now in zip(given, asked, strict=True)]
     results = list(zip([v.name for v in graph.outputs], shown, strict=False))
     asked_of = {v: bounded[v] for v in (*asked, *(tail.inputs if tail is not None else ())) if v in bounded}
     _need(program, made, shared)
@@ -214,30 +203,49 @@ def _cheap_on_host(graph: Graph) -> bool:
     return cheap_on_host(graph)
 
 
-def _leaving(graph: Graph) -> dict[Value, Leaving]:
-    if not any(v.type.dtype is None or v.type.dtype.hasobject for v in graph.outputs):
-        return {}
-    from .passes.leaving import leaving
+def _bounded(
+    graph: Graph, shapes: Shapes, numbers: Shapes
+) -> tuple[dict[Value, Bounded], dict[Value, Leaving], list[Value]]:
+    """Bounds for extents that depend on data. (bounded values, results that are made of others when they leave a run,
+    the outputs as a run shows them: these results, or what the graph makes now).
+    """
+    LISTS(graph)
+    EARLY_ENDS(graph)
+    given, leaving, bounded = list(graph.outputs), {}, {}
+    if any(v.type.dtype is None or v.type.dtype.hasobject for v in given):
+        from .passes.leaving import leaving as leaving_of
 
-    return leaving(graph)
+        leaving = leaving_of(graph)
+    if _lengths(shapes, numbers) or is_dynamic(graph):
+        from .passes.bounds import bounded as bounded_of
+
+        bounded = bounded_of(graph, shapes, numbers)
+    now = dict(zip(given, graph.outputs, strict=True))
+    shown = [v if v in leaving else now[v] for v in given]
+    return bounded, {v: each._replace(value=now[v]) for v, each in leaving.items()}, shown
 
 
-def _native_work(graph: Graph, bounded: Mapping[Value, Bounded]) -> float:
+def _work_that_pays(
+    graph: Graph, tail: Graph | None, bounded: Mapping[Value, Bounded], shared: Shared | None, *rows: Shapes
+) -> float:
+    """A run's work, in what planning takes, of a plan for many lengths. UnsupportedError or RoomError where plans for
+    each length are better. rows: shapes, and numbers that decide some.
+    """
     from .passes.deciding import native_work
 
-    return native_work(graph, {b.value for b in bounded.values()})
+    what = f"{name_of(graph)}: a plan for any lengths up to {rows[0]}"
+    if tail is not None and not 0 < layers_of(tail) <= (0 if shared is None else shared.left):
+        raise UnsupportedError(f"{what} leaves more to others")
+    work = native_work(graph, {b.value for b in bounded.values()})
+    if work * _idle(*rows) > 1:
+        raise RoomError(f"{what} does not pay")
+    return work
 
 
 def _idle(*rows: Shapes) -> float:
     """The share of padding in open extents, for lengths in the middle."""
     open_ = {d.group: d for row in chain(*(each.values() for each in rows)) for _, d in open_axes(row)}
     return 1 - prod((d.least + d.most) / (2 * d.most) for d in open_.values())
-
-
-def _bounded(graph: Graph, shapes: Shapes, values: Shapes) -> dict[Value, Bounded]:
-    from .passes.bounds import bounded
-
-    return bounded(graph, shapes, values)
 
 
 def _need(program: Program, made: Mapping[Value, Value], shared: Shared | None) -> None:
