@@ -1,4 +1,4 @@
-"""Full-size int8 networks on one thread: against LiteRT and OpenVINO, and against their own float32 versions."""
+"""Int8 networks on one thread: without AMX against OpenVINO, and against their own float32 versions."""
 
 from __future__ import annotations
 
@@ -19,17 +19,7 @@ from fastgraph.tools.bench import measure, pinned
 from fastgraph.tools.engines import fastgraph
 from fastgraph.tools.feeds import random_feeds
 
-ratios: list[float] = []
 ratios_below_amx: list[float] = []
-
-
-@pytest.mark.parametrize("name", zoo.KERAS)
-def test_network(benchmark: Any, goal: Any, name: str) -> None:
-    ratios.append(rivals.race(benchmark, goal, f"{name} int8", zoo.keras(name, "int8"), 1.0))
-
-
-def test_geometric_mean(goal: Any) -> None:
-    rivals.note_mean(goal, "int8", ratios, len(zoo.KERAS), 0.7)
 
 
 @pytest.mark.skipif("amx" not in [tier.name for tier in usable()], reason="this CPU has no AMX: nothing to switch off")
