@@ -11,6 +11,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import fastgraph as fg
+from fastgraph.freedoms import without
 from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, check
 from fastgraph.ops.evaluate import evaluate
@@ -109,6 +110,15 @@ class Net:
             model = self.agrees(rtol, threads=threads, **options)
             found.append([y.tobytes() for y in model.run(feeds_for(model)).values()])
         assert all(each == found[0] for each in found)
+        return model
+
+    def agrees_without(self, freedom: str, rtol: float, counts: Sequence[int] = (1, 2, 3), **options: Any) -> fg.Model:
+        """The same, whose results are those without one of planning's freedoms."""
+        model = self.agrees_on_threads(counts=counts, **options)
+        feeds = feeds_for(model)
+        with without(freedom):
+            expected = self.load(**options).run(feeds)
+        assert_close(list(model.run(feeds).values()), list(expected.values()), rtol)
         return model
 
 
