@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,6 @@ def _present(array: Any) -> bool:
 def resized(node: Node, shape: Any, scales: Any, sizes: Any) -> tuple[list[Dim], list[float]]:
     """(output extents, scale of every axis). Unknown extents give None and scale 1."""
     axes = _axes(node, len(shape))
-    out: list[Dim] = list(shape)
-    factor = [1.0] * len(shape)
     given = scales if _present(scales) else sizes
     if _present(scales) == _present(sizes):
         fail(node, "needs one of scales and sizes")
@@ -41,30 +39,33 @@ def resized(node: Node, shape: Any, scales: Any, sizes: Any) -> tuple[list[Dim],
         fail(node, f"scales or sizes must have {len(axes)} numbers, found {given.tolist()}")
     if (given < 0).any() or (given is scales and not (np.isfinite(given).all() and (given > 0).all())):
         fail(node, f"scales and sizes must be positive, found {given.tolist()}")
+    extents, policy = [shape[axis] for axis in axes], attr(node, "keep_aspect_ratio_policy")
     if given is scales:
-        for axis, scale in zip(axes, given.tolist(), strict=True):
-            extent = shape[axis]
-            factor[axis] = scale
-            if isinstance(extent, int):
-                # In f32, as ONNX's shape inference and onnxruntime: 10 * f32(0.7) is 7.
-                out[axis] = math.floor(np.float32(extent) * np.float32(scale))
-            elif scale != 1:
-                out[axis] = None
-        return out, factor
-    wanted = [int(n) for n in given]
-    if attr(node, "keep_aspect_ratio_policy") != "stretch":
-        if not all(isinstance(shape[a], int) for a in axes):
-            return [None if i in axes else d for i, d in enumerate(out)], factor
-        choose = min if attr(node, "keep_aspect_ratio_policy") == "not_larger" else max
-        scale = choose(np.float32(n) / np.float32(max(shape[a], 1)) for n, a in zip(wanted, axes, strict=True))
-        wanted = [math.floor(float(scale * np.float32(shape[a])) + 0.5) for a in axes]
-        for axis in axes:
-            factor[axis] = float(scale)
-    for axis, n in zip(axes, wanted, strict=True):
-        out[axis] = n
-        if attr(node, "keep_aspect_ratio_policy") == "stretch" and isinstance(shape[axis], int) and shape[axis]:
-            factor[axis] = n / shape[axis]
-    return out, factor
+        found = [_scaled(extent, scale) for extent, scale in zip(extents, given.tolist(), strict=True)]
+    elif policy == "stretch":
+        found = [(int(n), int(n) / d if isinstance(d, int) and d else 1.0) for n, d in zip(given, extents, strict=True)]
+    else:
+        found = _in_proportion(extents, [int(n) for n in given], min if policy == "not_larger" else max)
+    out, factors = list(shape), [1.0] * len(shape)
+    for axis, (extent, factor) in zip(axes, found, strict=True):
+        out[axis], factors[axis] = extent, factor
+    return out, factors
+
+
+def _scaled(extent: Dim, scale: float) -> tuple[Dim, float]:
+    if not isinstance(extent, int):
+        return (extent if scale == 1 else None), scale
+    # In f32, as ONNX's shape inference and onnxruntime: 10 * f32(0.7) is 7.
+    return math.floor(np.float32(extent) * np.float32(scale)), scale
+
+
+def _in_proportion(extents: list[Dim], wanted: list[int], choose: Callable[..., Any]) -> list[tuple[Dim, float]]:
+    """Extents that are as near to those that are wanted as one scale, chosen from that of each axis, gives."""
+    known = [d for d in extents if isinstance(d, int)]
+    if len(known) < len(extents):
+        return [(None, 1.0)] * len(extents)
+    scale = choose(np.float32(n) / np.float32(max(d, 1)) for n, d in zip(wanted, known, strict=True))
+    return [(math.floor(float(scale * np.float32(d)) + 0.5), float(scale)) for d in known]
 
 
 @check.takes("x, roi? f 1, scales? f 1, sizes? iu 1")
