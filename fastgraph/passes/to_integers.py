@@ -109,35 +109,49 @@ def absorb(g: Sweep, node: Node) -> bool:
     """
     if node.x.type.quant is not None or node.out.type.quant is None:
         return False
-    nodes: list[Node] = []
     reshape = g.sole_maker(node.x)
     reshape = reshape if reshape is not None and reshape.op == "reshape" and node.out.type.quant.axis is None else None
     value = node.x if reshape is None else reshape.x
     kind = node.out.type if reshape is None else node.out.type.with_shape(value.type.shape)
-    while True:
-        maker = g.sole_maker(value)
-        if maker is None or len(maker.outputs) != 1 or "chain" in maker.attrs:
-            return False
-        if OPS[maker.op].quant is not Quant.INTEGERS:
-            return False
-        nodes.append(maker)
-        if maker.op not in CLAMPS or _integers(g, maker.x) is not None:
-            break
-        value = maker.x
-    first = nodes[-1]
-    inputs = [_integers(g, v) or (v if v is not None and v.data is not None else None) for v in first.inputs]
-    if any(a is None and b is not None for a, b in zip(inputs, first.inputs, strict=True)):
-        return False
-    if is_layer(first) and (inputs[1] is None or inputs[1].type.quant is None):
-        return False
-    if not any(v is not None and v.type.quant is not None and v.data is None for v in inputs):
+    nodes = _with_clamps(g, value)
+    inputs = _stored_operands(g, nodes[0]) if nodes else None
+    if inputs is None:
         return False
     for maker in (*nodes, *([reshape] if reshape else [])):
         g.drop(maker)
-    for i, maker in enumerate(reversed(nodes)):
-        own = inputs if i == 0 else [value, *maker.inputs[1:]]
+    for i, maker in enumerate(nodes):
+        own = [value, *maker.inputs[1:]] if i else inputs
         value = g(maker.op, *own, type=kind, **maker.attrs)
     return g.becomes(value)
+
+
+def _with_clamps(g: Sweep, value: Value) -> list[Node]:
+    """The operator on integers that a value is made by, and the clamps behind it; nothing where others read what lies
+    between, or where there is none.
+    """
+    nodes: list[Node] = []
+    while True:
+        maker = g.sole_maker(value)
+        if maker is None or len(maker.outputs) != 1 or "chain" in maker.attrs:
+            return []
+        if OPS[maker.op].quant is not Quant.INTEGERS:
+            return []
+        nodes.insert(0, maker)
+        if maker.op not in CLAMPS or _integers(g, maker.x) is not None:
+            return nodes
+        value = maker.x
+
+
+def _stored_operands(g: Sweep, node: Node) -> list[Value | None] | None:
+    """The operands as the stored numbers that they stand for, or as constants; None where one is neither, where all are
+    constants, or where a layer's weights are not quantized.
+    """
+    found = [_integers(g, v) or (v if v is not None and v.data is not None else None) for v in node.inputs]
+    if any(a is None and b is not None for a, b in zip(found, node.inputs, strict=True)):
+        return None
+    if is_layer(node) and (found[1] is None or found[1].type.quant is None):
+        return None
+    return found if any(v is not None and v.type.quant is not None and v.data is None for v in found) else None
 
 
 @rule("integers_moved clamps", "requantize", quantized=True)
