@@ -142,23 +142,30 @@ def chain_of(node: Node) -> tuple[Chain, Out]:
     name, *operands = steps[0]
     tail = tuple((s[0], *(o if isinstance(o, float) else o - count for o in s[1:])) for s in steps[1:])
     then = Node("fused", [], node.outputs, {"chain": tail})
-    simple = name in ("add", "sub", "mul") and (clamps_only(then) if node.out.type.quant is not None else not tail)
     taken = [o if isinstance(o, float) else inputs[o] for o in operands]
-    if simple and node.out.type.quant is not None:
-        sizes = [abs(o) if isinstance(o, float) else _largest(o) for o in taken]
-        # A NaN passes clamps, and not bounds.
-        simple = not (tail and np.inf in sizes)
-        if name != "mul":
-            simple = simple and sum(s for s in sizes if s < np.inf) <= EXACT * unit
-    if simple and any(not isinstance(o, float) for o in operands):
-        if name == "mul":
-            most = product(chain, taken, unit)
-        else:
-            most = _linear(chain, list(zip(taken, (1.0, 1.0 if name == "add" else -1.0), strict=True)), unit)
-    else:
+    if not _in_units(name, taken, then, unit):
         _general(chain, node, inputs, unit)
-        most, then = np.inf, Node("fused", [], node.outputs)
+        return chain, held(Node("fused", [], node.outputs))
+    if name == "mul":
+        most = product(chain, taken, unit)
+    else:
+        most = _linear(chain, list(zip(taken, (1.0, 1.0 if name == "add" else -1.0), strict=True)), unit)
     return chain, held(then, most)
+
+
+def _in_units(name: str, operands: Sequence[Operand | float], then: Node, unit: float) -> bool:
+    """Whether a step is a sum or product that is computed in units of its result: of an operand at least, with clamps
+    behind where the result is quantized, else with nothing. Sums are of numbers that f32 holds exactly.
+    """
+    if name not in ("add", "sub", "mul") or all(isinstance(o, float) for o in operands):
+        return False
+    if then.out.type.quant is None:
+        return not then.attrs["chain"]
+    sizes = [abs(o) if isinstance(o, float) else _largest(o) for o in operands]
+    # A NaN passes clamps, and not bounds.
+    if not clamps_only(then) or (then.attrs["chain"] and np.inf in sizes):
+        return False
+    return name == "mul" or sum(s for s in sizes if s < np.inf) <= EXACT * unit
 
 
 def held(node: Node, most: float = np.inf) -> Out:
