@@ -102,6 +102,19 @@ def inputs(one: Side, two: Side, shapes: feeds.Shapes, pairs: Sequence[str]) -> 
                 f"--map {text!r}: expected NAME=NAME of A and B; inputs: {', '.join(names[0])} and "
                 f"{', '.join(names[1])}; outputs: {', '.join(outputs[0])} and {', '.join(outputs[1])}"
             )
+    sizes = _sizes(one, two, shapes)
+    found = pairing.candidates(names[0], names[1], sizes, given)
+    if not found:
+        said = [", ".join(f"{s.name!r} {_spec_text(s)}" for s in side.inputs) or "none" for side in (one, two)]
+        raise InputError(
+            f"the inputs of {one.name} ({said[0]}) have no partners in {two.name} ({said[1]}): "
+            "pair them with --map A=B, and give open shapes with --shape"
+        )
+    return found, sizes
+
+
+def _sizes(one: Side, two: Side, shapes: feeds.Shapes) -> Sizes:
+    """The shapes of each two inputs that may have the same numbers; of one's own open extents the first is 1."""
     sizes: Sizes = {}
     for x in one.inputs:
         for y in two.inputs:
@@ -112,14 +125,7 @@ def inputs(one: Side, two: Side, shapes: feeds.Shapes, pairs: Sequence[str]) -> 
                 b = pairing.completed(b, a)
                 if all(isinstance(n, int) for n in (*a, *b)):
                     sizes[x.name, y.name] = a, b  # type: ignore[assignment]
-    found = pairing.candidates(names[0], names[1], sizes, given)
-    if not found:
-        said = [", ".join(f"{s.name!r} {_spec_text(s)}" for s in side.inputs) or "none" for side in (one, two)]
-        raise InputError(
-            f"the inputs of {one.name} ({said[0]}) have no partners in {two.name} ({said[1]}): "
-            "pair them with --map A=B, and give open shapes with --shape"
-        )
-    return found, sizes
+    return sizes
 
 
 def _spec_text(spec: TensorSpec) -> str:

@@ -20,11 +20,11 @@ from ..ir import Node, Value
 from ..ops.evaluate import operands, run_node
 from ..ops.registry import OPS
 from ..plan.lower.build import KEEP
-from ..plan.program import HostStep, Jump, Step
+from ..plan.program import AnyStep, HostStep, Jump, Step
 from ..runtime.executable import Executable
 from ..runtime.feeds import widened
 from ..runtime.model import Model
-from ..runtime.stepwise import groups, is_held, rounded_by, single_runs
+from ..runtime.stepwise import Run, groups, is_held, rounded_by, single_runs
 from ..text import counted, shorten, table
 from . import agreement
 from .differences import difference, flip, magnitude, rounding
@@ -108,13 +108,14 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     check_names(names)
     with prepared(model, _random(model) if feeds is None else feeds) as (plan, arrays, found):
         states = [place.copy() for place, _ in plan.states]
-        steps, kept = _steps(plan, arrays, found)
+        walk = _StepByStep(plan, found)
+        steps = walk.checks(arrays)
         part = plan.part()
     while part is not None:  # the tail is a model of its own, which may have a tail
         with prepared(*part) as (plan, fed, traced):
-            steps += _steps(plan, fed, traced)[0]
+            steps += _StepByStep(plan, traced).checks(fed)
             part = plan.part()
-    operators = checks(found, kept)
+    operators = checks(found, walk.kept)
     outputs = [check for name in names for check in _outputs(model, name, arrays)]
     with model._lock:
         _restore(model.plan, states)
@@ -135,47 +136,64 @@ def _restore(plan: Executable, states: Sequence[np.ndarray]) -> None:
         place[...] = before
 
 
-def _steps(
-    plan: Executable, feeds: Mapping[str, np.ndarray], traced: Traced
-) -> tuple[list[StepCheck], dict[Value, Kept]]:
-    """The checks of a run step by step; and the values that the operators' checks want, right after their steps."""
-    plan.fill(feeds)
-    runs, found, wanted = list(single_runs(plan)), [], traced.wanted()
-    kept = {v: keep(plan, v) for v in plan.graph.inputs if v in wanted and is_held(plan, v)}
-    carried: dict[Value, Any] = {}
-    copied: dict[Value, Any] = {}
-    flips: dict[Value, float] = {}
-    begins: set[Value] = set()
-    for nodes, numbers in groups(plan):
-        expected, margins = _references(plan, nodes, carried, copied)
-        for i in numbers:
-            value = rounded_by(runs[i][0])
-            if value is not None and is_held(plan, value):
-                copied[value] = plan.memory.held(value).copy()
-            runs[i][1]()
-        carried.update(expected)
+class _StepByStep:
+    """A run whose steps are checked one after another.
+
+    `kept`: the values that the operators' checks want, right after their steps. `carried`: what references made;
+    `copied`: values from before they were rounded in place. `flips`: how much each value may differ since those that
+    references of operators begin with, `begins`.
+    """
+
+    def __init__(self, plan: Executable, traced: Traced) -> None:
+        self.plan, self.traced, self.wanted = plan, traced, traced.wanted()
+        self.kept: dict[Value, Kept] = {}
+        self.carried: dict[Value, Any] = {}
+        self.copied: dict[Value, Any] = {}
+        self.flips: dict[Value, float] = {}
+        self.begins: set[Value] = set()
+
+    def checks(self, feeds: Mapping[str, np.ndarray]) -> list[StepCheck]:
+        """Run the plan; the checks of its steps."""
+        self.plan.fill(feeds)
+        self._keep(self.plan.graph.inputs)
+        runs = list(single_runs(self.plan))
+        return [self._check(nodes, [runs[i] for i in numbers]) for nodes, numbers in groups(self.plan)]
+
+    def _check(self, nodes: Sequence[Node], runs: Sequence[tuple[AnyStep, Run]]) -> StepCheck:
+        """Run the steps of some nodes, and compare results with those of the references."""
+        expected, margins = _references(self.plan, nodes, self.carried, self.copied)
+        for step, run in runs:
+            value = rounded_by(step)
+            if value is not None and is_held(self.plan, value):
+                self.copied[value] = self.plan.memory.held(value).copy()
+            run()
+        self.carried.update(expected)
         for node in nodes:
-            before = _flips_before(node, flips, begins)
-            flips |= {v: margins.get(v, (0.0, 0.0))[1] + before for v in node.outputs}
-        made = [v for node in nodes for v in node.outputs if v in wanted - kept.keys() and is_held(plan, v)]
-        kept |= {v: keep(plan, v, flips[v]) for v in made}
-        begins |= {p.value for v, p in traced.places.items() if p.value in made and as_in_file(v, p, kept) is not None}
-        steps = [runs[i][0] for i in numbers]
+            before = _flips_before(node, self.flips, self.begins)
+            self.flips |= {v: margins.get(v, (0.0, 0.0))[1] + before for v in node.outputs}
+        self._keep([v for node in nodes for v in node.outputs])
+        steps = [step for step, _ in runs]
         compared = not any(isinstance(step, HostStep) for step in steps)
         beside = [
-            difference(np.asarray(plan.memory.held(value)), np.asarray(right), node, *margins.get(value, (0.0, 0.0)))
+            difference(np.asarray(self.plan.memory.held(v)), np.asarray(right), node, *margins.get(v, (0.0, 0.0)))
             for node in nodes
-            for value, right in expected.items()
-            if compared and value in node.outputs and is_held(plan, value)
+            for v, right in expected.items()
+            if compared and v in node.outputs and is_held(self.plan, v)
         ]
         error, allowed = max(beside, key=lambda check: check[0] - check[1], default=(0.0, 0.0))
         kernels = dict.fromkeys(
             str(s.kernel) if isinstance(s, Step) else "numpy" for s in steps if not isinstance(s, Jump)
         )
         name, op = nodes[-1].name or nodes[-1].out.name, "+".join(node.op for node in nodes)
-        told = name, op, traced.origin(nodes), ", ".join(kernels) or "view"
-        found.append(StepCheck(*told, error, allowed, error <= allowed))
-    return found, kept
+        told = name, op, self.traced.origin(nodes), ", ".join(kernels) or "view"
+        return StepCheck(*told, error, allowed, error <= allowed)
+
+    def _keep(self, values: Sequence[Value]) -> None:
+        """Keep those that are wanted, and note which of them references of operators begin with."""
+        made = [v for v in values if v in self.wanted - self.kept.keys() and is_held(self.plan, v)]
+        self.kept |= {v: keep(self.plan, v, self.flips.get(v, 0.0)) for v in made}
+        places = self.traced.places.items()
+        self.begins |= {p.value for v, p in places if p.value in made and as_in_file(v, p, self.kept) is not None}
 
 
 def _flips_before(node: Node, flips: Mapping[Value, float], begins: Collection[Value]) -> float:
