@@ -46,10 +46,8 @@ def arithmetic_of(tier: Tier, nv: int, element: str, out: str) -> Arithmetic:
 
 def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[..., None]:
     """The loops of a dot kernel around tiles; its record begins with `rows.DOT`."""
-    fetches_rows, wide = tier.registers >= 32 and arithmetic.item == 4, is_wide(tier, arithmetic)
-    tile = make_tile(tier, arithmetic, fetch="rows" if fetches_rows else "panel")
-    width = arithmetic.nv * tier.lanes
-    head, word = arithmetic.head, arithmetic.vectors * tier.lanes * 4
+    multiply_block, fetches_rows = _block(tier, arithmetic), _fetches_rows(tier, arithmetic)
+    width, head, word = arithmetic.nv * tier.lanes, arithmetic.head, arithmetic.vectors * tier.lanes * 4
     item, out_item, epilogue = arithmetic.item, arithmetic.out_item, arithmetic.epilogue
 
     def dot(args: int, thread: int, threads: int) -> None:
@@ -68,27 +66,7 @@ def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[.
             first, stop = t0 * r.height, smaller(t1 * r.height, r.m)
             while first < stop:
                 until = smaller(first + r.block * r.height, stop)
-                pace = pace_of(divide(until - first + r.height - 1, r.height), word)
-                # The next tile's rows come while those of this one are read: a panel reads each of their lines once.
-                far = dense and (until - first) * r.k * 4 >= FAR_ROWS * (p1 - p0)
-                rows_pace = divide(r.height * r.lda * item + r.k - 1, r.k) if far else 0
-                for p in range(p0, p1):
-                    column = r.n0 + p * width
-                    # A single tile waits for its own panel, which prefetching the next one would delay.
-                    ahead = step if until - first > r.height else 0
-                    row = first
-                    while row < until:
-                        height = smaller(r.height, until - row)
-                        rows = even_rows(r.a + (i * r.a_stride + row * r.lda) * item, r.lda * item, r.k)
-                        panel = r.b + i * r.b_stride * 4 + p * step
-                        c = r.c + (i * r.c_stride + row * r.ldc + column) * out_item
-                        into = target(c, r.ldc * out_item, r.n - p * width, image=i, row=row, column=column)
-                        after = row + height if row + height < until else first
-                        fetched = far and (wide or p + 1 == p1)
-                        following = r.a + (i * r.a_stride + after * r.lda) * item if fetched else 0
-                        tile(r, height, rows, panel, ahead_of(ahead, pace, following, rows_pace), into)
-                        ahead = ahead + r.k * pace if 0 < ahead < last else 0
-                        row += height
+                multiply_block(r, i, (first, until), (p0, p1), (step, last), dense)
                 if epilogue:
                     column = r.n0 + p0 * width
                     c = r.c + (i * r.c_stride + first * r.ldc + column) * out_item
@@ -98,3 +76,45 @@ def dot_kernel(tier: Tier, arithmetic: Arithmetic, record: Record) -> Callable[.
             unit += t1 - t0
 
     return dot
+
+
+def _fetches_rows(tier: Tier, arithmetic: Arithmetic) -> bool:
+    return tier.registers >= 32 and arithmetic.item == 4
+
+
+def _block(tier: Tier, arithmetic: Arithmetic) -> Callable[..., None]:
+    """multiply_block(r, i, (first, until), (p0, p1), (step, last), dense): rows first..until of matrix i of the batch
+    times panels p0..p1, panel by panel, tile below tile. step: bytes from panel to panel; last: those behind a panel
+    from which on nothing of the next one is left to fetch; dense: whether the next rows may be fetched.
+    """
+    fetches_rows, wide = _fetches_rows(tier, arithmetic), is_wide(tier, arithmetic)
+    tile = make_tile(tier, arithmetic, fetch="rows" if fetches_rows else "panel")
+    width = arithmetic.nv * tier.lanes
+    word = arithmetic.vectors * tier.lanes * 4
+    item, out_item = arithmetic.item, arithmetic.out_item
+
+    def multiply_block(r: Any, i: int, block: Any, panels: Any, ends: Any, dense: Any) -> None:
+        (first, until), (p0, p1), (step, last) = block, panels, ends
+        pace = pace_of(divide(until - first + r.height - 1, r.height), word)
+        # The next tile's rows come while those of this one are read: a panel reads each of their lines once.
+        far = fetches_rows and dense and (until - first) * r.k * 4 >= FAR_ROWS * (p1 - p0)
+        rows_pace = divide(r.height * r.lda * item + r.k - 1, r.k) if far else 0
+        for p in range(p0, p1):
+            column = r.n0 + p * width
+            # A single tile waits for its own panel, which prefetching the next one would delay.
+            ahead = step if until - first > r.height else 0
+            row = first
+            while row < until:
+                height = smaller(r.height, until - row)
+                rows = even_rows(r.a + (i * r.a_stride + row * r.lda) * item, r.lda * item, r.k)
+                panel = r.b + i * r.b_stride * 4 + p * step
+                c = r.c + (i * r.c_stride + row * r.ldc + column) * out_item
+                into = target(c, r.ldc * out_item, r.n - p * width, image=i, row=row, column=column)
+                after = row + height if row + height < until else first
+                fetched = far and (wide or p + 1 == p1)
+                following = r.a + (i * r.a_stride + after * r.lda) * item if fetched else 0
+                tile(r, height, rows, panel, ahead_of(ahead, pace, following, rows_pace), into)
+                ahead = ahead + r.k * pace if 0 < ahead < last else 0
+                row += height
+
+    return multiply_block
