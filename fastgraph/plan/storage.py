@@ -209,32 +209,40 @@ class Views:
         """Let the result of an elementwise operator, a chain or an update overwrite an operand with no later reader. A
         result of the graph keeps its own memory: there the operand is made.
         """
-        final: dict[Value, int] = {}
-        for i, node in enumerate(self._graph.nodes):
-            for value in read_by(node):
-                if value.data is None:
-                    final[self.storage(value).root] = i
-        growing = self._graph.growing
-        kept = [v for v in self._graph.inputs if v not in growing]
-        for value in (*self._graph.outputs, *kept, *self._placed):
-            if value.data is None:
-                final[self.storage(value).root] = len(self._graph.nodes)
+        final = self._last_readers()
         self._found = dict(self._placed)
         for i, node in enumerate(self._graph.nodes):
-            for operand in [node.inputs[k] for k in overwritten(node, self._abilities[node])]:
-                made = operand in self._makers or operand in growing
-                if operand is None or not made or final[self.storage(operand).root] != i:
-                    continue
-                root = self.storage(operand).root
-                if root not in growing and self._placeable(node.out) and self._replaceable(node, operand):
-                    self.links[node.out] = Link(operand, 0, False)
-                    final[root] = max(i, final.get(node.out, i))
+            for k in overwritten(node, self._abilities[node]):
+                operand = node.inputs[k]
+                if operand is not None and self._overwrite(i, node, operand, final):
                     break
-                suits = root not in growing or OPS[node.op].updates  # which write behind what was fed
-                if suits and self._can_replace(root, node.out) and self._replaceable(node, operand):
-                    self.links[root] = Link(node.out, 0, False)
-                    self._made_in[root] = node.out
-                    break
+
+    def _last_readers(self) -> dict[Value, int]:
+        """The number of the last node that reads each buffer; that behind the last where it is read after a run."""
+        final: dict[Value, int] = {}
+        growing = self._graph.growing
+        reads = [(i, read_by(node)) for i, node in enumerate(self._graph.nodes)]
+        kept = [v for v in self._graph.inputs if v not in growing]
+        for i, values in (*reads, (len(reads), (*self._graph.outputs, *kept, *self._placed))):
+            final.update((self.storage(value).root, i) for value in values if value.data is None)
+        return final
+
+    def _overwrite(self, i: int, node: Node, operand: Value, final: dict[Value, int]) -> bool:
+        """Give the result of node i and an operand the same memory, if that can be."""
+        root, growing = self.storage(operand).root, self._graph.growing
+        made = operand in self._makers or operand in growing
+        if not made or final[root] != i or not self._replaceable(node, operand):
+            return False
+        if root not in growing and self._placeable(node.out):
+            self.links[node.out] = Link(operand, 0, False)
+            final[root] = max(i, final.get(node.out, i))
+            return True
+        suits = root not in growing or OPS[node.op].updates  # which write behind what was fed
+        if not suits or not self._can_replace(root, node.out):
+            return False
+        self.links[root] = Link(node.out, 0, False)
+        self._made_in[root] = node.out
+        return True
 
     def _can_replace(self, root: Value, result: Value) -> bool:
         """Whether the values in the buffer of `root` can be made in that of an output of the graph instead."""

@@ -7,7 +7,7 @@ import math
 import operator
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -272,25 +272,7 @@ def dims_of(name: str, shape: Any) -> tuple[int, ...]:
 def shape_advice(declared: Shape, shape: Sequence[int]) -> str:
     """The code that gives an array x the declared shape, for an error's text."""
     rank, n = len(declared), len(shape)
-    ways: list[tuple[str, tuple[int, ...], str]] = []
-    for perm, channels, said in (
-        (TO_FIRST, 1, "its channels are last, the model takes them first"),
-        (TO_LAST, -1, "its channels are first, the model takes them last"),
-    ):
-        if rank not in perm or not isinstance(declared[channels], int):
-            continue
-        if n == rank:
-            order = perm[rank]
-            ways.append((f"x.transpose{order}", tuple(shape[i] for i in order), said))
-        if n == rank - 1:
-            order = tuple(i - 1 for i in perm[rank][1:])
-            ways.append((f"x.transpose{order}[None]", (1, *(shape[i] for i in order)), f"it has no batch, and {said}"))
-    ways.insert(0, ("x[None]", (1, *shape), "it has no batch"))
-    ways.insert(1, ("x[None, ..., None]", (1, *shape, 1), "it has neither batch nor channels"))
-    ways.insert(2, ("x[None, None]", (1, 1, *shape), "it has neither batch nor channels"))
-    if n == rank + 1 and shape[0] == 1:
-        ways.append(("x[0]", tuple(shape[1:]), "it has an axis more"))
-    for code, made, why in ways:
+    for code, made, why in _other_axes(declared, shape):
         if instance(declared, made):
             return f"{why}: feed {code}"
     if n == rank and n and instance(declared[1:], shape[1:]) and isinstance(declared[0], int) and declared[0]:
@@ -303,6 +285,28 @@ def shape_advice(declared: Shape, shape: Sequence[int]) -> str:
     if len(sizes) == rank and math.prod(sizes) == math.prod(shape):
         return f"if its numbers are in that order, feed x.reshape({', '.join(map(str, declared))})"
     return "feed an array that fits"
+
+
+def _other_axes(declared: Shape, shape: Sequence[int]) -> Iterator[tuple[str, tuple[int, ...], str]]:
+    """(code, shape, why): ways to give an array x other axes, or another order of them, than it has."""
+    rank, n = len(declared), len(shape)
+    yield "x[None]", (1, *shape), "it has no batch"
+    yield "x[None, ..., None]", (1, *shape, 1), "it has neither batch nor channels"
+    yield "x[None, None]", (1, 1, *shape), "it has neither batch nor channels"
+    for perm, channels, said in (
+        (TO_FIRST, 1, "its channels are last, the model takes them first"),
+        (TO_LAST, -1, "its channels are first, the model takes them last"),
+    ):
+        if rank not in perm or not isinstance(declared[channels], int):
+            continue
+        if n == rank:
+            order = perm[rank]
+            yield f"x.transpose{order}", tuple(shape[i] for i in order), said
+        if n == rank - 1:
+            order = tuple(i - 1 for i in perm[rank][1:])
+            yield f"x.transpose{order}[None]", (1, *(shape[i] for i in order)), f"it has no batch, and {said}"
+    if n == rank + 1 and shape[0] == 1:
+        yield "x[0]", tuple(shape[1:]), "it has an axis more"
 
 
 def instance(declared: Shape, shape: Sequence[int]) -> bool:
@@ -338,9 +342,8 @@ def extents_advice(declared: Shape, shape: Sequence[int]) -> str:
 
 
 def allowed(
-    graph: Graph, value: Value, shape: tuple[int, ...],
-    advise: Callable[[Shape, Sequence[int]], str] = shape_advice,
-) -> None:  # fmt: skip
+    graph: Graph, value: Value, shape: tuple[int, ...], advise: Callable[[Shape, Sequence[int]], str] = shape_advice
+) -> None:
     """InputError unless an input may have this shape; `advise` says what to do instead, given both shapes."""
     fits(value, shape, advise)
     port = graph.interface.ports.get(value.name)

@@ -111,7 +111,7 @@ ONES = np.ones((2, 3), F32)
         (ONES.tobytes(), r"of bytes x, feed np.frombuffer\(x, np.float32\)"),
         (None, r"object \(NoneType\), .*: feed such an array"),
     ],
-)  # fmt: skip
+)
 def test_what_holds_no_numbers_is_refused_with_the_next_step(fed: Any, said: str) -> None:
     with pytest.raises(fg.InputError, match=f"^input 'x' has dtype .*{said}"):
         negative((2, 3)).run({"x": fed})

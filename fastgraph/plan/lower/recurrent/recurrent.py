@@ -33,20 +33,9 @@ def _layer_of_bytes(node: Node) -> Recurrence | None:
 
 
 def _described(node: Node) -> Recurrence | None:
-    """The layer, where all operands are f32 but lengths and weights of bytes, and nothing is empty."""
-    lengths, r = node.input(LENGTHS), node.inputs[R]
-    rounded = node.op == "lstm" and attr(node, "dynamic")
-    stored = [v for v in (r, node.inputs[W] if _rounds_input(node) else None) if rounded and v is not None]
-    if rounded and any(v and v.data is None for v in (node.input(i) for i in (W, B, P))):
-        return None
-    if not all(map(symmetric, stored)):
-        return None
-    values = [v for i, v in enumerate(node.inputs) if v is not None and i != LENGTHS and v not in stored]
-    full = all(
-        v.type.quant is None and v.type.concrete and v.type.dtype == np.float32 and v.type.size
-        for v in (*values, *node.outputs)
-    )
-    if not full or r is None or (lengths is not None and lengths.type.dtype != np.int32):
+    """The layer, where `_fits`."""
+    r, rounded = node.inputs[R], node.op == "lstm" and attr(node, "dynamic")
+    if r is None or not _fits(node, r, rounded):
         return None
     dims = node.x.type.dims
     steps, batch = dims[:2][::-1] if attr(node, "layout") else dims[:2]
@@ -60,6 +49,19 @@ def _described(node: Node) -> Recurrence | None:
     layer = Recurrence(cell, steps, batch, dims[2], r.type.dims[2], reverse, by_direction)
     coupled = int(node.op == "lstm" and attr(node, "input_forget"))
     return replace(layer, clip=inf if clip is None else clip, cell_clip=cell_clip or inf, coupled=coupled)
+
+
+def _fits(node: Node, r: Value, rounded: bool) -> bool:
+    """Whether all operands are f32 but lengths, and weights of bytes where states are rounded; and nothing is empty."""
+    lengths = node.input(LENGTHS)
+    stored = [v for v in (r, node.inputs[W] if _rounds_input(node) else None) if rounded and v is not None]
+    if rounded and any(v and v.data is None for v in (node.input(i) for i in (W, B, P))):
+        return False
+    if not all(map(symmetric, stored)) or (lengths is not None and lengths.type.dtype != np.int32):
+        return False
+    values = [v for i, v in enumerate(node.inputs) if v is not None and i != LENGTHS and v not in stored]
+    kinds = [v.type for v in (*values, *node.outputs)]
+    return all(t.quant is None and t.concrete and t.dtype == np.float32 and t.size for t in kinds)
 
 
 @lowers("rnn", "gru", "lstm", match=_layer, strided_in=True, strided_out=True)
