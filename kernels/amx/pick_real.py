@@ -170,7 +170,7 @@ def flattened(g: Geometry) -> Geometry:
     """A convolution of one tap as a dense layer of all pixels of an image, where these follow one another."""
     (d, h, w), (image, z, y, x) = g.size, g.x_strides
     dense = (y == w * x or h == 1) and (z == h * w * x or d == 1)
-    if g.apart or g.kernel != (1, 1, 1) or g.strides != (1, 1, 1) or any(g.pads) or g.out != g.size or not dense:
+    if g.gaps or g.kernel != (1, 1, 1) or g.strides != (1, 1, 1) or any(g.pads) or g.out != g.size or not dense:
         return g
     row, pixels = (1, 1, d * h * w), d * h * w * x
     return g._replace(size=row, out=row, x_strides=(image, pixels, pixels, x), dilations=(1, 1, 1))
@@ -211,7 +211,7 @@ def _table(g: Geometry, how: Lines, fields: dict[str, int]) -> np.ndarray:
 
 
 def real_cycles(g: Geometry, planes: int, element: str = "bf16", l2: int = L2) -> float:
-    """Of one thread."""
+    """The cycles of one thread."""
     g = flattened(g)
     how, nt = lines_of(g, planes), 1 if g.n <= 16 else 2
     rows, across = tiles(g, 1)

@@ -135,18 +135,18 @@ def _finish_tile(tile: _Tile, narrow: Value) -> None:
                         tile.each_row(masked)
                     with long, either(narrow) as (rounded, exact):
                         with rounded:
-                            _long_forms(tile, masks, rough=True)
+                            _long_forms(tile, masks, approximate=True)
                         with exact:
-                            _long_forms(tile, masks, rough=False)
+                            _long_forms(tile, masks, approximate=False)
 
 
-def _long_forms(tile: _Tile, masks: Masks, rough: bool) -> None:
-    """Apply one of LONG_FORMS to the rows of a tile; rough: its results are bf16."""
-    low, line = bounds(tile.r)[0], (2 if rough else 4) * tile.r.ldy
-    store = _store_bf16 if rough else _store_f32
+def _long_forms(tile: _Tile, masks: Masks, approximate: bool) -> None:
+    """Apply one of LONG_FORMS to the rows of a tile; approximate: its results are bf16."""
+    low, line = bounds(tile.r)[0], (2 if approximate else 4) * tile.r.ldy
+    store = _store_bf16 if approximate else _store_f32
 
     def formed_row(form: int, row: Value, found: list[Value]) -> None:
-        store(tile.to + row * line, [formed(form, x, low, low, rough=rough) for x in found], masks)
+        store(tile.to + row * line, [formed(form, x, low, low, approximate=approximate) for x in found], masks)
 
     for form in range(len(FORMS), ALL_FORMS):
         with when(tile.r.form == form):

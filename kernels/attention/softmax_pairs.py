@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..isa.functions import exp2_roughly, tanh
+from ..isa.functions import approximate_exp2, tanh
 from ..lang import BIT, F32, I32, U8, U16, Value, choose, either, fma, larger, over, register, tier, traced, when, whole
 from .pick_attention import LINE, PANEL
 from .rows import MASKS, STATE
@@ -85,7 +85,7 @@ def rebase(r: Any, state: Value, line: Value, most: Value) -> None:
         base = choose(top == -math.inf, 0.0, top)
         f32[at["top"]] = top
         f32[at["base"]] = base
-        f32[at["factor"]] = choose(before == -math.inf, 0.0, exp2_roughly((before - base) * _left(r)))
+        f32[at["factor"]] = choose(before == -math.inf, 0.0, approximate_exp2((before - base) * _left(r)))
 
 
 @traced
@@ -99,7 +99,7 @@ def weigh(r: Any, scores: Value, left: Any, right: Any, n: Value, base: Value, s
     for i in over(0, whole(left, PANEL), PANEL):
         u16[scores + 2 * i] = 0
     for i, masks in _whole_then_some(left, right, PANEL):
-        both = [exp2_roughly((f32[F32.at(scores) + (i + at)] - least) * factor) for at in (0, tier().lanes)]
+        both = [approximate_exp2((f32[F32.at(scores) + (i + at)] - least) * factor) for at in (0, tier().lanes)]
         if masks:
             both = [choose(m, x, 0.0) for m, x in zip(masks, both, strict=True)]
         total.value = total.value + (both[0] + both[1])

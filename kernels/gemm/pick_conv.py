@@ -33,7 +33,7 @@ class Geometry(NamedTuple):
 
     All triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: before the first
     element. x_strides: elements from image to image, slice, row and pixel; item: bytes of an element; zeros: whether
-    padding is 0, which sums may leave out; apart: whether rows of the result have others, or gaps, between them.
+    padding is 0, which sums may leave out; gaps: whether there is anything between rows of the result.
     """
 
     images: int
@@ -49,7 +49,7 @@ class Geometry(NamedTuple):
     pads: Triple = (0, 0, 0)
     item: int = 4
     zeros: bool = True
-    apart: bool = False
+    gaps: bool = False
 
     @property
     def k(self) -> int:
@@ -157,7 +157,7 @@ def upright(g: Geometry, l2: int) -> Geometry:
     """A long single row as a column, so that it can be split into bands; other geometries unchanged, and those whose
     rows are apart: pixels of a column would be.
     """
-    flat = g.size[1] == g.kernel[1] == g.out[1] == 1 and g.pads[1] == 0 and not g.apart
+    flat = g.size[1] == g.kernel[1] == g.out[1] == 1 and g.pads[1] == 0 and not g.gaps
     if not flat or g.size[2] * g.c * g.item <= l2 // 8:
         return g
 
@@ -201,9 +201,9 @@ def conv_pieces(
         most, pixels = costs.most_rows(tier, ceil(nv)), out_h * out_w
         tallest = crossing(most, ceil(nv))
         within = costs.choices(tier, out_w, nv, summed, most).items()
-        across = costs.choices(tier, pixels, nv, words, tallest) if not g.apart else {}
+        across = costs.choices(tier, pixels, nv, words, tallest) if not g.gaps else {}
         found = {h: c + pixels * CROSSING for h, c in across.items()}
-        found |= {h: c * out_h for h, c in within if h > tallest or out_w % h == 0 or g.apart}
+        found |= {h: c * out_h for h, c in within if h > tallest or out_w % h == 0 or g.gaps}
         return min(((c + unfetched(nv)) * share, -h) for h, c in found.items())
 
     chosen, pieces = {nv: best(nv) for nv in costs.widths(tier)}, []
@@ -320,7 +320,7 @@ def _cut(part: Part, axis: int, outputs: range) -> Part:
     start = outputs.start * g.strides[axis] - g.pads[axis]
     further = min(max(start, 0), g.size[axis])  # behind x all is padding
     size, out = here(g.size, g.size[axis] - further), here(g.out, len(outputs))
-    g = g._replace(size=size, out=out, pads=here(g.pads, max(-start, 0)), apart=True)
+    g = g._replace(size=size, out=out, pads=here(g.pads, max(-start, 0)), gaps=True)
     where = {"row": outputs.start} if axis == 1 else {"column": outputs.start}
     return part._replace(g=g, x=part.x + further * g.x_strides[axis + 1], **where)
 

@@ -57,7 +57,7 @@ class Transposed(NamedTuple):
         return 4 * self.groups * self.pixels * self.columns
 
     @property
-    def apart(self) -> bool:
+    def disjoint(self) -> bool:
         """Whether each output pixel is one tap of one input pixel, so that nothing is summed; in one group, and the
         lines of x are at equal distances in y."""
         dense = tuple(n * s for n, s in zip(self.size, self.strides, strict=True))
@@ -79,7 +79,7 @@ def tap_weights(weights: np.ndarray, groups: int) -> np.ndarray:
 
 
 def pick_products(tier: Tier, g: Transposed, threads: int = 1) -> tuple[DotPiece, ...]:
-    """The dot calls."""
+    """The products, as calls of dot."""
     return pick_dot(tier, g.product, threads)
 
 
@@ -98,9 +98,9 @@ class Run(NamedTuple):
     y: int
 
 
-def runs_apart(g: Transposed, ldy: int) -> tuple[Product, list[Run]]:
-    """The product of each run, where `g.apart`: that of the taps of a row of the window, which lie together where y has
-    no other channels, or of one tap."""
+def disjoint_runs(g: Transposed, ldy: int) -> tuple[Product, list[Run]]:
+    """The product of each run, where `g.disjoint`: that of the taps of a row of the window, which lie together where y
+    has no other channels, or of one tap."""
     _, k_h, k_w = g.kernel
     together = k_w if ldy == g.n else 1
     lines, pixels = (g.pixels // g.size[2], g.size[2]) if k_h > 1 else (1, g.pixels)
@@ -142,7 +142,7 @@ def phases(g: Transposed, ldx: int) -> list[Phase] | None:
     found = []
     for y, x in product(down, across):
         kernel, out, pads = (1, len(y.taps), len(x.taps)), (1, y.outputs, x.outputs), (0, y.pad, x.pad)
-        part = plain._replace(kernel=kernel, out=out, pads=pads, apart=g.out[1] > 1)
+        part = plain._replace(kernel=kernel, out=out, pads=pads, gaps=g.out[1] > 1)
         found.append(Phase((y.first, x.first), (y.taps, x.taps), part))
     return found
 

@@ -38,7 +38,7 @@ class Target(NamedTuple):
 
 @traced
 def target(c: Any, ldc: Any, columns: Any, image: Any, row: Any, column: Any) -> Target:
-    """For kernel code."""
+    """A Target, in kernel code."""
     return Target(*map(number, (c, ldc, columns, image, row, column)))
 
 
@@ -195,7 +195,7 @@ def _store_late(dest: Destination, sink: Sink, form: int | None = None) -> None:
     for r in over(dest.rows):
         found: Sums = [f32[sink.c + (r * sink.ldc + n * f32.size)] for n in range(sink.nv)]
         if form is not None:
-            found = [e.formed(form, x, sink.bounds[0], sink.bounds[0], rough=True) for x in found]
+            found = [e.formed(form, x, sink.bounds[0], sink.bounds[0], approximate=True) for x in found]
         _store(I8.at(dest.c) + r * dest.ldc, found, sink.masks, sink.narrow)
 
 

@@ -223,13 +223,13 @@ def erf(x: Value) -> Value:
 
 _EXP2_NEAR = (1.0, 0.693147004, 0.240222424, 0.0555073358, 0.00967151299, 0.00132647273)
 """2**r for |r| <= 1/2."""
-_EXP2_ROUGH = (0.999925196, 0.695833564, 0.226067156, 0.0780245215)
+_EXP2_APPROXIMATE = (0.999925196, 0.695833564, 0.226067156, 0.0780245215)
 """2**f for 0 <= f < 1, to 2**-13.7: our own minimax fit."""
 
 
-def exp2_roughly(x: Value) -> Value:
+def approximate_exp2(x: Value) -> Value:
     """2**x to 2**-13.7, 0 at -inf; on tiers with masks."""
-    return tier().isa.power_of_two(x, lambda f: _horner(f, _EXP2_ROUGH))
+    return tier().isa.power_of_two(x, lambda f: _horner(f, _EXP2_APPROXIMATE))
 
 
 class Tail(NamedTuple):
@@ -246,26 +246,26 @@ _GELU = {
 }  # fmt: skip
 """T(a) = (1 - erf(a / sqrt(2))) / 2: best where a * T(a) is large."""
 _GELU_TANH = Tail((-1.0, -1.14715064, -0.473242104, -0.0366770737, 0.003453732, -0.00113045797), 9.14)
-"""T(a) = (1 - tanh(sqrt(2 / pi) * (a + 0.044715 * a**3))) / 2, roughly."""
+"""T(a) = (1 - tanh(sqrt(2 / pi) * (a + 0.044715 * a**3))) / 2, approximately."""
 
 
-def gelu(x: Value, rough: bool = False) -> Value:
-    """x * (1 + erf(x / sqrt(2))) / 2; rough: within 2**-12 of it or 2**-15, whichever is more."""
-    return _without_tail(x, _GELU[rough], rough)
+def gelu(x: Value, approximate: bool = False) -> Value:
+    """x * (1 + erf(x / sqrt(2))) / 2; approximate: within 2**-12 of it or 2**-15, whichever is more."""
+    return _without_tail(x, _GELU[approximate], approximate)
 
 
-def gelu_tanh_roughly(x: Value) -> Value:
-    """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2, as rough as `gelu`."""
+def approximate_gelu_tanh(x: Value) -> Value:
+    """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2, as exact as `gelu` where that is approximate."""
     return _without_tail(x, _GELU_TANH, True)
 
 
-def _without_tail(x: Value, tail: Tail, rough: bool) -> Value:
+def _without_tail(x: Value, tail: Tail, approximate: bool) -> Value:
     """x * (1 - T(x)), with 1 - T(x) = T(-x): max(x, 0) - |x| * T(|x|); NaN at -inf."""
     a = abs(x)
     a = choose(tail.end < a, tail.end, a)
     slope = polynomial(a, tail.powers[1:])
-    if rough:
-        t = exp2_roughly(fma(slope, a, tail.powers[0]))
+    if approximate:
+        t = approximate_exp2(fma(slope, a, tail.powers[0]))
     else:
         # The power is rounded to a whole number, and only its rest is computed, in one step each.
         shifted = fma(slope, a, tail.powers[0] + _SHIFT + 127)
@@ -279,10 +279,10 @@ def sigmoid(x: Value) -> Value:
     return 1.0 / (1.0 + exp(-x))
 
 
-def share_roughly(u: Value, x: Value) -> Value:
-    """x / (1 + e**-u) as rough as `gelu`; NaN where e**-u is 0 or infinite, and x too."""
-    e = exp2_roughly(u * (-1 / math.log(2)))
-    return x * tier().isa.reciprocal_roughly(1.0 + e)
+def approximate_swish(u: Value, x: Value) -> Value:
+    """x / (1 + e**-u) as exact as `gelu` where that is approximate; NaN where e**-u is 0 or infinite, and x too."""
+    e = approximate_exp2(u * (-1 / math.log(2)))
+    return x * tier().isa.approximate_reciprocal(1.0 + e)
 
 
 def gated_tanh(x: Value, gate: Value) -> Value:

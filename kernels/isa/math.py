@@ -23,11 +23,11 @@ class VectorOp(NamedTuple):
         return WRITTEN[self.name]
 
     @property
-    def emit_roughly(self) -> Callable[..., Any]:
+    def emit_approximate(self) -> Callable[..., Any]:
         """The function that writes it for results that are rounded to bf16; the same where there is none for them."""
-        from .vector_ops import ROUGHLY
+        from .vector_ops import APPROXIMATE
 
-        return ROUGHLY.get(self.name, self.emit)
+        return APPROXIMATE.get(self.name, self.emit)
 
 
 _ARITY = {

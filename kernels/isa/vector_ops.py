@@ -135,9 +135,9 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     "gelu_tanh": _gelu_tanh,
 }
 
-ROUGHLY: dict[str, Callable[..., Any]] = {
-    "swish": lambda x, alpha: f.share_roughly(alpha * x, x),
-    "gelu": partial(f.gelu, rough=True),
-    "gelu_tanh": f.gelu_tanh_roughly,
+APPROXIMATE: dict[str, Callable[..., Any]] = {
+    "swish": lambda x, alpha: f.approximate_swish(alpha * x, x),
+    "gelu": partial(f.gelu, approximate=True),
+    "gelu_tanh": f.approximate_gelu_tanh,
 }
 """Those of the tiers that round to bf16: within 2**-11 of a result, or 2**-14 where that is more."""

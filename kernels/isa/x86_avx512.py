@@ -16,7 +16,7 @@ class Avx512(Avx2):
         everywhere, as_the_mode_says = integer(16)(-1), I32(4)
         return operation("round", kind, x, kind(0), everywhere, as_the_mode_says)
 
-    def reciprocal_roughly(self, x: Value) -> Value:
+    def approximate_reciprocal(self, x: Value) -> Value:
         """1 / x of 16 f32, within 2**-14 of it."""
         return called("llvm.x86.avx512.rcp14.ps.512", x.type, x, x.type(0), integer(16)(-1))
 

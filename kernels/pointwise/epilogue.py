@@ -35,8 +35,8 @@ def simple(slots: Any, values: Sequence[Value], addends: Callable[[int], Value])
     return results.values()
 
 
-def shaped(slots: Any, values: Sequence[Value], long: bool = False, rough: bool = False) -> list[Value]:
-    """The record's form applied to these vectors; long: it may be one of LONG_FORMS; rough: as of `formed`."""
+def shaped(slots: Any, values: Sequence[Value], long: bool = False, approximate: bool = False) -> list[Value]:
+    """The record's form applied to these vectors; long: it may be one of LONG_FORMS; approximate: as of `formed`."""
     low, high = bounds(slots)
     results = registers(values)
     with either(slots.form == 0, likely=True) as (clipped, others):
@@ -54,11 +54,11 @@ def shaped(slots: Any, values: Sequence[Value], long: bool = False, rough: bool 
                         result.value = formed(form, result.value, low, high)
             if long:
                 with when(slots.form >= len(FORMS)):
-                    _one_by_one(slots, results, rough)
+                    _one_by_one(slots, results, approximate)
     return results.values()
 
 
-def _one_by_one(slots: Any, results: Registers, rough: bool) -> None:
+def _one_by_one(slots: Any, results: Registers, approximate: bool) -> None:
     """Apply one of LONG_FORMS to some variables, by a function of its own: a tile has many vectors."""
     kind = results[0].type
     memory = room(kind, len(results))
@@ -66,12 +66,12 @@ def _one_by_one(slots: Any, results: Registers, rough: bool) -> None:
     for place, result in zip(places, results.all, strict=True):
         place[0] = result.value
     count = I64(len(results))
-    outlined("long_form", None, partial(_long_form, rough), memory.address, count, slots.form, slots.low)
+    outlined("long_form", None, partial(_long_form, approximate), memory.address, count, slots.form, slots.low)
     for place, result in zip(places, results.all, strict=True):
         result.value = place[0]
 
 
-def _long_form(rough: bool, address: Value, count: Value, form: Value, alpha: Value) -> None:
+def _long_form(approximate: bool, address: Value, count: Value, form: Value, alpha: Value) -> None:
     """Apply one of LONG_FORMS to vectors at an address, in place."""
     f32 = F32.vector(tier().lanes)
     low = f32(alpha.to(I32).bits(F32))
@@ -79,18 +79,18 @@ def _long_form(rough: bool, address: Value, count: Value, form: Value, alpha: Va
         with when(form == long):
             for i in over(count):
                 place = f32.at(address) + i
-                place[0] = formed(long, place[0], low, low, rough=rough)
+                place[0] = formed(long, place[0], low, low, approximate=approximate)
 
 
-def formed(form: int, x: Value, low: Value, high: Value, *, rough: bool = False) -> Value:
-    """One of FORMS, or of LONG_FORMS, applied to a vector; rough: for results that are rounded to bf16."""
+def formed(form: int, x: Value, low: Value, high: Value, *, approximate: bool = False) -> Value:
+    """One of FORMS, or of LONG_FORMS, applied to a vector; approximate: for results that are rounded to bf16."""
     match (*FORMS, *LONG_FORMS)[form]:
         case "clip":
             return clip(x, low, high)
-        case "sigmoid_mul" if rough:
-            return OPS["swish"].emit_roughly(x, x.type(1))
+        case "sigmoid_mul" if approximate:
+            return OPS["swish"].emit_approximate(x, x.type(1))
         case "leaky_relu" | "swish" | "gelu" | "gelu_tanh" as name:
-            write = OPS[name].emit_roughly if rough else OPS[name].emit
+            write = OPS[name].emit_approximate if approximate else OPS[name].emit
             return write(x, low) if OPS[name].arity == 2 else write(x)
         case "hard_sigmoid_mul":
             return x * OPS["hard_sigmoid"].emit(x, low, high)

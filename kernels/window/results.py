@@ -20,21 +20,21 @@ from .window import Place, slots
 @dataclass(frozen=True)
 class Outputs:
     """Neighboring outputs of a row, as int64 values. `y`: the address of the first, which is pixel `pixel` of its
-    image; `count`: how many exist (None: all); `apart`: pixels from one to the next (None: 1)."""
+    image; `count`: how many exist (None: all); `spacing`: pixels from one to the next (None: 1)."""
 
     y: Value
     pixel: Value
     count: Value | None = None
-    apart: Value | None = None
+    spacing: Value | None = None
 
 
 def outputs_at(
-    r: Any, place: Place, column: Value, count: Value | None = None, apart: Value | None = None, size: Any = F32.size
+    r: Any, place: Place, column: Value, count: Value | None = None, spacing: Value | None = None, size: Any = F32.size
 ) -> Outputs:
     """The outputs of a row from a column on, at the place's channel; size: the bytes of an element."""
     pixel = place.row * r.out_w + column
     in_batch = place.image * (r.out_d * r.out_h) * r.out_w + pixel
-    return Outputs(r.y + size * (in_batch * r.ldy + place.channel), pixel, count, apart)
+    return Outputs(r.y + size * (in_batch * r.ldy + place.channel), pixel, count, spacing)
 
 
 def _epilogue(args: Value, record: Record) -> Any:
@@ -58,17 +58,17 @@ def finish(
         return
     # Read here and now: what waited in registers would be in the way of sums.
     e = _epilogue(opaque(place.args), record)
-    apart = 1 if out.apart is None else out.apart
+    spacing = 1 if out.spacing is None else out.spacing
     r = slots(place.args, record)
-    ldy = (r.y_item if "y_item" in record else number.size) * (r.ldy * apart)
+    ldy = (r.y_item if "y_item" in record else number.size) * (r.ldy * spacing)
     channels = place.end - place.channel
 
     def addend(k: int) -> Value:
         t = I64(k // vectors) if out.count is None else smaller(I64(k // vectors), opaque(count - 1))
         first = addend_at(e, place.image, out.pixel, place.channel)
-        return f32[first + t * apart * e.addend_row + k % vectors * f32.lanes]
+        return f32[first + t * spacing * e.addend_row + k % vectors * f32.lanes]
 
-    results = shaped(e, added(e, values, addend), long="weights" in record, rough=number is BF16)
+    results = shaped(e, added(e, values, addend), long="weights" in record, approximate=number is BF16)
 
     def store(stored: Type, masks: Sequence[Value | None]) -> None:
         for t in range(tile):
@@ -143,7 +143,7 @@ def _store_rows(r: Any, place: Place, out: Outputs, rows: Value, result: Callabl
     """Store the result of each output, whose vectors lie one after the other from the pointer `rows` on, as far as
     there are channels.
     """
-    ldy = r.ldy if out.apart is None else r.ldy * out.apart
+    ldy = r.ldy if out.spacing is None else r.ldy * out.spacing
     for t in over(out.count):
         found = result(rows[t])
         store_some(found, out.y + t * (ldy * found.type.number.size), r.c - place.channel)

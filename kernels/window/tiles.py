@@ -28,8 +28,8 @@ class Tile:
     `x`: a pointer to its first input element (that of row 0 of the window, perhaps outside the image). Rows of the
     window from rows[0] to rows[1] exist, in planes from planes[0] to planes[1] where windows are deep, and input
     column j (the columns are as far apart as taps) when bit j of `columns` is set; all do where it is None. `column`:
-    that of its first output; `apart`: columns from output to output; `high`: how many of the window's rows count, None
-    where that is not `counted`.
+    that of its first output; `spacing`: columns from output to output; `high`: how many of the window's rows count,
+    None where that is not `counted`.
     """
 
     place: Place
@@ -37,7 +37,7 @@ class Tile:
     column: Value
     rows: Range
     columns: Value | None
-    apart: Value
+    spacing: Value
     planes: Range | None = None
     high: Value | None = None
 
@@ -76,12 +76,12 @@ def tiles(
             high = counted(r, place, planes, rows)
         else:
             begin, rows = rows_inside(r, place, item)
-        apart = divide(r.dilation_x * shape.stride, r.stride_x)
+        spacing = divide(r.dilation_x * shape.stride, r.stride_x)
         before = -(r.pad_x * r.ldx)
         x = kind.number.at(begin) + before
-        for first in over(smaller(apart, r.out_w)):
-            for column in over(first, r.out_w, apart * shape.tile):
-                all_channels(r, Tile(place, x, column, rows, None, apart, planes, high))
+        for first in over(smaller(spacing, r.out_w)):
+            for column in over(first, r.out_w, spacing * shape.tile):
+                all_channels(r, Tile(place, x, column, rows, None, spacing, planes, high))
         walk_row(record, place)
 
     return row_of_outputs
@@ -97,11 +97,11 @@ def _all_channels(
     def all_channels(r: Any, where: Tile) -> None:
         place, start = where.place, where.column * r.stride_x
         left = start - r.pad_x
-        last = where.column + where.apart * (tile - 1)
+        last = where.column + where.spacing * (tile - 1)
         inside = (left >= 0) & (last < r.out_w) & (left + r.dilation_x * (shape.span - 1) < r.w)
         columns, count = register(0), register(tile)
         with when(~inside):
-            count.value = steps(r.out_w, where.column, where.apart, tile)
+            count.value = steps(r.out_w, where.column, where.spacing, tile)
             columns.value = _existing_columns(r, left, count.value, shape)
         begin = where.x + start * r.ldx
         if "fetch" in record:
@@ -118,7 +118,7 @@ def _all_channels(
     def one_tile(where: Tile, count: Value | None) -> None:
         r = slots(where.place.args, record)
         sums = sums_of(r, where)
-        out = outputs_at(r, where.place, where.column, count, where.apart, _y_item(r, kind))
+        out = outputs_at(r, where.place, where.column, count, where.spacing, _y_item(r, kind))
         finish(record, where.place, out, sums, vectors, kind.number)
 
     return all_channels

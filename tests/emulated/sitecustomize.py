@@ -118,7 +118,7 @@ def emulate() -> None:
     x86_avx512.Avx512.to_bf16, x86_avx512.Avx512.dot_pairs = to_bf16, dot_pairs
     x86_avx512.Avx512.power_of_two = power_of_two
     x86_avx512.Avx512.permute_lanes = permute_lanes
-    x86_avx512.Avx512.reciprocal_roughly = lambda self, x: 1.0 / x
+    x86_avx512.Avx512.approximate_reciprocal = lambda self, x: 1.0 / x
     x86_avx512.Avx512Vnni.dot_bytes = x86_avx2.AvxVnni.dot_bytes = dot_bytes
 
 

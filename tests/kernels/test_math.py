@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fastgraph.kernels.isa.math import OPS
-from fastgraph.kernels.isa.vector_ops import ROUGHLY, WRITTEN
+from fastgraph.kernels.isa.vector_ops import APPROXIMATE, WRITTEN
 from fastgraph.kernels.lang import F32, I64, Value, over, traced
 from fastgraph.kernels.pointwise.chain import emit_chain
 from tests.kernels.harness import calling, each_tier, run, tier_params
@@ -121,8 +121,8 @@ def test_over_the_whole_range(tier):
     check(tuple(map(chain_of, unary)), [of_every_exponent(40)], tier, least=TINY)
 
 
-def make_roughly(tier: object, name: str) -> Callable:
-    """A kernel that computes y = OPS[name].emit_roughly(x, PARAMETERS of it); its record: y, n, x."""
+def make_approximate(tier: object, name: str) -> Callable:
+    """A kernel that computes y = OPS[name].emit_approximate(x, PARAMETERS of it); its record: y, n, x."""
     f32 = F32.vector(tier.lanes)
 
     @traced
@@ -130,18 +130,18 @@ def make_roughly(tier: object, name: str) -> Callable:
         y, n, x = (I64.at(args)[slot] for slot in range(3))
         for i in over(0, n, f32.lanes):
             operands = [f32[x + 4 * i], *map(f32, PARAMETERS.get(name, ()))]
-            f32[y + 4 * i] = OPS[name].emit_roughly(*operands)
+            f32[y + 4 * i] = OPS[name].emit_approximate(*operands)
 
     return calling(at)
 
 
 @pytest.mark.parametrize("tier", tier_params(("avx512", "amx")))
-@pytest.mark.parametrize("name", ROUGHLY)
+@pytest.mark.parametrize("name", APPROXIMATE)
 def test_what_is_rounded_to_bf16(tier, name):
     """Within 2**-11 of the result, or 2**-14 where that is more; special numbers and zeros as ever."""
     x = np.concatenate([of_every_exponent(40), SPAN, SPECIAL])
     x = np.resize(x, len(x) & -16)
-    got = run(make_roughly, {"name": name}, [np.zeros_like(x), len(x), x], tier, offset=0)[0]
+    got = run(make_approximate, {"name": name}, [np.zeros_like(x), len(x), x], tier, offset=0)[0]
     exactly = apply((chain_of(name),), [x], tier)[0]
     with np.errstate(all="ignore"):
         want = eval_chain(chain_of(name), [x.astype(float)])

@@ -70,7 +70,7 @@ class Emit:
         """The epilogue of a node: its chain, how the operands broadcast, and both as slots (epilogue.py)."""
         self.chosen: dict[Node, Any] = {}
         """The candidates of layers that bands and parts write again and again (gemm/layers.py)."""
-        self.rough: set[Value] = set()
+        self.after_bf16: set[Value] = set()
         """Values that follow from results of layers of bfloat16 (narrow.py)."""
         self.written: dict[Any, Any] = {}
         """The steps of some rows of nodes, and the addresses that depend on which (repeat.py)."""

@@ -76,12 +76,13 @@ def _formed(chain: Chain, operands: int) -> Ending | None:
 
 
 def epilogue(
-    e: Emit, node: Node, row: int = 0, images: int | None = None, apart: bool = False, long: bool = False
+    e: Emit, node: Node, row: int = 0, images: int | None = None, in_place: bool = False, long: bool = False
 ) -> dict[str, Slot]:
     """The slots of EPILOGUE for a kernel that makes a node's result from its row `row` on.
 
-    images: how many equal parts the kernel divides the rows of the result into; those of the result when None. apart:
-    sums lie in the result's place while a chain is walked, so that its operands may not. long: it has LONG_FORMS.
+    images: how many equal parts the kernel divides the rows of the result into; those of the result when None.
+    in_place: sums lie in the result's place while a chain is walked, so that its operands may not. long: it has
+    LONG_FORMS.
     """
     if node not in e.endings:
         chain, kinds = chain_of(node)
@@ -93,7 +94,7 @@ def epilogue(
     if found is not None and found.form in LONG_FORMS and not long:
         found = None
     if found is None:
-        if apart:
+        if in_place:
             reads = [_unshared(e, node, r, value) for r, value in zip(reads, extra_values(node), strict=True)]
         operands = [
             Read(r.address, image=4 * r.per_image, row=4 * r.per_row, column=0 if kind == "scalar" else 4)

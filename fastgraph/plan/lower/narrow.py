@@ -31,7 +31,7 @@ def narrow(e: Emit, graph: Graph, placed: Mapping[Value, Storage] | None = None)
     made = {v: able[node] for node in graph.nodes for v in node.outputs if able[node].gives and _is_real(v)}
     found = {
         value
-        for value in (made.keys() & readers.keys() & e.rough) - kept
+        for value in (made.keys() & readers.keys() & e.after_bf16) - kept
         if all(_reads(node, able[node], value, made[value].late) for node in readers[value])
     }
     found -= _lost(graph, able, found)
@@ -42,12 +42,12 @@ def narrow(e: Emit, graph: Graph, placed: Mapping[Value, Storage] | None = None)
 
 
 def _able_nodes(e: Emit, graph: Graph) -> dict[Node, Narrow]:
-    """What each node reads and gives in bfloat16, which may depend on whether its operands are among `e.rough`."""
+    """What each node reads and gives in bfloat16, which may depend on whether its operands are among `e.after_bf16`."""
     found: dict[Node, Narrow] = {}
     for node in graph.nodes:
         found[node] = _able(e, node)
-        if found[node].begins or not e.rough.isdisjoint(v for v in read_by(node) if v is not None):
-            e.rough.update(node.outputs)
+        if found[node].begins or not e.after_bf16.isdisjoint(v for v in read_by(node) if v is not None):
+            e.after_bf16.update(node.outputs)
     return found
 
 

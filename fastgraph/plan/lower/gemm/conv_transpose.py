@@ -18,13 +18,13 @@ from ....kernels.gemm.pick_conv_transpose import (
     Phase,
     Transposed,
     col2im_args,
+    disjoint_runs,
     phases,
     phases_cycles,
     pick_products,
     products_args,
     products_cycles,
     run_args,
-    runs_apart,
     tap_weights,
 )
 from ....kernels.gemm.pick_dot import L2, pick_dot
@@ -70,8 +70,8 @@ def conv_transpose(e: Emit, node: Node, plan: tuple[Transposed, Reals]) -> None:
 
 def _in_vectors(e: Emit, node: Node, g: Transposed, short: bool) -> tuple[float, Callable[..., None]]:
     """The cycles of the fastest way in vectors, and what writes its steps."""
-    if short and g.apart and _pays(g) and free("apart"):
-        return products_cycles(e.tier, g, overlap=False), _store_apart
+    if short and g.disjoint and _pays(g) and free("disjoint"):
+        return products_cycles(e.tier, g, overlap=False), _store_disjoint
     summed = products_cycles(e.tier, g, overlap=True, l2=level_two())
     found = short and free("phases") and phases(g, e.stride(node.x)) or []
     convolved = phases_cycles(e.tier, found) if found else inf
@@ -117,10 +117,10 @@ def _sum_products(e: Emit, node: Node, g: Transposed, reals: Reals) -> None:
     _add_up(e, node, g, "col2im", {}, t=products, bias=bias, **epilogue(e, node))
 
 
-def _store_apart(e: Emit, node: Node, g: Transposed, reals: Reals) -> None:
+def _store_disjoint(e: Emit, node: Node, g: Transposed, reals: Reals) -> None:
     """Write products to where they belong in y, which are its results."""
     lda, ldy = e.stride(node.x), e.stride(node.out)
-    product, runs = runs_apart(g, ldy)
+    product, runs = disjoint_runs(g, ldy)
     slots = product_ending(e, node)
     for run in runs:
         for piece in pick_dot(e.tier, product, e.threads):
@@ -141,7 +141,7 @@ def _convolve(e: Emit, node: Node, g: Transposed, reals: Reals, found: list[Phas
             "ldy": stride_x * ldy,
             **slots,
         }
-        if phase.g.apart:
+        if phase.g.gaps:
             own["y_y"] = stride_y * g.out[2] * ldy
         for piece in pick_conv(e.tier, phase.g, e.threads, level_two()):
             packed = e.packed(_phase_panels, *reals, phase.taps, g, columns_of(piece), e.tier.lanes)

@@ -37,11 +37,11 @@ class Part(NamedTuple):
 
 def parts_of(g: Transposed, ldx: int, ldy: int) -> list[Part]:
     """The convolutions that make y; none where `phases` has none."""
-    if not g.apart or ldy != g.n:
+    if not g.disjoint or ldy != g.n:
         return [Part(each.first, g.strides[2], each.taps, each.g) for each in phases(g, ldx) or ()]
     (d, h, w), (_, k_h, k_w) = g.size, g.kernel
     x = d * h * w * ldx, h * w * ldx, w * ldx, ldx
-    line = Geometry(g.images, 1, g.c, k_w * g.n, g.size, (1, 1, 1), g.size, x, apart=h > 1)
+    line = Geometry(g.images, 1, g.c, k_w * g.n, g.size, (1, 1, 1), g.size, x, gaps=h > 1)
     return [Part((row, 0), k_w, ((row,), tuple(range(k_w))), line) for row in range(k_h)]
 
 

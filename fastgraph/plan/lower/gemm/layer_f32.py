@@ -219,7 +219,7 @@ def _call_depthwise(
     e: Emit, node: Node, layer: Layer[Reals], rows: Rows, kernel: str, params: dict[str, Any], **own: Slot
 ) -> None:
     weights, bias = layer.numbers
-    ending = epilogue(e, node, rows.start, apart=True, long=e.tier.registers >= 32)
+    ending = epilogue(e, node, rows.start, in_place=True, long=e.tier.registers >= 32)
     shape = window_args(e.tier, kernel, params, layer.window, e.threads, near_bytes())
     own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy}
     count = own.get("across") or len(weights)

@@ -62,7 +62,7 @@ def layer_f32(e: Emit, node: Node, layer: Layer[Reals], rows: Rows | None = None
 
 def _stored(e: Emit, node: Node, layer: Layer[Reals]) -> Layer[Reals]:
     """The layer with what is known of x before values become bfloat16: what no such layer computed stays f32."""
-    return layer._replace(narrow=node.x in e.rough)
+    return layer._replace(narrow=node.x in e.after_bf16)
 
 
 def _candidates(e: Emit) -> Sequence[Candidate[Layer[Reals]]]:

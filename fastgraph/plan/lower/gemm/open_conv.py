@@ -61,7 +61,7 @@ def open_depthwise(e: Emit, node: Node, of: Window) -> None:
     own: dict[str, Slot] = {} if tiles else {"multiplier": multiplier, "across": 0}
     own |= {"x": node.x, "ldx": last(node.x), "y": node.out, "ldy": e.stride(node.out)}
     own |= {"weights": _turned(e, node, 1), "bias": e.constant(np.zeros(of.channels, np.float32))}
-    ending = epilogue(e, node, apart=True, long=e.tier.registers >= 32)
+    ending = epilogue(e, node, in_place=True, long=e.tier.registers >= 32)
     e.kernel(kernel, params, {**window_args(e.tier, kernel, params, of, e.threads, near_bytes()), **ending, **own})
 
 

@@ -58,7 +58,7 @@ def pool(e: Emit, node: Node, where: Window, rows: Rows | None = None, strides: 
         ends["across"] = int(across)
     ends["include_pad"] = int(bool(node.attrs.get("count_include_pad", 0)))
     shape = window_args(e.tier, name, params, where, e.threads, near_bytes())
-    e.kernel(name, params, {**shape, **ends, **epilogue(e, node, apart=True)}, share=share)
+    e.kernel(name, params, {**shape, **ends, **epilogue(e, node, in_place=True)}, share=share)
 
 
 def _bytes(node: Node) -> bool:

@@ -75,7 +75,7 @@ SUMMED: dict[str, bytes] = {
 def test_transposed_convolutions(name: str, isa: str) -> None:
     source = {**APART, **PHASED, **SUMMED}[name]
     one, two = (fg.load(source, threads=n, isa=isa) for n in (1, 2))
-    with without("apart", "phases"):
+    with without("disjoint", "phases"):
         summed = fg.load(source, threads=1, isa=isa)
     assert "col2im" in kernels(summed)
     assert ("col2im" in kernels(one)) == (name in SUMMED)
