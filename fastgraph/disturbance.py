@@ -153,7 +153,7 @@ def report(rounds: Sequence[Sequence[Usage]], needed: int, least: float = inf) -
 
 
 def shares(bursts: Sequence[Usage]) -> dict[str, float]:
-    """Of the wall time: `cpu_share`, which threads may bring above 1, and `lost_share`."""
+    """Shares of the wall time: `cpu_share`, which threads may bring above 1, and `lost_share`."""
     wall = sum(burst.wall for burst in bursts)
     return {"cpu_share": sum(b.cpu for b in bursts) / wall, "lost_share": sum(max(b.lost, 0.0) for b in bursts) / wall}
 
@@ -195,7 +195,7 @@ def _of_programs(found: Mapping[str, Any]) -> str:
 
 
 def _queued_seconds() -> float:
-    """Of all threads that live; 0 where it is not counted."""
+    """Seconds for which threads of this process waited for a CPU; 0 where they are not counted."""
     total = 0
     for task in os.listdir(TASKS) if TASKS.is_dir() else ():
         with suppress(OSError, IndexError, ValueError):
@@ -204,7 +204,7 @@ def _queued_seconds() -> float:
 
 
 def _stolen_seconds() -> float:
-    """Of the CPUs that this thread may use."""
+    """Seconds that a hypervisor took from the CPUs that this thread may use."""
     try:
         mine = {f"cpu{n}" for n in os.sched_getaffinity(0)}
         rows = [line.split() for line in STAT.read_text().splitlines() if line.startswith("cpu")]

@@ -92,7 +92,7 @@ def _prepared(model: Any, feeds: Mapping[str, Any] | None, options: dict[str, An
 
 
 def _results(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a run from the first values of states."""
+    """The results of a run from the first values of states."""
     model.reset_states()
     found = model.run(feeds)
     model.reset_states()

@@ -66,7 +66,7 @@ define("dft", _infer_dft, attrs={"inverse": 0, "onesided": 0}, work=squares, sha
 
 @rule("rare", "dft")
 def dft(g: Sweep, node: Node) -> bool:
-    """Along any axis but the last."""
+    """Transforms along any axis but the last."""
     if not known(node.x, node.out) or not decided(node, 1, 2):
         return False
     dims, axis = node.x.type.dims, number(node, 2)

@@ -53,7 +53,7 @@ def kind_of(source: str | os.PathLike[str] | bytes) -> str:
 
 
 def _kind_of(source: BinaryIO | memoryview, size: int, head: bytes, suffix: str, name: str = "") -> str:
-    """By the first bytes, and those of the outermost fields."""
+    """The format of a file, by its first bytes, and those of its outermost fields."""
     flatbuffer = head[4:8] in (b"TFL3", b"CIR0")
     if not flatbuffer and head[:1] not in STARTS:
         from .core.foreign import refuse

@@ -151,7 +151,7 @@ class Builder:
         return self("equal", x, y)
 
     def choose(self, condition: Operand, yes: Operand, no: Operand) -> Value:
-        """One of the two, of which at least one is a value."""
+        """`yes` where the condition holds, else `no`; at least one of them is a value."""
         like = next(v for v in (yes, no) if isinstance(v, Value))
         yes, no = (v if isinstance(v, Value) else self.number(v, like) for v in (yes, no))
         return self("where", condition, yes, no)

@@ -52,7 +52,7 @@ def _build_missing(kernels: Sequence[Kernel], tier: Tier, progress: Progress) ->
 
 
 def _ordered(kernels: list[Kernel], process: int) -> list[Kernel]:
-    """Those that take longest come first, so that none of them ends last; else each process begins with another."""
+    """Kernels in the order to compile them: what takes longest comes first, else each process begins with another."""
     first = process % max(len(kernels), 1)
     return sorted(kernels[first:] + kernels[:first], key=_quick)
 

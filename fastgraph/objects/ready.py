@@ -73,7 +73,7 @@ def _say(what: str) -> None:
 
 
 def state() -> str:
-    """For people: how many compiled kernels came with the package, or why they are not used."""
+    """Text for people: how many compiled kernels came with the package, or why they are not used."""
     try:
         archive = opened(PATH, toolchain()[0])
     except Refused as refused:

@@ -65,7 +65,7 @@ def activations(node: Node) -> list[tuple[str, float, float]]:
 
 
 def _functions(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
-    """One function for each gate of each direction."""
+    """The activation function of each gate of each direction."""
     return [partial(_applied, name, values) for name, *values in activations(node)]
 
 

@@ -153,7 +153,7 @@ def resize(node: Node) -> tuple[int, int]:
 
 
 def squares(node: Node) -> tuple[int, int]:
-    """At most one step for each pair of elements."""
+    """The work of at most one step for each pair of elements."""
     square = sum(v.type.size for v in (*node.inputs, *node.outputs) if v is not None) ** 2
     return square, square // 8
 

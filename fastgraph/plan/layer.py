@@ -78,7 +78,7 @@ class Integers(NamedTuple):
         return int(max((rows.max(1) - self.zeros).max(), (self.zeros - rows.min(1)).max()))
 
     def arranged(self, how: Arrangement) -> Integers:
-        """The same in an arrangement: groups merged, several pixels of a row at once."""
+        """The layer in an arrangement: groups merged, several pixels of a row at once."""
         zeros, bias, multipliers = (np.tile(v, how.together) for v in (self.zeros, self.bias, self.multipliers))
         weights = arranged(self.weights, how, self.zeros)
         return self._replace(weights=weights, zeros=zeros, bias=bias, multipliers=multipliers)

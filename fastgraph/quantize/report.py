@@ -46,7 +46,7 @@ class Report:
         return min((each["snr"] for each in self.figures.values()), default=math.inf)
 
     def as_json(self) -> dict[str, Any]:
-        """For JSON; numbers that are not finite are text."""
+        """The report for JSON; numbers that are not finite are text."""
         return {"snr": plain(self.snr), **plain(asdict(self))}
 
     def __str__(self) -> str:

@@ -69,7 +69,7 @@ class Plans:
 
     @staticmethod
     def of(given: Plans | int | str | None) -> Plans:
-        """From the argument of `load`: a count, bytes as text (with the default count), both, or None."""
+        """The argument of `load` as Plans: a count, bytes as text (with the default count), both, or None."""
         if given is None:
             return USUAL
         if isinstance(given, Plans):

@@ -183,7 +183,7 @@ _pool = _Pool()
 
 
 def _forget() -> None:
-    """In a forked child none of the threads exist."""
+    """Forget the threads, of which a forked child has none."""
     global _pool
     _pool = _Pool()
 

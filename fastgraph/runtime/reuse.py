@@ -53,7 +53,7 @@ class Reuse:
         return np.ndarray(like.shape, like.dtype, block, -block.__array_interface__["data"][0] % ALIGN)
 
     def _block(self, nbytes: int) -> np.ndarray:
-        """At least so many bytes that nobody else reads, and less than twice as many."""
+        """A block that nobody else reads, of at least so many bytes and less than twice as many."""
         for blocks in (self._last, self._before):
             for i in range(len(blocks)):
                 if nbytes <= blocks[i].nbytes < 2 * nbytes and _holders(blocks, i) == self._free:

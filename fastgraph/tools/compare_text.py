@@ -110,7 +110,7 @@ def html(found: Comparison) -> str:
 
 
 def _bars(layers: Sequence[Layer]) -> str:
-    """At most twice FULL dB long; red where a layer differs."""
+    """Bars of the layers' errors, at most twice FULL dB long; red where a layer differs."""
     rows = [
         (layer.op_a, min(max(layer.figures.snr, 0.0), 2 * FULL), f"{_snr(layer.figures)}, {layer.op_b}",
          f"{layer.a} | {layer.b}: largest |b - a| {layer.figures.absolute:.3g}")

@@ -116,7 +116,7 @@ def _bound(session: Any, feeds: Feeds) -> Engine:
 
 
 def openvino(path: str, feeds: Feeds, threads: int, precision: str = "f32") -> Engine:
-    """One infer request, tuned for latency."""
+    """OpenVINO with one infer request, tuned for latency."""
     return _requests(path, feeds, threads, 1, "LATENCY", precision)[0]
 
 

@@ -78,7 +78,7 @@ def invocation() -> dict[str, Any]:
 
 
 def _cpuinfo() -> dict[str, str]:
-    """Of the first CPU."""
+    """What Linux says of the first CPU."""
     try:
         lines = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
     except OSError:

@@ -47,7 +47,7 @@ def graph_svg(plan: Executable, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _edge(i: int, readers: Sequence[int], lane: int | None, left: float) -> list[str]:
-    """From a node to those that read it: beside the lines, or straight down to the next."""
+    """The lines from a node to those that read it: beside the lines, or straight down to the next."""
     middle = ROW / 2
     if lane is None:
         return [path([(left + 2, ROW * (i + 1) - 3), (left + 2, ROW * (i + 1) + 3)], "var(--soft)")]
@@ -58,7 +58,7 @@ def _edge(i: int, readers: Sequence[int], lane: int | None, left: float) -> list
 
 
 def spans(nodes: Sequence[Node]) -> dict[int, list[int]]:
-    """Of each node that others read, by its place, the places of these, in order."""
+    """The places of the nodes that read each node, in order, by its place."""
     made = {value: i for i, node in enumerate(nodes) for value in node.outputs}
     found: dict[int, list[int]] = {}
     for j, node in enumerate(nodes):

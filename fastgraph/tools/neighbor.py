@@ -64,7 +64,7 @@ def least_of(probes: Iterable[float]) -> float:
 
 
 def quiet(probes: Sequence[float], least: float) -> list[int]:
-    """Of runs with a probe before, between and after them: those whose two probes found a quiet core."""
+    """Those of runs with a probe before, between and after them whose two probes found a quiet core."""
     return [i for i, pair in enumerate(pairwise(probes)) if sum(pair) / 2 < MOST_SLOW * least]
 
 

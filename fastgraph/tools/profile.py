@@ -175,7 +175,7 @@ def by_operator(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def as_data(plan: Executable, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """For JSON: `rows`, `operators` and `total`, and the machine's `limits` (None: not known)."""
+    """The profile for JSON: `rows`, `operators` and `total`, and the machine's `limits` (None: not known)."""
     can = machine_peaks(plan.tier, plan.threads)
     return {
         "isa": plan.tier.name,

@@ -105,7 +105,7 @@ def _bytes(r: Any, nt: int, bare: bool) -> Stored:
 
 
 def _slots_of_sum(r: Any) -> _Stored:
-    """Of the sums with the record's addend."""
+    """How sums with the record's addend are stored."""
     return _Stored(r.sum_zero, r.sum_low, r.sum_high, r.sum_form)
 
 

@@ -88,7 +88,7 @@ def pick_amx_dynamic(g: Geometry, threads: int, l2: int = L2) -> TileChoice:
 
 
 def tile_cycles(g: Geometry, l2: int = L2) -> float:
-    """Of one thread, in the best blocks."""
+    """The cycles of one thread, in the best blocks."""
     return min(_cycles(g, mt, nt, l2) for mt, nt in BLOCKS)
 
 

@@ -27,7 +27,7 @@ def _multiply(tier: Tier) -> Callable[..., None]:
         (a, lda), (c, ldc), lines = p.a, p.c, pieces(p.n, PANEL)
 
         def product(count: int, row: Value) -> None:
-            """Of one tile of rows, or two."""
+            """Multiply one tile of rows, or two."""
             to, lefts = c + row * ldc, [a + (row + m * r.tile) * lda for m in range(count)]
             places = [(2 * m + n, to + m * r.tile * ldc + n * LINE) for m in range(count) for n in range(2)]
             for tile, place in places:

@@ -79,7 +79,7 @@ def _tile_cost(rowsum: bool, small: bool, tier: Tier, rows: int, nv: float, word
 
 
 def int8_costs(sums: Sums) -> Costs:
-    """Of the kernels that have these parameters."""
+    """The costs of the kernels that have these parameters."""
     out, rowsum, small = sums
     widths, most_rows = partial(byte_widths, out, rowsum), partial(_most_rows, rowsum, small)
     return Costs(widths, most_rows, partial(_tile_cost, rowsum, small), 1, halves=True)
@@ -153,12 +153,12 @@ def pixels_together_int8(tier: Tier, g: Geometry, part: int) -> int:
 
 
 def merged_cycles(tier: Tier, g: Geometry, parts: int) -> float:
-    """Of an output pixel of a depthwise layer whose channels are merged, beside `window_cycles`."""
+    """The cycles of an output pixel of a depthwise layer whose channels are merged, beside `window_cycles`."""
     return 1.5 * g.groups * (g.words * -(-g.n * parts // tier.lanes) / parts + 6)
 
 
 def vector_cycles(g: Geometry) -> float:
-    """Of one thread, of the kernels that sum in vectors."""
+    """The cycles of one thread, of the kernels that sum in vectors."""
     pixels = g.images * g.groups * g.out[0] * g.out[1] * g.out[2]
     columns = -(-g.n // 16) * 16
     weights = 4 * g.words * columns * g.groups

@@ -141,7 +141,7 @@ def best_winograd(tier: Tier, g: Geometry, largest: int = 4) -> tuple[WinogradFo
 
 
 def _reading(tier: Tier, form: WinogradForm, m: int) -> list[float]:
-    """`reading_times` of tiles of m."""
+    """`reading_times` of tiles of m outputs a side."""
     return reading_times(_cycles(tier, form, m), form.g.groups * form.places(m) * form.k * form.g.n)
 
 

@@ -100,7 +100,7 @@ class Ahead(NamedTuple):
 
 @traced
 def ahead_of(panel: Any, pace: Any, rows: Any, rows_pace: Any) -> Ahead:
-    """For kernel code."""
+    """An Ahead, in kernel code."""
     return Ahead(*map(number, (panel, pace, rows, rows_pace)))
 
 

@@ -256,7 +256,7 @@ def _block(tier: Tier, name: str, params: dict[str, Any], window: Window) -> int
 
 
 def _map_bytes(params: dict[str, Any], g: Window) -> int:
-    """Of x and y."""
+    """Bytes of x and y."""
     item = 2 if params.get("narrow") or params.get("element") == "bf16" else 4
     return item * g.channels * g.images * (prod(g.size) + prod(g.out))
 

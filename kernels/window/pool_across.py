@@ -92,7 +92,7 @@ class Columns(NamedTuple):
         return self.column + (q * self.r.dilation_x - self.r.pad_x)
 
     def inside(self, q: Any) -> Value:
-        """For which of them there is the column of x that tap q reads."""
+        """The lanes for which there is the column of x that tap q reads."""
         return self.kind.below(self.r.w - self.left(q)) & ~self.kind.below(-self.left(q))
 
     def tap(self, line: Value, q: Any, mask: Value) -> Value:

@@ -29,7 +29,7 @@ def _mix(u: int, v: int, mul: int) -> int:
 
 
 def _short(data: bytes) -> int:
-    """Up to 16 bytes."""
+    """The fingerprint of up to 16 bytes."""
     n = len(data)
     mul = K2 + 2 * n
     if n >= 8:
@@ -51,7 +51,7 @@ def _pair(data: bytes, mul: int) -> tuple[int, int, int]:
 
 
 def _middle(data: bytes) -> int:
-    """17 to 64 bytes."""
+    """The fingerprint of 17 to 64 bytes."""
     mul = K2 + 2 * len(data)
     a, y, z = _pair(data, mul)
     mixed = _mix(y, z, mul)

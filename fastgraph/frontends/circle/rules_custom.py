@@ -33,7 +33,7 @@ def instance_norm(c: Call, x: Value, scale: Value, shift: Value, epsilon: float)
 
 
 def _as_wide(c: Call, value: Value, channels: object) -> Value:
-    """One number for each channel."""
+    """The value, or its only number for each channel."""
     if value.type.shape is None or len(value.type.shape) != 1:
         c.fail(f"expected a vector of the channels' parameters, found {value.type}")
     wide = value.type.shape[0] != 1 or not isinstance(channels, int)
@@ -41,7 +41,7 @@ def _as_wide(c: Call, value: Value, channels: object) -> Value:
 
 
 def rms_norm(c: Call, x: Value, gamma: Value, beta: Value | None, epsilon: float) -> Value:
-    """Over the root of the last axis' mean square, times gamma, plus beta where there is one."""
+    """x over the root of the last axis' mean square, times gamma, plus beta where there is one."""
     computed(c, x, gamma)
     kind = c.outputs[0].type.with_shape(None)
     y = c("rms_normalization", x, gamma, type=kind, axis=-1, epsilon=epsilon)

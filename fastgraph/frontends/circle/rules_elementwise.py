@@ -54,7 +54,7 @@ def densify(c: Call, x: Value) -> Value:
 
 
 def softmax(c: Call, x: Value, beta: float) -> Value:
-    """Along the last axis, of the input times beta. Bytes may become int16."""
+    """Softmax of the input times beta, along the last axis. Bytes may become int16."""
     out = c.outputs[0]
     computed(c, x, out)
     if x.type.quant is None or out.type.quant is None or out.type.dtype != np.int16:

@@ -15,12 +15,12 @@ REDUCTIONS = ("add", "mul", "min", "max", "and", "or")
 
 
 def bits(c: Call, x: Value, y: Value) -> Value:
-    """Of bools, or of the bits of integers."""
+    """An operation on bools, or on the bits of integers."""
     return c(c.canonical if x.type.dtype == BOOL else f"bitwise_{c.canonical}", x, y)
 
 
 def reshape(c: Call, x: Value) -> Value:
-    """To the shape that the file declares."""
+    """The shape is the one that the file declares."""
     shape = c.outputs[0].type
     if not shape.concrete:
         c.unsupported("to a shape that the file leaves open")

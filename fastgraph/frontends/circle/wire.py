@@ -57,7 +57,7 @@ class Wire:
         raise ModelError(f"{self.source}: {where}, at byte {at}: {what}; the file is damaged or cut short")
 
     def vtable(self, table: int, where: str) -> tuple[int, dict[int, int]]:
-        """Of the table at that byte: its bytes, and where its fields begin, by their places in its vtable."""
+        """The bytes of the table at that byte, and where its fields begin, by their places in its vtable."""
         at = table - _INT32(self.data, table)[0]
         known = self.vtables.get(at)
         if known is None:

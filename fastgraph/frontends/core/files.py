@@ -74,7 +74,7 @@ def contents(path: str | os.PathLike[str]) -> bytes:
 
 
 def whole(path: str | os.PathLike[str]) -> memoryview:
-    """The same as memory of NumPy's, which takes large pages for large files. ModelError when the file shrinks."""
+    """Its bytes as memory of NumPy's, which takes large pages for large files. ModelError when it shrinks."""
     with opened(path) as file:
         return part(file, 0, size_of(file), os.fspath(path)).data
 

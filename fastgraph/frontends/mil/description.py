@@ -95,7 +95,7 @@ class Feature(NamedTuple):
         return "[" + ", ".join(str(a) if a == b else f"{a}..{'' if b is None else b}" for a, b in bounds) + "]"
 
     def text(self) -> str:
-        """For people: image, shapes and default, where the type does not say them; else empty."""
+        """Text for people: image, shapes and default, where the type does not say them; else empty."""
         said = [f"an image, {self.layout}"] if self.layout else []
         said += [self.allowed()] if self.choices or self.extents else []
         said += [f"{self.fill:g} when left out"] if self.optional else []

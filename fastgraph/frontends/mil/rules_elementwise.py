@@ -92,7 +92,7 @@ def select(c: Call, cond: Value, a: Value | None, b: Value | None) -> Value:
 @rule("""reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1_norm reduce_l2_norm reduce_log_sum
   reduce_log_sum_exp reduce_sum_square: x axes:Ints? keep_dims:flag=0""")
 def reduce(c: Call, x: Value, axes: tuple[int, ...] | None, keep_dims: bool) -> Value:
-    """Over all axes where none are given."""
+    """A reduction, over all axes where none are given."""
     over = [] if axes is None else [c.vector(*axes_in(c, axes, c.rank(x)))]
     op, named = c.op.removesuffix("_norm"), int(axes is not None)
     return c(op, x, *over, keepdims=keep_dims, noop_with_empty_axes=named)

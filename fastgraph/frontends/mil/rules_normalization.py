@@ -47,7 +47,7 @@ def instance_norm(c: Call, x: Value, gamma: Value | None, beta: Value | None, ep
 def layer_norm(
     c: Call, x: Value, axes: tuple[int, ...] | None, gamma: Value | None, beta: Value | None, epsilon: float
 ) -> Value:
-    """Over `axes` (all when absent), which are moved to the end; gamma and beta have their extents, in their order."""
+    """Normalization over `axes` (all when absent), which are moved to the end; gamma and beta have their extents."""
     rank = c.rank(x)
     last = sorted(range(rank) if axes is None else axes_in(c, axes, rank))
     perm = [*(a for a in range(rank) if a not in last), *last]
@@ -58,7 +58,7 @@ def layer_norm(
 
 @rule("l2_norm: x epsilon:float=1e-06")
 def l2_norm(c: Call, x: Value, epsilon: float) -> Value:
-    """Over the last three axes."""
+    """x over the root of the sum of squares of its last three axes."""
     if c.rank(x) < 3:
         c.fail(f"expected an input of rank 3 or more, found {x.type}")
     total = c("reduce_sum_square", x, c.vector(-3, -2, -1), keepdims=1)

@@ -108,7 +108,7 @@ def stack(c: Call, values: list[Value], axis: int) -> Value:
 
 @rule("split: x axis:Axis num_splits:int? split_sizes:Int64?")
 def split(c: Call, x: Value, axis: int, num_splits: int | None, split_sizes: Value | None) -> list[Value]:
-    """Into parts of `split_sizes`, or as many equal ones as there are outputs."""
+    """Parts of `split_sizes`, or as many equal ones as there are outputs."""
     count = len(c.outputs)
     if num_splits not in (None, count):
         c.fail(f"expected {num_splits} outputs, as its parameter 'num_splits' says, found {count}")

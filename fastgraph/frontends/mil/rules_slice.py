@@ -39,7 +39,7 @@ def _sliced(c: Call, op: str, x: list[Value], begin: Value, end: Value) -> Value
 
 @rule("slice_by_size: x begin:Int64 size:Int64")
 def slice_by_size(c: Call, x: Value, begin: Value, size: Value) -> Value:
-    """From `begin` on, which counts from the end where it is negative, `size` elements; -1: all that follow."""
+    """`size` elements (-1: all that follow) from `begin` on, which counts from the end where it is negative."""
     axes = range(c.rank(x))
     if begin.data is not None and size.data is not None:
         ends = begin.data + size.data

@@ -43,7 +43,7 @@ def message(name: str) -> Message:
 
 
 def wrong(text: str) -> ModelError:
-    """Of a model that contradicts itself."""
+    """The error for a model that contradicts itself."""
     return ModelError(f"{text}; the model was not written correctly")
 
 
@@ -89,7 +89,7 @@ def _no_model(error: Exception, head: bytes, name: str) -> str:
 
 
 def _what(kind: str) -> str:
-    """For people: the kind of another model, and what to do."""
+    """The kind of another model, and what to do, as text."""
     for start, (what, advice) in _KINDS.items():
         if kind.startswith(start):
             return f"{what} ({kind}); {advice}"

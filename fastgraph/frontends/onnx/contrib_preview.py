@@ -101,7 +101,7 @@ def momentum(c: Call, r: Value, t: Value, *inputs: Value, mode: str, **attrs: fl
 
 
 def _groups(c: Call, inputs: Sequence[Value], parts: int) -> list[Sequence[Value]]:
-    """For each tensor that is optimized, itself and what belongs to it."""
+    """Each tensor that is optimized, with what belongs to it."""
     count, odd = divmod(len(inputs), parts)
     if odd or len(c.outputs) > count * (parts - 1):
         c.fail(

@@ -53,7 +53,7 @@ def grid_sample(c: Call, x: Value, grid: Value, *, mode: str, **attrs: Any) -> V
 
 @contrib("CDist: A B -> C | metric=sqeuclidean")
 def distances(c: Call, a: Value, b: Value, metric: str) -> Value:
-    """Of each row of A and each of B: |a|^2 - 2 a b + |b|^2, or its root."""
+    """Distances of each row of A and each of B: |a|^2 - 2 a b + |b|^2, or its root."""
     if metric not in ("sqeuclidean", "euclidean"):
         c.fail(f"expected metric as 'euclidean' or 'sqeuclidean', found {metric!r}")
     product = a @ c.transpose(b, 1, 0)

@@ -115,7 +115,7 @@ def _flipped(w: np.ndarray, groups: int) -> np.ndarray:
 
 
 def _flipped_nodes(c: Call, w: Value, groups: int, n: int | None) -> Value:
-    """The same for weights that are not constant."""
+    """As `_flipped`, for weights that are not constant."""
     if n is None:
         c.unsupported("with computed weights of unknown rank")
     moved = c.transpose(c.reshape(w, groups, -1, c.extents(w, 1)), 0, 2, *range(3, n + 3), 1)
@@ -152,7 +152,7 @@ def _channelwise(op: str) -> Rule:
 def _batch_normalization(
     c: Call, x: Value, scale: Value, bias: Value, mean: Value, var: Value, **attrs: Any
 ) -> list[Value]:
-    """In training by the mean and variance of the batch, which become part of those that are kept."""
+    """In training it is by the mean and variance of the batch, which become part of those that are kept."""
     epsilon, momentum, training = attrs["epsilon"], attrs["momentum"], attrs["training_mode"]
     if training not in (0, 1):
         c.fail(f"expected training_mode to be 0 or 1, found {training}")

@@ -39,7 +39,7 @@ class Branches:
     def of_nodes(
         c: Call, x: Value, attrs: dict[str, Any]
     ) -> tuple[Branches, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
-        """Of the older operators' attributes; and which number the nodes of some trees have."""
+        """Trees of the older operators' attributes; and which number the nodes of some trees have."""
         trees, ids = listed(attrs["nodes_treeids"]), listed(attrs["nodes_nodeids"])
         n = len(trees)
         lists = {k: listed(attrs[f"nodes_{k}"]) for k in ("featureids", "truenodeids", "falsenodeids")}

@@ -74,7 +74,7 @@ def by_length(g: Bounds, each: np.ndarray) -> Any:
 
 
 def number_by_length(g: Bounds, each: np.ndarray) -> Value:
-    """The same as an int64 scalar that a run computes."""
+    """A number that depends on lengths alone, as an int64 scalar that a run computes."""
     found = by_length(g, each)
     if isinstance(found, Varied):
         return looked_up(g, each)
@@ -82,7 +82,7 @@ def number_by_length(g: Bounds, each: np.ndarray) -> Value:
 
 
 def dim_by_length(g: Bounds, each: np.ndarray) -> Dim:
-    """The same, of an extent. Unbounded where it is none."""
+    """An extent that depends on lengths alone. Unbounded where a number is no extent."""
     found: Dim | Varied = by_length(g, each)
     if isinstance(found, Varied) or not isinstance(found, Extent) and found < 0:
         raise Unbounded

@@ -262,7 +262,7 @@ def one_hot(g: Bounds, node: Node) -> list[Bounded]:
 
 @follows("depth_to_space")
 def depth_to_space(g: Bounds, node: Node) -> list[Bounded]:
-    """Of each pixel, numbered along its channels, a block."""
+    """A block of pixels for each pixel, whose channels are numbered along it."""
     x, by = g.take(node.x), attr(node, "blocksize")
     refuse(len(x.dims) - 1 in x.extents)
     dims = [product(g, n, by) if axis in x.extents and axis else n for axis, n in enumerate(x.dims)]

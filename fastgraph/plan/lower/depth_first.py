@@ -117,7 +117,7 @@ class Block(NamedTuple):
         return self.inverted() and self.links[0].kind == "dense"
 
     def parts(self) -> int:
-        """In how many parts threads do it; 1: they share each band."""
+        """How many parts threads take; 1: they share each band."""
         return self.threads if self.divided() else 1
 
     def divided(self) -> str:
@@ -321,6 +321,6 @@ def _turn(node: Node) -> Link | None:
 
 
 def _row_by_row(value: Value) -> Window:
-    """Of a map of one pixel after the other, channels last."""
+    """Windows of one pixel, for each pixel of a map with channels last."""
     images, h, w, c = value.type.dims
     return Window(images, c, (1, h, w), (1, 1, 1), (1, h, w))

@@ -44,17 +44,17 @@ class Narrow(NamedTuple):
 
 
 def fixed(e: Emit, node: Node, plan: Any) -> Narrow:
-    """Of lowerings without bfloat16."""
+    """What lowerings without bfloat16 read and give."""
     return Narrow()
 
 
 def moved(e: Emit, node: Node, plan: Any) -> Narrow:
-    """Of lowerings that move elements of any size, from the first operand, or all that are joined."""
+    """What lowerings read and give that move elements of any size, from the first operand, or all that are joined."""
     return Narrow(frozenset(range(len(node.inputs) if node.op == "concat" else 1)), gives=True, alike=True)
 
 
-def apart(e: Emit, node: Node, plan: Any, total: Node) -> Node | None:
-    """Of lowerings that make no sums."""
+def joins_none(e: Emit, node: Node, plan: Any, total: Node) -> Node | None:
+    """None, of lowerings that make no sums: nothing behind them joins one."""
     return None
 
 
@@ -71,7 +71,7 @@ class Lowering(NamedTuple):
     emit: Callable[..., None]
     abilities: Abilities = Abilities()
     narrow: Callable[[Emit, Node, Any], Narrow] = fixed
-    joins: Joins = apart
+    joins: Joins = joins_none
 
 
 _defined: dict[str, list[Lowering]] = {}
@@ -80,7 +80,7 @@ LOWERINGS = Families("fastgraph", CATALOG, _defined)
 
 def lowers(
     *ops: str, match: Match, strided_in: bool = False, strided_out: bool = False, in_place: bool = False,
-    narrow: Callable[[Emit, Node, Any], Narrow] = fixed, joins: Joins = apart,
+    narrow: Callable[[Emit, Node, Any], Narrow] = fixed, joins: Joins = joins_none,
 ) -> Callable[[Callable[[Emit, Node, Any], None]], Callable[[Emit, Node, Any], None]]:  # fmt: skip
     """Register the decorated `emit` for these operators, with its abilities; `python -m docs.catalog` then writes the
     catalog.

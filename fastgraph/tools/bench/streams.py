@@ -74,7 +74,7 @@ def throughput(
 
 
 def _last(count: int) -> tuple[int, ...]:
-    """So many of the CPUs that this process may use; none where the system does not let it choose."""
+    """The last `count` of the CPUs that this process may use; none where the system does not let it choose."""
     allowed = allowed_cpus()
     if allowed and len(allowed) < count:
         raise InputError(

@@ -107,7 +107,7 @@ def _multiply(e: Emit, node: Node, layer: Layer[Integers], of: Images) -> None:
 
 
 def _rounding(e: Emit, node: Node, layer: Layer[Integers], ranges: Ref) -> Rounding:
-    """By these ranges. Batches of a dense layer are images for the chain only."""
+    """The rounding by these ranges. Batches of a dense layer are images for the chain only."""
     images = node.x.type.dims[0] if node.op == "dynamic_conv" else layer.window.images
     zeros, per = bool(layer.numbers.zeros.any()), node.attrs["per"]
     narrow = free("byte_weights") and stays_narrow(e.tier, layer.pixels, layer.inputs, zeros)

@@ -37,7 +37,7 @@ class Rounding(NamedTuple):
 
 
 def by_type(e: Emit, node: Node, layer: Layer[Integers]) -> Rounding:
-    """By the quantization of x."""
+    """The rounding of x that its quantization says."""
     found = e.packed(_range_bytes, float(scales(node.x, 1)[0]), layer.zero)
     slots: dict[str, Slot] = {"ranges": found, "per_image": 0, "per_row": 0}
     return Rounding(slots, layer.window.images, word_of(layer.zero))

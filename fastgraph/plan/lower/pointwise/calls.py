@@ -82,7 +82,7 @@ def _repeated(data: np.ndarray, many: int) -> np.ndarray:
 
 
 def row_steps(found: Loops) -> list[int] | None:
-    """Of each input: from row to row, its rows' length or 0 (the same for all); None for loops of another kind."""
+    """Each input's step from row to row: its rows' length or 0 (the same for all); None for other loops."""
     *outer, rows, cols = found.dims
     steps = [x[-2] for x in found.xs]
     dense = all(x[-1] == 1 and x[-2] in (cols, 0) for x in found.xs)
