@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import llvm
-from .types import BIT, I32, I64, Mistake, Type, pointer_to
-from .values import Value, builder, called, constant, number
+from .control import either, when
+from .lanes import halves
+from .types import BIT, I8, I32, I64, Mistake, Type, pointer_to
+from .values import First, Value, builder, called, constant, intrinsic, number, tier
 
 
 def pointer(target: Type, place: Any) -> Value:
@@ -38,13 +40,33 @@ def store(kind: Type, value: Any, place: Any, mask: Value | None = None) -> None
     """Store a value of a type (or a constant), of a vector only the lanes that a mask has."""
     value = kind(value)
     at = pointer(kind, place)
-    if mask is not None:
+    if isinstance(mask, First) and isinstance(mask.count, Value) and not tier().masks:
+        _store_first(value, at, mask.count)
+    elif mask is not None:
         name = f"llvm.masked.store.{_spelled(kind)}.p0"
         called(name, None, value, at, I32(alignment(kind)), _mask(kind, mask))
     elif not kind.lanes and alignment(kind) > 1:
         builder().store(value.x, at.x)
     else:
         builder().store(value.x, at.x, align=alignment(kind))
+
+
+def _store_first(value: Value, at: Value, count: Value) -> None:
+    """Store the lanes before `count` in pieces of powers of two, the largest first: CPUs without masks in hardware
+    take ten cycles and more for a masked store.
+    """
+    with either(count >= value.lanes) as (whole, part):
+        with whole:
+            value.type[at] = value
+        with part:
+            rest, left = value, intrinsic("smax", count, 0)
+            while rest.lanes > 1:
+                low, high = halves(rest)
+                following = register(low)
+                with when((left & low.lanes) != 0):
+                    low.type[I8.at(at) + (left & -rest.lanes) * (value.type.bits // 8)] = low
+                    following.value = high
+                rest = following.value
 
 
 def _item(kind: Type, at: Any) -> Value:

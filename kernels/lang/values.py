@@ -237,12 +237,23 @@ def undefined(kind: Type) -> Value:
     return Value(llvm.Constant(kind.llvm, llvm.Undefined), kind)
 
 
+class First(Value):
+    """The mask of the lanes before `count`, as `type.below` makes it."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, mask: Value, count: Any) -> None:
+        super().__init__(mask.x, mask.type)
+        self.count = count
+
+
 def lanes_below(kind: Type, count: Any) -> Value:
     """type.below(count): the mask of the lanes before `count`, an int64 that may be negative or more than there are."""
-    index = (I8 if kind.bits == 8 else I32).like(kind)
+    index, last = (I8 if kind.bits == 8 else I32).like(kind), count
     if kind.bits == 8 and isinstance(count, Value):
-        count = intrinsic("smax", intrinsic("smin", count, 127), -1)
-    return constant(index, range(kind.lanes)) < index(count.to(index.number) if isinstance(count, Value) else count)
+        last = intrinsic("smax", intrinsic("smin", count, 127), -1)
+    last = index(last.to(index.number) if isinstance(count, Value) else count)
+    return First(constant(index, range(kind.lanes)) < last, count)
 
 
 Type.__call__, Type.undefined, Type.below = made, undefined, lanes_below  # type: ignore[assignment, method-assign]
