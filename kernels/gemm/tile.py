@@ -14,7 +14,7 @@ from ..isa.tiers import Tier
 from ..lang import F32, I8, I32, I64, Type, Value, choose, divide, fma, number, prefetch, repeat, room, shuffle, traced
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
-from ..lang.hints import kept
+from ..lang.hints import kept, used
 from .pick_dot import crossing, max_rows
 from .results import Destination, Target, store_tiles
 
@@ -121,10 +121,12 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
     record: as the kernel has read it; rows: `even_rows`, or where it is `segmented` `segmented_rows`. The panel is
     packed as the arithmetic says. fetch: what of `ahead` is prefetched: "", "panel", or "rows", which is both where
     tiles are wide. Such a tile fetches the line behind each of a panel's, too, where it fetches no rows. A single row
-    fetches nothing: it waits for its own panel.
+    fetches nothing: it waits for its own panel; nor does a single vector where loads are instructions of their own,
+    which it waits for.
     """
     nv, most, line = arithmetic.nv, arithmetic.rows, arithmetic.vectors * tier.lanes * 4
     twice, wide = tier.fma and tier.registers < 32, is_wide(tier, arithmetic)
+    fetch = "" if twice and nv == 1 else fetch
 
     def steps(offsets: Value, height: int) -> Steps:
         if not segmented:
@@ -327,7 +329,11 @@ def f32_arithmetic(tier: Tier, nv: int, epilogue: bool = True, out_item: int = 4
         return [kind[start + n * f32.size] for n, kind in enumerate(kinds)]
 
     def multiply(word: Value, weights: list[Value], sums: list[Value]) -> list[Value]:
-        return [fma(x, w, s) for x, w, s in zip(copies(f32(F32[word]), nv, half), weights, sums, strict=True)]
+        x = f32(F32[word])
+        found = [fma(x, w, s) for x, w, s in zip(copies(x, nv, half), weights, sums, strict=True)]
+        if tier.fma and tier.registers < 32 and nv == 1:
+            used(x)
+        return found
 
     def finish(_: Destination, sums: list[Value]) -> list[Value]:
         return whole(sums)

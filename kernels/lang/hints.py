@@ -32,6 +32,12 @@ def kept(x: Value) -> Value:
     return Value(builder().asm(kind, "", f"={place},0", [x.x], False), x.type)
 
 
+def used(x: Value) -> None:
+    """Have a vector's register kept up to here: an instruction before that writes over an operand takes another one."""
+    b = builder()
+    b.asm(llvm.FunctionType(llvm.VoidType(), [x.type.llvm]), "", "x", [x.x], True)
+
+
 def settle(registers: Registers, numbers: Any) -> None:
     """Have these registers (vectors) computed by here: LLVM would rather load first, and then all of that waits. Only
     where there are 32 registers of AVX-512 that it could fill so.
