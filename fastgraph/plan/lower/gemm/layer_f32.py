@@ -41,10 +41,10 @@ F32_MAPS = 1.25
 """How many times as many cycles count where a layer's map is f32 and could be bf16, in half of the memory: 20 channels
 across pixels take 0.83 to 0.95 of the time of tiles between layers of bf16, 40 and 56 take 0.88 to 1.31."""
 
-COLUMNS_PART, COLUMNS_PRODUCT, COLUMNS_SUM = 0.65, 0.45, {16: 1.4, 32: 1.1}
+COLUMNS_PART, COLUMNS_PRODUCT, COLUMNS_SUM = 0.65, {16: 0.53, 32: 0.45}, {16: 1.4, 32: 1.1}
 """Cycles of a layer of few outputs for each 32 bytes of a row (or a vector that is shorter), for a vector's product
 with a column, and for adding a sum's lanes, by registers. Fitted to 60 shapes of 1 to 12 outputs and 16 to 1,024
-inputs, on AVX-512 and AVX2."""
+inputs, on AVX-512 and Zen 3's AVX2."""
 
 
 def outputs_together(layer: Layer[Reals], g: Geometry, tier: Tier) -> int:
@@ -68,7 +68,7 @@ def emit_dot(e: Emit, node: Node, layer: Layer[Reals], rows: Rows) -> None:
 def _columns_cycles(layer: Layer[Reals], tier: Tier) -> list[float]:
     k = layer.numbers.weights[0].size
     vectors, n = -(-k // tier.lanes), layer.n
-    products = vectors * (COLUMNS_PART * max(1, tier.lanes // 8) + COLUMNS_PRODUCT * n)
+    products = vectors * (COLUMNS_PART * max(1, tier.lanes // 8) + COLUMNS_PRODUCT[tier.registers] * n)
     cycles = layer.pixels * (1 + products + COLUMNS_SUM[tier.registers] * n)
     return reading_times(cycles * F32_MAPS if layer.narrow else cycles, n * k)
 
