@@ -18,6 +18,8 @@ LINE = 64
 """Bytes of a cache line."""
 FAR = 1 << 19
 """Matrices of more bytes than this come from beyond the second-level cache."""
+COLLIDING = 1 << 12
+"""Bytes between lines that fall into one set of the first-level cache."""
 Args = dict[str, "int | np.ndarray"]
 Shape = Sequence[int]
 Strides = Sequence[int]
@@ -117,19 +119,22 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
         few = -rows.n
     elif min(rows.n, cols.n) < 4:
         return None
-    high, wide = (4096, 4096) if few else _block(rows.n, cols.n, itemsize)
+    high, wide = (4096, 4096) if few else _block(rows.n, cols.n, cols.s, itemsize)
     args: Args = {"rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s}
     args |= {"few": few, "high": high, "wide": wide}
     args |= outer_args(LOOP, [dim._asdict() for dim in dims[:-1] if dim is not rows])
     return Move("transpose", {"itemsize": itemsize, "narrow": (few > 0) - (few < 0)}, args, src_offset, dst_offset)
 
 
-def _block(rows: int, cols: int, itemsize: int) -> tuple[int, int]:
-    """Rows and columns of dst that are done together. From far memory a few long lines of src come fastest, each to its
-    end; near memory asks for few passes only.
+def _block(rows: int, cols: int, col_s: int, itemsize: int) -> tuple[int, int]:
+    """Rows and columns of dst that are done together; col_s: bytes from line to line of src. From far memory a few long
+    lines of src come fastest, each to its end. Those of a block of near memory stay in the first-level cache until they
+    are read to their end; where all fall into one set of it, as those 4 KiB apart, a block has few.
     """
     far = rows * cols * itemsize > FAR and rows > cols
-    return (512, 2 * LINE // itemsize) if far else (64, 512)
+    if col_s % COLLIDING == 0:
+        return 64, LINE // itemsize
+    return (512, 2 * LINE // itemsize) if far else (64, 128)
 
 
 def outer_args(loop: Record, loops: Sequence[Mapping[str, int | np.ndarray]]) -> Args:
