@@ -218,9 +218,11 @@ def byte_widths(out: str, rowsum: bool, tier: Tier) -> tuple[float, ...]:
 
 
 def max_rows(tier: Tier, nv: int) -> int:
-    """The most rows whose sums fit the registers beside nv weights and the broadcast operand; at most 14."""
+    """The most rows whose sums fit the registers beside nv weights and the broadcast operand; at most 14, of 16
+    registers 12, as LLVM keeps a sum in memory else.
+    """
     spare = 1 if tier.fma else 2
-    return max(1, min(14, (tier.registers - nv - spare) // nv))
+    return max(1, min(14 if tier.registers >= 32 else 12, (tier.registers - nv - spare) // nv))
 
 
 def tile_cost(tier: Tier, rows: int, nv: float, k: int) -> float:
