@@ -125,15 +125,18 @@ def dot_pieces(
     """As `pick_dot`, for operands of any type; params: the kernel's parameters beside nv."""
     m, n, k, batch, lda, later = product
     words = -(-k * costs.item // 4)
-    row = (lda or k) * costs.item
+    colliding = (lda or k) * costs.item % 4096 == 0  # rows 4 KiB apart fall into one set of the first-level cache
+    many = tier.registers >= 32
 
     def cost(height: int, nv: float, cycles: float) -> float:
         tiles, shared = -(-m // height), 1.0
         if threads > 1:
             found = grids(batch * tiles, -(-n // (ceil(nv) * tier.lanes)), threads)
             shared = min(idle * (tiles * height / m if c < threads else 1) for c, idle in found.items())
-        slower = _apart(tier, row, height)
-        if tier.registers >= 32 and m > 1 and costs.item == 4:
+        slower = 1.0
+        if colliding and height > (12 if many else 7):
+            slower = 1.05 if many else 2.0
+        if many and m > 1 and costs.item == 4:
             waiting = 4 * tier.lanes * words * (ceil(nv) / AHEAD if tiles > 1 else 1 / ALONE)
             cycles = max(cycles, waiting) + min(cycles, waiting) / 8
         return cycles * shared * slower
@@ -152,17 +155,6 @@ def dot_pieces(
             block = min(block, max(LATER_TILES, l2 // 4 // (4 * columns * height)))
         pieces.append(DotPiece(start, columns, wide, {**costs.params(nv), **params}, height, block, parts))
     return tuple(pieces)
-
-
-def _apart(tier: Tier, row: int, height: int) -> float:
-    """Factor on the cycles of tiles whose rows are so many bytes apart. Those 4 KiB apart fall into one set of the
-    first-level cache. With 16 registers rows of less than two lines are best read four at a time: 8 to 28 f32 in tiles
-    of six rows take 1.03 to 1.18 times as long (measured on Zen 3).
-    """
-    wide = tier.registers >= 32
-    if row % 4096 == 0:
-        return (1.05 if wide else 2.0) if height > (12 if wide else 7) else 1.0
-    return 1.1 if not wide and row < 128 and height > 4 else 1.0
 
 
 def rows_together(tier: Tier, n: int) -> int:
