@@ -127,13 +127,13 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
 
 
 def _block(rows: int, cols: int, col_s: int, itemsize: int) -> tuple[int, int]:
-    """Rows and columns of dst that are done together; col_s: bytes from line to line of src. From far memory a few long
-    lines of src come fastest, each to its end. Those of a block of near memory stay in the first-level cache until they
-    are read to their end; where all fall into one set of it, as those 4 KiB apart, a block has few.
+    """Rows and columns of dst that are done together, a tile's at least; col_s: bytes from line to line of src. From
+    far memory a few long lines of src come fastest, each to its end. Those of a block of near memory stay in the
+    first-level cache until they are read to their end. Where all fall into one set of it, it holds those of a tile.
     """
-    far = rows * cols * itemsize > FAR and rows > cols
     if col_s % COLLIDING == 0:
-        return 64, LINE // itemsize
+        return 512, 1
+    far = rows * cols * itemsize > FAR and rows > cols
     return (512, 2 * LINE // itemsize) if far else (64, 128)
 
 

@@ -95,7 +95,7 @@ TRANSPOSE = _moved(
         f"== narrow * (cols if narrow > 0 else rows) and few * narrow in range(2 * abs(narrow), {NARROW + 1})",
     ),
     high=number("rows of dst that are done together; if narrow: places of either side", f"> 0 and high % {_TILE} == 0"),
-    wide=number("columns of dst that are done together", "> 0"),
+    wide=number("columns of dst that are done together; fewer than a tile's count as those", "> 0"),
 )
 
 PAD = _moved(

@@ -11,7 +11,7 @@ from functools import partial
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang import Value, cases, choose, div_rem, outlined, over, pieces, share, smaller, traced, when
+from ..lang import Value, cases, choose, div_rem, larger, outlined, over, pieces, share, smaller, traced, when
 from ..lang.types import I64, Type, integer
 from .outer_loops import outer_address, outer_count
 from .rows import NARROW, TRANSPOSE
@@ -34,17 +34,18 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
 
     def kernel(args, thread, threads):
         r = fields(args, TRANSPOSE)
-        down, across = pieces(r.rows, r.high), pieces(r.cols, r.wide)
+        wide = larger(r.wide, lanes)
+        down, across = pieces(r.rows, r.high), pieces(r.cols, wide)
         begin, end = share(outer_count(args, TRANSPOSE) * down * across, thread, threads)
         tall, broad = r.rows >= lanes, r.cols >= lanes
         while begin < end:
             line, right = div_rem(begin, across)
             o, below = div_rem(line, down)
-            row, col = below * r.high, right * r.wide
+            row, col = below * r.high, right * wide
             begin += 1
             to, at = outer_address(args, TRANSPOSE, o, r.dst, r.src)
             for i in range(row, smaller(r.rows, row + r.high), lanes):
-                for j in range(col, smaller(r.cols, col + r.wide), lanes):
+                for j in range(col, smaller(r.cols, col + wide), lanes):
                     y, x = smaller(i, r.rows - lanes), smaller(j, r.cols - lanes)
                     if tall and half <= r.cols <= j + half:
                         x = r.cols - half
