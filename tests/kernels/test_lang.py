@@ -110,6 +110,23 @@ def test_masks_sums_and_branches(tier: Tier) -> None:
         assert y[n] == 7
 
 
+@pytest.mark.parametrize("number", [U8, I32, F32], ids=str)
+def test_stores_of_first_lanes_touch_no_others(tier: Tier, number: Any) -> None:
+    """Of any number of lanes, which may be negative, or more than there are."""
+    kind = number.vector(32 // number.size)
+
+    @traced
+    def store(args: Any) -> None:
+        record = I64.at(args)
+        kind[record[0], kind.below(record[1])] = kind(range(1, kind.lanes + 1))
+
+    for count in range(-2, kind.lanes + 3):
+        found = np.zeros(kind.lanes + 1, {"u8": np.uint8, "i32": np.int32, "f32": np.float32}[number.name])
+        run(calling(store), tier, address(found), count)
+        stored = min(max(count, 0), kind.lanes)
+        assert found.tolist() == [*range(1, stored + 1), *[0] * (len(found) - stored)]
+
+
 def test_integers_follow_their_signs(tier: Tier) -> None:
     @traced
     def numbers(args: Any) -> None:
