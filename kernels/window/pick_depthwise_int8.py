@@ -12,6 +12,7 @@ import numpy as np
 from ..isa.lanes import PARTS, lane_order
 from ..isa.tiers import Tier
 from .pick import Window, window_args
+from .pick_int8_pairs import pair_args
 
 SIZES, STRIDES = (3, 5), (1, 2)
 """Of kernels that are unrolled."""
@@ -207,6 +208,8 @@ def depthwise_int8_args(tier: Tier, name: str, params: dict[str, Any], window: W
     if name == "depthwise_int8_across":
         line, plane, lines, period = _lines(params, window, tier)
         found |= {"line": line, "plane": plane, "lines": lines, "period": period, "scratch_bytes": line * lines + 128}
+    if name == "depthwise_int8_pairs":
+        found |= pair_args(tier, window, threads)
     return found
 
 

@@ -142,6 +142,26 @@ DEPTHWISE_INT8_ACROSS = (
         period=number("vectors of y after which the packed constants repeat", "> 0"),
     )
 )
+DEPTHWISE_INT8_PAIRS = (
+    _maps("1", "1", "ceil_div(c, block) * block + lanes - 1 - c", deep=False)
+    + PADS
+    + ZERO_X
+    + Record(
+        k_h=number("rows of the window", ">= 4"), k_w=number("columns of it", "> 0"),
+        block=number("channels that are computed together", "> 0"),
+        band=number("rows of y from lines that are made at once; any gives the same bits", "> 0"),
+        tiled=number("words from tap to tap of the packed constants", "> 0"),
+        pairs=number("of rows of the window, wherever it begins", "> 1"),
+        packed=reads("what pack_pairs makes", "ceil_div(c, block) * 4 * tiled * (2 + k_w * pairs * 2 // stride)"),
+        blank=number("bytes of scratch that are zero points of x", ">= w * block + lanes"),
+        row=number("bytes from row to row of results in scratch", ">= ceil_div(out_w * block, strip) * strip"),
+        line=number("bytes from line to line in scratch", ">= 4 * (stride * plane + strip) and line % 4 == 0"),
+        plane=number("words of a plane of a line: one for each remainder of columns by the stride", "% block == 0"),
+        scratch=works("scratch of all threads", "blank + most * row + pair_lines(band, k_h) * line"),
+        scratch_bytes="bytes of it that each thread has",
+    )
+    + STORED
+)  # fmt: skip
 DEPTHWISE_INT8_ANY = _windows(_maps("1", f"{STORES}[out]", _LAST)) + PARAMETERS + REPEATED + ZERO_X + Record(
     multipliers=_of_channels("[c] f32")
 ) + STORED  # fmt: skip
@@ -159,6 +179,16 @@ STRIP = 2
 """Vectors of a tile's row, where they run across pixels."""
 UNROLLED_ROWS = (3, 5, 7)
 """Rows of the windows that have a body of their own there."""
+
+
+PAIR_ROWS = {1: (4, 6), 2: (2, 4)}
+"""Rows of outputs that are computed together from pairs of bytes, few of them and many, by the stride."""
+MOST_PAIR_ROWS = max(many for _, many in PAIR_ROWS.values())
+
+
+def pair_rows(rows: int) -> int:
+    """Pairs of rows of x that a window of so many rows spans, wherever it begins."""
+    return rows // 2 + 1
 
 
 def has_across(tier: Tier, rows: int) -> bool:
@@ -223,6 +253,11 @@ def _bytes_fit(tier: Tier, params: Mapping[str, Any]) -> bool:
     return (params["wide"] or tier.byte_dot) and 4 * tier.lanes >= 16 * pieces and (pieces < 4 or params["size"] == 3)
 
 
+def _has_pairs(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """Elsewhere bytes are multiplied in fours, or there are vectors of 16 numbers, for which it was not measured."""
+    return not tier.byte_dot and tier.registers < 32
+
+
 ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
         {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2), "narrow": (False, True)},
@@ -242,6 +277,8 @@ ROWS = (
         _UNROLLED, _bytes_fit, product=True, unit=of_bytes),
     Row("depthwise_int8_window", "window.depthwise_int8_window", "make_depthwise_window", DEPTHWISE_INT8,
         {"wide": (False, True)}, _bytes_fit, product=True, unit=of_bytes),
+    Row("depthwise_int8_pairs", "window.depthwise_int8_pairs", "make_depthwise_pairs", DEPTHWISE_INT8_PAIRS,
+        {"stride": (1, 2)}, _has_pairs, product=True, unit=of_bytes),
     Row("depthwise_int8_any", "window.depthwise_any", "make_depthwise_any_int8", DEPTHWISE_INT8_ANY,
         {"out": tuple(STORES)}, product=True, unit=of_bytes),
     Row("pool_int8", "window.pool_int8", "make_pool", POOL_INT8,

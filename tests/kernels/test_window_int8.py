@@ -28,11 +28,12 @@ from fastgraph.kernels.window.pick_depthwise_int8 import (
     pixel_cycles,
     scheme_of,
 )
+from fastgraph.kernels.window.pick_int8_pairs import has_pairs, pack_pairs
 from tests.kernels.harness import drawn, each_integer_tier, f32_bits, run
 from tests.kernels.int8 import DTYPES, draw_bytes, stored, stores
 from tests.kernels.windows import Case, counted, padded_taps, pixels, random_case
 
-PIXEL, ACROSS, WINDOW, ANY = (f"depthwise_int8{name}" for name in ("", "_across", "_window", "_any"))
+PIXEL, ACROSS, WINDOW, ANY, PAIRS = (f"depthwise_int8{name}" for name in ("", "_across", "_window", "_any", "_pairs"))
 
 
 class Layer:
@@ -88,12 +89,15 @@ class Layer:
             args["fill"] = np.full(fill_bytes(tier, params, x.shape[-1]), self.zero_x, np.uint8)
         else:
             args["zero_x"] = self.zero_x
-        if name == ANY:
+        if name == PAIRS:
+            constants = self.weights[..., own], bias, self.factors[own]
+            args["packed"] = pack_pairs(tier, g.strides[1], args["block"], *constants)
+        elif name == ANY:
             args |= {"weights": halves(self.weights), "bias": bias.astype(np.int32), "multipliers": self.factors}
             args["multiplier"] = self.multiplier
         else:
             args["packed"] = pack_depthwise_int8(name, params, tier, self.weights[..., own], bias, self.factors[own])
-        if name == ACROSS:
+        if name in (ACROSS, PAIRS):
             args["scratch"] = np.zeros(args["scratch_bytes"] * threads, np.uint8)
         written = run(row(name), params, row(name).args.filled(**args), tier, threads, 4 if y.itemsize == 4 else 3)[1]
         return np.concatenate([y.reshape(-1)[: part.start], written]).reshape(y.shape)
@@ -163,6 +167,20 @@ def test_any_depthwise(tier: Any, pick: Random) -> None:
         layer = Layer(case, 1, not layer.bytewise)
         wide = not (tier.byte_dot and layer.bytewise)
         layer.check(tier, [Part(0, case.window.channels, WINDOW, {"wide": wide})])
+
+
+@each_integer_tier
+@pytest.mark.parametrize("stride", [1, 2])
+@drawn(20)
+def test_pairs(tier: Any, stride: int, pick: Random) -> None:
+    case = random_case(pick, tier.lanes, ((1, pick.randint(4, 9), pick.randint(1, 6)), (1, stride, stride)))
+    if not has_pairs(tier, case.window):
+        pytest.skip("bytes are multiplied in fours, or vectors are longer")
+    # One block, or several, the last of which is not full.
+    more = pick.choice((0, 0, 50, 97))
+    case = replace(case, window=case.window._replace(channels=case.window.channels + more))
+    layer = Layer(case, wide=pick.choice((False, True)))
+    layer.check(tier, [Part(0, case.window.channels, PAIRS, {"stride": stride})])
 
 
 @each_integer_tier

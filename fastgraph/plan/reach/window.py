@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...kernels.window.pick import ROWS
 from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, group_of, scheme_of
-from ...kernels.window.rows import STRIP, has_across, tiled_channels
+from ...kernels.window.pick_int8_pairs import pair_lines
+from ...kernels.window.rows import MOST_PAIR_ROWS, STRIP, has_across, pair_rows, tiled_channels
 from .call import KNOWN, Call, need, parts, reaches
 
 
@@ -31,6 +34,9 @@ def _tap(c: Call) -> int:
     return max(r.plane * (q % stride) + r.c * (q // stride) for q in range(c.params["size"]))
 
 
+KNOWN["pair_rows"], KNOWN["strip"] = lambda c: pair_rows, lambda c: STRIP * c.lanes
+KNOWN["pair_lines"] = lambda c: partial(pair_lines, c.params["stride"])
+KNOWN["most"] = lambda c: MOST_PAIR_ROWS
 KNOWN["width"] = lambda c: c.params.get("vectors", 1) * c.lanes
 KNOWN["repeat"] = _repeat
 KNOWN["scheme"], KNOWN["terms"], KNOWN["tap"] = _scheme, _terms, _tap
@@ -59,6 +65,14 @@ def depthwise_any(c: Call) -> None:
     flat = r.d == r.out_d == r.k_d == r.stride_x == r.stride_y == r.dilation_y == 1
     need(flat and has_across(c.tier, r.k_h), f"across is {r.across}, for windows that are computed by channels")
     need(c.slots["addend"] == 0, "something is added to vectors across pixels")
+
+
+@reaches("depthwise_int8_pairs")
+def depthwise_int8_pairs(c: Call) -> None:
+    """The constants are of the rows and channels that lines have."""
+    r = c.record()
+    need(r.pairs == pair_rows(r.k_h), f"pairs is {r.pairs}, for windows of {r.k_h} rows")
+    need(r.tiled == tiled_channels(r.block, c.lanes), f"tiled is {r.tiled}, for blocks of {r.block} channels")
 
 
 @reaches("grouped")

@@ -28,6 +28,7 @@ from ....kernels.gemm.pick_int8 import (
 )
 from ....kernels.isa.lanes import PARTS
 from ....kernels.isa.tiers import Tier
+from ....kernels.window.pick import Window
 from ....kernels.window.pick_depthwise_int8 import (
     Part,
     across_cycles,
@@ -41,6 +42,7 @@ from ....kernels.window.pick_depthwise_int8 import (
     pixel_cycles,
     window_cycles,
 )
+from ....kernels.window.pick_int8_pairs import block_of, has_pairs, pack_pairs, pair_cycles
 from ...choose import Candidate
 from ...layer import Integers, Layer, by_tap, together
 from ...quantized import folded_bias
@@ -235,6 +237,25 @@ def _depthwise_across(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -
     _call(e, layer, rows, part, packed=windows, zero_x=layer.zero)
 
 
+def _pairs(layer: Layer[Integers], tier: Tier) -> bool:
+    return _windows(layer, tier) and has_pairs(tier, layer.window)
+
+
+def _depthwise_pairs(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
+    g = layer.window
+    own: dict[str, Slot] = {
+        "packed": e.packed(_packed_pairs, e.tier, layer.numbers, layer.zero, g),
+        "zero_x": layer.zero,
+    }
+    _call(e, layer, rows, Part(0, layer.n, "depthwise_int8_pairs", {"stride": g.strides[1]}), **own)
+
+
+def _packed_pairs(tier: Tier, numbers: Integers, zero: int, g: Window) -> np.ndarray:
+    weights = _centered(numbers)
+    bias = folded_bias(weights.reshape(-1, g.channels).T, numbers.bias, zero)
+    return pack_pairs(tier, g.strides[1], block_of(tier, g), weights, bias, numbers.multipliers)
+
+
 def _filled(e: Emit, layer: Layer[Integers], rows: Rows, part: Part) -> None:
     """A buffer of zero points of x that a kernel reads for padding; its size is rounded up, so that layers share it."""
     blank = 1 << (fill_bytes(e.tier, part.params, layer.ldx) - 1).bit_length()
@@ -290,6 +311,7 @@ CANDIDATES: tuple[Candidate[Layer[Integers]], ...] = (
               lambda layer, tier: [window_cycles(tier, layer.window)], _depthwise_window),
     Candidate("depthwise_int8", _unrolls,
               lambda layer, tier: [pixel_cycles(tier, _pixels(layer, tier))], _depthwise_pixels),
+    Candidate("depthwise_int8_pairs", _pairs, lambda layer, tier: [pair_cycles(tier, layer.window)], _depthwise_pairs),
     Candidate("conv_int8", _few, _few_cycles, _conv),
     Candidate("amx_conv", _few_on_tiles, _few_tile_cycles, _tiles),
     Candidate("depthwise_int8_across", lambda layer, tier: _across(layer, tier) is not None, _across_cycles,
