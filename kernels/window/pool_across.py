@@ -11,10 +11,11 @@ from ..lang import (
     I64,
     Type,
     Value,
+    below,
     cases,
     choose,
     divide,
-    either,
+    larger,
     masked,
     over,
     pieces,
@@ -25,6 +26,7 @@ from ..lang import (
     smaller,
     traced,
     when,
+    whole,
 )
 from .pool import joined, merged, rooted, rows_counted, start
 from .rows import POOL_ANY
@@ -34,6 +36,8 @@ ROWS = 64
 """Rows of outputs that are computed for a vector of columns before the next columns."""
 UNROLLED = (2, 3, 5)
 """Columns of windows that have a body of their own."""
+STRIPS = {2: 4, 3: 4, 5: 2}
+"""Vectors of a row that are computed together for each of them, as there are registers."""
 
 
 class Band(NamedTuple):
@@ -56,12 +60,7 @@ def pooled_across(kind: Type, op: str) -> Callable[..., None]:
         def all_bands(size: int) -> None:
             for unit in over(*share(r.n * bands, thread, threads)):
                 image, first = divide(unit, bands), remainder(unit, bands) * ROWS
-                band = Band(args, image, first, smaller(first + ROWS, r.out_h))
-                for column in over(0, r.out_w, kind.lanes):
-                    with either(_is_inner(kind, r, column)) as ways:
-                        for way, inner in zip(ways, (True, False), strict=True):
-                            with way:
-                                _rows(Columns(kind, op, size, r, column, inner), band)
+                _columns(kind, op, size, Band(args, image, first, smaller(first + ROWS, r.out_h)))
 
         square = choose((r.k_h == r.k_w) & (r.stride_y == 1) & (r.dilation_y == 1), r.k_w, 0)
         cases(square, {size: partial(all_bands, size) for size in UNROLLED}, partial(all_bands, 0))
@@ -69,22 +68,34 @@ def pooled_across(kind: Type, op: str) -> Callable[..., None]:
     return outputs
 
 
-def _is_inner(kind: Type, r: Any, column: Value) -> Value:
-    """Whether there are all columns of x that the windows of a vector of outputs see, and all of these outputs."""
-    left = column - r.pad_x
-    end = left + ((r.k_w - 1) * r.dilation_x + kind.lanes)
-    return (left >= 0) & (end <= r.w) & (column + kind.lanes <= r.out_w)
+def _columns(kind: Type, op: str, size: int, band: Band) -> None:
+    """All columns of a band: those whose windows lie inside of x in strips of vectors and single ones, then those on
+    the left and right, the last vector of which begins earlier where a row ends within it.
+    """
+    r, lanes, strip = slots(band.args, POOL_ANY), kind.lanes, STRIPS.get(size, 1) * kind.lanes
+    first = smaller(pieces(r.pad_x, lanes), pieces(r.out_w, lanes)) * lanes
+    inside = larger(smaller(r.out_w, r.w + r.pad_x - (r.k_w - 1) * r.dilation_x) - first, 0)
+    end, done = first + whole(inside, lanes), first
+    for wide in dict.fromkeys((strip, lanes)):
+        stop = first + whole(inside, wide)
+        for column in over(done, stop, wide):
+            _rows(Columns(kind, op, size, r, column, wide // lanes, True), band)
+        done = stop
+    for at in over(0, first + larger(r.out_w - end, 0), lanes):
+        column = smaller(at + choose(at < first, 0, end - first), larger(r.out_w - lanes, 0))
+        _rows(Columns(kind, op, size, r, column, 1, False), band)
 
 
 class Columns(NamedTuple):
-    """A vector of columns of outputs, from `column` on; size: of square windows without gaps, 0 for any; inner: as of
-    `_is_inner`."""
+    """Some vectors of columns of outputs, from `column` on; size: of square windows without gaps, 0 for any; inner:
+    whether there are all columns of x that the windows see, and all of these outputs; else there is one vector."""
 
     kind: Type
     op: str
     size: int
     r: Any
     column: Value
+    vectors: int
     inner: bool
 
     def left(self, q: Any) -> Value:
@@ -95,11 +106,12 @@ class Columns(NamedTuple):
         """The lanes for which there is the column of x that tap q reads."""
         return self.kind.below(self.r.w - self.left(q)) & ~self.kind.below(-self.left(q))
 
-    def tap(self, line: Value, q: Any, mask: Value) -> Value:
-        """What tap q reads of the row of x at `line`, or what counts for nothing."""
+    def tap(self, line: Value, q: Any, mask: Value, vector: int = 0) -> Value:
+        """What tap q reads of the row of x at `line` for a vector, or what counts for nothing."""
+        first = line + self.left(q) + vector * self.kind.lanes
         if self.inner:
-            return self.kind[line + self.left(q)]
-        found = self.kind[line + self.left(q), mask]
+            return self.kind[first]
+        found = self.kind[first, mask]
         return choose(mask, found, float("-inf")) if self.op == "max" else found
 
 
@@ -108,48 +120,48 @@ def _rows(c: Columns, band: Band) -> None:
     r, kind, op = c.r, c.kind, c.op
     first = F32.at(r.x) + band.image * (r.h * r.w)
     wide = _columns_counted(c) if op == "average" else None
+    usual = 1.0 / ((kind(1.0) if wide is None else wide) * kind(r.k_h.to(F32)))
     masks = [c.inside(q) for q in range(c.size)]
 
-    def pooled_row(row: Value) -> Value:
-        found = register(start(kind, op))
-        with when((row >= 0) & (row < r.h)):
-            taps = (c.tap(first + row * r.w, q, mask) for q, mask in enumerate(masks))
-            found.value = reduce(partial(joined, op), taps, found.value)
-        return found.value
+    def pooled_row(row: Value) -> list[Value]:
+        found = registers([start(kind, op)] * c.vectors)
+        with when(below(row, r.h)):
+            for i in range(c.vectors):
+                taps = (c.tap(first + row * r.w, q, mask, i) for q, mask in enumerate(masks))
+                found[i] = reduce(partial(joined, op), taps, found[i])
+        return found.values()
 
-    above = registers([pooled_row(band.first - r.pad_y + p) for p in range(c.size - 1)])
+    above = [registers(pooled_row(band.first - r.pad_y + p)) for p in range(c.size - 1)]
     for row in over(band.first, band.end):
         up = row * r.stride_y - r.pad_y
         if c.size:
-            rows = [*above.values(), pooled_row(up + (c.size - 1))]
-            total = reduce(partial(merged, op), rows)
-            for p, later in enumerate(rows[1:]):
-                above[p] = later
+            rows = [*(kept.values() for kept in above), pooled_row(up + (c.size - 1))]
+            totals = [reduce(partial(merged, op), column) for column in zip(*rows, strict=True)]
+            for kept, later in zip(above, rows[1:], strict=True):
+                for i, value in enumerate(later):
+                    kept[i] = value
         else:
-            total = _pooled(c, first + up * r.w, steps_inside(r.h, up, r.dilation_y, r.k_h))
+            totals = [_pooled(c, first + up * r.w, steps_inside(r.h, up, r.dilation_y, r.k_h))]
         if wide is not None:
-            total = _mean(c, total, wide, row, band)
+            by = _inverse(c, usual, wide, row, band)
+            totals = [total * by for total in totals]
         y = F32.at(r.y) + ((band.image * r.out_h + row) * r.out_w + c.column)
+        results = [rooted(op, total) for total in totals]
         if c.inner:
-            kind[y] = rooted(op, total)
+            for i, result in enumerate(results):
+                kind[y + i * kind.lanes] = result
         else:
-            masked(kind, r.out_w - c.column, 1, partial(_store, y, rooted(op, total)))
+            masked(kind, r.out_w - c.column, 1, partial(_store, y, results[0]))
 
 
-def _mean(c: Columns, total: Value, wide: Value, row: Value, band: Band) -> Value:
-    """Sums by their counts, of which those of windows of two rows and columns are powers of two: then the product with
-    the reciprocal is the same."""
-    r, up = c.r, row * c.r.stride_y - c.r.pad_y
-
-    def divisor(high: Value) -> Value:
-        many = wide * c.kind(high.to(F32))
-        return 1.0 / many if c.size == 2 else many
-
-    by = register(divisor(r.k_h))
+def _inverse(c: Columns, usual: Value, wide: Value, row: Value, band: Band) -> Value:
+    """The inverse of how many elements an average counts; usual: that of windows with all rows."""
+    r, up, by = c.r, row * c.r.stride_y - c.r.pad_y, register(usual)
     with when(~((up >= 0) & (up + (r.k_h - 1) * r.dilation_y < r.h))):
         rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
-        by.value = divisor(rows_counted(r, Place(band.args, band.image, row, I64(0), I64(1)), (I64(0), I64(1)), rows))
-    return total * by.value if c.size == 2 else total / by.value
+        high = rows_counted(r, Place(band.args, band.image, row, I64(0), I64(1)), (I64(0), I64(1)), rows)
+        by.value = 1.0 / (wide * c.kind(high.to(F32)))
+    return by.value
 
 
 def _store(y: Value, result: Value, masks: Any) -> None:
