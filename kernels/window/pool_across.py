@@ -70,17 +70,17 @@ def pooled_across(kind: Type, op: str) -> Callable[..., None]:
 
 def _columns(kind: Type, op: str, size: int, band: Band) -> None:
     """All columns of a band: those whose windows lie inside of x in strips of vectors and single ones, then those on
-    the left and right, the last vector of which begins earlier where a row ends within it.
+    the left and right. Where a row ends within its last vector, that begins earlier.
     """
     r, lanes, strip = slots(band.args, POOL_ANY), kind.lanes, STRIPS.get(size, 1) * kind.lanes
     first = smaller(pieces(r.pad_x, lanes), pieces(r.out_w, lanes)) * lanes
-    inside = larger(smaller(r.out_w, r.w + r.pad_x - (r.k_w - 1) * r.dilation_x) - first, 0)
-    end, done = first + whole(inside, lanes), first
-    for wide in dict.fromkeys((strip, lanes)):
-        stop = first + whole(inside, wide)
-        for column in over(done, stop, wide):
-            _rows(Columns(kind, op, size, r, column, wide // lanes, True), band)
-        done = stop
+    limit = smaller(r.out_w, r.w + r.pad_x - (r.k_w - 1) * r.dilation_x)
+    inside = larger(limit - first, 0)
+    many = first + whole(inside, strip)
+    end = choose((inside >= lanes) & (limit == r.out_w), limit, first + whole(inside, lanes))
+    for begin, stop, wide in ((first, many, strip), (many, end, lanes)):
+        for column in over(begin, stop, wide):
+            _rows(Columns(kind, op, size, r, smaller(column, end - wide), wide // lanes, True), band)
     for at in over(0, first + larger(r.out_w - end, 0), lanes):
         column = smaller(at + choose(at < first, 0, end - first), larger(r.out_w - lanes, 0))
         _rows(Columns(kind, op, size, r, column, 1, False), band)
@@ -156,7 +156,15 @@ def _rows(c: Columns, band: Band) -> None:
 
 def _inverse(c: Columns, usual: Value, wide: Value, row: Value, band: Band) -> Value:
     """The inverse of how many elements an average counts; usual: that of windows with all rows."""
-    r, up, by = c.r, row * c.r.stride_y - c.r.pad_y, register(usual)
+    r, by = c.r, register(usual)
+    up = row * r.stride_y - r.pad_y
+    if c.size:
+        included = r.include_pad != 0
+        end = smaller(up + c.size, choose(included, r.h + r.far_pad_y, r.h))
+        high = end - choose(included, up, larger(up, 0))
+        with when(high != c.size):
+            by.value = 1.0 / (wide * c.kind(high.to(F32)))
+        return by.value
     with when(~((up >= 0) & (up + (r.k_h - 1) * r.dilation_y < r.h))):
         rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
         high = rows_counted(r, Place(band.args, band.image, row, I64(0), I64(1)), (I64(0), I64(1)), rows)
