@@ -212,13 +212,15 @@ def wide_tile(tier: Tier, vectors: int) -> int:
 
 
 def _has_depthwise(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """Wide tiles are for the most common window; sums of two vectors want many registers. Windows of one column have no
-    other tap that outputs could be apart by.
+    """Wide tiles are for the most common window; sums of two vectors want many registers, and where there are these,
+    the kernel for any window is as fast for wide ones. Windows of one column have no other tap that outputs could be
+    apart by.
     """
-    if params["size"] == 1 and params["stride"] > 1 or not has_rounds(tier, params):
+    size, many = params["size"], tier.registers >= 32
+    if size == 1 and params["stride"] > 1 or size > 7 and many or not has_rounds(tier, params):
         return False
     wide = 7 if "group" in params else wide_tile(tier, params["vectors"])
-    return (params["size"] == 3 or params["tile"] == wide) and (params["vectors"] == 1 or tier.registers >= 32)
+    return (size == 3 or params["tile"] == wide) and (params["vectors"] == 1 or many)
 
 
 def _has_grouped(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -260,7 +262,7 @@ def _has_pairs(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 ROWS = (
     Row("depthwise", "window.depthwise", "make_depthwise", DEPTHWISE,
-        {"size": (1, 3, 5, 7), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2), "narrow": (False, True)},
+        {"size": (1, 3, 5, 7, 9, 11), "stride": (1, 2), "tile": (7, 8), "vectors": (1, 2), "narrow": (False, True)},
         _has_depthwise, product=True, needs=rounds),
     Row("grouped", "window.depthwise", "make_grouped", GROUPED,
         {"size": (1, 3, 5), "stride": (1, 2), "tile": (7, 8), "group": (2, 4, 8), "element": ("f32", "bf16")},

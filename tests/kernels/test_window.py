@@ -142,8 +142,8 @@ def each(quick: str, slow: str) -> list[Any]:
 SQUARES = each("3x3/1x1 3x3/2x2 5x5/1x1", "5x5/2x2 7x7/1x1")
 """These have bodies of their own; others are in tiles, their outputs neighbors or apart, or not."""
 OTHERS = each(
-    "5x4/2x1*2 3x3/3x2*3 1x5/1x1 3x5/2x3 4x1/1x3",
-    "9x1/1x1*2 3x3/1x1*2 2x3/1x2*2 1x7/2x1*3 6x5/1x2*3 4x3/2x2 2x3/1x3*3 1x3/1x4*2",
+    "5x4/2x1*2 3x3/3x2*3 1x5/1x1 3x5/2x3 4x1/1x3 5x9/1x1",
+    "9x1/1x1*2 3x3/1x1*2 2x3/1x2*2 1x7/2x1*3 6x5/1x2*3 4x3/2x2 2x3/1x3*3 1x3/1x4*2 3x11/2x2 9x9/2x2",
 )
 POOLS = each(
     "2x2/2x2 3x3/2x2 3x1/2x2 4x2/1x1*3 1x3/1x3*2 3x3x3/2x2x2 2x3x3/1x1x1*2",
