@@ -13,7 +13,7 @@ from ..lang import F32, I32, I64, Type, Value, over, registers, repeat, share, t
 from ..lang.instructions import div_rem, divide, fma, larger, smaller
 from .operands import head_of_keys, query_row, scratch_of
 from .rows import ATTENTION
-from .softmax import begin, clear, combined, finish, look, rebase, weigh
+from .softmax import add_up, begin, clear, combined, finish, look, rebase, weigh
 from .visible_keys import at_key, bounds, seen, span
 
 
@@ -55,17 +55,20 @@ def _attend(r: Any, s: Any, image: int, group: int) -> None:
             if n:
                 query = at.q + head * r.q_head + row * r.q_row
                 _score(scores, query, k + key * r.k_row, r.k_row, n, r.d, r.scale)
-            look(r, scores, mask, left, right, s.base + 4 * i)
-        rebase(s.state, s.line)
+            look(r, scores, mask, left, right, s.parts + i * s.score_row)
+        rebase(r, s)
+        for i in range(r.rows):
+            _, row = div_rem(i, r.s)
+            left, right = seen(r, limit, place + row, key, n)
+            weigh(s.scores + i * s.score_row, left, right, n, s.base + 4 * i, s.parts + i * s.score_row)
+        add_up(r, s)
         begun, ended = key == first, key + n >= stop
         for i in range(r.rows):
             head, row = div_rem(i, r.s)
-            weights, total = s.scores + i * s.score_row, s.total + 4 * i
-            left, right = seen(r, limit, place + row, key, n)
-            weigh(weights, left, right, n, s.base + 4 * i, total)
             if n:
-                _gather(s.sums, weights, v + key * r.v_row, r.v_row, n, r.e)
-            finish(r, at.y + head * r.y_head + row * r.y_row, s.sums, total, s.factor + 4 * i, begun, ended)
+                _gather(s.sums, s.scores + i * s.score_row, v + key * r.v_row, r.v_row, n, r.e)
+            y = at.y + head * r.y_head + row * r.y_row
+            finish(r, y, s.sums, s.total + 4 * i, s.factor + 4 * i, begun, ended)
         key += larger(n, 1)
 
 

@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.record import fields
+from ..gemm.pick_dot import max_rows
 from ..gemm.results import target
 from ..gemm.tile import ahead_of, even_rows, f32_arithmetic, make_tile
 from ..isa.tiers import Tier
-from ..lang import F32, Value, div_rem, divide, outlined, over, pieces, share, smaller, traced
+from ..lang import F32, Value, div_rem, divide, either, outlined, over, pieces, share, smaller, traced
 from .operands import head_of_keys, query_row, scratch_of
 from .pack_keys_values import pack_keys, pack_values
 from .pick_attention import NV
 from .rows import ATTENTION
-from .softmax import begin, clear, finish, look, rebase, weigh
+from .softmax import add_up, begin, clear, finish, look, rebase, weigh
 from .visible_keys import at_key, bounds, seen, span
 
 
@@ -51,15 +52,15 @@ def _attend(tier: Tier) -> Callable[..., None]:
 
     def score(r: Any, s: Any, q: Any, rows: int, key: int, n: int) -> None:
         """Products of rows of queries with n keys from `key` on, panel by panel."""
-        for p in range(pieces(n, width)):
-            panel = s.keys + (key + p * width) * r.d * 4
-            multiply(rows, q, r.q_row, r.d, panel, s.scores + p * width * 4, s.score_row)
+        for i in range(0, n, width):
+            panel, c = s.keys + (key + i) * r.d * 4, s.scores + i * 4
+            multiply(n - i, rows, q, r.q_row, r.d, panel, c, s.score_row)
 
     def sum_values(r: Any, s: Any, rows: int, key: int, n: int) -> None:
         """Products of rows of weights with n values from `key` on."""
-        for p in range(pieces(r.e, width)):
-            panel = s.values + (p * r.t + key) * width * 4
-            multiply(rows, s.scores, s.score_row, n, panel, s.sums + p * width * 4, s.sum_row)
+        for i in range(0, r.e, width):
+            panel, c = s.values + (i * r.t + key * width) * 4, s.sums + i * 4
+            multiply(r.e - i, rows, s.scores, s.score_row, n, panel, c, s.sum_row)
 
     def attend(r: Any, s: Any, image: int, head: int, row: int) -> None:
         limit, place = bounds(r, image)
@@ -81,11 +82,13 @@ def _attend(tier: Tier) -> Callable[..., None]:
             for i in range(rows):
                 left, right = seen(r, limit, place + i, key, n)
                 mask = at_key(r, at.mask + i * r.mask_row, key)
-                look(r, s.scores + i * s.score_row, mask, left, right, s.base + 4 * i)
-            rebase(s.state, s.line)
+                look(r, s.scores + i * s.score_row, mask, left, right, s.parts + i * s.score_row)
+            rebase(r, s)
             for i in range(rows):
                 left, right = seen(r, limit, place + i, key, n)
-                weigh(s.scores + i * s.score_row, left, right, n, s.base + 4 * i, s.total + 4 * i)
+                scores, parts = s.scores + i * s.score_row, s.parts + i * s.score_row
+                weigh(scores, left, right, n, s.base + 4 * i, parts)
+            add_up(r, s)
             sum_values(r, s, rows, key, n)
             begun, ended = key == start, key + n == stop
             for i in range(rows):
@@ -97,19 +100,36 @@ def _attend(tier: Tier) -> Callable[..., None]:
 
 
 def _multiply(tier: Tier) -> Any:
-    """multiply(rows, a, lda, words, panel, c, ldc): a product in tiles of whole vectors; lda and ldc in bytes."""
-    sums = f32_arithmetic(tier, NV, epilogue=False)
-    sums = replace(sums, head=0, start=lambda _: [F32.vector(tier.lanes)(0)] * NV)
+    """multiply(columns, rows, a, lda, words, panel, c, ldc): a product with a panel, in tiles of as many of its vectors
+    as columns begin; lda and ldc in bytes.
+    """
+    tiles = {nv: _tile(tier, nv) for nv in (1, NV)}
+
+    @traced
+    def multiply(
+        columns: Value, rows: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value
+    ) -> None:
+        with either(columns > tier.lanes, likely=True) as (two, one):
+            for way, nv in ((two, NV), (one, 1)):
+                with way:
+                    most = max_rows(tier, nv)
+                    for i in over(0, rows, most):
+                        height = smaller(most, rows - i)
+                        outlined(
+                            f"product{nv}", None, tiles[nv], height, a + i * lda, lda, words, panel, c + i * ldc, ldc
+                        )
+
+    return multiply
+
+
+def _tile(tier: Tier, nv: int) -> Callable[..., None]:
+    """A product in a tile of nv of a panel's vectors."""
+    sums = f32_arithmetic(tier, nv, epilogue=False)
+    sums = replace(sums, head=0, vectors=NV, start=lambda _: [F32.vector(tier.lanes)(0)] * nv)
     tile = make_tile(tier, sums, fetch="")
 
     def product(height: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
-        into = target(c, ldc, NV * tier.lanes, image=0, row=0, column=0)
+        into = target(c, ldc, nv * tier.lanes, image=0, row=0, column=0)
         tile(None, height, even_rows(a, lda, words), panel, ahead_of(0, 0, 0, 0), into)
 
-    @traced
-    def multiply(rows: Value, a: Value, lda: Value, words: Value, panel: Value, c: Value, ldc: Value) -> None:
-        for i in over(0, rows, sums.rows):
-            height = smaller(sums.rows, rows - i)
-            outlined("multiply", None, product, height, a + i * lda, lda, words, panel, c + i * ldc, ldc)
-
-    return multiply
+    return product

@@ -10,13 +10,15 @@ from .rows import STATE
 
 class Scratch(NamedTuple):
     """A thread's scratch: packed keys and values, rows of scores, rows of sums of values, and STATE with its lines
-    `base`, `total` and `factor`. score_row, sum_row: strides of these rows; line: bytes of a line of STATE.
+    `base`, `total` and `factor`. score_row, sum_row: strides of these rows; parts: the vector behind the first row of
+    scores; line: bytes of a line of STATE.
     """
 
     keys: Value
     values: Value
     scores: Value
     score_row: Value
+    parts: Value
     sums: Value
     sum_row: Value
     state: Value
@@ -34,7 +36,9 @@ def scratch_of(r: Any, thread: Any, width: int) -> Scratch:
     score_row, sum_row = (r.keys + lanes) * 4, pieces(r.e, width) * width * 4
     line = pieces(r.rows, lanes) * lanes * 4
     base, total, factor = (state + STATE.at(name) * line for name in ("base", "total", "factor"))
-    return Scratch(keys, values, scores, score_row, sums, sum_row, state, line, base, total, factor)
+    return Scratch(
+        keys, values, scores, score_row, scores + r.keys * 4, sums, sum_row, state, line, base, total, factor
+    )
 
 
 class QueryRow(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..gemm.pick_dot import max_rows
+from ..gemm.pick_dot import F32_COSTS, max_rows
 from ..isa.tiers import Tier
 from .rows import STATE
 
@@ -52,12 +52,23 @@ def _state(tier: Tier, rows: int) -> int:
 def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
     """Blocks of `attention`, for s queries of d, t keys and values of e elements."""
     width = NV * tier.lanes
-    rows, keys = min(s, TILES * max_rows(tier, NV)), min(KEYS, _whole(max(t, 1), width))
+    rows, keys = _block(tier, s, d), min(KEYS, _whole(max(t, 1), width))
     columns = _whole(e, width)
     return {"rows": rows, "keys": keys} | _parts(
         keys=_whole(t, width) * d, values=t * columns, scores=rows * (keys + tier.lanes), sums=rows * columns,
         state=_state(tier, rows),
     )  # fmt: skip
+
+
+def _block(tier: Tier, s: int, d: int) -> int:
+    """Queries of a block, of two tiles: as many as leave the fewest cycles for low tiles."""
+    height = max_rows(tier, NV)
+
+    def cost(rows: int) -> float:
+        blocks, rest = divmod(s, rows)
+        return sum(count * F32_COSTS.rows_cost(tier, m, height, NV, d) for count, m in ((blocks, rows), (1, rest)))
+
+    return min(range(min(s, TILES * height), min(s, height + 1) - 1, -1), key=cost)
 
 
 def pick_few(tier: Tier, rows: int, t: int, e: int) -> Blocks:

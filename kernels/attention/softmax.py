@@ -8,12 +8,29 @@ halves of exponentials, and so are their sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from ..isa.functions import exp, half_exp, tanh
-from ..lang import Value, along, choose, either, fma, larger, over, register, shuffle, tier, total, traced, when
+from ..lang import (
+    Value,
+    along,
+    choose,
+    either,
+    fma,
+    fold,
+    larger,
+    over,
+    register,
+    shuffle,
+    smaller,
+    tier,
+    traced,
+    when,
+    whole,
+)  # fmt: skip
 from ..lang.types import BIT, F32, I32, U8, Type
 from .rows import BLIND, MASKS, STATE
 
@@ -37,19 +54,40 @@ def begin(state: Value, line: Value) -> None:
             f32[state + (i + line * STATE.at(name))] = value
 
 
-@traced
-def look(r: Any, scores: Value, mask: Value, left: Any, right: Any, base: Value) -> None:
-    """Apply `cap` and the mask to the scores left..right of a query; the largest is stored at `base`. `mask`: address
-    for the first score of the row. Writes whole vectors.
+def spans(left: Any, right: Value, unroll: int) -> Iterator[tuple[Type, Value, Value | None]]:
+    """(f32, i, mask): vectors that together span left..right: blocks of `unroll` of them, single ones, and one under a
+    mask. `left` is a multiple of the lanes but for windows, where all have masks.
     """
     f32 = F32.vector(tier().lanes)
-    x, count = F32.at(scores) + left, right - left
-    _cap(f32, x, count, r.cap.to(I32).bits(F32))
+    start = whole(left, f32.lanes)
+    end = choose(start == left, whole(right, f32.lanes), start)
+    first = start + whole(end - start, unroll * f32.lanes)
+    for i in over(start, first, unroll * f32.lanes):
+        yield f32.times(unroll), i, None
+    for i in over(first, end, f32.lanes):
+        yield f32, i, None
+    for i in over(end, right, f32.lanes):
+        yield f32, i, f32.below(right - i) & ~f32.below(left - i)
+
+
+@traced
+def look(r: Any, scores: Value, mask: Value, left: Any, right: Any, most: Value) -> None:
+    """Apply `cap` and the mask to the scores left..right of a query; a vector with the largest is stored at `most`.
+    `mask`: address for the first score of the row. Writes whole vectors.
+    """
+    f32 = F32.vector(tier().lanes)
+    x = F32.at(scores)
+    _cap(f32, x, left, right, r.cap.to(I32).bits(F32))
 
     def largest(term: Term) -> None:
-        F32[base] = total(f32, count, -math.inf, larger, term)
+        found = register(f32(-math.inf))
+        for some, i, m in spans(left, right, 4):
+            y = term(some, i, m)
+            y = y if m is None else choose(m, y, -math.inf)
+            found.value = larger(found.value, fold(larger, y, f32.lanes))
+        f32[most] = found.value
 
-    by_mask(r, x, F32.at(mask) + left, U8.at(mask) + left, largest)
+    by_mask(r, x, F32.at(mask), U8.at(mask), largest)
 
 
 Term = Callable[[Type, Value, Any], Value]
@@ -87,47 +125,60 @@ def by_mask(
             body(term)
 
 
-def _cap(f32: Type, x: Value, count: Value, cap: Value) -> None:
+def _cap(f32: Type, x: Value, left: Any, right: Value, cap: Value) -> None:
     with when(abs(cap) > 0, likely=False):
-        for some, i, _ in along(f32, 0, count, unroll=1):
-            limit = some(cap)
-            some[x + i] = limit * tanh(some[x + i] / limit)
+        limit = f32(cap)
+        for i in over(whole(left, f32.lanes), right, f32.lanes):
+            f32[x + i] = limit * tanh(f32[x + i] / limit)
+
+
+def _combined_rows(r: Any, parts: Value, row: Value, first: Value, combine: Callable[[Value, Value], Value]) -> Value:
+    """What `combine` makes of the vector of each query, `row` bytes apart, from query `first` on; a lane each."""
+    f32, last = F32.vector(tier().lanes), r.rows - 1
+    return combined(combine, [f32[parts + row * smaller(first + n, last)] for n in range(f32.lanes)])
 
 
 @traced
-def rebase(state: Value, line: Value) -> None:
-    """Update the largest scores by a block's, and set the factors of earlier sums."""
+def rebase(r: Any, s: Any) -> None:
+    """Update the largest scores by a block's, and set the factors of earlier sums; s: the thread's Scratch."""
     f32 = F32.vector(tier().lanes)
-    for i in over(0, line, f32.size):
-        at = {name: F32.at(state + (i + line * STATE.at(name))) for name in STATE}
-        before, found = f32[at["top"]], f32[at["base"]]
+    for i in over(0, r.rows, f32.lanes):
+        at = {name: f32.at(s.state + (i * 4 + s.line * STATE.at(name))) for name in STATE}
+        before, found = at["top"][0], _combined_rows(r, s.parts, s.score_row, i, larger)
         top = larger(before, found)
         base = choose(top == -math.inf, 0.0, top)
-        factor = exp(before - base)
-        f32[at["top"]] = top
-        f32[at["base"]] = base
-        f32[at["factor"]] = factor
-        f32[at["total"]] = f32[at["total"]] * factor
+        at["top"][0] = top
+        at["base"][0] = base
+        at["factor"][0] = exp(before - base)
 
 
 @traced
-def weigh(scores: Value, left: Any, right: Any, n: Value, base: Value, all_: Value) -> None:
-    """Make weights of the n scores of a query, 0 outside of left..right, and sum them to `all_`. In whole vectors."""
+def weigh(scores: Value, left: Any, right: Any, n: Value, base: Value, sum_: Value) -> None:
+    """Make weights of the n scores of a query, 0 outside of left..right; a vector of their sums is stored at `sum_`. In
+    whole vectors.
+    """
     f32 = F32.vector(tier().lanes)
     row, least = F32.at(scores), F32[base]
-    x, weights = row + left, F32.at(all_)
+    found = register(f32(0))
+    for i in over(0, whole(left, f32.lanes), f32.lanes):
+        f32[row + i] = 0
+    for some, i, m in spans(left, right, 2):
+        y = half_exp(some[row + i] - some(least))
+        y = y if m is None else choose(m, y, 0)
+        some[row + i] = y
+        found.value = found.value + fold(operator.add, y, f32.lanes)
+    for i in over(whole(right + (f32.lanes - 1), f32.lanes), n, f32.lanes):
+        f32[row + i] = 0
+    f32[sum_] = found.value
 
-    def power(some: Type, i: Value, _: Any) -> Value:
-        y = half_exp(some[x + i] - some(least))
-        some[x + i] = y
-        return y
 
-    found = total(f32, right - left, 0, lambda p, q: p + q, power)
-    weights[0] = weights[0] + found
-    for some, i, m in along(f32, 0, left, unroll=1):
-        some[row + i, m] = 0
-    for some, i, _ in along(f32, right, n, unroll=1):
-        some[row + i] = 0
+@traced
+def add_up(r: Any, s: Any) -> None:
+    """Add a block's sums of weights to those before it; s: the thread's Scratch."""
+    f32 = F32.vector(tier().lanes)
+    for i in over(0, r.rows, f32.lanes):
+        total, factor = (f32.at(at + i * 4) for at in (s.total, s.factor))
+        total[0] = fma(total[0], factor[0], _combined_rows(r, s.parts, s.score_row, i, operator.add))
 
 
 @traced

@@ -126,8 +126,10 @@ def exp(x: Value) -> Value:
 
 def half_exp(x: Value) -> Value:
     """e**x / 2 of x <= 0 (or NaN); 0 below -86.98."""
-    less1, half = _exp_parts(at_least(x, -126 * math.log(2)), bias=126)
-    return fma(less1, half, half)
+    x, power, bias = at_least(x, -126 * math.log(2)), x.type(1 / math.log(2)), _SHIFT + 126
+    shifted = fma(x, power, bias)
+    r = fma(x, power, bias - shifted)
+    return _horner(r, _EXP2_NEAR) * (shifted.bits(I32) << 23).bits(F32)
 
 
 def expm1_negative(x: Value) -> Value:
