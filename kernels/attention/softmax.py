@@ -163,7 +163,7 @@ def weigh(scores: Value, left: Any, right: Any, n: Value, base: Value, sum_: Val
     for i in over(0, whole(left, f32.lanes), f32.lanes):
         f32[row + i] = 0
     for some, i, m in spans(left, right, 2):
-        y = half_exp(some[row + i] - some(least))
+        y = half_exp(some[row + i] - some(least), relative=False)
         y = y if m is None else choose(m, y, 0)
         some[row + i] = y
         found.value = found.value + fold(operator.add, y, f32.lanes)

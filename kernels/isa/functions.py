@@ -16,6 +16,8 @@ _SHIFT = 12582912.0
 """1.5 * 2**23: adding it rounds to a whole number, kept in the low bits of the sum."""
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 """ln 2 in two parts; the high one has 9 bits, so that its product with an exponent is exact."""
+_LOG2_E, _LOG2_E_LOW = 1.4426950216293335, 1.92596299e-8
+"""1 / ln 2 in two parts."""
 _TINY = 1.1754943508222875e-38
 """The smallest normal f32."""
 
@@ -124,11 +126,17 @@ def exp(x: Value) -> Value:
     return y + y
 
 
-def half_exp(x: Value) -> Value:
-    """e**x / 2 of x <= 0 (or NaN); 0 below -86.98."""
-    x, power, bias = at_least(x, -126 * math.log(2)), x.type(1 / math.log(2)), _SHIFT + 126
+def half_exp(x: Value, relative: bool = True) -> Value:
+    """e**x / 2 of x <= 0 (or NaN); 0 below -86.98. relative: else within 2**-23 of 1."""
+    x = at_least(x, -126 * math.log(2))
+    if not tier().fma:
+        less1, half = _exp_parts(x, bias=126)
+        return fma(less1, half, half)
+    power, bias = x.type(_LOG2_E), _SHIFT + 126
     shifted = fma(x, power, bias)
     r = fma(x, power, bias - shifted)
+    if relative:
+        r = fma(x, _LOG2_E_LOW, r)
     return _horner(r, _EXP2_NEAR) * (shifted.bits(I32) << 23).bits(F32)
 
 

@@ -77,14 +77,19 @@ def _row(f32: Type, ys: Value, xs: Value, n: Value, log: bool) -> None:
     top = total(f32, n, -math.inf, larger, lambda v, i, mask: v[xs + i, mask])
 
     def power(v: Type, i: Value, mask: Any) -> Value:
-        e = f.exp(v[xs + i, mask] - top)
+        e = _power(v[xs + i, mask] - top, log)
         if not log:
             v[ys + i, mask] = e
         return e
 
-    scale = _scale(one(total(f32, n, 0, operator.add, power)), log)[0]
+    scale = _scale(one(total(f32, n, 0, operator.add, power, 2)), log)[0]
     for v, i, mask in along(f32, 0, n):
         v[ys + i, mask] = (v[xs + i, mask] - top) - scale if log else v[ys + i, mask] * scale
+
+
+def _power(x: Value, log: bool) -> Value:
+    """e**x, half of it where a sum of such divides it; x <= 0."""
+    return f.exp(x) if log else f.half_exp(x)
 
 
 def _scale(sums: Value, log: bool) -> Value:
@@ -100,7 +105,7 @@ def _column(f32: Type, columns: Columns, mask: Value | None, log: bool) -> None:
         largest.value = larger(largest.value, f32[x + i * step, mask])
     top = largest.value
     for i in over(n):
-        e = f.exp(f32[x + i * step, mask] - top)
+        e = _power(f32[x + i * step, mask] - top, log)
         sums.value += e
         if not log:
             f32[y + i * step, mask] = e
@@ -145,7 +150,7 @@ def _few_columns(f32: Type, ys: Value, xs: Value, n: Value, inner: Value, log: b
     top = joined(larger, -math.inf, lambda i, mask: f32[xs + i, mask])
 
     def power(i: Value, mask: Value | None) -> Value:
-        e = f.exp(f32[xs + i, mask] - top)
+        e = _power(f32[xs + i, mask] - top, log)
         if not log:
             f32[ys + i, mask] = e
         return e
