@@ -379,6 +379,19 @@ def attention(net: Net) -> None:
 
 
 @block
+def attention_of_maps(net: Net) -> None:
+    """Channels before places, as behind a convolution: values stand before the turned weights."""
+    x = net("Transpose", net("MatMul", net.input("x", (1, 12, 16)), net.weight(16, 48)), perm=[0, 2, 1])
+    packed = net("Reshape", x, net.const(np.array([1, 2, 24, 12], I64)))
+    q, k, v = net("Split", packed, axis=2, outputs=3)
+    scores = net("MatMul", net("Transpose", q, perm=[0, 1, 3, 2]), k)
+    weights = net("Softmax", net("Add", scores, net.weight(2, 12, 12)), axis=-1)
+    y = net("MatMul", v, net("Transpose", weights, perm=[0, 1, 3, 2]))
+    y = net("Transpose", net("Reshape", y, net.const(np.array([1, 16, 12], I64))), perm=[0, 2, 1])
+    net.output(net("MatMul", y, net.weight(16, 16)))
+
+
+@block
 def attention_of_groups(net: Net) -> None:
     """A step of a decoder: keys and values behind a cache, repeated for the heads that share them."""
     x, past = net.input("x", (2, 1, 32)), [net.input(name, (2, 2, 5, 8)) for name in ("k", "v")]

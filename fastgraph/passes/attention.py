@@ -176,6 +176,21 @@ def split_of_reshape(g: Sweep, node: Node) -> bool:
     return g.becomes(*parts)
 
 
+@rule("splits", "matmul")
+def product_of_turned_weights(g: Sweep, node: Node) -> bool:
+    """Given ``y = matmul(v, transpose(softmax(x)))``; result ``y = transpose(matmul(softmax(x), transpose(v)))``, where
+    the weights stand before the values, as in attention.
+    """
+    turned = g.made_by(node.inputs[1], "transpose")
+    if turned is None or len(node.inputs) > 2 or not _plain(node):
+        return False
+    rank = len(turned.x.type.dims)
+    swapped = (*range(rank - 2), rank - 1, rank - 2)
+    if permutation(turned) != swapped or g.made_by(turned.x, "softmax") is None or len(node.x.type.dims) != rank:
+        return False
+    return g.becomes(g.transpose(g("matmul", turned.x, g.transpose(node.x, *swapped)), *swapped))
+
+
 class Mask(NamedTuple):
     """The sum of `values` as it is added to scores of shape `dims`; `extents`: those along all axes of `lead`, queries
     and keys, to which it is expanded where `dims` divides these."""

@@ -1,7 +1,10 @@
 """Rules by phase, and the operators that each sees. Written by `python -m docs.catalog`."""
 
 CATALOG = {
-    "splits": {"passes.attention.split_of_reshape": "split"},
+    "splits": {
+        "passes.attention.split_of_reshape": "split",
+        "passes.attention.product_of_turned_weights": "matmul",
+    },
     "attention": {"passes.attention.attention_of_products": "matmul"},
     "branches": {"passes.branches.parallel_convolutions": "add"},
     "canonical": {

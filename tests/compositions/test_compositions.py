@@ -83,6 +83,7 @@ UNREACHED = {
     "lowering exact.exact(floor)": "plan/test_element_types.py",
     "lowering exact.exact(prelu)": "plan/test_element_types.py",
     "lowering recurrent.of_bytes(lstm)": "onnx/test_contrib_recurrent.py",
+    "rule attention.product_of_turned_weights": "plan/test_attention.py",
     "rule branches.parallel_convolutions": "passes/test_branches.py",
     "rule lists.*": "plan/test_row_loops.py",
     "rule row_loops.by_rows": "plan/test_row_loops.py",

@@ -116,7 +116,7 @@ def of_windows_behind_heads(net: Net) -> None:
 
 FOUND = (
     of_rows, of_heads, of_one_head, of_a_scale_below_0, of_shared_keys, of_relative_positions, of_windows_behind_heads,
-    BLOCKS["attention"], BLOCKS["attention_of_groups"],
+    BLOCKS["attention"], BLOCKS["attention_of_groups"], BLOCKS["attention_of_maps"],
 )  # fmt: skip
 
 
