@@ -202,12 +202,13 @@ class Mask(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """scale * q x k, plus masks; lead: the extents that are neither 1 nor queries nor keys."""
+    """scale * q x k, plus masks; lead: the extents that are neither 1 nor queries nor keys; each: factors of heads."""
 
     product: Node
     lead: Dims
     scale: float = 1.0
     masks: tuple[Mask, ...] = ()
+    each: np.ndarray | None = None
 
 
 @rule("attention", "matmul")
@@ -239,7 +240,12 @@ def attention_of_products(g: Sweep, node: Node) -> bool:
     attrs |= {"q_num_heads": q.heads if q.flat else None, "kv_num_heads": k.heads if k.flat or v.flat else None}
     shape = (q.images, q.rows, q.heads * v.size) if q.flat else (q.images, q.heads, q.rows, v.size)
     valid = () if limit is None else (None, None, g.broadcast(g.shape(limit.number, 1), q.images))
-    y = g("attention", *(x.written(g) for x in (q, k, v)), mask, *valid, type=TensorType(FLOAT32, shape), **attrs)
+    queries = q.written(g)
+    if scores.each is not None:
+        each = np.repeat(scores.each, q.size) if q.flat else scores.each[:, None, None]
+        queries = g("mul", queries, g.held(each), type=queries.type)
+    others = k.written(g), v.written(g), mask, *valid
+    y = g("attention", queries, *others, type=TensorType(FLOAT32, shape), **attrs)
     y = y if v.scale == 1 else y * v.scale
     return g.becomes(_in_order(g, y, q, node.out.type.dims))
 
@@ -253,6 +259,8 @@ def _operands(g: Sweep, scores: Scores, values: Value, inner: bool) -> tuple[Ope
     if (q.images, q.size) != (k.images, k.size) or (k.heads != 1 and q.heads != k.heads * k.share):
         return None
     if scores.masks and (inner or _without_ones((q.images, q.heads)) != scores.lead):
+        return None
+    if scores.each is not None and (inner or scores.each.size != q.heads):
         return None
     return (q, k, v) if (k.images, k.heads, k.rows) == (v.images, v.heads, v.rows) else None
 
@@ -370,6 +378,10 @@ def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
     if factor is not None:
         inner = _scores(g, factor[0], plane, lead)
         return None if inner is None or inner.masks else inner._replace(scale=inner.scale * factor[1])
+    factors = _factors_of_heads(maker)
+    if factors is not None:
+        inner = None if divided else _scores(g, factors[0], plane, lead)
+        return None if inner is None or inner.masks or inner.each is not None else inner._replace(each=factors[1])
     if maker.op != "add" or len(maker.inputs) != 2:
         return None
     for x, mask in (maker.operands, maker.operands[::-1]):
@@ -379,6 +391,19 @@ def _scores(g: Sweep, value: Value, plane: Dims, lead: Dims) -> Scores | None:
             extents = (*lead, *plane) if divided else _mask_extents(mask, dims)
             return _masked(inner, Mask((mask,), dims, extents, divided))
     return None
+
+
+def _factors_of_heads(node: Node) -> tuple[Value, np.ndarray] | None:
+    """(x, factors) of a node that multiplies [.., heads, queries, keys] by a constant for each head."""
+    if node.op not in ("mul", "div") or len(node.inputs) != 2 or len(node.out.type.dims) < 3:
+        return None
+    x, c = node.operands[::-1] if node.op == "mul" and node.operands[0].data is not None else node.operands
+    heads, dims = node.out.type.dims[-3], node.out.type.dims
+    if c.data is None or c.data.size != heads or c.data.shape[-3:] != (heads, 1, 1) or x.type.shape != dims:
+        return None
+    with np.errstate(divide="ignore"):
+        each = c.data.reshape(heads) if node.op == "mul" else 1 / c.data.reshape(heads)
+    return (x, each) if c.type.dtype == FLOAT32 and np.isfinite(each).all() and x.data is None else None
 
 
 def _masked(scores: Scores, mask: Mask) -> Scores:

@@ -114,7 +114,21 @@ def of_windows_behind_heads(net: Net) -> None:
     net.output(net("Reshape", y, net.const(np.array([2, 15, 32], I64))))
 
 
+def scaled_by_heads(net: Net) -> None:
+    """As cosines of queries and keys are, before a mask."""
+    q, k, v = (net.input(n, (2, 3, 4, 8)) for n in "qkv")
+    x = net("Add", net("Mul", scores(net, q, k), net.weight(3, 1, 1)), net.weight(3, 4, 4))
+    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
+
+
+def divided_by_heads(net: Net) -> None:
+    q, k, v = (heads(net, net.input(n, (2, 5, 24)), 2, 5, 3, 8) for n in "qkv")
+    x = net("Div", scores(net, q, k), net.weight(1, 3, 1, 1))
+    net.output(joined(net, net("MatMul", net("Softmax", x, axis=-1), v), 2, 5, 24))
+
+
 FOUND = (
+    scaled_by_heads, divided_by_heads,
     of_rows, of_heads, of_one_head, of_a_scale_below_0, of_shared_keys, of_relative_positions, of_windows_behind_heads,
     BLOCKS["attention"], BLOCKS["attention_of_groups"], BLOCKS["attention_of_maps"],
 )  # fmt: skip
@@ -144,12 +158,6 @@ def over_queries(net: Net) -> None:
 def scaled_with_mask(net: Net) -> None:
     q, k, v = (net.input(n, (1, 2, 4, 8)) for n in "qkv")
     x = net("Mul", net("Add", scores(net, q, k), net.weight(4, 4)), net.const(0.5))
-    net.output(net("MatMul", net("Softmax", x, axis=-1), v))
-
-
-def scaled_by_heads(net: Net) -> None:
-    q, k, v = (net.input(n, (1, 2, 4, 8)) for n in "qkv")
-    x = net("Mul", scores(net, q, k), net.weight(2, 1, 1))
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
@@ -210,7 +218,6 @@ OTHERS = (
     also_read,
     over_queries,
     scaled_with_mask,
-    scaled_by_heads,
     values_of_all,
     of_windows,
 )
