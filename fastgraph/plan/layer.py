@@ -12,8 +12,9 @@ from ..freedoms import free
 from ..ir import FLOAT32, Node, Value
 from ..ir.quantization import reals
 from ..kernels.gemm.pack import Arrangement, arranged
+from ..kernels.gemm.pack_int8 import part_again
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
-from ..kernels.gemm.pick_int8 import SMALL, Sums, multiplies_small
+from ..kernels.gemm.pick_int8 import AGAIN, SMALL, TOGETHER, Sums, multiplies_small
 from ..kernels.isa.tiers import Tier
 from ..kernels.window.pick import Window
 from ..ops.chain import Chain, extra_kind, is_f32
@@ -67,10 +68,18 @@ class Integers(NamedTuple):
         """
         return (tier.byte_dot or narrow) and bool(np.any(self.zeros))
 
-    def sums(self, tier: Tier) -> Sums:
-        """The layer as the kernels of a tier compute it."""
-        small = multiplies_small(tier) and not self.ranged and self.weights.size > 0 and self._greatest() <= SMALL
-        return Sums(self.out, self.rowsum(tier), small)
+    def sums(self, tier: Tier, together: int = TOGETHER) -> tuple[Sums, float]:
+        """The layer as the kernels of a tier compute it that sum products of so many words in 16 bits, if weights are
+        small; and the part of a panel's words that are summed again then.
+        """
+        again = 1.0
+        if multiplies_small(tier) and self.weights.size:
+            again = self._again(tier, together) if self._greatest() > SMALL // together else 0.0
+        small = again <= AGAIN
+        return Sums(self.out, self.rowsum(tier), small), again if small else 0.0
+
+    def _again(self, tier: Tier, together: int) -> float:
+        return part_again(self.weights.reshape(len(self.weights), -1), self.zeros, together, tier.lanes)
 
     def _greatest(self) -> int:
         """The greatest weight less its zero point."""

@@ -21,22 +21,23 @@ from .rows import CONV_DYNAMIC, DOT_DYNAMIC, RANGE_BYTES
 from .tile import Arithmetic
 
 
-def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool) -> Callable[..., None]:
+def make_dot(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool, small: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors, and ranges per row or per batch; its record is `rows.DOT_DYNAMIC`."""
-    return dot_kernel(tier, _arithmetic(tier, nv, per_row, rowsum, narrow), DOT_DYNAMIC)
+    return dot_kernel(tier, _arithmetic(tier, nv, per_row, Sums("words", rowsum, small), narrow), DOT_DYNAMIC)
 
 
-def make_conv(tier: Tier, nv: int, rowsum: bool) -> Callable[..., None]:
+def make_conv(tier: Tier, nv: int, rowsum: bool, small: bool) -> Callable[..., None]:
     """The kernel for panels of nv vectors; its record is `rows.CONV_DYNAMIC`."""
-    return conv_kernel(tier, _arithmetic(tier, nv, False, rowsum), CONV_DYNAMIC)
+    return conv_kernel(tier, _arithmetic(tier, nv, False, Sums("words", rowsum, small)), CONV_DYNAMIC)
 
 
-def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool = False) -> Arithmetic:
+def _arithmetic(tier: Tier, nv: int, per_row: bool, sums: Sums, narrow: bool = False) -> Arithmetic:
     """For panels of pack_int8 with a bias, whose `start` is the sum of a column's weights less zero points.
 
     The record has rows.RANGES and EPILOGUE.
     """
-    bytewise, count = int8_arithmetic(tier, nv, Sums("words", rowsum), narrow), sums_per_row(nv, rowsum)
+    rowsum = sums.rowsum
+    bytewise, count = int8_arithmetic(tier, nv, sums, narrow), sums_per_row(nv, rowsum)
     head_lines = HEAD_LINES[rowsum] + 1
     f32, i32 = F32.vector(tier.lanes), I32.vector(tier.lanes)
 
@@ -70,5 +71,5 @@ def _arithmetic(tier: Tier, nv: int, per_row: bool, rowsum: bool, narrow: bool =
     def start(panel: Value) -> list[Value]:
         return [i32(0)] * count
 
-    head = head_lines * nv * f32.size
+    head = (head_lines + sums.small) * nv * f32.size
     return replace(bytewise, head=head, start=start, finish=finish, epilogue=True)

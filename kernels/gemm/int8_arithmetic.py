@@ -1,13 +1,14 @@
 """Products of u8 activations with s8 weights: exact i32 sums, requantized as they are stored.
 
 Words of four u8 are broadcast as the f32 kernels broadcast an f32; a lane multiplies and sums its four bytes
-by vpdpbusd, or as two pairs of i16 (pmaddwd) on tiers without it, which is exact as well. Small weights stay
-bytes, whose products are summed in pairs (pmaddubsw), which can't saturate, and these as i16.
+by vpdpbusd, or as two pairs of i16 (pmaddwd) on tiers without it, which is exact as well. Where few sums of products
+with bytes exceed 16 bits, weights stay bytes: products of two words are summed in pairs (pmaddubsw), and these as i16.
+What would exceed is left to words that are summed again (pack_int8.py), so that no sum can.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..isa.integer import dot_bytes, dot_halves, dot_small, split_bytes, split_weights
 from ..isa.tiers import Tier
@@ -31,16 +32,17 @@ def int8_arithmetic(tier: Tier, nv: int, sums: Sums, narrow: bool = False, half:
     out, rowsum, small = sums
     count, line = sums_per_row(nv, rowsum), vectors_per_word(tier, nv, rowsum, narrow or small)
     do = _Products(I32.vector(tier.lanes), nv, count, line, sums, narrow, half)
-    most, head = int8_costs(sums).most_rows(tier, nv), HEAD_LINES[rowsum] * nv * do.i32.size
+    most, head = int8_costs(sums).most_rows(tier, nv), (HEAD_LINES[rowsum] + small) * nv * do.i32.size
     by_weight = do.multiply_rows if one_by_one(tier, count, small) else None
     functions = do.start, do.load, do.multiply, do.finish
-    return Arithmetic(nv, most, head, line, count, 1, STORES[out], *functions, multiply_rows=by_weight)
+    found = Arithmetic(nv, most, head, line, count, 1, STORES[out], *functions, multiply_rows=by_weight)
+    return replace(found, multiply_two=do.multiply_two) if small else found
 
 
 def add_products(x: Value, weights: list[Value], sums: list[Value], small: bool = False) -> list[Value]:
     """The sums of a row with the products of a word of A, in each lane of x, and its weights."""
     if small:
-        return [s + dot_small(x, w) for s, w in zip(sums, weights, strict=True)]
+        return [s + dot_small([x], [w]) for s, w in zip(sums, weights, strict=True)]
     if tier().byte_dot:
         return [dot_bytes(s, x, w) for s, w in zip(sums, weights, strict=True)]
     for half, offset in zip(split_bytes(x), (0, len(sums)), strict=True):
@@ -84,6 +86,10 @@ class _Products:
         if self.half:
             return [dot_bytes(*operands) for operands in zip(sums, copies(x, self.nv, True), weights, strict=True)]
         return add_products(x, weights, sums, self.into.small)
+
+    def multiply_two(self, words: list[Value], weights: list[list[Value]], sums: list[Value]) -> list[Value]:
+        x = [self.i32(I32[word]) for word in words]
+        return [s + dot_small(x, w) for s, *w in zip(sums, *weights, strict=True)]
 
     def multiply_rows(self, panel: Value, words: list[Value], sums: list[Value]) -> list[Value]:
         """Each vector of weights is loaded for all rows, so that few registers hold weights."""

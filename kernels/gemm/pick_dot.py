@@ -198,11 +198,13 @@ def widths(tier: Tier) -> tuple[float, ...]:
     return (*WHOLE, 1.5, 2.5) if tier.lanes == 16 else WHOLE
 
 
-def byte_widths(out: str, rowsum: bool, tier: Tier) -> tuple[float, ...]:
-    """As `widths`, of products of bytes, up to four of which are packed to bytes together; out, rowsum: as of
+def byte_widths(out: str, rowsum: bool, small: bool, tier: Tier) -> tuple[float, ...]:
+    """As `widths`, of products of bytes, up to four of which are packed to bytes together; out, rowsum, small: as of
     `dot_int8`. Where sums become bytes, half a vector may be a panel. Weights with zero points, which are few, have
-    less widths.
+    less widths, and so have small ones, of which registers hold no more than two lines of two vectors.
     """
+    if small:
+        return (1, 2)
     if rowsum:
         return (1, 2, 4)
     halves = out == "bytes" and tier.byte_dot and tier.lanes == 16 and not tier.tiles

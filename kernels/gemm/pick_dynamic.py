@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..isa.tiers import Tier
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright
-from .pick_dot import L2, DotPiece, Product, dot_pieces
-from .pick_int8 import INT8_COSTS
+from .pick_dot import L2, Costs, DotPiece, Product, dot_pieces
+from .pick_int8 import Sums, int8_costs
 
 WORTH_A_PART = 8192
 """Numbers of an image that are enough for threads to share them."""
@@ -30,17 +30,27 @@ def stays_narrow(tier: Tier, m: int, k: int, zeros: bool) -> bool:
 
 
 def pick_dot_dynamic(
-    tier: Tier, product: Product, threads: int, per_row: bool, rowsum: bool, narrow: bool = False
+    tier: Tier, product: Product, threads: int, per_row: bool, sums: Sums, narrow: bool = False, again: float = 0
 ) -> tuple[DotPiece, ...]:
-    """The dot_dynamic calls. per_row: each row of A has a range of its own; rowsum: weights have zero points; narrow:
-    as of pack_int8.
+    """The dot_dynamic calls. per_row: each row of A has a range of its own; narrow: as of pack_int8; again: as of
+    `int8_costs`.
     """
-    params = {"per_row": per_row, "rowsum": rowsum, "narrow": narrow}
-    return dot_pieces(tier, product, threads, INT8_COSTS[rowsum], params)
+    params = {"per_row": per_row, "narrow": narrow, **_params(sums)}
+    return dot_pieces(tier, product, threads, _costs(sums, again), params)
 
 
-def pick_conv_dynamic(tier: Tier, g: Geometry, threads: int, rowsum: bool) -> tuple[Geometry, tuple[ConvPiece, ...]]:
-    """The conv_dynamic calls for a geometry of u8, and the geometry that they are for."""
+def pick_conv_dynamic(
+    tier: Tier, g: Geometry, threads: int, sums: Sums, again: float = 0
+) -> tuple[Geometry, tuple[ConvPiece, ...]]:
+    """The conv_dynamic calls for a geometry of u8, and the geometry that they are for; again: as of `int8_costs`."""
     assert g.item == 1
     g = upright(g, L2)
-    return g, conv_pieces(tier, g, threads, INT8_COSTS[rowsum], {"rowsum": rowsum}, L2)
+    return g, conv_pieces(tier, g, threads, _costs(sums, again), _params(sums), L2)
+
+
+def _params(sums: Sums) -> dict[str, bool]:
+    return {"rowsum": sums.rowsum, "small": sums.small}
+
+
+def _costs(sums: Sums, again: float) -> Costs:
+    return int8_costs(sums._replace(out="words"), again)._replace(halves=False)

@@ -20,7 +20,9 @@ MEMORY, SECOND_LEVEL = 8.0, 48.0
 
 
 class Sums(NamedTuple):
-    """What sums of bytes become, one of rows.STORES; whether rows of A are summed, too; whether weights are SMALL."""
+    """What sums of bytes become, one of rows.STORES; whether rows of A are summed, too; whether weights are small:
+    products with bytes of TOGETHER words, or of one for a single row, are summed in 16 bits.
+    """
 
     out: str
     rowsum: bool = False
@@ -29,6 +31,10 @@ class Sums(NamedTuple):
 
 SMALL = 64
 """Weights up to which two products with u8 fit 16 bits: 2 * 255 * 64 < 2**15."""
+TOGETHER = 2
+"""Words of A whose products with small weights are summed in 16 bits."""
+AGAIN = 0.35
+"""The most words that are summed again, of all words of a panel of one vector, with which weights count as small."""
 
 
 def multiplies_small(tier: Tier) -> bool:
@@ -53,7 +59,8 @@ def _most_rows(rowsum: bool, small: bool, tier: Tier, nv: int) -> int:
     if one_by_one(tier, each, small):
         return (tier.registers - 2) // (each + 1)
     spare = 1 if tier.byte_dot else 3 if tier.fma else 5
-    free = tier.registers - vectors_per_word(tier, nv, rowsum, small) - spare
+    words = TOGETHER if small else 1
+    free = tier.registers - words * vectors_per_word(tier, nv, rowsum, small) - spare
     return max(1, min(16 if nv == 1 else 14, free // (nv + rowsum)))
 
 
@@ -61,16 +68,18 @@ _STORING = {1: 0.6, 2: 0.15, 3: 0.5}
 """Cycles more for each vector that is stored, where a row isn't four vectors."""
 
 
-def _tile_cost(rowsum: bool, small: bool, tier: Tier, rows: int, nv: float, words: int) -> float:
+def _tile_cost(rowsum: bool, small: bool, again: float, tier: Tier, rows: int, nv: float, words: int) -> float:
     """Cycles of one tile: two multiply-adds and two loads a cycle, latency of four cycles, weights in L1 or L2.
 
-    Without vnni three instructions a cycle: a word is split by two, a product and its sum are two of each half, and
-    three where weights are small.
+    Without vnni three instructions a cycle: a word is split by two, a product and its sum are two of each half. Small
+    weights take two and a half, and three where a word is summed again.
     Storing overlaps with the next tile's sums the better the smaller tiles are (measured).
     """
     weights, sums = vectors_per_word(tier, ceil(nv), rowsum, small), rows * (nv + rowsum)
     nbytes = weights * tier.lanes * 4
-    products = sums / 2 if tier.byte_dot else sums if small else (4 * sums + 2 * rows) / 3
+    products = sums / 2 if tier.byte_dot else (4 * sums + 2 * rows) / 3
+    if small:
+        products = sums * (0.76 + min(again * nv, 1)) + 0.04 * rows
     step = max(products, (rows + weights) / 2, 4)
     if nbytes * words > 16384:
         step = max(step, nbytes / 40) + nbytes / 400
@@ -78,11 +87,13 @@ def _tile_cost(rowsum: bool, small: bool, tier: Tier, rows: int, nv: float, word
     return (step + 0.1) * words + stored * (0.82 + 0.035 * stored + _STORING.get(ceil(nv), 0)) + 6
 
 
-def int8_costs(sums: Sums) -> Costs:
-    """The costs of the kernels that have these parameters."""
+def int8_costs(sums: Sums, again: float = 0) -> Costs:
+    """Of the kernels that have these parameters; again: the part of a panel's words that are summed again, of panels of
+    one vector.
+    """
     out, rowsum, small = sums
-    widths, most_rows = partial(byte_widths, out, rowsum), partial(_most_rows, rowsum, small)
-    return Costs(widths, most_rows, partial(_tile_cost, rowsum, small), 1, halves=True)
+    widths, most_rows = partial(byte_widths, out, rowsum, small), partial(_most_rows, rowsum, small)
+    return Costs(widths, most_rows, partial(_tile_cost, rowsum, small, again), 1, halves=True)
 
 
 INT8_COSTS = {rowsum: int8_costs(Sums("words", rowsum))._replace(halves=False) for rowsum in (False, True)}
@@ -96,12 +107,18 @@ def parts_of_vectors(tier: Tier, sums: Sums) -> int:
 
 @lru_cache(1024)
 def pick_dot_int8(
-    tier: Tier, product: Product, sums: Sums, threads: int = 1, widths: tuple[int, ...] = (), row: bool = False
+    tier: Tier,
+    product: Product,
+    sums: Sums,
+    threads: int = 1,
+    widths: tuple[int, ...] = (),
+    row: bool = False,
+    again: float = 0,
 ) -> tuple[DotPiece, ...]:
     """The dot calls of a product of bytes. widths: those that panels may have, if not all. row: whether "row_int8"
-    computes the only row; then panels may have eight vectors.
+    computes the only row; then panels may have eight vectors. again: as of `int8_costs`.
     """
-    costs = int8_costs(sums)
+    costs = int8_costs(sums, again)
     if widths:
         costs = costs._replace(widths=lambda tier: widths)
     elif row:
@@ -127,11 +144,15 @@ def row_args(piece: DotPiece, k: int, signed: bool) -> dict[str, int]:
     return {"n": piece.columns, "n0": piece.start, "k": words, "signs": signed * word_of(128)}
 
 
-def pick_conv_int8(tier: Tier, g: Geometry, sums: Sums, threads: int = 1) -> tuple[Geometry, tuple[ConvPiece, ...]]:
-    """The conv calls for a geometry of u8, and the geometry as computed, whose `run` packing needs."""
+def pick_conv_int8(
+    tier: Tier, g: Geometry, sums: Sums, threads: int = 1, again: float = 0
+) -> tuple[Geometry, tuple[ConvPiece, ...]]:
+    """The conv calls for a geometry of u8, and the geometry as computed, whose `run` packing needs; again: as of
+    `int8_costs`.
+    """
     assert g.item == 1
     g = upright(g, L2)
-    return g, conv_pieces(tier, g, threads, int8_costs(sums), sums._asdict(), L2)
+    return g, conv_pieces(tier, g, threads, int8_costs(sums, again), sums._asdict(), L2)
 
 
 def pixels_together_int8(tier: Tier, g: Geometry, part: int) -> int:

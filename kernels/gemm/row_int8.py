@@ -18,7 +18,7 @@ from .int8_arithmetic import add_products, int8_arithmetic
 from .pick_int8 import Sums, chains
 from .results import Destination, finish_tile, open_sink, store_rows
 from .rows import ROW_INT8
-from .tile import Arithmetic
+from .tile import Arithmetic, each_again
 
 SIGNS = -0x7F7F7F80
 """The word of four highest bits, as an i32."""
@@ -71,8 +71,15 @@ def _make_panel(tier: Tier, nv: int, chains: int, arithmetic: Arithmetic, small:
                 out += add_products(word, weights, sums[k * each : (k + 1) * each], small)
             return [a + 4 * chains, panel + chains * line, *out]
 
+        def again(weights: Value, _: Value, offset: Value, sums: list[Value]) -> list[Value]:
+            word = i32(I32[I8.at(record.a) + offset]) ^ signs
+            return add_products(word, arithmetic.load(weights), sums, small)
+
         turns = record.k >> chains.bit_length() - 1
         _, _, *found = repeat(turns, [I8.at(record.a), first + arithmetic.head, *sums, *zeros], words)
+        if small:
+            block = first + I64[first + (arithmetic.head - nv * i32.size)]
+            found[:each] = each_again(block, (0, 1), line, found[:each], again)
         dest = Destination(1, c, I64(0), columns, first, record, I64(0), I64(0), I64(0))
         results = arithmetic.finish(dest, of_chains(found, len(sums)))
         if results is not None:

@@ -390,8 +390,8 @@ _WIDTHS = {"nv": (1, 2, 3, 4)}
 _F32 = {"nv": (*_WIDTHS["nv"], 8)}
 _WINOGRAD = {"m": (2, 4), "tall": (False, True), "nv": (1, 2)}
 _STORED: dict[str, tuple[Any, ...]] = {"out": tuple(STORES), "rowsum": (False, True), "small": (False, True)}
-_DYNAMIC = {**_WIDTHS, "rowsum": (False, True)}
-_BY_ROW = {**_WIDTHS, "per_row": (False, True), "rowsum": (False, True), "narrow": (False, True)}
+_DYNAMIC = {**_WIDTHS, "rowsum": (False, True), "small": (False, True)}
+_BY_ROW = {**_DYNAMIC, "per_row": (False, True), "narrow": (False, True)}
 
 
 _HALVES = {"half": (False, True)}
@@ -421,13 +421,18 @@ def _whole_or_half(tier: Tier, params: Mapping[str, Any]) -> bool:
     return params["nv"] - 0.5 in F32_COSTS.widths(tier) if params["half"] else _wide(tier, params)
 
 
-def _of_bytes(tier: Tier, params: Mapping[str, Any]) -> bool:
-    """The widths of panels of s8 weights, and of eight vectors for single rows."""
-    if params.get("small") and (params["rowsum"] or not multiplies_small(tier)):
+def _of_bytes(tier: Tier, params: Mapping[str, Any], single: bool = False) -> bool:
+    """The widths of panels of s8 weights; single: for single rows."""
+    small = params["small"]
+    if small and (params["rowsum"] or not multiplies_small(tier)):
         return False
-    found = byte_widths(params.get("out", "words"), params["rowsum"], tier)
-    width = params["nv"] - 0.5 * params.get("half", False)
-    return width in found or (width == 8 and _wide(tier, params))
+    found = byte_widths(params.get("out", "words"), params["rowsum"], small and not single, tier)
+    return params["nv"] - 0.5 * params.get("half", False) in found
+
+
+def _of_a_row(tier: Tier, params: Mapping[str, Any]) -> bool:
+    """As `_of_bytes`, for a single row; panels of eight vectors, too."""
+    return _of_bytes(tier, params, single=True) or (params["nv"] == 8 and _wide(tier, params) and not params["small"])
 
 
 def _tall_by_four(tier: Tier, params: Mapping[str, Any]) -> bool:
@@ -436,7 +441,8 @@ def _tall_by_four(tier: Tier, params: Mapping[str, Any]) -> bool:
 
 def _one_range(tier: Tier, params: Mapping[str, Any]) -> bool:
     """Formats that give each row a range have weights without zero points; bytes are widened where that is needed."""
-    found = not (params["per_row"] and params["rowsum"]) and not (params["narrow"] and tier.byte_dot)
+    found = not (params["per_row"] and params["rowsum"])
+    found = found and not (params["narrow"] and (tier.byte_dot or params["small"]))
     return found and _of_bytes(tier, params)
 
 
@@ -452,7 +458,7 @@ ROWS = (
     Row("col2im", "gemm.col2im", "make_col2im", COL2IM),
     Row("pack_b", "gemm.pack_b", "make_pack", PACK, _F32, _wide),
     Row("dot_int8", "gemm.dot", "make_dot_int8", DOT_INT8, _BYTES, _of_bytes, True, unit=of_bytes),
-    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8, _F32 | _STORED, _of_bytes, product=True, unit=of_bytes),
+    Row("row_int8", "gemm.row_int8", "make_row_int8", ROW_INT8, _F32 | _STORED, _of_a_row, product=True, unit=of_bytes),
     Row("conv_int8", "gemm.conv", "make_conv_int8", CONV_INT8, _BYTES, _of_bytes, True, unit=of_bytes),
     Row("col2im_int8", "gemm.col2im_int8", "make_col2im_int8", COL2IM_INT8, {"out": tuple(STORES)}),
     Row("pack_b_int8", "gemm.pack_b_int8", "make_pack_int8", PACK_INT8, {"nv": PACKED_WIDTHS}),

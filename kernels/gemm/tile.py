@@ -15,6 +15,7 @@ from ..lang import F32, I8, I32, I64, Type, Value, choose, divide, fma, number, 
 from ..lang.blocks import Block, branch, goto
 from ..lang.control import rolled
 from ..lang.hints import kept, used
+from .pack_int8 import WORD_HEAD
 from .pick_dot import crossing, max_rows
 from .results import Destination, Target, store_tiles
 
@@ -49,14 +50,17 @@ class Arithmetic:
     epilogue: bool = False
     multiply_rows: Callable[..., list[Any]] | None = None
     """multiply_rows(panel, words, sums): the new sums of all rows, instead of `load` and `multiply`."""
+    multiply_two: Callable[..., list[Any]] | None = None
+    """multiply_two(words, weights of both, sums): a row's new sums after two words. Panels have words that are summed
+    again then, as `pack_int8` packs them."""
 
 
 class RowAddresses(NamedTuple):
     """The rows of A that a tile multiplies. The first starts at an address, row r `offsets` * r bytes further.
 
     In segmented tiles it starts offsets[r] bytes further (int64, the first 0; offsets[1] * r in tiles of more than
-    `crossing` rows), and a row is `runs` runs of `length` words, which start table[s] bytes further. Their weights are
-    behind `skipped` bytes of the panel's.
+    `crossing` rows), and a row is `runs` runs of `length` words, which start table[s] bytes further: of all runs of the
+    panel those from `first` on. Their weights are behind `skipped` bytes of the panel's.
     """
 
     start: Value
@@ -66,12 +70,13 @@ class RowAddresses(NamedTuple):
     length: Value
     runs: Value
     skipped: Value
+    first: Value
 
 
 @traced
 def even_rows(start: Any, step: Any, words: Any) -> RowAddresses:
     """Rows of so many words with a stride of `step` bytes."""
-    return RowAddresses(*map(number, (start, step, words, 0, 0, 0, 0)))
+    return RowAddresses(*map(number, (start, step, words, 0, 0, 1, 0, 0)))
 
 
 @traced
@@ -82,7 +87,7 @@ def segmented_rows(start: Any, offsets: Any, table: Any, length: Any, runs: Any,
     first, end = map(number, runs)
     words = (end - first) * length
     return RowAddresses(
-        *map(number, (start, offsets, words, table + 8 * first, length, end - first, first * length * line))
+        *map(number, (start, offsets, words, table + 8 * first, length, end - first, first * length * line, first))
     )
 
 
@@ -137,18 +142,24 @@ def make_tile(tier: Tier, arithmetic: Arithmetic, segmented: bool = False, fetch
     def sums(rows: RowAddresses, panel: Value, ahead: Ahead, height: int) -> list[Value]:
         line0, begun = panel + arithmetic.head, arithmetic.start(panel) * height
         fetched = streams_of(wide, line, line0, ahead, fetch == "rows") if fetch and height > 1 else []
-        step = partial(_step, arithmetic, line, steps(rows.offsets, height), fetched)
+        apart = steps(rows.offsets, height)
+        step = partial(_step, arithmetic, line, apart, fetched)
         first = line0 + rows.skipped if segmented else line0
         state = [first, *(each.start for each in fetched), *begun]
-        short = height == 1
-        if segmented and nv == 1:
-            found = _run_by_run(rows, line, state, step, short)
-        elif segmented:
-            found = _runs(rows, line, state, step)
-        else:
-            loop = _pairs if twice else partial(_words, short=short)
+        loop = _pairs if twice and not segmented else partial(_words, short=height == 1)
+        if arithmetic.multiply_two:
+            loop = partial(_pairs, two=partial(_two_words, arithmetic, line, apart, fetched))
+        if not segmented:
             found = loop(rows.start, rows.words, line, state, step)
-        return found[len(state) - len(begun) :]
+        elif nv == 1 or arithmetic.multiply_two:
+            found = _run_by_run(rows, line, state, step, loop)
+        else:
+            found = _runs(rows, line, state, step)
+        found = found[len(state) - len(begun) :]
+        if not arithmetic.multiply_two:
+            return found
+        table, block = rows.table if segmented else None, panel + I64[panel + (arithmetic.head - nv * tier.lanes * 4)]
+        return _again(rows, table, block, line, found, partial(_step, arithmetic, line, apart, ()))
 
     @traced
     def tile(record: Any, height: Value, rows: RowAddresses, panel: Value, ahead: Ahead, target: Target) -> None:
@@ -230,9 +241,11 @@ def _words(a: Value, words: Value, line: int, state: Sequence[Value], step: Step
     return following
 
 
-def _pairs(a: Value, words: Value, line: int, state: Sequence[Value], step: Step) -> list[Value]:
+def _pairs(
+    a: Value, words: Value, line: int, state: Sequence[Value], step: Step, two: Step | None = None
+) -> list[Value]:
     """As `_words`, two steps in a round, so that of the instructions less are for counting: where registers are few,
-    loads are instructions of their own, too. An odd word comes first.
+    loads are instructions of their own, too. An odd word comes first. two: both steps in one.
     """
     types = [each.type for each in (a, *state)]
     inside, alone, after = Block("pairs", types), Block("alone"), Block("after", types)
@@ -242,7 +255,7 @@ def _pairs(a: Value, words: Value, line: int, state: Sequence[Value], step: Step
     first = [a + 4, *step(a, state)]
     branch(first[1] != end, inside, after, first)
     word, *before = inside.write()
-    following = [word + 8, *step(word + 4, step(word, before))]
+    following = [word + 8, *(two(word, before) if two else step(word + 4, step(word, before)))]
     rolled(branch(following[1] != end, inside, after, following))
     return after.write()[1:]
 
@@ -274,13 +287,48 @@ def _runs(rows: RowAddresses, line: int, state: Sequence[Value], step: Step) -> 
     return following
 
 
-def _run_by_run(rows: RowAddresses, line: int, state: Sequence[Value], step: Step, short: bool) -> list[Value]:
-    """As `_runs`, in nested loops: for one vector a row, a loop of several blocks would copy all sums."""
+def _run_by_run(
+    rows: RowAddresses, line: int, state: Sequence[Value], step: Step, loop: Callable[..., list[Value]]
+) -> list[Value]:
+    """As `_runs`, in nested loops: for one vector a row, a loop of several blocks would copy all sums. loop: that over
+    the words of a run.
+    """
 
     def run(i: Value, state: list[Value]) -> list[Value]:
-        return _words(rows.start + rows.table[i], rows.length, line, state, step, short)
+        return loop(rows.start + rows.table[i], rows.length, line, state, step)
 
     return repeat(rows.runs, state, run)
+
+
+def _again(
+    rows: RowAddresses, table: Value | None, block: Value, line: int, sums: list[Value], step: Step
+) -> list[Value]:
+    """The sums after the words of these rows that a panel's block has again. table: that of segmented rows."""
+
+    def word(at: Value, run: Value, offset: Value, sums: list[Value]) -> list[Value]:
+        place = rows.start + offset
+        if table is not None:
+            place = place + table[run - rows.first]
+        return step(place, [at, *sums])[1:]
+
+    return each_again(block, (rows.first, rows.first + rows.runs), line, sums, word)
+
+
+def each_again(
+    block: Value, runs: tuple[Any, Any], line: int, sums: Sequence[Value], word: Callable[..., list[Value]]
+) -> list[Value]:
+    """The sums after the words that a block (a pointer, see pack_int8.py) has for runs from the first up to another:
+    sums = word(pointer to weights, number of the run, offset in it, sums). line: bytes of the weights of a word.
+    """
+    start, end = (block + I32[block + (number(run) << 2)].to(I64) for run in runs)
+    first = [start, *sums]
+    inside, after = (Block(name, [each.type for each in first]) for name in ("again", "after"))
+    branch(start != end, inside, after, first)
+    at, *before = inside.write()
+    found = word(at + WORD_HEAD, I32[at].to(I64), I32[at + 4].to(I64), before)
+    following = at + (WORD_HEAD + line)
+    rolled(branch(following != end, inside, after, [following, *found]))
+    return after.write()[1:]
 
 
 Steps = Sequence[tuple[int, Value]]
@@ -315,6 +363,27 @@ def _step(
     each, out = arithmetic.sums, []
     for r, word in enumerate(words):
         out += arithmetic.multiply(word, weights, sums[r * each : (r + 1) * each])
+    return [*moved, *out]
+
+
+def _two_words(
+    arithmetic: Arithmetic, line: int, steps: Steps, fetched: Sequence[Stream], a: Value, state: Sequence[Value]
+) -> list[Value]:
+    """As `_step`, of two words."""
+    assert arithmetic.multiply_two
+    panel, *rest = state
+    places, sums = rest[: len(fetched)], rest[len(fetched) :]
+    weights = [arithmetic.load(panel), arithmetic.load(panel + line)]
+    moved = [panel + 2 * line]
+    for stream, place in zip(fetched, places, strict=True):
+        prefetch(place, stream.near)
+        moved.append(place + stream.pace * 2)
+    words = [I8.at(a)]
+    for near, nbytes in steps:
+        words.append(words[near] + nbytes)
+    each, out = arithmetic.sums, []
+    for r, word in enumerate(words):
+        out += arithmetic.multiply_two([word, word + 4], weights, sums[r * each : (r + 1) * each])
     return [*moved, *out]
 
 

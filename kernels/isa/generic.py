@@ -19,11 +19,11 @@ class Generic:
         """sums + the products of u8 `a` and s8 `w`, four to a lane of int32; tiers with `byte_dot` have it."""
         raise Mistake(f"{type(self).__name__} has no product of bytes")
 
-    def dot_small(self, a: Value, w: Value) -> Value:
-        """The int32 sums of the four products of u8 `a` and s8 `w` in each 32 bits, where the first two and the last
-        two add up to int16; tiers with `byte_shuffle` have it.
+    def pair_sums(self, a: Value, w: Value) -> Value:
+        """The int16 sums of the two products of u8 `a` and s8 `w` in each 16 bits, saturated; tiers with `byte_shuffle`
+        have it.
         """
-        raise Mistake(f"{type(self).__name__} has no product of small bytes")
+        raise Mistake(f"{type(self).__name__} has no sums of two products of bytes")
 
     def dot_halves(self, a: Value, w: Value) -> Value:
         """The int32 sums of the two products of int16 in each 32 bits."""

@@ -17,9 +17,12 @@ def dot_bytes(sums: Value, a: Value, w: Value) -> Value:
     return tier().isa.dot_bytes(sums, a.bits(U8), w.bits(I8))
 
 
-def dot_small(a: Value, w: Value) -> Value:
-    """The products of u8 `a` and s8 `w`, four to a lane, where each two fit 16 bits; tiers with `byte_shuffle`."""
-    return tier().isa.dot_small(a.bits(U8), w.bits(I8))
+def dot_small(a: Sequence[Value], w: Sequence[Value]) -> Value:
+    """The sums in each lane of the products of u8 words `a` and s8 `w`, where those of bytes 0 and 1 of all words, and
+    of 2 and 3, fit 16 bits; tiers with `byte_shuffle`.
+    """
+    first, *rest = (tier().isa.pair_sums(x.bits(U8), y.bits(I8)) for x, y in zip(a, w, strict=True))
+    return dot_halves(sum(rest, first), first.type(1))
 
 
 def split_bytes(a: Value) -> tuple[Value, Value]:

@@ -30,7 +30,7 @@ class Tier(NamedTuple):
     """Loads and stores take masks; elsewhere a masked one is a branch per lane."""
     byte_shuffle: bool = False
     """Any bytes within 128 bits can be chosen by number (isa.shuffle_bytes), and products of u8 and s8 are summed two
-    to an int16 (isa.dot_small).
+    to an int16 (isa.pair_sums).
     """
     byte_dot: bool = False
     """Products of u8 and s8 are summed four to a lane (isa.dot_bytes)."""

@@ -7,9 +7,8 @@ from .x86_sse2 import Sse2, operation
 
 
 class Avx2(Sse2):
-    def dot_small(self, a: Value, w: Value) -> Value:
-        kind = I16.vector(a.lanes // 2)
-        return self.dot_halves(operation("maddubs", kind, a, w), kind(1))
+    def pair_sums(self, a: Value, w: Value) -> Value:
+        return operation("maddubs", I16.vector(a.lanes // 2), a, w)
 
     def shuffle_bytes(self, table: Value, index: Value) -> Value:
         return operation("shuffle", table.type, table, index)

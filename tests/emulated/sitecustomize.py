@@ -110,7 +110,7 @@ def emulate() -> None:
     )
     place = tiers.Tier._fields.index("cpu")
     tiers.Tier.cpu = property(lambda tier: tuple.__getitem__(tier, place).replace("v4", "v3"))
-    for name in ("dot_halves", "dot_small", "pack", "shuffle_bytes"):
+    for name in ("dot_halves", "pair_sums", "pack", "shuffle_bytes"):
         setattr(x86_avx512.Avx512, name, in_halves(getattr(x86_avx2.Avx2, name)))
     x86_avx512.Avx512._rounded = rounded
     hints.kept = lambda mask: mask  # of registers that there are none of

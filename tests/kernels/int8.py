@@ -10,6 +10,7 @@ import numpy as np
 from fastgraph.kernels.gemm.pack_int8 import Head, Words, pack_int8
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.gemm.pick_dot import DotPiece
+from fastgraph.kernels.gemm.pick_int8 import TOGETHER
 from fastgraph.kernels.isa.tiers import Tier
 from tests.kernels.geometries import reference
 from tests.kernels.harness import f32_bits
@@ -48,12 +49,13 @@ class Layer:
             low, high = f32_bits(low), f32_bits(high)
         return stored(self.out, zero, low, high)
 
-    def packed(self, tier: Tier, piece: DotPiece | Any, run: int, chains: int = 1) -> np.ndarray:
-        """The panels of a piece's columns."""
+    def packed(self, tier: Tier, piece: DotPiece | Any, run: int, chains: int = 1, together: int = TOGETHER) -> Any:
+        """The panels of a piece's columns; together: of Words, where weights are small."""
         part = slice(piece.start, piece.start + piece.columns)
         minus = None if self.minus is None else self.minus[:, part]
         head = Head(self.start[:, part], self.multipliers[:, part], minus)
-        words, half = Words(run, chains, small=piece.params["small"]), piece.params.get("half", False)
+        words = Words(run, chains, together=piece.params["small"] * together)
+        half = piece.params.get("half", False)
         return pack_int8(tier, self.weights[:, part], head, words, piece.nv, stores(self.out), half)
 
     def results(self, products: np.ndarray, sums: np.ndarray) -> np.ndarray:
@@ -130,19 +132,29 @@ def draw_addend(seed: int, *shape: int) -> Addend:
 
 
 def draw_layer(seed: int, batch: int, n: int, k: int, out: str, rowsum: bool, small: bool = False) -> Layer:
-    """A layer whose results fill the range of their type and go beyond it at both ends. small: of SMALL weights."""
+    """A layer whose results fill the range of their type and go beyond it at both ends. small: of weights that are
+    small, or not, or wider than bytes.
+    """
     rng = np.random.default_rng(seed)
     zero, low, high = int(rng.integers(0, 256)), int(rng.integers(0, 60)), int(rng.integers(200, 256))
     shift = 128 if out == "s8" else 0
     limits = (0, -3.5, np.inf) if out == "f32" else (zero - shift, low - shift, high - shift)
     return Layer(
-        rng.integers(-128, 128, (batch, n, k)).astype(np.int8) // (1 + small),
+        _weights(rng, small, batch, n, k),
         rng.integers(-20000, 20000, (batch, n)).astype(np.int32),
         (rng.uniform(0.002, 0.03, (batch, n)) / k**0.5).astype(np.float32),
         rng.integers(-9, 10, (batch, n)).astype(np.int32) if rowsum else None,
         out,
         limits,
     )
+
+
+def _weights(rng: np.random.Generator, small: bool, *shape: int) -> np.ndarray:
+    if not small:
+        return rng.integers(-128, 128, shape).astype(np.int8)
+    most = int(rng.choice([40, 128, 256]))
+    few = rng.integers(-most, most, shape) // np.where(rng.uniform(size=shape) < 0.1, 1, 8)
+    return few.astype(np.int16) if rng.integers(2) else rng.integers(-most, most, shape).astype(np.int16)
 
 
 def draw_bytes(seed: int, *shape: int) -> np.ndarray:

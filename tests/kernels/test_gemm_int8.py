@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastgraph.kernels.core.table import row
-from fastgraph.kernels.gemm.pack_int8 import Head, Words, column_order, pack_int8, panel_bytes, vectors_per_word
+from fastgraph.kernels.gemm.pack_int8 import Head, Words, column_order, pack_int8, panel_bytes, split, vectors_per_word
 from fastgraph.kernels.gemm.pick_conv import ConvPiece, Geometry, conv_args, layout
 from fastgraph.kernels.gemm.pick_dot import DotPiece, Product, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
 from fastgraph.kernels.gemm.pick_int8 import (
-    INT8_COSTS,
     SMALL,
+    TOGETHER,
     Sums,
     chains,
     int8_costs,
@@ -69,8 +69,10 @@ def check_dot(tier: Any, pieces: list[DotPiece], a: np.ndarray, layer: Layer) ->
     for threads in (1, 2, 3, 4):
         c = np.full((batch, m, ldc), 7, DTYPES[layer.out])
         for piece in pieces:
+            size = panel_bytes(tier, piece.nv, layer.minus is not None, -(-k // 4), piece.params["small"])
+            stride = -(-piece.columns // (piece.nv * tier.lanes)) * size
             b = layer.packed(tier, piece, k)
-            args = dot_args(piece, a=a, b=b, c=c, b_stride=b[0].size // 4, **sizes, **layer.stored)
+            args = dot_args(piece, a=a, b=b, c=c, b_stride=stride // 4, **sizes, **layer.stored)
             c = run(DOT, piece.params, DOT.args.filled(**args), tier, threads, offset)[2]
         results.append(c)
     wide = a.astype(np.int64)
@@ -160,7 +162,7 @@ def test_one_row_of_signed_or_unsigned_bytes(tier: Any, nv: int, pick: Random) -
     layer, a = draw_layer(n + k, 1, start + n, k, out, rowsum, sums.small), draw_bytes(k, k)
     piece = DotPiece(start, n, nv, {"nv": nv, **sums._asdict()}, 1, 1, 1)
     x, c = (a ^ 128).view(np.int8) if signed else a, np.full(start + n + 2, 7, DTYPES[out])
-    packed = layer.packed(tier, piece, k, chains(nv))
+    packed = layer.packed(tier, piece, k, chains(nv), together=1)
     record = ROW.args.filled(a=x, b=packed, c=c, **row_args(piece, k, signed), **layer.stored)
     c = run(ROW, row_params(piece), record, tier, pick.randint(1, 3))[2]
     wide = a.astype(np.int64)
@@ -311,16 +313,17 @@ def test_zeros_stay_zeros_and_what_is_not_finite_spreads(tier: Any, grid: str) -
 
 
 @each_integer_tier
-@pytest.mark.parametrize("narrow", BOTH)
-@pytest.mark.parametrize(("per_row", "rowsum"), [(False, True), (True, False)])
+@pytest.mark.parametrize("stay", ["", "narrow", "small"])
+@pytest.mark.parametrize(("per_row", "rowsum"), [(False, True), (True, False), (False, False)])
 @drawn(12)
 def test_products_are_exact_before_they_are_scaled(
-    tier: Any, per_row: bool, rowsum: bool, narrow: bool, pick: Random
+    tier: Any, per_row: bool, rowsum: bool, stay: str, pick: Random
 ) -> None:
-    if narrow and tier.byte_dot:
+    narrow, small = stay == "narrow", stay == "small"
+    if (narrow and tier.byte_dot) or (small and (rowsum or not multiplies_small(tier))):
         pytest.skip("bytes are multiplied as they are")
     nv, batch = pick.choice((2, 4 if rowsum else 3)), pick.randint(1, 2)
-    height = pick.randint(1, INT8_COSTS[rowsum].most_rows(tier, nv))
+    height = pick.randint(1, int8_costs(Sums("words", rowsum, small)).most_rows(tier, nv))
     m, n, k = pick.randint(1, 18), pick.randint(1, 3 * tier.lanes), pick.randint(1, 40)
     k = 4 * k if narrow else k
     a, weights = draw_bytes(k, batch, m, k), draw_layer(k, 1, n, k, "f32", False).weights
@@ -331,11 +334,9 @@ def test_products_are_exact_before_they_are_scaled(
     ranges.view(np.int32)[..., 1] = -rng.integers(0, 256, ranges.shape[:2])
     zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
     head = Head(weights.sum(axis=2, dtype=np.int32) - k * zeros, scales, -zeros if rowsum else None, bias)
-    params = {"nv": nv, "per_row": per_row, "rowsum": rowsum, "narrow": narrow}
-    ending, packed = (
-        Ending(tier, "addend", (batch, m, n)),
-        pack_int8(tier, weights, head, Words(k, narrow=narrow), nv, "f32"),
-    )
+    params = {"nv": nv, "per_row": per_row, "rowsum": rowsum, "narrow": narrow, "small": small}
+    words, ending = Words(k, narrow=narrow, together=TOGETHER * small), Ending(tier, "addend", (batch, m, n))
+    packed = pack_int8(tier, weights, head, words, nv, "f32")
     memory = {"a": a, "b": packed, "c": np.zeros((batch, m, n), np.float32)}
     sizes = {"lda": k, "ldc": n, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * n}
     each = {"ranges": ranges, "per_image": m if per_row else 1, "per_row": int(per_row)}
@@ -375,6 +376,27 @@ def test_pieces_fit_the_registers(tier: Any, m: int, n: int, k: int, weights: st
         each = p.nv + rowsum
         weights = vectors_per_word(tier, p.nv, rowsum, sums.small) if not one_by_one(tier, each, sums.small) else most
         assert most == 1 or most * each + weights < tier.registers
+
+
+@pytest.mark.parametrize("together", [1, 2])
+@pytest.mark.parametrize("words", [1, 4, 5])
+def test_no_sum_of_products_exceeds_16_bits(words: int, together: int) -> None:
+    """Neither of weights that were split, nor of the words that are summed again; and nothing is lost."""
+    weights = np.random.default_rng(words).integers(-255, 256, (2, 16, 3, 4 * words)).astype(np.int16)
+    main, again = split(weights, together)
+    panels, order = again.of_panels(np.arange(8)[::-1], 8), np.arange(8)[::-1]
+    whole = main.astype(np.int64).reshape(4, 8, 3, words, 4)
+    for panel, taps, place, lacked in zip(*panels[:4], strict=True):
+        whole[panel, order, taps, place] += lacked
+    np.testing.assert_array_equal(whole.reshape(weights.shape), weights)
+    summed = np.zeros((32, 3, words + words % together, 2, 2), np.int64)
+    summed[:, :, words % together :] = main.reshape(32, 3, words, 2, 2)
+    for numbers in (
+        summed.reshape(32, 3, -1, together, 2, 2).swapaxes(3, 4),
+        panels.weights.reshape(-1, 1, 1, 2, 1, 2),
+    ):
+        for sign in (1, -1):
+            assert 255 * np.maximum(sign * numbers.astype(np.int64), 0).sum(axis=(4, 5)).max() < 1 << 15
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])

@@ -43,9 +43,9 @@ def dot(a: np.ndarray, w: np.ndarray, count: int) -> np.ndarray:
     return (a.astype(np.int64) * w).reshape(-1, count).sum(axis=1)
 
 
-def dot_small(a: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Sums of two that are no int16 are its limits."""
-    return dot(a, w, 2).clip(-(1 << 15), (1 << 15) - 1).reshape(-1, 2).sum(axis=1)
+def pair_sums(a: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Those that are no int16 are its limits."""
+    return dot(a, w, 2).clip(-(1 << 15), (1 << 15) - 1).astype(np.int16)
 
 
 def packed(x: np.ndarray, y: np.ndarray, signed: bool = True) -> np.ndarray:
@@ -67,14 +67,14 @@ def shuffled(table: np.ndarray, index: np.ndarray) -> np.ndarray:
 OPERATIONS = {
     "dot_bytes": Operation("dot_bytes", (I32, U8, I8), lambda sums, a, w: sums + dot(a, w, 4), "vpdpbusd"),
     "dot_halves": Operation("dot_halves", (I16, I16), lambda a, w: dot(a, w, 2), "pmaddwd"),
-    "dot_small": Operation("dot_small", (U8, I8), dot_small, "pmaddubsw"),
+    "pair_sums": Operation("pair_sums", (U8, I8), pair_sums, "pmaddubsw"),
     "round_to_int": Operation("round_to_int", (F32,), rounded, "cvtps2dq"),
     "pack words": Operation("pack", (I32, I32), packed, "packssdw"),
     "pack halves": Operation("pack", (I16, I16), packed, "packsswb"),
     "pack halves, unsigned": Operation("pack", (I16, I16), lambda x, y: packed(x, y, False), "packuswb", (False,)),
     "shuffle_bytes": Operation("shuffle_bytes", (I8, I8), shuffled, "pshufb", parts=False),
 }
-OFFERED = {"dot_bytes": "byte_dot", "dot_small": "byte_shuffle", "shuffle_bytes": "byte_shuffle"}
+OFFERED = {"dot_bytes": "byte_dot", "pair_sums": "byte_shuffle", "shuffle_bytes": "byte_shuffle"}
 """Operations that only tiers with such a fact have."""
 
 

@@ -142,14 +142,20 @@ class Call:
 
     def table(self, name: str, count: int, dtype: type = np.int64) -> np.ndarray:
         """The first `count` elements of a constant that decides what is reached."""
+        data, nbytes = self.constant(name), count * np.dtype(dtype).itemsize
+        if nbytes > data.size:
+            raise Misfit(f"{name} is {nbytes} bytes of the last {data.size} of a constant")
+        return data[:nbytes].view(dtype)
+
+    def constant(self, name: str) -> np.ndarray:
+        """The bytes of a constant that decides what is reached, to its end."""
         ref = self.slots[name]
         if not isinstance(ref, Ref) or not isinstance(ref.base, int) or not 0 <= ref.base < len(self.constants):
             raise Misfit(f"{name} is {ref}, expected a constant")
         data = self.constants[ref.base].reshape(-1).view(np.uint8)
-        end = ref.offset + count * np.dtype(dtype).itemsize
-        if ref.offset < 0 or end > data.size:
-            raise Misfit(f"{name} is bytes {ref.offset}..{end} of a constant of {data.size}")
-        return data[ref.offset : end].view(dtype)
+        if not 0 <= ref.offset <= data.size:
+            raise Misfit(f"{name} begins at byte {ref.offset} of a constant of {data.size}")
+        return data[ref.offset :]
 
     def each(self, count: int, *names: str) -> list[tuple[int, ...]]:
         """The numbers of slots that are repeated `count` times; the first of them, a count itself, is 0 or more."""

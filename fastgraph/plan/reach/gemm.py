@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from ...kernels.gemm.pack_int8 import HEAD_LINES, vectors_per_word
+from ...kernels.gemm.pack_int8 import HEAD_LINES, WORD_HEAD, vectors_per_word
 from ...kernels.gemm.pick_blocks import NV, few_rows, group_bytes, per_word, row_bytes
 from ...kernels.gemm.pick_dot import F32_COSTS, max_rows
 from ...kernels.gemm.pick_int8 import Sums, chains, int8_costs
@@ -35,11 +35,47 @@ def _beyond(c: Call) -> int:
 def _panels(c: Call, n: int, k: int) -> int:
     """Bytes of packed panels of n columns and k words, each with a head."""
     nv, rowsum = int(c.params.get("nv", 4)), c.params.get("rowsum", True)
-    head, word = nv, nv
+    word = nv
     if _of_bytes(c):
-        head = (HEAD_LINES[rowsum] + c.kernel.endswith("_dynamic")) * nv
-        word = vectors_per_word(c.tier, nv, rowsum, bool(c.params.get("narrow") or c.params.get("small")))
-    return parts(n, nv * c.lanes) * (head + k * word) * c.vector
+        word = vectors_per_word(c.tier, nv, rowsum, c.params.get("narrow") or bool(c.params.get("small")))
+    return parts(n, nv * c.lanes) * (_head_lines(c) + k * word) * c.vector
+
+
+def _head_lines(c: Call) -> int:
+    """Vectors of a panel's head."""
+    nv, small = int(c.params.get("nv", 4)), bool(c.params.get("small"))
+    lines = HEAD_LINES[c.params.get("rowsum", True)] + c.kernel.endswith("_dynamic") + small if _of_bytes(c) else 1
+    return lines * nv
+
+
+def _few(c: Call, slot: str, count: int, step: int) -> int:
+    """So many panels, if the constant has them."""
+    need(count * step <= c.constant(slot).size, f"{slot} has fewer than {count} panels")
+    return count
+
+
+def _summed_again(c: Call, slot: str, starts: np.ndarray, runs: int, length: int) -> None:
+    """Words of panels that are summed again lie in the constant, and in runs of `length` words of A. starts: where
+    panels are.
+    """
+    nv, data = int(c.params["nv"]), c.constant(slot)
+    head, size = _head_lines(c) * c.vector, WORD_HEAD + nv * c.vector
+    need(
+        bool(starts.size == 0 or 0 <= starts.min() and starts.max() + head <= data.size), f"{slot} ends within a panel"
+    )
+    for start in starts:
+        at = int(start) + head - nv * c.vector
+        block = int(start) + int(data[at : at + 8].view(np.int64)[0])
+        need(0 <= block <= data.size - 4 * (runs + 1), f"{slot} has a panel whose words again are at {block}")
+        ends = data[block : block + 4 * (runs + 1)].view(np.int32).astype(np.int64)
+        counts, rest = np.divmod(np.diff(ends), size)
+        inside = ends[0] >= 0 and (counts >= 0).all() and not rest.any() and block + ends[-1] <= data.size
+        need(bool(inside), f"{slot} has words again that lie elsewhere")
+        words = data[block + ends[0] : block + ends[-1]].reshape(-1, size)[:, :8].copy().view(np.int32)
+        fits = (
+            (words[:, 0] == np.repeat(np.arange(runs), counts)) & (words[:, 1] >= 0) & (words[:, 1] <= 4 * length - 4)
+        )
+        need(bool(fits.all()), f"{slot} has words again that A lacks")
 
 
 def _most_rows(c: Call) -> int:
@@ -82,6 +118,18 @@ KNOWN["by_row"] = lambda c: c.params.get("per_row", False)
 KNOWN["winograd_places"] = lambda c: (c.params["m"] + 2) ** (1 if c.params["tall"] else 2)
 
 
+@reaches("dot_int8", "dot_dynamic", "row_int8")
+def of_bytes(c: Call) -> None:
+    """Words that are summed again."""
+    if c.params["small"]:
+        r = c.record()
+        step, count = _panels(c, 1, r.k), parts(r.n, c.params["nv"] * c.lanes)
+        stride = 0 if c.kernel == "row_int8" else 4 * r.b_stride
+        matrices = 1 if stride == 0 else _few(c, "b", r.batch, stride)
+        panels = np.add.outer(stride * np.arange(matrices), step * np.arange(_few(c, "b", count, step)))
+        _summed_again(c, "b", panels.reshape(-1), 1, r.k)
+
+
 @reaches("conv", "conv_bf16", "conv_int8", "conv_dynamic")
 def conv(c: Call) -> Iterator[Reach]:
     """Bands of rows, and taps in them or in x."""
@@ -97,6 +145,9 @@ def conv(c: Call) -> Iterator[Reach]:
     fits = (first >= 0) & (end <= runs) & (first < np.minimum.accumulate(end, axis=1))
     need(bool(fits.all()), f"inside has runs that are none of the {runs}, or none for rows of one tile")
     yield from taps(c, c.table("taps", runs), 4 * r.length, _beyond(c), r.band, r.out_w)
+    if c.params.get("small"):
+        count, step = r.sets * parts(r.n, c.params["nv"] * c.lanes), _panels(c, 1, r.k)
+        _summed_again(c, "w", step * np.arange(_few(c, "w", count, step)), runs, r.length)
 
 
 @reaches("winograd")

@@ -99,6 +99,6 @@ def panels(tier: Tier, layer: Integers, how: Arrangement, zero: int, columns: Co
     sums = np.stack([folded_bias(w, b, zero, z) for w, b, z in zip(weights, start, zeros, strict=True)])
     minus = -zeros.astype(np.int32) if layer.rowsum(tier, words.narrow) else None
     if minus is None and zeros.any():
-        weights = (weights.astype(np.int16) - zeros[..., None]).astype(np.int8 if words.small else np.int16)
+        weights = (weights.astype(np.int16) - zeros[..., None]).astype(np.int16)
     head = Head(sums, multipliers, minus, bias if layer.ranged else None)
     return pack_int8(tier, weights, head, words, columns.nv, layer.out, columns.half)

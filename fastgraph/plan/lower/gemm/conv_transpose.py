@@ -12,7 +12,7 @@ from ....cpus import level_two
 from ....freedoms import free
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement, pack_weights
-from ....kernels.gemm.pack_int8 import Words
+from ....kernels.gemm.pack_int8 import Words, panel_bytes
 from ....kernels.gemm.pick_conv import conv_args, pick_conv
 from ....kernels.gemm.pick_conv_transpose import (
     Phase,
@@ -39,6 +39,7 @@ from ...quantized import zero_point
 from ..epilogue import ending, epilogue, product_ending
 from ..registry import Emit, Slot, last, lowers
 from .calls import Columns, columns_of, panels
+from .layer_int8 import words_of
 
 
 def transposed(node: Node) -> Transposed | None:
@@ -181,15 +182,22 @@ def conv_transpose_int8(e: Emit, node: Node, plan: tuple[Transposed, Integers]) 
     """The products are exact i32."""
     g, layer = plan
     products, stored = e.scratch(g.products), {**dict.fromkeys(layer.stored, 0), "form": 1}
-    sums = layer.sums(e.tier)._replace(out="words")
-    for piece in pick_dot_int8(e.tier, g.product, sums, e.threads):
-        words = Words(g.c, small=sums.small)
+    sums, again = layer.sums(e.tier)
+    sums = sums._replace(out="words")
+    for piece in pick_dot_int8(e.tier, g.product, sums, e.threads, again=again):
+        words, width = words_of(g.c, sums), piece.nv * e.tier.lanes
+        stride = -(-piece.columns // width) * panel_bytes(e.tier, piece.nv, sums.rowsum, -(-g.c // 4), sums.small)
         packed = e.packed(_tap_panels, e.tier, layer, zero_point(node.x), columns_of(piece), g.groups, words)
-        own = {"a": node.x, "lda": e.stride(node.x), "b": packed, "b_stride": e.array(packed)[0].size // 4}
+        own = {"a": node.x, "lda": e.stride(node.x), "b": packed, "b_stride": stride // 4}
         args = products_args(piece, g, k=-(-g.c // 4), c=products, **own, **stored)
         e.kernel("dot_int8", piece.params, args, share=piece.columns / g.columns)
-    own = {"t": products, "bias": layer.bias.astype(np.int32), "multipliers": layer.multipliers, **layer.stored}
-    _add_up(e, node, g, "col2im_int8", {"out": layer.out}, **own)
+    ends: dict[str, Slot] = {
+        "t": products,
+        "bias": layer.bias.astype(np.int32),
+        "multipliers": layer.multipliers,
+        **layer.stored,
+    }
+    _add_up(e, node, g, "col2im_int8", {"out": layer.out}, **ends)
 
 
 def _add_up(e: Emit, node: Node, g: Transposed, kernel: str, params: dict[str, str], **own: Slot) -> None:

@@ -14,6 +14,7 @@ from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_conv import Geometry
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_int8 import (
+    TOGETHER,
     Sums,
     chains,
     merged_cycles,
@@ -58,6 +59,11 @@ def cycles(layer: Layer[Integers], tier: Tier) -> list[float]:
     return [vector_cycles(layer.merged(tier)[0])]
 
 
+def words_of(run: int, sums: Sums) -> Words:
+    """The words of runs of `run` products that tiles sum."""
+    return Words(run, together=TOGETHER * sums.small)
+
+
 def packed(e: Emit, layer: Layer[Integers], how: Arrangement, words: Words) -> Pack:
     zero = layer.zero + 128 * layer.signed
     return lambda columns: e.packed(panels, e.tier, layer.numbers, how, zero, columns, words)
@@ -65,17 +71,17 @@ def packed(e: Emit, layer: Layer[Integers], how: Arrangement, words: Words) -> P
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, m, k = layer.numbers, layer.pixels, layer.numbers.weights[0].size
-    sums = numbers.sums(e.tier)
-    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), sums, e.threads)
-    pack = packed(e, layer, Arrangement(), Words(k, small=sums.small))
+    sums, again = numbers.sums(e.tier)
+    pieces = pick_dot_int8(e.tier, Product(m, layer.n, k, 1, layer.ldx), sums, e.threads, again=again)
+    pack = packed(e, layer, Arrangement(), words_of(k, sums))
     dot_calls(e, layer, rows, "dot_int8", pieces, pack, m=m, k=-(-k // 4), **numbers.stored)
 
 
 def _row(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, k = layer.numbers, layer.numbers.weights[0].size
-    product, sums = Product(1, layer.n, k, 1, layer.ldx), numbers.sums(e.tier)
-    for piece in pick_dot_int8(e.tier, product, sums, e.threads, row=True):
-        words = Words(k, chains(piece.nv), small=sums.small)
+    product, (sums, again) = Product(1, layer.n, k, 1, layer.ldx), numbers.sums(e.tier, together=1)
+    for piece in pick_dot_int8(e.tier, product, sums, e.threads, row=True, again=again):
+        words = Words(k, chains(piece.nv), together=int(sums.small))
         weights = packed(e, layer, Arrangement(), words)(columns_of(piece))
         ends: dict[str, Slot] = {"a": rows.x, "b": weights, "c": rows.y}
         args = {**row_args(piece, k, layer.signed), **ends, **numbers.stored}
@@ -92,10 +98,10 @@ def _merged(layer: Layer[Integers], tier: Tier) -> tuple[Geometry, Arrangement, 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows) -> None:
     numbers, (g, how, parts) = layer.numbers, _merged(layer, e.tier)
-    sums = numbers.sums(e.tier)
+    sums, again = numbers.sums(e.tier)
     for part in together(g, how, pixels_together_int8(e.tier, g, parts) if layer.ldy == g.n else 1):
-        upright, pieces = pick_conv_int8(e.tier, part.g, sums, e.threads)
-        pack = packed(e, layer, part.how, Words(upright.run, small=sums.small))
+        upright, pieces = pick_conv_int8(e.tier, part.g, sums, e.threads, again)
+        pack = packed(e, layer, part.how, words_of(upright.run, sums))
         conv_calls(e, layer, rows, "conv_int8", pieces, part, pack, fill=word_of(layer.zero), **numbers.stored)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from ....ir import Node
 from ....kernels.gemm.pack import Arrangement
-from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_dynamic import pick_conv_dynamic, pick_dot_dynamic
 from ....kernels.gemm.pick_int8 import word_of
@@ -22,7 +21,7 @@ from ..emit import Rows
 from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot
 from .calls import conv_calls, dense_sizes, dot_calls, part_of, tile_slots
-from .layer_int8 import all_lines, cycles, packed, tile_cycles, tile_lines, tiles_suit
+from .layer_int8 import all_lines, cycles, packed, tile_cycles, tile_lines, tiles_suit, words_of
 
 
 class Rounding(NamedTuple):
@@ -52,18 +51,24 @@ def _range_bytes(scale: float, zero: int) -> np.ndarray:
 
 def _dot(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, x: Rounding) -> None:
     ending, (ranges, images, _, narrow) = product_ending(e, node, rows.start), x
-    k, rowsum = layer.numbers.weights[0].size, layer.numbers.rowsum(e.tier, narrow)
+    k, (sums, again) = layer.numbers.weights[0].size, layer.numbers.sums(e.tier)
+    narrow = narrow and not sums.small
+    sums = sums._replace(rowsum=layer.numbers.rowsum(e.tier, narrow))
     product = Product(layer.pixels // images, layer.n, k, images, layer.ldx, bool(ending["later"]))
-    pieces = pick_dot_dynamic(e.tier, product, e.threads, bool(ranges["per_row"]), rowsum, narrow)
-    pack, sizes = packed(e, layer, Arrangement(), Words(k, narrow=narrow)), dense_sizes(layer, images, -(-k // 4))
+    pieces = pick_dot_dynamic(e.tier, product, e.threads, bool(ranges["per_row"]), sums, narrow, again)
+    words = words_of(k, sums)._replace(narrow=narrow)
+    pack, sizes = packed(e, layer, Arrangement(), words), dense_sizes(layer, images, -(-k // 4))
     dot_calls(e, layer, rows, "dot_dynamic", pieces, pack, **sizes, **ranges, **ending)
 
 
 def _conv(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, x: Rounding) -> None:
     g, how = layer.merged(e.tier)
-    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, layer.numbers.rowsum(e.tier))
+    sums, again = layer.numbers.sums(e.tier)
+    g, pieces = pick_conv_dynamic(e.tier, g, e.threads, sums, again)
     own = {"fill": x.fill, **x.slots, **product_ending(e, node, rows.start)}
-    conv_calls(e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, Words(g.run)), **own)
+    conv_calls(
+        e, layer, rows, "conv_dynamic", pieces, RowPart(g, how), packed(e, layer, how, words_of(g.run, sums)), **own
+    )
 
 
 def _tiles(e: Emit, node: Node, layer: Layer[Integers], rows: Rows, x: Rounding) -> None:

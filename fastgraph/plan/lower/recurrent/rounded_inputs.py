@@ -11,6 +11,7 @@ from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_dot import DotPiece, Product
 from ....kernels.gemm.pick_dynamic import pick_dot_dynamic, stays_narrow
+from ....kernels.gemm.pick_int8 import Sums
 from ....kernels.isa.tiers import Tier
 from ....kernels.recurrent.pack_recurrent import blocks, by_block
 from ...layer import Integers
@@ -35,7 +36,7 @@ def for_bytes(e: Emit, gates: int, c: Constants, found: Panels) -> Panels:
 
     def pieces(m: int, matrices: int, ldx: int) -> Sequence[DotPiece]:
         narrow = stays_narrow(e.tier, m, inputs, False)
-        return pick_dot_dynamic(e.tier, Product(m, n, inputs, matrices, ldx), e.threads, False, False, narrow)
+        return pick_dot_dynamic(e.tier, Product(m, n, inputs, matrices, ldx), e.threads, False, Sums("words"), narrow)
 
     def of_inputs(piece: DotPiece) -> Ref:
         narrow = piece.params["narrow"]
