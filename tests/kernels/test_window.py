@@ -387,7 +387,7 @@ def test_tiles_divide_common_maps() -> None:
         # 16 registers hold neither the sums of pairs nor these and the weights of three taps.
         ("avx2", 14, 4, 5, 1), ("avx2", 14, 6, 9, 1), ("avx2", 14, 16, 9, 1),
         # Lines of pixels 1 or 2 KiB apart would be read once for each half of them.
-        ("avx2", 28, 32, 9, 2), ("avx2", 14, 64, 9, 2),
+        ("avx2", 28, 32, 13, 2), ("avx2", 14, 64, 13, 2),
     ],
 )  # fmt: skip
 def test_vectors_of_channels_together(isa: str, columns: int, vectors: int, size: int, together: int) -> None:
