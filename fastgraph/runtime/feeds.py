@@ -84,8 +84,9 @@ def _read(value: Value, fed: Any) -> np.ndarray:
         return widened(_as_array(fed))
     except Exception as error:
         said = " ".join(str(error).split())
+        feed = "x.detach().cpu().float().numpy()" if hasattr(fed, "detach") else "a numpy.ndarray"
         raise InputError(
-            f"input {value.name!r}: {type(fed).__name__} can't be read as an array ({said}): feed a numpy.ndarray"
+            f"input {value.name!r}: {type(fed).__name__} can't be read as an array ({said}): feed {feed}"
         ) from None
 
 

@@ -73,6 +73,21 @@ def test_torch_takes_them() -> None:
         model(torch.ones(2, 3, requires_grad=True))
 
 
+class Tensor:
+    """What NumPy can't read, as torch's tensors of bfloat16, or with gradients."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    def detach(self) -> Tensor:
+        return self
+
+
+def test_a_tensor_that_numpy_cannot_read_is_refused_with_its_conversion() -> None:
+    with pytest.raises(fg.InputError, match=r"BFloat16\): feed x.detach\(\).cpu\(\).float\(\).numpy\(\)"):
+        negative((2, 3))(Tensor())
+
+
 def test_pixels_for_floats_are_fed_with_a_word_to_the_caller() -> None:
     """Once for each input; other integers, and arrays that are no images, are taken in silence."""
     model, x = negative((1, 4, 4, 3)), np.full((1, 4, 4, 3), 200, np.uint8)
