@@ -48,6 +48,8 @@ EMULATES = _LINUX and not tiers.cpu_flags().issuperset(AMX.needs) and tiers.BY_N
 
 needs_amx = pytest.mark.skipif(not EMULATES and AMX not in tiers.usable(), reason="ISA tier amx")
 """For tests that run the tier's kernels, in `tiles()`: counted as skipped where they can't even be emulated."""
+loads_amx = pytest.mark.skipif(AMX not in tiers.usable(), reason="ISA tier amx")
+"""For tests that load models for the tier, which this CPU, or EMULATE_TILES, must have."""
 
 THREADS, PLACE = 512, 128 + 8 * 1024
 """A thread's place: whose it is, products done, faults, ...; at 64 the configuration, from 128 on the tiles."""

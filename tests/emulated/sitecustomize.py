@@ -15,7 +15,7 @@ from typing import Any
 os.environ.setdefault("FASTGRAPH_CACHE_DIR", os.path.expanduser("~/.cache/fastgraph-emulated"))
 
 from fastgraph.kernels import lang
-from fastgraph.kernels.isa import tiers, x86_avx2, x86_avx512
+from fastgraph.kernels.isa import tiers, x86_amx, x86_avx2, x86_avx512
 from fastgraph.kernels.isa.functions import floor
 from fastgraph.kernels.lang import F32, I32, U16, U32, Type, Value, choose, fma, hints, is_nan, larger, shuffle, smaller
 
@@ -55,6 +55,16 @@ def permute_lanes(self: Any, x: Value, index: Value) -> Value:
         each = [x86_avx2.Avx2.permute_lanes(self, half, part) for half in (low, high)]
         found.append(choose(part & 8 != 0, each[1], each[0]))
     return shuffle(found[0], range(16), found[1])
+
+
+def permute_halves(self: Any, x: Value, index: Value) -> Value:
+    """vpermw, by lanes of 32 bits: of each that an index names, the half that its bit 0 says."""
+    words, pairs = x.bits(F32), index.bits(U32)
+    found = []
+    for each in (pairs & 31, pairs >> 16 & 31):
+        lane = permute_lanes(self, words, (each >> 1).bits(I32)).bits(U32)
+        found.append(choose((each & 1) != 0, lane >> 16, lane & 0xFFFF))
+    return (found[0] | found[1] << 16).bits(x.type.number)
 
 
 def dot_bytes(self: Any, sums: Value, a: Value, w: Value) -> Value:
@@ -117,7 +127,8 @@ def emulate() -> None:
     hints.settle = lang.settle = lambda registers, numbers: None
     x86_avx512.Avx512.to_bf16, x86_avx512.Avx512.dot_pairs = to_bf16, dot_pairs
     x86_avx512.Avx512.power_of_two = power_of_two
-    x86_avx512.Avx512.permute_lanes = permute_lanes
+    x86_avx512.Avx512.permute_lanes, x86_avx512.Avx512.gathered = permute_lanes, x86_avx2.Avx2.gathered
+    x86_amx.Amx.permute_halves = permute_halves
     x86_avx512.Avx512.approximate_reciprocal = lambda self, x: 1.0 / x
     x86_avx512.Avx512Vnni.dot_bytes = x86_avx2.AvxVnni.dot_bytes = dot_bytes
 

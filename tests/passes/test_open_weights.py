@@ -13,7 +13,7 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.program import HostStep
-from tests.amx_trap import needs_amx, tiles
+from tests.amx_trap import loads_amx, tiles
 from tests.kernels.test_amx_real import needs_bf16
 from tests.nets import Net, assert_close, by_onnxruntime, by_reference, graph_of, numpy_steps
 
@@ -85,7 +85,7 @@ def test_windows_that_chains_in_bands_leave_out() -> None:
     assert_close(list(model.run(feeds).values()), by_onnxruntime(source, feeds), 1e-4)
 
 
-@needs_amx
+@loads_amx
 @needs_bf16
 @pytest.mark.parametrize("groups, each, made", [(1, 64, 64), (1, 6, 24), (3, 32, 40), (2, 38, 16), (2, 19, 33)])
 def test_native_windows_of_bf16(groups: int, each: int, made: int) -> None:

@@ -11,7 +11,7 @@ from fastgraph.kernels.gemm.pick_winograd import GAIN, best_winograd, reading_ti
 from fastgraph.kernels.isa import tiers
 from fastgraph.plan.lower.gemm.layer_amx import ROUNDED, SAVED, is_large, times
 from fastgraph.plan.program import Step
-from tests.amx_trap import needs_amx
+from tests.amx_trap import loads_amx
 from tests.kernels.geometries import square
 from tests.kernels.test_amx_real import dense, needs_bf16
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
@@ -83,7 +83,7 @@ def test_layers_of_few_channels_are_tiles_of_bf16(name: str) -> None:
     assert (times(ROUNDED, g)[0] - saved < others) == faster
 
 
-@needs_amx
+@loads_amx
 @needs_bf16
 @pytest.mark.parametrize(("n", "fed"), [(1, "dot_few"), (4, "dot_few"), (12, "amx_real")])
 def test_layers_of_few_outputs_in_bfloat16(n: int, fed: str) -> None:

@@ -19,7 +19,7 @@ from fastgraph.kernels.isa.tiers import Tier
 from fastgraph.plan.lower import band_steps, depth_first, repeat
 from fastgraph.plan.program import Scratch
 from fastgraph.runtime.executable import compile_graph
-from tests.amx_trap import AMX, needs_amx, tiles
+from tests.amx_trap import AMX, loads_amx, needs_amx, tiles
 from tests.blocks import conv
 from tests.kernels.harness import each_tier
 from tests.model.test_plans import said
@@ -227,7 +227,7 @@ def test_maps_that_no_cache_holds_are_turned_in_bands_around_1x1_layers(layers: 
         check_bands(Case(net.bytes(), feeds_for(net.load())), 1 << 13)
 
 
-@needs_amx
+@loads_amx
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("images", [1, 4])
 def test_threads_do_1x1_layers_apart_and_their_bands_use_scratch_in_turn(images: int, precision: str) -> None:

@@ -11,7 +11,7 @@ import fastgraph as fg
 from fastgraph.freedoms import thresholds, without
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.plan.program import Step
-from tests.amx_trap import AMX, needs_amx, tiles
+from tests.amx_trap import AMX, loads_amx, tiles
 from tests.kernels.test_amx_real import needs_bf16
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 
@@ -88,7 +88,7 @@ def test_transposed_convolutions(name: str, isa: str) -> None:
     assert all(x.tobytes() == y.tobytes() for x, y in zip(found[0], found[1], strict=True))
 
 
-@needs_amx
+@loads_amx
 @needs_bf16
 @pytest.mark.parametrize("precision, error", [("float32", 1e-5), ("bfloat16", 2.0**-5)])
 @pytest.mark.parametrize("name", [*APART, *PHASED])

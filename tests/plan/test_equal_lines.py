@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from tests.amx_trap import AMX, needs_amx
+from tests.amx_trap import AMX, loads_amx
 from tests.kernels.test_amx_real import needs_bf16
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
 
@@ -46,7 +46,7 @@ def in_a_row(net: Net, c: int) -> str:
     return str(y)
 
 
-@needs_amx
+@loads_amx
 @needs_bf16
 @pytest.mark.parametrize("build", [recurrent, transposed, open_weights, in_groups, in_a_row])
 @pytest.mark.parametrize("c", [40, 72, 120, 176])
