@@ -14,8 +14,8 @@ from ..ir.quantization import reals
 from ..kernels.gemm.pack import Arrangement, arranged
 from ..kernels.gemm.pack_int8 import part_again
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
-from ..kernels.gemm.pick_int8 import AGAIN, SMALL, TOGETHER, Sums, multiplies_small
-from ..kernels.isa.tiers import Tier
+from ..kernels.gemm.pick_int8 import AGAIN, SMALL, Sums
+from ..kernels.isa.tiers import TOGETHER, Tier, multiplies_small
 from ..kernels.window.pick import Window
 from ..ops.chain import Chain, extra_kind, is_f32
 from ..ops.conv import is_dense, is_depthwise

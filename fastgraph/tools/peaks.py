@@ -12,7 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CompilerError
-from ..kernels.isa.tiers import BF16, F16, NUMPY, PAIRS, Tier, has_pairs, multiplies_f16, multiplies_tiles
+from ..kernels.isa.tiers import (
+    BF16,
+    F16,
+    NUMPY,
+    PAIRS,
+    TOGETHER,
+    Tier,
+    has_pairs,
+    multiplies_f16,
+    multiplies_small,
+    multiplies_tiles,
+)
 from ..objects.link import link
 
 CHAINS = 12
@@ -39,8 +50,6 @@ def peak_macs_int8(tier: Tier) -> float:
     an instruction, eight where it sums products of small weights in 16 bits, else two, of numbers that were widened
     before.
     """
-    from ..kernels.gemm.pick_int8 import TOGETHER, multiplies_small
-
     each = 4 if tier.byte_dot else 4 * TOGETHER if multiplies_small(tier) else 2
     return _peak(_dot_loop(tier), "dot_loop", tier, each=each)
 
@@ -140,7 +149,6 @@ def _pairs_loop(tier: Tier) -> Any:
 
 
 def _dot_loop(tier: Tier) -> Any:
-    from ..kernels.gemm.pick_int8 import TOGETHER, multiplies_small
     from ..kernels.isa.integer import dot_bytes, dot_halves, dot_small
     from ..kernels.lang import F32, I32
 

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from math import ceil
 from typing import Any, NamedTuple
 
-from ..isa.tiers import Tier
+from ..isa.tiers import TOGETHER, Tier
 from .pack_int8 import vectors_per_word
 from .pick_conv import ConvPiece, Geometry, conv_pieces, upright, widened
 from .pick_dot import L2, Costs, DotPiece, Product, byte_widths, dot_pieces
@@ -31,17 +31,8 @@ class Sums(NamedTuple):
 
 SMALL = 64
 """Weights up to which two products with u8 fit 16 bits: 2 * 255 * 64 < 2**15."""
-TOGETHER = 2
-"""Words of A whose products with small weights are summed in 16 bits."""
 AGAIN = 0.35
 """The most words that are summed again, of all words of a panel of one vector, with which weights count as small."""
-
-
-def multiplies_small(tier: Tier) -> bool:
-    """Whether a tier has kernels for SMALL weights: products of two bytes take less than those of 16-bit numbers, and
-    more than those of four bytes. With 32 registers there would be too many kernels.
-    """
-    return tier.byte_shuffle and not tier.byte_dot and tier.registers < 32
 
 
 def one_by_one(tier: Tier, each: int, small: bool) -> bool:

@@ -7,11 +7,10 @@ from typing import Any
 
 from ..core.record import Record, flag, number, reads, works, writes
 from ..core.table import Row, has_rounds, of_bytes, of_pairs, rounds
-from ..isa.tiers import Tier
+from ..isa.tiers import Tier, multiplies_small
 from ..pointwise.rows import ALL_FORMS, NO_EPILOGUE, ending
 from .pick_blocks import BITS, NV
 from .pick_dot import F32_COSTS, FEW_COLUMNS, byte_widths
-from .pick_int8 import multiplies_small
 
 _PANELS = "panels(n, k)"
 _PIXELS = "out_d * out_h * out_w"

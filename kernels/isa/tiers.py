@@ -110,6 +110,17 @@ def has(flags: Iterable[str]) -> bool:
     return cpu_flags().issuperset(flags)
 
 
+TOGETHER = 2
+"""Words of A whose products with small weights are summed in 16 bits."""
+
+
+def multiplies_small(tier: Tier) -> bool:
+    """Whether a tier has kernels for small weights (pick_int8.SMALL): products of two bytes take less than those of
+    16-bit numbers, and more than those of four bytes. With 32 registers there would be too many kernels.
+    """
+    return tier.byte_shuffle and not tier.byte_dot and tier.registers < 32
+
+
 def multiplies_tiles(tier: Tier) -> bool:
     """Whether kernels of a tier multiply bf16 in tiles on this CPU."""
     return tier.tiles and has(BF16)

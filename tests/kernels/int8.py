@@ -10,8 +10,7 @@ import numpy as np
 from fastgraph.kernels.gemm.pack_int8 import Head, Words, pack_int8
 from fastgraph.kernels.gemm.pick_conv import Geometry
 from fastgraph.kernels.gemm.pick_dot import DotPiece
-from fastgraph.kernels.gemm.pick_int8 import TOGETHER
-from fastgraph.kernels.isa.tiers import Tier
+from fastgraph.kernels.isa.tiers import TOGETHER, Tier
 from tests.kernels.geometries import reference
 from tests.kernels.harness import f32_bits
 

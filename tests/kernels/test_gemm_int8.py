@@ -19,11 +19,9 @@ from fastgraph.kernels.gemm.pick_dot import DotPiece, Product, dot_args
 from fastgraph.kernels.gemm.pick_dynamic import parts_of
 from fastgraph.kernels.gemm.pick_int8 import (
     SMALL,
-    TOGETHER,
     Sums,
     chains,
     int8_costs,
-    multiplies_small,
     one_by_one,
     pick_conv_int8,
     pick_dot_int8,
@@ -90,7 +88,7 @@ def one_piece(n: int, nv: float, sums: Sums, height: int, block: int = 1, parts:
 
 def sums_of(tier: Any, out: str, rowsum: bool, small: bool) -> Sums:
     """What a kernel makes of sums; small: weights are, where that is something else on the tier."""
-    return Sums(stores(out), rowsum, small and not rowsum and multiplies_small(tier))
+    return Sums(stores(out), rowsum, small and not rowsum and tiers.multiplies_small(tier))
 
 
 def of_tier(tier: Any, nv: float, out: str, rowsum: bool, small: bool) -> tuple[float, int, Sums]:
@@ -320,7 +318,7 @@ def test_products_are_exact_before_they_are_scaled(
     tier: Any, per_row: bool, rowsum: bool, stay: str, pick: Random
 ) -> None:
     narrow, small = stay == "narrow", stay == "small"
-    if (narrow and tier.byte_dot) or (small and (rowsum or not multiplies_small(tier))):
+    if (narrow and tier.byte_dot) or (small and (rowsum or not tiers.multiplies_small(tier))):
         pytest.skip("bytes are multiplied as they are")
     nv, batch = pick.choice((2, 4 if rowsum else 3)), pick.randint(1, 2)
     height = pick.randint(1, int8_costs(Sums("words", rowsum, small)).most_rows(tier, nv))
@@ -335,7 +333,7 @@ def test_products_are_exact_before_they_are_scaled(
     zeros = rng.integers(-128, 128, (1, n)).astype(np.int32) * rowsum
     head = Head(weights.sum(axis=2, dtype=np.int32) - k * zeros, scales, -zeros if rowsum else None, bias)
     params = {"nv": nv, "per_row": per_row, "rowsum": rowsum, "narrow": narrow, "small": small}
-    words, ending = Words(k, narrow=narrow, together=TOGETHER * small), Ending(tier, "addend", (batch, m, n))
+    words, ending = Words(k, narrow=narrow, together=tiers.TOGETHER * small), Ending(tier, "addend", (batch, m, n))
     packed = pack_int8(tier, weights, head, words, nv, "f32")
     memory = {"a": a, "b": packed, "c": np.zeros((batch, m, n), np.float32)}
     sizes = {"lda": k, "ldc": n, "m": m, "k": -(-k // 4), "batch": batch, "a_stride": m * k, "c_stride": m * n}

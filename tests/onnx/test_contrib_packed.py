@@ -131,8 +131,11 @@ def test_blocks_of_what_is_not_finite(odd: float) -> None:
     net, feeds = net_of("MatMulNBits", [fed(3, 64), *SIXTEEN], K=64, N=16, bits=4, block_size=32, accuracy_level=4)
     ((name, x),) = feeds.items()
     x[1, 40], x[2] = odd, 0
-    y = net.load()(x)
-    assert np.isfinite(y[0]).all() and np.isnan(y[1]).all() and (y[2] == 0).all()
+    model = net.load()
+    y = model(x)
+    # Kernels that don't round x multiply infinity by weights.
+    spoiled = np.isnan(y[1]) | (np.isinf(y[1]) & np.isinf(odd) & (not model.tier.byte_dot))
+    assert np.isfinite(y[0]).all() and spoiled.all() and (y[2] == 0).all()
 
 
 @pytest.mark.parametrize("level", [0, 4])

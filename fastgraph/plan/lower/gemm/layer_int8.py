@@ -14,7 +14,6 @@ from ....kernels.gemm.pack_int8 import Words
 from ....kernels.gemm.pick_conv import Geometry
 from ....kernels.gemm.pick_dot import Product
 from ....kernels.gemm.pick_int8 import (
-    TOGETHER,
     Sums,
     chains,
     merged_cycles,
@@ -28,7 +27,7 @@ from ....kernels.gemm.pick_int8 import (
     word_of,
 )
 from ....kernels.isa.lanes import PARTS
-from ....kernels.isa.tiers import Tier
+from ....kernels.isa.tiers import TOGETHER, Tier
 from ....kernels.window.pick import Window
 from ....kernels.window.pick_depthwise_int8 import (
     Part,
