@@ -53,7 +53,6 @@ def safe(text: object) -> str:
 
 
 def page(title: str, body: str) -> str:
-    """A whole page."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
     style = f"{STYLE}\nbody.fastgraph{{margin:0 auto;padding:1.2em;max-width:82em}}"
     return (

@@ -64,7 +64,6 @@ def classify(threads: int = 1, isa: str | None = None) -> dict[str, Any]:
 
 
 def _timed(run: Callable[[dict[str, np.ndarray]], Any], images: np.ndarray) -> list[float]:
-    """Seconds of each run."""
     seconds = []
     for image in images:
         start = perf_counter()

@@ -255,7 +255,6 @@ class Graph:
         return found
 
     def producers(self) -> dict[Value, Node]:
-        """The node that makes each value."""
         return {value: node for node in self.nodes for value in node.outputs}
 
     def constants(self) -> list[Value]:

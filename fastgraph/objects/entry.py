@@ -170,8 +170,6 @@ def _read(form: Form, at: int, names: dict[str, Any]) -> tuple[str, int]:
 
 @intrinsic
 def pointer(typing: Any, address: Any) -> Any:
-    """An address as a pointer."""
-
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
 

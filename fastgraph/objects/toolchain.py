@@ -20,7 +20,6 @@ FORMAT = b"fastgraph object 1\0"
 
 
 def directory() -> Path:
-    """The cache's directory."""
     return Path(cache_directory())
 
 

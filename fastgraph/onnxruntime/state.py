@@ -74,8 +74,6 @@ class OrtArenaCfg:
 
 
 class OrtHardwareDevice:
-    """The CPU."""
-
     type, vendor, vendor_id, device_id = OrtHardwareDeviceType.CPU, "", 0, 0
     metadata: dict[str, str] = {}
 

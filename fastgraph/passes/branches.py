@@ -106,7 +106,6 @@ def _itself(beside: Branch, operands: Sequence[Value | None]) -> list[Branch]:
 
 
 def _of_factors(x: Value, scale: np.ndarray, shift: np.ndarray, nodes: tuple[Node, ...]) -> Branch:
-    """x * scale + shift."""
     c, axes = len(scale), len(x.type.dims) - 2
     weights = scale.reshape(c, *(1,) * axes, 1)
     return Branch(x, weights, shift, c, (1,) * axes, (1,) * axes, (0,) * (2 * axes), nodes)

@@ -58,7 +58,6 @@ def _round(g: Sweep, node: Node, row: TensorType, cuts: set[tuple[int, Value, Va
 
 
 def _identity(step: str, dtype: np.dtype) -> np.ndarray:
-    """The identity element of a step."""
     limits: Any = np.iinfo(dtype) if dtype.kind == "i" else None
     low, high = (-np.inf, np.inf) if limits is None else (limits.min, limits.max)
     return np.array({"add": 0, "max": low, "min": high}[step], dtype)

@@ -77,7 +77,6 @@ def _rounded(g: Sweep, x: Value, stored: TensorType, bounds: tuple[float, float]
 
 
 def _clamps(node: Node) -> tuple[float, float]:
-    """The bounds of a clamp."""
     if node.op == "relu":
         return 0.0, np.inf
     low, high = node.const(1), node.const(2)

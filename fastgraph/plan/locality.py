@@ -72,7 +72,6 @@ def nearer(buffers: Sequence[Buffer], packing: Packing, users: Users) -> Packing
 
 
 def _packed(buffers: Sequence[Buffer], offsets: Sequence[int], packing: Packing) -> Packing:
-    """The plan with these offsets."""
     if offsets is packing.offsets:
         return packing
     size = max(offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True))

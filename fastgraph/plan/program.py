@@ -79,7 +79,6 @@ def _shown(form: tuple[Any, ...]) -> str:
 
 
 def record_of(kernel: Kernel) -> Record:
-    """The slots of a kernel's record."""
     return kernel.record if isinstance(kernel, UserKernel) else row(kernel.name).args
 
 

@@ -25,7 +25,6 @@ def per_tensor(value: Value | None, *dtypes: type) -> bool:
 
 
 def quant(value: Value) -> Quantization:
-    """The quantization of a value that has one."""
     assert value.type.quant is not None, f"{value} is not quantized"
     return value.type.quant
 

@@ -328,7 +328,6 @@ def _region(value: Value, at: Storage) -> tuple[int, int, int, int]:
 
 
 def row_count(value: Value) -> int:
-    """Number of rows."""
     return value.type.size // max(last(value), 1)
 
 

@@ -94,7 +94,6 @@ def _bind_to_numpy(plan: Compiled, memory: Memory) -> Bound:
 
 
 def jump_record(jump: Jump) -> tuple[Arg, ...]:
-    """The words of a jump's JUMP record."""
     return jump.cell or 0, int(jump.wanted), jump.by
 
 

@@ -236,7 +236,6 @@ class Executable(Runnable):
         return [(name, type_) for (name, _), type_ in zip(self._results, self.output_types(), strict=True)]
 
     def kernels(self) -> list[Kernel]:
-        """The kernels of its steps."""
         return self.program.kernels()
 
     def __str__(self) -> str:

@@ -87,7 +87,6 @@ FORMATS = {"onnx": "ONNX", "coreml": "Core ML", "tflite": "TensorFlow Lite", "ci
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:
-    """The facts in one line."""
     kind, size = FORMATS[facts["format"]], bytes_text(facts["bytes"])
     by = f" by {facts['producer']}" if facts.get("producer") else ""
     said = f' ("{facts["description"]}")' if facts.get("description") else ""

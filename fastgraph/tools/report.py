@@ -59,7 +59,6 @@ def _overview(found: Sequence[Measured]) -> str:
 
 
 def _engines(each: Measured) -> list[dict[str, Any]]:
-    """The engines that ran."""
     return [row for row in (each.result or {}).get("engines", []) if "unavailable" not in row]
 
 

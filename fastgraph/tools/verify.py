@@ -262,7 +262,6 @@ def _outputs(model: Model, name: str, feeds: Mapping[str, np.ndarray]) -> list[O
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report for JSON, with `ok`."""
     return {"ok": report.ok, **asdict(report)}
 
 

@@ -45,7 +45,6 @@ class Notes:
         return note + (m * len(self.tile) + len(self.block)) * 8
 
     def of_block(self, note: Value) -> Any:
-        """The block's record."""
         return fields(note, self.block)
 
     def of_tile(self, note: Value, m: Any) -> Any:

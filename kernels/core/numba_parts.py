@@ -155,7 +155,6 @@ class Target(cpu.CPUContext):
 
 @cache
 def contexts(kind: type[Typing]) -> tuple[Any, Any]:
-    """The contexts for typing and lowering."""
     typing_context = kind()
     target = Target(typing_context)
     target.error_model = callconv.create_error_model("numpy", target)  # a division by 0 gives 0

@@ -74,5 +74,4 @@ def take(function: Any, semaphore: Any) -> Any:
 
 @traced
 def post(function: Any, semaphore: Any) -> None:
-    """Post a semaphore."""
     indirect(function, I32, semaphore, 1, 0)

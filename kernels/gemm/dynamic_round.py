@@ -164,7 +164,6 @@ def _to_bytes(x: Value, y: Value, count: Value, at: Value, grid: Value, _: Value
 
 
 def _bytes(f32: Type, source: Value, target: Value, count: Value, number: Number) -> None:
-    """The bytes of `count` numbers."""
     width = UNROLL * f32.lanes
     rounded = to_bytes(I64(128), whole=lambda *values: number(values[-1]))
 

@@ -90,5 +90,4 @@ class Generic:
 
 
 def packed_type(x: Value, signed: bool) -> Type:
-    """What `pack` gives."""
     return integer(x.type.bits // 2, signed).vector(2 * x.lanes)

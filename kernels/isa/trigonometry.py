@@ -87,7 +87,6 @@ def _far(x: Value, quarter: float) -> Value:
 
 
 def _held(entry: Value) -> Value:
-    """An entry of the tables."""
     entry = choose(entry < 0, 0, entry)
     return choose(entry > _MOST - _LEAST, _MOST - _LEAST, entry)
 

@@ -155,12 +155,10 @@ class Registers:
         self.all[i].value = x
 
     def set(self, values: Sequence[Any]) -> None:
-        """Set all of them."""
         for each, x in zip(self.all, values, strict=True):
             each.value = x
 
     def values(self) -> list[Value]:
-        """The values of all registers."""
         return [each.value for each in self.all]
 
 

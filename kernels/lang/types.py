@@ -54,7 +54,6 @@ class Type:
 
     @property
     def llvm(self) -> Any:
-        """LLVM's type."""
         if self._llvm is None:
             if self.lanes:
                 self._llvm = llvm.VectorType(self.number.llvm, self.lanes)

@@ -81,7 +81,6 @@ class Value:
 
     @property
     def known(self) -> bool:
-        """Whether it is a constant."""
         return hasattr(self.x, "constant")
 
     # -- operators

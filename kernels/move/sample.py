@@ -30,7 +30,6 @@ STEEPNESS = -0.75
 
 @every_tier
 def sample(args, thread, threads):
-    """The kernel."""
     r = fields(args, SAMPLE)
     points = r.rows * r.columns
     together = TAPS >> (r.mode * r.axes)
@@ -170,12 +169,10 @@ def _start(r: Any, out: Value, total: Value) -> Value:
 
 
 def _axis(args: Value, k: Any) -> Any:
-    """The slots of axis k."""
     return fields(args + 8 * (SAMPLE.at("at0") + k * len(POINT)), POINT)
 
 
 def _last(axis: Any) -> Value:
-    """The last pixel of an axis."""
     return (axis.size - 1).to(F64)
 
 

@@ -60,7 +60,6 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
 
 
 def _row(element: str, r: Any, y: Value, xs: Sequence[Operand], n: Value) -> None:
-    """Compute a row of n elements."""
     kind = xs[0].kind
     many = whole(n, kind.lanes)
     rest = n - many

@@ -20,7 +20,6 @@ def make(tier: Tier, out: str) -> Callable[..., None]:
 
     @traced
     def row(r: Any, y: Value, x: Value) -> None:
-        """Normalize one row."""
         xs, scale, bias = (F32.at(address) for address in (x, r.scale, r.bias))
         ys = made.at(y)
         inverse, epsilon = (bits.to(I32).bits(F32) for bits in (r.inverse, r.epsilon))

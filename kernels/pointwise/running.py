@@ -35,7 +35,6 @@ def make(tier: Tier, element: str) -> Callable[..., None]:
 
 
 def _column(kind: Type, ys: Value, xs: Value, r: Any, name: str) -> None:
-    """A vector of columns."""
     start, combine = RULES[name]
     first, step = choose(r.reverse != 0, (r.n - 1) * r.inner, 0), choose(r.reverse != 0, -r.inner, r.inner)
     number = integer(kind.bits)

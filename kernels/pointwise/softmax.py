@@ -98,7 +98,6 @@ def _scale(sums: Value, log: bool) -> Value:
 
 
 def _column(f32: Type, columns: Columns, mask: Value | None, log: bool) -> None:
-    """A vector of columns."""
     y, x, n, step = columns
     largest, sums = register(f32(-math.inf)), register(f32(0))
     for i in over(n):

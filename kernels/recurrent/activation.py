@@ -30,7 +30,6 @@ FUNCTIONS: dict[str, Callable[[Value, Value, Value], Value]] = {
 
 
 def usual(name: str, x: Value) -> Value:
-    """The activation of this name."""
     nothing = x.type(0)
     return FUNCTIONS[name](x, nothing, nothing)
 

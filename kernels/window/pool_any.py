@@ -46,7 +46,6 @@ class Group:
 
     @property
     def r(self) -> Any:
-        """The record."""
         return slots(self.args, self.record)
 
     def kept(self, column: Any) -> Value:

@@ -159,7 +159,6 @@ def metadata(model: Message) -> dict[str, Any]:
 
 
 def describe(model: Message, function: str, where: str) -> Description:
-    """The model's description of a function."""
     whole = model.description
     own = next((f for f in whole.functions if f.name == function), None)
     if own is None:

@@ -73,7 +73,6 @@ def _offset(n_in: int, n_out: int) -> np.ndarray:
 
 
 def _fixed(c: Call, sizes: Sequence[int]) -> Value:
-    """Sizes as a constant."""
     if not all(0 < size <= SIZE_LIMIT for size in sizes):
         c.fail(f"expected sizes from 1 to {SIZE_LIMIT}, found {list(sizes)}")
     return c.vector(*sizes)

@@ -44,7 +44,6 @@ class Scope:
     # states
 
     def present(self, state: str) -> Value:
-        """The present value of a state."""
         if state not in self.current:
             raise UnsupportedError("states in the blocks of an operator whose rule does not hand them on")
         return self.current[state]
@@ -75,7 +74,6 @@ class Scope:
     # blocks
 
     def results(self, block: Message) -> list[Value]:
-        """The values of a block's outputs."""
         found = []
         for name in block.outputs:
             value = self.find(name)

@@ -163,7 +163,6 @@ def _like(c: Call, numbers: np.ndarray, x: Value) -> Value:
 
 
 def _target(c: Call, scores: Value, base: np.ndarray, count: int, way: str) -> Value:
-    """The scores and the base values, transformed."""
     if len(base) not in (0, 1, count) or len(base) > count:
         c.fail(f"expected {count} base values or none, found {len(base)}")
     moved = scores + _like(c, base, scores) if len(base) else scores

@@ -78,7 +78,6 @@ def _unknown(domain: str, op: str) -> UnsupportedError:
 
 @cache
 def _known(domain: str, op: str) -> tuple[Signature | None, Rule | None]:
-    """The signature of an operator, and its rule."""
     if domain and (key := op.removeprefix(f"{contrib.DOMAIN}.")) in contrib.CONTRIB:
         return contrib.CONTRIB[key]
     name = canonical(op)

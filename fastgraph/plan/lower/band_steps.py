@@ -248,7 +248,6 @@ def _turn_rows(e: Emit, link: Link, piece: Piece, share: _Share, scratch: tuple[
 
 
 def _lowered(e: Emit, node: Node) -> tuple[Any, Any]:
-    """The lowering of a node, and its layer."""
     found: tuple[Any, Any] | None = e.match(node)
     assert found is not None
     return found
@@ -266,5 +265,4 @@ def _move_up(e: Emit, node: Node, made: Ref, start: int, count: int) -> None:
 
 
 def _row(e: Emit, value: Value, row: int) -> Ref:
-    """The address of a row of a value."""
     return e.address(value, value.type.itemsize * row * e.stride(value))

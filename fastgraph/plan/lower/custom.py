@@ -42,7 +42,6 @@ def custom(e: Emit, node: Node, _: Any) -> None:
 
 
 def _slots(e: Emit, name: str, item: Any) -> dict[str, Arg]:
-    """The slots of an argument."""
     if not isinstance(item, Value):
         words = words_of(item)
         return {name if len(words) == 1 else f"{name}[{i}]": word for i, word in enumerate(words)}

@@ -151,7 +151,6 @@ class Emit:
         return id(root)
 
     def array(self, constant: Ref) -> np.ndarray:
-        """The array of a constant."""
         assert isinstance(constant.base, int)
         return self.program.constants[constant.base]
 

@@ -18,7 +18,6 @@ from .call import KNOWN, Call, Reach, grid, need, offsets, parts, reaches, read,
 
 
 def _of_bytes(c: Call) -> bool:
-    """Whether products are of bytes."""
     return c.kernel.endswith(("_dynamic", "_int8"))
 
 

@@ -126,7 +126,6 @@ def attention(e: Emit, node: Node, plan: Operands) -> None:
 
 
 def _blocks(e: Emit, plan: Operands) -> tuple[str, Blocks]:
-    """The kernel, and its blocks."""
     s, t, d, size = plan.q.rows, plan.k.rows, plan.q.size, plan.v.size
     if kernel := _of_bf16(e, plan):
         pick_blocks = pick_tiles if kernel == "attention_tiles" else pick_pairs
