@@ -44,10 +44,6 @@ def _stored_dtype(node: Node, zero: TensorType | None) -> np.dtype | None:
     return np.dtype(attr(node, "output_dtype") or UINT8)
 
 
-def _infer_quantize(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(_stored_dtype(node, types[2]), types[0].shape)]
-
-
 def _quantize(node: Node, inputs: list[Any]) -> list[Any]:
     x, scale, zero = inputs
     dtype = _stored_dtype(node, None if zero is None else TensorType.of(zero))
@@ -60,10 +56,6 @@ def _quantize(node: Node, inputs: list[Any]) -> list[Any]:
         return [rounded(y, dtype, kind, bool(attr(node, "saturate"))) if is_narrow(kind) else y.astype(dtype)]
     y = np.rint(y) if zero is None else np.rint(y) + spread(node, zero, x).astype(wide)
     return [saturated(saturated_to(y, kind) if is_narrow(kind) else y, dtype)]
-
-
-def _infer_dequantize(node: Node, types: Types) -> list[TensorType]:
-    return [TensorType(attr(node, "output_dtype") or types[1].dtype, types[0].shape)]
 
 
 def _dequantize(node: Node, inputs: list[Any]) -> list[Any]:
@@ -119,7 +111,8 @@ def _check_block(node: Node, types: Types) -> list[TensorType]:
     elif zero is not None and attr(node, "output_dtype") not in (None, zero.dtype):
         fail(node, f"output_dtype {attr(node, 'output_dtype')} is not that of the zero point, {zero.dtype}")
     _check_spread(node, x, scale)
-    return (_infer_quantize if node.op == "quantize_linear" else _infer_dequantize)(node, types)
+    quantizes = node.op == "quantize_linear"
+    return [TensorType(_stored_dtype(node, zero) if quantizes else attr(node, "output_dtype") or scale.dtype, x.shape)]
 
 
 def _check_spread(node: Node, x: TensorType, scale: TensorType) -> None:

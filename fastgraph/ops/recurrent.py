@@ -64,11 +64,6 @@ def activations(node: Node) -> list[tuple[str, float, float]]:
     return found
 
 
-def _functions(node: Node) -> list[Callable[[np.ndarray], np.ndarray]]:
-    """The activation function of each gate of each direction."""
-    return [partial(_applied, name, values) for name, *values in activations(node)]
-
-
 def _applied(name: str, values: Sequence[float], x: np.ndarray) -> Any:
     function, defaults = ACTIVATIONS[name]
     return function(x, *values[: len(defaults)])
@@ -116,7 +111,7 @@ def _recurrent(node: Node, inputs: list[Any]) -> list[Any]:
     states = [s if s is None or not first else s.swapaxes(0, 1) for s in initial]
     lengths = np.full(batch, steps) if lengths is None else lengths
     check.inside(node, "sequence_lens", lengths, 0, steps + 1)
-    functions = _functions(node)
+    functions = [partial(_applied, name, values) for name, *values in activations(node)]
     each = len(functions) // directions
     outputs, finals = [], []
     for d in range(directions):

@@ -119,7 +119,8 @@ class Executable(Runnable):
             for v in plan.graph.inputs
             if v.name in lengths and self.memory.has(v)
         ]
-        held = all(v in plan.made and self._has_memory(plan.made[v]) for _, v in plan.results)
+        made = [plan.made.get(v) for _, v in plan.results]
+        held = all(v is not None and (v.data is not None or self.memory.has(v)) for v in made)
         outputs = [(name, self.memory.held(plan.made[v])) for name, v in plan.results] if held else None
         result_bytes = sum(type_.nbytes for type_ in self.output_types() if type_.concrete)
         self.arrange(feeds, outputs, result_bytes, plain=not self._on_host and not checked and not self._open)
@@ -151,9 +152,6 @@ class Executable(Runnable):
     def _place(self, value: Value) -> Place:
         root = self.program.storage[value].root
         return Place(root, buffer_bytes(root), self.memory.array(value))
-
-    def _has_memory(self, value: Value) -> bool:
-        return value.data is not None or self.memory.has(value)
 
     def fill(self, arrays: Mapping[str, Any]) -> None:
         """Copy checked arrays in; strings and sequences are kept as objects."""

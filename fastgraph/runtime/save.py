@@ -258,13 +258,10 @@ def is_flat(plan: Compiled) -> bool:
     """Whether native steps alone make all results, in memory."""
     program = plan.program
     made = [plan.made.get(v) for _, v in plan.results]
-    held = all(v is not None and (v in program.storage or v.data is not None and _is_number(v.data)) for v in made)
+    numbers = {v for v in made if v is not None and v.data is not None and v.data.dtype.kind in "biufc"}
+    held = all(v in program.storage or v in numbers for v in made)
     native = plan.tier is not NUMPY and all(isinstance(part, list) for _, part in partition(program.steps))
     return native and held and plan.tail is None and not plan.bounded and not (plan.late or plan.leaving)
-
-
-def _is_number(array: np.ndarray) -> bool:
-    return array.dtype.kind in "biufc"
 
 
 def flattened(plan: Compiled, kernels: Mapping[Kernel, int]) -> Flat:

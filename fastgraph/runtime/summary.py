@@ -110,10 +110,7 @@ def _source(model: Model) -> str:
 
 
 def _ports(kind: str, specs: list[TensorSpec]) -> list[tuple[str, str]]:
-    shown = [(kind, f"{shorten(s.name, 60)}: {type_text(s)}") for s in specs[:PORTS]]
+    types = (shorten(str(TensorType(s.dtype, s.shape, s.quantization)), 90) for s in specs)
+    shown = [(kind, f"{shorten(s.name, 60)}: {text}") for s, text in zip(specs[:PORTS], types, strict=False)]
     rest = len(specs) - PORTS
     return shown + ([("", f"and {rest} more {kind}s")] if rest > 0 else [])
-
-
-def type_text(spec: TensorSpec) -> str:
-    return shorten(str(TensorType(spec.dtype, spec.shape, spec.quantization)), 90)

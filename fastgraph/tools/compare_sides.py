@@ -105,7 +105,10 @@ def inputs(one: Side, two: Side, shapes: feeds.Shapes, pairs: Sequence[str]) -> 
     sizes = _sizes(one, two, shapes)
     found = pairing.candidates(names[0], names[1], sizes, given)
     if not found:
-        said = [", ".join(f"{s.name!r} {_spec_text(s)}" for s in side.inputs) or "none" for side in (one, two)]
+        kinds = (
+            [f"{s.name!r} {s.dtype}[{','.join(map(str, s.shape or ()))}]" for s in side.inputs] for side in (one, two)
+        )
+        said = [", ".join(each) or "none" for each in kinds]
         raise InputError(
             f"the inputs of {one.name} ({said[0]}) have no partners in {two.name} ({said[1]}): "
             "pair them with --map A=B, and give open shapes with --shape"
@@ -126,10 +129,6 @@ def _sizes(one: Side, two: Side, shapes: feeds.Shapes) -> Sizes:
                 if all(isinstance(n, int) for n in (*a, *b)):
                     sizes[x.name, y.name] = a, b  # type: ignore[assignment]
     return sizes
-
-
-def _spec_text(spec: TensorSpec) -> str:
-    return f"{spec.dtype}[{','.join(map(str, spec.shape or ()))}]"
 
 
 def samples(side: Side, fed: Arrays) -> list[Arrays]:

@@ -118,7 +118,8 @@ def verify(model: Model, feeds: Mapping[str, Any] | None = None, against: Sequen
     operators = checks(found, walk.kept)
     outputs = [check for name in names for check in _outputs(model, name, arrays)]
     with model._lock:
-        _restore(model.plan, states)
+        for (place, _), before in zip(model.plan.states, states, strict=True):
+            place[...] = before
     title = model.graph.source or model.graph.name or "model"
     return Report(title, model.tier.name, tuple(steps), tuple(outputs), tuple(operators))
 
@@ -129,11 +130,6 @@ def _random(model: Model) -> dict[str, np.ndarray]:
     except InputError:
         names = ", ".join(spec.name for spec in model.inputs)
         raise InputError(f"nothing random can be fed to inputs of open shapes, and to texts: feed {names}") from None
-
-
-def _restore(plan: Executable, states: Sequence[np.ndarray]) -> None:
-    for (place, _), before in zip(plan.states, states, strict=True):
-        place[...] = before
 
 
 class _StepByStep:

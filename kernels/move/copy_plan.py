@@ -6,7 +6,7 @@ Strides and offsets are bytes and may be negative; a stride of 0 repeats.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,17 +73,12 @@ def copied(
 
     Source and destination must not overlap. ValueError when more than OUTER + 2 loops remain after merging.
     """
-    dims = collapse(shape, src_strides, dst_strides)
-    if itemsize not in WORDS:
-        word = next(size for size in (8, 4, 2, 1) if itemsize % size == 0)
-        dims, itemsize = _merge_last([*dims, Dim(itemsize // word, word, word)]), word
+    words = 1 if itemsize in WORDS else itemsize // gcd(itemsize, 8)
+    itemsize //= words
+    dims = collapse((*shape, words), (*src_strides, itemsize), (*dst_strides, itemsize))
     if dims and dims[-1].s == dims[-1].d == itemsize and dims[-1].n * itemsize in (2, 4, 8):
         itemsize *= dims.pop().n
     return _transpose(dims, itemsize, src_offset, dst_offset) or _copy(dims, itemsize, src_offset, dst_offset)
-
-
-def _merge_last(dims: list[Dim]) -> list[Dim]:
-    return collapse([d.n for d in dims], [d.s for d in dims], [d.d for d in dims])
 
 
 def _copy(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int) -> Move:

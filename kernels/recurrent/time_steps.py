@@ -49,9 +49,9 @@ def make(tier: Tier, cell: str, element: str) -> Callable[..., None]:
             for s in range(r.steps):
                 for row in range(first, until):
                     _step(r, rows + row * r.row_bytes + STATES * wide, d, row, s)
-                product(r, rows, first, until, d, now, wide)
+                product(r, d, (rows, first, until), (now, wide))
                 if second is not None:
-                    second(r, rows, first, until, d, now, wide)
+                    second(r, d, (rows, first, until), (now, wide))
                 now = 1 - now
             for row in range(first, until):
                 end(r, rows + row * r.row_bytes, d, row, now * wide, 2 * wide)
@@ -61,9 +61,9 @@ def make(tier: Tier, cell: str, element: str) -> Callable[..., None]:
 
 
 def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> Callable[..., None]:
-    """product(r, rows, first, until, d, now, wide): a step of rows first..until, or its first or second product for
-    cells that have two. rows: address of the direction's rows in scratch, of STATES states of `wide` bytes each; now: 1
-    where the step reads the second of them.
+    """product(r, d, some, state): a step of some rows of direction d, or its first or second product for cells that
+    have two. some: (address of the direction's rows in scratch, the first of these, the one behind the last); a row has
+    STATES states of `wide` bytes each; state: (1 where the step reads the second of them, wide).
     """
     gates, all_gates, lanes = CELLS[cell][number], GATES[cell], tier.lanes
     first_gate, activation_bytes, peephole_bytes = sum(CELLS[cell][:number]), 8 * WORDS * PLACES, 4 * PEEPHOLES * lanes
@@ -76,12 +76,12 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
     tall, group = height >= 4, GROUP if tier.registers < 32 else 1
     line = 4 * lanes
 
-    def product(r: Any, rows: int, first: int, until: int, d: int, now: int, wide: int) -> None:
-        to = result_room(gates)
+    def product(r: Any, d: int, some: tuple[int, int, int], state: tuple[int, int]) -> None:
+        (rows, first, until), (now, wide), to = some, state, result_room(gates)
         blocks = pieces(r.hidden, lanes)
         lines = pieces(r.hidden, per_line * UNROLL) * UNROLL
         step = (head + lines * gates) * line
-        factor = factor_of(r, rows, first, until, now, wide)
+        factor = factor_of(r, some, state)
         panel = (r.second if number == 1 else r.weights) + d * blocks * step
         column = first_gate * line
         peephole_step = 0
@@ -116,11 +116,12 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
 
 
 def _factor_of(cell: str, element: str, number: int) -> Callable[..., int]:
-    """factor_of(r, rows, first, until, now, wide): where in each row lies what is multiplied; it is rounded before."""
+    """factor_of(r, some, state): where in each row lies what is multiplied; it is rounded before."""
     of_bytes, resets = cell == "lstm_bytes", cell == "gru" and number == 0
     rounded, round_state = of_bytes or element == "bf16", round_to_bytes if of_bytes else round_to_bf16
 
-    def factor_of(r: Any, rows: int, first: int, until: int, now: int, wide: int) -> int:
+    def factor_of(r: Any, some: tuple[int, int, int], states: tuple[int, int]) -> int:
+        (rows, first, until), (now, wide) = some, states
         state = 3 * wide if number == 1 else now * wide
         factor = state
         if rounded:

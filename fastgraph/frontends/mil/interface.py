@@ -36,7 +36,10 @@ def to_graph(reader: Reader) -> Graph:
     names = [*found.outputs, *(name for name in values if name not in found.outputs)]
     made = {value for node in scope.nodes for value in node.outputs}
     graph.outputs = [_output(scope, graph, made, name, values[name], found.outputs.get(name)) for name in names]
-    graph.states = [State(value, scope.current[key], _zeros(value)) for key, value in first.items()]
+    graph.states = [
+        State(value, scope.current[key], np.broadcast_to(np.zeros((), value.type.dtype), value.type.dims))
+        for key, value in first.items()
+    ]
     return graph
 
 
@@ -131,7 +134,3 @@ def _converted(scope: Scope, value: Value, dtype: np.dtype | None, name: str) ->
     made = Value(name, TensorType(dtype, value.type.shape))
     scope.nodes.append(Node("cast", [value], [made], {"to": dtype}, f"{name}:in"))
     return made
-
-
-def _zeros(value: Value) -> np.ndarray:
-    return np.broadcast_to(np.zeros((), value.type.dtype), value.type.dims)

@@ -209,16 +209,12 @@ def branches(g: Bounds, node: Node) -> list[Bounded]:
     condition = g.shape(g.fixed(node.x))
     bodies: list[Graph] = [attr(node, name) for name in BRANCHES]
     for empty, other in ((0, 1), (1, 0)):
-        if all(_nothing(g, v) for v in bodies[empty].outputs):
+        if all(v.type.concrete and 0 in v.type.dims for v in bodies[empty].outputs):
             return [
                 _if_taken(g, condition, empty == 1, none, some)
                 for none, some in zip(bodies[empty].outputs, _inlined(g, bodies[other]), strict=True)
             ]
     raise Unbounded
-
-
-def _nothing(g: Bounds, value: Value) -> bool:
-    return value.type.concrete and 0 in value.type.dims
 
 
 def _inlined(g: Bounds, body: Graph) -> list[Bounded]:
